@@ -1,4 +1,4 @@
-//! The HTTP API of a running process, besides MCP. [`routes`] lists it.
+//! HTTP API of a running process besides MCP. [`routes`] lists it.
 
 mod administration;
 mod anchors;
@@ -30,10 +30,10 @@ use signalbox_transport::router::{Problem, RoutedAnswer, RoutedBody, RoutedReque
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest name of a person.
+/// Maximum length of a person's name, in bytes.
 const MAX_NAME: usize = 128;
 
-/// What the routes tell of and act on.
+/// State behind the API: the reloader, the status and the anchors of one process.
 pub struct Served {
     reloader: Arc<Reloader>,
     overview: Overview,
@@ -41,7 +41,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// A process that is kept to its configuration by this, at this place. Needs a runtime.
+    /// Creates the state for the process that `reloader` configures. Needs a Tokio runtime.
     #[must_use]
     pub fn new(reloader: &Arc<Reloader>, place: ProcessInfo) -> Arc<Self> {
         name_check::follow(reloader);
@@ -54,7 +54,7 @@ impl Served {
     }
 }
 
-/// What was asked for.
+/// Answers 200 with a JSON body.
 fn ok(value: &Value) -> RoutedAnswer {
     RoutedAnswer::json(StatusCode::OK, value.to_string())
 }
@@ -63,14 +63,14 @@ fn bad(why: impl std::fmt::Display) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, why)
 }
 
-/// The body as JSON; an empty one stands for `{}`.
+/// Parses the body as JSON. An empty body stands for `{}`.
 async fn json<T: DeserializeOwned>(body: RoutedBody) -> Result<T, Problem> {
     let body = body.bytes().await?;
     let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
     serde_json::from_slice(body).map_err(|error| bad(format_args!("the body: {error}")))
 }
 
-/// The number in the path.
+/// Parses the number in the path.
 fn id(request: &RoutedRequest) -> Result<u64, Problem> {
     number(request.segment("id"))
 }
@@ -79,7 +79,7 @@ fn number(text: &str) -> Result<u64, Problem> {
     text.parse().map_err(|_| bad(format_args!("`{text}` is not a number")))
 }
 
-/// Who decides: the name that came with the request, else whom the system tells.
+/// Returns the name of the person who decides: the name in the request together with the caller, or the caller alone.
 fn who(caller: &str, name: Option<String>) -> String {
     let name = name.filter(|name| !name.is_empty() && name.len() <= MAX_NAME);
     name.map_or_else(|| caller.to_owned(), |name| format!("{name} ({caller})"))

@@ -1,4 +1,4 @@
-//! How a running process is reached: HTTP on a Unix socket in the data folder, one per process, for its user only.
+//! Control socket of a process: HTTP on a Unix socket in the data folder, one per process, accessible to its user only.
 
 mod ask;
 mod process_address;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::UnixListener;
 
-/// An open socket and what it answers.
+/// An open control socket and the router that it serves.
 pub struct Control {
     socket: ControlSocket,
     gateway: Arc<Gateway>,
@@ -27,7 +27,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Opens the socket of this process. Without one everything works but `signalbox status`, so failing to is only logged.
+    /// Opens the socket of this process. A failure is only logged, because just `signalbox status` needs the socket.
     #[must_use]
     pub fn open(data_dir: &DataDir, gateway: &Arc<Gateway>, router: &Arc<Router>) -> Option<Self> {
         match ControlSocket::open(data_dir) {
@@ -39,7 +39,7 @@ impl Control {
         }
     }
 
-    /// Does the work, and answers meanwhile if there is a socket.
+    /// Runs `work` and serves the socket meanwhile, if there is one.
     pub async fn beside<T>(control: Option<&Self>, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         tokio::select! {
@@ -48,7 +48,7 @@ impl Control {
         }
     }
 
-    /// Answers, if there is a socket, until dropped.
+    /// Serves the socket, if there is one. Never completes.
     pub async fn serve(control: Option<&Self>) {
         match control {
             Some(Self { socket, gateway, router }) => {
@@ -59,26 +59,26 @@ impl Control {
     }
 }
 
-/// How many names are tried: process numbers repeat where containers share a data folder.
+/// Maximum number of file names tried: process ids repeat where containers share a data folder.
 const NAMES: u32 = 16;
 
-/// Why there is no socket.
+/// Reason why the control socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     #[error(transparent)]
     Folder(#[from] DataDirError),
-    /// The socket cannot be made.
+    /// The socket cannot be created.
     #[error("the control socket {} cannot be opened: {error}", path.display())]
     Bind {
-        /// Where.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
 }
 
-/// The socket of this process; its file goes away with it.
+/// Listener on the control socket. Dropping it removes the file.
 #[derive(Debug)]
 pub struct ControlSocket {
     listener: UnixListener,
@@ -86,10 +86,10 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Opens the socket. Needs a runtime.
+    /// Opens the socket. Needs a Tokio runtime.
     ///
     /// # Errors
-    /// If the folder or the socket cannot be made; a path beyond some 100 bytes is too long for one.
+    /// If the folder or the socket cannot be created. The limit of the system for the path is about 100 bytes.
     pub fn open(data_dir: &DataDir) -> Result<Self, SocketError> {
         let folder = data_dir.run()?;
         let mut number = 1;
@@ -103,13 +103,13 @@ impl ControlSocket {
         }
     }
 
-    /// Where to accept.
+    /// Returns the bound listener, to accept connections on.
     #[must_use]
     pub fn listener(&self) -> &UnixListener {
         &self.listener
     }
 
-    /// Where it is.
+    /// Returns the path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -127,7 +127,7 @@ fn name(number: u32) -> String {
     if number == 1 { format!("{pid}.sock") } else { format!("{pid}-{number}.sock") }
 }
 
-/// The folder is closed to others, so nobody can get in before the mode is set.
+/// Binds the socket. Its folder is closed to other users, so none can connect before the mode is set.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     remove_stale(path);
     let listener = UnixListener::bind(path)?;
@@ -135,7 +135,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Removes a socket that nobody listens on any more. True if somebody does.
+/// Removes a socket without a listener. Returns true if there is a listener.
 fn remove_stale(path: &Path) -> bool {
     match std::os::unix::net::UnixStream::connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
@@ -147,10 +147,10 @@ fn remove_stale(path: &Path) -> bool {
     }
 }
 
-/// The sockets of running processes in this folder, in the order of their names; those left behind are removed.
+/// Returns the sockets of running processes in this folder, ordered by name. Removes stale ones.
 ///
 /// # Errors
-/// If the folder is there but cannot be read.
+/// If the folder exists but cannot be read.
 pub fn sockets(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

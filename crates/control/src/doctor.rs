@@ -1,6 +1,6 @@
-//! `signalbox doctor`: looks at everything that must be right for the gateway to work, and says what to do where it is not.
+//! `signalbox doctor`: checks everything that the gateway needs to work, and gives advice where something is wrong.
 //!
-//! Each file of this folder looks at one thing and gives [`Finding`]s; this one decides what is looked at, and in which order.
+//! Each file of this folder checks one thing and returns [`Finding`]s. This one selects the checks and their order.
 
 mod address;
 mod auditing;
@@ -19,7 +19,7 @@ mod running;
 use address::{Address, AddressReport};
 use backends::BackendProbe;
 use finding::{Finding, Severity};
-use program::Start;
+use program::LaunchSpec;
 use serde_json::Value;
 use signalbox_assembly::assemble::uses_demo;
 use signalbox_assembly::name_check;
@@ -30,17 +30,17 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What is looked at.
+/// Input of the checks.
 pub struct Patient<'a> {
-    /// Where the configuration was looked for.
+    /// Location of the configuration.
     pub found: &'a Located,
-    /// What became of it.
+    /// Loaded configuration, or the error.
     pub loaded: Result<Loaded, ConfigError>,
-    /// Our own environment.
+    /// Environment of this process.
     pub env: &'a Env<'a>,
 }
 
-/// Looks at everything.
+/// Runs all checks and returns the findings in order.
 pub async fn examine(patient: Patient<'_>) -> Vec<Finding> {
     let mut findings = vec![Finding::ok("versions", format!("signalbox: {}", env!("CARGO_PKG_VERSION")))];
     let text = configuration::text(patient.found);
@@ -62,13 +62,13 @@ pub async fn examine(patient: Patient<'_>) -> Vec<Finding> {
     findings
 }
 
-/// True if something does not work.
+/// Returns true if a finding is a problem.
 #[must_use]
 pub fn has_problems(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.severity == Severity::Problem)
 }
 
-/// The files of the listener's TLS; relative ones are taken from the configuration file's folder.
+/// Checks the TLS files of the listener. Relative paths start at the folder of the configuration file.
 fn certificates(config: &Path, text: &str, now: SystemTime) -> Vec<Finding> {
     let files = signalbox_config::unchecked::tls_files(text);
     let folder = config.parent().unwrap_or(Path::new(""));
@@ -99,30 +99,30 @@ async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -
     let address = SocketAddr::new(config.listen.host, config.listen.port);
     let serving = running.iter().find(|status| port::serves(status, address));
     let mut dates = Vec::new();
-    findings.extend(look_at_backends(config, env, serving, &mut dates).await);
+    findings.extend(check_backends(config, env, serving, &mut dates).await);
     let program = std::env::current_exe().ok();
     let written: Vec<&Path> = program.as_deref().into_iter().chain(config.source.as_deref()).collect();
     findings.push(clock::check(now, &dates, &written));
     findings
 }
 
-/// How a local backend is started.
-fn start<'a>(backend: &'a BackendConfig, env: &Env<'_>) -> Option<Start<'a>> {
+/// Returns how a local backend is started.
+fn start<'a>(backend: &'a BackendConfig, env: &Env<'_>) -> Option<LaunchSpec<'a>> {
     let BackendTarget::Command { program, args, env: set, cwd, .. } = &backend.target else { return None };
     let path = set.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose().to_owned());
     let path = path.or_else(|| env("PATH")).map(OsString::from);
-    Some(Start { backend: &backend.name, program, args, cwd: cwd.as_deref(), path })
+    Some(LaunchSpec { backend: &backend.name, program, args, cwd: cwd.as_deref(), path })
 }
 
-/// What is certainly wrong with the programs of local backends, told without starting one.
+/// Returns the problems with the programs of local backends that are certain without starting them.
 #[must_use]
 pub fn bad_programs(config: &Config, env: &Env<'_>) -> Vec<Finding> {
     let enabled = config.backends.iter().filter(|backend| !backend.disabled);
     enabled.filter_map(|backend| start(backend, env)?.fault()).collect()
 }
 
-/// Looks at each backend from outside, then starts those that may start, unless a gateway runs them already.
-async fn look_at_backends(
+/// Checks each backend from outside, then starts those without a fault, unless a gateway runs them already.
+async fn check_backends(
     config: &Config,
     env: &Env<'_>,
     serving: Option<&Value>,
@@ -145,9 +145,9 @@ async fn look_at_backends(
             BackendTarget::Url { url, headers, tls, .. } => {
                 findings.extend(certificate::of_backend(tls, SystemTime::now()));
                 let address = Address { backend: &backend.name, url, headers };
-                let look = address.look().await;
-                dates.extend(look.date.map(|date| (backend.name.clone(), date)));
-                seen.insert(&backend.name, look);
+                let report = address.probe().await;
+                dates.extend(report.date.map(|date| (backend.name.clone(), date)));
+                seen.insert(&backend.name, report);
                 None
             }
             BackendTarget::Tape | BackendTarget::Builtin(_) => None,
@@ -159,7 +159,7 @@ async fn look_at_backends(
     }
     findings.extend(program::versions(&versions).await);
     if let Some(status) = serving {
-        findings.extend(as_they_run(status));
+        findings.extend(from_running(status));
     } else if !trial.backends.is_empty() || uses_demo(config) {
         findings.extend(started(&trial, seen).await);
     }
@@ -167,7 +167,7 @@ async fn look_at_backends(
 }
 
 async fn started(trial: &Config, mut seen: BTreeMap<&str, AddressReport>) -> Vec<Finding> {
-    let outcomes = match backends::try_out(trial).await {
+    let outcomes = match backends::probe_all(trial).await {
         Ok(outcomes) => outcomes,
         Err(error) => {
             let advice = "correct the configuration as the message says";
@@ -194,7 +194,7 @@ async fn started(trial: &Config, mut seen: BTreeMap<&str, AddressReport>) -> Vec
     findings
 }
 
-/// Why a backend does not serve; where it is a remote one, perhaps MCP is under another path.
+/// Returns the finding for a backend that does not serve. For a remote backend, also looks for MCP under another path.
 async fn other_path(outcome: &BackendProbe, backend: Option<&BackendConfig>) -> Finding {
     let finding = backends::failed(outcome, backend);
     if let Some(BackendConfig { name, target: BackendTarget::Url { url, headers, .. }, .. }) = backend {
@@ -208,8 +208,8 @@ async fn other_path(outcome: &BackendProbe, backend: Option<&BackendConfig>) -> 
     finding
 }
 
-/// How the backends of a running gateway are: it is asked, and nothing is started a second time.
-fn as_they_run(status: &Value) -> Vec<Finding> {
+/// Reports the backends of a running gateway from its status, without starting anything twice.
+fn from_running(status: &Value) -> Vec<Finding> {
     let backends = status["backends"].as_array().into_iter().flatten();
     let one = |backend: &Value| {
         let text = |key: &str| backend[key].as_str().unwrap_or("-");

@@ -1,5 +1,5 @@
-//! What can be seen of a running process and done with it, besides MCP: the routes of its API, its control socket and whoever asks
-//! there, `status`, `doctor` and metrics.
+//! Observation and control of a running process besides MCP: the routes of its API, its control socket and the clients
+//! of both, `status`, `doctor` and metrics.
 
 pub mod api;
 pub mod control_socket;

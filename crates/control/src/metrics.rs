@@ -1,6 +1,7 @@
-//! `/metrics`: what is counted, in the Prometheus text format.
+//! `/metrics`: all counters in the Prometheus text format.
 //!
-//! Every label comes from a closed set: methods of MCP, configured backends, tools that they list, outcomes and reasons of this program.
+//! Every label comes from a closed set: methods of MCP, configured backends, tools that they list, outcomes and reasons
+//! of this program.
 
 mod calls;
 mod page;
@@ -21,10 +22,10 @@ use signalbox_tape::recorder::RecorderStats;
 use signalbox_transport::http_back::BACKEND_PLACES;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The content type of the page.
+/// Content type of the page.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The page as it is now.
+/// Renders the current page.
 #[must_use]
 pub fn render(app: &App) -> String {
     app.gateway.settle();
@@ -53,7 +54,7 @@ pub fn render(app: &App) -> String {
     page.into_text()
 }
 
-/// How the audit log goes.
+/// Adds the metrics of the audit log.
 fn audited(page: &mut Page, stats: &AuditStats) {
     page.family("signalbox_audit_lost_total", "counter", "What could not be written to the audit log.")
         .sample(&[], stats.lost);
@@ -72,7 +73,7 @@ fn audited(page: &mut Page, stats: &AuditStats) {
     }
 }
 
-/// Permissions that end by themselves.
+/// Adds the metrics of grants.
 fn granted(page: &mut Page, grants: &SetGrants) {
     let glass = grants.0.iter().filter(|grant| grant.break_glass).count();
     page.family("signalbox_grants", "gauge", "Grants that count and end by themselves.")
@@ -81,7 +82,7 @@ fn granted(page: &mut Page, grants: &SetGrants) {
         .sample(&[], glass as u64);
 }
 
-/// What rules counted, and what became of held messages.
+/// Adds the counters of rules, and the outcomes of held messages.
 fn rules(page: &mut Page, gateway: &Gateway, beyond: Overflows) {
     let mut counted =
         page.family("signalbox_rule_counts_total", "counter", "What rules counted, by the name they gave.");
@@ -117,7 +118,7 @@ fn tape(page: &mut Page, stats: &RecorderStats) {
         .sample(&[], stats.orphans);
     page.family("signalbox_tape_store_errors_total", "counter", "How often the store could not write.")
         .sample(&[], stats.store_errors);
-    // Facts wait in memory while the store fails, and are counted as gaps only once they are lost.
+    // Facts wait in memory while the store fails, and count as gaps only once they are lost.
     page.family("signalbox_tape_failing", "gauge", "1 while the tape cannot be written, otherwise 0.")
         .sample(&[], u64::from(stats.failing.is_some()));
     page.family("signalbox_tape_queue", "gauge", "Facts that wait to be written.").sample(&[], stats.queue_depth);
@@ -284,7 +285,7 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
     }
 }
 
-/// The memory of processes is looked at when somebody wants to know it.
+/// Adds the memory of backends' processes, which is read only when the page is requested.
 fn memory(page: &mut Page, backends: &[BackendStatus]) {
     let mut family = page.family(
         "signalbox_backend_memory_bytes",

@@ -1,4 +1,4 @@
-//! The system's limit of open files, and the connections that fit into it.
+//! Limit of open files, and the number of connections that it allows.
 
 use crate::doctor::finding::Finding;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -6,11 +6,11 @@ use serde_json::Value;
 use signalbox_transport::file_budget::FileBudget;
 use signalbox_transport::http_back::BACKEND_PLACES;
 
-/// Enough for the largest number of connections that can be configured by default, on both sides.
+/// Soft limit that is enough for the default maximum of connections on both sides.
 pub const WANTED: u64 = 65_536;
 
-/// Raises the soft limit toward the hard one: the usual 1024 is less than a few hundred clients need, each of whom costs a
-/// connection of its own and often one to a backend. Failing to is only logged.
+/// Raises the soft limit towards the hard one. The usual 1024 is too low for a few hundred clients, each of which needs
+/// a connection and often another one to a backend. A failure is only logged.
 pub fn raise_limit(max_connections: usize) {
     let limit = getrlimit(Resource::Nofile);
     let wanted = raised(limit.maximum, max_connections);
@@ -24,19 +24,19 @@ pub fn raise_limit(max_connections: usize) {
     }
 }
 
-/// The limit that the soft one is raised to at the start.
+/// Returns the soft limit to set at start.
 fn raised(maximum: Option<u64>, max_connections: usize) -> u64 {
     let wanted = WANTED.max(FileBudget::least_files(max_connections));
     maximum.map_or(wanted, |maximum| maximum.min(wanted))
 }
 
-/// The connections that fit into the limit of this process, where so many of clients are configured.
+/// Returns the connections that the limit of this process allows if `max_connections` clients are configured.
 #[must_use]
 pub fn budget(max_connections: usize) -> FileBudget {
     FileBudget::of(getrlimit(Resource::Nofile).current, max_connections)
 }
 
-/// Divides the open files of this process, and warns if that leaves fewer places than configured.
+/// Divides the open files of this process between clients and backends. Warns if clients get less than configured.
 #[must_use]
 pub fn divide(max_connections: usize) -> FileBudget {
     let budget = budget(max_connections);
@@ -54,10 +54,10 @@ pub fn divide(max_connections: usize) -> FileBudget {
 }
 
 const CHECK: &str = "open files";
-/// The name of the limit in the status of a process.
+/// Name of the limit in the status of a process.
 pub(crate) const SHOWN_AS: &str = "open files";
 
-/// Holds the limit of a running gateway, or else of this process, against the connections that are configured.
+/// Compares the limit of a running gateway, or else of this process, with the configured connections.
 pub(crate) fn check_limit(max_connections: usize, running: &[Value]) -> Finding {
     let limit = getrlimit(Resource::Nofile);
     let own = limit.current.map(|current| current.max(raised(limit.maximum, max_connections)));

@@ -1,4 +1,4 @@
-//! A client of the gateway, inside the same process over the stdio front or at its control socket: what `tools` is made of.
+//! MCP client of the gateway, in the same process over the stdio front or at its control socket. Used by `tools`.
 
 use crate::api::routes::MCP;
 use crate::control_socket::{AskError, LineStream, ProcessAddress};
@@ -12,37 +12,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 
-/// Bytes that may be on their way in each direction.
+/// Size of the pipe buffer in each direction, in bytes.
 const BUFFER: usize = 256 * 1024;
-/// The revision we ask for.
+/// Protocol revision that the client requests.
 const REVISION: &str = "2025-11-25";
 
-/// Why the gateway did not answer as wished.
+/// Error of a request to the gateway.
 #[derive(Debug, thiserror::Error)]
 pub enum PipeError {
-    /// The request was refused.
+    /// The gateway refused the request.
     #[error("{} ({code})", one_line(message))]
-    Refused {
-        /// The JSON-RPC code.
-        code: i64,
-        /// The sentence.
-        message: String,
-    },
-    /// The pipe ended or broke.
+    Refused { code: i64, message: String },
+    /// The connection ended before the answer.
     #[error("the gateway ended before it answered")]
     Ended,
-    /// The pipe cannot be used.
     #[error("the gateway cannot be asked: {0}")]
     Io(#[from] io::Error),
-    /// The process behind a control socket cannot be asked.
+    /// The request to the control socket failed.
     #[error(transparent)]
     Control(#[from] AskError),
-    /// What came is no answer.
+    /// The answer is not JSON.
     #[error("the gateway said something that is not JSON: {0}")]
     Garbage(#[from] serde_json::Error),
 }
 
-/// An initialised session.
+/// An initialised MCP session inside this process.
 pub struct Pipe {
     input: WriteHalf<DuplexStream>,
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
@@ -50,10 +44,10 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Opens a session and shakes hands.
+    /// Opens a session and performs the handshake.
     ///
     /// # Errors
-    /// If the gateway does not let us in.
+    /// If the gateway refuses the session.
     pub async fn open(gateway: &Arc<Gateway>, caller: Caller) -> Result<Self, PipeError> {
         let (ours, theirs) = tokio::io::duplex(BUFFER);
         let (from, to) = tokio::io::split(theirs);
@@ -70,10 +64,10 @@ impl Pipe {
         Ok(pipe)
     }
 
-    /// Asks and waits for the result; `on_notification` hears what comes meanwhile.
+    /// Sends a request and waits for its result. Notifications that arrive meanwhile go to `on_notification`.
     ///
     /// # Errors
-    /// The JSON-RPC error, or that there was no answer.
+    /// The JSON-RPC error, or the reason why there is no answer.
     pub async fn request(
         &mut self,
         method: &str,
@@ -99,7 +93,7 @@ impl Pipe {
     }
 }
 
-/// What the gateway may say while a request waits for its answer.
+/// A message of the gateway while a request waits for its answer.
 pub(crate) enum ServerMessage {
     Notification(Value),
     Answer(Value),
@@ -123,10 +117,10 @@ impl ServerMessage {
     }
 }
 
-/// One request to a process, in a session of its own.
+/// Sends one request to a process, in a session of its own.
 ///
 /// # Errors
-/// The JSON-RPC error, or that there was no answer.
+/// The JSON-RPC error, or the reason why there is no answer.
 pub async fn request_of(
     process: impl Into<ProcessAddress>,
     method: &str,
@@ -152,7 +146,7 @@ pub async fn request_of(
     }
 }
 
-/// The params of `initialize`.
+/// Returns the params of `initialize`.
 fn introduction() -> Value {
     json!({
         "protocolVersion": REVISION,

@@ -1,4 +1,4 @@
-//! One `tools/call` at an MCP server of 2026-07-28: a single request, without a session.
+//! A single `tools/call` at an MCP server of revision 2026-07-28, without a session.
 
 use crate::control_socket::AskError;
 use crate::pipe::{PipeError, ServerMessage};
@@ -15,16 +15,16 @@ use signalbox_transport::web_client;
 use signalbox_wire::sse::SseDecoder;
 use signalbox_wire::{Revision, header, meta};
 
-/// Maximum size of an answer.
+/// Maximum size of an answer in bytes.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
-/// The id of the request.
+/// Id of the request.
 const ID: u64 = 1;
 
-/// Calls a tool at this address. Returns `None` if the server does not take the request as it is, because it speaks an
-/// older revision or wants arguments in headers: it has not processed the call then.
+/// Calls a tool at this address. Returns `None` if the server rejects the request without processing it, because it
+/// speaks an older revision or requires arguments in headers.
 ///
 /// # Errors
-/// The error of the server, or why there is no answer.
+/// The error of the server, or the reason why there is no answer.
 pub async fn call(
     url: &Uri,
     key: Option<&str>,
@@ -46,8 +46,8 @@ pub async fn call(
     let answer = sender.send_request(request).await.map_err(AskError::from)?;
     let done = match answer.status().as_u16() {
         200 => read(answer, on_notification).await,
-        // The words of the server for these help the user more than another attempt. The call may have run where
-        // the server or a proxy failed later.
+        // For these, the server's message helps the user more than another attempt. With 5xx, the call may have run
+        // before the server or a proxy failed.
         401 | 403 | 408 | 429 | 200..=299 | 500.. => Err(AskError::Status(answer.status()).into()),
         _ => Ok(None),
     };

@@ -1,6 +1,6 @@
-//! The state of a process, as it tells it on its control socket and as `signalbox status` shows it.
+//! State of a process, as reported on its control socket and as shown by `signalbox status`.
 //!
-//! The telling side is this file, [`traffic`], [`transparent`] and [`limits`]; the showing side is [`view`],
+//! The reporting side is this file, [`traffic`], [`transparent`] and [`limits`]; the client side is [`view`],
 //! [`columns`], [`trouble`] and [`show`].
 
 mod audited;
@@ -29,39 +29,38 @@ use signalbox_wire::timestamp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use traffic::{Recent, Traffic};
+use traffic::{Traffic, TrafficSampler};
 pub use transparent::{Passage, PassageOverview};
 
-/// What a process is, besides its gateway.
+/// Properties of a process besides those of its gateway.
 #[derive(Clone, Debug, Serialize)]
 pub struct Process {
     /// `serve` or `stdio`.
     pub command: &'static str,
-    /// Where clients connect, if they do.
+    /// Address at which clients connect, if the process listens.
     pub url: Option<String>,
-    /// The configuration file, if there is one.
+    /// Path of the configuration file, if there is one.
     pub config: Option<PathBuf>,
-    /// Where state is kept.
     pub data_dir: PathBuf,
-    /// Which configuration is in force, and what became of reloads.
+    /// Configuration in force, and the outcome of reloads.
     pub reload: Report,
-    /// What the configuration says about each backend, by its name.
+    /// Labels from the configuration, by backend name.
     pub labels: BTreeMap<String, Labels>,
     #[serde(skip)]
     bounds: Bounds,
 }
 
-/// How the operator has labelled a backend.
+/// Operator's labels of a backend.
 #[derive(Clone, Debug, Serialize)]
 pub struct Labels {
-    /// What kind of tools it has.
+    /// Category of its tools.
     pub category: Option<String>,
-    /// How far its tools are trusted.
+    /// Trust level of its tools.
     pub trust_level: TrustLevel,
 }
 
 impl Process {
-    /// A process that runs this command with this configuration.
+    /// Creates the properties of a process that runs `command` with this configuration.
     #[must_use]
     pub fn new(command: &'static str, url: Option<String>, config: &Config, reload: Report) -> Self {
         let label = |backend: &BackendConfig| {
@@ -81,7 +80,7 @@ impl Process {
 }
 
 #[derive(Serialize)]
-struct Whole<'a> {
+struct StatusReport<'a> {
     #[serde(flatten)]
     process: &'a Process,
     #[serde(flatten)]
@@ -90,18 +89,18 @@ struct Whole<'a> {
     limits: Vec<ShownLimit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tls: Option<TlsStatus>,
-    /// Names that several backends have.
+    /// Names that several backends have in common.
     collisions: Vec<String>,
-    /// Names in the configuration that nothing has.
+    /// Names in the configuration that match nothing.
     warnings: Vec<String>,
-    /// Messages that wait for a person.
+    /// Number of messages that wait for a person.
     held: usize,
-    /// How many grants count that end by themselves.
+    /// Number of active grants.
     grants: usize,
-    /// For whom the glass is broken, and until when.
+    /// Active break-glass grants.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    break_glass: Vec<BrokenGlass>,
-    /// How many rules are in force.
+    break_glass: Vec<BreakGlass>,
+    /// Number of rules in force.
     rules: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     recording: Option<TapeStatus>,
@@ -111,23 +110,23 @@ struct Whole<'a> {
     baseline: Option<BaselineStatus>,
 }
 
-/// Somebody may use everything but what is switched off.
+/// A break-glass grant: its holder may use everything that is not switched off.
 #[derive(Serialize)]
-struct BrokenGlass {
+struct BreakGlass {
     to: String,
     until: String,
     by: String,
     because: String,
 }
 
-impl BrokenGlass {
+impl BreakGlass {
     fn of(grant: &SetGrant) -> Self {
         let until = timestamp::rfc3339_millis(grant.until);
         Self { to: grant.to.clone(), until, by: grant.by.clone(), because: grant.because.clone() }
     }
 }
 
-/// What became of the calls that are compared with a recorded tape.
+/// Outcomes of the comparison of calls with a recorded tape.
 #[derive(Serialize)]
 struct BaselineStatus {
     tape: String,
@@ -144,7 +143,7 @@ impl BaselineStatus {
     }
 }
 
-/// How recording goes.
+/// State of the recording.
 #[derive(Serialize)]
 struct TapeStatus {
     tape: String,
@@ -154,14 +153,14 @@ struct TapeStatus {
     sampled_out: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     anchors: Option<AnchorStatus>,
-    /// Why nothing can be written now.
+    /// Reason why writing fails at present.
     #[serde(skip_serializing_if = "Option::is_none")]
     failing: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
 }
 
-/// How signed heads of the tape reach the places that keep them.
+/// State of the delivery of signed heads to anchors.
 #[derive(Serialize)]
 struct AnchorStatus {
     kept: u64,
@@ -200,40 +199,40 @@ impl TapeStatus {
     }
 }
 
-/// Which process speaks on a control socket.
+/// Identity of a process on a control socket.
 pub struct ProcessInfo {
-    /// The command that it runs.
+    /// Command that the process runs.
     pub command: &'static str,
-    /// Where clients connect.
+    /// Address at which clients connect.
     pub url: Option<String>,
-    /// The TLS of its front, if it speaks that.
+    /// TLS of its listener, if enabled.
     pub tls: Option<Arc<FrontTls>>,
 }
 
-/// What a process tells about itself.
+/// Reporter of the state of a process.
 pub struct Overview {
     reloader: Arc<Reloader>,
     place: ProcessInfo,
-    recent: Arc<Recent>,
+    recent: Arc<TrafficSampler>,
 }
 
 impl Overview {
-    /// Of this process. Needs a runtime, on which the traffic of the last minute is followed.
+    /// Creates the reporter of this process. Needs a Tokio runtime, on which it samples the traffic of the last minute.
     #[must_use]
     pub fn new(reloader: &Arc<Reloader>, place: ProcessInfo) -> Self {
-        Self { reloader: Arc::clone(reloader), recent: Recent::follow(reloader.metrics()), place }
+        Self { reloader: Arc::clone(reloader), recent: TrafficSampler::follow(reloader.metrics()), place }
     }
 
-    /// The command that it runs.
+    /// Returns the command that the process runs.
     #[must_use]
     pub fn command(&self) -> &'static str {
         self.place.command
     }
 
-    /// Everything, as JSON.
+    /// Returns the whole state as JSON.
     ///
     /// # Errors
-    /// If that cannot be written.
+    /// If serialisation fails.
     pub fn json(&self) -> serde_json::Result<String> {
         let (reloader, place) = (&self.reloader, &self.place);
         let process = Process::new(place.command, place.url.clone(), &reloader.current(), reloader.report());
@@ -241,7 +240,7 @@ impl Overview {
         let status = reloader.gateway().status();
         let grants = reloader.app().govern.grants.counting().0;
         let catalog = Arc::clone(&reloader.gateway().catalog.snapshot());
-        let whole = Whole {
+        let whole = StatusReport {
             process: &process,
             limits: process.bounds.used(&status),
             status,
@@ -251,7 +250,7 @@ impl Overview {
             warnings: name_check::unknown_names(&reloader.current(), &catalog),
             held: reloader.gateway().holds.list().len(),
             grants: grants.len(),
-            break_glass: grants.iter().filter(|grant| grant.break_glass).map(BrokenGlass::of).collect(),
+            break_glass: grants.iter().filter(|grant| grant.break_glass).map(BreakGlass::of).collect(),
             rules: reloader.app().rules.set().len(),
             recording: reloader.app().recording.as_deref().map(TapeStatus::of),
             audit: reloader.app().audit.as_ref().map(|audit| AuditStatus::of(audit.stats())),

@@ -1,8 +1,8 @@
-//! Columns of text for people, with what a terminal would act on made harmless.
+//! Tables of text with control characters escaped.
 
 use signalbox_wire::printable;
 
-/// Rows under headings, each column as wide as its widest cell. Control characters are shown, not obeyed.
+/// Renders rows under headings, each column as wide as its widest cell. Escapes control characters.
 #[must_use]
 pub fn render(headings: &[&str], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = headings.iter().map(|&one| one.to_owned()).collect();
@@ -19,7 +19,7 @@ pub fn render(headings: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// The text on one line, without anything a terminal would act on.
+/// Returns the text on one line, without control characters.
 #[must_use]
 pub fn harmless(text: &str) -> String {
     printable::one_line(text)

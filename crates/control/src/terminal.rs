@@ -1,35 +1,33 @@
-//! What the terminal at standard output can show, if there is one.
+//! Capabilities of the terminal at standard output.
 
 use rustix::termios::tcgetwinsize;
 use std::io::{IsTerminal as _, stdout};
 
-/// How a result is to look.
+/// Appearance of a command's output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Style {
-    /// The width to keep to; none if there is no terminal.
+    /// Maximum width in columns. `None` without a terminal.
     pub width: Option<usize>,
-    /// Whether colours may be used.
+    /// True if colours may be used.
     pub colour: bool,
 }
 
-/// What a word means to its reader.
+/// Meaning of a word, shown by its colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
-    /// As it should be.
     Good,
-    /// Worth a look.
+    /// Unusual and worth a look.
     Odd,
-    /// Wrong.
     Bad,
 }
 
-/// The width of a terminal that does not tell.
+/// Width of a terminal that does not report its size.
 const USUAL_WIDTH: usize = 80;
 const USUAL_HEIGHT: usize = 24;
 
 impl Style {
-    /// What suits standard output: plain if it is not a terminal, and without colours if `NO_COLOR` is set or the terminal is
-    /// a dumb one.
+    /// Returns the style of standard output: plain if it is not a terminal, without colours if `NO_COLOR` is set or the
+    /// terminal is dumb.
     #[must_use]
     pub fn of_stdout() -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -41,7 +39,7 @@ impl Style {
         Self { width: terminal.then(|| size().0), colour: terminal && !plain }
     }
 
-    /// The text in the colour of its tone.
+    /// Returns the text in the colour of its tone.
     #[must_use]
     pub fn paint(self, tone: Tone, text: &str) -> String {
         let code = match tone {
@@ -53,7 +51,7 @@ impl Style {
     }
 }
 
-/// Columns and lines of the terminal.
+/// Returns the columns and lines of the terminal.
 #[must_use]
 pub fn size() -> (usize, usize) {
     let told = |number: u16, usual| if number == 0 { usual } else { usize::from(number) };

@@ -1,4 +1,4 @@
-//! What `tools list` shows: every tool with its backend, and the backends whose tools are missing.
+//! Output of `tools list`: every tool with its backend, and the backends whose tools are missing.
 
 use crate::pipe::{Pipe, PipeError};
 use crate::table;
@@ -6,25 +6,25 @@ use serde_json::{Map, Value, json};
 use signalbox_config::Config;
 use signalbox_runtime::Gateway;
 
-/// Most characters shown of a description.
+/// Maximum number of characters shown of a description.
 const DESCRIPTION: usize = 100;
 
-/// The tools that one caller is shown.
+/// Tools that one caller sees.
 #[derive(Debug, Default)]
 pub struct ToolList {
-    /// As clients get them, with `backend`, `trust_level` and `category` added.
+    /// Tools as clients get them, with `backend`, `trust_level` and `category` added.
     tools: Vec<Value>,
-    /// Backends that are not up, and why.
+    /// Backends that are not up, with the reason.
     missing: Vec<String>,
     /// False if there are backends and none of them is up.
     ready: bool,
 }
 
 impl ToolList {
-    /// Asks the gateway for every page.
+    /// Requests every page of the list from the gateway.
     ///
     /// # Errors
-    /// If it refuses.
+    /// If the gateway refuses.
     pub async fn ask(pipe: &mut Pipe, gateway: &Gateway, config: &Config) -> Result<Self, PipeError> {
         let mut tools = Vec::new();
         let mut params = json!({});
@@ -48,13 +48,13 @@ impl ToolList {
         Ok(Self { tools, missing: missing(gateway), ready })
     }
 
-    /// For a program that asks.
+    /// Returns the list as JSON, the inverse of [`Self::from_json`].
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({"tools": self.tools, "missing": self.missing, "ready": self.ready})
     }
 
-    /// What a running process told.
+    /// Parses the list that a running process sent.
     #[must_use]
     pub fn from_json(mut told: Value) -> Self {
         let tools = told["tools"].as_array_mut().map(std::mem::take).unwrap_or_default();
@@ -62,25 +62,25 @@ impl ToolList {
         Self { tools, missing: missing.map(str::to_owned).collect(), ready: told["ready"] != false }
     }
 
-    /// True unless there are backends and none of them is up.
+    /// Returns true unless there are backends and none of them is up.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.ready
     }
 
-    /// The backends that cannot be used, one sentence for each.
+    /// Returns one sentence for each unavailable backend.
     #[must_use]
     pub fn missing(&self) -> &[String] {
         &self.missing
     }
 
-    /// The tools, for a program.
+    /// Returns the tools as one line of JSON.
     #[must_use]
     pub fn json(&self) -> String {
         format!("{}\n", Value::from(self.tools.clone()))
     }
 
-    /// The tools, for a person.
+    /// Returns the tools as a table.
     #[must_use]
     pub fn shown(&self) -> String {
         let labelled = |label: &str| self.tools.iter().any(|tool| tool[label].is_string());
@@ -101,7 +101,7 @@ impl ToolList {
     }
 }
 
-/// Adds whose tool it is, and how the operator labelled that backend. The demo tools have no labels.
+/// Adds the backend of a tool and the operator's labels for that backend. The demo tools have no labels.
 fn label(tool: &mut Map<String, Value>, backend: &str, config: &Config) {
     tool.insert("backend".to_owned(), backend.into());
     let Some(configured) = config.backends.iter().find(|one| one.name == backend) else { return };
@@ -111,7 +111,7 @@ fn label(tool: &mut Map<String, Value>, backend: &str, config: &Config) {
     }
 }
 
-/// The first line of what a tool says about itself.
+/// Returns the first line of a tool's description, shortened.
 fn description(tool: &Value) -> String {
     let text = tool["description"].as_str().or(tool["title"].as_str()).unwrap_or_default();
     let first = text.trim().lines().next().unwrap_or_default();
@@ -122,7 +122,7 @@ fn description(tool: &Value) -> String {
     short
 }
 
-/// The backends that are not up, one sentence for each.
+/// Returns one sentence for each backend that is not up.
 #[must_use]
 pub fn missing(gateway: &Gateway) -> Vec<String> {
     let status = gateway.status();

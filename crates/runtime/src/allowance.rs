@@ -1,10 +1,10 @@
-//! A rate limit: how often something may happen in each second.
+//! Rate limit per second.
 
 use signalbox_engine::lock::LockResultExt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Allows a fixed number in each second.
+/// Rate limiter that allows a fixed number of events in each second.
 #[derive(Debug)]
 pub struct PerSecond {
     each: u32,
@@ -12,13 +12,13 @@ pub struct PerSecond {
 }
 
 impl PerSecond {
-    /// Allows `each` in each second.
+    /// Creates a limiter that allows `each` events per second.
     #[must_use]
     pub fn new(each: u32) -> Self {
         Self { each, state: Mutex::default() }
     }
 
-    /// Takes one. False if the number for this second is used up.
+    /// Counts an event. Returns false if the limit for this second is exceeded.
     pub fn take(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unpoisoned();
         let (since, taken) = state.get_or_insert((now, 0));

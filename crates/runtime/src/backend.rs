@@ -1,20 +1,19 @@
-//! One configured backend: takes the calls that sessions have for it, and owns every connection that may carry them.
+//! One configured backend: accepts calls from sessions and owns every connection that can carry them.
 //!
-//! `Backend::accept` asks the breaker (`guard`), then `routes` picks a connection that may carry the call, opens one, or
-//! lets the call wait in the backend's queue. What is sent from then on is the business of the [`Peer`]; the backend hears of
-//! it again when a connection becomes ready (`Backend::peer_ready`) or is lost (`Backend::detach`, then
-//! `Backend::peer_lost`).
+//! `Backend::accept` asks the circuit breaker (`guard`). Then `routes` picks a connection for the call, opens one, or
+//! queues the call. Once sent, the call belongs to the [`Peer`]. The backend is called again when a connection becomes
+//! ready (`Backend::peer_ready`) or is lost (`Backend::detach`, then `Backend::peer_lost`).
 //!
 //! # States
 //!
-//! The *home* connection belongs to the gateway itself. It shows which era the backend speaks, feeds the catalog, and
-//! serves every session that may share it. The state of the backend is the state of this connection ([`Home`]):
+//! The *home* connection belongs to the gateway itself. It determines which era the backend speaks, feeds the catalog,
+//! and serves every session that may share it. Its state is the state of the backend ([`Home`]):
 //!
 //! ```text
-//!                first_use, lists known            somebody uses it (wake)
+//!                first_use, lists known            a caller uses it (wake)
 //!   Starting ─────────────────────────► Asleep ──────────────────────────► Starting
 //!     │   │                               ▲
-//!     │   └──────── ready ──────► Up ─────┘ nobody needs it (idle)
+//!     │   └──────── ready ──────► Up ─────┘ unused (idle)
 //!     │                           │ ▲
 //!     │ attempt fails        lost │ │ ready
 //!     ▼                           ▼ │
@@ -23,34 +22,35 @@
 //!     └─ ready: Up                └── died too often ─────┘ (so does Down)
 //! ```
 //!
-//! A backend with credentials per user is `AwaitsCaller` until a caller uses it, and again if that caller turns out to
-//! have no credential: its home connection is opened on behalf of the first caller, and is that principal's alone.
+//! A backend with per-user credentials is `AwaitsCaller` until a caller uses it, and again if that caller turns out to
+//! have no credential. Its home connection is opened on behalf of the first caller and serves that principal only.
 //!
-//! `supervisor` is the only task that opens the home connection. A backend that is down stays down for its callers while the
-//! next attempt is made. Two flags stand beside this state: a backend that is *retired* hands every call to its successor and
-//! finishes those in flight; one that is *stopping* refuses them.
+//! Only the `supervisor` task opens the home connection. A backend that is down stays down for its callers during the
+//! next attempt. Two flags stand beside this state: a *retired* backend passes every new call to its successor and
+//! finishes those in flight; a *stopping* backend refuses new calls.
 //!
 //! # Invariants
 //!
-//! - Everything that changes, but for the configuration, the breaker and a few counters, is in one `BackendState` behind one
-//!   lock. Its parts (`connections`, `subscriptions`, `list_knowledge`, `condition`) are plain values that hold their own
-//!   invariants and know nothing of that lock.
-//! - The order of locks is session, backend, peer; a retiring backend comes before its successor. While the backend's lock is
-//!   held, peers may be asked anything, and sessions only what they keep outside their own lock: whether they have ended,
-//!   who their client is, when it was last seen.
-//! - A connection is detached before it counts as lost, so a call that finds its connection lost does not find it again.
-//! - The resources and the log level of a session are noted only while the session has not ended, which is checked under the
-//!   lock: the end of a session forgets everything behind that lock, and what came later would stay for good. A listen
-//!   request that was noted too late is taken back by `Gateway::listen`.
-//! - A call that was accepted, unless its session takes it back, ends in exactly one of three ways: a peer takes it, the
-//!   session is told that it failed, or a successor takes it over.
+//! - All mutable state except the configuration, the breaker and a few counters is in one `BackendState` behind one
+//!   lock. Its parts (`connections`, `subscriptions`, `list_knowledge`, `condition`) are plain values that maintain
+//!   their own invariants and do not know the lock.
+//! - Lock order: session, backend, peer; a retiring backend before its successor. Code that holds the backend lock may
+//!   ask a peer anything, but may read of a session only what is kept outside the session lock: whether it has ended,
+//!   its client, and when the client was last seen.
+//! - A connection is detached before it counts as lost, so a call that finds its connection lost is not routed to it
+//!   again.
+//! - Resources and the log level of a session are noted only if the session has not ended, checked under the lock. The
+//!   end of a session removes its entries under the same lock, so a later entry would never be removed. A listen
+//!   request that was noted too late is removed by `Gateway::listen`.
+//! - An accepted call, unless its session cancels it, ends in exactly one of three ways: a peer takes it, the session
+//!   is told that it failed, or a successor takes it over.
 //!
-//! # What it must never do
+//! # A backend must never
 //!
 //! - Wait, or feed a session an event, while it holds its lock.
-//! - Send a call again that a backend may have processed. Only a call that was never sent is tried again from
-//!   here (`waiting_calls`).
-//! - Start a process for somebody who only looks: lists, pings and `status` wake nobody (`asleep`).
+//! - Resend a call that the server may have processed. Only a call that was never sent is retried from here
+//!   (`waiting_calls`).
+//! - Start a process for a client that only looks: lists, pings and `status` do not wake a backend (`asleep`).
 
 mod asleep;
 mod condition;
@@ -84,13 +84,13 @@ use signalbox_engine::catalog::ListOwners;
 use signalbox_engine::lock::LockResultExt;
 pub use spec::{BackendSpec, FailureRules, Lifetime, QuestionTime, Start};
 pub use state::{Home, Support};
-pub(crate) use subscriptions::Followed;
+pub(crate) use subscriptions::FollowTargets;
 pub use subscriptions::{MAX_WATCHES, MAX_WATCHES_EACH};
 
 use self::condition::Condition;
 use crate::gateway::Gateway;
 use crate::link::Connector;
-use crate::peer::{Peer, Queued};
+use crate::peer::{Peer, QueuedCall};
 use crate::session::Session;
 use arc_swap::ArcSwap;
 use signalbox_engine::back::Wish;
@@ -104,11 +104,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore};
 
-/// The backend.
+/// A configured backend. See the [module documentation](self).
 pub struct Backend {
-    /// Its configured name.
     pub name: Arc<str>,
-    /// Its number. A successor has the same name and another number.
+    /// Unique id. A successor has the same name and another id.
     pub id: u64,
     pub(crate) connector: Arc<dyn Connector>,
     spec: ArcSwap<BackendSpec>,
@@ -120,7 +119,7 @@ pub struct Backend {
     changed: Notify,
     queue_refused: AtomicU64,
     retries: AtomicU64,
-    /// Bounds how many connections of clients read lists at a time: each holds a whole copy until it is stored.
+    /// Limits how many client connections read lists at a time, because each holds a whole copy until it is stored.
     list_readers: Semaphore,
 }
 
@@ -128,7 +127,7 @@ static NEXT_PEER: AtomicU64 = AtomicU64::new(1);
 static NEXT_BACKEND: AtomicU64 = AtomicU64::new(1);
 
 impl Backend {
-    /// A backend that is not started yet.
+    /// Creates a backend without starting it.
     #[must_use]
     pub fn new(name: &str, connector: Arc<dyn Connector>, spec: BackendSpec) -> Arc<Self> {
         Arc::new(Self {
@@ -153,7 +152,7 @@ impl Backend {
         let _ = self.share.set(gateway.budget.backend());
     }
 
-    /// The memory that messages of this backend may take up.
+    /// Returns the memory budget for messages of this backend.
     pub(crate) fn share(&self) -> Option<&Arc<Share>> {
         self.share.get()
     }
@@ -166,12 +165,12 @@ impl Backend {
         PeerId(NEXT_PEER.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Its configuration at this moment.
+    /// Returns the current configuration.
     pub(crate) fn spec(&self) -> arc_swap::Guard<Arc<BackendSpec>> {
         self.spec.load()
     }
 
-    /// The bounds of the strict scan of its messages; `None` if they are not scanned.
+    /// Returns the limits for the strict scan of its messages, or `None` if they are not scanned.
     pub(crate) fn strict_limits(&self) -> Option<&Limits> {
         self.strict.as_ref()
     }
@@ -184,8 +183,8 @@ impl Backend {
         self.lock().condition.count_stray(what);
     }
 
-    /// Takes a client's call, unless the breaker refuses it. The breaker is not asked about a further round of a call
-    /// that was taken before.
+    /// Accepts a client's call unless the breaker refuses it. The breaker is not asked about a further round of a call
+    /// that was accepted before.
     pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) {
         if call.awaits_sign_in {
             return self.accept_after_sign_in(session, exchange, call);
@@ -195,14 +194,14 @@ impl Backend {
 
     fn admit(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) {
         if call.round.is_none()
-            && let Err(fault) = self.guard.admit(&self.name, (session, exchange), || self.spec().timeout)
+            && let Err(fault) = self.guard.admit(&self.name, session, exchange, || self.spec().timeout)
         {
             return session.handle(Event::Failed { exchange, fault });
         }
         self.dispatch(session, exchange, call);
     }
 
-    /// How long a call may take: what is configured for its tool, or else for the backend.
+    /// Returns the timeout of a call: the one configured for its tool, or else that of the backend.
     pub(crate) fn timeout_of(&self, call: &Call) -> Duration {
         let of_tool = || {
             let name = call.name.as_deref().filter(|_| call.method == method::TOOLS_CALL)?;
@@ -211,22 +210,22 @@ impl Backend {
         of_tool().unwrap_or_else(|| self.spec().timeout)
     }
 
-    /// True if it may show each principal something else. The gateway then has no connection of its own to it.
+    /// Returns true if each principal may be shown something different. The gateway then has no connection of its own.
     pub(crate) fn is_per_user(&self) -> bool {
         self.connector.is_per_user()
     }
 
-    /// True if answers to callers of one principal may differ.
+    /// Returns true if answers to callers of one principal may differ.
     pub(crate) fn is_per_caller(&self) -> bool {
         self.connector.is_per_caller()
     }
 
-    /// True if it is reached by a way of its own alone.
+    /// Returns true if the backend is reachable only through an endpoint of its own.
     pub(crate) fn is_apart(&self) -> bool {
         self.connector.is_apart()
     }
 
-    /// Who says whose lists principals are shown, where that is not their own.
+    /// Returns the mapping from principals to the owners of the lists that they see, if that is not the identity.
     pub(crate) fn list_owners(&self) -> Option<Arc<dyn ListOwners>> {
         self.connector.list_owners()
     }
@@ -237,7 +236,7 @@ impl Backend {
         session.handle(Event::Failed { exchange, fault });
     }
 
-    /// Fails a call that has not reached the backend, or has its caller asked to sign in first.
+    /// Fails a call that has not reached the backend, or asks its caller to sign in first.
     pub(crate) fn refuse_call(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault, call: Authorized) {
         if fault.kind != FaultKind::SignInNeeded {
             return self.refuse(session, exchange, fault);
@@ -246,7 +245,7 @@ impl Backend {
         session.handle(Event::SignIn { exchange, fault, call });
     }
 
-    /// Cancels an exchange, whether it waits or is on a connection.
+    /// Cancels an exchange that is queued or on a connection.
     pub(crate) fn cancel(&self, session: &Arc<Session>, exchange: ExchangeId, reason: Option<&[u8]>) {
         let user = self.user_of(session, exchange);
         let peers = {
@@ -254,18 +253,18 @@ impl Backend {
             state.waiting.retain(|one| !(one.exchange == exchange && Arc::ptr_eq(&one.session, session)));
             state.connections.serving(session, &user)
         };
-        // At most one of them has it.
+        // At most one peer has the exchange.
         let on = |thoroughly| peers.iter().any(|peer| peer.cancel(session, exchange, reason, thoroughly));
         let _ = on(false) || on(true);
         self.guard.release(&self.name, session, exchange);
     }
 
-    /// The connections that belong to this session alone.
+    /// Returns the connections that belong to this session alone.
     pub(crate) fn owned(&self, session: SessionKey) -> Vec<Arc<Peer>> {
         self.lock().connections.all_owned(session).to_vec()
     }
 
-    /// Closes the connection of a session that has ended, and forgets its waiting calls and subscriptions.
+    /// Closes the connections of a session that has ended and removes its queued calls and subscriptions.
     pub(crate) fn session_closed(&self, session: &Session) {
         let owned = {
             let mut state = self.lock();
@@ -281,11 +280,11 @@ impl Backend {
         }
     }
 
-    /// Fails the calls that have waited too long, and closes idle connections.
+    /// Fails calls that have been queued for too long and closes idle connections.
     pub(crate) fn tick(self: &Arc<Self>, now: Instant) {
         let (late, peers) = {
             let mut state = self.lock();
-            let (late, kept): (Vec<Queued>, Vec<Queued>) =
+            let (late, kept): (Vec<QueuedCall>, Vec<QueuedCall>) =
                 std::mem::take(&mut state.waiting).into_iter().partition(|one| one.deadline <= now);
             state.waiting = kept.into();
             (late, state.connections.not_quiet())
@@ -305,13 +304,13 @@ impl Backend {
         }
     }
 
-    /// True if no call waits for a connection and the home connection is not being opened.
+    /// Returns true if no call is queued and the home connection is not being opened.
     pub(crate) fn is_calm(&self) -> bool {
         let state = self.lock();
         state.waiting.is_empty() && !matches!(state.home, Home::Starting | Home::Restarting)
     }
 
-    /// Closes every connection and fails the calls that wait for one.
+    /// Closes every connection and fails the queued calls.
     pub(crate) fn stop(&self) {
         let (peers, waiting) = {
             let mut state = self.lock();
@@ -328,7 +327,7 @@ impl Backend {
         }
     }
 
-    /// Takes a connection into use that has finished its handshake.
+    /// Starts to use a connection that has completed its handshake.
     pub(crate) fn peer_ready(self: &Arc<Self>, peer: &Arc<Peer>, profile: &Arc<ServerProfile>) {
         let (home, waiting, replaced) = {
             let mut state = self.lock();
@@ -341,7 +340,7 @@ impl Backend {
             if home {
                 state.home = Home::Up(Arc::clone(peer));
                 state.condition.came_up(crate::clock::now());
-                state.lists.start_anew();
+                state.lists.reset();
                 replaced = state.connections.share_home(profile.era());
             }
             (home, !state.waiting.is_empty(), replaced)
@@ -372,8 +371,8 @@ impl Backend {
         self.lock().connections.is_home(peer)
     }
 
-    /// Gives no further call to a connection that is ending. This happens before it counts as lost, so that a call
-    /// which finds it lost does not find it here again.
+    /// Stops routing calls to a connection that is ending. Must run before the connection counts as lost, so that a
+    /// call that finds it lost is not routed to it again.
     pub(crate) fn detach(&self, peer: &Arc<Peer>, fault: &Fault) {
         let was_ready = peer.profile().is_some();
         let mut state = self.lock();
@@ -381,12 +380,12 @@ impl Backend {
         state.lists.end_reading(peer.id);
         let home = state.connections.is_home(peer);
         if fault.kind == FaultKind::EraRefused && !home {
-            // It speaks only the other era, so clients of this one reach it over the bridge from now on.
+            // The server speaks only the other era, so clients of this one reach it through the bridge from now on.
             state.support.refused(peer.wish);
         }
         let died_of_probe = home && !was_ready && peer.wish == Wish::Auto && fault.kind == FaultKind::BackendDied;
-        // Clients keep waiting for lists that another era or another attempt may bring. But a backend that refuses an
-        // era which it spoke on another connection would be asked for that era again and again.
+        // Clients keep waiting for lists that another era or another attempt may bring. The exception is a server that
+        // refuses an era which it spoke on another connection: it would be asked for that era again and again.
         let no_lists = match fault.kind {
             FaultKind::Draining => false,
             FaultKind::EraRefused => !home && !state.support.lacks(peer.wish),
@@ -398,9 +397,9 @@ impl Backend {
         }
         if home {
             state.condition.set_error(fault.message.clone());
-            state.condition.set_greet_old(died_of_probe);
+            state.condition.set_skip_probe(died_of_probe);
             state.home = match (was_ready, died_of_probe) {
-                // Its token may be over; the next caller's opens another.
+                // The caller's token may have expired. The token of the next caller opens another connection.
                 (true, _) if self.is_per_caller() => Home::AwaitsCaller,
                 (true, _) => Home::Restarting,
                 (false, true) => Home::Starting,
@@ -410,15 +409,14 @@ impl Backend {
         }
     }
 
-    /// Finds another way for the calls that waited for a lost connection, or fails them, and has
-    /// it reopened if necessary.
-    pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<Queued>) {
+    /// Reroutes or fails the calls that waited for a lost connection, and reopens the connection if necessary.
+    pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<QueuedCall>) {
         let (mut queue, mut taken) = (queue, Vec::new());
         let (home, down, lonely, stopping, retired) = {
             let mut state = self.lock();
             let home = state.connections.is_home(peer);
             let down = state.home.fault().is_some() && home;
-            // If it was opened on behalf of a caller who has no credential, that concerns nobody else.
+            // If it was opened for a caller without a credential, no other caller is affected.
             let lonely = home && matches!(state.home, Home::AwaitsCaller);
             if down || lonely {
                 let all = std::mem::take(&mut state.waiting);
@@ -426,8 +424,8 @@ impl Backend {
             }
             (home, down, lonely, state.is_ending(), state.retired.is_some())
         };
-        let concerned = |one: &Queued| down || self.user_of(&one.session, one.exchange) == peer.user;
-        let (failed, others): (Vec<Queued>, Vec<Queued>) = taken.into_iter().partition(concerned);
+        let concerned = |one: &QueuedCall| down || self.user_of(&one.session, one.exchange) == peer.user;
+        let (failed, others): (Vec<QueuedCall>, Vec<QueuedCall>) = taken.into_iter().partition(concerned);
         queue.extend(failed);
         self.lock().waiting.extend(others);
         if home {
@@ -447,7 +445,7 @@ impl Backend {
         if down {
             self.set_listed(false);
         }
-        // Calls for an era that the backend turned out not to speak go over the other one.
+        // Calls for an era that the server turned out not to speak go through the other one.
         let retry = fault.kind == FaultKind::EraRefused && self.lock().support.lacks(peer.wish);
         for one in queue {
             if retired {
@@ -476,7 +474,7 @@ impl Backend {
         }
     }
 
-    /// True if a connection failed because the user that it was opened for has no credential of its own.
+    /// Returns true if a connection failed because its user has no credential.
     fn lacks_only_credential(&self, fault: &Fault) -> bool {
         self.is_per_user() && matches!(fault.kind, FaultKind::SignInNeeded | FaultKind::Refused)
     }
@@ -484,7 +482,7 @@ impl Backend {
     fn set_listed(&self, listed: bool) {
         if let Some(gateway) = self.gateway() {
             let changed = gateway.catalog.set_listed(self, listed);
-            gateway.tell_lists_changed(changed, None);
+            gateway.notify_lists_changed(changed, None);
         }
     }
 

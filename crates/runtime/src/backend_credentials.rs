@@ -1,29 +1,28 @@
-//! The port through which links ask for the credential that goes with a request to a protected backend.
+//! Port through which links get the credential for a request to a protected backend.
 //!
-//! A link asks before each request (or handshake) on whose behalf it goes, adds the header that it gets, and reports
-//! a refusal with what the backend said about it. The port then gives another credential, with which the request is
-//! sent again, or a fault that says what the caller has to do. What the caller itself sent as a credential never
-//! goes to a backend.
+//! A link asks before each request (or handshake), with the user and sender of the request, adds the returned header,
+//! and reports a refusal together with the backend's challenge. The port then returns another credential, with which
+//! the request is resent, or a fault that says what the caller has to do. A credential sent by the caller itself never
+//! reaches a backend.
 
 use crate::link::BoxFuture;
 use http::header::{HeaderName, HeaderValue};
 use signalbox_engine::{BackendUser, Caller, Fault, Principal};
 use std::fmt;
 
-/// How often one request is sent with another credential because the last one was refused.
+/// Maximum number of times that a request is resent with another credential after a refusal.
 pub const MAX_CREDENTIAL_TRIES: u32 = 3;
 
-/// A header that proves to a backend who asks.
+/// Header that authenticates a request at a backend.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// The header.
     pub name: HeaderName,
-    /// Its value, a secret.
+    /// Header value, which is secret.
     pub value: HeaderValue,
 }
 
 impl Credential {
-    /// A header whose value is not to be shown.
+    /// Creates a credential whose value is not shown in logs.
     #[must_use]
     pub fn new(name: HeaderName, mut value: HeaderValue) -> Self {
         value.set_sensitive(true);
@@ -37,35 +36,34 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// A backend answered a request with 401 or 403.
+/// Response of a backend that refuses a credential, with status 401 or 403.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// The status.
     pub status: u16,
-    /// The values of `WWW-Authenticate`, in their order.
+    /// Values of `WWW-Authenticate`, in order.
     pub challenges: Vec<String>,
-    /// The credential that the request had, if any.
+    /// Credential that the request carried, if any.
     pub used: Option<Credential>,
 }
 
-/// The sender of a request to a backend.
+/// Sender of a request to a backend.
 #[derive(Clone, Debug, Default)]
 pub enum Asker {
-    /// The gateway, on behalf of the user of the connection. Also where the credential does not depend on the caller.
+    /// The gateway, on behalf of the user of the connection. Also used if the credential does not depend on the caller.
     #[default]
     Gateway,
-    /// The caller of this very request.
+    /// The caller of this request.
     Caller(Caller),
     /// A caller whose request is over, so that its credential is no longer known.
     Gone,
 }
 
-/// The user and the sender of a request to a backend.
+/// User and sender of a request to a backend.
 #[derive(Clone, Debug, Default)]
 pub struct Behalf {
-    /// The user of the connection, if that is known.
+    /// User of the connection, if known.
     pub user: Option<BackendUser>,
-    /// The sender.
+    /// Sender of the request.
     pub asker: Asker,
 }
 
@@ -76,41 +74,42 @@ impl From<Option<Principal>> for Behalf {
 }
 
 impl Behalf {
-    /// The principal of the connection, if that is known.
+    /// Returns the principal of the connection, if known.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
         self.user.as_ref().map(BackendUser::principal)
     }
 }
 
-/// Gives the credentials for one backend.
+/// Source of the credentials for one backend.
 pub trait BackendCredentials: Send + Sync {
-    /// True if principals have credentials of their own, so that the backend may show each of them something else.
+    /// Returns true if principals have credentials of their own, so that the backend may show each of them something
+    /// different.
     fn is_per_user(&self) -> bool {
         false
     }
 
-    /// True if a credential depends on the token of the caller, and not on its principal alone.
+    /// Returns true if a credential depends on the token of the caller, and not on its principal alone.
     fn is_per_caller(&self) -> bool {
         false
     }
 
-    /// The credential for a request. `None` if the request is to be tried without one.
+    /// Returns the credential for a request. `None` if the request is to be tried without one.
     ///
     /// # Errors
-    /// Why there is none, and what to do about it.
+    /// A fault that says why there is none, and what the caller has to do.
     fn current(&self, whose: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>>;
 
-    /// Waits for the end of a sign-in of this user that is open in a browser; with `agreed` also for one that is
-    /// offered and not opened yet. `None` if there is none. The wait is bounded.
+    /// Waits for the end of a sign-in of this user that is open in a browser, or, if `agreed`, that is offered but not
+    /// opened yet. Returns `None` if there is none. The wait is bounded.
     fn sign_in_end(&self, _user: &BackendUser, _agreed: bool) -> Option<BoxFuture<()>> {
         None
     }
 
-    /// Another credential, after the last one was refused. `None` if the refusal has nothing to do with the credential,
-    /// so that the caller gets the backend's answer.
+    /// Returns another credential after a refusal. `None` if the refusal is not about the credential, so that the
+    /// caller gets the backend's answer.
     ///
     /// # Errors
-    /// Why there is none, and what to do about it.
+    /// A fault that says why there is none, and what the caller has to do.
     fn renewed(&self, whose: Behalf, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>>;
 }

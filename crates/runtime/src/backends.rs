@@ -1,21 +1,22 @@
-//! The set of backends at one moment: immutable, read without a lock, and replaced as a whole.
+//! Immutable set of backends: read without a lock, and replaced as a whole.
 
 use crate::backend::Backend;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The set. Dereferences to its backends in configured order.
+/// Set of backends. Dereferences to the backends in configured order.
 #[derive(Default)]
 pub struct Backends {
     ordered: Vec<Arc<Backend>>,
-    /// Indices into `ordered`, sorted by name. For the few backends of a gateway a binary search is cheaper than a hash.
+    /// Indices into `ordered`, sorted by name. For the few backends of a gateway, binary search is cheaper than
+    /// hashing.
     by_name: Vec<usize>,
-    /// Backends that a reload has removed or replaced and that still finish their calls.
+    /// Backends that a reload has removed or replaced, and that still finish their calls.
     retiring: Vec<Arc<Backend>>,
 }
 
 impl Backends {
-    /// The set of these backends. Of two with the same name, the first is found by it.
+    /// Creates a set. If two backends have the same name, lookups find the first.
     #[must_use]
     pub fn new(ordered: Vec<Arc<Backend>>) -> Self {
         let mut by_name: Vec<usize> = (0..ordered.len()).collect();
@@ -24,30 +25,30 @@ impl Backends {
         Self { ordered, by_name, retiring: Vec::new() }
     }
 
-    /// Adds the backends that finish their calls.
+    /// Adds the retiring backends.
     #[must_use]
     pub(crate) fn with_retiring(mut self, retiring: Vec<Arc<Backend>>) -> Self {
         self.retiring = retiring;
         self
     }
 
-    /// The backends that take no further call and finish theirs.
+    /// Returns the backends that accept no further call and finish theirs.
     #[must_use]
     pub fn retiring(&self) -> &[Arc<Backend>] {
         &self.retiring
     }
 
-    /// Every backend that may have calls: the configured and the retiring ones.
+    /// Returns every backend that may have calls: configured and retiring ones.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Backend>> {
         self.ordered.iter().chain(&self.retiring)
     }
 
-    /// The backends of this name: first the configured one, then the retiring ones.
+    /// Returns the backends of this name, the configured one first, then the retiring ones.
     pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = &Arc<Backend>> {
         self.get(name).into_iter().chain(self.retiring.iter().filter(move |backend| &*backend.name == name))
     }
 
-    /// The backend of this name.
+    /// Returns the configured backend of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Backend>> {
         let found = self.by_name.binary_search_by(|place| (*self.ordered[*place].name).cmp(name)).ok()?;

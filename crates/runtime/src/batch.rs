@@ -1,26 +1,26 @@
-//! Batches (2025-03-26): the messages of one array, and the answers that are still due to such arrays.
+//! Batches (revision 2025-03-26): messages of one JSON array, and the answers that such arrays still await.
 
 use crate::outbox::Out;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Caller, Fault, StreamId};
 use signalbox_wire::{Envelope, Kind, RawId};
 
-/// The messages of one array.
+/// Messages of one JSON array.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// The sender, if it differs from the opener of the session.
+    /// Sender, if it differs from the opener of the session.
     pub(crate) caller: Option<Caller>,
     messages: Vec<Envelope>,
-    refusals: Vec<Refusal>,
+    refusals: Vec<RefusedElement>,
 }
 
-/// An element of an array that is refused: its id, if that could be read, and why.
-pub type Refusal = (Option<RawId>, Fault);
+/// A refused element of an array: its id, if that could be read, and the reason.
+pub type RefusedElement = (Option<RawId>, Fault);
 
 impl Batch {
-    /// These messages, and the refusals of elements that are not messages.
+    /// Creates a batch of messages and of refusals for the elements that are not messages.
     #[must_use]
-    pub fn new(messages: Vec<Envelope>, refusals: Vec<Refusal>) -> Self {
+    pub fn new(messages: Vec<Envelope>, refusals: Vec<RefusedElement>) -> Self {
         Self { caller: None, messages, refusals }
     }
 
@@ -30,77 +30,78 @@ impl Batch {
         Self { caller, ..self }
     }
 
-    /// How many answers the client is due.
+    /// Returns the number of answers that the client expects.
     #[must_use]
     pub fn answers(&self) -> usize {
         self.refusals.len() + self.messages.iter().filter(|message| message.kind() == Kind::Request).count()
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<Envelope>, Vec<Refusal>, usize) {
+    pub(crate) fn into_parts(self) -> (Vec<Envelope>, Vec<RefusedElement>, usize) {
         let answers = self.answers();
         (self.messages, self.refusals, answers)
     }
 }
 
-/// The answers that an array is still due.
+/// Outstanding answers of one batch.
 #[derive(Debug)]
-struct Owed {
-    /// Where its messages go.
+struct OutstandingAnswers {
+    /// Stream that the answers are written to.
     to: StreamId,
     left: usize,
-    /// The answers so far, if they go out together.
-    gathered: Option<Vec<Out>>,
+    /// Answers so far, if they are to be sent together.
+    collected: Option<Vec<Out>>,
 }
 
-impl Owed {
-    /// All answers as one array, once the last is there.
-    fn whole(&mut self) -> Option<Out> {
-        let gathered = self.gathered.as_mut().filter(|all| self.left == 0 && !all.is_empty())?;
-        Some(Out::joined(std::mem::take(gathered)))
+impl OutstandingAnswers {
+    /// Returns all answers as one array, once the last one is there.
+    fn complete(&mut self) -> Option<Out> {
+        let collected = self.collected.as_mut().filter(|all| self.left == 0 && !all.is_empty())?;
+        Some(Out::joined(std::mem::take(collected)))
     }
 }
 
-/// What follows when a call of a batch was cancelled.
+/// Action after the cancellation of a call of a batch.
 #[derive(Debug)]
-pub(crate) enum Cancelled {
-    /// Nothing: other answers are due, or none was given.
-    Waits,
-    /// All other answers are there and go out together.
-    Whole(StreamId, Out),
-    /// The stream is over.
-    Ends,
+pub(crate) enum CancelOutcome {
+    /// None: other answers are outstanding, or no call of the batch was answered.
+    Pending,
+    /// Write the remaining answers, which are complete, as one array.
+    Complete(StreamId, Out),
+    /// End the stream.
+    EndStream,
 }
 
-/// The arrays of one session that are still due answers. There are no more of them than requests in flight.
+/// Batches of one session with outstanding answers. There are no more of them than requests in flight.
 #[derive(Debug, Default)]
-pub(crate) struct Batches(KeyMap<StreamId, Owed>);
+pub(crate) struct Batches(KeyMap<StreamId, OutstandingAnswers>);
 
 impl Batches {
-    /// Notes an array whose calls have `stream` and whose messages go out on `to`. If these differ, its answers go out together.
+    /// Registers a batch whose calls use `stream` and whose answers are written to `to`. If these differ, its answers
+    /// are sent together.
     pub(crate) fn open(&mut self, stream: StreamId, to: StreamId, answers: usize) {
         if answers > 0 {
-            let gathered = (stream != to).then(Vec::new);
-            self.0.insert(stream, Owed { to, left: answers, gathered });
+            let collected = (stream != to).then(Vec::new);
+            self.0.insert(stream, OutstandingAnswers { to, left: answers, collected });
         }
     }
 
-    /// Takes a message, and returns what is to be written now and to which stream.
+    /// Handles an outgoing message. Returns what to write now, and to which stream.
     pub(crate) fn pass(&mut self, stream: StreamId, mut out: Out) -> Option<(StreamId, Out)> {
-        let Some(owed) = self.0.get_mut(&stream) else { return Some((stream, out)) };
-        let to = owed.to;
+        let Some(outstanding) = self.0.get_mut(&stream) else { return Some((stream, out)) };
+        let to = outstanding.to;
         if !out.last {
             return Some((to, out));
         }
-        owed.left = owed.left.saturating_sub(1);
-        let over = owed.left == 0;
-        let written = match &mut owed.gathered {
+        outstanding.left = outstanding.left.saturating_sub(1);
+        let over = outstanding.left == 0;
+        let written = match &mut outstanding.collected {
             None => {
                 out.last = over;
                 Some(out)
             }
             Some(all) => {
                 all.push(out);
-                owed.whole()
+                outstanding.complete()
             }
         };
         if over {
@@ -109,25 +110,25 @@ impl Batches {
         written.map(|out| (to, out))
     }
 
-    /// Notes that one answer on this stream is no longer due.
-    pub(crate) fn cancelled(&mut self, stream: StreamId) -> Cancelled {
-        let Some(owed) = self.0.get_mut(&stream) else { return Cancelled::Ends };
-        owed.left = owed.left.saturating_sub(1);
-        if owed.left > 0 {
-            return Cancelled::Waits;
+    /// Records that one answer on this stream is no longer expected.
+    pub(crate) fn cancelled(&mut self, stream: StreamId) -> CancelOutcome {
+        let Some(outstanding) = self.0.get_mut(&stream) else { return CancelOutcome::EndStream };
+        outstanding.left = outstanding.left.saturating_sub(1);
+        if outstanding.left > 0 {
+            return CancelOutcome::Pending;
         }
-        let (to, whole, together) = (owed.to, owed.whole(), owed.gathered.is_some());
+        let (to, whole, together) = (outstanding.to, outstanding.complete(), outstanding.collected.is_some());
         self.0.remove(&stream);
         match whole {
-            Some(out) => Cancelled::Whole(to, out),
-            None if together => Cancelled::Waits,
-            None => Cancelled::Ends,
+            Some(out) => CancelOutcome::Complete(to, out),
+            None if together => CancelOutcome::Pending,
+            None => CancelOutcome::EndStream,
         }
     }
 
-    /// Forgets the arrays of a stream that nobody reads any more.
+    /// Removes the batches of a stream that has ended.
     pub(crate) fn forget(&mut self, stream: StreamId) {
-        self.0.retain(|id, owed| *id != stream && owed.to != stream);
+        self.0.retain(|id, outstanding| *id != stream && outstanding.to != stream);
     }
 }
 
@@ -180,18 +181,18 @@ mod tests {
     fn a_cancelled_call_is_not_waited_for() {
         let mut batches = Batches::default();
         batches.open(CALLS, CALLS, 2);
-        assert!(matches!(batches.cancelled(CALLS), Cancelled::Waits));
+        assert!(matches!(batches.cancelled(CALLS), CancelOutcome::Pending));
         assert_eq!(pass(&mut batches, answer("a")), "5 a!");
         batches.open(CALLS, CALLS, 2);
         assert_eq!(pass(&mut batches, answer("a")), "5 a");
-        assert!(matches!(batches.cancelled(CALLS), Cancelled::Ends));
+        assert!(matches!(batches.cancelled(CALLS), CancelOutcome::EndStream));
 
         batches.open(CALLS, PIPE, 2);
         assert_eq!(pass(&mut batches, answer("1")), "");
-        let Cancelled::Whole(PIPE, out) = batches.cancelled(CALLS) else { panic!("the other answer waits") };
+        let CancelOutcome::Complete(PIPE, out) = batches.cancelled(CALLS) else { panic!("the other answer waits") };
         assert_eq!(out.bytes(), "[1]");
         batches.open(CALLS, PIPE, 1);
-        assert!(matches!(batches.cancelled(CALLS), Cancelled::Waits));
+        assert!(matches!(batches.cancelled(CALLS), CancelOutcome::Pending));
         assert!(batches.0.is_empty());
     }
 

@@ -1,4 +1,4 @@
-//! Breakpoints: which messages are held for a person. They are set and cleared while the gateway runs.
+//! Breakpoints: conditions for messages that are held for a person. They are set and cleared while the gateway runs.
 
 use signalbox_engine::chain::{
     self, Case, Hold, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict,
@@ -12,27 +12,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Most breakpoints at a time.
+/// Maximum number of breakpoints.
 pub const MAX_BREAKPOINTS: usize = 64;
-/// The longest pattern.
+/// Maximum length of a pattern in bytes.
 pub const MAX_PATTERN: usize = 256;
-/// How long a message waits by default. The MCP SDKs give a call up after 60 s.
+/// Default time for which a message is held. The MCP SDKs give a call up after 60 s.
 pub const WITHIN: Duration = Duration::from_secs(50);
-/// The longest time for which a message may be held.
+/// Maximum time for which a message may be held.
 pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Which messages are held. Without a tool and a method it is every tool call.
+/// Condition for messages to hold. Without a tool and a method it matches every tool call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Breakpoint {
-    /// A pattern for the name of the tool, as clients know it.
+    /// Pattern for the name of the tool, as clients know it.
     pub tool: Option<String>,
-    /// A pattern for the method.
+    /// Pattern for the method.
     pub method: Option<String>,
-    /// How many more messages it holds before it is cleared.
+    /// Number of messages to hold before the breakpoint is cleared.
     pub next: Option<u32>,
-    /// Whether requests or answers are held.
+    /// Phase to hold: requests or answers.
     pub phase: Phase,
-    /// How long a message waits at most.
+    /// Maximum time for which a message is held.
     pub within: Duration,
 }
 
@@ -42,44 +42,44 @@ impl Default for Breakpoint {
     }
 }
 
-/// Why a breakpoint cannot be set or cleared.
+/// Reason why a breakpoint cannot be set or cleared.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BreakpointError {
-    /// There are too many.
+    /// The limit is reached.
     #[error("{MAX_BREAKPOINTS} breakpoints are set, which is the limit; clear some with `signalbox hold clear`")]
     TooMany,
     /// A pattern is empty or too long.
     #[error("a pattern needs 1 to {} characters", MAX_PATTERN)]
     Pattern,
-    /// It would hold nothing.
+    /// The breakpoint would hold nothing.
     #[error("`next` must be at least 1")]
     Nothing,
     /// The time limit is zero, or longer than [`LONGEST`].
     #[error("a message may be held from 1 ms to {} hours", LONGEST.as_secs() / 3600)]
     Within,
-    /// Notifications do not wait.
+    /// The phase is not one that can be held: notifications do not wait.
     #[error("only requests and answers can be held")]
     Phase,
-    /// There is none of this number.
+    /// No breakpoint has this number.
     #[error("there is no breakpoint {0}; see `signalbox hold list`")]
     Unknown(u64),
 }
 
-/// A breakpoint that is set.
+/// An active breakpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SetBreakpoint {
-    /// Its number in this process.
+    /// Number of the breakpoint in this process.
     pub id: u64,
-    /// What it holds.
+    /// Condition of the breakpoint.
     pub breakpoint: Breakpoint,
-    /// How many messages it has held.
+    /// Number of messages that it has held.
     pub hits: u64,
 }
 
 /// All breakpoints of a gateway.
 #[derive(Debug)]
 pub struct Breakpoints {
-    /// How many there are. While there are none, a message costs one read of this.
+    /// Number of active breakpoints. If it is zero, a message costs one read of this.
     set: AtomicUsize,
     inner: Mutex<BreakpointTable>,
     limits: Limits,
@@ -92,7 +92,7 @@ struct BreakpointTable {
 }
 
 impl Breakpoints {
-    /// No breakpoints yet. Edited messages must keep these limits.
+    /// Creates an empty set. Edited messages must keep `limits`.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { set: AtomicUsize::new(0), inner: Mutex::default(), limits }
@@ -101,7 +101,7 @@ impl Breakpoints {
     /// Sets a breakpoint and gives it a number.
     ///
     /// # Errors
-    /// If it makes no sense, or there are too many.
+    /// If the breakpoint is invalid, or there are too many.
     pub fn set(&self, breakpoint: Breakpoint) -> Result<SetBreakpoint, BreakpointError> {
         check(&breakpoint)?;
         let mut inner = self.lock();
@@ -115,16 +115,16 @@ impl Breakpoints {
         Ok(set)
     }
 
-    /// Those that are set, the oldest first.
+    /// Returns the active breakpoints, oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<SetBreakpoint> {
         self.lock().by_id.values().cloned().collect()
     }
 
-    /// Clears one. The messages that it holds stay held.
+    /// Clears a breakpoint. The messages that it holds stay held.
     ///
     /// # Errors
-    /// If there is none of this number.
+    /// If no breakpoint has this number.
     pub fn clear(&self, id: u64) -> Result<SetBreakpoint, BreakpointError> {
         let mut inner = self.lock();
         let cleared = inner.by_id.remove(&id).ok_or(BreakpointError::Unknown(id));
@@ -132,7 +132,7 @@ impl Breakpoints {
         cleared
     }
 
-    /// Clears all of them, and returns how many there were.
+    /// Clears all breakpoints and returns their number.
     pub fn clear_all(&self) -> usize {
         let mut inner = self.lock();
         let all = std::mem::take(&mut inner.by_id).len();
@@ -140,7 +140,7 @@ impl Breakpoints {
         all
     }
 
-    /// The limits that edited messages must keep.
+    /// Returns the limits that edited messages must keep.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -150,7 +150,7 @@ impl Breakpoints {
         self.set.store(inner.by_id.len(), Ordering::Relaxed);
     }
 
-    /// The first breakpoint that holds this message, with the hit counted.
+    /// Returns the first breakpoint that matches this message, and counts the hit.
     fn meet(&self, case: &Case<'_>) -> Option<SetBreakpoint> {
         // A message that cannot be held must not use up a breakpoint for the next call.
         let exchange = case.exchange.filter(|_| case.can_wait)?;
@@ -210,7 +210,7 @@ impl Breakpoint {
         self.phase == phase && by_method && tool()
     }
 
-    /// What it holds, in words.
+    /// Describes in words what the breakpoint holds.
     #[must_use]
     pub fn words(&self) -> String {
         let what = match (&self.tool, &self.method) {

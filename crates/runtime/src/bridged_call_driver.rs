@@ -1,4 +1,4 @@
-//! A call of the new era at an old backend: runs the engine's [`BridgedCall`] and carries out its commands.
+//! Driver of a modern call at a legacy backend: runs the engine's [`BridgedCall`] and carries out its commands.
 
 use crate::backend::ExclusiveUse;
 use crate::gateway::Gateway;
@@ -17,26 +17,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-/// How long to wait for further questions before the client gets those that are there.
+/// Time to wait for further questions before the client gets those that are there.
 const SETTLE: Duration = Duration::from_millis(10);
 
-/// Who waits for the call.
+/// Session and exchange that wait for the outcome of a call.
 pub type Waiter = (Arc<Session>, ExchangeId);
 
-/// The call.
+/// A modern call at a legacy backend.
 pub struct BridgedCallDriver {
-    /// Its number among parked calls.
+    /// Number of the call among parked calls.
     pub park: u128,
-    /// On whose behalf it runs.
+    /// Principal on whose behalf the call runs.
     pub principal: Principal,
     backend: Arc<str>,
     method: String,
     params: Bytes,
-    /// The size of the questions that its client was shown.
+    /// Size of the questions that were sent to the client, in bytes.
     shown: AtomicUsize,
     peer: Weak<Peer>,
     gateway: Weak<Gateway>,
-    /// The client accepts URL elicitation.
+    /// Set if the client accepts URL elicitation.
     takes_urls: bool,
     exclusive_use: Mutex<Option<ExclusiveUse>>,
     last: Mutex<Party>,
@@ -44,7 +44,7 @@ pub struct BridgedCallDriver {
 }
 
 impl BridgedCallDriver {
-    /// A call that is about to be sent.
+    /// Creates the driver of a call that is about to be sent.
     #[must_use]
     pub fn new(
         gateway: &Arc<Gateway>,
@@ -79,13 +79,13 @@ impl BridgedCallDriver {
         })
     }
 
-    /// How many bytes it holds while it is parked.
+    /// Returns the number of bytes that the call holds while it is parked.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.params.len() + self.shown.load(Ordering::Relaxed)
     }
 
-    /// The party it runs for: whoever waits for it, or waited last.
+    /// Returns the party that the call runs for: its present waiter, or the last one.
     pub(crate) fn party(&self) -> Party {
         let mut last = self.last.lock().unpoisoned();
         if let Some((session, exchange)) = self.waiter() {
@@ -94,71 +94,71 @@ impl BridgedCallDriver {
         last.clone()
     }
 
-    /// Who waits for it now.
+    /// Returns the present waiter.
     #[must_use]
     pub fn waiter(&self) -> Option<Waiter> {
         self.lock().bound().cloned()
     }
 
-    /// The backend asks something.
+    /// Handles a question of the backend.
     pub fn asked(self: &Arc<Self>, message: &Envelope) {
         tracing::debug!(backend = %self.backend, method = message.method(), "bridge: the backend asks something, so the call is parked");
         self.drive(|bridged_call, _, out| bridged_call.asked(message, out));
     }
 
-    /// The backend withdraws a question.
+    /// Handles the withdrawal of a question by the backend.
     pub fn withdrawn(&self, id: &RawId) {
         self.lock().withdrawn(id);
     }
 
-    /// The backend tells something about the call.
+    /// Handles a notification of the backend about the call.
     pub fn notified(self: &Arc<Self>, message: Envelope) {
         self.drive(|bridged_call, _, out| bridged_call.notified(message, out));
     }
 
-    /// The backend answered.
+    /// Handles the answer of the backend.
     pub fn answered(self: &Arc<Self>, message: Envelope, edits: Edits, status: Option<u16>) {
-        self.give_back();
+        self.release_connection();
         if self.shown_urls(&message) {
             return self.over();
         }
         self.drive(|bridged_call, _, out| bridged_call.ended(BridgedCallEnd::Answer { message, edits, status }, out));
     }
 
-    /// No answer will come.
+    /// Handles a failure of the call.
     pub fn failed(self: &Arc<Self>, fault: Fault) {
-        self.give_back();
+        self.release_connection();
         self.drive(|bridged_call, _, out| bridged_call.ended(BridgedCallEnd::Fault(fault), out));
     }
 
-    /// Ends the call without an answer to anybody.
+    /// Ends the call without an answer.
     pub fn over(&self) {
-        self.give_back();
+        self.release_connection();
         self.lock().over();
     }
 
-    /// Frees the connection for other calls, since the backend is done with this one.
-    fn give_back(&self) {
+    /// Frees the connection for other calls, because the backend is done with this one.
+    fn release_connection(&self) {
         let exclusive_use = self.exclusive_use.lock().unpoisoned().take();
         drop(exclusive_use);
     }
 
-    /// The client came back with answers.
+    /// Continues the call with the answers that the client came back with.
     ///
     /// # Errors
-    /// A fault if they do not fit; the call stays parked.
+    /// If the answers do not match the questions. The call stays parked.
     pub fn resumed(self: &Arc<Self>, waiter: Waiter, round: u32, responses: &[u8]) -> Result<(), Fault> {
         let mut verdict = Ok(());
         self.drive(|bridged_call, _, out| verdict = bridged_call.resumed(waiter, round, responses, out));
         verdict
     }
 
-    /// Gives the call up if nobody came back in time.
+    /// Abandons the call if its client did not come back in time.
     pub fn tick(self: &Arc<Self>) {
         self.drive(|bridged_call, now, out| bridged_call.tick(now, out));
     }
 
-    /// Gives the call up: nobody will come back for it.
+    /// Abandons the call because its client will not come back.
     pub fn abandon(self: &Arc<Self>) {
         if let Some(peer) = self.peer.upgrade() {
             peer.abandon(self);
@@ -189,7 +189,7 @@ impl BridgedCallDriver {
             (BridgedCallCommand::Show { to, requests, round }, _, Some(gateway)) => {
                 self.show(&gateway, &to, &requests, round)
             }
-            (BridgedCallCommand::Upstream(draft), Some(peer), _) => peer.tell(draft, &self.party()),
+            (BridgedCallCommand::Upstream(draft), Some(peer), _) => peer.send_one_way(draft, &self.party()),
             (BridgedCallCommand::Notify { to: (session, exchange), message }, Some(peer), _) => {
                 let backend = Arc::clone(&self.backend);
                 session.handle(Event::Notified { backend, peer: peer.id, message, about: Some(exchange) });
@@ -222,8 +222,9 @@ impl BridgedCallDriver {
         }
     }
 
-    /// Translates the error by which a server of 2025-11-25 refuses a call until the user has visited some URLs. A client of the
-    /// new era is asked to visit them, and what it comes back with is run as a new call. False if it is not that error.
+    /// Translates the error by which a server of 2025-11-25 refuses a call until the user has visited some URLs. A
+    /// modern client is asked to visit them, and its next round runs as a new call. Returns false if it is not that
+    /// error.
     fn shown_urls(&self, message: &Envelope) -> bool {
         let (Some((session, exchange)), Some(gateway)) = (self.waiter(), self.gateway.upgrade()) else { return false };
         let Some(urls) = errors::url_elicitations(message).filter(|_| self.takes_urls) else { return false };
@@ -253,7 +254,7 @@ impl BridgedCallDriver {
         }
     }
 
-    /// Answers the exchange with the questions and a ticket that the client has to bring back.
+    /// Answers the exchange with the questions and a ticket that the client must return.
     fn show(self: &Arc<Self>, gateway: &Arc<Gateway>, (session, exchange): &Waiter, requests: &[u8], round: u32) {
         self.shown.store(requests.len(), Ordering::Relaxed);
         let ticket = self.ticket(gateway, Claim::Parked { park: self.park, round });
@@ -274,7 +275,7 @@ impl BridgedCallDriver {
     }
 }
 
-/// The `input_required` result: the questions, and the state that the client has to bring back.
+/// Builds the `input_required` result from the questions and the state that the client must return.
 pub(crate) fn input_required(requests: &[u8], state: &str) -> Bytes {
     let mut result = br#"{"resultType":"input_required","inputRequests":"#.to_vec();
     result.extend_from_slice(requests);

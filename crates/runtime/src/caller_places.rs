@@ -1,8 +1,7 @@
-//! Places that callers share, where each place is free again after a while: for questions to webhooks, and for
-//! connections to a backend.
+//! Fairly shared slots, each held for a limited time: for questions to webhooks, and for connections to a backend.
 //!
-//! No caller has more than its share, which is at most half of the places, so that another caller finds a place at once
-//! or waits for the next one that is free. Free places go to the waiting caller with the fewest.
+//! No caller gets more than its share, which is at most half of the slots, so that another caller finds a slot at once
+//! or waits for the next free one. A free slot goes to the waiting caller that holds the fewest.
 
 use signalbox_engine::Principal;
 use signalbox_engine::lock::LockResultExt;
@@ -12,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Places are divided by no less than this, so that a single caller leaves some of them to others.
+/// Minimum divisor of a caller's share, so that a single caller leaves slots to others.
 const LEAST_CALLERS: usize = 2;
 
-/// Places for something that callers compete for, such as questions to webhooks, and their holders.
+/// Semaphore with a fair share per caller.
 pub struct CallerPlaces {
     most: AtomicUsize,
     refused: AtomicU64,
@@ -24,7 +23,7 @@ pub struct CallerPlaces {
 
 #[derive(Default)]
 struct TakenPlaces {
-    /// Number of places of each caller, at least 1.
+    /// Number of slots held by each caller, at least 1.
     by_caller: HashMap<Principal, usize>,
     total: usize,
     waiting: VecDeque<WaitingCaller>,
@@ -35,35 +34,35 @@ struct WaitingCaller {
     grant: oneshot::Sender<CallerPlace>,
 }
 
-/// A place of a caller. Dropping it leaves it to the next one.
+/// A slot held by a caller. Dropping it passes it to the next one.
 pub struct CallerPlace {
     places: Arc<CallerPlaces>,
     caller: Principal,
 }
 
-/// No place came free in time.
+/// Error: no slot became free in time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("all {most} places are taken, of which one caller has at most {share}")]
 pub struct NoPlace {
-    /// The number of places.
+    /// Number of slots.
     pub most: usize,
-    /// Most places of one caller at that time.
+    /// Maximum number of slots of one caller at that time.
     pub share: usize,
 }
 
 impl CallerPlaces {
-    /// Makes this many places, all of them free.
+    /// Creates a semaphore with `most` free slots.
     #[must_use]
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most: AtomicUsize::new(most), refused: AtomicU64::new(0), taken: Mutex::default() })
     }
 
-    /// Changes the number of places. Those that are taken stay.
+    /// Changes the number of slots. Slots in use stay valid.
     pub fn set_most(&self, most: usize) {
         self.most.store(most, Ordering::Relaxed);
     }
 
-    /// Number of times that no place came free in time.
+    /// Returns the number of times that no slot became free in time.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
@@ -73,10 +72,10 @@ impl CallerPlaces {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// Takes a place for this caller, or waits for one.
+    /// Acquires a slot for this caller, waiting if necessary.
     ///
     /// # Errors
-    /// If none comes free `within` this time.
+    /// If no slot becomes free `within` this time.
     pub async fn enter(self: &Arc<Self>, caller: &Principal, within: Duration) -> Result<CallerPlace, NoPlace> {
         let granted = {
             let mut taken = self.lock();
@@ -96,7 +95,7 @@ impl CallerPlaces {
         })
     }
 
-    /// Most places of one caller: an equal part for each that has or awaits one.
+    /// Returns the maximum number of slots of one caller: an equal part for each caller that holds or awaits one.
     fn share(&self, taken: &TakenPlaces, caller: &Principal) -> usize {
         let is_new = usize::from(!taken.by_caller.contains_key(caller));
         (self.most() / (taken.by_caller.len() + is_new).max(LEAST_CALLERS)).max(1)
@@ -108,13 +107,13 @@ impl CallerPlaces {
             taken.remove(caller);
             self.next(&mut taken)
         };
-        // Sent without the lock: a caller that has gone meanwhile drops its place, and the next one gets it.
+        // Sent without the lock: a waiter that has gone meanwhile drops its slot, and the next one gets it.
         for WaitingCaller { caller, grant } in next {
             let _ = grant.send(CallerPlace { places: Arc::clone(self), caller });
         }
     }
 
-    /// Takes places for those that may have one now.
+    /// Reserves slots for the waiters that may have one now.
     fn next(&self, taken: &mut TakenPlaces) -> Vec<WaitingCaller> {
         taken.waiting.retain(|one| !one.grant.is_closed());
         let mut next = Vec::new();

@@ -1,4 +1,4 @@
-//! Holds the catalog of the running gateway: one writer at a time, and readers of an immutable snapshot.
+//! Catalog of the running gateway: one writer at a time, and readers of an immutable snapshot.
 
 use crate::backend::Backend;
 use crate::backends::Backends;
@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// The lists, and who may change them.
+/// Catalog and the backends that may change it.
 struct Model {
     catalog: Catalog,
-    /// The backend that has each name now. A predecessor that still finishes its calls cannot change the lists.
+    /// Current backend of each name. A predecessor that still finishes its calls cannot change the lists.
     owners: HashMap<Arc<str>, Owner>,
 }
 
 struct Owner {
     backend: u64,
-    /// The known lists were read from a predecessor.
+    /// Set if the known lists were read from a predecessor.
     inherited: bool,
 }
 
@@ -33,7 +33,7 @@ impl Model {
     }
 }
 
-/// The keeper.
+/// Owner of the catalog and its saved copy.
 pub struct CatalogKeeper {
     model: Mutex<Model>,
     snapshot: ArcSwap<Snapshot>,
@@ -43,7 +43,8 @@ pub struct CatalogKeeper {
 }
 
 impl CatalogKeeper {
-    /// The keeper for these backends, filled with the lists that an earlier run saved. `memory` is the gateway's budget.
+    /// Creates the catalog of these backends from the lists that an earlier run saved. `memory` is the gateway's
+    /// budget.
     #[must_use]
     pub fn new(backends: &Backends, file: Option<PathBuf>, memory: usize) -> Self {
         let mut catalog = Catalog::new(backends.iter().map(|backend| Arc::clone(&backend.name)));
@@ -64,18 +65,18 @@ impl CatalogKeeper {
         Self { model: Mutex::new(model), snapshot, generation, file, saving }
     }
 
-    /// Follows a change of the gateway's budget.
+    /// Adapts to a change of the gateway's memory budget.
     pub fn set_memory(&self, memory: usize) {
         self.lock().catalog.set_view_bytes(memory / VIEW_SHARE);
     }
 
-    /// The catalog at this moment.
+    /// Returns the current snapshot of the catalog.
     #[must_use]
     pub fn snapshot(&self) -> arc_swap::Guard<Arc<Snapshot>> {
         self.snapshot.load()
     }
 
-    /// A receiver that is notified of every change.
+    /// Returns a receiver that is notified of every change.
     #[must_use]
     pub fn follow(&self) -> watch::Receiver<u64> {
         self.generation.subscribe()
@@ -95,12 +96,12 @@ impl CatalogKeeper {
         })
     }
 
-    /// Drops the lists of this principal at a backend that shows each its own.
+    /// Drops the lists of this principal at a backend with per-principal lists.
     pub fn forget_views_of(&self, backend: &Backend, principal: &Principal) -> Changed {
         self.change(|model| model.catalog.forget_views_of(&backend.name, principal))
     }
 
-    /// Drops the tools that a backend may not offer any more.
+    /// Drops the tools that a backend may no longer offer.
     pub fn keep_tools(&self, backend: &Backend, keep: impl Fn(&str) -> bool) -> Changed {
         self.change(|model| match model.is_owner(backend) {
             true => model.catalog.keep_tools(&backend.name, keep),
@@ -108,7 +109,7 @@ impl CatalogKeeper {
         })
     }
 
-    /// Takes over the configured backends. Known lists stay until the backend that has the name now has been read.
+    /// Applies a new set of backends. Known lists stay until the new backend of the name has been read.
     pub fn reconfigure(&self, backends: &Backends) -> Changed {
         self.change(|model| {
             let mut before = std::mem::take(&mut model.owners);
@@ -125,7 +126,7 @@ impl CatalogKeeper {
         })
     }
 
-    /// True if lists of this backend are known, and not only those of a predecessor.
+    /// Returns true if lists of this backend are known, and not only those of a predecessor.
     #[must_use]
     pub fn has_lists(&self, backend: &Backend) -> bool {
         let model = self.lock();
@@ -133,7 +134,7 @@ impl CatalogKeeper {
         own && model.catalog.backends().iter().any(|entry| entry.name == backend.name && !entry.views.is_empty())
     }
 
-    /// The kinds of clients for which lists of this backend are kept.
+    /// Returns the keys of the views that are stored for this backend.
     #[must_use]
     pub fn views(&self, backend: &Backend) -> HashSet<ViewKey> {
         let model = self.lock();
@@ -149,7 +150,7 @@ impl CatalogKeeper {
         })
     }
 
-    /// Wakes everybody who waits for lists although nothing in them changed, for example because a backend has failed.
+    /// Wakes all waiters for lists although the lists are unchanged, for example because a backend has failed.
     pub fn nudge(&self) {
         self.generation.send_modify(|generation| *generation += 1);
     }
@@ -174,7 +175,7 @@ impl CatalogKeeper {
         let bytes = write_saved(&self.lock().catalog);
         let written = tokio::task::spawn_blocking(move || {
             let fresh = file.with_extension(format!("{}.new", std::process::id()));
-            write_anew(&fresh, &bytes)?;
+            write_replacing(&fresh, &bytes)?;
             std::fs::rename(&fresh, &file)
         });
         match written.await {
@@ -189,7 +190,7 @@ impl CatalogKeeper {
     }
 }
 
-/// Notes which backends may show each principal something else.
+/// Marks the backends that may show each principal something different.
 fn mark_private(catalog: &mut Catalog, backends: &Backends) {
     for backend in backends.iter() {
         catalog.set_private(&backend.name, backend.is_per_user());
@@ -199,8 +200,8 @@ fn mark_private(catalog: &mut Catalog, backends: &Backends) {
     }
 }
 
-/// Creates a file that only its owner may read. Removes what is there before, be it a link.
-fn write_anew(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Creates a file that only its owner can read. Removes an existing file or link first.
+fn write_replacing(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     match std::fs::remove_file(file) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -1,6 +1,6 @@
-//! The gateway's time: what moment it is, and the tick that asks everybody whether something has waited too long.
+//! Time of the gateway: the current time, and the tick that checks for timeouts.
 //!
-//! It ticks ten times a second while anything can become late, and every two seconds while nothing goes on.
+//! The tick runs ten times a second while anything can time out, and every two seconds while the gateway is idle.
 
 use crate::gateway::Gateway;
 use crate::session_store::NOTE_EVERY;
@@ -9,47 +9,47 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// The current time by Tokio's clock, so that a test that pauses timers pauses this too.
+/// Returns the current time by Tokio's clock, so that a test that pauses timers pauses this too.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// The time of day, in milliseconds since 1970, by which credentials expire.
+/// Returns Unix time in milliseconds, the time by which credentials expire.
 #[must_use]
 pub fn unix_millis() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How often machines look for what has timed out.
+/// Interval of the tick.
 const TICK: Duration = Duration::from_millis(100);
-/// How often while nothing can time out, since every wake-up of an idle process costs power.
+/// Interval of the tick while nothing can time out, since every wake-up of an idle process costs power.
 const CALM_TICK: Duration = Duration::from_secs(2);
-/// How often idle sessions are looked for.
+/// Interval of the check for idle sessions.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// Slows the tick down while nothing goes on.
+/// Adaptive tick: slows down while the gateway is idle.
 #[derive(Default)]
-pub(crate) struct Pulse {
-    dozing: AtomicBool,
-    woken: Notify,
+pub(crate) struct Ticker {
+    is_slow: AtomicBool,
+    wake: Notify,
 }
 
-impl Pulse {
-    /// Speeds the tick up, because something goes on. Reads one flag if it is fast already.
-    pub fn quicken(&self) {
-        if self.dozing.load(Ordering::Relaxed) && self.dozing.swap(false, Ordering::Relaxed) {
-            self.woken.notify_one();
+impl Ticker {
+    /// Switches to the short interval because of activity. Costs one read of a flag if it is active already.
+    pub fn speed_up(&self) {
+        if self.is_slow.load(Ordering::Relaxed) && self.is_slow.swap(false, Ordering::Relaxed) {
+            self.wake.notify_one();
         }
     }
 
     /// Waits for the next tick.
     async fn next(&self, is_calm: impl Fn() -> bool) {
         if is_calm() {
-            self.dozing.store(true, Ordering::SeqCst);
-            // Checked again after the flag is set, so that anything later than this check wakes it.
-            let over = is_calm() && tokio::time::timeout(CALM_TICK, self.woken.notified()).await.is_err();
-            self.dozing.store(false, Ordering::Relaxed);
+            self.is_slow.store(true, Ordering::SeqCst);
+            // Checked again after the flag is set, so that any activity after this check wakes the tick.
+            let over = is_calm() && tokio::time::timeout(CALM_TICK, self.wake.notified()).await.is_err();
+            self.is_slow.store(false, Ordering::Relaxed);
             if over {
                 return;
             }
@@ -59,7 +59,7 @@ impl Pulse {
 }
 
 impl Gateway {
-    /// True if nothing can time out and no fact waits to be told.
+    /// Returns true if nothing can time out and no fact is buffered.
     fn is_calm(&self) -> bool {
         self.counters.in_flight.load(Ordering::Relaxed) <= 0
             && self.parks.is_empty()
@@ -72,7 +72,7 @@ impl Gateway {
 pub(crate) async fn run(gateway: Arc<Gateway>) {
     let (mut swept, mut noted) = (now(), now());
     loop {
-        gateway.pulse.next(|| gateway.is_calm()).await;
+        gateway.ticker.next(|| gateway.is_calm()).await;
         let now = now();
         for backend in gateway.backends().all() {
             backend.tick(now);

@@ -1,4 +1,4 @@
-//! The gateway's counters: what was dropped or refused, and what is open now.
+//! Counters of the gateway: drops and refusals, and what is open now.
 
 use signalbox_engine::Limit;
 use signalbox_engine::keys::TextMap;
@@ -10,50 +10,48 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Most counter names that rules may use.
+/// Maximum number of counter names that rules may use.
 pub const MAX_NAMED: usize = 256;
 
-/// Most addresses whose refusals are counted apart.
+/// Maximum number of addresses that are counted separately.
 pub const MAX_ADDRESSES: usize = 256;
 
-/// The counters of one gateway. Reasons come from this program, never from a client.
+/// Counters of one gateway. Reasons come from this program, never from a client.
 #[derive(Debug, Default)]
 pub struct Counters {
     dropped: Mutex<BTreeMap<&'static str, u64>>,
     refused: [AtomicU64; Limit::ALL.len()],
-    /// Requests in flight.
     pub in_flight: AtomicI64,
-    /// Sessions ever opened.
+    /// Sessions opened since the start.
     pub sessions_opened: AtomicU64,
-    /// Sessions refused because there were too many.
+    /// Sessions refused because of the limit.
     pub sessions_refused: AtomicU64,
-    /// Front connections open now.
+    /// Client connections that are open now.
     pub connections: AtomicI64,
-    /// Front connections refused because there were too many.
+    /// Client connections refused because of the limit.
     pub connections_refused: AtomicU64,
-    /// Event streams open now.
+    /// Event streams that are open now.
     pub event_streams: Arc<AtomicUsize>,
-    /// Messages refused by the strict scan or the envelope.
+    /// Messages refused by the strict scan or the envelope parser.
     pub malformed: AtomicU64,
-    /// The number of the configuration in force.
+    /// Number of the configuration in force.
     pub config_generation: AtomicU64,
-    /// Reloads of the configuration that were carried out.
+    /// Completed reloads of the configuration.
     pub reloads: AtomicU64,
-    /// Reloads that were refused.
+    /// Refused reloads of the configuration.
     pub reloads_refused: AtomicU64,
-    /// True while the file says something that was refused.
+    /// True while the configuration file has content that was refused.
     pub config_outdated: AtomicBool,
-    /// TLS handshakes under way.
+    /// TLS handshakes in progress.
     pub handshakes: AtomicI64,
-    /// TLS handshakes that succeeded.
     pub handshakes_done: AtomicU64,
-    /// Signatures of messages that were verified.
+    /// Verified signatures of messages.
     pub signatures_verified: AtomicU64,
-    /// How long backends take for requests.
+    /// Durations of requests at backends.
     pub client_operations: Arc<OperationMetrics>,
-    /// How long connections to backends last, by what carries them.
+    /// Lifetimes of connections to backends, by network transport.
     pub client_sessions: LabelledDurations,
-    /// How long sessions of clients last, by what carries them.
+    /// Lifetimes of client sessions, by network transport.
     pub server_sessions: LabelledDurations,
     refused_signatures: Mutex<BTreeMap<&'static str, u64>>,
     failed_handshakes: Mutex<BTreeMap<&'static str, u64>>,
@@ -67,7 +65,8 @@ impl Counters {
         *self.dropped.lock().unpoisoned().entry(reason).or_default() += 1;
     }
 
-    /// Counts under each of these names, which rules chose. Beyond [`MAX_NAMED`] names, new ones are counted as `other`.
+    /// Counts under each of these names, which rules chose. Beyond [`MAX_NAMED`] names, new ones are counted as
+    /// `other`.
     pub fn counted(&self, names: &[Arc<str>]) {
         let mut named = self.named.lock().unpoisoned();
         for name in names {
@@ -80,7 +79,7 @@ impl Counters {
         }
     }
 
-    /// What rules counted, by name.
+    /// Returns the counters of rules by name.
     #[must_use]
     pub fn all_counted(&self) -> BTreeMap<Arc<str>, u64> {
         let named = self.named.lock().unpoisoned();
@@ -92,14 +91,14 @@ impl Counters {
         Self::add(&self.refused[limit.number()]);
     }
 
-    /// What was refused, by limit.
+    /// Returns the number of refusals by limit.
     #[must_use]
     pub fn all_refused(&self) -> BTreeMap<&'static str, u64> {
         let read = |limit: Limit| (limit.word(), self.refused[limit.number()].load(Ordering::Relaxed));
         Limit::ALL.into_iter().map(read).collect()
     }
 
-    /// What was dropped, by reason.
+    /// Returns the number of dropped messages by reason.
     #[must_use]
     pub fn all_dropped(&self) -> BTreeMap<&'static str, u64> {
         self.dropped.lock().unpoisoned().clone()
@@ -110,13 +109,13 @@ impl Counters {
         *self.refused_signatures.lock().unpoisoned().entry(reason).or_default() += 1;
     }
 
-    /// Messages whose signatures were refused, by reason.
+    /// Returns the number of messages whose signatures were refused, by reason.
     #[must_use]
     pub fn refused_signatures(&self) -> BTreeMap<&'static str, u64> {
         self.refused_signatures.lock().unpoisoned().clone()
     }
 
-    /// Counts a message that was too large for a caller whom only its signature could prove, at that limit and for its address.
+    /// Counts a message, by address, that was too large to check the signature on which its caller's identity depends.
     /// Beyond [`MAX_ADDRESSES`], new addresses are counted together.
     pub fn unknown_caller(&self, address: Option<IpAddr>) {
         self.refused(Limit::UnknownCaller);
@@ -125,7 +124,8 @@ impl Counters {
         *addresses.entry(address.filter(|_| known)).or_default() += 1;
     }
 
-    /// Those messages by address; `other` are those without one, or beyond the addresses that are counted apart.
+    /// Returns the counts of [`Self::unknown_caller`] by address. `other` covers messages without an address or beyond
+    /// the limit.
     #[must_use]
     pub fn unknown_callers(&self) -> BTreeMap<String, u64> {
         let addresses = self.unknown_callers.lock().unpoisoned();
@@ -133,24 +133,23 @@ impl Counters {
         addresses.iter().map(|(address, count)| (name(address), *count)).collect()
     }
 
-    /// Counts a TLS handshake that failed.
+    /// Counts a failed TLS handshake.
     pub fn handshake_failed(&self, reason: &'static str) {
         *self.failed_handshakes.lock().unpoisoned().entry(reason).or_default() += 1;
     }
 
-    /// TLS handshakes that failed, by reason.
+    /// Returns the number of failed TLS handshakes by reason.
     #[must_use]
     pub fn failed_handshakes(&self) -> BTreeMap<&'static str, u64> {
         self.failed_handshakes.lock().unpoisoned().clone()
     }
 
-    /// Adds one to a counter.
     pub fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// What carries a transport of ours, in the words of OpenTelemetry.
+/// Returns the OpenTelemetry name of the network transport.
 #[must_use]
 pub fn network_transport(via: &str) -> &'static str {
     match via {

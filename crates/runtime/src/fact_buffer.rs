@@ -1,8 +1,8 @@
-//! Buffers facts per worker thread, so that answers do not wait for bookkeeping. A worker hands its facts to the sinks when it is
-//! idle and has enough of them, or when the gateway ticks.
+//! Buffers facts per worker thread, so that answers do not wait for bookkeeping. A worker flushes its facts to the
+//! sinks when it is idle and has enough of them, or when the gateway ticks.
 //!
-//! The facts of one session reach the sinks in order: when a session continues on another thread, the buffer of the previous
-//! thread is emptied first.
+//! The facts of one session reach the sinks in order: when a session continues on another thread, the buffer of the
+//! previous thread is flushed first.
 
 use crate::gateway::Gateway;
 use crate::session::Session;
@@ -14,44 +14,44 @@ use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// An idle worker hands facts over once it has this many, since fewer at a time cost about as much.
-const SOME: usize = 32;
-/// Most facts in a buffer; a worker that is never idle hands them over when there are so many.
-const MANY: usize = 64;
-/// A message of this size is handed over at once, so that buffers hold little memory.
+/// Number of facts at which an idle worker flushes. Smaller batches cost about as much as larger ones.
+const FLUSH_WHEN_IDLE: usize = 32;
+/// Maximum number of facts in a buffer. A worker that is never idle flushes at this size.
+const MAX_BUFFERED: usize = 64;
+/// Message size in bytes that causes an immediate flush, so that buffers hold little memory.
 const LARGE: usize = 64 << 10;
 
-/// Numbers are never used twice, so that facts of one gateway do not get into a buffer of another.
+/// Source of buffer numbers. Never reused, so that facts of one gateway cannot enter a buffer of another.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
-    /// The buffer of this thread, and the number of its gateway's buffers.
-    static MINE: OnceCell<(u32, Arc<FactBuffer>)> = const { OnceCell::new() };
+    /// Buffer of this thread, and the number of its gateway's buffers.
+    static THREAD_BUFFER: OnceCell<(u32, Arc<FactBuffer>)> = const { OnceCell::new() };
 }
 
-/// The buffer of one worker.
+/// Buffer of one worker thread.
 #[derive(Debug)]
 struct FactBuffer {
     number: u32,
-    pages: Mutex<Pages>,
+    items: Mutex<BufferedItems>,
 }
 
 #[derive(Default, Debug)]
-struct Pages {
+struct BufferedItems {
     facts: Vec<Fact>,
     effects: Vec<Effect>,
 }
 
-/// The buffers of a gateway.
+/// All buffers of a gateway.
 #[derive(Debug)]
 pub(crate) struct FactBuffers {
     of: u32,
     all: Mutex<Vec<Arc<FactBuffer>>>,
 }
 
-/// The number of the buffer in which a session noted its last facts; 0 if these were handed over at once.
+/// Number of the buffer that holds a session's latest facts, or 0 if they were not buffered.
 #[derive(Default, Debug)]
-pub(crate) struct LastNoted(Mutex<u32>);
+pub(crate) struct LastBuffer(Mutex<u32>);
 
 impl Default for FactBuffers {
     fn default() -> Self {
@@ -60,96 +60,98 @@ impl Default for FactBuffers {
 }
 
 impl FactBuffers {
-    /// Runs something with the buffer of this thread. A thread has none before it was first idle, or if it works for another
-    /// gateway.
-    fn with_mine<T>(&self, act: impl FnOnce(Option<&FactBuffer>) -> T) -> T {
-        MINE.with(|mine| act(mine.get().filter(|(of, _)| *of == self.of).map(|(_, fact_buffer)| &**fact_buffer)))
+    /// Calls `act` with the buffer of this thread. A thread has none before it was first idle, or if it works for
+    /// another gateway.
+    fn with_thread_buffer<T>(&self, act: impl FnOnce(Option<&FactBuffer>) -> T) -> T {
+        THREAD_BUFFER
+            .with(|mine| act(mine.get().filter(|(of, _)| *of == self.of).map(|(_, fact_buffer)| &**fact_buffer)))
     }
 
-    /// Gives this thread a buffer, unless it has one.
+    /// Creates the buffer of this thread, unless it exists.
     fn open(&self) {
-        MINE.with(|mine| {
+        THREAD_BUFFER.with(|mine| {
             mine.get_or_init(|| {
                 let fact_buffer =
-                    Arc::new(FactBuffer { number: NEXT.fetch_add(1, Ordering::Relaxed), pages: Mutex::default() });
+                    Arc::new(FactBuffer { number: NEXT.fetch_add(1, Ordering::Relaxed), items: Mutex::default() });
                 self.all.lock().unpoisoned().push(Arc::clone(&fact_buffer));
                 (self.of, fact_buffer)
             });
         });
     }
 
-    /// True if every buffer is empty.
+    /// Returns true if every buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.all.lock().unpoisoned().iter().all(|fact_buffer| {
-            let pages = fact_buffer.pages.lock().unpoisoned();
-            pages.facts.is_empty() && pages.effects.is_empty()
+            let items = fact_buffer.items.lock().unpoisoned();
+            items.facts.is_empty() && items.effects.is_empty()
         })
     }
 
-    fn numbered(&self, number: u32) -> Option<Arc<FactBuffer>> {
+    fn by_number(&self, number: u32) -> Option<Arc<FactBuffer>> {
         self.all.lock().unpoisoned().iter().find(|fact_buffer| fact_buffer.number == number).cloned()
     }
 }
 
 impl Gateway {
-    /// Called by a worker that has nothing else to do. From the first call on, facts of its thread are buffered.
+    /// Flushes enough buffered facts. Called by an idle worker; from the first call on, facts of its thread are
+    /// buffered.
     pub fn idle(&self) {
         self.fact_buffers.open();
-        self.fact_buffers.with_mine(|fact_buffer| {
+        self.fact_buffers.with_thread_buffer(|fact_buffer| {
             if let Some(fact_buffer) = fact_buffer {
-                let mut pages = fact_buffer.pages.lock().unpoisoned();
-                if pages.facts.len() >= SOME || pages.effects.len() >= SOME {
-                    self.tell_all(&mut pages);
-                } else if !pages.facts.is_empty() || !pages.effects.is_empty() {
-                    self.pulse.quicken();
+                let mut items = fact_buffer.items.lock().unpoisoned();
+                if items.facts.len() >= FLUSH_WHEN_IDLE || items.effects.len() >= FLUSH_WHEN_IDLE {
+                    self.flush(&mut items);
+                } else if !items.facts.is_empty() || !items.effects.is_empty() {
+                    self.ticker.speed_up();
                 }
             }
         });
     }
 
-    /// Hands over the facts of all threads.
+    /// Flushes the facts of all threads.
     pub fn settle(&self) {
         let all = self.fact_buffers.all.lock().unpoisoned().clone();
         for fact_buffer in all {
-            self.tell_all(&mut fact_buffer.pages.lock().unpoisoned());
+            self.flush(&mut fact_buffer.items.lock().unpoisoned());
         }
     }
 
     /// Notes the facts of one event of a session, in order. With strict recording they are not buffered.
     pub(crate) fn note(&self, session: &Session, facts: impl IntoIterator<Item = Fact>) {
-        self.fact_buffers.with_mine(|mine| {
+        self.fact_buffers.with_thread_buffer(|mine| {
             let mine = mine.filter(|_| !self.is_durable());
             let mut last = session.noted.0.lock().unpoisoned();
             let number = mine.map_or(0, |fact_buffer| fact_buffer.number);
             if *last != number {
                 if *last != 0
-                    && let Some(other) = self.fact_buffers.numbered(*last)
+                    && let Some(other) = self.fact_buffers.by_number(*last)
                 {
-                    self.tell_all(&mut other.pages.lock().unpoisoned());
+                    self.flush(&mut other.items.lock().unpoisoned());
                 }
                 *last = number;
             }
             match mine {
-                Some(fact_buffer) => self.enter(&mut fact_buffer.pages.lock().unpoisoned(), facts),
-                None => self.tell(&facts.into_iter().collect::<Vec<_>>()),
+                Some(fact_buffer) => self.enter(&mut fact_buffer.items.lock().unpoisoned(), facts),
+                None => self.send_facts(&facts.into_iter().collect::<Vec<_>>()),
             }
         });
     }
 
     /// Notes a fact that belongs to no session.
     pub(crate) fn note_own(&self, fact: Fact) {
-        self.fact_buffers.with_mine(|mine| match mine.filter(|_| !self.is_durable()) {
-            Some(fact_buffer) => self.enter(&mut fact_buffer.pages.lock().unpoisoned(), [fact]),
-            None => self.tell(&[fact]),
+        self.fact_buffers.with_thread_buffer(|mine| match mine.filter(|_| !self.is_durable()) {
+            Some(fact_buffer) => self.enter(&mut fact_buffer.items.lock().unpoisoned(), [fact]),
+            None => self.send_facts(&[fact]),
         });
     }
 
-    fn enter(&self, pages: &mut Pages, facts: impl IntoIterator<Item = Fact>) {
-        let before = pages.facts.len();
-        pages.facts.extend(facts);
+    fn enter(&self, items: &mut BufferedItems, facts: impl IntoIterator<Item = Fact>) {
+        let before = items.facts.len();
+        items.facts.extend(facts);
         let is_large = |fact: &Fact| matches!(fact, Fact::Message(message) if message.bytes.len() >= LARGE);
-        if pages.facts.len() >= MANY || pages.facts[before..].iter().any(is_large) {
-            self.tell_all(pages);
+        if items.facts.len() >= MAX_BUFFERED || items.facts[before..].iter().any(is_large) {
+            self.flush(items);
         }
     }
 
@@ -158,22 +160,21 @@ impl Gateway {
         if effects.is_empty() {
             return;
         }
-        // A webhook is posted by a task, which has to be spawned on this thread. Lines of the log are stamped when they
-        // are written, and have to be in the order of the calls.
+        // A webhook is posted by a task, which must be spawned on this thread. Log lines get their timestamp when they
+        // are written, and must be in the order of the calls.
         let can_wait = !effects.iter().any(|effect| matches!(effect, Effect::Notify { .. } | Effect::Log { .. }));
-        self.fact_buffers.with_mine(|mine| match mine.filter(|_| can_wait) {
+        self.fact_buffers.with_thread_buffer(|mine| match mine.filter(|_| can_wait) {
             Some(fact_buffer) => {
-                let mut pages = fact_buffer.pages.lock().unpoisoned();
-                pages.effects.extend(effects);
-                if pages.effects.len() >= MANY {
-                    self.tell_all(&mut pages);
+                let mut items = fact_buffer.items.lock().unpoisoned();
+                items.effects.extend(effects);
+                if items.effects.len() >= MAX_BUFFERED {
+                    self.flush(&mut items);
                 }
             }
             None => effects.into_iter().for_each(|effect| self.effect(effect)),
         });
     }
 
-    /// Carries out one side effect.
     fn effect(&self, effect: Effect) {
         match effect {
             Effect::Log { level, text } if level >= LogLevel::Error => {
@@ -188,20 +189,20 @@ impl Gateway {
                     self.counters.dropped("webhook");
                 }
             }
-            // A fork arrives as a command of its own.
+            // A fork arrives as a separate command.
             Effect::Fork { .. } => {}
         }
     }
 
-    fn tell_all(&self, pages: &mut Pages) {
-        if !pages.facts.is_empty() {
-            // Taken out first, so that nothing is told twice if a sink panics.
-            let mut facts = std::mem::take(&mut pages.facts);
-            self.tell(&facts);
+    fn flush(&self, items: &mut BufferedItems) {
+        if !items.facts.is_empty() {
+            // Taken out first, so that no fact is delivered twice if a sink panics.
+            let mut facts = std::mem::take(&mut items.facts);
+            self.send_facts(&facts);
             facts.clear();
-            pages.facts = facts;
+            items.facts = facts;
         }
-        pages.effects.drain(..).for_each(|effect| self.effect(effect));
+        items.effects.drain(..).for_each(|effect| self.effect(effect));
     }
 }
 

@@ -1,11 +1,11 @@
-//! The gateway as a whole: all backends, all sessions, the catalog, and everything that they share.
+//! The gateway: backends, sessions, the catalog, and the state that they share.
 
 mod refusal_log;
 
-use crate::backend::{Backend, Followed};
+use crate::backend::{Backend, FollowTargets};
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
-use crate::clock::{self, Pulse};
+use crate::clock::{self, Ticker};
 use crate::counters::{Counters, network_transport};
 use crate::fact_buffer::FactBuffers;
 use crate::governance::Governance;
@@ -45,52 +45,46 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Most characters of the reason that are recorded.
+/// Maximum length of a recorded refusal reason, in characters.
 pub const MAX_REFUSAL_TEXT: usize = 500;
-/// How long the last answers have to be recorded when the gateway ends, and then to be sent.
+/// Time limit at shutdown for recording the last answers, and then for sending them.
 const ANSWERS_END: Duration = Duration::from_secs(1);
-/// The time that a shutdown gives backends to be told that their sessions are over.
+/// Time limit at shutdown for telling backends that their sessions are over.
 const SESSIONS_END: Duration = Duration::from_secs(2);
-/// How long a listen request waits for backends to follow what it names.
+/// Maximum time that a listen request waits for backends to follow the named resources and tasks.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
-/// The gateway.
+/// The gateway. Owns all backends and sessions.
 pub struct Gateway {
-    /// The lists.
     pub catalog: CatalogKeeper,
     backends: ArcSwap<Backends>,
     pub(crate) settings: ArcSwap<Settings>,
-    /// Held while the backends are replaced, so that two do not undo each other's work.
+    /// Held while the backends are replaced, so that two replacements do not undo each other's work.
     pub(crate) replacing: Mutex<()>,
-    /// The open sessions.
     pub sessions: SessionTable,
-    /// The counters.
     pub counters: Counters,
-    /// On whose behalf the gateway's own connections are opened.
+    /// Principal of the gateway's own connections.
     pub principal: Principal,
-    /// The caller of the gateway's own requests.
+    /// Caller of the gateway's own requests.
     pub caller: Caller,
-    /// When it was started.
     pub started: Instant,
-    /// A random id by which it recognises a backend that leads back to it.
+    /// Random id by which the gateway recognises a backend that leads back to it.
     pub(crate) instance: Arc<str>,
-    /// The bytes of messages that it holds, and for whom.
+    /// Accounting of the message bytes held, per principal.
     pub budget: Arc<Budget>,
-    /// The calls that wait for input of their clients.
+    /// Calls that wait for input from their clients.
     pub parks: ParkedCalls,
-    /// Which credentials of each principal are good.
+    /// Valid credentials of each principal.
     pub presence: Presence,
-    /// Requests of the new era whose callers have a credential that can end.
+    /// Modern requests whose caller has a credential that can end.
     pub(crate) ending: SessionTable,
-    /// Cached resource reads.
     pub reads: Reads,
-    /// Which backend has which task of clients of the new era.
+    /// Map from tasks of modern clients to their backends.
     pub tasks: TaskDirectory,
-    /// The runtimes that its Tokio tasks run on.
+    /// Tokio runtimes that the gateway's tasks run on.
     pub runtimes: Runtimes,
-    /// The messages that wait for a person.
+    /// Messages held for a person's decision.
     pub holds: Holds,
-    /// The client for webhooks.
     pub webhooks: Webhooks,
     pub(crate) chain: Chain,
     pub(crate) visibility: Option<Arc<dyn Visibility>>,
@@ -99,12 +93,12 @@ pub struct Gateway {
     pub(crate) governance: Option<Governance>,
     pub(crate) face: Option<TransportFace>,
     message_facts: AtomicBool,
-    /// The sinks that must have recorded everything before a call goes to its backend or an answer to its client.
+    /// Sinks that must have recorded everything before a call goes to its backend or an answer to its client.
     durable: Vec<Arc<dyn FactSink>>,
     pub(crate) tracer: Option<Arc<dyn FactSink>>,
     facts: Vec<Arc<dyn FactSink>>,
     pub(crate) fact_buffers: FactBuffers,
-    pub(crate) pulse: Pulse,
+    pub(crate) ticker: Ticker,
     pub(crate) numbers: Numbers,
     pub(crate) operations: Operations,
     pub(crate) unwritten: Unwritten,
@@ -149,17 +143,15 @@ pub struct Gateway {
 /// }
 /// ```
 pub struct GatewayParts {
-    /// Limits and durations.
     pub settings: Settings,
-    /// Backends, in configured order.
+    /// Backends in configured order.
     pub backends: Vec<Arc<Backend>>,
-    /// Interceptors.
     pub chain: Chain,
-    /// Subscribers to facts.
+    /// Sinks for facts.
     pub facts: Vec<Arc<dyn FactSink>>,
-    /// How webhooks are posted, if interceptors may use any.
+    /// Transport for webhooks, if interceptors may use any.
     pub post: Option<Arc<dyn Post>>,
-    /// On whose behalf the gateway's own connections are opened.
+    /// Principal of the gateway's own connections.
     pub principal: Principal,
     /// File of the last known lists.
     pub catalog_file: Option<PathBuf>,
@@ -211,10 +203,10 @@ impl GatewayParts {
 }
 
 impl Gateway {
-    /// Assembles a gateway without starting anything.
+    /// Creates a gateway without starting any task.
     ///
     /// # Errors
-    /// A fault if the system gives no randomness.
+    /// If the system gives no randomness.
     pub fn new(parts: GatewayParts) -> Result<Arc<Self>, Fault> {
         let backends = Backends::new(parts.backends);
         let max_parked_bytes = parts.settings.max_parked_bytes;
@@ -250,7 +242,7 @@ impl Gateway {
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
             facts: parts.facts,
             fact_buffers: FactBuffers::default(),
-            pulse: Pulse::default(),
+            ticker: Ticker::default(),
             numbers: Numbers::default(),
             operations: Operations::default(),
             unwritten: Unwritten::default(),
@@ -266,7 +258,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Milliseconds since it was started, by which tickets expire.
+    /// Returns milliseconds since the start of the gateway, the time by which tickets expire.
     #[must_use]
     pub fn millis(&self) -> u64 {
         u64::try_from(crate::clock::now().saturating_duration_since(self.started).as_millis()).unwrap_or(u64::MAX)
@@ -281,7 +273,7 @@ impl Gateway {
         tokio::spawn(clock::run(Arc::clone(self)));
     }
 
-    /// The backends at this moment, in configured order.
+    /// Returns the current backends in configured order.
     #[must_use]
     pub fn backends(&self) -> arc_swap::Guard<Arc<Backends>> {
         self.backends.load()
@@ -291,13 +283,13 @@ impl Gateway {
         self.backends.store(Arc::new(backends));
     }
 
-    /// The settings at this moment.
+    /// Returns the current settings.
     #[must_use]
     pub fn settings(&self) -> arc_swap::Guard<Arc<Settings>> {
         self.settings.load()
     }
 
-    /// The backend of this name.
+    /// Returns the backend of this name.
     #[must_use]
     pub fn backend(&self, name: &str) -> Option<Arc<Backend>> {
         self.backends().get(name).cloned()
@@ -308,7 +300,7 @@ impl Gateway {
         Fault::new(FaultKind::BackendDown, text).with_str("backend", name)
     }
 
-    /// The connections that belong to this session alone.
+    /// Returns the connections that belong to this session alone.
     pub(crate) fn peers_of(&self, session: SessionKey) -> Vec<Arc<Peer>> {
         self.backends().all().flat_map(|backend| backend.owned(session)).collect()
     }
@@ -322,7 +314,7 @@ impl Gateway {
     }
 
     pub(crate) fn listen(&self, session: &Arc<Session>, exchange: ExchangeId, follow: &AuthorizedFollow) {
-        let mut by_backend: HashMap<&Arc<str>, Followed> = HashMap::new();
+        let mut by_backend: HashMap<&Arc<str>, FollowTargets> = HashMap::new();
         for (backend, uri) in follow.resources() {
             by_backend.entry(backend).or_default().uris.push(uri.to_string());
         }
@@ -338,19 +330,19 @@ impl Gateway {
         if followed.is_empty() {
             return;
         }
-        // If the client left before its subscriptions were noted, nobody else will remove them.
+        // If the client left before its subscriptions were noted, nothing else would remove them.
         if !session.waits_for(exchange) {
             return self.unlisten(session, exchange);
         }
         let session = Arc::clone(session);
         tokio::spawn(async move {
-            // A backend that is down follows them as soon as it is back; the client need not wait for that.
+            // A backend that is down follows them when it is back. The client need not wait for that.
             let until = tokio::time::Instant::now() + FOLLOW_WAIT;
             for (backend, refused) in followed {
                 let refused = tokio::time::timeout_at(until, refused).await;
                 let refused = refused.ok().and_then(Result::ok).unwrap_or_default();
                 if !refused.is_empty() {
-                    let Followed { uris, tasks } = refused;
+                    let FollowTargets { uris, tasks } = refused;
                     session.handle(Event::Unfollowed { exchange, backend, uris, tasks });
                 }
             }
@@ -364,23 +356,23 @@ impl Gateway {
         }
     }
 
-    /// Checks again whether any sink wants message facts. A sink whose answer changes must have this called.
+    /// Checks again whether any sink wants message facts. A sink whose answer changes must call this.
     pub fn wants_changed(&self) {
         let wanted = self.facts.iter().any(|sink| sink.wants_messages());
         self.message_facts.store(wanted, Ordering::Relaxed);
     }
 
-    /// True if a sink wants facts about messages and decisions.
+    /// Returns true if a sink wants facts about messages and decisions.
     pub(crate) fn message_facts(&self) -> bool {
         self.message_facts.load(Ordering::Relaxed)
     }
 
-    /// True if calls and answers wait until they are recorded.
+    /// Returns true if calls and answers wait until they are recorded.
     pub(crate) fn is_durable(&self) -> bool {
         !self.durable.is_empty()
     }
 
-    /// Completes once the durable sinks have recorded all facts so far. False if one of them cannot.
+    /// Completes once the durable sinks have recorded all facts so far. Resolves to false if one of them cannot.
     pub(crate) fn written(&self) -> impl Future<Output = bool> + Send + use<> {
         let all: Vec<_> = self.durable.iter().map(|sink| sink.written()).collect();
         async move {
@@ -392,24 +384,24 @@ impl Gateway {
         }
     }
 
-    /// A future that completes when the sinks have room for the facts of a message of this size, or after a time limit.
-    /// `None` while they have room. Fronts and links await it before they take the next message.
+    /// Returns a future that completes when the sinks have space for the facts of a message of this size, or after a
+    /// time limit. `None` while they have space. Fronts and links await it before they take the next message.
     #[must_use]
     pub fn room(&self, bytes: usize) -> Option<BoxFuture<()>> {
         if self.message_facts() { self.facts.iter().find_map(|sink| sink.room(bytes)) } else { None }
     }
 
-    /// Hands facts to all sinks, in order. Facts of a session go through [`Self::note`] instead.
-    pub(crate) fn tell(&self, facts: &[Fact]) {
+    /// Sends facts to all sinks, in order. Facts of a session go through [`Self::note`] instead.
+    pub(crate) fn send_facts(&self, facts: &[Fact]) {
         for sink in &self.facts {
             sink.facts(facts);
         }
     }
 
-    /// Records a refusal that happened before there was a session, with the JSON-RPC error that it was
-    /// answered with, if any. So many of each source are recorded in a second, so that a flood cannot fill a
-    /// tape or hide other refusals. The next one that is recorded says how many were left out before it;
-    /// without a next one, [`Self::tell_refusals_left_out`] does.
+    /// Records a refusal that happened before there was a session, with the JSON-RPC error that answered it, if any.
+    /// The number recorded per source and second is limited, so that a flood cannot fill a tape or hide other refusals.
+    /// The next recorded refusal of the source carries the number left out before it; without a next one,
+    /// [`Self::tell_refusals_left_out`] records it.
     pub fn refused(&self, caller: &Caller, status: Option<u16>, fault: &Fault, reply: Option<&Bytes>) {
         if !self.message_facts() {
             return;
@@ -433,10 +425,10 @@ impl Gateway {
         self.note_own(Fact::Refused(Arc::new(refused)));
     }
 
-    /// Records the last of the refusals of each source that were left out, with their number. To be called about once
-    /// a second: a flood that ends is told of although no other refusal follows.
+    /// Records the last omitted refusal of each source, with the number omitted. Call it about once a second, so that a
+    /// flood that stops is still recorded.
     pub fn tell_refusals_left_out(&self) {
-        for refused in self.refusals.take_left_out() {
+        for refused in self.refusals.take_omitted() {
             self.note_own(Fact::Refused(Arc::new(refused)));
         }
     }
@@ -444,11 +436,11 @@ impl Gateway {
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {
         self.sessions.remove(session);
         self.unstore_session(session);
-        if session.is_kept() {
+        if session.is_persistent() {
             let lasted = crate::clock::now().saturating_duration_since(session.started);
             self.counters.server_sessions.add(network_transport(session.via), lasted);
         }
-        if self.message_facts() && session.is_kept() {
+        if self.message_facts() && session.is_persistent() {
             let caller = session.caller.clone();
             let ended = Fact::SessionEnded { at: crate::clock::now(), session: session.key, caller };
             self.note(session, [ended]);
@@ -458,26 +450,26 @@ impl Gateway {
         }
     }
 
-    /// True if a sink exports traces, so that fronts read trace headers.
+    /// Returns true if a sink exports traces, in which case fronts read trace headers.
     #[must_use]
     pub fn traces(&self) -> bool {
         self.tracer.is_some()
     }
 
-    /// True once the gateway takes no new work.
+    /// Returns true once the gateway accepts no new work.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Takes no new sessions, waits for calls in flight, then ends every session and backend.
+    /// Stops accepting sessions, waits for calls in flight, then ends every session and backend.
     pub async fn shut_down(&self, within: Duration) {
         self.draining.store(true, Ordering::Relaxed);
-        // A shutdown does not wait for a person who may be away.
+        // Do not wait for a person who may be away.
         self.holds.end();
         wait_until(within, || self.counters.in_flight.load(Ordering::Relaxed) <= 0).await;
-        // Backends stop first, so that calls in flight fail with an answer, which a closed session cannot give. A
-        // replacement of backends that is under way finishes before; a later one sees that the gateway is draining.
+        // Backends stop first, so that calls in flight fail with an answer; a closed session could not send one. A
+        // replacement of backends that is under way finishes before. A later one sees that the gateway is draining.
         drop(self.replacing.lock().unpoisoned());
         for backend in self.backends().all() {
             backend.stop();
@@ -499,10 +491,10 @@ impl Gateway {
         self.catalog.save().await;
     }
 
-    /// A session id that cannot be guessed: 128 random bits.
+    /// Returns an unguessable session id of 128 random bits.
     ///
     /// # Errors
-    /// A fault if the system gives no randomness.
+    /// If the system gives no randomness.
     pub fn new_session_id() -> Result<String, Fault> {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes)
@@ -511,7 +503,7 @@ impl Gateway {
     }
 }
 
-/// Polls until `over` is true, for no longer than `within`.
+/// Polls until `over` returns true, for at most `within`.
 async fn wait_until(within: Duration, over: impl Fn() -> bool) {
     let deadline = crate::clock::now() + within;
     while !over() && crate::clock::now() < deadline {

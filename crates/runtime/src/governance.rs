@@ -1,4 +1,4 @@
-//! What the gateway knows of tools and callers besides MCP, for the governed dialect and for errors.
+//! Ports for knowledge about tools and callers beyond MCP, used by the governed dialect and for errors.
 
 use crate::gateway::Gateway;
 use crate::session::Session;
@@ -8,13 +8,13 @@ use signalbox_engine::front::Mode;
 use signalbox_engine::tool_label::{LabelSource, TimeoutSource};
 use std::sync::Arc;
 
-/// Who knows it.
+/// Sources of governance data.
 pub struct Governance {
-    /// What tools are labelled with.
+    /// Labels of tools.
     pub labels: Arc<dyn LabelSource>,
-    /// What callers are permitted to do.
+    /// Permissions of callers.
     pub permissions: Arc<dyn PermissionSource>,
-    /// How long calls of tools may take.
+    /// Timeouts of tool calls.
     pub timeouts: Arc<dyn TimeoutSource>,
 }
 
@@ -27,12 +27,12 @@ impl Gateway {
 }
 
 impl Session {
-    /// The client speaks the governed dialect, whatever its first message looks like.
+    /// Marks the client as a speaker of the governed dialect, whatever its first message looks like.
     pub fn speak_dialect(&self) {
         self.with_machine(|machine| machine.speak_dialect());
     }
 
-    /// What the dialect of this session looks at, where it is served.
+    /// Returns the ports of the dialect for this session, if it is enabled.
     pub(crate) fn dialect(&self, audit_run: AuditRun) -> Option<DialectPorts<'_>> {
         let governance = self.gateway.governance.as_ref()?;
         Some(DialectPorts {

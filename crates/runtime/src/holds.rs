@@ -1,4 +1,4 @@
-//! Messages that an interceptor holds until a question is answered: by a person, by a webhook, or by the passing of time.
+//! Messages that an interceptor holds until a question is answered by a person, by a webhook, or by the end of a pause.
 
 use crate::session::Session;
 use crate::webhooks::WebhookError;
@@ -12,18 +12,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Most messages that may wait for a person at a time.
+/// Maximum number of messages that wait for a person.
 pub const MAX_HELD: usize = 1_000;
-/// Most of them for one caller.
+/// Maximum number of messages of one caller that wait for a person.
 pub const MAX_HELD_EACH: usize = MAX_HELD / 4;
-/// How often a client that asked for progress is told that its call waits.
+/// Interval of progress notifications to a client that asked for progress while its call is held.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 const ENDING: &str = "the gateway is shutting down";
 
-/// Why a held message could not be answered for.
+/// Error of an answer to a held message.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HoldError {
-    /// There is none of this number: it was answered for, its time ran out, or its client left.
+    /// No message has this number: it was answered, it expired, or its client left.
     #[error("no message is held as {0}; see `signalbox hold list`")]
     Unknown(u64),
 }
@@ -31,48 +31,47 @@ pub enum HoldError {
 /// A message that waits for a person.
 #[derive(Clone, Debug)]
 pub struct HeldMessage {
-    /// Its number in this process.
+    /// Number of the message in this process.
     pub id: u64,
-    /// The id of its session, if its client has one.
+    /// Id of its session, if the client has one.
     pub session: String,
-    /// The number of that session.
+    /// Key of the session.
     pub session_key: SessionKey,
-    /// Its exchange within that session.
+    /// Exchange within the session.
     pub exchange: ExchangeId,
-    /// Why it is held.
+    /// Reason for the hold.
     pub reason: Arc<str>,
-    /// The consent that it needs, if that is why.
+    /// Consent that the message needs, if that is the reason.
     pub consent: Option<Arc<Consent>>,
-    /// When its time runs out.
+    /// Time at which the hold expires.
     pub until: Instant,
-    /// The message and what is known of it.
+    /// The message and its context.
     pub held: Arc<Held>,
 }
 
-struct Waiting {
+struct PendingHold {
     shown: HeldMessage,
     key: (SessionKey, ExchangeId),
     answer: oneshot::Sender<HoldAnswer>,
 }
 
-/// Makes what a web address is told of calls that need consent.
+/// Builds the webhook notifications for calls that need consent.
 pub trait HoldNotices: Send + Sync {
-    /// What is told of this one, if anything.
+    /// Returns the notification for this message, if one is configured.
     fn notice(&self, held: &HeldMessage) -> Option<HoldNotice>;
 }
 
-/// What a web address is told of a held call.
+/// Webhook notification of a held call.
 #[derive(Clone, Debug)]
 pub struct HoldNotice {
-    /// The address.
     pub url: Arc<str>,
-    /// JSON.
+    /// JSON body.
     pub body: Bytes,
-    /// Token that the address is shown, if it wants one.
+    /// Bearer token for the address, if it needs one.
     pub bearer: Option<Arc<str>>,
 }
 
-/// The messages of one gateway that wait for a person.
+/// Messages of one gateway that wait for a person.
 #[derive(Default)]
 pub struct Holds {
     waiting: Mutex<HeldTable>,
@@ -82,14 +81,14 @@ pub struct Holds {
 #[derive(Default)]
 struct HeldTable {
     next: u64,
-    by_id: BTreeMap<u64, Waiting>,
-    /// How many holds ended in each way, by its word.
+    by_id: BTreeMap<u64, PendingHold>,
+    /// Number of finished holds by outcome.
     settled: BTreeMap<&'static str, u64>,
-    /// The gateway ends, and nothing is held any more.
+    /// Set at shutdown. Nothing is held from then on.
     ended: bool,
 }
 
-/// Why no further message is held.
+/// Reason why no further message can be held.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 enum HoldsFull {
     #[error("{} messages of yours wait for a person already, which is the limit for one caller", MAX_HELD_EACH)]
@@ -109,45 +108,45 @@ impl HeldTable {
 }
 
 impl Holds {
-    /// Has web addresses told of calls that need consent. Only the first one counts.
+    /// Sets the source of webhook notifications for calls that need consent. Only the first one is used.
     pub fn notify_by(&self, notices: Arc<dyn HoldNotices>) {
-        // The second one is of the same gateway, and would tell the same.
+        // A second source would belong to the same gateway and build the same notifications.
         let _ = self.notices.set(notices);
     }
 
-    /// The messages that wait, the oldest first.
+    /// Returns the held messages, oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<HeldMessage> {
         self.lock().by_id.values().map(|waiting| waiting.shown.clone()).collect()
     }
 
-    /// How many holds ended in each way.
+    /// Returns the number of finished holds by outcome.
     #[must_use]
     pub fn settled(&self) -> BTreeMap<&'static str, u64> {
         self.lock().settled.clone()
     }
 
-    /// Takes a person's answer for a held message.
+    /// Answers a held message on behalf of a person.
     ///
     /// # Errors
-    /// If no message of this number waits.
+    /// If no message has this number.
     pub fn settle(&self, id: u64, answer: HoldAnswer) -> Result<HeldMessage, HoldError> {
         let waiting = self.lock().by_id.remove(&id).ok_or(HoldError::Unknown(id))?;
         let shown = waiting.shown.clone();
-        // Nobody receives it if the time ran out at this very moment.
+        // The receiver is gone if the hold expired at this very moment.
         waiting.answer.send(answer).map_err(|_| HoldError::Unknown(id))?;
         Ok(shown)
     }
 
-    /// The message of this number.
+    /// Returns the held message of this number.
     ///
     /// # Errors
-    /// If none waits.
+    /// If there is none.
     pub fn get(&self, id: u64) -> Result<HeldMessage, HoldError> {
         self.lock().by_id.get(&id).map(|waiting| waiting.shown.clone()).ok_or(HoldError::Unknown(id))
     }
 
-    /// Refuses all held messages, and those that would be held later, since the gateway ends.
+    /// Refuses all held messages and all later ones, because the gateway shuts down.
     pub(crate) fn end(&self) {
         let waiting = {
             let mut inner = self.lock();
@@ -160,7 +159,7 @@ impl Holds {
         }
     }
 
-    /// Forgets the message of an exchange that nobody waits for any more.
+    /// Removes the message of an exchange that has ended.
     pub(crate) fn withdraw(&self, session: SessionKey, exchange: ExchangeId) {
         let mut inner = self.lock();
         inner.by_id.retain(|_, waiting| waiting.key != (session, exchange));
@@ -170,7 +169,8 @@ impl Holds {
         &self,
         session: &Session,
         exchange: ExchangeId,
-        (asked, until): (Asked, Instant),
+        asked: ApprovalRequest,
+        until: Instant,
         held: Arc<Held>,
     ) -> Result<(HeldMessage, oneshot::Receiver<HoldAnswer>), HoldAnswer> {
         let (answer, answered) = oneshot::channel();
@@ -191,7 +191,7 @@ impl Holds {
             until,
             held,
         };
-        inner.by_id.insert(id, Waiting { shown: shown.clone(), key: (session.key, exchange), answer });
+        inner.by_id.insert(id, PendingHold { shown: shown.clone(), key: (session.key, exchange), answer });
         Ok((shown, answered))
     }
 
@@ -217,11 +217,11 @@ fn word(answer: &HoldAnswer) -> &'static str {
     }
 }
 
-/// Gets the answer to an interceptor's question, and hands it to the session.
+/// Gets the answer to an interceptor's question and passes it to the session.
 pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, question: HoldQuestion, held: Box<Held>) {
     let answer = match question {
         HoldQuestion::Pause(time) => {
-            // Only a weak reference waits, so that a session that ends meanwhile is freed at once.
+            // Only a weak reference is kept while waiting, so that a session that ends meanwhile is freed at once.
             drop(held);
             let waiting = Arc::downgrade(&session);
             drop(session);
@@ -242,13 +242,13 @@ pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, questio
             }
         }
         HoldQuestion::Person { reason, within } => {
-            let asked = Asked { reason, within, consent: None };
+            let asked = ApprovalRequest { reason, within, consent: None };
             let Some(answer) = ask_person(&session, exchange, asked, held).await else { return };
             answer
         }
         HoldQuestion::Consent(consent) => {
             let (reason, within) = (Arc::clone(&consent.reason), consent.within);
-            let asked = Asked { reason, within, consent: Some(consent) };
+            let asked = ApprovalRequest { reason, within, consent: Some(consent) };
             let Some(answer) = ask_person(&session, exchange, asked, held).await else { return };
             answer
         }
@@ -256,15 +256,21 @@ pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, questio
     session.handle(Event::Consulted { exchange, answer });
 }
 
-/// What a person is asked.
-struct Asked {
+/// Question to a person about a held message.
+struct ApprovalRequest {
     reason: Arc<str>,
     within: Duration,
     consent: Option<Arc<Consent>>,
 }
 
-/// Waits for a person, counts how that ended, and sends the client progress meanwhile. `None` if nobody waits for the answer any more.
-async fn ask_person(session: &Arc<Session>, exchange: ExchangeId, asked: Asked, held: Box<Held>) -> Option<HoldAnswer> {
+/// Waits for a person, counts the outcome, and sends progress to the client meanwhile. Returns `None` if the exchange
+/// has ended.
+async fn ask_person(
+    session: &Arc<Session>,
+    exchange: ExchangeId,
+    asked: ApprovalRequest,
+    held: Box<Held>,
+) -> Option<HoldAnswer> {
     let answer = wait_for_person(session, exchange, asked, held).await?;
     session.gateway.holds.count(&answer);
     Some(answer)
@@ -273,14 +279,14 @@ async fn ask_person(session: &Arc<Session>, exchange: ExchangeId, asked: Asked, 
 async fn wait_for_person(
     session: &Arc<Session>,
     exchange: ExchangeId,
-    asked: Asked,
+    asked: ApprovalRequest,
     held: Box<Held>,
 ) -> Option<HoldAnswer> {
     let until = tokio::time::Instant::now() + asked.within;
     let tells = held.gives_progress;
     let text: Arc<str> = format!("held: {}", asked.reason).into();
     let holds = &session.gateway.holds;
-    let (shown, mut answered) = match holds.insert(session, exchange, (asked, until.into_std()), held.into()) {
+    let (shown, mut answered) = match holds.insert(session, exchange, asked, until.into_std(), held.into()) {
         Ok(inserted) => inserted,
         Err(answer) => return Some(answer),
     };
@@ -291,7 +297,7 @@ async fn wait_for_person(
     {
         session.gateway.counters.dropped("webhook");
     }
-    // If the exchange ended before its message was in the list, nobody else will remove it.
+    // If the exchange ended before its message was in the table, nothing else would remove it.
     if !session.waits_for(exchange) {
         holds.withdraw(session.key, exchange);
     }
@@ -304,7 +310,7 @@ async fn wait_for_person(
     loop {
         let left = until.saturating_duration_since(tokio::time::Instant::now());
         if left.is_zero() {
-            // A person who answers at this very moment is too late, and is told so.
+            // A person who answers at this very moment is too late, and gets an error.
             return holds.settle(id, HoldAnswer::Expired).is_ok().then_some(HoldAnswer::Expired);
         }
         match tokio::time::timeout(left.min(TELL_EVERY), &mut answered).await {

@@ -1,5 +1,5 @@
-//! A task of an old backend that a client of the new era has: runs the engine's [`Hosted`] and carries out its
-//! commands. The task stays with the connection that made it.
+//! A legacy backend's task that a modern client owns: runs the engine's [`Hosted`] and carries out its commands. The
+//! task is bound to the connection that created it.
 
 use crate::bridged_call_driver::Waiter;
 use crate::origin::{Origin, Party};
@@ -14,31 +14,31 @@ use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, json, method};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-/// Who gets the state of a task.
+/// Receiver of a task's state.
 #[derive(Clone)]
-enum Asker {
-    /// A request about it.
+enum StateReceiver {
+    /// A request about the task.
     Call(Waiter),
-    /// Listen requests that name it, and the backend's name.
+    /// Listen requests that name the task, and the name of the backend.
     Listeners(Arc<str>, Vec<Waiter>),
 }
 
-/// The task.
+/// A task of a legacy backend that a modern client owns.
 pub struct HostedTask {
-    /// Its id under the backend.
+    /// Id of the task at the backend.
     pub id: Box<str>,
-    /// The user that it runs for.
+    /// User that the task runs for.
     pub user: BackendUser,
-    /// The connection that knows it.
+    /// Connection that knows the task.
     pub peer_id: PeerId,
     peer: Weak<Peer>,
     timeout: Duration,
     last: Mutex<Party>,
-    machine: Mutex<Hosted<Asker>>,
+    machine: Mutex<Hosted<StateReceiver>>,
 }
 
 impl HostedTask {
-    /// A task that was just made on this connection. `None` if `made` describes none.
+    /// Creates a task that was just created on this connection. Returns `None` if `made` describes no task.
     #[must_use]
     pub fn new(
         peer: &Arc<Peer>,
@@ -64,70 +64,70 @@ impl HostedTask {
         self.lock().rename(name);
     }
 
-    /// The party it runs for: whoever asked about it last.
+    /// Returns the party that the task runs for: the sender of the last request about it.
     pub(crate) fn party(&self) -> Party {
         self.last.lock().unpoisoned().clone()
     }
 
-    /// How long the task is kept, if it says so.
+    /// Returns how long the backend keeps the task, if it says so.
     #[must_use]
     pub fn stay(&self) -> Option<Duration> {
         self.lock().state().ttl.map(Duration::from_millis)
     }
 
-    /// True while it may still be worked on.
+    /// Returns true while the task may still be in progress.
     #[must_use]
     pub fn is_live(&self) -> bool {
         !tasks::is_terminal(self.lock().state().status) && !self.is_lost()
     }
 
-    /// True once the connection that knows it is gone.
+    /// Returns true once the connection that knows the task is gone.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.peer.upgrade().is_none_or(|peer| peer.is_lost())
     }
 
-    /// Handles a client's request about it.
+    /// Handles a client's request about the task.
     pub fn request(self: &Arc<Self>, waiter: Waiter, call: &Authorized) {
         *self.last.lock().unpoisoned() = Party::of(&waiter.0, Some(waiter.1));
-        let asker = Asker::Call(waiter);
+        let receiver = StateReceiver::Call(waiter);
         self.drive(|machine, out| match &*call.method {
-            method::TASKS_GET => machine.get(asker, out),
-            method::TASKS_CANCEL => machine.cancel(asker, out),
-            method::TASKS_UPDATE => machine.update(asker, &call.responses(), out),
+            method::TASKS_GET => machine.get(receiver, out),
+            method::TASKS_CANCEL => machine.cancel(receiver, out),
+            method::TASKS_UPDATE => machine.update(receiver, &call.responses(), out),
             other => {
                 let fault = Fault::new(FaultKind::MethodNotFound, format!("Method not found: {other}"));
-                out.push(HostedCommand::Fail(asker, fault));
+                out.push(HostedCommand::Fail(receiver, fault));
             }
         });
     }
 
-    /// The name by which clients know it.
+    /// Returns the name by which clients know the task.
     pub(crate) fn name(&self) -> String {
         self.lock().name().to_owned()
     }
 
-    /// Sends these listen requests its state, as soon as that is complete.
-    pub(crate) fn tell(self: &Arc<Self>, backend: &Arc<str>, listeners: Vec<Waiter>) {
-        self.drive(|machine, out| machine.get(Asker::Listeners(Arc::clone(backend), listeners), out));
+    /// Sends the state of the task to these listen requests, as soon as it is complete.
+    pub(crate) fn notify_listeners(self: &Arc<Self>, backend: &Arc<str>, listeners: Vec<Waiter>) {
+        self.drive(|machine, out| machine.get(StateReceiver::Listeners(Arc::clone(backend), listeners), out));
     }
 
-    /// The backend asks something during the task.
+    /// Handles a question of the backend during the task.
     pub fn asked(self: &Arc<Self>, message: &Envelope) {
         self.drive(|machine, out| machine.asked(message, out));
     }
 
-    /// The backend withdraws a question.
+    /// Handles the withdrawal of a question by the backend.
     pub fn withdrawn(&self, id: &RawId) {
         self.lock().withdrawn(id);
     }
 
-    /// The backend answered a request about it, or failed to.
+    /// Handles the backend's answer to a request about the task, or its failure.
     pub fn answered(self: &Arc<Self>, about: TaskQuery, answer: Result<&Envelope, Fault>) {
         self.drive(|machine, out| machine.answered(about, answer, out));
     }
 
-    fn drive(self: &Arc<Self>, run: impl FnOnce(&mut Hosted<Asker>, &mut Vec<HostedCommand<Asker>>)) {
+    fn drive(self: &Arc<Self>, run: impl FnOnce(&mut Hosted<StateReceiver>, &mut Vec<HostedCommand<StateReceiver>>)) {
         let mut commands = Vec::new();
         run(&mut self.lock(), &mut commands);
         for command in commands {
@@ -135,7 +135,7 @@ impl HostedTask {
         }
     }
 
-    fn perform(self: &Arc<Self>, command: HostedCommand<Asker>) {
+    fn perform(self: &Arc<Self>, command: HostedCommand<StateReceiver>) {
         match command {
             HostedCommand::Ask(about) => {
                 // `tasks/result` is answered when the task is over, so it gets the longest time limit.
@@ -152,31 +152,33 @@ impl HostedTask {
             }
             HostedCommand::Upstream(bytes) => {
                 if let Some(peer) = self.peer.upgrade() {
-                    peer.tell(bytes, &self.party());
+                    peer.send_one_way(bytes, &self.party());
                 }
             }
-            HostedCommand::Deliver(Asker::Call((session, exchange)), bytes) => session.handle(told(exchange, bytes)),
-            HostedCommand::Deliver(Asker::Listeners(backend, listeners), bytes) => {
+            HostedCommand::Deliver(StateReceiver::Call((session, exchange)), bytes) => {
+                session.handle(answer_event(exchange, bytes))
+            }
+            HostedCommand::Deliver(StateReceiver::Listeners(backend, listeners), bytes) => {
                 let Some(message) = notification(bytes) else { return };
                 for (session, exchange) in listeners {
                     let (backend, message, about) = (Arc::clone(&backend), message.clone(), Some(exchange));
                     session.handle(Event::Notified { backend, peer: self.peer_id, message, about });
                 }
             }
-            HostedCommand::Fail(Asker::Call((session, exchange)), fault) => {
+            HostedCommand::Fail(StateReceiver::Call((session, exchange)), fault) => {
                 session.handle(Event::Failed { exchange, fault });
             }
-            // Listeners will hear of the next change.
-            HostedCommand::Fail(Asker::Listeners(..), _) => {}
+            // Listeners get the next change.
+            HostedCommand::Fail(StateReceiver::Listeners(..), _) => {}
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Hosted<Asker>> {
+    fn lock(&self) -> MutexGuard<'_, Hosted<StateReceiver>> {
         self.machine.lock().unpoisoned()
     }
 }
 
-/// Turns the answer to `tasks/get` into `notifications/tasks`. `None` if it is an error.
+/// Turns the answer to `tasks/get` into `notifications/tasks`. Returns `None` if it is an error.
 fn notification(answer: Bytes) -> Option<Envelope> {
     let answer = Envelope::parse(answer).ok()?;
     let result = Bytes::copy_from_slice(answer.result()?);
@@ -187,7 +189,7 @@ fn notification(answer: Bytes) -> Option<Envelope> {
     Envelope::parse([head.as_bytes(), &params, b"}"].concat().into()).ok()
 }
 
-fn told(exchange: signalbox_engine::ExchangeId, bytes: Bytes) -> Event {
+fn answer_event(exchange: signalbox_engine::ExchangeId, bytes: Bytes) -> Event {
     match Envelope::parse(bytes) {
         Ok(message) => Event::Answered { exchange, message, edits: Edits::new(), status: None },
         Err(_) => {

@@ -1,4 +1,4 @@
-//! What a gateway still holds for clients. Tests use it to find leaks.
+//! Inventory of what a gateway still holds for clients. Tests use it to find leaks.
 
 use crate::backend::Backend;
 use crate::gateway::Gateway;
@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 impl Gateway {
-    /// How much of each kind is held for clients; empty if no client left anything behind. The gateway's own connections do
-    /// not count, and neither do bounded caches: lists, reads, and the states of calls that may continue.
+    /// Returns how much is held for clients, by kind; empty if no client left anything behind. The gateway's own
+    /// connections do not count, nor do bounded caches: lists, reads, and the states of calls that may continue.
     #[must_use]
     pub fn leftovers(&self) -> BTreeMap<String, usize> {
         let mut kept: BTreeMap<String, usize> = BTreeMap::new();

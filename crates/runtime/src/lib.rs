@@ -53,7 +53,7 @@ pub use holds::{HeldMessage, HoldError, HoldNotice, HoldNotices, Holds};
 pub use link::{BoxFuture, Connector, Link, LinkEvents};
 pub use outbox::{Out, Outbox};
 pub use proving::MessageProofs;
-pub use replacement::Replaced;
+pub use replacement::BackendChanges;
 pub use session::{AuditTrail, CallInFlight, Session, StreamReader};
 pub use settings::Settings;
 pub use webhooks::{Post, Posted, WebhookError, Webhooks};

@@ -1,4 +1,4 @@
-//! How long a list waits for backends whose lists are not known yet.
+//! Wait of a list request for backends whose lists are not known yet.
 
 use crate::backend::Backend;
 use crate::gateway::Gateway;
@@ -8,32 +8,31 @@ use signalbox_engine::{BackendUser, Caller, ClientProfile, ExchangeId, Fault};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a list waits for slow backends if its client hears of changes and others have lists to show. Claude Code
-/// gives up after 5 s.
+/// Maximum wait of a list request for slow backends, if its client is notified of changes and other backends have lists
+/// to show. Claude Code gives up after 5 s.
 pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(3);
 
-/// Time that a list waits for lists of exactly its kind of client while those of another process of the
-/// same backend are known.
+/// Maximum wait for lists of exactly the client's kind, if those of another process of the same backend are known.
 pub const KNOWN_LIST_WAIT: Duration = Duration::from_millis(750);
 
-/// The same for a client that declares capabilities, where those lists are of its own era: a server of the old era may
-/// show it more than others.
+/// Replaces [`KNOWN_LIST_WAIT`] for a client that declares capabilities, if the known lists are of its own era: a
+/// legacy server may show it more than others.
 pub const DECLARED_LIST_WAIT: Duration = Duration::from_millis(2_500);
 
 impl Gateway {
-    /// True if this kind of client need not wait for any backend's lists. It must then be shown this very catalog:
-    /// lists that arrive in between would count as ready here and not be shown.
+    /// Returns true if this kind of client need not wait for any backend's lists. The caller must then use this very
+    /// catalog: lists that arrive in between would count as ready here and not be shown.
     pub(crate) fn lists_ready(&self, caller: &Caller, selector: &Selector, catalog: &Snapshot) -> bool {
         self.backends().iter().all(|backend| self.need_not_wait(backend, caller, selector, catalog))
     }
 
-    /// True if a caller need not wait for this backend, which it may not even see.
+    /// Returns true if a caller need not wait for this backend, which it may not even see.
     fn need_not_wait(&self, backend: &Backend, caller: &Caller, selector: &Selector, catalog: &Snapshot) -> bool {
         backend.lists_ready(selector, catalog)
             || self.visibility().is_some_and(|visibility| !visibility.shows_backend(caller, &backend.name))
     }
 
-    /// The backends that show this user nothing before it has signed in, with the faults that say where.
+    /// Returns the backends that show this user nothing before a sign-in, with the faults that carry the addresses.
     pub(crate) fn sign_ins(&self, whose: &BackendUser) -> Vec<(Arc<str>, Fault)> {
         let wanted = |backend: &Arc<Backend>| Some((Arc::clone(&backend.name), backend.wanted_sign_in(whose)?));
         self.backends().iter().filter_map(wanted).collect()
@@ -47,9 +46,9 @@ impl Gateway {
         }
     }
 
-    /// Waits until the lists are there, or other processes of the same backends have listed something to show, or
-    /// the time is over. A client that hears of changes waits for a shorter time, gets what is there, and is told
-    /// when there is more.
+    /// Waits until the lists are there, or other processes of the same backends have lists to show, or the time is
+    /// over. A client that is notified of changes waits for a shorter time, gets what is there, and is notified when
+    /// there is more.
     pub(crate) async fn wait_for_lists(
         &self,
         session: &Arc<Session>,
@@ -59,17 +58,17 @@ impl Gateway {
     ) {
         let most = self.settings().first_list_wait;
         let short = EARLY_LIST_WAIT.min(most);
-        let is_told = session.is_told_of_changes(exchange, client);
+        let is_notified = session.is_notified_of_changes(exchange, client);
         let mut coming = std::pin::pin!(async {
             tokio::select! {
-                () = self.lists_come(session, client, selector) => {}
-                () = self.similar_lists_come(&session.caller, selector, is_told) => {}
+                () = self.wait_for_ready_lists(session, client, selector) => {}
+                () = self.wait_for_similar_lists(&session.caller, selector, is_notified) => {}
             }
         });
         if tokio::time::timeout(short, &mut coming).await.is_ok() {
             return;
         }
-        let early = is_told && self.shows_any(&session.caller, selector);
+        let early = is_notified && self.shows_any(&session.caller, selector);
         if !early && tokio::time::timeout(most.saturating_sub(short), coming).await.is_ok() {
             return;
         }
@@ -92,10 +91,10 @@ impl Gateway {
         }
     }
 
-    async fn lists_come(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {
+    async fn wait_for_ready_lists(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {
         let mut changes = self.catalog.follow();
         while !self.lists_ready(&session.caller, selector, &self.catalog.snapshot()) && !session.is_ended() {
-            // Every time, because the era of a backend decides which connection the session needs.
+            // Repeated each time, because the era of a backend decides which connection the session needs.
             self.prepare(session, client, selector);
             if changes.changed().await.is_err() {
                 return;
@@ -103,10 +102,10 @@ impl Gateway {
         }
     }
 
-    /// Waits until every backend has read its lists for some kind of client, and a while longer for those of this
-    /// kind. An old server may show more to a client that declares capabilities, which would never learn of it without
-    /// being told of changes. A server of both eras has no such lists: those of the new era are for all.
-    async fn similar_lists_come(&self, caller: &Caller, selector: &Selector, is_told: bool) {
+    /// Waits until every backend has read its lists for some kind of client, and a while longer for those of this kind.
+    /// A legacy server may show more to a client that declares capabilities, which would not learn of it without change
+    /// notifications. A server of both eras has no such lists: modern lists are the same for all.
+    async fn wait_for_similar_lists(&self, caller: &Caller, selector: &Selector, is_notified: bool) {
         let mut changes = self.catalog.follow();
         let of_other_era = loop {
             match self.similar_lists(caller, selector) {
@@ -118,7 +117,7 @@ impl Gateway {
                 return std::future::pending().await;
             }
         };
-        let longer = match (selector.caps.is_bare() || of_other_era, is_told) {
+        let longer = match (selector.caps.is_bare() || of_other_era, is_notified) {
             (true, _) => KNOWN_LIST_WAIT,
             (false, true) => DECLARED_LIST_WAIT,
             (false, false) => return std::future::pending().await,
@@ -139,7 +138,7 @@ impl Gateway {
         similar
     }
 
-    /// True if there is something to show to this kind of client.
+    /// Returns true if there is something to show to this kind of client.
     fn shows_any(&self, caller: &Caller, selector: &Selector) -> bool {
         let (catalog, visibility) = (self.catalog.snapshot(), self.visibility());
         let sees = |name: &str| visibility.is_none_or(|visibility| visibility.shows_backend(caller, name));
@@ -147,18 +146,18 @@ impl Gateway {
     }
 }
 
-/// Lists that all backends have read, though not for exactly one kind of client.
+/// Result of looking for lists of another kind of client at all backends.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum SimilarLists {
     /// A backend has none.
     Unknown,
-    /// At least one backend read them with other capabilities, in the era of the client.
+    /// At least one backend has lists read with other capabilities, in the era of the client.
     OfSameEra,
-    /// All were read in the other era.
+    /// All lists were read in the other era.
     OfOtherEra,
 }
 
-/// True if entries of this backend are in a list for this kind of client.
+/// Returns true if a list for this kind of client contains entries of this backend.
 fn is_shown(catalog: &Snapshot, backend: &str, selector: &Selector) -> bool {
     let mut entries = catalog.backends().iter().filter(|entry| *entry.name == *backend);
     entries.any(|entry| entry.listed && entry.shown(selector).is_some())

@@ -8,45 +8,44 @@ use signalbox_wire::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most pages read of one list.
+/// Maximum number of pages read of one list.
 pub const MAX_PAGES: usize = 1_000;
-/// Most entries kept of one list.
+/// Maximum number of entries kept of one list.
 pub const MAX_ITEMS: usize = 100_000;
-/// Most bytes kept of one list.
+/// Maximum size of one list in bytes.
 pub const MAX_BYTES: usize = 32 << 20;
-/// How long one page may take.
+/// Time limit for one page.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a list of an old backend is good that does not report changes.
+/// Lifetime of a legacy backend's list if the backend does not report changes.
 pub(crate) const OLD_TTL: Duration = Duration::from_secs(60);
-/// The shortest time for which a list is good, so that many clients do not become many requests.
+/// Minimum lifetime of a list, so that many clients do not cause many requests.
 const MIN_TTL: Duration = Duration::from_secs(1);
-/// The longest time for which a list is good.
+/// Maximum lifetime of a list.
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// A list as it was read.
-pub struct Listed {
-    /// Its entries.
+/// A fetched list.
+pub struct FetchedList {
     pub items: Vec<Item>,
-    /// How long it is good, if the backend says so.
+    /// Lifetime, if the backend names one.
     pub ttl: Option<Duration>,
-    /// The caching terms that clients are told.
+    /// Caching terms for clients.
     pub terms: Option<ListTerms>,
 }
 
-impl Listed {
-    /// Puts it into a view.
+impl FetchedList {
+    /// Stores the list in a view.
     pub fn put(self, kind: ListKind, view: &mut View) {
         view.set(kind, self.items);
         view.set_terms(kind, self.terms);
     }
 }
 
-/// Reads every list that the backend declares. Also returns how long they are good; `None` if it reports
-/// changes of all of them.
+/// Fetches every list that the backend declares. Also returns the lifetime of the lists, or `None` if the backend
+/// reports changes of all of them.
 ///
 /// # Errors
-/// The fault of the first list that could not be read.
+/// The fault of the first list that could not be fetched.
 pub async fn fetch_view(
     peer: &Peer,
     profile: &Arc<ServerProfile>,
@@ -72,11 +71,11 @@ pub async fn fetch_view(
     Ok((view, good))
 }
 
-/// Reads all pages of one list.
+/// Fetches all pages of one list.
 ///
 /// # Errors
-/// A fault if a page cannot be read.
-pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Listed, Fault> {
+/// If a page cannot be fetched, or the list is too large.
+pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<FetchedList, Fault> {
     let (mut items, mut ttl, mut bytes) = (Vec::new(), None::<Duration>, 0);
     let (asked, mut public) = (crate::clock::now(), true);
     let mut cursor: Option<String> = None;
@@ -120,7 +119,7 @@ pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Li
             Some(next) => cursor = Some(next.into_owned()),
             None => {
                 let terms = ttl.map(|ttl| ListTerms { until: asked + ttl.min(MAX_TTL), public });
-                return Ok(Listed { items, ttl, terms });
+                return Ok(FetchedList { items, ttl, terms });
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Who waits for an answer of a backend, and whose messages are whose in the facts.
+//! Origin of a request to a backend, which gets the answer, and the party that messages are attributed to in facts.
 
 use crate::backend::{ExclusiveUse, GuardedCall};
 use crate::backend_credentials::Asker;
@@ -14,52 +14,52 @@ use signalbox_wire::Envelope;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
-/// The answer to a request of the gateway itself.
+/// Answer to a request of the gateway itself.
 pub type OwnAnswer = Result<Envelope, Fault>;
 
-/// Who made a request.
+/// Origin of a request to a backend.
 #[derive(Clone)]
 pub enum Origin {
-    /// A client's exchange, which may have the connection for itself.
+    /// A client's exchange, which may have exclusive use of the connection.
     Exchange(Arc<Session>, ExchangeId, Option<Arc<ExclusiveUse>>),
-    /// A call of the new era at an old backend, which may outlive the exchange that began it.
+    /// A modern call at a legacy backend, which may outlive the exchange that started it.
     BridgedCall(Arc<BridgedCallDriver>),
-    /// A task of an old backend that a client of the new era asks about.
+    /// A request about a legacy backend's task that a modern client owns.
     Hosted(Arc<HostedTask>, TaskQuery),
     /// A `subscriptions/listen` of a client, forwarded to a backend.
     Listen(Arc<Session>, ExchangeId),
-    /// The gateway's own listen request for the resources that old sessions watch.
+    /// The gateway's own listen request for the resources that legacy sessions watch.
     Watches(u64),
     /// The gateway itself, which waits for the answer.
     Own(OwnReply),
     /// A copy of a request, whose answer is only recorded.
     Fork(Arc<Session>, ExchangeId),
     /// The gateway itself, which ignores the answer.
-    Nobody,
+    Discard,
 }
 
 impl Origin {
-    /// The session and exchange that get the answer, if there are any.
+    /// Returns the session and exchange that get the answer, if there are any.
     #[must_use]
     pub fn exchange(&self) -> Option<Waiter> {
         match self {
             Self::Exchange(session, id, _) | Self::Listen(session, id) => Some((Arc::clone(session), *id)),
             Self::BridgedCall(call) => call.waiter(),
-            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Nobody => None,
+            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Discard => None,
         }
     }
 
-    /// The exchange that gets the answer, if there is one.
+    /// Returns the exchange that gets the answer, if there is one.
     #[must_use]
     pub(crate) fn exchange_id(&self) -> Option<ExchangeId> {
         match self {
             Self::Exchange(_, id, _) | Self::Listen(_, id) => Some(*id),
             Self::BridgedCall(call) => call.waiter().map(|(_, id)| id),
-            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Nobody => None,
+            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Discard => None,
         }
     }
 
-    /// The party that the request and everything that follows from it is attributed to.
+    /// Returns the party that the request and everything that follows from it is attributed to.
     #[must_use]
     pub fn party(&self) -> Party {
         match self {
@@ -68,23 +68,23 @@ impl Origin {
             }
             Self::BridgedCall(call) => call.party(),
             Self::Hosted(task, _) => task.party(),
-            Self::Watches(_) | Self::Own(_) | Self::Nobody => Party::GATEWAY,
+            Self::Watches(_) | Self::Own(_) | Self::Discard => Party::GATEWAY,
         }
     }
 
-    /// True for a call of a client, whether or not somebody waits for it at the moment.
+    /// Returns true for a call of a client, even if its client is away at the moment.
     #[must_use]
     pub fn is_call(&self) -> bool {
         matches!(self, Self::Exchange(..) | Self::BridgedCall(_))
     }
 
-    /// True for a call of a client, a copy of one, and a request about a task.
+    /// Returns true for a call of a client, a copy of one, or a request about a task.
     #[must_use]
     pub fn is_work(&self) -> bool {
         self.is_call() || matches!(self, Self::Hosted(..) | Self::Fork(..))
     }
 
-    /// A client's call as the breaker knows it. `None` for what is no call.
+    /// Returns the key by which the breaker knows a client's call. `None` for other origins.
     #[must_use]
     pub(crate) fn guarded_call(&self) -> Option<GuardedCall> {
         match self {
@@ -97,7 +97,7 @@ impl Origin {
         }
     }
 
-    /// True for this very exchange.
+    /// Returns true if this is the given exchange.
     #[must_use]
     pub fn is(&self, session: &Arc<Session>, id: ExchangeId) -> bool {
         match self {
@@ -105,11 +105,11 @@ impl Origin {
             Self::BridgedCall(call) => {
                 call.waiter().is_some_and(|(own, own_id)| own_id == id && Arc::ptr_eq(&own, session))
             }
-            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Nobody => false,
+            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Discard => false,
         }
     }
 
-    /// The bridged call, if this is one.
+    /// Returns the bridged call, if this is one.
     #[must_use]
     pub fn bridged_call(&self) -> Option<Arc<BridgedCallDriver>> {
         match self {
@@ -118,26 +118,26 @@ impl Origin {
         }
     }
 
-    /// True for this very bridged call.
+    /// Returns true if this is the given bridged call.
     #[must_use]
     pub fn is_bridged_call(&self, call: &Arc<BridgedCallDriver>) -> bool {
         matches!(self, Self::BridgedCall(own) if Arc::ptr_eq(own, call))
     }
 }
 
-/// Takes the answer to a request of the gateway itself, once.
+/// Sender for the answer to a request of the gateway itself. Usable once.
 #[derive(Clone)]
 pub struct OwnReply(Arc<Mutex<Option<oneshot::Sender<OwnAnswer>>>>);
 
 impl OwnReply {
-    /// A reply and the receiver that waits for it.
+    /// Creates a sender and its receiver.
     #[must_use]
     pub fn new() -> (Self, oneshot::Receiver<OwnAnswer>) {
         let (sender, receiver) = oneshot::channel();
         (Self(Arc::new(Mutex::new(Some(sender)))), receiver)
     }
 
-    /// Hands the answer over; a second one is lost.
+    /// Sends the answer. A second one is ignored.
     pub fn send(&self, answer: OwnAnswer) {
         if let Some(sender) = self.0.lock().unpoisoned().take() {
             let _ = sender.send(answer);
@@ -145,21 +145,20 @@ impl OwnReply {
     }
 }
 
-/// Whom a message on a connection is attributed to: a session, or the gateway itself.
+/// Party that a message on a connection is attributed to: a session, or the gateway itself.
 #[derive(Clone, Default)]
 pub struct Party(Option<(Arc<Session>, Option<ExchangeId>)>);
 
 impl Party {
-    /// The gateway itself.
     pub const GATEWAY: Self = Self(None);
 
-    /// A session, and one of its exchanges if the message belongs to one.
+    /// Creates the party of a session, and of an exchange if the message belongs to one.
     #[must_use]
     pub fn of(session: &Arc<Session>, exchange: Option<ExchangeId>) -> Self {
         Self(Some((Arc::clone(session), exchange)))
     }
 
-    /// The attribution as facts have it.
+    /// Returns the attribution in the form that facts use.
     #[must_use]
     pub fn account(&self, gateway: &Gateway) -> Account {
         match &self.0 {
@@ -170,7 +169,7 @@ impl Party {
         }
     }
 
-    /// The sender of its request.
+    /// Returns the sender of the request that the message belongs to.
     pub(crate) fn asker(&self) -> Asker {
         match &self.0 {
             Some((session, exchange)) => session.caller_of(*exchange).map_or(Asker::Gone, Asker::Caller),

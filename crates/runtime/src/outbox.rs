@@ -1,7 +1,7 @@
-//! The queue between a front machine and the connection that writes to a client.
+//! Queue between a front machine and the connection that writes to a client.
 //!
-//! Pushing never waits. Answers are always taken, since there are no more of them than requests in flight. Progress and log
-//! messages are dropped and counted once the bound is reached.
+//! Pushing never waits. Answers are always queued, since there are no more of them than requests in flight. Progress
+//! and log messages are dropped and counted once the bound is reached.
 
 use bytes::Bytes;
 use signalbox_engine::budget::{Share, WEIGHED};
@@ -14,39 +14,39 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Most messages that wait for one slow reader before droppable ones are dropped.
+/// Maximum number of messages queued for a slow reader before droppable ones are dropped.
 pub const OUTBOX_BOUND: usize = 256;
-/// Most messages of any kind that wait for one reader; beyond that the stream is closed.
+/// Maximum number of messages of any kind queued for a reader. Beyond it the stream is closed.
 pub const OUTBOX_LIMIT: usize = 16 * OUTBOX_BOUND;
-/// Most bytes that wait for a reader that is away, not counting answers.
+/// Maximum number of bytes queued for a reader that is away, not counting answers.
 pub const AWAY_BYTES: usize = 256 * 1024;
 
-/// A message on its way to a client. Only what a front machine sends becomes one.
+/// A message on its way to a client. Only a front machine can create one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Out {
     bytes: Bytes,
-    /// True if it is the last one of its stream.
+    /// Set for the last message of its stream.
     pub last: bool,
-    /// The HTTP status, if it is the whole answer.
+    /// HTTP status, used if the message is the whole response.
     pub status: u16,
-    /// Not a message: the stream closes for now, and its client comes back for the rest.
+    /// Set for a marker that is not a message: the stream closes for now, and the client resumes it later.
     pub part: bool,
-    /// How long the client is to wait before it comes back, if the backend says so.
+    /// Delay before the client may resume, if the backend named one.
     pub retry: Option<Duration>,
     number: u64,
-    /// The fact numbers of the other answers, if several go out as one array.
+    /// Fact numbers of the other answers in a batch.
     others: Vec<u64>,
 }
 
 impl Out {
-    /// What a front machine sends.
+    /// Wraps a message of a front machine.
     #[must_use]
     pub fn new(message: ToClient) -> Self {
         let (last, status, number) = (message.is_last(), message.status(), message.number());
         Self { bytes: message.into_bytes(), last, status, part: false, retry: None, number, others: Vec::new() }
     }
 
-    /// Several answers as one array.
+    /// Joins several answers into one array.
     #[must_use]
     pub fn joined(answers: Vec<Self>) -> Self {
         let numbers: Vec<u64> = answers.iter().flat_map(Self::numbers).collect();
@@ -56,40 +56,40 @@ impl Out {
         Self { bytes: batch::join(&bytes), last: true, status: 200, part: false, retry: None, number, others }
     }
 
-    /// The sign that a stream closes for now.
+    /// Creates the marker that closes a stream for now.
     #[must_use]
     pub fn parting(retry: Option<Duration>) -> Self {
         Self { bytes: Bytes::new(), last: false, status: 200, part: true, retry, number: 0, others: Vec::new() }
     }
 
-    /// The message, or the array.
+    /// Returns the message or array.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The message, or the array.
+    /// Returns the message or array.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.bytes
     }
 
-    /// Charges it to its session for as long as any copy of it lives.
+    /// Charges the message to its session's memory budget for as long as any copy of it lives.
     pub(crate) fn charge(&mut self, share: &Arc<Share>) {
         self.bytes = share.hold_anyway(std::mem::take(&mut self.bytes));
     }
 
-    /// True if it is large enough to be charged.
+    /// Returns true if the message is large enough to be charged.
     pub(crate) fn is_weighed(&self) -> bool {
         self.bytes.len() >= WEIGHED
     }
 
-    /// True for several answers as one array.
+    /// Returns true for several answers in one array.
     pub(crate) fn is_joined(&self) -> bool {
         !self.others.is_empty()
     }
 
-    /// The numbers that its messages have in their facts.
+    /// Returns the fact numbers of its messages.
     pub fn numbers(&self) -> impl Iterator<Item = u64> {
         std::iter::once(self.number).chain(self.others.iter().copied()).filter(|number| *number != 0)
     }
@@ -101,7 +101,7 @@ impl Out {
     }
 }
 
-/// Replaces an answer that does not fit on one line by an error: it would spoil the others in the array.
+/// Replaces an answer that contains a line break with an error, because it would break the array.
 fn on_one_line(bytes: Bytes) -> Bytes {
     let Err(error) = single_line(&bytes) else { return bytes };
     let id = Envelope::parse(bytes).ok().and_then(|message| message.id());
@@ -110,28 +110,28 @@ fn on_one_line(bytes: Bytes) -> Bytes {
 
 #[derive(Debug, Default)]
 struct OutboxState {
-    /// The first message; most streams never have another. The queue is empty if this is.
+    /// Head of the queue, since most streams have only one message. `queue` is empty if this is `None`.
     first: Option<Out>,
     queue: VecDeque<Out>,
     bytes: usize,
-    /// How many messages were ever queued.
+    /// Number of messages ever queued.
     taken: u64,
-    /// How many were queued before the newest one that was dropped.
+    /// Number of messages queued before the newest dropped one.
     gap: Option<u64>,
     away: Away,
     closed: bool,
     waker: Option<Waker>,
 }
 
-/// Whether somebody reads, and what is bounded while nobody does.
+/// Presence of a reader, and the bounds that apply without one.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Away {
-    /// Somebody reads.
+    /// The reader is present.
     #[default]
     Here,
-    /// The reader may come back; droppable messages are bounded in bytes too.
+    /// The reader may come back. Droppable messages are bounded in bytes too.
     Bounded,
-    /// The reader may come back; all messages are bounded in bytes.
+    /// The reader may come back. All messages are bounded in bytes.
     AllBounded,
 }
 
@@ -162,37 +162,37 @@ impl OutboxState {
     }
 }
 
-/// The queue.
+/// Bounded queue of messages for one reader.
 #[derive(Debug, Default)]
 pub struct Outbox(Mutex<OutboxState>);
 
-/// The outcome of pushing a message.
+/// Outcome of pushing a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Pushed {
-    /// It is queued.
+pub enum PushOutcome {
+    /// The message is queued.
     Taken,
-    /// The reader is too slow for it.
+    /// The message was dropped because the reader is too slow.
     Dropped,
-    /// Nobody reads any more.
+    /// The stream is closed.
     Closed,
 }
 
 impl Outbox {
-    /// Queues a message.
-    pub fn push(&self, out: Out, droppable: bool) -> Pushed {
+    /// Queues a message. Never blocks.
+    pub fn push(&self, out: Out, droppable: bool) -> PushOutcome {
         let mut inner = self.lock();
         if inner.closed {
-            return Pushed::Closed;
+            return PushOutcome::Closed;
         }
         if inner.is_full(&out, droppable) {
             inner.gap = Some(inner.taken);
-            return Pushed::Dropped;
+            return PushOutcome::Dropped;
         }
         inner.taken += u64::from(!out.part);
         inner.bytes += out.bytes.len();
         inner.push(out);
         wake(inner);
-        Pushed::Taken
+        PushOutcome::Taken
     }
 
     /// Ends the stream after the messages that are queued.
@@ -202,12 +202,12 @@ impl Outbox {
         wake(inner);
     }
 
-    /// The next message; `None` once the stream is over.
+    /// Returns the next message, or `None` once the stream has ended.
     pub async fn next(&self) -> Option<Out> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The next message, as a poll.
+    /// Polls for the next message.
     pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Out>> {
         let mut inner = self.lock();
         if let Some(out) = inner.pop() {
@@ -226,12 +226,12 @@ impl Outbox {
         Poll::Pending
     }
 
-    /// The next message, if one is there.
+    /// Returns the next message, if one is queued.
     pub fn try_next(&self) -> Option<Out> {
         self.lock().pop()
     }
 
-    /// Removes all queued messages, and returns their fact numbers.
+    /// Removes all queued messages and returns their fact numbers.
     pub fn drain(&self) -> Vec<u64> {
         let mut inner = self.lock();
         let mut numbers = Vec::new();
@@ -241,32 +241,32 @@ impl Outbox {
         numbers
     }
 
-    /// Sets whether somebody reads.
+    /// Sets whether the reader is present.
     pub fn set_away(&self, away: Away) {
         self.lock().away = away;
     }
 
-    /// How many messages were queued before the newest one that was dropped, if one was.
+    /// Returns the number of messages queued before the newest dropped one, if one was dropped.
     pub fn gap(&self) -> Option<u64> {
         self.lock().gap
     }
 
-    /// Wakes the reader that waits for a message, so that it notices that another has taken its place.
+    /// Wakes the waiting reader, so that it notices that another has replaced it.
     pub fn nudge(&self) {
         wake(self.lock());
     }
 
-    /// True if it takes no further message.
+    /// Returns true if the queue accepts no further message.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    /// How many messages wait.
+    /// Returns the number of queued messages.
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// True if no message waits.
+    /// Returns true if no message is queued.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -276,7 +276,7 @@ impl Outbox {
     }
 }
 
-/// Wakes the reader after releasing the lock, so that the reader does not have to wait for it.
+/// Wakes the reader after releasing the lock, so that the reader does not block on it.
 fn wake(mut inner: MutexGuard<'_, OutboxState>) {
     let waker = inner.waker.take();
     drop(inner);
@@ -297,16 +297,16 @@ mod tests {
     async fn a_full_stream_drops_progress_and_never_an_answer() {
         let outbox = Outbox::default();
         for _ in 0..OUTBOX_BOUND {
-            assert_eq!(outbox.push(out("progress", false), true), Pushed::Taken);
+            assert_eq!(outbox.push(out("progress", false), true), PushOutcome::Taken);
         }
-        assert_eq!(outbox.push(out("progress", false), true), Pushed::Dropped);
-        assert_eq!(outbox.push(out("answer", true), false), Pushed::Taken);
+        assert_eq!(outbox.push(out("progress", false), true), PushOutcome::Dropped);
+        assert_eq!(outbox.push(out("answer", true), false), PushOutcome::Taken);
         for _ in 0..OUTBOX_BOUND {
             assert_eq!(outbox.next().await.unwrap().bytes, "progress");
         }
         assert_eq!(outbox.next().await.unwrap().bytes, "answer");
         assert_eq!(outbox.next().await, None);
-        assert_eq!(outbox.push(out("late", false), false), Pushed::Closed);
+        assert_eq!(outbox.push(out("late", false), false), PushOutcome::Closed);
     }
 
     #[test]
@@ -314,20 +314,20 @@ mod tests {
         let large = || Out { bytes: Bytes::from(vec![b'x'; AWAY_BYTES / 2]), ..out("", false) };
         let outbox = Outbox::default();
         for _ in 0..4 {
-            assert_eq!(outbox.push(large(), true), Pushed::Taken);
+            assert_eq!(outbox.push(large(), true), PushOutcome::Taken);
         }
         outbox.set_away(Away::Bounded);
-        assert_eq!((outbox.push(large(), true), outbox.gap()), (Pushed::Dropped, Some(4)));
-        assert_eq!(outbox.push(large(), false), Pushed::Taken);
+        assert_eq!((outbox.push(large(), true), outbox.gap()), (PushOutcome::Dropped, Some(4)));
+        assert_eq!(outbox.push(large(), false), PushOutcome::Taken);
         outbox.set_away(Away::AllBounded);
-        assert_eq!((outbox.push(large(), false), outbox.gap()), (Pushed::Dropped, Some(5)));
+        assert_eq!((outbox.push(large(), false), outbox.gap()), (PushOutcome::Dropped, Some(5)));
         outbox.set_away(Away::Here);
-        assert_eq!(outbox.push(large(), true), Pushed::Taken);
+        assert_eq!(outbox.push(large(), true), PushOutcome::Taken);
         for left in (0..6).rev() {
             assert!(outbox.try_next().is_some());
             assert_eq!(outbox.len(), left);
         }
         outbox.set_away(Away::AllBounded);
-        assert_eq!(outbox.push(large(), false), Pushed::Taken, "what was read no longer counts");
+        assert_eq!(outbox.push(large(), false), PushOutcome::Taken, "what was read no longer counts");
     }
 }

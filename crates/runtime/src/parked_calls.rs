@@ -1,4 +1,4 @@
-//! Calls that wait for their clients to come back, which find them again by a ticket.
+//! Parked calls: calls that wait for their clients to come back. The client finds its call again by a ticket.
 
 use crate::backend::Backend;
 use crate::bridged_call_driver::BridgedCallDriver;
@@ -13,21 +13,21 @@ use signalbox_wire::json;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Most calls that may be parked.
+/// Maximum number of parked calls.
 pub const MAX_PARKED: usize = 10_000;
-/// Most of them for one principal.
+/// Maximum number of parked calls of one principal.
 pub const MAX_PARKED_EACH: usize = 1_000;
-/// Most bytes of all of them: their params, and what their clients are asked.
+/// Maximum size of all parked calls in bytes: their params, and the questions to their clients.
 pub const MAX_PARKED_BYTES: usize = 256 << 20;
-/// Most of these for one principal.
+/// Maximum size of the parked calls of one principal in bytes.
 pub const MAX_PARKED_BYTES_EACH: usize = 64 << 20;
 
-/// Most calls that were refused until their users visit a URL, and may be made once more.
+/// Maximum number of calls that were refused until their users visit a URL, and may be repeated once.
 pub const MAX_REFUSED: usize = 10_000;
-/// Most of them for one principal.
+/// Maximum number of such refused calls of one principal.
 pub const MAX_REFUSED_EACH: usize = 1_000;
 
-/// The parked calls of a gateway.
+/// Parked calls of a gateway.
 pub struct ParkedCalls {
     sealer: ProcessSealer,
     parked: Mutex<HashMap<u128, Arc<BridgedCallDriver>>>,
@@ -35,55 +35,55 @@ pub struct ParkedCalls {
     bytes_each: usize,
 }
 
-/// A call that was refused until its user visits a URL, and may be made once more.
+/// A call that was refused until its user visits a URL, and may be repeated once.
 struct RefusedCall {
     number: u128,
     principal: Principal,
-    /// Until when, in milliseconds since the process began.
+    /// Expiry, in milliseconds since the process started.
     expires: u64,
 }
 
 impl ParkedCalls {
-    /// No parked calls yet, with a new key and room for so many bytes per principal.
+    /// Creates an empty set with a new key and a byte limit per principal.
     ///
     /// # Errors
-    /// A fault if the system gives no randomness.
+    /// If the system gives no randomness.
     pub fn new(bytes_each: usize) -> Result<Self, Fault> {
         Ok(Self { sealer: ProcessSealer::new()?, parked: Mutex::default(), refused: Mutex::default(), bytes_each })
     }
 
-    /// The sealer of its tickets.
+    /// Returns the sealer of tickets.
     #[must_use]
     pub fn sealer(&self) -> &dyn Sealer {
         &self.sealer
     }
 
-    /// A new number for a call. It must be unique, but may be guessable, since tickets are sealed.
+    /// Returns a new number for a call. It is unique but may be guessable, since tickets are sealed.
     #[must_use]
     pub fn next(&self) -> u128 {
         static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
         u128::from(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
     }
 
-    /// How many calls are parked.
+    /// Returns the number of parked calls.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// How many bytes they hold.
+    /// Returns the size of the parked calls in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.lock().values().map(|one| one.bytes()).sum()
     }
 
-    /// True if no call is parked.
+    /// Returns true if no call is parked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Parks a call. False if there is no room.
+    /// Parks a call. Returns false if a limit is reached.
     #[must_use]
     pub fn insert(&self, call: &Arc<BridgedCallDriver>) -> bool {
         let mut parked = self.lock();
@@ -100,13 +100,13 @@ impl ParkedCalls {
         true
     }
 
-    /// Takes a call out.
+    /// Removes and returns a parked call.
     pub fn take(&self, park: u128) -> Option<Arc<BridgedCallDriver>> {
         self.lock().remove(&park)
     }
 
-    /// Notes that a call was refused until its user visits a URL. Beyond the bounds the oldest are forgotten, and cannot be
-    /// made again: those of the same principal first.
+    /// Records that a call was refused until its user visits a URL. At the limit the oldest are forgotten, those of the
+    /// same principal first, and cannot be repeated.
     pub fn refuse(&self, number: u128, principal: &Principal, now: u64, expires: u64) {
         let mut refused = self.refused.lock().unpoisoned();
         refused.retain(|one| one.expires >= now);
@@ -121,14 +121,14 @@ impl ParkedCalls {
         refused.push_back(RefusedCall { number, principal: principal.clone(), expires });
     }
 
-    /// True if the refused call of this number has not been made again; after this it has.
+    /// Consumes a refused call. Returns false if it has been repeated already.
     pub fn redeem(&self, number: u128) -> bool {
         let mut refused = self.refused.lock().unpoisoned();
         let place = refused.iter().position(|one| one.number == number);
         place.and_then(|place| refused.remove(place)).is_some()
     }
 
-    /// Gives up the calls whose clients did not come back in time.
+    /// Abandons the calls whose clients did not come back in time.
     pub fn tick(&self) {
         let parked: Vec<Arc<BridgedCallDriver>> = self.lock().values().cloned().collect();
         for call in parked {
@@ -136,7 +136,7 @@ impl ParkedCalls {
         }
     }
 
-    /// Gives up the calls of these principals.
+    /// Abandons the calls of these principals.
     pub fn end(&self, of: impl Fn(&Principal) -> bool) {
         let theirs = |call: &Arc<BridgedCallDriver>| of(&call.principal);
         let ended: Vec<_> = self.lock().values().filter(|call| theirs(call)).cloned().collect();
@@ -155,8 +155,9 @@ const GIVEN_BEFORE: &str =
     "no call waits for this input: it was given before, or the call is over; it is not run a second time";
 
 impl Gateway {
-    /// Handles a further round of a call to an old backend: continues the parked call, or runs a refused one as a new call.
-    pub(crate) fn come_back(
+    /// Handles a further round of a call to a legacy backend: continues the parked call, or runs a refused one as a new
+    /// call.
+    pub(crate) fn continue_call(
         self: &Arc<Self>,
         backend: &Arc<Backend>,
         session: &Arc<Session>,
@@ -179,7 +180,7 @@ impl Gateway {
         }
     }
 
-    /// True if the call belongs to a parked call or a task that a predecessor of its backend still works on.
+    /// Returns true if the call belongs to a parked call or a task that a predecessor of its backend still works on.
     pub(crate) fn waits_at_predecessor(&self, session: &Session, call: &Call) -> bool {
         match call.round {
             Some(_) => self.read_ticket(session, call).is_ok(),
@@ -187,7 +188,7 @@ impl Gateway {
         }
     }
 
-    /// Handles a call to a backend that was removed after the call was routed. Its parked call or task may still be there.
+    /// Handles a call to a backend that was removed after routing. Its parked call or task may still be there.
     pub(crate) fn forward_late(&self, session: &Arc<Session>, exchange: ExchangeId, backend: &str, call: Authorized) {
         match self.backends().named(backend).next() {
             Some(backend) => backend.dispatch(session, exchange, call),
@@ -234,7 +235,7 @@ impl Gateway {
     }
 }
 
-/// True if one of the answers is a refusal. If the call were run again, the backend would only ask again.
+/// Returns true if one of the answers is a refusal. If the call were repeated, the backend would only ask again.
 fn declines(call: &Call) -> bool {
     let responses = call.responses();
     let mut actions = json::members(&responses).filter_map(|entry| {

@@ -30,92 +30,88 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-use watching::Watching;
+use watching::WatchState;
 
-/// A call that waits for the connection.
-pub struct Queued {
-    /// The session of the call.
+/// A call that waits for a connection.
+pub struct QueuedCall {
     pub session: Arc<Session>,
-    /// The exchange of the call.
     pub exchange: ExchangeId,
-    /// The call.
     pub call: Authorized,
-    /// When it fails if it still waits.
+    /// Time at which the call fails if it is still queued.
     pub deadline: Instant,
-    /// Its exclusive use of the connection, if it has that.
+    /// Exclusive use of the connection, if the call has it.
     pub exclusive_use: Option<ExclusiveUse>,
 }
 
 struct PeerState {
     machine: BackMachine<Origin>,
-    /// Finds the call of an exchange, to cancel it.
+    /// Index from exchanges to their calls, for cancellation.
     by_exchange: CallIndex,
-    queue: VecDeque<Queued>,
+    queue: VecDeque<QueuedCall>,
     resend: Vec<Outbound>,
-    /// Requests that were sent again in a new session; each is sent again once.
+    /// Keys of requests that were resent in a new session. Each is resent once.
     resent: HashSet<u64>,
     reopened: Vec<Instant>,
     epoch: u32,
     level: Option<LogLevel>,
-    /// The lowest log level that a request of the new era has asked for.
+    /// Lowest log level that a modern request has asked for.
     floor: Option<LogLevel>,
-    watching: Watching,
+    watching: WatchState,
     buffer: Vec<BackCommand<Origin>>,
-    /// Calls wait until the server has its client's roots.
+    /// Set while calls wait until the server has its client's roots.
     settling: bool,
-    /// It takes no further call, since it is about to be closed.
+    /// Set once the connection is about to be closed and accepts no further call.
     closing: bool,
     lost: bool,
 }
 
-/// The connection.
+/// One connection to a backend.
 pub struct Peer {
-    /// Its number.
     pub id: PeerId,
-    /// The user that it was opened for.
+    /// User for whom the connection was opened.
     pub user: BackendUser,
-    /// What it is for, and with that whose calls it carries.
+    /// Purpose of the connection, which decides whose calls it carries.
     pub(crate) role: ConnectionRole,
-    /// The session that it belongs to, if its role is [`ConnectionRole::Owned`].
+    /// Session that the connection belongs to, if its role is [`ConnectionRole::Owned`].
     owner: Option<Arc<Session>>,
-    /// The capabilities it was opened with.
+    /// Capabilities that the connection was opened with.
     pub caps: CapSet,
-    /// Which era was asked for.
+    /// Era that the handshake asks for.
     pub wish: Wish,
-    /// Held while its lists are read.
+    /// Held while lists are read over this connection.
     pub(crate) lists_turn: tokio::sync::Mutex<()>,
     busy: Arc<AtomicBool>,
-    /// The tasks that the backend works on behind this connection.
+    /// Tasks that the backend works on behind this connection.
     tasks: LiveTasks,
-    /// The gateway closed it on its own account.
+    /// Set if the gateway closed the connection, not the backend.
     closed: AtomicBool,
-    /// It was closed to make room, or because nobody used it.
+    /// Set if the connection was closed in favour of another, or because it was unused.
     gave_way: AtomicBool,
-    /// Nothing on it can time out, so ticks may skip it.
+    /// Set while nothing can time out, so that ticks may skip the connection.
     quiet: AtomicBool,
-    /// How many calls it was given.
+    /// Number of calls received.
     calls: AtomicU64,
-    /// When it was begun.
+    /// Time of creation.
     opened: Instant,
-    /// The number of calls when it was last checked, and since when that has not changed.
+    /// Number of calls at the last check, and the time since when it has not changed.
     unused: Mutex<(u64, Instant)>,
     backend: Weak<Backend>,
     name: Arc<str>,
     guard: Arc<Guard>,
     link: OnceLock<Arc<dyn Link>>,
-    /// Notified when a question of the backend was answered.
+    /// Notified when a question of the backend has been answered.
     replied: tokio::sync::Notify,
     inner: Mutex<PeerState>,
 }
 
 impl Peer {
-    /// What the backend said about itself on this connection, once it is ready.
+    /// Returns the server profile from the handshake, once the connection is ready.
     #[must_use]
     pub fn profile(&self) -> Option<Arc<ServerProfile>> {
         self.lock().machine.profile().cloned()
     }
 
-    /// The view that its lists belong to, once it is ready.
+    /// Returns the key of the view that the lists of this connection belong to, once it is ready.
     #[must_use]
     pub fn view_key(&self) -> Option<ViewKey> {
         let profile = self.profile()?;
@@ -123,61 +119,61 @@ impl Peer {
         Some(ViewKey { era: profile.era(), caps: self.caps.clone(), whose })
     }
 
-    /// The process id of a child.
+    /// Returns the process id of a child.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.link.get().and_then(|link| link.pid())
     }
 
-    /// How many requests wait for an answer on it.
+    /// Returns the number of requests that are in flight or queued.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         let inner = self.lock();
         inner.machine.in_flight() + inner.queue.len()
     }
 
-    /// How many calls wait for it to be ready.
+    /// Returns the number of calls queued until the connection is ready.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.lock().queue.len()
     }
 
-    /// True if it works on a call of a client.
+    /// Returns true if a call of a client is in flight.
     #[must_use]
     pub fn has_calls(&self) -> bool {
         self.lock().machine.waiting().any(Origin::is_call)
     }
 
-    /// True if the backend works on a task behind it, as far as is known.
+    /// Returns true if the backend is known to work on a task behind this connection.
     pub(crate) fn has_tasks(&self, now: Instant) -> bool {
         self.tasks.any(now)
     }
 
-    /// True once calls can be sent at once.
+    /// Returns true once calls can be sent at once.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.lock().machine.is_ready()
     }
 
-    /// True if the backend answered in the old era.
+    /// Returns true if the backend answered in the legacy era.
     #[must_use]
     pub fn is_legacy(&self) -> bool {
         self.profile().is_some_and(|profile| profile.era() == Era::Legacy)
     }
 
-    /// True once it can never be used again.
+    /// Returns true once the connection is permanently unusable.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lock().lost
     }
 
-    /// True if the gateway closed it on its own account.
+    /// Returns true if the gateway closed the connection, not the backend.
     #[must_use]
     pub fn was_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// The session that it belongs to; `None` if others use it too.
+    /// Returns the session that the connection belongs to, or `None` if it is shared.
     #[must_use]
     pub fn owner(&self) -> Option<&Arc<Session>> {
         self.owner.as_ref()
@@ -195,18 +191,18 @@ impl Peer {
     /// Sends a request of the gateway itself on behalf of `origin`.
     ///
     /// # Errors
-    /// A fault if the connection is not ready or refuses it.
+    /// If the connection is not ready or refuses the request.
     pub fn own(&self, origin: Origin, name: &'static str, params: &str, timeout: Duration) -> Result<(), Fault> {
         let mut inner = self.lock();
         if inner.lost {
-            return Err(self.gone());
+            return Err(self.not_connected());
         }
         let message = inner.machine.own_request(origin, name, params, timeout, crate::clock::now())?;
         self.transmit(&mut inner, message)
     }
 
     /// Sends a message that gets no answer: a notification, or the answer to a question.
-    pub fn tell(&self, draft: Draft, party: &Party) {
+    pub fn send_one_way(&self, draft: Draft, party: &Party) {
         let mut inner = self.lock();
         if inner.machine.replies(&draft, crate::clock::now()) {
             self.replied.notify_one();
@@ -224,22 +220,22 @@ impl Peer {
         }
     }
 
-    /// Fails the calls and requests that have waited too long.
+    /// Fails the calls and requests that have timed out.
     pub fn tick(self: &Arc<Self>, now: Instant) {
-        self.give_up_late(now);
+        self.fail_overdue(now);
         self.drive(|machine, now, out| machine.tick(now, out));
         let inner = self.inner.lock().unpoisoned();
         // Stored under the lock: a later request clears it again when it takes the lock.
         self.quiet.store(inner.queue.is_empty() && inner.machine.waits_for_nothing(), Ordering::Relaxed);
     }
 
-    /// True if nothing can have timed out since the last tick.
+    /// Returns true if nothing can have timed out since the last tick.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)
     }
 
-    fn give_up_late(&self, now: Instant) {
-        let late: Vec<Queued> = {
+    fn fail_overdue(&self, now: Instant) {
+        let late: Vec<QueuedCall> = {
             let mut inner = self.lock();
             let (late, kept) = std::mem::take(&mut inner.queue).into_iter().partition(|queued| queued.deadline <= now);
             inner.queue = kept;
@@ -252,17 +248,17 @@ impl Peer {
         }
     }
 
-    /// Ends the connection because it does not work any more.
+    /// Ends the connection because it has stopped working.
     pub fn fail_all(self: &Arc<Self>, fault: &Fault) {
         self.end(fault);
     }
 
-    /// Closes the connection on the gateway's own account.
+    /// Closes the connection on behalf of the gateway.
     pub fn close(self: &Arc<Self>) {
         self.close_because(&Fault::new(FaultKind::Draining, format!("backend `{}` was stopped", self.backend_name())));
     }
 
-    /// Closes the connection for this reason.
+    /// Closes the connection for the given reason.
     pub(crate) fn close_because(self: &Arc<Self>, fault: &Fault) {
         self.end(fault);
     }
@@ -272,7 +268,7 @@ impl Peer {
         self.drive_event(None, run);
     }
 
-    /// Does so for a message that came in the SSE event of this id.
+    /// Does the same as [`Self::drive`] for a message that arrived in the SSE event with this id.
     fn drive_event(
         self: &Arc<Self>,
         event_id: Option<&str>,
@@ -285,10 +281,10 @@ impl Peer {
             inner.buffer = commands;
             return;
         }
-        // One at most in nearly all cases: the answer.
+        // Nearly always at most one command: the answer.
         let mut after = SmallVec::<[BackCommand<Origin>; 1]>::new();
         for command in commands.drain(..) {
-            self.note_heard(&command, event_id);
+            self.record_received(&command, event_id);
             match command {
                 BackCommand::Transmit(message) => {
                     let handshake = message.key().is_some();
@@ -307,7 +303,7 @@ impl Peer {
                 other => {
                     if let BackCommand::Ready(profile) = &other {
                         inner.settling = self.must_settle(profile);
-                        self.tasks.expect(profile.hosts_tasks());
+                        self.tasks.set_expected(profile.hosts_tasks());
                     }
                     after.push(other);
                 }
@@ -323,8 +319,8 @@ impl Peer {
 
     fn deliver(self: &Arc<Self>, command: BackCommand<Origin>) {
         match &command {
-            BackCommand::Answer { message, .. } => self.tasks.answered(message),
-            BackCommand::Unfinished { message, .. } => self.tasks.told(message.result()),
+            BackCommand::Answer { message, .. } => self.tasks.observe_answer(message),
+            BackCommand::Unfinished { message, .. } => self.tasks.observe_state(message.result()),
             _ => {}
         }
         match command {
@@ -371,7 +367,7 @@ impl Peer {
         }
     }
 
-    /// Ends the connection and fails everything on it. Does nothing the second time.
+    /// Ends the connection and fails everything on it. Does nothing if it has ended already.
     fn end(self: &Arc<Self>, fault: &Fault) {
         let backend = self.backend.upgrade();
         if let Some(backend) = backend.as_ref().filter(|_| !self.is_lost()) {
@@ -412,7 +408,7 @@ impl Peer {
         }
     }
 
-    fn gone(&self) -> Fault {
+    fn not_connected(&self) -> Fault {
         let name = self.backend_name();
         Fault::new(FaultKind::BackendDown, format!("backend `{name}` is not connected")).with_str("backend", &name)
     }

@@ -1,8 +1,8 @@
-//! Which credentials of each principal are good, so that what was opened with one ends with it.
+//! Valid credentials of each principal, so that what was opened with a credential ends with it.
 //!
-//! A client that refreshes its token shows the new one before or after the old one expires. Its sessions belong to the
-//! principal and not to a token. What one credential holds open goes on after its end only while another is good that
-//! gives the same rights. A revoked credential ends what was opened with it.
+//! A client that refreshes its token presents the new one before or after the old one expires. Its sessions belong to
+//! the principal and not to a token. Whatever a credential holds open continues after its expiry only while another
+//! valid credential gives the same rights. A revoked credential ends what was opened with it.
 
 use crate::gateway::Gateway;
 use crate::proving::MessageProofs;
@@ -14,29 +14,29 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use tokio::sync::Notify;
 
-/// The most credentials that are remembered of one principal: the oldest is forgotten first.
+/// Maximum number of credentials remembered per principal. The oldest is forgotten first.
 const MAX_EACH: usize = 64;
 
-/// The most principals whose accounts are known to be gone: the oldest is forgotten first.
+/// Maximum number of removed accounts that are remembered. The oldest is forgotten first.
 const MAX_GONE: usize = 10_000;
 
-/// The callers of all principals by credentials that can expire or be revoked, each credential once.
+/// Callers whose credential can expire or be revoked, by principal, each credential once.
 #[derive(Default)]
 pub struct Presence {
     callers: Mutex<HashMap<Principal, Vec<Caller>>>,
-    /// The times at which accounts were removed, by principal, in milliseconds since 1970.
+    /// Removal times of accounts by principal, in milliseconds since 1970.
     gone: Mutex<HashMap<Principal, u64>>,
     noted: Notify,
 }
 
 impl Presence {
-    /// Notes the credential by which a caller was identified.
+    /// Records the credential that identified a caller.
     pub fn note(&self, caller: &Caller) {
         let Some(credential) = credential_of(caller) else { return };
         let mut all = self.callers.lock().unpoisoned();
         let known = all.entry(caller.principal().clone()).or_default();
         if let Some(one) = known.iter_mut().find(|one| credential_of(one) == Some(credential)) {
-            // The rights that it gives may be others by now.
+            // The rights of the credential may have changed.
             return one.clone_from(caller);
         }
         if known.len() >= MAX_EACH {
@@ -47,18 +47,18 @@ impl Presence {
         self.noted.notify_one();
     }
 
-    /// Waits until a credential is noted that was not known before.
+    /// Waits until an unknown credential is recorded.
     pub async fn noted(&self) {
         self.noted.notified().await;
     }
 
-    /// True if no principal has a credential that can end.
+    /// Returns true if no principal has a credential that can end.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.callers.lock().unpoisoned().is_empty()
     }
 
-    /// Forgets credentials that are not good at this time, and returns the principals that have none left.
+    /// Removes credentials that are invalid at this time. Returns the principals that have none left.
     pub fn sweep(&self, now: u64) -> Vec<Principal> {
         let mut lapsed = Vec::new();
         self.callers.lock().unpoisoned().retain(|principal, known| {
@@ -71,14 +71,14 @@ impl Presence {
         lapsed
     }
 
-    /// The time at which the account went that had this principal's name before, in milliseconds since 1970; 0 if none
-    /// is known. It tells what belongs to the present account from what the one before left.
+    /// Returns the time at which the previous account of this principal's name was removed, in milliseconds since 1970,
+    /// or 0 if none is known. It separates what belongs to the present account from what the previous one left.
     #[must_use]
     pub fn account_gone(&self, principal: &Principal) -> u64 {
         self.gone.lock().unpoisoned().get(principal).copied().unwrap_or(0)
     }
 
-    fn note_gone(&self, principal: &Principal, now: u64) {
+    fn record_removal(&self, principal: &Principal, now: u64) {
         let mut gone = self.gone.lock().unpoisoned();
         if gone.len() >= MAX_GONE {
             let oldest = gone.iter().min_by_key(|(_, at)| **at).map(|(principal, _)| principal.clone());
@@ -87,13 +87,13 @@ impl Presence {
         gone.insert(principal.clone(), now);
     }
 
-    /// True if a principal has a credential that is good, as far as is known.
+    /// Returns true if a principal is known to have a valid credential.
     #[must_use]
     pub fn is_there(&self, principal: &Principal) -> bool {
         self.callers.lock().unpoisoned().contains_key(principal)
     }
 
-    /// True if a credential that gives the same rights as this caller's is good, as far as is known.
+    /// Returns true if a valid credential is known that gives the same rights as this caller's.
     #[must_use]
     pub fn has_equal(&self, caller: &Caller) -> bool {
         let all = self.callers.lock().unpoisoned();
@@ -103,13 +103,13 @@ impl Presence {
 }
 
 impl Gateway {
-    /// Notes who was identified by a credential that can end.
+    /// Records a caller that was identified by a credential that can end.
     pub fn identified(&self, caller: &Caller) {
         self.presence.note(caller);
     }
 
     /// Ends the streams and calls of callers whose credentials have expired or were revoked, and the sessions of those
-    /// whose last one was revoked. `now` is in milliseconds since 1970. Returns how many sessions that were.
+    /// whose last credential was revoked. `now` is in milliseconds since 1970. Returns the number of affected sessions.
     pub fn end_lapsed(&self, now: u64) -> usize {
         if let Some(MessageProofs { proof, .. }) = &self.proof {
             proof.refresh();
@@ -123,13 +123,13 @@ impl Gateway {
         let mut ended = 0;
         for session in self.sessions.all().into_iter().chain(self.ending.all()) {
             let holder = session.holder();
-            let is_known = session.is_outlived() && holder.credential_fault(now) != Some("revoked");
+            let is_known = session.awaits_successor() && holder.credential_fault(now) != Some("revoked");
             let Some(word) = end_of(&holder).filter(|_| !is_known) else {
                 ended += usize::from(session.end_calls(end_of));
                 continue;
             };
             let had_streams = session.end_streams(word);
-            session.outlive();
+            session.await_successor();
             let is_over = word == "revoked" && !self.presence.is_there(holder.principal());
             if is_over {
                 session.close();
@@ -145,10 +145,10 @@ impl Gateway {
 }
 
 impl Gateway {
-    /// Has a later account of this principal's name inherit nothing: tasks, calls that wait for input, kept reads, and
-    /// servers' memory of it.
+    /// Removes everything that a later account of this principal's name could inherit: tasks, parked calls, cached
+    /// reads, and connections to servers that remember it.
     pub fn forget_account(&self, principal: &Principal) {
-        self.presence.note_gone(principal, crate::clock::unix_millis());
+        self.presence.record_removal(principal, crate::clock::unix_millis());
         self.tasks.forget(principal);
         self.task_calls.forget(principal);
         self.operations.forget(principal);
@@ -160,7 +160,7 @@ impl Gateway {
     }
 
     /// Ends the streams, calls and connections of callers whose rights have changed; they are identified anew when they
-    /// come back. Returns how many sessions that were.
+    /// return. Returns the number of affected sessions.
     pub fn end_changed(&self, has_changed: impl Fn(&Caller) -> bool) -> usize {
         let sessions = self.sessions.all().into_iter().chain(self.ending.all());
         let (changed, others): (Vec<_>, Vec<_>) = sessions.partition(|session| has_changed(&session.holder()));
@@ -171,7 +171,7 @@ impl Gateway {
     }
 }
 
-/// The credential of a caller, if it can end.
+/// Returns the credential of a caller, if it can end.
 pub(crate) fn credential_of(caller: &Caller) -> Option<&Credential> {
     caller.identity().standing.as_ref()?.credential.as_ref()
 }

@@ -1,4 +1,4 @@
-//! What a message proves about its caller, beside what its connection proved, and what is refused where neither does.
+//! Proof of a caller's identity by its message, and refusal of callers that have none where proof is required.
 
 use crate::counters::Counters;
 use crate::gateway::Gateway;
@@ -24,40 +24,40 @@ impl Gateway {
         self.proof.as_ref().is_some_and(|proofs| proofs.demanded) || self.settings().require_proof
     }
 
-    /// The caller by a proof that the message carries; `None` if it carries none. `caller` is the one
-    /// that the connection proved.
+    /// Returns the caller according to a proof in the message, or `None` if there is no proof. `caller` is the one that
+    /// the connection authenticated.
     ///
     /// # Errors
-    /// If the proof does not hold.
+    /// If the proof is invalid, or a required proof is missing.
     pub fn confirm(&self, caller: &Caller, message: &Envelope) -> Result<Option<Caller>, Fault> {
         let Some(MessageProofs { proof, .. }) = &self.proof else { return self.demand_proof(caller, Ok(None)) };
         self.demand_proof(caller, self.count_proof(proof.confirm(caller, message)))
     }
 
-    /// The same about a message that came as protobuf.
+    /// Does the same as [`Self::confirm`] for a message that arrived as protobuf.
     ///
     /// # Errors
-    /// If the proof does not hold.
+    /// If the proof is invalid, or a required proof is missing.
     pub fn confirm_protobuf(&self, caller: &Caller, message: &Bytes) -> Result<Option<Caller>, Fault> {
         let Some(MessageProofs { proof, .. }) = &self.proof else { return self.demand_proof(caller, Ok(None)) };
         self.demand_proof(caller, self.count_proof(proof.confirm_protobuf(caller, message)))
     }
 
-    /// Signs an answer that leaves as protobuf, where answers are signed.
+    /// Signs an answer that leaves as protobuf, if answers are signed.
     #[must_use]
     pub fn sign_protobuf(&self, answer: Bytes, to_signed: bool) -> Bytes {
         let signed = self.proof.as_ref().and_then(|proofs| proofs.proof.sign_protobuf(&answer, to_signed));
         signed.unwrap_or(answer)
     }
 
-    /// True if the caller has proved nothing, where that is required.
+    /// Returns true if a proof is required and the caller has given none.
     pub(crate) fn must_still_prove(&self, caller: &Caller) -> bool {
         caller.identity().proof == Proof::Unproved
             && self.settings().require_proof
             && !self.face(caller).is_some_and(|face| face.open)
     }
 
-    /// Refuses a message whose caller is proved neither by its connection nor by itself, if proof is required.
+    /// Refuses a message without a proof of its caller, by the connection or the message, if proof is required.
     fn demand_proof(&self, caller: &Caller, proved: Result<Option<Caller>, Fault>) -> Result<Option<Caller>, Fault> {
         match proved {
             Ok(None) if self.must_still_prove(caller) => {

@@ -1,4 +1,4 @@
-//! Answers resource reads from the cache, if a backend of the new era allowed caching.
+//! Answers resource reads from the cache, if a modern backend allowed caching.
 
 use crate::gateway::Gateway;
 use crate::session::Session;
@@ -9,7 +9,7 @@ use signalbox_engine::{Call, Event, ExchangeId, Principal, bridge};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, json, method};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The cached reads of a gateway.
+/// Cached resource reads of a gateway.
 #[derive(Default)]
 pub struct Reads(Mutex<ReadCache>);
 
@@ -31,30 +31,30 @@ impl Reads {
         self.lock().keep(backend, uri, &session.principal, result, terms, asked, crate::clock::now());
     }
 
-    /// The generation of a resource, which every change of it advances.
+    /// Returns the generation of a resource, which every change of it advances.
     #[must_use]
     pub fn generation(&self, backend: &str, uri: &str) -> Generation {
         self.lock().generation(backend, uri)
     }
 
-    /// Forgets a resource that changed.
+    /// Removes a resource that has changed.
     pub fn forget(&self, backend: &str, uri: &str) {
         self.lock().forget(backend, uri);
     }
 
-    /// Forgets what is kept for a principal alone.
+    /// Removes the entries of a principal alone.
     pub fn forget_principal(&self, principal: &Principal) {
         self.lock().forget_principal(principal);
     }
 
-    /// Forgets everything of a backend.
+    /// Removes the entries of a backend.
     pub fn forget_backend(&self, backend: &str) {
         self.lock().forget_backend(backend);
     }
 }
 
 impl Gateway {
-    /// Answers a read from the cache. False if the backend has to be asked.
+    /// Answers a read from the cache. Returns false if the backend has to be asked.
     pub(crate) fn answer_read(
         &self,
         session: &Arc<Session>,
@@ -66,7 +66,7 @@ impl Gateway {
         let Some(uri) = call.name.as_deref().filter(|_| plain) else { return false };
         let found = self.reads.lock().get(backend, uri, &session.principal, crate::clock::now());
         let Some((result, left)) = found else { return false };
-        // The remaining time is written into the result, so that nobody caches it for longer.
+        // The remaining time is written into the result, so that no client caches it for longer.
         let mut aged = Edits::new();
         if let Some(ttl) = json::member(&result, "ttlMs") {
             aged.replace(ttl, left.as_millis().to_string());

@@ -1,7 +1,7 @@
 //! Replaces the set of backends while the gateway runs.
 //!
-//! Backends that stay keep everything: connections, processes, lists, calls in flight. A backend that is removed or replaced
-//! takes no further call, has some time to finish those in flight, and is then stopped.
+//! Unchanged backends keep everything: connections, processes, lists, calls in flight. A removed or replaced backend
+//! accepts no further call, has limited time to finish those in flight, and is then stopped.
 
 use crate::backend::Backend;
 use crate::backends::Backends;
@@ -12,29 +12,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often a retiring backend is checked for remaining calls.
-const LOOK: Duration = Duration::from_millis(50);
+/// Polling interval for the remaining calls of a retiring backend.
+const POLL: Duration = Duration::from_millis(50);
 
-/// The names of the backends that a replacement has changed.
+/// Names of the backends that a replacement has changed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Replaced {
-    /// New backends.
+pub struct BackendChanges {
     pub added: Vec<Arc<str>>,
-    /// Backends that were removed.
+    /// Backends that were removed without a successor.
     pub removed: Vec<Arc<str>>,
     /// Backends that have a successor.
     pub changed: Vec<Arc<str>>,
 }
 
 impl Gateway {
-    /// Serves these backends from now on, in this order. Those that are the same `Arc` as before are not touched. The others are
-    /// started; removed and replaced ones are stopped when their calls are done, after `Settings::drain` at the latest. Sessions
-    /// continue and are told which lists changed.
+    /// Replaces the backends, in the given order. Backends that are the same `Arc` as before are not touched. The
+    /// others are started; removed and replaced ones are stopped when their calls are done, after `Settings::drain` at
+    /// the latest. Sessions continue and are told which lists changed.
     ///
     /// Does nothing once the gateway is shutting down.
-    pub fn replace(self: &Arc<Self>, next: Vec<Arc<Backend>>) -> Replaced {
+    pub fn replace(self: &Arc<Self>, next: Vec<Arc<Backend>>) -> BackendChanges {
         let _turn = self.replacing.lock().unpoisoned();
-        let mut done = Replaced::default();
+        let mut done = BackendChanges::default();
         if self.is_draining() {
             return done;
         }
@@ -65,19 +64,19 @@ impl Gateway {
         }
         let retiring = before.retiring().iter().chain(&retired).cloned().collect();
         self.set_backends(next.with_retiring(retiring));
-        self.begin(&fresh, &done.added);
-        self.tell_lists_changed(changed, None);
+        self.start_added(&fresh, &done.added);
+        self.notify_lists_changed(changed, None);
         let drain = self.settings().drain;
         for backend in retired {
-            tokio::spawn(Arc::clone(self).see_off(backend, drain));
+            tokio::spawn(Arc::clone(self).drain_and_remove(backend, drain));
         }
         let gateway = Arc::clone(self);
         tokio::spawn(async move { gateway.catalog.save().await });
         done
     }
 
-    /// Starts backends. Those without a predecessor are told which log levels sessions have set.
-    fn begin(&self, fresh: &[Arc<Backend>], added: &[Arc<str>]) {
+    /// Starts backends. Those without a predecessor get the log levels that sessions have set.
+    fn start_added(&self, fresh: &[Arc<Backend>], added: &[Arc<str>]) {
         for backend in fresh {
             tokio::spawn(Arc::clone(backend).supervise());
         }
@@ -93,11 +92,11 @@ impl Gateway {
         }
     }
 
-    /// Waits until a backend is done with its calls, then stops and forgets it.
-    async fn see_off(self: Arc<Self>, backend: Arc<Backend>, within: Duration) {
+    /// Waits until a retiring backend has finished its calls, then stops and removes it.
+    async fn drain_and_remove(self: Arc<Self>, backend: Arc<Backend>, within: Duration) {
         let until = Instant::now() + within;
         while !backend.close_finished() && Instant::now() < until {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL).await;
         }
         backend.stop_retired();
         let _turn = self.replacing.lock().unpoisoned();
@@ -106,7 +105,7 @@ impl Gateway {
         self.set_backends(Backends::new(before.to_vec()).with_retiring(left));
     }
 
-    /// Uses these settings from now on.
+    /// Replaces the settings.
     pub fn set_settings(&self, settings: Settings) {
         self.budget.resize(settings.memory);
         self.catalog.set_memory(settings.memory);

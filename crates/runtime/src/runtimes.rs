@@ -1,10 +1,10 @@
-//! The Tokio runtimes that the gateway's tasks run on.
+//! Tokio runtimes that the gateway's tasks run on.
 
 use signalbox_engine::lock::LockResultExt;
 use std::sync::Mutex;
 use tokio::runtime::Handle;
 
-/// The runtimes: one for background work, and one for each worker.
+/// Handles of the runtimes: the first for background work, the others one per worker.
 #[derive(Debug, Default)]
 pub struct Runtimes(Mutex<Vec<Handle>>);
 
@@ -14,13 +14,13 @@ impl Runtimes {
         self.0.lock().unpoisoned().push(runtime);
     }
 
-    /// The runtime for background work, which delays no call.
+    /// Returns the runtime for background work, which delays no call.
     #[must_use]
     pub fn background(&self) -> Option<Handle> {
         self.0.lock().unpoisoned().first().cloned()
     }
 
-    /// How many tasks are alive on all runtimes.
+    /// Returns the number of live tasks on all runtimes.
     #[must_use]
     pub fn tasks(&self) -> usize {
         let runtimes = self.0.lock().unpoisoned();

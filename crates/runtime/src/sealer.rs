@@ -1,17 +1,17 @@
-//! Seals data that clients must bring back unchanged, with a key that is lost when the process ends.
+//! Seals data that clients must return unchanged, with a key that is lost when the process ends.
 
 use signalbox_engine::bridge::ticket::Sealer;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_seal::{AeadKey, sha256};
 
-/// A key of this process.
+/// Sealer with a key of this process.
 pub struct ProcessSealer(AeadKey);
 
 impl ProcessSealer {
-    /// A sealer with a new random key.
+    /// Creates a sealer with a new random key.
     ///
     /// # Errors
-    /// A fault if the system gives no randomness.
+    /// If the system gives no randomness.
     pub fn new() -> Result<Self, Fault> {
         let failed = |why| Fault::new(FaultKind::Internal, format!("no key for parked calls: {why}"));
         AeadKey::generate().map(Self).map_err(failed)

@@ -1,8 +1,8 @@
-//! One front session: everything that the gateway holds for one client.
+//! One client session: the state that the gateway holds for one client.
 //!
-//! A [`Session`] is a [`FrontMachine`] of the engine behind a lock, with the streams that lead to the client. Fronts
-//! with a message, peers with an answer, and timers call [`Session::handle`] on their own thread. There is no task and
-//! no mailbox per session:
+//! A [`Session`] is a [`FrontMachine`] of the engine behind a lock, plus the streams to the client. Fronts (with a
+//! message), peers (with an answer) and timers call [`Session::handle`] on their own thread. A session has no task and
+//! no mailbox of its own:
 //!
 //! ```text
 //!   Event ──► lock ──► machine ──► commands ──┬─► Send, End: pushed to the stream's Outbox ─┐
@@ -12,9 +12,9 @@
 //!
 //! # States
 //!
-//! Its [`Mode`] decides how long it lives: a pipe or a session of the old era until one side closes it, a request of
-//! the new era until it is answered. A client of the old era goes through these states ([`Lifecycle`]); a request of
-//! the new era describes itself and needs none of them:
+//! The [`Mode`] sets the lifetime: a pipe or a legacy session lives until one side closes it, a stateless request until
+//! it is answered. A legacy client goes through these states ([`Lifecycle`]); a modern request describes itself and
+//! needs none of them:
 //!
 //! ```text
 //!   Created ──initialize──► Initializing ──notifications/initialized──► Operational
@@ -24,36 +24,36 @@
 //!
 //! # Invariants
 //!
-//! - What goes to the client is pushed to its stream under the session's lock, so messages leave in the order in which the
+//! - Messages to the client are pushed to their stream under the session lock, so they leave in the order in which the
 //!   machine decided them. Facts are noted under the same lock, for the same reason.
-//! - The session's lock comes before the lock of any backend, and that before the lock of a peer. What backends must know of a
-//!   session (whether it has ended, who its client is, when it was last seen) is kept outside the lock.
-//! - `ended` is set once, before anything is cleaned up. From then on no backend opens or notes anything for the session.
-//! - With strict recording an answer leaves only when it is written down. Until then its call counts as in flight, although
-//!   the machine has done with it (`recording`).
-//! - Streams are bounded by `max_in_flight` and `max_streams`. An outbox never makes the pusher wait.
+//! - Lock order: session, then backend, then peer. What backends read of a session (whether it has ended, its client,
+//!   when the client was last seen) is kept outside the lock.
+//! - `ended` is set once, before any cleanup. From then on no backend opens or notes anything for the session.
+//! - With strict recording an answer leaves only after it is recorded. Until then its call counts as in flight,
+//!   although the machine is done with it (`recording`).
+//! - The number of streams is bounded by `max_in_flight` and `max_streams`. Pushing to an outbox never blocks.
 //!
-//! # What it must never do
+//! # A session must never
 //!
-//! - Wait for anything while it holds its lock, or give a command to a backend before it is released.
+//! - Wait while it holds its lock, or give a command to a backend before the lock is released.
 //! - Send a client anything but a [`ToClient`](signalbox_engine::front::ToClient) of its own machine.
 //! - Lose a message without counting it (`client_gone`, `slow_client`).
 
 mod batches;
 mod commands;
 mod handling;
-mod intending;
+mod intents;
 mod recording;
 pub(crate) mod request_callers;
 mod stream_reader;
 
 use crate::batch::Batches;
-use crate::fact_buffer::LastNoted;
+use crate::fact_buffer::LastBuffer;
 use crate::gateway::Gateway;
 use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use commands::RoundTimers;
-pub use intending::AuditTrail;
+pub use intents::AuditTrail;
 use signalbox_engine::bridge::capabilities;
 use signalbox_engine::budget::Share;
 use signalbox_engine::exchange::{Exchange, MethodName};
@@ -71,33 +71,32 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 pub use stream_reader::{EventCount, StreamReader};
 
-/// Why a session does not accept a message.
+/// Reason why a session does not accept a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum NotTaken {
-    /// The stream that its answer would go to has ended.
+    /// The stream for the answer has ended.
     Gone,
-    /// The client does not read that stream fast enough.
+    /// The client reads that stream too slowly.
     Behind,
 }
 
-/// A request that waits for an answer.
+/// A request that is waiting for its answer.
 #[derive(Clone, Debug)]
 pub struct CallInFlight {
-    /// Its number within the session.
+    /// Number of the exchange within the session.
     pub exchange: ExchangeId,
-    /// The method.
     pub method: MethodName,
-    /// The tool, prompt or URI, as the client knows it.
+    /// Tool, prompt or URI, as the client knows it.
     pub subject: Option<Box<str>>,
-    /// The backend, if it is known.
+    /// Backend, once the request has been routed.
     pub backend: Option<Arc<str>>,
-    /// When it came.
+    /// Time of arrival.
     pub since: Instant,
 }
 
 struct SessionState {
     machine: FrontMachine,
-    /// Answers that wait until they are recorded.
+    /// Number of answers that wait until they are recorded.
     unwritten: usize,
     streams: KeyMap<StreamId, Arc<Outbox>>,
     batches: Batches,
@@ -113,40 +112,38 @@ impl SessionState {
     }
 }
 
-/// The session.
+/// A client session. See the [module documentation](self).
 pub struct Session {
-    /// Its number.
     pub key: SessionKey,
-    /// Who opened it.
+    /// Caller that opened the session.
     pub caller: Caller,
-    /// On whose behalf it acts.
+    /// Principal on whose behalf the session acts.
     pub principal: Principal,
-    /// The id that a client holds, if the transport gives it one.
+    /// Session id that the client holds. Empty if the transport has none.
     pub external: Box<str>,
-    /// How its client came: `http`, `sse`, `websocket`, `stdio` or `tcp`.
+    /// Transport of the client: `http`, `sse`, `websocket`, `stdio` or `tcp`.
     pub via: &'static str,
-    /// When it began.
     pub started: Instant,
     pub(crate) mode: Mode,
     pub(crate) gateway: Arc<Gateway>,
     last_used: AtomicU64,
-    // Read without the session's lock, since backends ask while they hold their own.
+    // Read without the session lock, because backends read it while they hold their own.
     client: OnceLock<Arc<ClientProfile>>,
     ended: AtomicBool,
-    /// The number of its first stream in this process.
+    /// Number of the first stream of this process. Lower numbers belong to an earlier process.
     first_stream: AtomicU64,
-    pub(crate) noted: LastNoted,
+    pub(crate) noted: LastBuffer,
     event_streams: Arc<AtomicUsize>,
     share: OnceLock<Arc<Share>>,
-    /// How many streams somebody reads.
+    /// Number of streams that are being read.
     readers: AtomicUsize,
-    /// The user that backends take the sender of the last request for.
+    /// Backend user that stands for the sender of the last request.
     user: ArcSwap<BackendUser>,
-    /// Set once the credential of its caller has ended; the next one is its successor.
-    outlived: AtomicBool,
-    /// The reason for which its caller lost what it had open, once that has happened.
+    /// Set once the credential of the caller has ended. The next valid caller then becomes the successor.
+    awaits_successor: AtomicBool,
+    /// Reason why the calls and streams of the caller were ended, if they were.
     lapse: OnceLock<&'static str>,
-    /// The caller whose rights count for what belongs to no request, since the opener's credential has ended.
+    /// Caller whose rights apply outside any request, once the credential of the opener has ended.
     successor: ArcSwapOption<Caller>,
     inner: Mutex<SessionState>,
 }
@@ -155,16 +152,18 @@ impl Session {
     pub(crate) fn new(
         gateway: Arc<Gateway>,
         key: SessionKey,
-        (caller, principal): (Caller, Principal),
+        caller: Caller,
+        principal: Principal,
         mode: Mode,
-        (external, via): (Box<str>, &'static str),
+        external: Box<str>,
+        via: &'static str,
     ) -> Arc<Self> {
         let machine = FrontMachine::new(key, caller.clone(), mode).acting_for(principal.clone());
         let user = ArcSwap::from_pointee(BackendUser::of(principal.clone(), &caller));
         Arc::new(Self {
             key,
             user,
-            outlived: AtomicBool::new(false),
+            awaits_successor: AtomicBool::new(false),
             lapse: OnceLock::new(),
             successor: ArcSwapOption::empty(),
             principal,
@@ -178,7 +177,7 @@ impl Session {
             client: OnceLock::new(),
             ended: AtomicBool::new(false),
             first_stream: AtomicU64::new(1),
-            noted: LastNoted::default(),
+            noted: LastBuffer::default(),
             event_streams: Arc::default(),
             share: OnceLock::new(),
             readers: AtomicUsize::new(0),
@@ -194,8 +193,8 @@ impl Session {
         })
     }
 
-    /// Goes on with what the client declared to an earlier process. Streams get numbers that none of that
-    /// process can have had.
+    /// Restores what the client declared to an earlier process. New streams get numbers that the earlier process cannot
+    /// have used.
     pub(crate) fn restore(&self, client: Arc<ClientProfile>, level: Option<LogLevel>) {
         let first = crate::clock::unix_millis().max(1);
         let mut inner = self.lock();
@@ -207,18 +206,18 @@ impl Session {
         }
     }
 
-    /// True if a stream of this number belongs to an earlier process, which had this session before.
+    /// Returns true if the stream number belongs to an earlier process that had this session.
     #[must_use]
     pub fn is_before_restart(&self, stream: u64) -> bool {
         stream < self.first_stream.load(Ordering::Relaxed)
     }
 
-    /// The memory that messages of this session may take up.
+    /// Returns the memory budget for messages of this session.
     pub fn share(&self) -> &Arc<Share> {
         self.share.get_or_init(|| self.gateway.budget.session(&self.principal))
     }
 
-    /// Opens a stream toward the client for the answer to one message. `None` when the session has too many.
+    /// Opens a stream to the client for the answer to one message. Returns `None` if the session has too many streams.
     #[must_use]
     pub fn open_stream(self: &Arc<Self>) -> Option<StreamReader> {
         let mut inner = self.lock();
@@ -234,8 +233,8 @@ impl Session {
         Some(StreamReader::new(self, id, outbox))
     }
 
-    /// Opens a stream for a client that accepts nothing but the answer. Other messages go to another stream, or
-    /// are refused and counted.
+    /// Opens a stream for a client that accepts only the answer. Other messages go to another stream, or are refused
+    /// and counted.
     #[must_use]
     pub fn open_answer_stream(self: &Arc<Self>) -> Option<StreamReader> {
         let reader = self.open_stream()?.for_answers_only();
@@ -243,7 +242,7 @@ impl Session {
         Some(reader)
     }
 
-    /// Opens the stream for messages that belong to no call. It replaces an earlier one, which is closed.
+    /// Opens the stream for messages that belong to no call. Replaces and closes an earlier one.
     #[must_use]
     pub fn open_general(self: &Arc<Self>) -> Option<StreamReader> {
         let reader = self.open_stream()?;
@@ -260,26 +259,26 @@ impl Session {
         Some(reader)
     }
 
-    /// Takes a message of the client, whose answer goes to the stream.
+    /// Handles a message of the client. The answer goes to `stream`.
     pub fn receive(self: &Arc<Self>, stream: &StreamReader, message: Envelope) {
         self.receive_with(stream, message, Carrier::default());
     }
 
-    /// Takes a message that came with headers, which may name the trace that it belongs to.
+    /// Handles a message that came with headers, which may name its trace.
     pub fn receive_with(self: &Arc<Self>, stream: &StreamReader, message: Envelope, carrier: Carrier<'_>) {
         let now = self.touch();
         self.handle_at(Event::Received { stream: stream.id(), message }, carrier, now);
     }
 
-    /// Answers something that came on a stream with an error: it is not a message, or is not accepted now.
+    /// Answers with an error something that is not a message, or that is not accepted now.
     pub fn refuse(self: &Arc<Self>, stream: &StreamReader, id: Option<RawId>, fault: Fault) {
         self.handle(Event::Unreadable { stream: stream.id(), id, era: Era::Legacy, fault });
     }
 
-    /// Takes a message of a client that gets all answers on the general stream, as on a pipe.
+    /// Handles a message of a client that gets all answers on the general stream, as on a pipe.
     ///
     /// # Errors
-    /// If that stream is gone, or its reader is so far behind that no answer should be added.
+    /// If that stream has ended, or is too full for another answer.
     pub fn receive_on_general(self: &Arc<Self>, message: &Envelope, carrier: Carrier<'_>) -> Result<(), NotTaken> {
         let stream = self.general_for(message.kind() == Kind::Request)?;
         let now = self.touch();
@@ -287,7 +286,7 @@ impl Session {
         Ok(())
     }
 
-    /// The general stream, if it is open and has room for an answer, should there be one.
+    /// Returns the general stream if it is open. If an answer is expected, the stream must also have space for it.
     fn general_for(&self, answer: bool) -> Result<StreamId, NotTaken> {
         let inner = self.lock();
         let open = inner.general.and_then(|id| inner.streams.get(&id).map(|outbox| (id, outbox)));
@@ -298,25 +297,25 @@ impl Session {
         }
     }
 
-    /// Which eras it serves, and how.
+    /// Returns the mode, which says which eras the session serves and how long it lives.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Feeds the machine one event and does what it asks for.
+    /// Feeds one event to the machine and carries out the resulting commands.
     pub fn handle(self: &Arc<Self>, event: Event) {
         self.handle_at(event, Carrier::default(), crate::clock::now());
     }
 
-    /// Notes that a call is sent to its backend again.
+    /// Records that a call is sent to its backend again.
     pub(crate) fn retried(self: &Arc<Self>, exchange: ExchangeId) {
         self.handle(Event::Retried { exchange });
     }
 
-    /// Closes the client's stream for now because the backend closed the stream of this call, if the client's revision
-    /// knows how to come back for the rest. `retry` is the wait that the backend named.
-    pub(crate) fn part(&self, exchange: ExchangeId, retry: Option<Duration>) {
+    /// Closes the client's stream after the backend has closed the stream of this call, if the client's revision lets
+    /// it resume. `retry` is the delay that the backend named.
+    pub(crate) fn pause_stream(&self, exchange: ExchangeId, retry: Option<Duration>) {
         let inner = self.lock();
         let knows = inner.machine.client().is_some_and(|client| client.revision.priming_event());
         let stream = inner.machine.exchange(exchange).map(|exchange| exchange.stream);
@@ -327,43 +326,43 @@ impl Session {
         }
     }
 
-    /// What the client said about itself.
+    /// Returns what the client declared about itself.
     #[must_use]
     pub fn client(&self) -> Option<Arc<ClientProfile>> {
         self.client.get().cloned()
     }
 
-    /// True if the session has as many event streams open as it may.
+    /// Returns true if the session has reached its limit of event streams.
     #[must_use]
     pub fn at_stream_limit(&self) -> bool {
         self.event_streams.load(Ordering::Relaxed) >= self.gateway.settings().max_streams
     }
 
-    /// True while its client reads a stream, be it only for the answer to a request.
+    /// Returns true while the client reads a stream, even one for a single answer.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.readers.load(Ordering::Relaxed) > 0
     }
 
-    /// When its client last sent something.
+    /// Returns the time when the client last sent something.
     #[must_use]
     pub fn last_seen(&self) -> Instant {
         self.started + Duration::from_millis(self.last_used.load(Ordering::Relaxed))
     }
 
-    /// True once the session is over: nothing may be opened for it any more.
+    /// Returns true once the session has ended. Nothing may be opened for it from then on.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// True if this session is shown the lists that depend on these capabilities.
+    /// Returns true if the session sees the lists that depend on these capabilities.
     #[must_use]
     pub fn sees(&self, caps: &CapSet) -> bool {
         self.lock().machine.sees(caps)
     }
 
-    /// True if this is an exchange of the new era whose client did not declare the capability for this question.
+    /// Returns true for a modern exchange whose client did not declare the capability that this question needs.
     #[must_use]
     pub fn has_not_declared(&self, exchange: ExchangeId, method: &str, params: &[u8]) -> bool {
         let inner = self.lock();
@@ -372,31 +371,31 @@ impl Session {
         client.is_some_and(|client| !capabilities::allows(&client.capabilities, method, params))
     }
 
-    /// True if an old backend of this name gave the session this task.
+    /// Returns true if the legacy backend of this name gave the task to this session.
     #[must_use]
     pub fn owns_task(&self, backend: &str, task: &str) -> bool {
         self.lock().machine.owns_task(backend, task, crate::clock::now())
     }
 
-    /// True while somebody waits for this exchange.
+    /// Returns true while a client waits for this exchange.
     #[must_use]
     pub fn waits_for(&self, exchange: ExchangeId) -> bool {
         self.lock().machine.exchange(exchange).is_some()
     }
 
-    /// The capabilities that came with a request, or with the session.
+    /// Returns the capabilities that were declared with the request, or else with the session.
     #[must_use]
     pub fn caps_of(&self, exchange: ExchangeId) -> CapSet {
         self.lock().machine.selector(exchange).caps
     }
 
-    /// The level set by the client.
+    /// Returns the log level set by the client.
     #[must_use]
     pub fn log_level(&self) -> Option<LogLevel> {
         self.lock().machine.log_level()
     }
 
-    /// The requests that wait for an answer, the oldest first.
+    /// Returns the requests that wait for an answer, oldest first.
     #[must_use]
     pub fn calls(&self) -> Vec<CallInFlight> {
         let inner = self.lock();
@@ -410,26 +409,26 @@ impl Session {
         inner.machine.exchanges().into_iter().map(call).collect()
     }
 
-    /// The state of its life cycle.
+    /// Returns the state of the session's life cycle.
     #[must_use]
     pub fn state(&self) -> Lifecycle {
         self.lock().machine.state()
     }
 
-    /// True if the client has a stream for messages that belong to no call.
+    /// Returns true if the client has a stream for messages that belong to no call.
     #[must_use]
     pub fn has_general(&self) -> bool {
         self.lock().general.is_some()
     }
 
-    /// How many requests wait for an answer.
+    /// Returns the number of requests that wait for an answer.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         let inner = self.lock();
         inner.machine.in_flight() + inner.unwritten
     }
 
-    /// How long the client has been silent; zero while a stream is open or a request is in flight.
+    /// Returns for how long the client has been silent. Zero while a stream is open or a request is in flight.
     #[must_use]
     pub fn idle(&self) -> Duration {
         let inner = self.lock();
@@ -440,7 +439,7 @@ impl Session {
         crate::clock::now().saturating_duration_since(self.started).saturating_sub(used)
     }
 
-    /// Notes that the client sent something, and returns the time.
+    /// Records that the client sent something. Returns the current time.
     fn touch(&self) -> Instant {
         let now = crate::clock::now();
         let millis = u64::try_from(now.saturating_duration_since(self.started).as_millis()).unwrap_or(u64::MAX);
@@ -448,7 +447,7 @@ impl Session {
         now
     }
 
-    /// Ends the session and its own backend connections.
+    /// Ends the session and the backend connections that belong to it alone.
     pub fn close(self: &Arc<Self>) {
         if self.ended.swap(true, Ordering::AcqRel) {
             return;
@@ -461,7 +460,7 @@ impl Session {
         self.gateway.session_closed(self);
     }
 
-    fn gone(self: &Arc<Self>, stream: StreamId, answers_only: bool) {
+    fn stream_closed(self: &Arc<Self>, stream: StreamId, answers_only: bool) {
         let known = {
             let mut inner = self.lock();
             if inner.general == Some(stream) {
@@ -470,13 +469,13 @@ impl Session {
             inner.batches.forget(stream);
             inner.streams.remove(&stream).is_some()
         };
-        // The machine need not know of a stream that ended with its answer.
+        // A stream that ended with its answer needs no event: the machine is done with it.
         if known || answers_only {
             self.handle(Event::Gone { stream });
         }
     }
 
-    /// Tells the machine something that no event says.
+    /// Changes the machine directly, for input that is not an event.
     pub(crate) fn with_machine(&self, tell: impl FnOnce(&mut FrontMachine)) {
         tell(&mut self.lock().machine);
     }

@@ -1,4 +1,4 @@
-//! How sessions are opened: by whom, on whose behalf, how many, and how the gateway shows itself to them.
+//! Opening of sessions: limits, the principal they act for, and the face that the gateway shows them.
 
 use crate::counters::Counters;
 use crate::gateway::{Gateway, TransportFace};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Time for which a session must have been idle to give its place to another of its caller.
+/// Idle time after which a session may be closed in favour of another of its caller.
 const IDLE: Duration = Duration::from_secs(60);
 
 impl Gateway {
@@ -20,11 +20,11 @@ impl Gateway {
         (caller.identity().transport == *transport).then_some(face)
     }
 
-    /// Opens a session. `external` is the id that its client will hold, `via` the name of the transport. A stateless
-    /// session is not kept in the table.
+    /// Opens a session. `external` is the id that the client will hold, `via` the name of the transport. A stateless
+    /// session is not entered in the table.
     ///
     /// # Errors
-    /// A fault if there are too many, or the gateway is shutting down.
+    /// If there are too many sessions, or the gateway is shutting down.
     pub fn open_session(
         self: &Arc<Self>,
         caller: Caller,
@@ -36,11 +36,11 @@ impl Gateway {
         self.open_session_for(caller, principal, mode, external, via)
     }
 
-    /// The same for a session that acts for another principal than its caller is: one of several rooms
-    /// that the caller has.
+    /// Opens a session that acts for another principal than its caller's, such as one of several secondary endpoints of
+    /// the caller.
     ///
     /// # Errors
-    /// A fault if there are too many, or the gateway is shutting down.
+    /// If there are too many sessions, or the gateway is shutting down.
     pub fn open_session_for(
         self: &Arc<Self>,
         caller: Caller,
@@ -69,12 +69,12 @@ impl Gateway {
         } else if self.is_draining() {
             return Err(draining());
         }
-        Ok(self.begin_session((caller, principal), mode, external, via))
+        Ok(self.begin_session(caller, principal, mode, external, via))
     }
 
-    /// Ends the session of this principal that has been idle longest, so that a client that never ends its sessions can
-    /// open another. A session with an open stream or a call in flight is not idle. Sessions of an earlier process, to
-    /// which their clients have not come back, go first. Returns `false` if there is none.
+    /// Ends the longest idle session of this principal, so that a client that never ends its sessions can open another.
+    /// A session with an open stream or a call in flight is not idle. Sessions of an earlier process that their clients
+    /// have not resumed go first. Returns `false` if there is none.
     fn end_idlest(&self, principal: &Principal) -> bool {
         if self.forget_idlest(principal, IDLE) {
             return true;
@@ -88,7 +88,7 @@ impl Gateway {
         true
     }
 
-    /// Refuses a session that is kept if this caller may not open any.
+    /// Returns a fault if this caller may not open a session that outlives its request.
     pub(crate) fn may_open(&self, caller: &Caller) -> Result<(), Fault> {
         if self.is_draining() {
             return Err(draining());
@@ -101,15 +101,16 @@ impl Gateway {
 
     pub(crate) fn begin_session(
         self: &Arc<Self>,
-        who: (Caller, Principal),
+        caller: Caller,
+        principal: Principal,
         mode: Mode,
         external: &str,
         via: &'static str,
     ) -> Arc<Session> {
         let key = SessionKey(self.next_session.fetch_add(1, Ordering::Relaxed));
-        let session = Session::new(Arc::clone(self), key, who, mode, (external.into(), via));
+        let session = Session::new(Arc::clone(self), key, caller, principal, mode, external.into(), via);
         if mode != Mode::Stateless {
-            session.tell_of_itself();
+            session.record_introduction();
             Counters::add(&self.counters.sessions_opened);
             self.sessions.insert(&session);
         } else if presence::credential_of(&session.caller).is_some() {

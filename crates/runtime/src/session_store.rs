@@ -1,12 +1,11 @@
-//! Sessions of the old era that outlive the process: what their clients declared, one small file for each
-//! in the data folder.
+//! Legacy sessions that outlive the process: one small file in the data folder for what each client declared.
 //!
-//! A file is named after the SHA-256 of the session's id, so that a reader of the folder cannot use a session. It is
-//! written when the client has introduced itself, touched while it is used, and removed when the session ends, but not
-//! when the process does. At the start the files are read; a session is opened anew when its owner comes back with its
-//! id. Who never does loses it after the session time-out.
+//! A file is named after the SHA-256 of the session id, so that a reader of the folder cannot use the session. It is
+//! written after `initialize`, touched while the session is used, and removed when the session ends, but not when the
+//! process does. The files are read at start; a session is reopened when its owner returns with its id, and removed
+//! after the session timeout otherwise.
 //!
-//! One thread writes, so that a removal is never overtaken by the write before it and no call waits for the disk.
+//! One thread writes, so that a removal never overtakes the write before it and no call waits for the disk.
 
 use crate::gateway::Gateway;
 use crate::session::Session;
@@ -27,18 +26,18 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-/// Most sessions that are kept for the next process.
+/// Maximum number of sessions that are stored for the next process.
 pub const MAX_STORED: usize = 10_000;
-/// Most bytes of one of them; a client that declares more has to begin anew after a restart.
+/// Maximum size of a stored session in bytes. A client that declares more must start over after a restart.
 pub const MAX_STORED_BYTES: usize = 32 << 10;
-/// Most changes that wait to be written; further ones are dropped and counted.
+/// Maximum number of changes that wait to be written. Further ones are dropped and counted.
 const MAX_WAITING: usize = 4 * MAX_STORED;
-/// How often it is noted which sessions are in use.
+/// Interval at which the sessions in use are touched.
 pub(crate) const NOTE_EVERY: Duration = Duration::from_secs(60);
-/// How long the end of the process waits for the last changes.
+/// Time limit at shutdown for writing the last changes.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// A session as it is stored. It holds nothing that opens anything.
+/// File format of a session. Contains nothing that grants access.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredSession {
     principal: Box<str>,
@@ -50,7 +49,7 @@ struct StoredSession {
     level: Option<Box<str>>,
 }
 
-/// A session of an earlier process that nobody has come back to.
+/// A session of an earlier process that its client has not resumed.
 struct Dormant {
     stored: StoredSession,
     used: SystemTime,
@@ -83,13 +82,13 @@ impl SessionStore {
         Ok(Self { dormant: Mutex::new(dormant), changes })
     }
 
-    /// How many sessions nobody has come back to: all, and those of one principal.
+    /// Returns the number of sessions not resumed: all, and those of one principal.
     fn dormant_of(&self, principal: &Principal) -> (usize, usize) {
         let dormant = self.dormant.lock().unpoisoned();
         (dormant.len(), dormant.values().filter(|one| *one.stored.principal == *principal.as_str()).count())
     }
 
-    /// Forgets the session of this principal that was used least recently, if that was at least `idle` ago.
+    /// Removes the least recently used session of this principal, if it has been idle for at least `idle`.
     fn forget_idlest(&self, principal: &Principal, idle: Duration, now: SystemTime) -> bool {
         let mut dormant = self.dormant.lock().unpoisoned();
         let own = dormant.iter().filter(|(_, one)| *one.stored.principal == *principal.as_str());
@@ -101,12 +100,12 @@ impl SessionStore {
         true
     }
 
-    /// Hands a change to the writer. False if it has too many.
+    /// Queues a change for the writer. Returns false if the queue is full.
     fn change(&self, change: Change) -> bool {
         self.changes.try_send(change).is_ok()
     }
 
-    /// Forgets sessions whose time is over.
+    /// Removes expired sessions.
     fn sweep(&self, timeout: Duration, now: SystemTime) {
         let over = |one: &Dormant| now.duration_since(one.used).is_ok_and(|idle| idle > timeout);
         let mut dormant = self.dormant.lock().unpoisoned();
@@ -127,22 +126,22 @@ impl Gateway {
         }
     }
 
-    /// How many sessions of an earlier process wait for their owners: all, and those of this principal.
+    /// Returns the number of sessions of an earlier process that were not resumed: all, and those of this principal.
     pub(crate) fn dormant_sessions(&self, principal: &Principal) -> (usize, usize) {
         self.session_store.as_ref().map_or((0, 0), |store| store.dormant_of(principal))
     }
 
-    /// Forgets the session of an earlier process that this principal has left idle longest, for `idle` at least. False if
-    /// there is none.
+    /// Removes the session of an earlier process that has been idle longest for this principal, and for at least
+    /// `idle`. Returns false if there is none.
     pub(crate) fn forget_idlest(&self, principal: &Principal, idle: Duration) -> bool {
         self.session_store.as_ref().is_some_and(|store| store.forget_idlest(principal, idle, SystemTime::now()))
     }
 
-    /// The session of this id that an earlier process kept for this caller, opened anew. `None` if there is none,
-    /// or it is another's.
+    /// Reopens the session of this id that an earlier process stored for this caller. Returns `None` if there is none,
+    /// or it belongs to another caller.
     ///
     /// # Errors
-    /// A fault if no session can be opened now.
+    /// If no session can be opened now.
     pub fn resume_session(
         self: &Arc<Self>,
         external: &str,
@@ -152,7 +151,7 @@ impl Gateway {
         let proved = !self.must_still_prove(&caller);
         let Some(store) = self.session_store.as_ref().filter(|_| proved) else { return Ok(None) };
         let name = name_of(external);
-        // Held until the session is in the table, so that two requests at once do not open it twice.
+        // Held until the session is in the table, so that two concurrent requests do not open it twice.
         let mut dormant = store.dormant.lock().unpoisoned();
         if let Some(session) = self.sessions.get(external) {
             return Ok(Some(session));
@@ -166,7 +165,7 @@ impl Gateway {
             return Ok(None);
         };
         self.may_open(&caller)?;
-        let session = self.begin_session((caller, principal), Mode::Session, external, "http");
+        let session = self.begin_session(caller, principal, Mode::Session, external, "http");
         session.restore(client, level);
         dormant.remove(&name);
         store.change(Change::Touch(name, now));
@@ -174,7 +173,7 @@ impl Gateway {
         Ok(Some(session))
     }
 
-    /// Keeps what the client of a session has declared.
+    /// Stores what the client of a session has declared.
     pub(crate) fn store_session(&self, session: &Session, client: &ClientProfile, level: Option<LogLevel>) {
         let Some(store) = self.session_store.as_ref().filter(|_| session.mode() == Mode::Session) else { return };
         let bytes = StoredSession::of(&session.principal, client, level).and_then(|one| serde_json::to_vec(&one).ok());
@@ -184,7 +183,7 @@ impl Gateway {
         }
     }
 
-    /// Forgets a session that has ended, unless that is because the process ends.
+    /// Removes a session that has ended, unless it ended because of the shutdown.
     pub(crate) fn unstore_session(&self, session: &Session) {
         let Some(store) = self.session_store.as_ref().filter(|_| session.mode() == Mode::Session) else { return };
         if !self.is_draining() && !store.change(Change::Remove(name_of(&session.external))) {
@@ -192,7 +191,7 @@ impl Gateway {
         }
     }
 
-    /// Notes which sessions were used since then, and forgets those whose owners never came back.
+    /// Touches the sessions that were used since `since`, and removes expired ones that were not resumed.
     pub(crate) fn sweep_sessions(&self, since: std::time::Instant) {
         let Some(store) = self.session_store.as_ref() else { return };
         let (now, at) = (SystemTime::now(), crate::clock::now());
@@ -206,7 +205,7 @@ impl Gateway {
         store.sweep(self.settings().session_timeout, now);
     }
 
-    /// Waits until everything is written.
+    /// Waits until all changes are written.
     pub(crate) async fn flush_sessions(&self) {
         let Some(store) = self.session_store.as_ref() else { return };
         let (done, written) = mpsc::channel();
@@ -228,7 +227,7 @@ impl StoredSession {
         })
     }
 
-    /// What the client declared, and the log level that it set.
+    /// Returns the declared client profile and log level.
     fn declared(&self) -> Option<(Arc<ClientProfile>, Option<LogLevel>)> {
         let bytes = |raw: &RawValue| bytes::Bytes::copy_from_slice(raw.get().as_bytes());
         let revision = Revision::parse(&self.revision).filter(|revision| revision.era() == Era::Legacy)?;
@@ -241,7 +240,7 @@ fn name_of(external: &str) -> String {
     hex(&sha256(external.as_bytes()))
 }
 
-/// What earlier processes kept, without what is over. Files that are not ours are left alone.
+/// Reads the stored sessions and removes expired ones. Leaves foreign files alone.
 fn read_folder(folder: &Path, timeout: Duration) -> io::Result<HashMap<String, Dormant>> {
     let mut found = HashMap::new();
     let now = SystemTime::now();
@@ -261,7 +260,7 @@ fn read_folder(folder: &Path, timeout: Duration) -> io::Result<HashMap<String, D
     Ok(found)
 }
 
-/// Writes until nobody has changes any more.
+/// Applies changes until all senders are dropped.
 fn write_changes(folder: &Path, changes: &Receiver<Change>) {
     for change in changes {
         let done = match change {
@@ -279,7 +278,7 @@ fn write_changes(folder: &Path, changes: &Receiver<Change>) {
     }
 }
 
-/// Writes a file beside it first, so that a crash leaves the old one or the new one.
+/// Writes a temporary file and renames it, so that a crash leaves either the old file or the new one.
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let fresh = folder.join(format!("{}.new", std::process::id()));
     remove(&fresh)?;

@@ -1,4 +1,4 @@
-//! The open front sessions, by number and by the id that their client holds.
+//! Table of open client sessions, by number and by the id that the client holds.
 
 use crate::session::Session;
 use signalbox_engine::keys::{KeyMap, TextMap};
@@ -7,29 +7,29 @@ use signalbox_engine::{Principal, SessionKey};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, RwLock, Weak};
 
-/// The table.
+/// Table of open client sessions.
 #[derive(Default)]
 pub struct SessionTable {
     by_external: RwLock<TextMap<Box<str>, Arc<Session>>>,
     by_key: RwLock<KeyMap<SessionKey, Weak<Session>>>,
-    /// How many sessions each principal keeps open.
+    /// Number of open sessions of each principal.
     each: Mutex<HashMap<Principal, usize>>,
 }
 
 impl SessionTable {
-    /// The session whose client holds this id.
+    /// Returns the session whose client holds this id.
     #[must_use]
     pub fn get(&self, external: &str) -> Option<Arc<Session>> {
         self.by_external.read().unpoisoned().get(external).cloned()
     }
 
-    /// The session of this number.
+    /// Returns the session of this number.
     #[must_use]
     pub fn by_key(&self, key: SessionKey) -> Option<Arc<Session>> {
         self.by_key.read().unpoisoned().get(&key).and_then(Weak::upgrade)
     }
 
-    /// Keeps a session until it is removed.
+    /// Adds a session, which stays until it is removed.
     pub fn insert(&self, session: &Arc<Session>) {
         let external = session.external.clone();
         self.by_external.write().unpoisoned().insert(external, Arc::clone(session));
@@ -37,7 +37,7 @@ impl SessionTable {
         self.follow(session);
     }
 
-    /// Adds a session to those that hear of changes, without keeping it alive.
+    /// Adds a session to those that are notified of changes, without keeping it alive.
     pub fn follow(&self, session: &Arc<Session>) {
         let mut table = self.by_key.write().unpoisoned();
         table.insert(session.key, Arc::downgrade(session));
@@ -47,7 +47,6 @@ impl SessionTable {
         }
     }
 
-    /// Forgets a session.
     pub fn remove(&self, session: &Session) {
         let kept = self.by_external.write().unpoisoned().remove(&session.external).is_some();
         if kept {
@@ -62,25 +61,25 @@ impl SessionTable {
         self.by_key.write().unpoisoned().remove(&session.key);
     }
 
-    /// How many sessions a principal keeps open.
+    /// Returns the number of open sessions of a principal.
     #[must_use]
     pub fn len_of(&self, principal: &Principal) -> usize {
         self.each.lock().unpoisoned().get(principal).copied().unwrap_or(0)
     }
 
-    /// How many sessions are kept for clients.
+    /// Returns the number of open sessions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_external.read().unpoisoned().len()
     }
 
-    /// True if there are none.
+    /// Returns true if no session is open.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Every session that hears of changes.
+    /// Returns every session that is notified of changes, ordered by number.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Session>> {
         let table = self.by_key.read().unpoisoned();

@@ -1,4 +1,4 @@
-//! The limits and durations of the runtime, with their defaults.
+//! Limits and durations of the runtime, with their defaults.
 
 use crate::parked_calls::MAX_PARKED_BYTES_EACH;
 use signalbox_engine::budget;
@@ -6,40 +6,40 @@ use signalbox_engine::fault::ErrorDetail;
 use signalbox_wire::Limits;
 use std::time::Duration;
 
-/// The settings of a gateway.
+/// Settings of a gateway.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The gateway's `serverInfo` and `clientInfo` object, as JSON.
+    /// JSON object that the gateway sends as `serverInfo` and `clientInfo`.
     pub server_info: String,
-    /// Instructions of the gateway itself for a model; may be empty.
+    /// Instructions of the gateway itself for a model. May be empty.
     pub instructions: String,
     /// Limits of a message.
     pub limits: Limits,
-    /// Most bytes of messages that the process holds.
+    /// Maximum number of message bytes that the process holds.
     pub memory: usize,
-    /// Whether messages pass the strict scan.
+    /// Enables the strict scan of messages.
     pub strict: bool,
-    /// How long a list waits for backends whose lists are unknown.
+    /// Maximum wait of a list request for backends whose lists are unknown.
     pub first_list_wait: Duration,
-    /// How long calls in flight may take to finish when their client, their backend or the gateway ends.
+    /// Time for calls in flight to finish when their client, their backend or the gateway ends.
     pub drain: Duration,
-    /// Most requests in flight in one session.
+    /// Maximum number of requests in flight in one session.
     pub max_in_flight: usize,
-    /// Most front sessions.
+    /// Maximum number of client sessions.
     pub max_sessions: usize,
-    /// Most front sessions of one principal.
+    /// Maximum number of client sessions of one principal.
     pub max_sessions_each: usize,
-    /// Whether every caller has to prove who it is.
+    /// Requires every caller to prove its identity.
     pub require_proof: bool,
-    /// How long a session may be idle.
+    /// Maximum idle time of a session.
     pub session_timeout: Duration,
-    /// Most streams open in one session.
+    /// Maximum number of open streams in one session.
     pub max_streams: usize,
-    /// How long a parked call waits for the input of its client.
+    /// Maximum time that a parked call waits for the input of its client.
     pub park_timeout: Duration,
-    /// Most bytes of one principal's parked calls.
+    /// Maximum size of one principal's parked calls in bytes.
     pub max_parked_bytes: usize,
-    /// What decides how much of a fault callers are told.
+    /// Amount of detail that callers get about a fault.
     pub error_detail: ErrorDetail,
 }
 

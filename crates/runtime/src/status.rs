@@ -1,4 +1,4 @@
-//! What `signalbox status` and `/metrics` show, gathered at one moment.
+//! Snapshot of the gateway for `signalbox status` and `/metrics`.
 
 use crate::backend::{Backend, BreakerStatus, HealthStatus, Home};
 use crate::gateway::Gateway;
@@ -9,130 +9,124 @@ use signalbox_engine::catalog::ListKind;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-/// The state of the gateway.
+/// State of the gateway.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// Process id.
     pub pid: u32,
-    /// Program version.
     pub version: &'static str,
     /// Seconds since the start.
     pub uptime_seconds: u64,
-    /// Sessions open now.
+    /// Number of open sessions.
     pub sessions: usize,
-    /// Sessions ever opened.
+    /// Number of sessions opened since the start.
     pub sessions_opened: u64,
-    /// Requests in flight.
+    /// Number of requests in flight.
     pub in_flight: i64,
-    /// Front connections.
+    /// Number of client connections.
     pub connections: i64,
-    /// Event streams open now.
+    /// Number of open event streams.
     pub streams: usize,
-    /// Calls that wait for input of their clients.
+    /// Number of calls that wait for input from their clients.
     pub parked: usize,
-    /// Tasks that run in this process.
+    /// Number of Tokio tasks in this process.
     pub tasks: usize,
-    /// How many messages were dropped, by reason.
+    /// Number of dropped messages by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// How much was refused before it became a request, by limit.
+    /// Number of requests refused before they were read, by limit.
     pub refused: BTreeMap<&'static str, u64>,
-    /// How many messages were refused for their signature, or for want of one, by reason.
+    /// Number of messages refused because of a missing or bad signature, by reason.
     pub refused_signatures: BTreeMap<&'static str, u64>,
-    /// How many messages were too large for callers whom only a signature could prove, by address.
+    /// Number of messages, by address, that were too large to check the signature on which their caller's identity
+    /// depends.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown_callers: BTreeMap<String, u64>,
-    /// Bytes of calls that wait for input of their clients.
+    /// Size in bytes of calls that wait for input from their clients.
     pub parked_bytes: usize,
-    /// Bytes of messages that are held and charged.
+    /// Number of message bytes that are held and charged.
     pub message_bytes: usize,
-    /// Most bytes of messages that may be held.
+    /// Maximum number of message bytes that may be held.
     pub message_budget: usize,
-    /// The interceptors, in order.
     pub interceptors: Vec<&'static str>,
-    /// Backends that a reload has removed or replaced, and that still finish their calls.
+    /// Number of backends that a reload removed or replaced, and that still finish their calls.
     pub retiring: usize,
-    /// The backends, in configured order.
+    /// Backends in configured order.
     pub backends: Vec<BackendStatus>,
 }
 
-/// The state of a backend.
+/// State of a backend.
 #[derive(Clone, Debug, Serialize)]
 pub struct BackendStatus {
-    /// Its name.
     pub name: String,
-    /// `stdio`, `http`, …
+    /// Transport, such as `stdio` or `http`.
     pub transport: &'static str,
     /// `starting`, `up`, `restarting`, `asleep`, `down` or `failed`.
     pub state: &'static str,
-    /// The revision agreed with it.
+    /// Negotiated revision.
     pub revision: Option<&'static str>,
-    /// Which eras it speaks: `old`, `new`.
+    /// Eras that the backend speaks: `old`, `new`.
     pub eras: Vec<&'static str>,
-    /// Which clients reach it over the bridge between revisions; `None` if it speaks both eras.
+    /// Clients that reach the backend through the bridge between revisions. `None` if it speaks both eras.
     pub bridged_clients: Option<&'static str>,
-    /// What the bridge carries for them.
+    /// Features that the bridge carries for them.
     pub bridged: Vec<&'static str>,
-    /// What it cannot carry.
+    /// Features that the bridge cannot carry.
     pub lost: Vec<&'static str>,
-    /// The name that it gives itself.
+    /// Name that the server reports.
     pub server: Option<String>,
-    /// The version it gives itself.
+    /// Version that the server reports.
     pub server_version: Option<String>,
-    /// How many tools, prompts, resources and templates it lists.
+    /// Number of entries in each list.
     pub lists: BTreeMap<&'static str, usize>,
-    /// Connections open now.
+    /// Number of open connections.
     pub connections: usize,
-    /// Their process ids.
+    /// Process ids of its children.
     pub pids: Vec<u32>,
-    /// Requests in flight on them.
+    /// Number of requests in flight.
     pub in_flight: usize,
-    /// Calls that wait for it to start, or for a connection to it.
+    /// Number of calls that wait for the backend to start, or for a connection to it.
     pub waiting: usize,
-    /// Most of these.
+    /// Maximum of `waiting`.
     pub max_queue: usize,
-    /// Calls that were refused because the queue was full.
+    /// Number of calls refused because of a full queue.
     pub queue_refused: u64,
-    /// How often a call was sent again that had certainly not been processed.
+    /// Number of retries of calls that had certainly not been processed.
     pub retries: u64,
-    /// What pings have shown; `None` if it is not pinged.
+    /// Health according to pings. `None` if the backend is not pinged.
     pub health: Option<HealthStatus>,
-    /// Its addresses, if it has several.
+    /// Status of each address, if there are several.
     pub addresses: Vec<AddressStatus>,
-    /// How often it was restarted.
     pub restarts: u64,
-    /// Its messages that fitted nothing, by kind.
+    /// Number of unmatched messages by kind.
     pub strays: BTreeMap<&'static str, u64>,
-    /// The state of its breaker; `None` if it has none.
+    /// State of the circuit breaker. `None` without one.
     pub breaker: Option<BreakerStatus>,
-    /// The last line on its standard output that is not a message.
+    /// Last line on its standard output that is not a message.
     pub stray_line: Option<String>,
-    /// How many messages to and from it were dropped or refused, by reason.
+    /// Number of messages to and from it that were dropped or refused, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// What went wrong last.
     pub last_error: Option<String>,
-    /// The last lines on the standard error of a child that has ended, until it is up again.
+    /// Last lines on the standard error of an ended child, until the backend is up again.
     pub last_words: Vec<String>,
 }
 
-/// The state of one address of a backend.
+/// State of one address of a backend.
 #[derive(Clone, Debug, Serialize)]
 pub struct AddressStatus {
-    /// Host and port.
     pub address: String,
-    /// How often it is chosen, compared to the others.
+    /// Relative frequency with which the address is chosen.
     pub weight: u32,
-    /// `closed`, or `open` or `half open` if it is avoided because it fails.
+    /// State of the address's breaker: `closed`, or `open` or `half open` if it is avoided because it fails.
     pub breaker: &'static str,
-    /// Requests or connections under way there.
+    /// Number of requests or connections in progress.
     pub busy: usize,
-    /// Requests or connections that it got.
+    /// Number of requests or connections sent to the address.
     pub sent: u64,
-    /// Those of them that failed.
+    /// Number of failed requests or connections.
     pub failed: u64,
 }
 
 impl Gateway {
-    /// The state at this moment.
+    /// Returns the current state.
     #[must_use]
     pub fn status(&self) -> Status {
         Status {
@@ -159,7 +153,7 @@ impl Gateway {
         }
     }
 
-    /// True while at least one backend serves and is well, or will when it is used.
+    /// Returns true while at least one backend serves and is well, or will serve when it is used.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let waits = |backend: &Backend| backend.is_asleep() || backend.awaits_caller();
@@ -169,13 +163,13 @@ impl Gateway {
 }
 
 impl Backend {
-    /// True while the home connection is ready.
+    /// Returns true while the home connection is ready.
     #[must_use]
     pub fn is_up(&self) -> bool {
         matches!(self.state().home, Home::Up(_))
     }
 
-    /// The processes behind its connections.
+    /// Returns the process ids behind its connections.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         self.state().connections.all().iter().filter_map(|peer| peer.pid()).collect()
@@ -245,7 +239,7 @@ impl Backend {
             stray_line: state.condition.stray_line().map(str::to_owned),
             dropped: self.connector.dropped(),
             last_error: state.condition.last_error().map(str::to_owned),
-            last_words: state.condition.last_words().to_vec(),
+            last_words: state.condition.stderr_tail().to_vec(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where the tasks of clients of the new era are. Their requests have no session that could remember it.
+//! Directory of modern clients' tasks. Their requests have no session that could remember the backend of a task.
 
 use crate::gateway::Gateway;
 use crate::hosted_task::HostedTask;
@@ -10,42 +10,43 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Most tasks in the directory.
+/// Maximum number of tasks in the directory.
 pub const MAX_TASKS: usize = 10_000;
-/// Most of them of one principal.
+/// Maximum number of tasks of one principal.
 pub const MAX_TASKS_EACH: usize = 1_000;
-/// The longest time for which a task is remembered, and the default.
+/// Maximum time for which a task is remembered. Also the default.
 pub(crate) const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
-/// How many names are tried for a task whose own is taken.
+/// Maximum number of names tried for a task whose own is taken.
 const MAX_NAMES: u32 = 1_000;
 
 struct TaskEntry {
     backend: Arc<str>,
-    /// The task itself, if an old backend has it. Requests about tasks of a new backend are routed like any others.
+    /// The task itself, if a legacy backend has it. Requests about tasks of a modern backend are routed like any
+    /// others.
     hosted: Option<Arc<HostedTask>>,
     until: Instant,
 }
 
-/// The directory of tasks.
+/// Directory of tasks, by principal and name.
 #[derive(Default)]
 pub struct TaskDirectory {
     entries: Mutex<HashMap<Principal, HashMap<Box<str>, TaskEntry>>>,
 }
 
 impl TaskDirectory {
-    /// The backend at which this principal has a task of this name.
+    /// Returns the backend at which this principal has a task of this name.
     #[must_use]
     pub fn home(&self, principal: &Principal, name: &str) -> Option<Arc<str>> {
         self.lock().get(principal)?.get(name).map(|entry| Arc::clone(&entry.backend))
     }
 
-    /// The task of an old backend that this principal knows by this name.
+    /// Returns the task of a legacy backend that this principal knows by this name.
     #[must_use]
     pub fn hosted(&self, principal: &Principal, name: &str) -> Option<Arc<HostedTask>> {
         self.lock().get(principal)?.get(name)?.hosted.clone().filter(|task| !task.is_lost())
     }
 
-    /// The task that has this id on this connection.
+    /// Returns the task that has this id on this connection.
     #[must_use]
     pub fn at(&self, peer: PeerId, principal: &Principal, id: &str) -> Option<Arc<HostedTask>> {
         let entries = self.lock();
@@ -53,7 +54,7 @@ impl TaskDirectory {
         tasks.find(|task| task.peer_id == peer && *task.id == *id).cloned()
     }
 
-    /// True if a task is worked on behind this connection.
+    /// Returns true if a task is in progress behind this connection.
     #[must_use]
     pub fn holds(&self, peer: PeerId) -> bool {
         let entries = self.lock();
@@ -61,7 +62,7 @@ impl TaskDirectory {
         tasks.any(|task| task.peer_id == peer && task.is_live())
     }
 
-    /// Notes where a task of a backend of the new era is. False if there is no room.
+    /// Records the backend of a modern task. Returns false if the limit is reached.
     #[must_use]
     pub fn note(&self, principal: &Principal, state: &TaskState, backend: Arc<str>) -> bool {
         let until = crate::clock::now() + state.ttl.map_or(MAX_STAY, Duration::from_millis).min(MAX_STAY);
@@ -78,8 +79,8 @@ impl TaskDirectory {
         room
     }
 
-    /// Notes a task of an old backend and returns the name by which clients know it: its id, unless another task of the
-    /// same principal has that. `None` if there is no room.
+    /// Records a task of a legacy backend and returns the name by which clients know it: its id, unless another task of
+    /// the same principal has that. Returns `None` if the limit is reached.
     #[must_use]
     pub fn host(&self, task: &Arc<HostedTask>, backend: &Arc<str>) -> Option<Box<str>> {
         let until = crate::clock::now() + task.stay().unwrap_or(MAX_STAY).min(MAX_STAY);
@@ -98,14 +99,14 @@ impl TaskDirectory {
         Some(name)
     }
 
-    /// Forgets the tasks of a principal.
+    /// Removes the tasks of a principal.
     pub fn forget(&self, principal: &Principal) {
         self.lock().remove(principal);
     }
 
-    /// Forgets tasks whose time is over, or that were lost with their connection.
+    /// Removes tasks that have expired, or were lost with their connection.
     pub fn sweep(&self) {
-        tidy(&mut self.lock());
+        remove_expired(&mut self.lock());
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Principal, HashMap<Box<str>, TaskEntry>>> {
@@ -113,7 +114,7 @@ impl TaskDirectory {
     }
 }
 
-fn tidy(entries: &mut HashMap<Principal, HashMap<Box<str>, TaskEntry>>) {
+fn remove_expired(entries: &mut HashMap<Principal, HashMap<Box<str>, TaskEntry>>) {
     let now = crate::clock::now();
     entries.retain(|_, own| {
         own.retain(|_, entry| entry.until > now && !entry.hosted.as_ref().is_some_and(|task| task.is_lost()));
@@ -127,13 +128,13 @@ fn has_room(entries: &mut HashMap<Principal, HashMap<Box<str>, TaskEntry>>, prin
             || entries.values().map(HashMap::len).sum::<usize>() >= MAX_TASKS
     };
     if full(entries) {
-        tidy(entries);
+        remove_expired(entries);
     }
     !full(entries)
 }
 
 impl Gateway {
-    /// Handles a request of a client of the new era about a task of an old backend.
+    /// Handles a modern client's request about a task of a legacy backend.
     pub(crate) fn task_request(&self, session: &Arc<Session>, exchange: ExchangeId, call: &Authorized) {
         let name = call.name.as_deref().unwrap_or_default();
         match self.tasks.hosted(&session.principal, name) {

@@ -1,9 +1,9 @@
-//! Calls and answers that wait until they are recorded, and the end of that wait when the gateway ends.
+//! Calls and answers that wait until they are recorded, and the end of that wait at shutdown.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::watch;
 
-/// Counts the answers that wait, and can end all waits.
+/// Counter of waiting answers, and switch that ends all waits.
 #[derive(Debug)]
 pub(crate) struct Unwritten {
     answers: AtomicUsize,
@@ -17,7 +17,7 @@ impl Default for Unwritten {
 }
 
 impl Unwritten {
-    /// Waits for `written`, unless the gateway gives up first; false then.
+    /// Waits for `written`. Returns false if [`Self::give_up`] comes first.
     pub fn in_time<F>(&self, written: F) -> impl Future<Output = bool> + Send + use<F>
     where
         F: Future<Output = bool> + Send,
@@ -32,7 +32,7 @@ impl Unwritten {
         }
     }
 
-    /// Counts further answers that wait.
+    /// Counts further waiting answers.
     pub fn add(&self, answers: usize) {
         self.answers.fetch_add(answers, Ordering::AcqRel);
     }
@@ -42,7 +42,7 @@ impl Unwritten {
         self.answers.fetch_sub(answers, Ordering::AcqRel);
     }
 
-    /// True if no answer waits.
+    /// Returns true if no answer waits.
     pub fn is_empty(&self) -> bool {
         self.answers.load(Ordering::Acquire) == 0
     }

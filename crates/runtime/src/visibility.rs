@@ -1,4 +1,4 @@
-//! What decides which entries callers see, and how sessions are told that lists changed.
+//! Visibility of catalog entries, and notification of sessions when lists change.
 
 use crate::gateway::Gateway;
 use signalbox_engine::catalog::{Changed, ListKind, Sight, ViewKey, Visibility};
@@ -11,7 +11,7 @@ impl Gateway {
         self.visibility.as_deref().filter(|visibility| !visibility.is_open())
     }
 
-    /// True unless the tool of this exposed name is as good as unknown to the caller.
+    /// Returns true unless the caller must not learn that the tool of this exposed name exists.
     #[must_use]
     pub fn reveals_tool(&self, caller: &Caller, principal: &Principal, exposed: &str) -> bool {
         let user = BackendUser::of(principal.clone(), caller);
@@ -27,14 +27,14 @@ impl Gateway {
         })
     }
 
-    /// Tells clients to read their lists again, because callers may now see other entries.
+    /// Notifies clients that their lists have changed, because callers may now see other entries.
     pub fn visibility_changed(&self) {
         let changed = Changed { tools: true, prompts: true, resources: true };
-        self.tell_lists_changed(changed, None);
+        self.notify_lists_changed(changed, None);
     }
 
-    /// Tells sessions that lists changed: all of them, or those that see the lists of this view.
-    pub(crate) fn tell_lists_changed(&self, changed: Changed, view: Option<&ViewKey>) {
+    /// Notifies sessions that lists have changed: all of them, or those that see the lists of this view.
+    pub(crate) fn notify_lists_changed(&self, changed: Changed, view: Option<&ViewKey>) {
         if !changed.any() {
             return;
         }

@@ -12,46 +12,46 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// Most questions to webhooks at a time, of which one caller has at most half. Further ones wait for a turn for as long
-/// as the webhook may take, and are refused after that.
+/// Maximum number of concurrent questions to webhooks, of which one caller has at most half. Further ones wait for a
+/// turn for at most the timeout of the webhook, and are then refused.
 pub const MAX_ASKED: usize = 128;
-/// Most notifications to webhooks at a time; further ones are dropped and counted.
+/// Maximum number of concurrent notifications to webhooks. Further ones are dropped and counted.
 pub const MAX_TOLD: usize = 256;
 
-/// Most tries to tell a webhook of a held message.
+/// Maximum number of attempts to notify a webhook of a held message.
 pub const MAX_TRIES: u32 = 6;
-/// Time that one of them may take.
+/// Time limit for one attempt.
 const TRY_TIME: Duration = Duration::from_secs(10);
-/// The pause after the first failure. It doubles each time.
+/// Delay after the first failure. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why a webhook could not be asked.
+/// Reason why a webhook gave no answer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// It took too long.
+    /// The webhook did not answer in time.
     #[error("{0} did not answer in time")]
     Late(String),
-    /// It could not be reached, or what it said could not be read.
+    /// The webhook could not be reached, or its answer could not be read.
     #[error("{0}")]
     Failed(String),
-    /// No turn came to ask it, which says nothing about the webhook.
+    /// No turn came in time, which says nothing about the webhook.
     #[error("its turn did not come: webhooks are asked {MAX_ASKED} questions at a time, {} of one caller", MAX_ASKED / 2)]
     NoTurn,
-    /// This gateway was built without a way to post.
+    /// The gateway was built without an HTTP client for webhooks.
     #[error("webhooks are not available here")]
     None,
 }
 
-/// The status and the body that came back, or why none did.
+/// Future of a post: the status and body of the response, or the error.
 pub type Posted = Pin<Box<dyn Future<Output = Result<(u16, Bytes), WebhookError>> + Send>>;
 
-/// Posts JSON to an address.
+/// HTTP client that posts JSON.
 pub trait Post: Send + Sync {
-    /// Posts this body and reads a bounded answer. `bearer` is sent as a token, if given.
+    /// Posts `body` and reads a bounded response. Sends `bearer` as a bearer token, if given.
     fn post(&self, url: &str, body: Bytes, bearer: Option<&str>) -> Posted;
 }
 
-/// The webhooks of one gateway.
+/// Webhook client of one gateway.
 pub struct Webhooks {
     post: Option<Arc<dyn Post>>,
     asking: Arc<CallerPlaces>,
@@ -60,7 +60,7 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Webhooks that are posted this way.
+    /// Creates a webhook client that posts with `post`.
     #[must_use]
     pub fn new(post: Option<Arc<dyn Post>>) -> Self {
         Self {
@@ -71,13 +71,14 @@ impl Webhooks {
         }
     }
 
-    /// How many posts failed.
+    /// Returns the number of failed posts.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Asks a webhook about a message of this caller. The time for its turn is not that of the webhook.
+    /// Asks a webhook about a message of this caller. The time spent waiting for a turn does not count against the
+    /// webhook.
     pub(crate) async fn ask(
         &self,
         caller: &Principal,
@@ -96,7 +97,7 @@ impl Webhooks {
         answer
     }
 
-    /// Notifies a webhook without waiting. False if too many posts are under way.
+    /// Notifies a webhook without waiting. Returns false if too many posts are in progress.
     pub fn tell(&self, url: &str, body: Bytes, within: Duration) -> bool {
         let (Some(post), Ok(turn)) = (&self.post, Arc::clone(&self.telling).try_acquire_owned()) else { return false };
         let (posted, failed, url) = (post.post(url, body, None), Arc::clone(&self.failed), url.to_owned());
@@ -111,8 +112,8 @@ impl Webhooks {
         true
     }
 
-    /// Notifies a webhook of a held message without waiting. Tries again, after longer and longer pauses, until it is
-    /// taken, the message waits no longer, or [`MAX_TRIES`] have failed. False if too many posts are under way.
+    /// Notifies a webhook of a held message without waiting. Retries with growing delays until the webhook accepts it,
+    /// the hold ends, or [`MAX_TRIES`] attempts have failed. Returns false if too many posts are in progress.
     pub fn notify(&self, notice: HoldNotice, until: Instant) -> bool {
         let (Some(post), Ok(turn)) = (&self.post, Arc::clone(&self.telling).try_acquire_owned()) else { return false };
         let (post, failed) = (Arc::clone(post), Arc::clone(&self.failed));

@@ -1,4 +1,4 @@
-//! Tells the audit log who used the API for what, and who was refused.
+//! Audits the use of the API: successful calls, failures and refusals.
 
 use super::{Served, audit};
 use http::StatusCode;
@@ -9,27 +9,27 @@ use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_transport::router::{Door, Problem, RouteObserver, RouteUse};
 use std::sync::Arc;
 
-/// Paths of the API.
+/// Prefix of the paths of the API.
 const API: &str = "/api/";
 
-/// Hears of every use of a route that is audited.
+/// Observer of all routes that are audited.
 pub(super) struct Administration(pub(super) Arc<Served>);
 
 impl RouteObserver for Administration {
     fn used(&self, used: &RouteUse<'_>) {
         let app = self.0.app();
         if used.status == StatusCode::UNAUTHORIZED {
-            // Anybody can cause these: they are recorded like those of MCP, so many a second.
+            // Any client can cause these, so they are rate-limited like refusals of MCP.
             let fault = Fault::new(FaultKind::Unauthenticated, format!("{}: {}", used.action, used.target));
             return app.gateway.refused(used.caller, Some(used.status.as_u16()), &fault, None);
         }
         let after = match used.action {
             audit::READ => used.status.is_success().then(|| json!({"payloads": audit::reads_payloads(used.caller)})),
-            // Who read something is written down, and not what it was.
+            // The audit log records who read, but not what.
             action if action.ends_with(".read") => None,
             _ => used.body.and_then(|body| serde_json::from_slice::<Value>(body).ok()),
         };
-        // A route that was used may tell of an act that failed, or that changed nothing.
+        // A successful route may report an action that failed or changed nothing.
         let failed = after.as_ref().filter(|after| after["ok"] == false).map(|after| after["error"].as_str());
         let failed = failed.or_else(|| after.as_ref().and_then(nothing_done).map(Some));
         let why = used.problem.or(failed.flatten()).unwrap_or(used.status.as_str());
@@ -42,11 +42,12 @@ impl RouteObserver for Administration {
             Door::Control => AdminOrigin::Cli,
             Door::Listener => AdminOrigin::Api,
         };
-        self.0.administer_as(None, used.caller, origin, (used.action, used.target), after.as_ref(), outcome);
+        let action = AuditedAction { name: used.action, target: used.target };
+        self.0.administer_as(None, used.caller, origin, action, after.as_ref(), outcome);
     }
 
     fn missed(&self, caller: &Caller, target: &str, problem: &Problem) {
-        // Guesses at routes: a caller can make any number of them.
+        // Guesses at routes, of which a caller can make any number.
         if target.split(' ').nth(1).is_some_and(|path| path.starts_with(API)) {
             let fault = Fault::new(FaultKind::InvalidRequest, format!("{target}: {problem}"));
             self.0.app().gateway.refused(caller, Some(problem.status().as_u16()), &fault, None);
@@ -54,7 +55,14 @@ impl RouteObserver for Administration {
     }
 }
 
-/// Why an act changed nothing, if its answer says so.
+/// An administrative action and the object that it concerns, as the audit log names them.
+#[derive(Copy, Clone)]
+pub(super) struct AuditedAction<'a> {
+    pub name: &'a str,
+    pub target: &'a str,
+}
+
+/// Returns why an action changed nothing, if its answer says so.
 fn nothing_done(answer: &Value) -> Option<&'static str> {
     match answer {
         _ if answer["lifted"] == false => Some("nothing of this name is switched off"),
@@ -64,13 +72,13 @@ fn nothing_done(answer: &Value) -> Option<&'static str> {
 }
 
 impl Served {
-    /// Writes down an act of administration, where an audit log is kept. `who` is named instead of the caller, if given.
+    /// Records an administrative action, if there is an audit log. `who` replaces the caller's name, if given.
     pub(super) fn administer_as(
         &self,
         who: Option<&str>,
         caller: &Caller,
         origin: AdminOrigin,
-        (action, target): (&str, &str),
+        action: AuditedAction<'_>,
         after: Option<&Value>,
         outcome: AdminOutcome<'_>,
     ) {
@@ -78,6 +86,7 @@ impl Served {
         let identity = caller.identity();
         let address = identity.address.map(|address| address.to_string());
         let who = who.unwrap_or(identity.principal.as_str());
+        let AuditedAction { name: action, target } = action;
         audit.administer(&AdminAction { who, address, origin, action, target, before: None, after, outcome });
     }
 }

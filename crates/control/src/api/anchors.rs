@@ -1,4 +1,4 @@
-//! `/anchors`: keeps signed heads of other gateways' tapes, so that these can be compared with them later.
+//! `/anchors`: stores signed heads of other gateways' tapes, so that these tapes can be compared with them later.
 
 use super::{Served, ok};
 use http::StatusCode;
@@ -11,10 +11,10 @@ use signalbox_tape::seal::SignedHead;
 use signalbox_transport::router::{Answered, Problem, RoutedRequest};
 use std::sync::Arc;
 
-/// The largest head.
+/// Maximum size of a head in bytes.
 pub(super) const MAX_HEAD: usize = 4 * 1024;
 
-/// Keeps one that a trusted key signed. What is refused is recorded: the sender has shown no other credential.
+/// Stores a head signed by a trusted key. Records refusals, because the sender has no credential but the signature.
 pub(super) async fn keep(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let caller = request.caller.clone();
     let body = request.body.bytes().await?;
@@ -40,7 +40,7 @@ pub(super) async fn keep(served: Arc<Served>, request: RoutedRequest) -> Answere
     Ok(ok(&json!({"kept": kept == Kept::New})))
 }
 
-/// Records a refusal, so many a second of each address, and makes the answer to it.
+/// Records a refusal, rate-limited per address, and returns the response.
 fn refuse(served: &Served, caller: &Caller, status: StatusCode, kind: FaultKind, why: &str) -> Problem {
     let fault = Fault::new(kind, format!("/anchors: {why}"));
     served.app().gateway.refused(caller, Some(status.as_u16()), &fault, None);

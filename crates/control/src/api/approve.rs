@@ -1,14 +1,15 @@
-//! `/approve/LINK`: the page on which an approver decides about a call that waits for consent.
+//! `/approve/LINK`: page on which an approver decides about a call that waits for consent.
 //!
 //! ```text
-//! GET           shows the call to whoever has the link; nothing is decided
-//! GET …/sign-in asks who it is, at the gateway's own authorization server
-//! POST          decides, for somebody with the role `approver` or `admin`: by a credential in the header, or by a sign-in and the
-//!               token of the form that was shown to that person
+//! GET           shows the call to anyone with the link; decides nothing
+//! GET …/sign-in starts a sign-in at the gateway's own authorization server
+//! POST          decides; needs the role `approver` or `admin`, proved by a credential in the header, or by a
+//!               sign-in and the token of the form that was shown to that person
 //! ```
 //!
-//! A link that is not ours, one whose call has been decided about, and one whose time is over are answered alike.
+//! Foreign links, links of decided calls and expired links get the same response.
 
+use super::administration::AuditedAction;
 use super::authorization::{self, body};
 use super::routes::{ADMIN, APPROVER};
 use super::sign_in::SignInPages;
@@ -26,15 +27,15 @@ use signalbox_runtime::HeldMessage;
 use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 
-/// The largest form.
+/// Maximum size of a form in bytes.
 pub(super) const MAX_FORM: usize = 4 * 1024;
 const FORM: &str = "application/x-www-form-urlencoded";
 const GONE_STATUS: u16 = 404;
 const GONE: &str = "This link is not good, or no longer: the call was decided about, or nobody decided in time.";
-const NOBODY: &str = "Sign in as somebody with the role approver to decide.";
+const NEEDS_APPROVER: &str = "Sign in as somebody with the role approver to decide.";
 
 pub(super) async fn show(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
-    let Some(held) = held(&pages, &request) else { return Ok(gone()) };
+    let Some(held) = held(&pages, &request) else { return Ok(nothing_to_decide()) };
     let decider = deciders(&pages, &request).into_iter().next();
     let desk = &pages.served.app().govern.approvals;
     let form = match &decider {
@@ -50,7 +51,7 @@ pub(super) async fn show(pages: Arc<SignInPages>, request: RoutedRequest) -> Ans
 pub(super) async fn sign_in(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
     let Some(server) = &pages.server else { return Err(Problem::NothingHere) };
     if held(&pages, &request).is_none() {
-        return Ok(gone());
+        return Ok(nothing_to_decide());
     }
     let path = format!("{APPROVE}/{}", request.segment("link"));
     let is_other = !pages.visitors(&request).is_empty();
@@ -59,9 +60,9 @@ pub(super) async fn sign_in(pages: Arc<SignInPages>, request: RoutedRequest) -> 
 }
 
 pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
-    let Some(held) = held(&pages, &request) else { return Ok(gone()) };
+    let Some(held) = held(&pages, &request) else { return Ok(nothing_to_decide()) };
     let deciders = deciders(&pages, &request);
-    // A browser sends cookies and certificates with every form, whoever made it; a token in the header it does not.
+    // A browser sends cookies and certificates with every form, even a forged one, but not a token in the header.
     let bearer = request.headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"Bearer "));
     let in_header = bearer.then(|| request.caller.principal().as_str().to_owned());
     let caller = request.caller.clone();
@@ -70,14 +71,14 @@ pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> A
     let given = |name: &str| pairs.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str());
     let links = &pages.served.app().govern.approvals.links;
     let proved = |who: &&String| in_header.as_ref() == Some(*who) || links.is_form_token(held.id, who, given("token"));
-    let tell = |who: Option<&str>, outcome| tell(&pages, (&caller, who), &held, given("answer"), outcome);
+    let tell = |who: Option<&str>, outcome| tell(&pages, &caller, who, &held, given("answer"), outcome);
     let Some(who) = deciders.iter().find(proved) else {
-        tell(None, AdminOutcome::Denied(NOBODY));
-        return Ok(answer(403, "Not you", &told(NOBODY)));
+        tell(None, AdminOutcome::Denied(NEEDS_APPROVER));
+        return Ok(answer(403, "Not you", &heading(NEEDS_APPROVER)));
     };
     if !holds::may_decide(&pages.served, who, &held) {
         tell(Some(who), AdminOutcome::Denied(holds::OWN_CALL));
-        return Ok(answer(403, "Not you", &told(holds::OWN_CALL)));
+        return Ok(answer(403, "Not you", &heading(holds::OWN_CALL)));
     }
     let by = Some(who.clone());
     let (decided, grant, word) = match given("answer") {
@@ -96,16 +97,17 @@ pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> A
             }
             tell(Some(who), AdminOutcome::Done);
             tracing::info!(hold = held.id, by = who, "decided about a call by its link: {word}");
-            Ok(answer(200, "Done", &told(word)))
+            Ok(answer(200, "Done", &heading(word)))
         }
-        Err(_) => Ok(gone()),
+        Err(_) => Ok(nothing_to_decide()),
     }
 }
 
-/// Writes down who decided, or tried to. A browser proves by its sign-in who it is, and not by the caller of the request.
+/// Audits a decision or an attempt at one. A browser's identity is its sign-in, not the caller of the request.
 fn tell(
     pages: &SignInPages,
-    (caller, who): (&Caller, Option<&str>),
+    caller: &Caller,
+    who: Option<&str>,
     held: &HeldMessage,
     decided: &str,
     outcome: AdminOutcome<'_>,
@@ -124,10 +126,11 @@ fn tell(
         "answer": decided,
     });
     let target = format!("{APPROVE}: hold {}", held.id);
-    pages.served.administer_as(who, caller, AdminOrigin::Api, (action, &target), Some(&after), outcome);
+    let action = AuditedAction { name: action, target: &target };
+    pages.served.administer_as(who, caller, AdminOrigin::Api, action, Some(&after), outcome);
 }
 
-/// The call that a link is about, while it waits. A link without such a call is recorded.
+/// Returns the waiting call of a link. Records the use of a link without such a call.
 fn held(pages: &SignInPages, request: &RoutedRequest) -> Option<HeldMessage> {
     let app = pages.served.app();
     let hold = app.govern.approvals.links.hold(request.segment("link"));
@@ -139,7 +142,7 @@ fn held(pages: &SignInPages, request: &RoutedRequest) -> Option<HeldMessage> {
                 let text = format!("{method} {APPROVE}: the link of hold {id}, which no longer waits for anybody");
                 Fault::new(FaultKind::InvalidRequest, text)
             }
-            // The link is the credential. It stays out of the record: one that was mistyped is almost a good one.
+            // The link is the credential. It stays out of the record: a mistyped one is almost valid.
             None => {
                 Fault::new(FaultKind::Unauthenticated, format!("{method} {APPROVE}: the link is none of this gateway"))
                     .with_str("error", "invalid_link")
@@ -150,7 +153,7 @@ fn held(pages: &SignInPages, request: &RoutedRequest) -> Option<HeldMessage> {
     held
 }
 
-/// Those who have proved in this request that they may decide.
+/// Returns the principals that have proved in this request that they may decide.
 fn deciders(pages: &SignInPages, request: &RoutedRequest) -> Vec<String> {
     let caller = request.caller.identity();
     let by_header = caller.proof != Proof::Unproved && [APPROVER, ADMIN].iter().any(|role| caller.has_role(role));
@@ -175,7 +178,7 @@ fn deciding_form(who: &str, token: &str) -> String {
     )
 }
 
-/// How somebody who has not proved anything gets to decide.
+/// Tells a visitor without a proof of identity how to decide.
 fn signing_in(pages: &SignInPages, request: &RoutedRequest, hold: u64) -> String {
     match &pages.server {
         Some(_) => format!("<p><a href=\"{}/sign-in\">Sign in to decide</a></p>", escaped(&request.path)),
@@ -200,12 +203,12 @@ fn described(call: &ShownCall) -> String {
     format!("<h1>Let it run?</h1><dl>{shown}</dl>")
 }
 
-fn told(text: &str) -> String {
+fn heading(text: &str) -> String {
     format!("<h1>{}</h1>", escaped(text))
 }
 
-fn gone() -> RoutedAnswer {
-    answer(GONE_STATUS, "Nothing to decide", &told(GONE))
+fn nothing_to_decide() -> RoutedAnswer {
+    answer(GONE_STATUS, "Nothing to decide", &heading(GONE))
 }
 
 fn answer(status: u16, title: &str, body: &str) -> RoutedAnswer {

@@ -1,4 +1,4 @@
-//! `/api/v1/audit`: the records of the audit log, for those who may read them.
+//! `/api/v1/audit`: records of the audit log, for callers that may read them.
 
 use super::{Served, bad, ok};
 use crate::status::AuditStatus;
@@ -14,30 +14,30 @@ use signalbox_transport::router::{Answered, Problem, RoutedRequest};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The role that may read records without arguments, besides administrators.
+/// Role that may read records without arguments. Administrators may too.
 const AUDITOR: &str = "auditor";
-/// The role that may read arguments too. Administrators may not without it.
+/// Role that may read arguments as well. Administrators may not without it.
 const READS_PAYLOADS: &str = "auditor_payloads";
-/// Most records of one answer, and how many there are if nobody says.
+/// Maximum number of records in one answer, and the default below it.
 const MAX_RECORDS: usize = 1_000;
-const SOME_RECORDS: usize = 100;
+const DEFAULT_RECORDS: usize = 100;
 
-/// Action of a search, in the audit log itself.
+/// Action under which the audit log records a search.
 pub(super) const READ: &str = "audit.read";
 
-/// True if this caller is shown arguments. The owner of the process owns its files as well.
+/// Returns true if this caller may see arguments. The owner of the process owns its files as well.
 pub(super) fn reads_payloads(caller: &Caller) -> bool {
     let identity = caller.identity();
     identity.proof == Proof::LocalUser || identity.has_role(READS_PAYLOADS)
 }
 
-/// What somebody may read.
-struct Reading {
+/// Extent to which a caller may read the audit log.
+struct ReadScope {
     payloads: bool,
 }
 
-impl Reading {
-    /// The parts of records that this caller may read.
+impl ReadScope {
+    /// Returns the parts of records that this caller may read.
     fn of(request: &RoutedRequest) -> Result<Self, Problem> {
         let identity = request.caller.identity();
         if identity.proof == Proof::Unproved {
@@ -52,13 +52,13 @@ impl Reading {
     }
 }
 
-/// The records that fit, the last ones of them.
+/// Returns the latest records that match the query.
 pub(super) async fn search(served: Arc<Served>, request: RoutedRequest) -> Answered {
-    let reading = Reading::of(&request)?;
+    let scope = ReadScope::of(&request)?;
     let query = query(&request)?;
     let limit = match request.query.get("limit") {
         Some(text) => text.parse().map_err(|_| bad(format_args!("limit: `{text}` is not a number")))?,
-        None => SOME_RECORDS,
+        None => DEFAULT_RECORDS,
     };
     let limit = usize::clamp(limit, 1, MAX_RECORDS);
     let config = served.reloader.current();
@@ -72,7 +72,7 @@ pub(super) async fn search(served: Arc<Served>, request: RoutedRequest) -> Answe
             if found.len() >= limit {
                 found.pop_front();
             }
-            found.push_back(if reading.payloads { record.value.clone() } else { record.without_payloads() });
+            found.push_back(if scope.payloads { record.value.clone() } else { record.without_payloads() });
             true
         })?;
         Ok::<_, AuditReadError>(found)
@@ -82,9 +82,9 @@ pub(super) async fn search(served: Arc<Served>, request: RoutedRequest) -> Answe
     Ok(ok(&Value::from(Vec::from(found))))
 }
 
-/// How the log and its sinks go.
+/// Returns the state of the log and its sinks.
 pub(super) async fn status(served: Arc<Served>, request: RoutedRequest) -> Answered {
-    Reading::of(&request)?;
+    ReadScope::of(&request)?;
     let Some(audit) = &served.app().audit else {
         return Ok(ok(&json!({"enabled": false, "sinks": []})));
     };

@@ -1,6 +1,7 @@
-//! The gateway's own authorization server, by HTTP.
+//! HTTP routes of the gateway's own authorization server.
 
 use super::Served;
+use super::administration::AuditedAction;
 use http::header::{CONTENT_TYPE, COOKIE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
@@ -15,19 +16,19 @@ use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The largest form or registration.
+/// Maximum size of a form or registration in bytes.
 pub(super) const MAX_BODY: usize = 16 * 1024;
 
-/// The action of a person, or a client, that comes to the first page of a sign-in.
+/// Audit action for opening the first page of a sign-in.
 pub(super) const BEGIN: &str = "sign_in.begin";
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const JSON: &str = "application/json";
 
-/// Error codes of OAuth for a code, token or client that is not good.
+/// OAuth error codes for an invalid code, token or client.
 const BAD_CREDENTIALS: [&str; 2] = ["invalid_grant", "invalid_client"];
 
-/// The authorization server, and the process whose audit log has what happens there.
+/// Authorization server, and the process whose audit log records its events.
 pub(super) struct OauthRoutes {
     pub served: Arc<Served>,
     pub server: Arc<Authorization>,
@@ -85,17 +86,17 @@ pub(super) async fn revoke(routes: Arc<OauthRoutes>, request: RoutedRequest) -> 
     Ok(recorded(&routes.served, &caller, "token.revoke", reply))
 }
 
-/// The answer of the authorization server, once its event is written down.
+/// Records the event of a reply and returns the response.
 pub(super) fn recorded(served: &Served, caller: &Caller, action: &str, reply: Reply) -> RoutedAnswer {
     if let Some(event) = &reply.event {
-        record(served, caller, action, (reply.status, event));
+        record(served, caller, action, reply.status, event);
     }
     answer(reply)
 }
 
-/// Writes an event down. What anybody can cause as often as it likes is recorded as other refusals are: so many of each
-/// address in a second, and the rest is counted.
-fn record(served: &Served, caller: &Caller, action: &str, (status, event): (u16, &AuthEvent)) {
+/// Records an event. Events that any client can cause at will are recorded like other refusals: a limited number per
+/// address and second, and the rest is counted.
+fn record(served: &Served, caller: &Caller, action: &str, status: u16, event: &AuthEvent) {
     let AuthEvent { person, tried, client, about, refused } = event;
     if let (Some(why), None) = (refused, person) {
         let client = client.as_ref().map(|client| format!("client {client}"));
@@ -113,10 +114,11 @@ fn record(served: &Served, caller: &Caller, action: &str, (status, event): (u16,
     let outcome = refused.as_deref().map_or(AdminOutcome::Done, AdminOutcome::Denied);
     let target = client.as_deref().unwrap_or_default();
     let after: Option<&Value> = Some(&after);
-    served.administer_as(who.as_deref(), caller, AdminOrigin::Api, (action, target), after, outcome);
+    let action = AuditedAction { name: action, target };
+    served.administer_as(who.as_deref(), caller, AdminOrigin::Api, action, after, outcome);
 }
 
-/// The fault of a refused step, by which it is recorded.
+/// Returns the fault by which a refused step is recorded.
 fn fault(status: u16, why: &str, text: String) -> Fault {
     let is_bad_credential = status == 401 || BAD_CREDENTIALS.iter().any(|code| why.starts_with(code));
     match status {
@@ -131,13 +133,13 @@ pub(super) fn address(request: &RoutedRequest) -> Option<IpAddr> {
     request.caller.identity().address.map(|address| address.ip())
 }
 
-/// All cookies. A browser may send them in several headers.
+/// Returns all cookies. A browser may send them in several headers.
 pub(super) fn cookies(request: &RoutedRequest) -> String {
     let all = request.headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     all.collect::<Vec<_>>().join(";")
 }
 
-/// The body, if it is text of this type.
+/// Returns the body, if it is text of this type.
 pub(super) async fn body(request: RoutedRequest, kind: &'static str) -> Result<String, Problem> {
     let given = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let given = given.split(';').next().unwrap_or_default().trim();

@@ -1,4 +1,4 @@
-//! `/api/v1/breakpoints`: where messages are to be held.
+//! `/api/v1/breakpoints`: conditions for messages to hold.
 
 use super::{Served, bad, id, json as read, millis, ok};
 use http::StatusCode;
@@ -10,10 +10,10 @@ use signalbox_transport::router::{Answered, Problem, RoutedRequest};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is to be set.
+/// Body of a request that sets a breakpoint.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+struct NewBreakpoint {
     next: Option<u32>,
     tool: Option<String>,
     method: Option<String>,
@@ -35,7 +35,7 @@ pub(super) async fn clear(served: Arc<Served>, request: RoutedRequest) -> Answer
 }
 
 pub(super) async fn set(served: Arc<Served>, request: RoutedRequest) -> Answered {
-    let wanted: Wanted = read(request.body).await?;
+    let wanted: NewBreakpoint = read(request.body).await?;
     if wanted.next.is_none() && wanted.tool.is_none() && wanted.method.is_none() {
         return Err(bad(r#"specify what to hold: {"next":1}, {"tool":"pattern"} or {"method":"pattern"}"#));
     }

@@ -1,4 +1,4 @@
-//! `/api/v1/grants`: permissions that end by themselves.
+//! `/api/v1/grants`: permissions with an expiry.
 
 use super::routes::ADMIN;
 use super::{Served, bad, json as read, ok, who};
@@ -15,16 +15,16 @@ use signalbox_wire::hex::hex;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest name, pattern and reason.
+/// Maximum length of a name, pattern or reason, in bytes.
 const MAX_TEXT: usize = 1024;
-/// Most patterns of one grant.
+/// Maximum number of patterns in one grant.
 const MAX_PATTERNS: usize = 100;
 
-/// What somebody is to be granted.
+/// Body of a request for a grant.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Wanted {
-    /// An id, so that several processes know the grant by the same one.
+struct GrantRequest {
+    /// Id chosen by the client, so that several processes know the grant by the same one.
     id: Option<String>,
     to: String,
     tools: Vec<String>,
@@ -42,7 +42,7 @@ pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
 
 pub(super) async fn add(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let caller = request.caller.identity().clone();
-    let wanted: Wanted = read(request.body).await?;
+    let wanted: GrantRequest = read(request.body).await?;
     let rules = served.reloader.current();
     let is_local = caller.proof == Proof::LocalUser;
     if !is_local && caller.principal.as_str() == wanted.to && !rules.permissions.approve_own {
@@ -96,7 +96,7 @@ pub(super) async fn revoke(served: Arc<Served>, request: RoutedRequest) -> Answe
     Ok(ok(&json!({"id": id, "revoked": revoked.is_some()})))
 }
 
-/// The grant that lets the caller of a held call use the same entry for a while.
+/// Returns a grant that lets the caller of a held call use the same entry for a while.
 pub(super) fn of_hold(held: &HeldMessage, lasts: &str, by: &str) -> Result<SetGrant, Problem> {
     let (Some(backend), Some(name)) = (&held.held.backend, &held.held.own_name) else {
         return Err(bad("only the use of a tool, prompt or resource can be allowed for a while"));
@@ -121,7 +121,7 @@ pub(super) fn of_hold(held: &HeldMessage, lasts: &str, by: &str) -> Result<SetGr
     })
 }
 
-/// Writes a grant down, and puts it in force.
+/// Writes a grant to its file and enforces it.
 pub(super) fn put(served: &Served, grant: SetGrant) -> Result<(), Problem> {
     let rules = served.reloader.current();
     if !grant.break_glass {
@@ -134,7 +134,7 @@ pub(super) fn put(served: &Served, grant: SetGrant) -> Result<(), Problem> {
     Ok(())
 }
 
-fn check(wanted: &Wanted) -> Result<(), Problem> {
+fn check(wanted: &GrantRequest) -> Result<(), Problem> {
     let fits = |text: &str| !text.is_empty() && text.len() <= MAX_TEXT;
     if !fits(&wanted.to) || !fits(&wanted.because) {
         return Err(bad("`to` and `because` need 1 to 1024 characters"));
@@ -153,7 +153,7 @@ fn check(wanted: &Wanted) -> Result<(), Problem> {
     }
 }
 
-/// A time as it is written in configurations, in milliseconds.
+/// Parses a duration in the format of configurations. Returns milliseconds.
 fn lasting(text: &str, longest: Duration) -> Result<u64, Problem> {
     let lasts = duration::read(text).map_err(|error| bad(format_args!("`for`: {error}")))?;
     if lasts.is_zero() || lasts > longest {
@@ -162,7 +162,6 @@ fn lasting(text: &str, longest: Duration) -> Result<u64, Problem> {
     Ok(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// A new id.
 fn new_id() -> Result<String, Problem> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;

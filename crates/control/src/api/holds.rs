@@ -1,4 +1,4 @@
-//! `/api/v1/holds`: the messages that wait for a person.
+//! `/api/v1/holds`: messages that wait for a person.
 
 use super::{Served, bad, grants, id, json as read, millis, ok, who};
 use bytes::Bytes;
@@ -15,21 +15,21 @@ use signalbox_wire::{Edits, Envelope, Kind, Limits, builder, single_line};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The longest message that the list shows whole; a longer one is shown by its number.
+/// Maximum size of a message that the list includes. The list omits longer ones.
 const MAX_LISTED: usize = 16 * 1024;
-/// The longest reason of a refusal.
+/// Maximum length of the reason for a refusal, in bytes.
 const MAX_REASON: usize = 4 * 1024;
 
-/// What a person decided. Messages are kept as they were written: numbers keep their digits.
+/// Body of a decision. Messages are kept verbatim, so that numbers keep their digits.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Decided {
+struct HoldDecision {
     by: Option<String>,
     message: Option<Box<RawValue>>,
     params: Option<Box<RawValue>>,
     result: Option<Box<RawValue>>,
     reason: Option<String>,
-    /// For how long the caller may use the same entry without another consent, as `1h`.
+    /// Time for which the caller may use the same entry without another consent, such as `1h`.
     #[serde(rename = "for")]
     lasting: Option<String>,
 }
@@ -55,7 +55,7 @@ pub(super) async fn edit(served: Arc<Served>, request: RoutedRequest) -> Answere
 }
 
 pub(super) async fn answer(served: Arc<Served>, request: RoutedRequest) -> Answered {
-    let answer = |by, _: &HeldMessage, decided: Decided| {
+    let answer = |by, _: &HeldMessage, decided: HoldDecision| {
         let Some(result) = decided.result.filter(|result| result.get().starts_with('{')) else {
             return Err(bad(r#"an answer needs {"result":{…}}"#));
         };
@@ -65,7 +65,7 @@ pub(super) async fn answer(served: Arc<Served>, request: RoutedRequest) -> Answe
 }
 
 pub(super) async fn refuse(served: Arc<Served>, request: RoutedRequest) -> Answered {
-    let refuse = |by, _: &HeldMessage, decided: Decided| {
+    let refuse = |by, _: &HeldMessage, decided: HoldDecision| {
         let reason = decided.reason.unwrap_or_else(|| "refused by a person".to_owned());
         if reason.len() > MAX_REASON {
             return Err(bad("the reason is too long"));
@@ -75,28 +75,28 @@ pub(super) async fn refuse(served: Arc<Served>, request: RoutedRequest) -> Answe
     settle(&served, request, "refuse", refuse).await
 }
 
-/// The message of the number in the path.
+/// Returns the held message with the number in the path.
 fn held(served: &Served, request: &RoutedRequest) -> Result<HeldMessage, Problem> {
-    served.app().gateway.holds.get(id(request)?).map_err(|error| gone(&error))
+    served.app().gateway.holds.get(id(request)?).map_err(|error| not_held(&error))
 }
 
-fn gone(error: &HoldError) -> Problem {
+fn not_held(error: &HoldError) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, error)
 }
 
-/// Lets a message go on as the person decided.
+/// Settles a hold according to the decision of a person.
 async fn settle(
     served: &Served,
     request: RoutedRequest,
     what: &str,
-    answer: impl FnOnce(Option<String>, &HeldMessage, Decided) -> Result<HoldAnswer, Problem>,
+    answer: impl FnOnce(Option<String>, &HeldMessage, HoldDecision) -> Result<HoldAnswer, Problem>,
 ) -> Answered {
     let held = held(served, &request)?;
     let by = request.caller.identity();
     if by.proof != Proof::LocalUser && !may_decide(served, by.principal.as_str(), &held) {
         return Err(Problem::new(StatusCode::FORBIDDEN, OWN_CALL));
     }
-    let mut decided: Decided = read(request.body).await?;
+    let mut decided: HoldDecision = read(request.body).await?;
     let by = Some(who(request.caller.principal().as_str(), decided.by.take()));
     let grant = match decided.lasting.take() {
         Some(_) if what != "release" => return Err(bad("only a release can be `for` a while")),
@@ -109,7 +109,7 @@ async fn settle(
         HoldAnswer::Result { result, .. } => json!({"after": digest(result)}),
         _ => Value::Null,
     };
-    served.app().gateway.holds.settle(held.id, answer).map_err(|error| gone(&error))?;
+    served.app().gateway.holds.settle(held.id, answer).map_err(|error| not_held(&error))?;
     if let Some(grant) = grant {
         grants::put(served, grant)?;
     }
@@ -125,22 +125,22 @@ async fn settle(
     })))
 }
 
-/// Size and hash of a message, by which it is known again where it is not kept.
+/// Returns the size and hash of a message, which identify it where the message itself is not stored.
 fn digest(message: &[u8]) -> Value {
     json!({"bytes": message.len(), "sha256": hex(&sha256(message))})
 }
 
-/// Why somebody cannot decide.
+/// Reason why the caller of a message cannot decide about it.
 pub(super) const OWN_CALL: &str = "whoever made a call cannot decide about it; `permissions.approve_own` allows that";
 
-/// False for the caller of the message itself, unless it may decide about its own calls. At the control socket, the owner of the
-/// process decides what an agent may do in the owner's name.
+/// Returns false for the caller of the message itself, unless callers may decide about their own calls. At the control
+/// socket, the owner of the process decides what an agent may do in the owner's name.
 pub(super) fn may_decide(served: &Served, principal: &str, held: &HeldMessage) -> bool {
     principal != held.held.caller.principal().as_str() || served.reloader.current().permissions.approve_own
 }
 
-/// The message as the person wants it, whole and found to be in order.
-fn edited(held: &HeldMessage, decided: &Decided, limits: &Limits) -> Result<Bytes, Problem> {
+/// Returns the edited message, complete and validated.
+fn edited(held: &HeldMessage, decided: &HoldDecision, limits: &Limits) -> Result<Bytes, Problem> {
     let before = Envelope::parse(held.held.message.clone())
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
     let message = match (&decided.message, &decided.params, &decided.result) {

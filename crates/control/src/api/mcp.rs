@@ -1,5 +1,5 @@
-//! `/api/v1/mcp`: MCP for whoever is at the control socket. The body holds messages as a client would write them to standard
-//! input, one per line; the answer holds what the gateway says, line by line, until whoever asked leaves.
+//! `/api/v1/mcp`: MCP at the control socket. The body contains messages as a client would write them to standard input,
+//! one per line. The response streams the gateway's messages line by line until the client disconnects.
 
 use super::{Served, bad};
 use bytes::Bytes;
@@ -12,21 +12,21 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWriteExt as _, DuplexStream, ReadBuf};
 
-/// Bytes that may be on their way in each direction.
+/// Size of the pipe buffer in each direction, in bytes.
 const BUFFER: usize = 256 * 1024;
-/// The most that is written at a time.
+/// Maximum size of a chunk of the response, in bytes.
 const CHUNK: usize = 64 * 1024;
 const LINES: &str = "application/x-ndjson";
 
-/// Opens a session of the caller, which ends with the connection.
+/// Opens a session for the caller, which ends with the connection.
 pub(super) async fn speak(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let caller = request.caller.clone();
     let messages = request.body.bytes().await?;
     if messages.is_empty() {
         return Err(bad("the body contains no message"));
     }
-    // The session reads the messages from the pipe as it gets to them. The pipe holds them all meanwhile, and its input stays
-    // open: the end of the input would end the session before it has answered.
+    // The session reads the messages from the pipe one by one. The pipe buffers all of them meanwhile, and its input
+    // stays open: the end of the input would end the session before it has answered.
     let (mut ours, theirs) = tokio::io::duplex(BUFFER.max(messages.len() + 1));
     let broken = |error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error);
     ours.write_all(&messages).await.map_err(broken)?;
@@ -41,7 +41,7 @@ pub(super) async fn speak(served: Arc<Served>, request: RoutedRequest) -> Answer
     Ok(RoutedAnswer::live(LINES, Lines { pipe: ours }))
 }
 
-/// What the gateway says. Whoever drops it ends the session, and what that waits for is cancelled.
+/// Response stream of the gateway's messages. Dropping it ends the session and cancels its pending requests.
 struct Lines {
     pipe: DuplexStream,
 }

@@ -1,4 +1,5 @@
-//! The process as a whole: probes and metrics, `/api/v1/status`, `version`, `reload`, `live`, `tools` and `tape/keep`.
+//! Routes for the process as a whole: probes and metrics, `/api/v1/status`, `version`, `reload`, `live`, `tools` and
+//! `tape/keep`.
 
 use super::{Served, ok};
 use crate::metrics;
@@ -22,15 +23,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// One line of JSON for each fact.
+/// Content type of the live feed: one line of JSON per fact.
 const LINES: &str = "application/x-ndjson";
 
 pub(super) async fn status(served: Arc<Served>, _: RoutedRequest) -> Answered {
-    told(served.overview.json())
+    status_answer(served.overview.json())
 }
 
-/// The state of a process, if it could be written.
-pub(super) fn told(state: serde_json::Result<String>) -> Answered {
+/// Answers with the status of a process, if it could be serialised.
+pub(super) fn status_answer(state: serde_json::Result<String>) -> Answered {
     state
         .map(|text| RoutedAnswer::json(StatusCode::OK, text))
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format_args!("the status: {error}")))
@@ -40,7 +41,7 @@ pub(super) async fn version<S>(_: Arc<S>, _: RoutedRequest) -> Answered {
     Ok(ok(&json!({"name": "signalbox", "version": env!("CARGO_PKG_VERSION")})))
 }
 
-/// The metadata of the MCP endpoint as a protected resource, at the address by which the client came.
+/// Answers with the metadata of the MCP endpoint as a protected resource, at the address that the client used.
 pub(super) async fn resource(resource: Arc<ProtectedResource>, request: RoutedRequest) -> Answered {
     let path = request.path.strip_prefix(WELL_KNOWN).unwrap_or_default();
     let host = request.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
@@ -68,21 +69,22 @@ pub(super) async fn reload(served: Arc<Served>, _: RoutedRequest) -> Answered {
     Ok(ok(&answer))
 }
 
-/// The credentials of callers, and the sessions that end with them.
+/// Credentials of callers, and the sessions that end with them.
 pub(super) struct Credentials {
     pub served: Arc<Served>,
-    /// Absent where callers prove nothing, such as on a pipe.
+    /// `None` where callers are not authenticated, such as on a pipe.
     pub authentication: Option<Arc<Authentication>>,
 }
 
-/// Looks at the files of keys and users now, so that the command which changed them can say that the change is in force.
+/// Reads changed files of keys and users now, so that the command which changed them can report that the change is in
+/// force.
 pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: RoutedRequest) -> Answered {
     let ended = match &credentials.authentication {
         Some(authentication) => authentication.follow_files(&credentials.served.app().gateway).await,
-        // Signatures may still prove callers.
+        // Callers may still be authenticated by signatures.
         None => credentials.served.app().gateway.end_lapsed(unix_millis()),
     };
-    // Keys that were good for a moment are in the audit log too.
+    // Keys that were valid only for a moment are audited too.
     let reloader = Arc::clone(&credentials.served.reloader);
     let _ = tokio::task::spawn_blocking(move || reloader.tell_of_admin_files()).await;
     Ok(ok(
@@ -90,8 +92,8 @@ pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: Routed
     ))
 }
 
-/// Closes the connections of the user `user` to the backend `backend`, whose token for it is gone, and drops the lists that the
-/// user was shown there. The token itself is read from the store at each request.
+/// Closes the connections of the user `user` to the backend `backend`, whose token for it is gone, and drops the lists
+/// that the user saw there. The token itself is read from the store at each request.
 pub(super) async fn signed_out(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let [name, user] = ["backend", "user"].map(|name| request.query.get(name).unwrap_or_default());
     let backends = served.app().gateway.backends();
@@ -104,7 +106,7 @@ pub(super) async fn live(served: Arc<Served>, request: RoutedRequest) -> Answere
     watch(&served.app().live, &request, Some(Arc::clone(&served.app().govern.permissions)))
 }
 
-/// Facts as they happen: lines, or events for a client that would rather have those, as a browser would.
+/// Streams facts as they happen: as lines, or as events for a client that prefers them, such as a browser.
 pub(super) fn watch(live: &Arc<Live>, request: &RoutedRequest, switches: Option<Arc<Permissions>>) -> Answered {
     match live.watch(request.caller.clone(), switches) {
         Ok(watching) if request.wants_events() => {
@@ -115,10 +117,10 @@ pub(super) fn watch(live: &Arc<Live>, request: &RoutedRequest, switches: Option<
     }
 }
 
-/// Each line as an event.
+/// Live feed with one event per line.
 struct FactEvents {
     watching: Watching,
-    /// Lines that have yet to be told.
+    /// Lines that are not sent yet.
     waiting: VecDeque<Bytes>,
 }
 
@@ -157,8 +159,8 @@ pub(super) async fn counted(served: Arc<Served>, _: RoutedRequest) -> Answered {
     Ok(RoutedAnswer::whole(StatusCode::OK, metrics::CONTENT_TYPE, page))
 }
 
-/// Ready while something can be served, and recorded if that is asked for; the backends that are not up are named either
-/// way. None is started for it.
+/// Answers 200 while the gateway can serve a call, and record it if recording is required. Names the backends that are
+/// not up in either case. Does not start any backend.
 fn readiness(gateway: &Gateway, not_recording: Option<String>) -> RoutedAnswer {
     let serves = gateway.is_ready() || (gateway.backends().is_empty() && !gateway.is_draining());
     let ready = serves && not_recording.is_none();
@@ -188,12 +190,12 @@ fn text(status: StatusCode, body: String) -> RoutedAnswer {
     RoutedAnswer::whole(status, TEXT, body)
 }
 
-/// Writes down what the ring holds.
+/// Writes the contents of the ring to the tape.
 pub(super) async fn keep(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let app = served.app();
     let none = || Problem::new(StatusCode::CONFLICT, "nothing is recorded: `record.enabled` is false");
     let recording = app.recording.as_ref().ok_or_else(none)?;
-    // What has happened until now belongs to it.
+    // Facts up to now belong to the ring.
     app.gateway.settle();
     let entries = recording.keep().await.map_err(|error| {
         let status = match error {

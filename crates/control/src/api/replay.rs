@@ -1,4 +1,4 @@
-//! `/api/v1/replay`: a run of a tape that somebody controls.
+//! `/api/v1/replay`: controls a running replay of a tape.
 
 use super::{bad, id, json as read, ok};
 use http::StatusCode;
@@ -11,24 +11,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an answer waits for the call or the injected request that it is about.
+/// Maximum wait of a request for the call or the injected request that it started.
 const WAIT: Duration = Duration::from_secs(4);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Seek {
+struct SeekRequest {
     to: usize,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Faster {
+struct SpeedRequest {
     speed: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Stop {
+struct BreakpointRequest {
     call: Option<usize>,
     method: Option<String>,
     tool: Option<String>,
@@ -37,7 +37,7 @@ struct Stop {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Edited {
+struct RequestEdit {
     request: Option<Value>,
     params: Option<Value>,
 }
@@ -61,7 +61,7 @@ pub(super) async fn stop(run: Arc<ReplayHandle>, _: RoutedRequest) -> Answered {
     })
 }
 
-/// Answers when the call is over, if that is soon.
+/// Steps to the next call and answers when it has ended, or after [`WAIT`].
 pub(super) async fn step(run: Arc<ReplayHandle>, _: RoutedRequest) -> Answered {
     run.act(ReplayControl::step).map_err(|error| refusal(&error))?;
     run.until(WAIT, |control| control.state() != State::Stepping && control.wants_preview().is_none()).await;
@@ -69,12 +69,12 @@ pub(super) async fn step(run: Arc<ReplayHandle>, _: RoutedRequest) -> Answered {
 }
 
 pub(super) async fn seek(run: Arc<ReplayHandle>, request: RoutedRequest) -> Answered {
-    let Seek { to } = read(request.body).await?;
+    let SeekRequest { to } = read(request.body).await?;
     act(&run, |control| control.seek(to))
 }
 
 pub(super) async fn speed(run: Arc<ReplayHandle>, request: RoutedRequest) -> Answered {
-    let Faster { speed } = read(request.body).await?;
+    let SpeedRequest { speed } = read(request.body).await?;
     let speed = match (speed.as_str(), speed.as_f64()) {
         (Some("max"), _) => None,
         (_, Some(speed)) => Some(speed),
@@ -84,11 +84,11 @@ pub(super) async fn speed(run: Arc<ReplayHandle>, request: RoutedRequest) -> Ans
 }
 
 pub(super) async fn set_breakpoint(run: Arc<ReplayHandle>, request: RoutedRequest) -> Answered {
-    let when = match read::<Stop>(request.body).await? {
-        Stop { call: Some(call), method: None, tool: None, difference: false } => When::Call(call),
-        Stop { call: None, method: Some(pattern), tool: None, difference: false } => When::Method(pattern),
-        Stop { call: None, method: None, tool: Some(pattern), difference: false } => When::Tool(pattern),
-        Stop { call: None, method: None, tool: None, difference: true } => When::Difference,
+    let when = match read::<BreakpointRequest>(request.body).await? {
+        BreakpointRequest { call: Some(call), method: None, tool: None, difference: false } => When::Call(call),
+        BreakpointRequest { call: None, method: Some(pattern), tool: None, difference: false } => When::Method(pattern),
+        BreakpointRequest { call: None, method: None, tool: Some(pattern), difference: false } => When::Tool(pattern),
+        BreakpointRequest { call: None, method: None, tool: None, difference: true } => When::Difference,
         _ => {
             let forms = r#"{"call":3}, {"method":"pattern"}, {"tool":"pattern"} or {"difference":true}"#;
             return Err(bad(format_args!("specify where to stop: {forms}")));
@@ -109,9 +109,9 @@ pub(super) async fn clear_breakpoints(run: Arc<ReplayHandle>, _: RoutedRequest) 
     })
 }
 
-/// Answers when the server has answered, if that is soon.
+/// Injects a request and answers when the server has answered, or after [`WAIT`].
 pub(super) async fn inject(run: Arc<ReplayHandle>, request: RoutedRequest) -> Answered {
-    let Edited { request: Some(injected), params: None } = read(request.body).await? else {
+    let RequestEdit { request: Some(injected), params: None } = read(request.body).await? else {
         return Err(bad(r#"specify what to send: {"request":{"method":"…","params":{…}}}"#));
     };
     let id = run.act(|control| control.inject(injected)).map_err(|error| refusal(&error))?;
@@ -121,8 +121,8 @@ pub(super) async fn inject(run: Arc<ReplayHandle>, request: RoutedRequest) -> An
 
 pub(super) async fn modify(run: Arc<ReplayHandle>, request: RoutedRequest) -> Answered {
     let edited = match read(request.body).await? {
-        Edited { request: Some(request), params: None } => request,
-        Edited { request: None, params: Some(params) } => {
+        RequestEdit { request: Some(request), params: None } => request,
+        RequestEdit { request: None, params: Some(params) } => {
             let next =
                 run.look(next_request).ok_or_else(|| bad(r#"the next request is not known; send {"request":…}"#));
             let mut next = next?;
@@ -134,7 +134,7 @@ pub(super) async fn modify(run: Arc<ReplayHandle>, request: RoutedRequest) -> An
     act(&run, |control| control.modify_next(edited))
 }
 
-/// Does it, and tells the state that follows.
+/// Changes the run and answers with its new state.
 fn act(run: &ReplayHandle, act: impl FnOnce(&mut ReplayControl) -> Result<(), ControlError>) -> Answered {
     run.act(act).map_err(|error| refusal(&error))?;
     Ok(ok(&run.look(state)))
@@ -150,12 +150,12 @@ fn refusal(error: &ControlError) -> Problem {
     Problem::new(status, error)
 }
 
-/// What would be sent next.
+/// Returns the request that would be sent next.
 fn next_request(control: &ReplayControl) -> Option<Value> {
     control.edit().cloned().or_else(|| control.preview()?.request.clone())
 }
 
-/// The state of the run.
+/// Returns the state of the run as JSON.
 fn state(control: &ReplayControl) -> Value {
     let mut verdicts: BTreeMap<&str, u64> = BTreeMap::new();
     for report in control.calls().iter().filter_map(|call| call.report.as_ref()) {
@@ -184,7 +184,7 @@ fn breakpoint(set: &Breakpoint) -> Value {
     json!({"id": set.id, "words": set.when.words(), "hits": set.hits})
 }
 
-/// The call at the position, with its request as it would be sent now.
+/// Returns the call at the current position, with its request as it would be sent now.
 fn current(control: &ReplayControl) -> Option<Value> {
     let call = control.calls().get(control.position())?;
     let not_sent = control.preview().and_then(|preview| preview.not_sent.as_ref()).filter(|_| control.edit().is_none());
@@ -200,7 +200,7 @@ fn current(control: &ReplayControl) -> Option<Value> {
     }))
 }
 
-/// The call that was over last, with its verdict and its answer.
+/// Returns the last finished call, with its verdict and its answer.
 fn last(control: &ReplayControl) -> Option<Value> {
     let index = control.last()?;
     let mut told = control.calls().get(index)?.report.as_ref()?.to_json();

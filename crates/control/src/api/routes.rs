@@ -1,4 +1,4 @@
-//! The one list of routes besides MCP, with where each is mounted.
+//! List of all routes besides MCP, and the listeners that they are mounted on.
 
 use super::administration::Administration;
 use super::authorization::OauthRoutes;
@@ -20,54 +20,54 @@ use signalbox_replay::run::ReplayHandle;
 use signalbox_transport::router::{Access, Answered, Mount, Route, RouteError, RoutedRequest, Router};
 use std::sync::Arc;
 
-/// The state of the process, as JSON.
+/// Status of the process as JSON.
 pub const STATUS: &str = "/api/v1/status";
-/// The version of the program, as JSON.
+/// Version of the program as JSON.
 pub const VERSION: &str = "/api/v1/version";
-/// Reads the configuration again.
+/// Reload of the configuration file.
 pub const RELOAD: &str = "/api/v1/reload";
-/// Has keys and users read again whose files have changed.
+/// Reads changed files of keys and users again.
 pub const CREDENTIALS: &str = "/api/v1/credentials/refresh";
-/// Forgets what a user whose token for a backend is gone was shown there.
+/// Drops what a user saw at a backend after the user's token for it is gone.
 pub const SIGNED_OUT: &str = "/api/v1/credentials/signed-out";
-/// Facts, as they happen.
+/// Live feed of facts.
 pub const LIVE: &str = "/api/v1/live";
 /// Messages that wait for a person.
 pub const HOLDS: &str = "/api/v1/holds";
-/// What is switched off.
+/// Entries and callers that are switched off.
 pub const SWITCHES: &str = "/api/v1/switches";
-/// Permissions that end by themselves.
+/// Permissions with an expiry.
 pub const GRANTS: &str = "/api/v1/grants";
-/// Switches something on again.
+/// Removal of a switch.
 pub const LIFT_SWITCH: &str = "/api/v1/switches/lift";
-/// Where messages are to be held.
+/// Conditions for messages to hold.
 pub const BREAKPOINTS: &str = "/api/v1/breakpoints";
-/// Who is connected.
+/// Open sessions and their clients.
 pub const SESSIONS: &str = "/api/v1/sessions";
-/// The tools, each with its backend.
+/// Tools, each with its backend.
 pub const TOOLS: &str = "/api/v1/tools";
-/// Has the ring of the tape written.
+/// Writes the ring to the tape.
 pub const KEEP: &str = "/api/v1/tape/keep";
 /// MCP, one message per line.
 pub const MCP: &str = "/api/v1/mcp";
-/// The records of the audit log.
+/// Records of the audit log.
 pub const AUDIT: &str = "/api/v1/audit";
-/// A run of a tape that somebody controls.
+/// Control of a running replay.
 pub const REPLAY: &str = "/api/v1/replay";
 
-/// The role that may use the API at the listener.
+/// Role that may use the API at the listener.
 pub const ADMIN: &str = "admin";
 
-/// The role that may decide about held messages.
+/// Role that may decide about held messages.
 pub const APPROVER: &str = "approver";
 
-/// The largest message that can be sent, or take the place of a held one.
+/// Maximum size in bytes of a message that is sent, or that replaces a held one.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 
-/// The router of a process.
+/// Creates the router of a process.
 ///
 /// # Errors
-/// If the list cannot be served.
+/// If two routes conflict.
 pub fn router(served: &Arc<Served>, authentication: Option<&Arc<Authentication>>) -> Result<Arc<Router>, RouteError> {
     let server = authentication.and_then(|authentication| authentication.server());
     let mut all = list(served);
@@ -80,10 +80,10 @@ pub fn router(served: &Arc<Served>, authentication: Option<&Arc<Authentication>>
     Router::new(all).map(|router| Arc::new(router.observed_by(Arc::new(Administration(Arc::clone(served))))))
 }
 
-/// The router of a process that replays a tape under control.
+/// Creates the router of a process that replays a tape under control.
 ///
 /// # Errors
-/// If the list cannot be served.
+/// If two routes conflict.
 pub fn replay_router(served: &Arc<Served>, run: &Arc<ReplayHandle>) -> Result<Arc<Router>, RouteError> {
     let mut all = list(served);
     all.extend(sign_in_list(served, None));
@@ -91,7 +91,7 @@ pub fn replay_router(served: &Arc<Served>, run: &Arc<ReplayHandle>) -> Result<Ar
     Router::new(all).map(Arc::new)
 }
 
-/// `/api` is at the listener too, for those who have proved that they have the role [`ADMIN`].
+/// Returns the general routes. `/api` is also on the listener, for callers with the role [`ADMIN`].
 fn list(served: &Arc<Served>) -> Vec<Route> {
     let guarded = api_list(served).into_iter().map(|route| route.access(Access::Role(ADMIN)));
     let decided = hold_list(served).into_iter().map(|route| route.access(Access::EitherRole([APPROVER, ADMIN])));
@@ -100,10 +100,10 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
         to.route(Method::GET, HEALTH, Mount::Both, process::alive).access(Access::Open).probe(),
         to.route(Method::GET, READY, Mount::Both, process::ready).access(Access::Open).probe(),
         to.route(Method::GET, METRICS, Mount::Both, process::counted),
-        // Whoever posts there proves itself by the signature of what it posts.
+        // The sender is authenticated by the signature of the body.
         to.route(Method::POST, ANCHORS, Mount::Both, anchors::keep).max_body(anchors::MAX_HEAD).access(Access::Open),
     ];
-    // Auditors need not be administrators: the handlers look at the roles themselves.
+    // Auditors need not be administrators, so the handlers check the roles themselves.
     all.extend([
         to.route(Method::GET, AUDIT, Mount::Both, audit::search).access(Access::Caller).audited(audit::READ),
         to.route(Method::GET, "/api/v1/audit/status", Mount::Both, audit::status).access(Access::Caller),
@@ -120,7 +120,8 @@ fn credentials_route(served: &Arc<Served>, authentication: Option<&Arc<Authentic
     route.access(Access::Role(ADMIN)).audited("credentials.refresh")
 }
 
-/// The pages of sign-ins at backends. Where people can sign in at the gateway itself, a browser proves by that who it is.
+/// Returns the pages of sign-ins at backends. A browser proves its identity by a sign-in at the gateway, if that is
+/// possible.
 fn sign_in_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Vec<Route> {
     let pages = Arc::new(SignInPages { served: Arc::clone(served), server: server.cloned() });
     let to = Bind(&pages);
@@ -129,11 +130,11 @@ fn sign_in_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Ve
         to.route(Method::POST, "/auth/connect/{ticket}", Mount::Listener, sign_in::confirm),
         to.route(Method::GET, CALLBACK, Mount::Listener, sign_in::callback),
     ];
-    // Most browsers have no credential; the handlers ask who may come.
+    // Most browsers have no credential, so the handlers check access.
     all.into_iter().map(|route| route.access(Access::Open)).collect()
 }
 
-/// The pages on which approvers decide. The link is a secret of those who were sent it, and the handlers ask who decides.
+/// Returns the pages on which approvers decide. The link is a secret of its recipients; the handlers check who decides.
 fn approve_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Vec<Route> {
     let pages = Arc::new(SignInPages { served: Arc::clone(served), server: server.cloned() });
     let to = Bind(&pages);
@@ -145,7 +146,7 @@ fn approve_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Ve
     all.into_iter().map(|route| route.access(Access::Open).max_body(approve::MAX_FORM)).collect()
 }
 
-/// The metadata by which clients find out where to get tokens, at the root and at the path of the MCP endpoint.
+/// Returns the metadata that tells clients where to get tokens, at the root and at the path of the MCP endpoint.
 fn resource_list(resource: &Arc<ProtectedResource>) -> Vec<Route> {
     let to = Bind(resource);
     let [at_root, at_path] = [WELL_KNOWN, "/.well-known/oauth-protected-resource/{*path}"];
@@ -154,7 +155,7 @@ fn resource_list(resource: &Arc<ProtectedResource>) -> Vec<Route> {
         .into()
 }
 
-/// The gateway's own authorization server. It asks everybody for a proof of its own kind.
+/// Returns the routes of the gateway's own authorization server, which authenticates its clients itself.
 #[rustfmt::skip]
 fn authorization_list(served: &Arc<Served>, server: &Arc<Authorization>) -> Vec<Route> {
     use Mount::Listener;
@@ -206,7 +207,7 @@ fn api_list(served: &Arc<Served>) -> Vec<Route> {
     ]
 }
 
-/// Messages that wait for a person and permissions that end by themselves, for whoever may decide about them.
+/// Returns the routes of held messages and grants, for approvers and administrators.
 #[rustfmt::skip]
 fn hold_list(served: &Arc<Served>) -> Vec<Route> {
     use Mount::Both;
@@ -225,7 +226,7 @@ fn hold_list(served: &Arc<Served>) -> Vec<Route> {
     ]
 }
 
-/// What only a process has that replays a tape under control.
+/// Returns the routes that only a process with a controlled replay has.
 #[rustfmt::skip]
 fn replay_list(run: &Arc<ReplayHandle>) -> Vec<Route> {
     use Mount::Control;
@@ -246,7 +247,7 @@ fn replay_list(run: &Arc<ReplayHandle>) -> Vec<Route> {
     ]
 }
 
-/// Gives handlers what they tell of.
+/// Binds handlers to their shared state.
 pub(super) struct Bind<'a, S>(pub(super) &'a Arc<S>);
 
 impl<S: Send + Sync + 'static> Bind<'_, S> {

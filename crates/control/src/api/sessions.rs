@@ -1,4 +1,4 @@
-//! `/api/v1/sessions`: who is connected.
+//! `/api/v1/sessions`: open sessions and their clients.
 
 use super::{Served, millis, number, ok};
 use http::StatusCode;
@@ -19,7 +19,7 @@ pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
 }
 
 pub(super) async fn show(served: Arc<Served>, request: RoutedRequest) -> Answered {
-    Ok(ok(&whole(&served, &*found(&served, &request)?)))
+    Ok(ok(&with_calls(&served, &*found(&served, &request)?)))
 }
 
 pub(super) async fn end(served: Arc<Served>, request: RoutedRequest) -> Answered {
@@ -29,7 +29,7 @@ pub(super) async fn end(served: Arc<Served>, request: RoutedRequest) -> Answered
     Ok(ok(&json!({"id": session.key.0, "done": "ended"})))
 }
 
-/// The session of the number in the path, or with the id that its client holds.
+/// Returns the session with the number in the path, or with the id that its client holds.
 fn found(served: &Served, request: &RoutedRequest) -> Result<Arc<Session>, Problem> {
     let (sessions, id) = (&served.app().gateway.sessions, request.segment("id"));
     if let Some(session) = sessions.get(id) {
@@ -40,8 +40,8 @@ fn found(served: &Served, request: &RoutedRequest) -> Result<Arc<Session>, Probl
     session.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, none()))
 }
 
-/// A session ends with its caller's credential, or when it was idle for the configured time.
-/// In milliseconds since 1970.
+/// Returns when the session ends, in milliseconds since 1970: with its caller's credential, or when it has been idle
+/// for the configured time.
 fn expiry(served: &Served, session: &Session) -> u64 {
     let idle_end = served.app().gateway.settings().session_timeout.saturating_sub(session.idle());
     let idle_end = unix_millis().saturating_add(millis(idle_end));
@@ -50,7 +50,7 @@ fn expiry(served: &Served, session: &Session) -> u64 {
     credential.map_or(idle_end, |expires| expires.min(idle_end))
 }
 
-/// The proof, permissions and limits of a session's caller (G-11, G-12).
+/// Returns the trust and permissions of a session's caller (G-11, G-12).
 fn permissions(session: &Session) -> Value {
     let identity = session.caller.identity();
     let standing = identity.standing.as_deref().cloned().unwrap_or_default();
@@ -63,7 +63,7 @@ fn permissions(session: &Session) -> Value {
     })
 }
 
-/// The rest of the caller's own limits (G-11).
+/// Returns the remaining budget of the caller's own rate limits (G-11).
 fn rate_limits(served: &Served, session: &Session) -> Value {
     let left = served.app().govern.limits_left(session.caller.principal().as_str());
     let of = |(rate, left): (Rate, u64)| json!({"limit": rate.limit, "per_seconds": rate.per.as_secs(), "left": left});
@@ -104,7 +104,7 @@ fn shown(served: &Served, session: &Session) -> Value {
     })
 }
 
-fn whole(served: &Served, session: &Session) -> Value {
+fn with_calls(served: &Served, session: &Session) -> Value {
     let now = Instant::now();
     let call = |call: CallInFlight| {
         json!({

@@ -1,9 +1,11 @@
-//! The pages of sign-ins at backends on the gateway's own listener.
+//! Pages of sign-ins at backends, on the gateway's own listener.
 //!
-//! Whoever completes a sign-in lends an account to the caller that asked for it. So link and callback are for one person and one
-//! browser: a cookie ties them together, and where a browser can prove who the caller is, it has to, both times. Where it cannot (the
-//! caller has an API key, a token of another issuer, or signs its messages), a page names the caller and asks.
+//! A person who completes a sign-in lends an account to the caller that asked for it. So link and callback must be used
+//! by one person in one browser: a cookie ties them together, and a browser that can prove to be the caller must do so,
+//! both times. If it cannot (the caller has an API key, a token of another issuer, or signs its messages), a page names
+//! the caller and asks for confirmation.
 
+use super::administration::AuditedAction;
 use super::routes::ADMIN;
 use super::{Served, authorization};
 use http::header::{LOCATION, SET_COOKIE};
@@ -21,26 +23,25 @@ use signalbox_oauth::sign_in::Holder;
 use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 
-/// The action of a sign-in at a backend, which `signalbox login` has as well.
+/// Audit action of a sign-in at a backend. `signalbox login` uses it too.
 const LOGIN: &str = "backend.login";
 
 const OF_ANOTHER: &str = "this address was made for somebody else";
 
-/// The pages, and where the people in front of browsers can prove who they are.
+/// State of the sign-in pages, with the server at which visitors can prove their identity.
 pub(super) struct SignInPages {
-    /// The process.
     pub served: Arc<Served>,
-    /// The gateway's own authorization server, if it is on.
+    /// The gateway's own authorization server, if it is enabled.
     pub server: Option<Arc<Authorization>>,
 }
 
 impl SignInPages {
-    /// Who has signed in in this browser.
+    /// Returns the users that are signed in in this browser.
     pub(super) fn visitors(&self, request: &RoutedRequest) -> Vec<Visitor> {
         self.server.as_ref().map(|server| server.visitors(&authorization::cookies(request))).unwrap_or_default()
     }
 
-    /// Whether the person in front of this browser may act for the holder.
+    /// Classifies the person in front of this browser with regard to the holder.
     fn opener(&self, request: &RoutedRequest, holder: &Holder) -> Opener {
         let config = self.served.reloader.current();
         let identity = request.caller.identity();
@@ -48,7 +49,7 @@ impl SignInPages {
         let visitors = self.visitors(request);
         let proved = (identity.proof != Proof::Unproved).then(|| identity.principal.as_str());
         let local_user = subject.strip_prefix(&format!("{LOCAL_USERS}:"));
-        judge(&Opening {
+        judge(&Evidence {
             subject,
             proved,
             is_admin: identity.has_role(ADMIN),
@@ -67,17 +68,17 @@ impl SignInPages {
     }
 }
 
-/// What the audit log has of sign-ins at backends. Tickets and codes are not in it.
+/// Audit records of sign-ins at backends. They contain no tickets and no codes.
 impl SignInPages {
-    /// The persons in front of this browser, as far as they have proved who they are.
+    /// Returns the principals that the person in front of this browser has proved to be.
     fn proved(&self, request: &RoutedRequest) -> Vec<String> {
         let identity = request.caller.identity();
         let caller = (identity.proof != Proof::Unproved).then(|| identity.principal.as_str().to_owned());
         caller.into_iter().chain(self.visitors(request).into_iter().map(|one| one.principal)).collect()
     }
 
-    /// Refuses a person who may not act for the holder. For a shared token there is a way that needs no
-    /// browser of an administrator.
+    /// Refuses a person who may not act for the holder. For a shared token, names the command that needs no browser of
+    /// an administrator.
     fn refuse_other(&self, request: &RoutedRequest, holder: Option<&Holder>) -> Problem {
         let shared = holder.filter(|holder| holder.subject == EVERYBODY).map(|holder| {
             let backend = &holder.backend;
@@ -86,20 +87,20 @@ impl SignInPages {
         self.refuse(request, holder, shared.as_deref().unwrap_or(OF_ANOTHER))
     }
 
-    /// Refuses a person, and records it.
+    /// Refuses a person and records the refusal.
     fn refuse(&self, request: &RoutedRequest, holder: Option<&Holder>, why: &str) -> Problem {
         self.record(request, holder, StatusCode::FORBIDDEN.as_u16(), why);
         Problem::new(StatusCode::FORBIDDEN, why)
     }
 
-    /// Records a page that says why it does not go on.
+    /// Records a page that refuses to continue.
     fn record_refusal(&self, request: &RoutedRequest, holder: Option<&Holder>, page: &Page) {
         if let Page::Text { status, text } = page {
             self.record(request, holder, *status, text);
         }
     }
 
-    /// Records a refusal. Anybody can cause one, so that it is bounded as others are.
+    /// Records a refusal. Any visitor can cause one, so it is rate-limited like other refusals.
     fn record(&self, request: &RoutedRequest, holder: Option<&Holder>, status: u16, why: &str) {
         let of = holder.map(|holder| format!(" ({} at `{}`", holder.subject, holder.backend));
         let by = self.proved(request).join(", ");
@@ -113,84 +114,85 @@ impl SignInPages {
         self.served.app().gateway.refused(&request.caller, Some(status), &fault, None);
     }
 
-    /// Records that a person has lent the holder its account at a backend.
+    /// Records that a person has lent the holder an account at a backend.
     fn record_end(&self, request: &RoutedRequest, holder: &Holder) {
         let proved = self.proved(request);
         let who = if holder.subject == EVERYBODY { proved.first() } else { Some(&holder.subject) };
         let after = json!({"user": holder.subject, "proved": proved});
         let (caller, origin) = (&request.caller, AdminOrigin::Api);
-        let (action, who) = ((LOGIN, holder.backend.as_str()), who.map(String::as_str));
+        let action = AuditedAction { name: LOGIN, target: &holder.backend };
+        let who = who.map(String::as_str);
         self.served.administer_as(who, caller, origin, action, Some(&after), AdminOutcome::Done);
     }
 }
 
-/// What is known when a browser comes with a link or from the authorization server of a backend.
+/// Evidence about a browser that opens a link or returns from the authorization server of a backend.
 #[derive(Copy, Clone, Debug)]
-struct Opening<'a> {
-    /// Whose token is to be got.
+struct Evidence<'a> {
+    /// Principal that the token is for.
     subject: &'a str,
-    /// Whom the request itself proves, by a certificate or a header.
+    /// Principal proved by the request itself, by a certificate or a header.
     proved: Option<&'a str>,
-    /// Whether that is an administrator.
+    /// True if `proved` is an administrator.
     is_admin: bool,
-    /// Whether somebody has signed in in this browser.
+    /// True if a user is signed in in this browser.
     has_visitors: bool,
     visitor_is_holder: bool,
-    /// Whether the browser is on this machine, or behind a proxy on it.
+    /// True if the browser is on this machine, or behind a proxy on it.
     is_local: bool,
-    /// Whether callers have to prove who they are.
+    /// True if callers must authenticate.
     is_required: bool,
-    /// Whether people can sign in at the gateway itself.
+    /// True if people can sign in at the gateway itself.
     has_server: bool,
-    /// Whether the holder can.
+    /// True if the holder can sign in at the gateway.
     can_sign_in: bool,
-    /// Whether the holder is one of a certificate.
+    /// True if the holder is authenticated by a certificate.
     has_certificate: bool,
 }
 
-/// Who sits in front of a browser, as far as a sign-in is concerned.
+/// Person in front of a browser, as far as a sign-in is concerned.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Opener {
-    /// The holder, proved.
+    /// The holder, with a proof of identity.
     Holder,
-    /// A person who cannot prove to be the holder, and is asked.
+    /// A person who cannot prove to be the holder and must confirm.
     Unproved,
-    /// A person who has to sign in as the holder, and may be signed in as somebody else.
+    /// A person who must sign in as the holder, and may be signed in as another user.
     MustSignIn { is_other: bool },
-    /// Somebody else.
+    /// A principal other than the holder.
     Other,
 }
 
-fn judge(opening: &Opening<'_>) -> Opener {
-    let is_shared = opening.subject == EVERYBODY;
-    let must_sign_in = Opener::MustSignIn { is_other: opening.has_visitors };
-    let has_proved = opening.proved.is_some_and(|proved| is_holder(proved, opening.is_admin, opening.subject));
-    if opening.visitor_is_holder || has_proved {
+fn judge(evidence: &Evidence<'_>) -> Opener {
+    let is_shared = evidence.subject == EVERYBODY;
+    let must_sign_in = Opener::MustSignIn { is_other: evidence.has_visitors };
+    let has_proved = evidence.proved.is_some_and(|proved| is_holder(proved, evidence.is_admin, evidence.subject));
+    if evidence.visitor_is_holder || has_proved {
         return Opener::Holder;
     }
-    if opening.can_sign_in || (is_shared && opening.has_server && opening.is_required) {
+    if evidence.can_sign_in || (is_shared && evidence.has_server && evidence.is_required) {
         return must_sign_in;
     }
-    // A proof of somebody else is worse than none.
-    if opening.proved.is_some() || opening.has_visitors || opening.has_certificate {
+    // A proof of another identity is worse than none.
+    if evidence.proved.is_some() || evidence.has_visitors || evidence.has_certificate {
         return Opener::Other;
     }
-    // Callers that have proved nothing are those of this machine. Behind a proxy everybody seems to be.
-    let is_machine = opening.subject == "anonymous" || opening.subject.starts_with("local:");
-    let may_be_local = is_machine || (is_shared && !opening.is_required);
+    // Unproved callers are those of this machine. Behind a proxy every client seems to be local.
+    let is_machine = evidence.subject == "anonymous" || evidence.subject.starts_with("local:");
+    let may_be_local = is_machine || (is_shared && !evidence.is_required);
     match (may_be_local, is_shared) {
-        (true, _) if opening.is_local => Opener::Unproved,
+        (true, _) if evidence.is_local => Opener::Unproved,
         (true, _) | (false, true) => Opener::Other,
         (false, false) => Opener::Unproved,
     }
 }
 
-/// Whether a token is this principal's own, or one of all callers and the principal an administrator.
+/// Returns true if a token is this principal's own, or is shared by all callers and the principal is an administrator.
 fn is_holder(principal: &str, is_admin: bool, subject: &str) -> bool {
     principal == subject || (subject == EVERYBODY && is_admin)
 }
 
-/// Shows the page of a ticket, or sends its holder on to the authorization server.
+/// Shows the page of a ticket, or redirects its holder to the authorization server.
 pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
     let desk = &pages.served.app().desk;
     let ticket = request.segment("ticket");
@@ -207,7 +209,7 @@ pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> 
         }
         (Some(Opener::Other | Opener::MustSignIn { .. }), _) => Err(pages.refuse_other(&request, holder.as_ref())),
         (opener, _) => {
-            // Who opens an address need not know that all callers would get the account: an administrator is asked too.
+            // A visitor may not know that all callers would get the account, so even an administrator must confirm.
             let is_own = holder.as_ref().is_some_and(|holder| holder.subject != EVERYBODY);
             let is_holder = is_own && opener == Some(Opener::Holder);
             let page = desk.connect(ticket, Place::Listener, is_holder);
@@ -217,7 +219,7 @@ pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> 
     }
 }
 
-/// Sends a person on who was asked.
+/// Redirects a person who has confirmed to the authorization server.
 pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
     let desk = &pages.served.app().desk;
     let ticket = request.segment("ticket");
@@ -232,8 +234,8 @@ pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> 
     }
 }
 
-/// Takes the answer of the authorization server, from the very person and browser that were sent there: a code that somebody else
-/// brings would be for somebody else's account.
+/// Handles the answer of the authorization server, from the person and browser that were sent there: a code brought by
+/// another person would be for that person's account.
 pub(super) async fn callback(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
     let desk = &pages.served.app().desk;
     let holder = desk.returning(request.query.get("state").unwrap_or_default(), Place::Listener);

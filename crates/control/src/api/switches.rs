@@ -1,4 +1,4 @@
-//! `/api/v1/switches`: what is switched off or in quarantine, at once and until somebody lifts it.
+//! `/api/v1/switches`: kill switches and quarantine, effective at once and until lifted.
 
 use super::{Served, bad, json as read, ok, who};
 use http::StatusCode;
@@ -11,13 +11,13 @@ use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{Answered, Problem, RoutedRequest};
 use std::sync::Arc;
 
-/// The longest pattern and the longest reason.
+/// Maximum length of a pattern or reason, in bytes.
 const MAX_TEXT: usize = 1024;
 
-/// What is to be lifted.
+/// Body of a request that lifts a switch.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Lifted {
+struct LiftRequest {
     pattern: String,
     #[serde(default)]
     principal: bool,
@@ -67,7 +67,7 @@ pub(super) async fn set(served: Arc<Served>, request: RoutedRequest) -> Answered
 
 pub(super) async fn lift(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let caller = request.caller.principal().as_str().to_owned();
-    let lifted: Lifted = read(request.body).await?;
+    let lifted: LiftRequest = read(request.body).await?;
     let mut found = false;
     change(&served, |all| {
         found = all.lift(&lifted.pattern, lifted.principal);
@@ -80,14 +80,14 @@ pub(super) async fn lift(served: Arc<Served>, request: RoutedRequest) -> Answere
     Ok(ok(&json!({"pattern": lifted.pattern, "lifted": found})))
 }
 
-/// Puts in force what the file says. A file that was deleted is written again first: it must not look as if
-/// nothing were switched off.
+/// Enforces what the file says. Rewrites a deleted file first, because its absence must not look as if nothing were
+/// switched off.
 async fn follow(served: &Served) {
     let reloader = Arc::clone(&served.reloader);
     let _ = tokio::task::spawn_blocking(move || reloader.follow_govern_files()).await;
 }
 
-/// Writes the switches down, and puts them in force.
+/// Writes the switches to their file and enforces them.
 async fn change(
     served: &Served,
     change: impl FnOnce(&mut SetSwitches) -> Result<(), SwitchFileFault>,

@@ -1,5 +1,5 @@
-//! The API of `wrap` and `proxy`: their state, and what passes. What passes cannot be held or changed, since it has
-//! gone on before anybody sees it; requests to do so are refused with the reason.
+//! API of `wrap` and `proxy`: their status and the live feed. Messages cannot be held or changed, because they are
+//! forwarded before they are shown; requests to do so are refused with the reason.
 
 use super::routes::{BREAKPOINTS, Bind, HEALTH, HOLDS, KEEP, LIVE, RELOAD, SESSIONS, STATUS, TOOLS, VERSION};
 use super::{ok, process};
@@ -10,14 +10,14 @@ use signalbox_assembly::live::Live;
 use signalbox_transport::router::{Answered, Mount, Problem, RouteError, RoutedRequest, Router};
 use std::sync::Arc;
 
-/// A process that passes bytes on.
+/// API state of a process that forwards bytes.
 pub struct Passing {
     overview: PassageOverview,
     live: Arc<Live>,
 }
 
 impl Passing {
-    /// A process that tells this of itself, and what passes here.
+    /// Creates the state from the status and the live feed of the process.
     #[must_use]
     pub fn new(overview: PassageOverview, live: &Arc<Live>) -> Arc<Self> {
         Arc::new(Self { overview, live: Arc::clone(live) })
@@ -29,10 +29,10 @@ impl Passing {
     }
 }
 
-/// The router of such a process.
+/// Creates the router of a process that forwards bytes.
 ///
 /// # Errors
-/// If the list cannot be served.
+/// If two routes conflict.
 #[rustfmt::skip]
 pub fn router(passing: &Arc<Passing>) -> Result<Arc<Router>, RouteError> {
     let to = Bind(passing);
@@ -43,13 +43,13 @@ pub fn router(passing: &Arc<Passing>) -> Result<Arc<Router>, RouteError> {
         to.route(Method::GET, LIVE, Mount::Control, live),
         to.route(Method::POST, RELOAD, Mount::Control, reload),
 
-        // Whoever asks every process what it holds gets an answer from this one too.
-        to.route(Method::GET, HOLDS, Mount::Control, nothing),
-        to.route(Method::GET, BREAKPOINTS, Mount::Control, nothing),
+        // A client that asks every process for its holds gets an answer from this one too.
+        to.route(Method::GET, HOLDS, Mount::Control, empty_list),
+        to.route(Method::GET, BREAKPOINTS, Mount::Control, empty_list),
         to.route(Method::DELETE, BREAKPOINTS, Mount::Control, none_cleared),
         to.route(Method::POST, BREAKPOINTS, Mount::Control, cannot_hold),
         to.route(Method::GET, "/api/v1/holds/{id}", Mount::Control, holds_none),
-        to.route(Method::GET, SESSIONS, Mount::Control, nothing),
+        to.route(Method::GET, SESSIONS, Mount::Control, empty_list),
         to.route(Method::GET, "/api/v1/sessions/{id}", Mount::Control, no_sessions),
         to.route(Method::GET, TOOLS, Mount::Control, no_tools),
         to.route(Method::POST, KEEP, Mount::Control, no_ring),
@@ -58,7 +58,7 @@ pub fn router(passing: &Arc<Passing>) -> Result<Arc<Router>, RouteError> {
 }
 
 async fn status(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
-    process::told(passing.overview.json())
+    process::status_answer(passing.overview.json())
 }
 
 async fn live(passing: Arc<Passing>, request: RoutedRequest) -> Answered {
@@ -70,7 +70,7 @@ async fn reload(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
     Ok(ok(&json!({"command": command, "pid": pid, "ok": true, "text": "it has no configuration to reload"})))
 }
 
-async fn nothing(_: Arc<Passing>, _: RoutedRequest) -> Answered {
+async fn empty_list(_: Arc<Passing>, _: RoutedRequest) -> Answered {
     Ok(ok(&Value::Array(Vec::new())))
 }
 

@@ -1,4 +1,4 @@
-//! Asking a running process.
+//! Requests to a running process.
 
 use super::process_address::ProcessAddress;
 use bytes::Bytes;
@@ -12,76 +12,76 @@ use std::io;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a process may take to answer.
+/// Timeout of a query.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How long it may take to do something.
+/// Timeout of an action.
 const DOING: Duration = Duration::from_secs(60);
-/// The largest answer.
+/// Maximum size of an answer in bytes.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
-/// Why a process did not answer.
+/// Error of a request to a process.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// It cannot be reached.
+    /// The socket cannot be connected.
     #[error("cannot connect: {0}")]
     Connect(#[from] io::Error),
-    /// It cannot be reached at its listener.
+    /// The listener cannot be reached.
     #[error(transparent)]
     Web(#[from] WebError),
-    /// The key cannot stand in a header.
+    /// The key is not valid in a header.
     #[error("the key is not one: it has characters that no key has")]
     Key,
-    /// It does not speak HTTP.
+    /// The process does not speak HTTP.
     #[error("{0}")]
     Http(#[from] hyper::Error),
-    /// It has nothing there.
+    /// The status is an error without an explanation.
     #[error("it answered {0}")]
     Status(StatusCode),
-    /// It said no, and why.
+    /// The process refused the request, with a reason.
     #[error("{why}")]
     Refused {
-        /// With this status.
+        /// Status of the response.
         status: StatusCode,
-        /// In these words.
+        /// Reason given by the process.
         why: String,
     },
-    /// Its answer is too large or broke off.
+    /// The answer is too large or incomplete.
     #[error("its answer cannot be read: {0}")]
     Body(String),
-    /// It takes too long.
+    /// The request timed out.
     #[error("no answer within {} s", .0.as_secs())]
     TimedOut(Duration),
 }
 
-/// Asks a process for a path.
+/// Sends a GET request to a process.
 ///
 /// # Errors
-/// If there is no answer, or another than 200.
+/// If there is no answer, or its status is not 200.
 pub async fn ask(process: impl Into<ProcessAddress>, path: &str) -> Result<Bytes, AskError> {
     within(TIMEOUT, exchange(&process.into(), Method::GET, path, Bytes::new())).await
 }
 
-/// Has a process do what a path stands for.
+/// Sends a POST request without a body to a process.
 ///
 /// # Errors
-/// If there is no answer, or another than 200.
+/// If there is no answer, or its status is not 200.
 pub async fn tell(process: impl Into<ProcessAddress>, path: &str) -> Result<Bytes, AskError> {
     within(DOING, exchange(&process.into(), Method::POST, path, Bytes::new())).await
 }
 
-/// Asks a process for something that it may have to wait for, and reads the answer as JSON.
+/// Sends a GET request that may take long, and reads the answer as JSON.
 ///
 /// # Errors
-/// If there is no answer, or another than 200.
+/// If there is no answer, or its status is not 200.
 pub async fn ask_for_long(process: impl Into<ProcessAddress>, path: &str) -> Result<Value, AskError> {
     let answer = within(DOING, exchange(&process.into(), Method::GET, path, Bytes::new())).await?;
     serde_json::from_slice(&answer).map_err(|error| AskError::Body(error.to_string()))
 }
 
-/// Asks or tells something with a body, and reads the answer as JSON.
+/// Sends a request with a body, and reads the answer as JSON.
 ///
 /// # Errors
-/// If there is no answer, or another than 200 or 201.
+/// If there is no answer, or its status is neither 200 nor 201.
 pub async fn send(
     process: impl Into<ProcessAddress>,
     method: Method,
@@ -112,12 +112,12 @@ async fn exchange(process: &ProcessAddress, method: Method, path: &str, body: By
     let mut asking = std::pin::pin!(asking);
     tokio::select! {
         answer = &mut asking => answer,
-        // The end of the connection does not mean that the answer has been read to its end.
+        // The end of the connection does not mean that the answer has been read completely.
         _ = connection => asking.await,
     }
 }
 
-/// What an answer other than 200 means, with the words that came with it.
+/// Maps an error response to an error, with the reason in its body.
 pub(super) fn refused(status: StatusCode, body: Option<&[u8]>) -> AskError {
     let told: Option<Value> = body.and_then(|body| serde_json::from_slice(body).ok());
     let why = told.and_then(|told| told.get("error").and_then(Value::as_str).map(str::to_owned));

@@ -1,4 +1,4 @@
-//! Where a running process is asked: at its control socket, or at its listener with a key.
+//! Address of a running process: its control socket, or its listener with a key.
 
 use super::ask::AskError;
 use http::header::{AUTHORIZATION, HOST};
@@ -9,16 +9,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 
-/// The address of a process.
+/// Address of a process.
 #[derive(Clone)]
 pub enum ProcessAddress {
-    /// The control socket in its data folder, which only its owner can open.
+    /// Control socket in its data folder, which only its owner can open.
     Socket(PathBuf),
-    /// Its listener, on this machine or another one.
+    /// Listener, on this machine or another one.
     Web {
-        /// The address; its path is not looked at.
+        /// Address of the listener. The path is ignored.
         url: String,
-        /// A key of a caller with the role `admin`.
+        /// API key of a caller with the role `admin`.
         key: Option<String>,
     },
 }
@@ -51,14 +51,14 @@ impl fmt::Display for ProcessAddress {
 }
 
 impl fmt::Debug for ProcessAddress {
-    /// A key is not shown.
+    /// Omits the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ProcessAddress({self})")
     }
 }
 
 impl ProcessAddress {
-    /// Connects, and returns what to speak on and a request that is begun for there.
+    /// Connects. Returns the stream and a request builder with the headers for this address.
     pub(super) async fn open(&self) -> Result<(Box<dyn AnyStream>, request::Builder), AskError> {
         match self {
             Self::Socket(path) => {

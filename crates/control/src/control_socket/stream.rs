@@ -1,4 +1,4 @@
-//! The asking end of an answer that comes line by line.
+//! Client side of an answer that is streamed line by line.
 
 use super::ask::{AskError, refused};
 use super::process_address::ProcessAddress;
@@ -11,33 +11,33 @@ use hyper_util::rt::TokioIo;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// How long a process may take until it begins to answer.
+/// Timeout for the start of the answer.
 const BEGIN: Duration = Duration::from_secs(5);
-/// The longest line.
+/// Maximum length of a line in bytes.
 const MAX_LINE: usize = 64 * 1024 * 1024;
 
-/// The lines of an answer, as they come.
+/// Stream of the lines of an answer.
 pub struct LineStream {
     body: Incoming,
     buffer: BytesMut,
-    /// How much of the buffer holds no line break.
+    /// Length of the buffer's prefix that contains no line break.
     searched: usize,
     connection: JoinHandle<()>,
 }
 
 impl LineStream {
-    /// Asks a process for a path.
+    /// Sends a GET request whose answer is streamed.
     ///
     /// # Errors
-    /// If it does not begin to answer.
+    /// If the process does not start to answer.
     pub async fn open(process: impl Into<ProcessAddress>, path: &str) -> Result<Self, AskError> {
         Self::request(&process.into(), Method::GET, path, Bytes::new()).await
     }
 
-    /// Sends a process something that it answers line by line.
+    /// Sends a POST request whose answer is streamed.
     ///
     /// # Errors
-    /// If it does not begin to answer.
+    /// If the process does not start to answer.
     pub async fn send(process: impl Into<ProcessAddress>, path: &str, body: String) -> Result<Self, AskError> {
         Self::request(&process.into(), Method::POST, path, body.into()).await
     }
@@ -47,7 +47,7 @@ impl LineStream {
             let (stream, request) = process.open().await?;
             let (mut sender, connection) = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await?;
             let connection = tokio::spawn(async move {
-                // How it ended is seen by whoever reads.
+                // The reader of the body notices how the connection ended.
                 let _ = connection.await;
             });
             let request = request.method(method).uri(path).body(Full::new(body));
@@ -62,7 +62,7 @@ impl LineStream {
         tokio::time::timeout(BEGIN, opening).await.unwrap_or(Err(AskError::TimedOut(BEGIN)))
     }
 
-    /// The next line, without its break; none once the process is gone. May be dropped and asked again.
+    /// Returns the next line without its line break, or `None` once the process is gone. Cancel safe.
     ///
     /// # Errors
     /// If a line is too long.
@@ -78,7 +78,7 @@ impl LineStream {
                 return Err(AskError::Body("a line is too long".to_owned()));
             }
             match self.body.frame().await {
-                // A stream has no end of its own: whether it stops in good order or breaks off, the process is gone.
+                // A stream has no end of its own: whether it ends cleanly or breaks off, the process is gone.
                 None | Some(Err(_)) => return Ok(None),
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {

@@ -1,4 +1,4 @@
-//! The address of a remote backend: does its host resolve, does somebody listen, is the path right?
+//! Address of a remote backend: name resolution, connection, path.
 
 use super::finding::Finding;
 use bytes::Bytes;
@@ -12,32 +12,32 @@ use std::time::{Duration, SystemTime};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-/// How long the other side may take for each step.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Where MCP usually is, in the order of likelihood.
-const USUAL: [&str; 4] = ["/mcp", "/sse", "/mcp/", "/api/mcp"];
+/// Timeout of each step.
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Usual paths of MCP endpoints, most likely first.
+const USUAL_PATHS: [&str; 4] = ["/mcp", "/sse", "/mcp/", "/api/mcp"];
 const EVENTS: &str = "text/event-stream";
 const ANY: &str = "application/json, text/event-stream";
 
-/// What a plain GET was answered with.
+/// Answer to a plain GET.
 struct Answer {
     status: StatusCode,
     events: bool,
     date: Option<SystemTime>,
 }
 
-/// A remote backend to look at.
+/// Address of a remote backend.
 pub(super) struct Address<'a> {
     pub backend: &'a str,
     pub url: &'a Uri,
     pub headers: &'a HeaderMap,
 }
 
-/// What was seen at an address.
+/// Result of checking an address.
 pub(super) struct AddressReport {
-    /// What is certainly wrong.
+    /// Fault that certainly prevents the backend from serving.
     pub fault: Option<Finding>,
-    /// The other side's clock.
+    /// Date in the answer of the server.
     pub date: Option<SystemTime>,
 }
 
@@ -50,12 +50,12 @@ impl Address<'_> {
         Some(Finding::problem(&self.check(), found, advice).at(format!("backends.{}.url", self.backend)))
     }
 
-    /// Looks, without opening a session.
-    pub(super) async fn look(&self) -> AddressReport {
+    /// Checks the address without opening a session.
+    pub(super) async fn probe(&self) -> AddressReport {
         let nothing = |fault| AddressReport { fault, date: None };
         let (Some(host), Some(port)) = (self.url.host(), self.port()) else { return nothing(None) };
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        if let Err(error) = timeout(PATIENCE, lookup_host((bare, port)))
+        if let Err(error) = timeout(STEP_TIMEOUT, lookup_host((bare, port)))
             .await
             .unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
             .map(drop)
@@ -75,7 +75,7 @@ impl Address<'_> {
         }
     }
 
-    /// TLS is the connector's business, and a WebSocket tells for itself what is wrong.
+    /// Returns true for plain HTTP. TLS and WebSocket connections report their errors when the backend is started.
     fn is_plain_http(&self) -> bool {
         self.url.scheme_str() == Some("http")
     }
@@ -95,7 +95,7 @@ impl Address<'_> {
                 "start the server, or correct host and port in `url`",
             ),
             ErrorKind::TimedOut => self.problem(
-                format!("{host}:{port} does not answer within {} s", PATIENCE.as_secs()),
+                format!("{host}:{port} does not answer within {} s", STEP_TIMEOUT.as_secs()),
                 "check that the server runs and that no firewall lies between",
             ),
             _ => self.problem(
@@ -130,14 +130,14 @@ impl Address<'_> {
         }
     }
 
-    /// A usual path under which there is something that may be MCP.
+    /// Returns a usual path whose answer looks like an MCP endpoint.
     pub(super) async fn likely(&self) -> Option<&'static str> {
-        for path in USUAL.into_iter().filter(|path| *path != self.url.path()) {
+        for path in USUAL_PATHS.into_iter().filter(|path| *path != self.url.path()) {
             let wanted = if path == "/sse" { EVENTS } else { ANY };
             if let Ok(answer) = self.get(path, wanted).await {
                 let there = match path {
                     "/sse" => answer.events,
-                    // A page for people under such a path would be odd; an endpoint refuses a GET without a session.
+                    // A web page under such a path would be unusual; an endpoint refuses a GET without a session.
                     _ => answer.events || answer.status.is_client_error() && answer.status != StatusCode::NOT_FOUND,
                 };
                 if there {
@@ -148,14 +148,14 @@ impl Address<'_> {
         None
     }
 
-    /// The address with another path.
+    /// Returns the address with another path.
     pub(super) fn with_path(&self, path: &str) -> String {
         let authority = self.url.authority().map_or("", |authority| authority.as_str());
         format!("{}://{authority}{path}", self.url.scheme_str().unwrap_or("http"))
     }
 
     async fn get(&self, path: &str, accept: &str) -> io::Result<Answer> {
-        timeout(PATIENCE, self.exchange(path, accept)).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
+        timeout(STEP_TIMEOUT, self.exchange(path, accept)).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
     }
 
     async fn exchange(&self, path: &str, accept: &str) -> io::Result<Answer> {
@@ -171,7 +171,7 @@ impl Address<'_> {
         }
         let request = request.body(Empty::new()).map_err(io::Error::other)?;
         let answer = sender.send_request(request).await;
-        // An event stream would go on for ever; its head says enough.
+        // An event stream would never end; its head is enough.
         connection.abort();
         let answer = answer.map_err(io::Error::other)?;
         let header = |name| answer.headers().get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());

@@ -1,4 +1,4 @@
-//! Whether the audit log of a running process is written, and reaches its sinks.
+//! Audit log of a running process: whether it is written, and reaches its sinks.
 
 use super::finding::Finding;
 use crate::status::AuditStatus;
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 const CHECK: &str = "audit";
 
-/// What a running process says of its audit log.
-pub(super) fn told(status: &Value) -> Vec<Finding> {
+/// Returns the findings from the status of a running process.
+pub(super) fn from_status(status: &Value) -> Vec<Finding> {
     let Some(audit) = status.get("audit").and_then(|audit| serde_json::from_value::<AuditStatus>(audit.clone()).ok())
     else {
         return Vec::new();
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn what_keeps_calls_from_leaving_is_a_problem_and_what_waits_a_warning() {
         let say = |audit: Value| {
-            let found = told(&json!({"pid": 7, "audit": audit}));
+            let found = from_status(&json!({"pid": 7, "audit": audit}));
             found.iter().map(|finding| finding.severity).collect::<Vec<_>>()
         };
         let sink = |required: bool| json!({"sinks": [{"name": "remote", "required": required, "failing": "it hangs"}]});
@@ -55,6 +55,6 @@ mod tests {
         assert_eq!(say(sink(false)), [Severity::Warning]);
         assert_eq!(say(json!({"failing": "disk full", "lost": 3})), [Severity::Problem, Severity::Warning]);
         assert!(say(json!({"written": 3, "sinks": [{"name": "file"}]})).is_empty());
-        assert!(told(&json!({"pid": 7})).is_empty());
+        assert!(from_status(&json!({"pid": 7})).is_empty());
     }
 }

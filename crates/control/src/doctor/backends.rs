@@ -1,4 +1,4 @@
-//! Starts backends by the connectors that the gateway uses, and tells how that went.
+//! Starts backends with the gateway's own connectors, and reports the outcome.
 
 use super::finding::Finding;
 use signalbox_assembly::assemble::{App, AssembleError, StateFiles, assemble};
@@ -10,33 +10,33 @@ use signalbox_runtime::status::BackendStatus;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How often the states are looked at.
-const LOOK: Duration = Duration::from_millis(20);
-/// How long lists may take once a backend is up.
+/// Polling interval of the states.
+const POLL: Duration = Duration::from_millis(20);
+/// Maximum wait for lists once a backend is up.
 const LIST_WAIT: Duration = Duration::from_secs(15);
-/// How long a backend may take beyond its own `start_timeout`: the question for its era comes before.
+/// Time beyond `start_timeout`, because the era probe comes first.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What became of a backend.
+/// Outcome of starting a backend.
 pub(super) struct BackendProbe {
     pub status: BackendStatus,
-    /// From the start until it was up.
+    /// Time from the start until the backend was up.
     pub took: Option<Duration>,
 }
 
 impl BackendProbe {
-    /// True if it serves.
+    /// Returns true if the backend serves.
     pub(super) fn is_up(&self) -> bool {
         self.status.state == "up"
     }
 }
 
-/// Starts all of them at once, waits until each is up or has failed, and ends them again.
-pub(super) async fn try_out(config: &Config) -> Result<Vec<BackendProbe>, AssembleError> {
-    // Live lists only: what another process knew at its end says nothing about now.
+/// Starts all backends at once, waits until each is up or has failed, and stops them again.
+pub(super) async fn probe_all(config: &Config) -> Result<Vec<BackendProbe>, AssembleError> {
+    // Without saved lists: what another process knew says nothing about now.
     let mut config = config.clone();
     for backend in &mut config.backends {
-        // It is to be seen running, also where it only runs while it is used.
+        // Keep it running, even if its process would run only while it is used.
         backend.lifetime = Lifetime::default();
     }
     let config = &config;
@@ -69,11 +69,11 @@ async fn follow(app: &App, config: &Config, started: Instant) -> Vec<BackendProb
             let outcome = |status: BackendStatus| BackendProbe { took: up.get(&status.name).copied(), status };
             return backends.into_iter().map(outcome).collect();
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 
-/// A backend that serves.
+/// Returns the finding for a backend that serves.
 pub(super) fn served(outcome: &BackendProbe) -> Finding {
     let status = &outcome.status;
     let mut found = match (&status.server, &status.server_version) {
@@ -99,12 +99,12 @@ pub(super) fn served(outcome: &BackendProbe) -> Finding {
     Finding::ok(&check, found)
 }
 
-/// A backend that only callers with a credential of their own can open.
+/// Returns the finding for a backend that only callers with a credential of their own can open.
 pub(super) fn waiting(check: &str) -> Finding {
     Finding::ok(check, "its callers have credentials of their own, so that the first one's call opens it".to_owned())
 }
 
-/// A backend that does not serve, as far as only its end tells.
+/// Returns the finding for a backend that does not serve, from its error and its standard error.
 pub(super) fn failed(outcome: &BackendProbe, config: Option<&BackendConfig>) -> Finding {
     let status = &outcome.status;
     let error = status.last_error.clone();
@@ -124,7 +124,7 @@ pub(super) fn failed(outcome: &BackendProbe, config: Option<&BackendConfig>) -> 
     Finding::problem(&check(&status.name), found, advice)
 }
 
-/// Says what to do about a backend that failed in this way, with these last lines on its standard error.
+/// Returns the advice for a backend that failed with this error and these last lines on its standard error.
 pub(super) fn advice(name: &str, transport: &str, error: &str, last_words: &[&str]) -> String {
     let has = |parts: &[&str]| parts.iter().any(|part| error.contains(part));
     let all = last_words.join("\n");
@@ -171,7 +171,7 @@ pub(super) fn advice(name: &str, transport: &str, error: &str, last_words: &[&st
     advice.to_owned()
 }
 
-/// Lines where only messages belong.
+/// Returns a finding if the server writes lines that are not messages.
 pub(super) fn strays(status: &BackendStatus) -> Option<Finding> {
     let lines = status.strays.get("not_json").copied().unwrap_or(0);
     let odd = status.strays.get("garbage").copied().unwrap_or(0);
@@ -187,7 +187,7 @@ pub(super) fn strays(status: &BackendStatus) -> Option<Finding> {
     Some(Finding::warning(&check(&status.name), found, advice))
 }
 
-/// What a backend is called among the findings.
+/// Returns the name of a backend's checks.
 pub(super) fn check(name: &str) -> String {
     format!("backend {name}")
 }

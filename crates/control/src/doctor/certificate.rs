@@ -1,4 +1,4 @@
-//! The files of TLS: can they be read, are the certificates valid now, does the key fit?
+//! TLS files: readability, validity of the certificates, match of key and certificate.
 
 use super::finding::Finding;
 use signalbox_transport::tls::{self, BackTlsSpec, CertificateInfo, PairFiles, Validity};
@@ -9,19 +9,19 @@ use std::time::SystemTime;
 const CHECK: &str = "certificate";
 const RENEW: &str = "renew the certificate and write it to the same file; it is loaded without a restart";
 
-/// Looks at the certificates of a PEM file: the first is ours, the rest lead to its issuer.
+/// Checks the certificates of a PEM file. The first is the listener's own, the others lead to its issuer.
 #[must_use]
 pub fn certificate(path: &Path, now: SystemTime) -> Vec<Finding> {
     chain(path, now, "correct `cert_file`, or create the certificate again as PEM")
 }
 
-/// Looks at the certificates that others' certificates must be signed by.
+/// Checks the certificates of the authorities that peers' certificates must be signed by.
 #[must_use]
 pub fn authorities(path: &Path, now: SystemTime) -> Vec<Finding> {
     chain(path, now, "correct `ca_file`, or write the authority's certificate there as PEM")
 }
 
-/// Looks whether the private key belongs to the first certificate, and who may read it.
+/// Checks that the private key belongs to the first certificate, and that other users cannot read it.
 #[must_use]
 pub fn key(path: &Path, certificate: &Path) -> Vec<Finding> {
     let shown = path.display().to_string();
@@ -40,7 +40,7 @@ pub fn key(path: &Path, certificate: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Looks at the files that are used toward a backend.
+/// Checks the files used for TLS to a backend.
 #[must_use]
 pub fn of_backend(spec: &BackTlsSpec, now: SystemTime) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -1,18 +1,18 @@
-//! The clock, on which certificates and tokens depend.
+//! System clock, on which certificates and tokens depend.
 
 use super::finding::Finding;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 const CHECK: &str = "clock";
-/// What two good clocks may differ by, and a slow answer besides.
+/// Tolerated difference between two good clocks, including the delay of a slow answer.
 const TOLERATED: Duration = Duration::from_secs(120);
-/// From here on certificates and tokens fail.
+/// Difference at which certificates and tokens fail.
 const TOO_MUCH: Duration = Duration::from_secs(3600);
 const ADVICE: &str =
     "let the machine set its clock by itself (`timedatectl set-ntp true`); certificates and tokens depend on it";
 
-/// Compares our clock with those of backends, and with what was certainly written before now.
+/// Compares the clock with those of backends, and with the dates of files that were certainly written before.
 pub(super) fn check(now: SystemTime, told: &[(String, SystemTime)], written: &[&Path]) -> Finding {
     for (backend, theirs) in told {
         let (far, direction) = distance(now, *theirs);

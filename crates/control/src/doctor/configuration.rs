@@ -1,4 +1,4 @@
-//! The configuration file: does it load, who may change it, who may read what is secret in it.
+//! Configuration file: whether it loads, and which users can change it or read its secrets.
 
 use super::finding::Finding;
 use signalbox_config::unchecked::secrets;
@@ -6,14 +6,14 @@ use signalbox_config::{Config, ConfigError, Loaded, Located, Note, Problem, Warn
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// What this is called among the findings.
+/// Name of this check.
 const CHECK: &str = "config";
-/// The bits of a mode by which others than the owner may write.
+/// Mode bits that let other users write.
 const OTHERS_WRITE: u32 = 0o022;
-/// The bits by which others may read.
+/// Mode bits that let other users read.
 const OTHERS_READ: u32 = 0o044;
 
-/// Why the configuration cannot be used.
+/// Returns the finding for a configuration that cannot be used.
 pub(super) fn unusable(error: &ConfigError) -> Finding {
     let advice = match &*error.problem {
         Problem::FileMissing => "check the path after `-c` (or SIGNALBOX_CONFIG), or leave it out to use the defaults",
@@ -27,7 +27,7 @@ pub(super) fn unusable(error: &ConfigError) -> Finding {
     Finding::problem(CHECK, error.problem.to_string(), advice).at(place(&error.place.to_string()))
 }
 
-/// What was loaded, and what was only tolerated.
+/// Returns a summary of the configuration and its warnings.
 pub(super) fn loaded(loaded: &Loaded) -> Vec<Finding> {
     let mut findings = vec![summary(&loaded.config)];
     findings.extend(loaded.warnings.iter().map(tolerated));
@@ -55,12 +55,12 @@ fn tolerated(warning: &Warning) -> Finding {
     Finding::warning(CHECK, warning.note.to_string(), advice).at(place(&warning.place.to_string()))
 }
 
-/// A place as messages begin with it, without the colon that leads over to the message.
+/// Returns a place without the colon that precedes the message.
 fn place(text: &str) -> String {
     text.trim_end().trim_end_matches(':').to_owned()
 }
 
-/// Who may change the file, and who may read secrets that appear in it.
+/// Checks which users can change the file, and which can read secrets in it.
 pub(super) fn file(path: &Path, text: &str) -> Vec<Finding> {
     let secrets = secrets(text);
     let mode = path.metadata().map_or(0, |metadata| metadata.mode());
@@ -85,7 +85,7 @@ pub(super) fn file(path: &Path, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// The text of the file that was found, if one was and it can be read.
+/// Returns the path and text of the configuration file, if there is one and it can be read.
 pub(super) fn text(found: &Located) -> Option<(&Path, String)> {
     let Located::File(path) = found else { return None };
     Some((path, signalbox_config::locate::read(path).ok()?))

@@ -1,4 +1,4 @@
-//! The folder that state is kept in.
+//! Data folder: permissions, free space, length of the path.
 
 use super::finding::Finding;
 use rustix::fs::{Access, access, statvfs};
@@ -6,14 +6,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 const CHECK: &str = "data folder";
-/// Below this much room something will soon fail.
+/// Free space in bytes below which something will soon fail.
 const LITTLE: u64 = 100 * 1024 * 1024;
-/// Below this much room nothing can be written.
+/// Free space in bytes below which nothing can be written.
 const NOTHING: u64 = 1024 * 1024;
-/// The longest path of a Unix socket, less the name of the socket itself.
+/// Maximum length of the path of a Unix socket, less the name of the socket.
 const SOCKET_ROOM: usize = 107 - "/run/4194304-16.sock".len();
 
-/// Can it be written, is there room, is it private?
+/// Checks that the folder can be written, has free space, and is private.
 pub(super) fn check(path: &Path) -> Vec<Finding> {
     let shown = path.display().to_string();
     let other = "choose another with `--data-dir DIR` or `gateway.data_dir`";

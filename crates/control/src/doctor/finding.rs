@@ -1,23 +1,20 @@
-//! What `signalbox doctor` found in one check: how bad it is, where it is, and what to do about it.
+//! Result of one check of `signalbox doctor`: its severity, its place, and advice.
 
 use serde::Serialize;
 
-/// How much it matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// As it should be.
     Ok,
-    /// Good to know.
     Note,
     /// Works, but not as well or as safely as it could.
     Warning,
-    /// Does not work.
     Problem,
 }
 
 impl Severity {
-    /// The word for it.
+    /// Returns the word for the severity.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -29,19 +26,18 @@ impl Severity {
     }
 }
 
-/// What was found, where, and what to do about it.
+/// Result of a check, with its place and advice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
-    /// How much it matters.
     pub severity: Severity,
-    /// What was looked at: `config`, `port`, `backend files`, …
+    /// Name of the check: `config`, `port`, `backend files`, …
     pub check: String,
-    /// What was found.
+    /// Description of the result.
     pub found: String,
-    /// Where: a file, a key, an address.
+    /// File, key or address concerned.
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// What to do about it.
+    /// Action recommended to the operator.
     #[serde(rename = "do", skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
@@ -51,31 +47,31 @@ impl Finding {
         Self { severity, check: check.to_owned(), found: found.into(), place: None, advice: None }
     }
 
-    /// Something as it should be.
+    /// Creates a finding without a fault.
     #[must_use]
     pub fn ok(check: &str, found: impl Into<String>) -> Self {
         Self::new(Severity::Ok, check, found)
     }
 
-    /// Something good to know.
+    /// Creates a finding for information.
     #[must_use]
     pub fn note(check: &str, found: impl Into<String>) -> Self {
         Self::new(Severity::Note, check, found)
     }
 
-    /// Something that could be better, and how.
+    /// Creates a finding about something that could be better, with advice.
     #[must_use]
     pub fn warning(check: &str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { advice: Some(advice.into()), ..Self::new(Severity::Warning, check, found) }
     }
 
-    /// Something that does not work, and what to do about it.
+    /// Creates a finding about something that does not work, with advice.
     #[must_use]
     pub fn problem(check: &str, found: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { advice: Some(advice.into()), ..Self::new(Severity::Problem, check, found) }
     }
 
-    /// Says where.
+    /// Sets the file, key or address that the finding concerns.
     #[must_use]
     pub fn at(mut self, place: impl Into<String>) -> Self {
         self.place = Some(place.into());

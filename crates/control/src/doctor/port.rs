@@ -1,4 +1,4 @@
-//! The port: free, ours already, or somebody else's.
+//! Port of the listener: free, used by Signalbox, or used by another program.
 
 use super::finding::Finding;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 
 const CHECK: &str = "port";
 
-/// Looks whether the address can be listened on. `running` are the states of our own processes.
+/// Checks that the address can be listened on. `running` contains the states of Signalbox processes.
 pub(super) fn check(listen: &Listen, running: &[Value]) -> Finding {
     let address = SocketAddr::new(listen.host, listen.port);
     if listen.port == 0 {
@@ -46,14 +46,14 @@ fn taken(address: SocketAddr, running: &[Value], elsewhere: &str) -> Finding {
     }
 }
 
-/// True if a process of ours listens at this address.
+/// Returns true if the process with this status listens at the address.
 pub(super) fn serves(status: &Value, address: SocketAddr) -> bool {
     let url = status["url"].as_str().unwrap_or_default();
     let place = url.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
     place.parse() == Ok(address)
 }
 
-/// The process that listens at a port, as far as `/proc` tells.
+/// Returns the process that listens at a port, according to `/proc`.
 fn holder(address: SocketAddr) -> Option<(u32, String)> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|file| fs::read_to_string(file).unwrap_or_default());
     let sockets: Vec<String> = tables
@@ -73,7 +73,7 @@ fn holder(address: SocketAddr) -> Option<(u32, String)> {
     Some((pid, name.trim().to_owned()))
 }
 
-/// The inodes of the sockets in a table of the kernel that listen at this port.
+/// Returns the inodes of the sockets in a kernel table that listen at this port.
 fn listeners(table: &str, port: u16) -> Vec<&str> {
     table.lines().filter_map(|line| listener(line, port)).collect()
 }

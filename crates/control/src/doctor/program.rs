@@ -1,4 +1,4 @@
-//! The program of a local backend, before it is started: is it there, may it be run, is the script there that it is to run?
+//! Program of a local backend, checked before it is started: existence, permission, script.
 
 use super::finding::Finding;
 use rustix::fs::{Access, access};
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::process::Command;
 
-/// How long a program may take to tell its version.
+/// Timeout for a program to report its version.
 const VERSION_WAIT: Duration = Duration::from_secs(10);
-/// The oldest Node.js that current servers run on.
+/// Oldest version of Node.js that current servers support.
 const OLDEST_NODE: u32 = 18;
 
-/// What is looked at: a backend's program, its arguments, where and with what PATH it starts.
-pub(super) struct Start<'a> {
+/// Start parameters of a local backend: program, arguments, working folder and PATH.
+pub(super) struct LaunchSpec<'a> {
     pub backend: &'a str,
     pub program: &'a str,
     pub args: &'a [String],
@@ -22,7 +22,7 @@ pub(super) struct Start<'a> {
     pub path: Option<OsString>,
 }
 
-impl Start<'_> {
+impl LaunchSpec<'_> {
     fn check(&self) -> String {
         format!("backend {}", self.backend)
     }
@@ -31,7 +31,7 @@ impl Start<'_> {
         format!("backends.{}.{key}", self.backend)
     }
 
-    /// What is certainly wrong; nothing where it may start.
+    /// Returns a certain fault, or `None` if the program may start.
     pub(super) fn fault(&self) -> Option<Finding> {
         self.bad_cwd().or_else(|| self.bad_program()).or_else(|| self.bad_script())
     }
@@ -70,7 +70,7 @@ impl Start<'_> {
         None
     }
 
-    /// Where the program is.
+    /// Returns the path of the program.
     fn find(&self) -> Option<PathBuf> {
         let from = self.cwd.unwrap_or(Path::new(""));
         if self.program.contains('/') {
@@ -78,11 +78,11 @@ impl Start<'_> {
         }
         let folders = std::env::split_paths(self.path.as_deref()?);
         let all: Vec<PathBuf> = folders.map(|folder| folder.join(self.program)).filter(|path| path.is_file()).collect();
-        // One that may be run is taken before one that may not, as the system does.
+        // Prefer an executable file, as the system does.
         all.iter().find(|path| access(*path, Access::EXEC_OK).is_ok()).or(all.first()).cloned()
     }
 
-    /// An interpreter is given a file that is not there.
+    /// Returns a fault if an interpreter is given a script that does not exist.
     fn bad_script(&self) -> Option<Finding> {
         let name = Path::new(self.program).file_name()?.to_str()?;
         let interprets = ["node", "python", "python3", "bun", "deno", "sh", "bash", "ruby", "php", "tsx", "ts-node"];
@@ -106,7 +106,7 @@ impl Start<'_> {
         Some(Finding::problem(&self.check(), found, advice).at(self.key("args")))
     }
 
-    /// The program whose version matters, where the backend's own program leads to one.
+    /// Returns the program whose version matters, if the backend's program depends on one.
     pub(super) fn runtime(&self) -> Option<&'static str> {
         match Path::new(self.program).file_name()?.to_str()? {
             "node" | "npx" | "npm" | "tsx" | "ts-node" => Some("node"),
@@ -121,7 +121,7 @@ impl Start<'_> {
     }
 }
 
-/// What to do about a program that is missing.
+/// Returns how to install a missing program.
 fn install(program: &str) -> String {
     match program {
         "node" | "npx" | "npm" => {
@@ -139,7 +139,7 @@ fn install(program: &str) -> String {
     .to_owned()
 }
 
-/// The versions of the programs that backends lean on.
+/// Reports the versions of the programs that backends depend on.
 pub(super) async fn versions(used: &BTreeMap<&'static str, Option<OsString>>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (program, path) in used {
@@ -177,7 +177,7 @@ mod tests {
 
     fn check(program: &str, args: &[&str], cwd: Option<&Path>, path: &Path) -> Option<Finding> {
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
-        Start { backend: "b", program, args: &args, cwd, path: Some(path.into()) }.fault()
+        LaunchSpec { backend: "b", program, args: &args, cwd, path: Some(path.into()) }.fault()
     }
 
     fn advice(finding: Option<Finding>) -> String {

@@ -1,4 +1,4 @@
-//! Whether calls can be recorded.
+//! Recording: whether the store can be opened, and whether a running process can write.
 
 use super::finding::Finding;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use signalbox_config::Config;
 use std::time::Duration;
 
 const CHECK: &str = "recording";
-/// How long a store may take to be opened.
+/// Timeout for opening a store.
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// Opens the store that the configuration names, if there is one.
+/// Opens the configured store, if there is one.
 pub(super) async fn check(config: &Config) -> Option<Finding> {
     if !config.record.enabled {
         return Some(Finding::note(CHECK, "nothing is recorded: `record.enabled` is false"));
@@ -30,8 +30,8 @@ pub(super) async fn check(config: &Config) -> Option<Finding> {
     })
 }
 
-/// What a running process says of its own tape.
-pub(super) fn told(status: &Value) -> Option<Finding> {
+/// Returns the finding from the status of a running process.
+pub(super) fn from_status(status: &Value) -> Option<Finding> {
     let recording = status.get("recording")?;
     let (failing, missing) = (recording["failing"].as_str(), recording["gaps"].as_u64().unwrap_or(0));
     let running = format!("pid {}", status["pid"]);
@@ -51,7 +51,8 @@ mod tests {
 
     #[test]
     fn a_process_that_cannot_record_is_a_problem() {
-        let say = |recording: Value| told(&json!({"pid": 7, "recording": recording})).map(|found| found.severity);
+        let say =
+            |recording: Value| from_status(&json!({"pid": 7, "recording": recording})).map(|found| found.severity);
         assert_eq!(say(json!({"failing": "no space left", "gaps": 0})), Some(Severity::Problem));
         assert_eq!(say(json!({"gaps": 3})), Some(Severity::Warning));
         assert_eq!(say(json!({"gaps": 0})), None);

@@ -1,10 +1,10 @@
-//! The findings as people read them.
+//! Findings formatted for display.
 
 use super::finding::{Finding, Severity};
 use crate::table::harmless;
 use crate::terminal::{Style, Tone};
 
-/// Every finding in the order it was made, then how many of each kind.
+/// Formats every finding in order, then the number of each severity.
 #[must_use]
 pub fn report(findings: &[Finding], style: Style) -> String {
     let widest = findings.iter().map(|one| one.check.chars().count()).max().unwrap_or(0);
@@ -24,7 +24,7 @@ pub fn report(findings: &[Finding], style: Style) -> String {
     text
 }
 
-/// The severity in its column, what was looked at in the next, the sentences below each other in the third.
+/// Formats one finding: severity, name of the check, then its sentences one below the other.
 fn one(finding: &Finding, widest: usize, style: Style) -> String {
     let word = format!("{:<7}", finding.severity.as_str());
     let word = match finding.severity {

@@ -1,4 +1,4 @@
-//! The processes that run with this data folder, as their control sockets tell.
+//! Processes that run with this data folder, queried at their control sockets.
 
 use super::finding::Finding;
 use super::{auditing, recording};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 const CHECK: &str = "control";
 
-/// Asks every process; gives the states of those that answered.
+/// Queries every process. Returns the states of those that answered, and the findings.
 pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
     let folder = run_folder(data_dir);
     let shown = folder.display().to_string();
@@ -29,13 +29,13 @@ pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
             Ok(Ok(status)) => {
                 findings.push(process(&status));
                 findings.extend(outdated(&status));
-                findings.extend(recording::told(&status));
-                findings.extend(auditing::told(&status));
+                findings.extend(recording::from_status(&status));
+                findings.extend(auditing::from_status(&status));
                 findings.extend(broken_glass(&status));
                 running.push(status);
             }
-            Ok(Err(error)) => findings.push(mute(socket, &format!("its answer is not JSON ({error})"))),
-            Err(error) => findings.push(mute(socket, &error.to_string())),
+            Ok(Err(error)) => findings.push(unresponsive(socket, &format!("its answer is not JSON ({error})"))),
+            Err(error) => findings.push(unresponsive(socket, &error.to_string())),
         }
     }
     if sockets.is_empty() {
@@ -55,7 +55,7 @@ fn process(status: &Value) -> Finding {
     Finding::warning(CHECK, format!("{found}, which is not the version {own} of this program"), advice)
 }
 
-/// A process that refused what its file says now.
+/// Returns a finding if the process has refused the present configuration file.
 fn outdated(status: &Value) -> Option<Finding> {
     let text = format!(
         "the process {} runs an older configuration: {}",
@@ -69,7 +69,7 @@ fn outdated(status: &Value) -> Option<Finding> {
     ))
 }
 
-/// Somebody may use everything for a while.
+/// Returns a finding for each active break-glass grant.
 fn broken_glass(status: &Value) -> Vec<Finding> {
     let all = status["break_glass"].as_array().into_iter().flatten();
     let told = |glass: &Value| {
@@ -86,7 +86,7 @@ fn broken_glass(status: &Value) -> Vec<Finding> {
     all.map(told).collect()
 }
 
-fn mute(socket: &Path, why: &str) -> Finding {
+fn unresponsive(socket: &Path, why: &str) -> Finding {
     let advice = "the process behind it hangs or is ending; check its log, and end it if this persists";
     Finding::warning(CHECK, format!("a process does not report its state: {why}"), advice)
         .at(socket.display().to_string())

@@ -1,5 +1,5 @@
-//! Calls of each tool under the names of the governed dialect (G-28 to G-30) and of Sentinel (NO-12), and durations of operations and
-//! sessions under those of the semantic conventions of OpenTelemetry for MCP.
+//! Metrics of tool calls under the names of the governed dialect (G-28 to G-30) and of Sentinel (NO-12), and durations
+//! of operations and sessions under the names of OpenTelemetry's semantic conventions for MCP.
 
 use super::page::Page;
 use signalbox_assembly::assemble::App;
@@ -8,7 +8,7 @@ use signalbox_engine::labelled_durations::BucketReading;
 use signalbox_engine::tool_metrics::ToolReading;
 use signalbox_runtime::status::BackendStatus;
 
-/// The tools.
+/// Adds the metrics of each tool.
 pub(super) fn tools(page: &mut Page, app: &App, backends: &[BackendStatus]) {
     let all = app.calls.tools();
     metric_family::of_tools(&all).iter().for_each(|family| page.add(family));
@@ -53,7 +53,7 @@ fn sentinel(page: &mut Page, tools: &[ToolReading], backends: &[BackendStatus]) 
     }
 }
 
-/// The four durations of the semantic conventions.
+/// Adds the four durations of the semantic conventions.
 pub(super) fn operations(page: &mut Page, app: &App) {
     metric_family::of_operations(&app.calls, &app.gateway).iter().for_each(|family| page.add(family));
 }

@@ -1,28 +1,28 @@
-//! A page of metrics in the Prometheus text format, under construction.
+//! Builder of a page of metrics in the Prometheus text format.
 
 use signalbox_assembly::metric_family::{Labels, MetricFamily, Points};
 use signalbox_engine::labelled_durations::BucketReading;
 use std::fmt::Write as _;
 
-/// Microseconds as seconds, exactly and without trailing zeros.
+/// Formats microseconds as seconds, exactly and without trailing zeros.
 pub(super) fn seconds_of(us: u64) -> String {
     let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A page under construction.
+/// Builder of a page.
 #[derive(Debug, Default)]
 pub(super) struct Page(String);
 
 impl Page {
-    /// Begins a family of samples.
+    /// Starts a family of samples.
     pub(super) fn family(&mut self, name: &str, kind: &'static str, help: &str) -> Family<'_> {
         // Writing to a string cannot fail, here and below.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
         Family { text: &mut self.0, name: name.to_owned() }
     }
 
-    /// Adds a whole family.
+    /// Adds a complete family.
     pub(super) fn add(&mut self, family: &MetricFamily) {
         match &family.points {
             Points::Counters(points) => {
@@ -41,19 +41,18 @@ impl Page {
     }
 }
 
-/// A family to add samples to.
+/// Builder of a family.
 pub(super) struct Family<'a> {
     text: &'a mut String,
     name: String,
 }
 
 impl Family<'_> {
-    /// Adds a sample.
     pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: u64) {
         self.part("", labels, &value.to_string());
     }
 
-    /// Adds a sample of a part of a histogram.
+    /// Adds one sample of a histogram, such as `_sum`.
     pub(super) fn part(&mut self, suffix: &str, labels: &[(&str, &str)], value: &str) {
         let _ = write!(self.text, "{}{suffix}", self.name);
         for (index, (label, value)) in labels.iter().enumerate() {
@@ -64,7 +63,7 @@ impl Family<'_> {
         let _ = writeln!(self.text, "{after} {value}");
     }
 
-    /// Adds the samples of one histogram.
+    /// Adds all samples of one histogram.
     pub(super) fn histogram(&mut self, labels: &[(&str, &str)], took: &BucketReading) {
         let mut with_bound = labels.to_vec();
         with_bound.push(("le", ""));
@@ -82,7 +81,7 @@ impl Family<'_> {
     }
 }
 
-/// The labels under the names that Prometheus has for them.
+/// Returns the labels under names that Prometheus accepts.
 fn named(labels: &Labels) -> Vec<(String, &str)> {
     labels.iter().map(|(name, value)| (name.replace('.', "_"), value.as_str())).collect()
 }

@@ -1,45 +1,44 @@
-//! How the audit log goes: told on the control socket and by `/api/v1/audit/status`, shown by `signalbox status`, judged by
-//! `signalbox doctor`.
+//! State of the audit log: reported on the control socket and by `/api/v1/audit/status`, shown by `signalbox status`,
+//! checked by `signalbox doctor`.
 
 use serde::{Deserialize, Serialize};
 use signalbox_audit::AuditStats;
 
-/// The audit log.
+/// State of the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AuditStatus {
-    /// The last record that was written.
+    /// Number of the last written record.
     pub written: u64,
-    /// How much could not be written at all.
+    /// Number of records that could not be written at all.
     pub lost: u64,
-    /// Why nothing can be written now.
+    /// Reason why writing fails at present.
     pub failing: Option<String>,
-    /// Where records go.
+    /// Sinks of the records.
     pub sinks: Vec<SinkStatus>,
 }
 
-/// A place that records go to.
+/// State of a sink.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SinkStatus {
-    /// Its name.
     pub name: String,
-    /// No call leaves without it.
+    /// True if no call may leave without this sink.
     pub required: bool,
-    /// The last record that it has.
+    /// Number of the last record that the sink has acknowledged.
     pub taken: u64,
-    /// How many records wait for it.
+    /// Number of records that wait for the sink.
     pub waiting: u64,
-    /// Why it takes nothing now.
+    /// Reason why the sink accepts nothing at present.
     pub failing: Option<String>,
-    /// How often it failed.
+    /// Number of failed attempts.
     pub failed: u64,
-    /// Records in whose place it got a signed gap.
+    /// Number of records that the sink got a signed gap for.
     pub skipped: u64,
 }
 
 impl AuditStatus {
-    /// From the numbers of the log.
+    /// Converts the statistics of the log.
     #[must_use]
     pub fn of(stats: AuditStats) -> Self {
         let sink = |sink: signalbox_audit::SinkStats| SinkStatus {
@@ -55,7 +54,7 @@ impl AuditStatus {
         Self { written: stats.written, lost: stats.lost, failing: stats.failing, sinks }
     }
 
-    /// The line for people.
+    /// Returns the line that `signalbox status` shows.
     pub(super) fn line(&self) -> String {
         let mut text = format!("records: {}", self.written);
         if self.lost > 0 {

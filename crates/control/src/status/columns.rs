@@ -1,23 +1,22 @@
-//! The table of backends: which columns there are, and which of them fit.
+//! Table of backends: its columns, and which of them fit.
 
 use super::view::{BackendView, FiguresView, LabelsView};
 use crate::table::harmless;
 use crate::terminal::{Style, Tone};
 
-/// What a row is made of.
+/// Data of one row.
 pub struct Row<'a> {
-    /// The backend.
     pub backend: &'a BackendView,
-    /// What passes through it.
+    /// Traffic of the backend.
     pub figures: Option<&'a FiguresView>,
-    /// How the operator has labelled it.
+    /// Operator's labels of the backend.
     pub labels: Option<&'a LabelsView>,
 }
 
-/// One column. It is left out where no row has anything in it.
+/// One column. It is left out if all its cells are empty.
 struct Column {
     heading: &'static str,
-    /// The columns with the highest numbers go first where not all fit; 0 always stays.
+    /// Priority for removal if the columns do not fit: the highest goes first, 0 stays.
     spare: u8,
     cell: fn(&Row<'_>) -> Option<String>,
 }
@@ -26,7 +25,7 @@ const fn column(heading: &'static str, spare: u8, cell: fn(&Row<'_>) -> Option<S
     Column { heading, spare, cell }
 }
 
-/// Every column, in order.
+/// All columns, in order.
 const COLUMNS: &[Column] = &[
     column("BACKEND", 0, |row| Some(row.backend.name.clone())),
     column("CATEGORY", 12, |row| row.labels?.category.clone()),
@@ -49,7 +48,7 @@ const COLUMNS: &[Column] = &[
     column("P99", 2, |row| row.figures?.quantile(|one| one.p99_ms)),
 ];
 
-/// Requests per second for people.
+/// Formats a rate for display.
 #[must_use]
 pub fn per_second(rate: f64) -> String {
     if rate > 0.0 && rate < 10.0 { format!("{rate:.1}/s") } else { format!("{rate:.0}/s") }
@@ -59,7 +58,7 @@ fn listed(row: &Row<'_>, what: &str) -> Option<String> {
     row.backend.lists.get(what).map(ToString::to_string)
 }
 
-/// How a state is to be seen.
+/// Returns the tone of a state.
 fn tone(state: &str) -> Tone {
     match state {
         "up" | "asleep" | "waiting" => Tone::Good,
@@ -68,10 +67,10 @@ fn tone(state: &str) -> Tone {
     }
 }
 
-/// Two spaces between columns.
+/// Number of spaces between columns.
 const GAP: usize = 2;
 
-/// The table, as wide as the style allows.
+/// Renders the table within the width of the style.
 #[must_use]
 pub fn table(rows: &[Row<'_>], style: Style) -> String {
     let mut shown: Vec<(&Column, Vec<String>)> = Vec::new();

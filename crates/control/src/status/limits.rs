@@ -1,4 +1,4 @@
-//! The limits of a process, and how close it is to them.
+//! Limits of a process and their usage.
 
 use crate::open_files;
 use rustix::process::{Resource, getrlimit};
@@ -7,23 +7,21 @@ use signalbox_config::{BackendTarget, Config};
 use signalbox_runtime::status::Status;
 use std::collections::BTreeMap;
 
-/// The setting that bounds open files, and with them connections.
+/// Name of the system setting that bounds open files, and with them connections.
 const FILES: &str = "ulimit -n";
 
-/// One bound.
+/// A limit and its usage.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ShownLimit {
-    /// What is bounded.
+    /// Name of the limited resource.
     pub what: String,
-    /// How much of it there is.
     pub used: u64,
-    /// How much there may be.
     pub bound: u64,
-    /// The key that moves the bound, or what else does.
+    /// Configuration key or system setting that changes the bound.
     pub set_by: String,
 }
 
-/// What the configuration bounds.
+/// Bounds set by the configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     sessions: usize,
@@ -41,7 +39,7 @@ impl Bounds {
         }
     }
 
-    /// Every bound with what is used of it.
+    /// Returns every bound with its usage.
     pub(super) fn used(&self, status: &Status) -> Vec<ShownLimit> {
         let limit = |what: String, used: u64, bound: u64, set_by: String| ShownLimit { what, used, bound, set_by };
         let places = open_files::budget(self.connections).clients.most;
@@ -76,7 +74,7 @@ impl Bounds {
     }
 }
 
-/// How many files this process has open, where the system tells.
+/// Returns the number of open files of this process, if the system reports it.
 fn files_in_use() -> Option<u64> {
     Some(std::fs::read_dir("/proc/self/fd").ok()?.count() as u64)
 }

@@ -4,18 +4,18 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// The member that a rate is written to.
+/// JSON member that a rate is written to.
 const MEMBER: &str = "per_second_now";
 
-/// The look before.
+/// Previous sample, from which rates are computed.
 #[derive(Debug, Default)]
 pub struct Rates {
     before: Option<(Instant, HashMap<String, u64>)>,
 }
 
 impl Rates {
-    /// Writes into each state how many requests per second ended since the look before. A process that was not there then has
-    /// no rate yet.
+    /// Adds to each status the number of requests per second since the previous call. A process without a previous
+    /// sample has no rate yet.
     pub fn annotate(&mut self, now: Instant, statuses: &mut [Value]) {
         let mut counts = HashMap::new();
         for status in statuses {

@@ -1,4 +1,4 @@
-//! Prints the state of one process for people: what it is, its traffic, its backends.
+//! Formats the state of one process for display: properties, traffic, backends.
 
 use super::columns::{Row, per_second, table};
 use super::trouble;
@@ -8,7 +8,7 @@ use crate::terminal::{Style, Tone};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The text.
+/// Formats the whole state.
 #[must_use]
 pub fn show(process: &ProcessView, style: Style) -> String {
     let mut text = format!("{} (pid {}, version {})", process.command, process.pid, process.version);
@@ -30,7 +30,7 @@ pub fn show(process: &ProcessView, style: Style) -> String {
     text
 }
 
-/// The lines about the process as a whole.
+/// Returns the labelled lines about the process as a whole.
 fn lines(process: &ProcessView) -> Vec<(&str, String)> {
     let mut lines = match &process.target {
         Some(target) => vec![("passes to", target.clone())],
@@ -74,7 +74,7 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
     lines
 }
 
-/// The lines of a process that is a gateway: its configuration, and its clients.
+/// Returns the lines that only a gateway has: its configuration and its clients.
 fn governed(process: &ProcessView) -> Vec<(&str, String)> {
     let mut config = process.config.clone().unwrap_or_else(|| "none, using defaults".to_owned());
     if let Some(reload) = &process.reload {
@@ -155,7 +155,7 @@ fn refused(reload: &ReloadView) -> Option<(&str, &str)> {
     Some((reload.last_error_at.as_deref().unwrap_or("-"), reload.last_error.as_deref()?))
 }
 
-/// The certificates that clients are shown, and why changed ones are not in use.
+/// Returns the certificates of the listener, and the reason why changed ones are not in use.
 fn secured(tls: &TlsView) -> Vec<(&str, String)> {
     let mut lines = Vec::new();
     for one in &tls.certificates {
@@ -196,7 +196,7 @@ fn backends(process: &ProcessView, style: Style) -> String {
     text
 }
 
-/// Which backends speak one era only, and what that means: once for all that have it in common.
+/// Describes the backends that speak one era only. Backends with the same restrictions share an entry.
 fn bridges(backends: &[BackendView]) -> String {
     let mut groups: Vec<(&BackendView, Vec<&str>)> = Vec::new();
     for backend in backends.iter().filter(|backend| backend.bridged_clients.is_some()) {
@@ -226,7 +226,7 @@ fn bridges(backends: &[BackendView]) -> String {
     text
 }
 
-/// What does not fit into a table: a further field is one more line here.
+/// Returns the details of a backend that have no column. Unknown fields become lines here.
 fn details(backend: &BackendView) -> Vec<(String, String)> {
     let mut details = Vec::new();
     let mut add = |label: &str, words: Option<String>| details.extend(words.map(|words| (label.to_owned(), words)));
@@ -255,7 +255,7 @@ fn counts(counts: &BTreeMap<String, u64>) -> String {
         .join(", ")
 }
 
-/// A value as people read it; nothing where there is nothing to say.
+/// Formats a value for display. Returns `None` if it is empty.
 fn words(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -266,7 +266,7 @@ fn words(value: &Value) -> Option<String> {
     }
 }
 
-/// Seconds for people.
+/// Formats seconds for display.
 fn duration(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {

@@ -1,4 +1,4 @@
-//! What passes: since the start, and in the last minute.
+//! Traffic since the start and in the last minute.
 
 use serde::Serialize;
 use signalbox_engine::lock::LockResultExt;
@@ -7,130 +7,130 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How often the counts are looked at.
-const EVERY: Duration = Duration::from_secs(10);
-/// How many looks are kept: together they reach back a minute.
-const KEPT: usize = 6;
+/// Interval between two samples.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Number of samples kept. Together they cover one minute.
+const SAMPLES: usize = 6;
 
-/// Figures of everything, of each backend and of each method.
+/// Traffic figures in total, by backend and by method.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Traffic {
-    /// All requests.
+    /// Figures of all requests.
     pub total: Figures,
-    /// Those that went to a backend, by its name.
+    /// Figures of requests that went to a backend, by its name.
     pub backends: BTreeMap<Box<str>, Figures>,
-    /// By method.
+    /// Figures by method name.
     pub methods: BTreeMap<&'static str, Figures>,
 }
 
-/// How many requests, how they ended, how long they took.
+/// Number, outcomes and durations of requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// Ended requests.
+    /// Number of finished requests.
     pub calls: u64,
-    /// Those that did not end with a plain result.
+    /// Number of requests that did not end with a plain result.
     pub errors: u64,
-    /// What half of them did not exceed, in milliseconds.
+    /// Median duration in milliseconds.
     pub p50_ms: Option<f64>,
-    /// What 95 of 100 did not exceed.
+    /// 95th percentile of the duration.
     pub p95_ms: Option<f64>,
-    /// What 99 of 100 did not exceed.
+    /// 99th percentile of the duration.
     pub p99_ms: Option<f64>,
-    /// The same for the last minute.
+    /// Figures of the last minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent: Option<Box<Recently>>,
 }
 
-/// Figures of the last minute, or of the time since the start where that is shorter.
+/// Figures of the last minute, or of the time since the start if that is shorter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Recently {
-    /// How long that was.
+    /// Length of the period in seconds.
     pub seconds: f64,
-    /// Ended requests per second.
+    /// Finished requests per second.
     pub per_second: f64,
-    /// The figures.
+    /// Figures of the period.
     #[serde(flatten)]
     pub figures: Figures,
 }
 
-/// The counts at one moment.
+/// Totals at one moment.
 #[derive(Clone, Default)]
-struct Sums {
+struct Totals {
     total: Series,
     backends: BTreeMap<Box<str>, Series>,
     methods: BTreeMap<&'static str, Series>,
 }
 
-impl Sums {
+impl Totals {
     fn read(metrics: &MethodMetrics) -> Self {
-        let mut sums = Self::default();
+        let mut totals = Self::default();
         for ((method, backend), series) in metrics.read() {
-            sums.total.merge(&series);
-            sums.methods.entry(method).or_default().merge(&series);
+            totals.total.merge(&series);
+            totals.methods.entry(method).or_default().merge(&series);
             if !backend.is_empty() {
-                sums.backends.entry(backend).or_default().merge(&series);
+                totals.backends.entry(backend).or_default().merge(&series);
             }
         }
-        sums
+        totals
     }
 }
 
-/// Follows the counts, so that the last minute can be told from the time before.
-pub(super) struct Recent {
+/// Samples of the totals, by which the last minute is separated from the time before.
+pub(super) struct TrafficSampler {
     metrics: Arc<MethodMetrics>,
-    looks: Mutex<VecDeque<(Instant, Sums)>>,
+    samples: Mutex<VecDeque<(Instant, Totals)>>,
 }
 
-impl Recent {
-    /// Looks at the counts from time to time for as long as anybody holds this.
+impl TrafficSampler {
+    /// Starts sampling, which continues until the returned value is dropped.
     pub(super) fn follow(metrics: &Arc<MethodMetrics>) -> Arc<Self> {
         let recent = Arc::new(Self::new(metrics, Instant::now()));
         let weak = Arc::downgrade(&recent);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(EVERY).await;
+                tokio::time::sleep(INTERVAL).await;
                 let Some(recent) = weak.upgrade() else { return };
-                recent.look(Instant::now());
+                recent.sample(Instant::now());
             }
         });
         recent
     }
 
     fn new(metrics: &Arc<MethodMetrics>, now: Instant) -> Self {
-        let first = (now, Sums::read(metrics));
-        Self { metrics: Arc::clone(metrics), looks: Mutex::new(VecDeque::from([first])) }
+        let first = (now, Totals::read(metrics));
+        Self { metrics: Arc::clone(metrics), samples: Mutex::new(VecDeque::from([first])) }
     }
 
-    fn look(&self, now: Instant) {
-        let sums = Sums::read(&self.metrics);
-        let mut looks = self.looks.lock().unpoisoned();
-        looks.push_back((now, sums));
-        while looks.len() > KEPT {
-            looks.pop_front();
+    fn sample(&self, now: Instant) {
+        let totals = Totals::read(&self.metrics);
+        let mut samples = self.samples.lock().unpoisoned();
+        samples.push_back((now, totals));
+        while samples.len() > SAMPLES {
+            samples.pop_front();
         }
     }
 
-    /// The figures at this moment.
+    /// Returns the current figures.
     pub(super) fn traffic(&self) -> Traffic {
         self.traffic_at(Instant::now())
     }
 
     fn traffic_at(&self, now: Instant) -> Traffic {
-        let sums = Sums::read(&self.metrics);
-        let looks = self.looks.lock().unpoisoned();
-        let (then, before) = looks.front().cloned().unwrap_or((now, Sums::default()));
-        drop(looks);
+        let totals = Totals::read(&self.metrics);
+        let samples = self.samples.lock().unpoisoned();
+        let (then, before) = samples.front().cloned().unwrap_or((now, Totals::default()));
+        drop(samples);
         let seconds = now.saturating_duration_since(then).as_secs_f64();
         let none = Series::default();
         let of = |now: &Series, then: Option<&Series>| figures(now, then.unwrap_or(&none), seconds);
         Traffic {
-            total: of(&sums.total, Some(&before.total)),
-            backends: sums
+            total: of(&totals.total, Some(&before.total)),
+            backends: totals
                 .backends
                 .iter()
                 .map(|(name, one)| (name.clone(), of(one, before.backends.get(name))))
                 .collect(),
-            methods: sums.methods.iter().map(|(name, one)| (*name, of(one, before.methods.get(name)))).collect(),
+            methods: totals.methods.iter().map(|(name, one)| (*name, of(one, before.methods.get(name)))).collect(),
         }
     }
 }
@@ -152,7 +152,7 @@ fn plain(calls: u64, errors: u64, quantile: impl Fn(f64) -> Option<u64>) -> Figu
     Figures { calls, errors, p50_ms: ms(0.5), p95_ms: ms(0.95), p99_ms: ms(0.99), recent: None }
 }
 
-/// To three places: more would feign an exactness that is not there.
+/// Rounds to three decimals, because further digits would not be accurate.
 fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
@@ -191,7 +191,7 @@ mod tests {
         let metrics = Arc::new(MethodMetrics::default());
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        let recent = Recent::new(&metrics, start);
+        let recent = TrafficSampler::new(&metrics, start);
         for _ in 0..30 {
             call(&metrics, Some("a"), Outcome::Ok, 1);
         }
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!((minute.per_second, minute.figures.calls), (3.0, 30));
 
         for look in 1..=6 {
-            recent.look(after(look * 10));
+            recent.sample(after(look * 10));
         }
         for _ in 0..6 {
             call(&metrics, Some("a"), Outcome::Ok, 400);

@@ -1,7 +1,7 @@
-//! The state of `wrap` and `proxy`, which have no gateway: what passes, and how it is recorded.
+//! State of `wrap` and `proxy`, which have no gateway: traffic and recording.
 
 use super::TapeStatus;
-use super::traffic::{Recent, Traffic};
+use super::traffic::{Traffic, TrafficSampler};
 use serde::Serialize;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_tape::Recorder;
@@ -9,21 +9,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Which process passes bytes on.
+/// Properties of a process that forwards bytes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Passage {
     /// `wrap` or `proxy`.
     pub command: &'static str,
-    /// Where clients connect, if they do.
+    /// Address at which clients connect, if the process listens.
     pub url: Option<String>,
-    /// The server: its command line, or its address.
+    /// Server: its command line, or its address.
     pub target: String,
-    /// Where state is kept.
     pub data_dir: PathBuf,
 }
 
 #[derive(Serialize)]
-struct Whole<'a> {
+struct StatusReport<'a> {
     #[serde(flatten)]
     passage: &'a Passage,
     pid: u32,
@@ -34,35 +33,35 @@ struct Whole<'a> {
     recording: Option<TapeStatus>,
 }
 
-/// What such a process tells about itself.
+/// Reporter of the state of a forwarding process.
 pub struct PassageOverview {
     passage: Passage,
     since: Instant,
-    recent: Arc<Recent>,
+    recent: Arc<TrafficSampler>,
     tape: Option<(String, Arc<Recorder>)>,
 }
 
 impl PassageOverview {
-    /// Of a process that counts here, and records to the tape of this name. Needs a runtime, on which the traffic of the last
-    /// minute is followed.
+    /// Creates the reporter of a process that counts in `metrics` and records to `tape`. Needs a Tokio runtime, on
+    /// which it samples the traffic of the last minute.
     #[must_use]
     pub fn new(passage: Passage, metrics: &Arc<MethodMetrics>, tape: Option<(String, Arc<Recorder>)>) -> Self {
-        Self { passage, since: Instant::now(), recent: Recent::follow(metrics), tape }
+        Self { passage, since: Instant::now(), recent: TrafficSampler::follow(metrics), tape }
     }
 
-    /// The command that it runs.
+    /// Returns the command that the process runs.
     #[must_use]
     pub fn command(&self) -> &'static str {
         self.passage.command
     }
 
-    /// Everything, as JSON.
+    /// Returns the whole state as JSON.
     ///
     /// # Errors
-    /// If that cannot be written.
+    /// If serialisation fails.
     pub fn json(&self) -> serde_json::Result<String> {
         let recording = |(tape, recorder): &(String, Arc<Recorder>)| TapeStatus::new(tape.clone(), recorder.stats());
-        serde_json::to_string(&Whole {
+        serde_json::to_string(&StatusReport {
             passage: &self.passage,
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION"),

@@ -1,49 +1,48 @@
-//! Describes for people what happens with a failing backend: breaker, pings, queue, retries. A healthy one gets no lines.
+//! Describes a failing backend for display: breaker, pings, queue, retries. A healthy backend gets no lines.
 
 use super::view::BackendView;
 use serde::Deserialize;
 
-/// The breaker of a backend.
+/// Circuit breaker of a backend.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct BreakerView {
     /// `closed`, `open` or `half open`.
     pub state: String,
-    /// For how long nothing passes.
+    /// Time in milliseconds until calls pass again.
     pub retry_in_ms: Option<u64>,
-    /// Calls it refused.
+    /// Number of refused calls.
     pub refused: u64,
-    /// Number of callers whose calls it refuses because their own ones fail.
+    /// Number of callers that are refused because their own calls fail.
     pub callers: usize,
 }
 
-/// What pings tell of a backend.
+/// Health of a backend according to pings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct HealthView {
     /// `not pinged yet`, `well`, `in doubt` or `unwell`.
     pub state: String,
-    /// Pings that were not answered.
+    /// Number of unanswered pings.
     pub failed: u64,
 }
 
-/// One of several addresses.
+/// State of one of several addresses.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct AddressView {
-    /// Host and port.
     pub address: String,
-    /// The state of its breaker.
+    /// State of the address's breaker.
     pub breaker: String,
-    /// Requests or connections under way there.
+    /// Number of requests or connections in progress.
     pub busy: u64,
-    /// Requests or connections that it got.
+    /// Number of requests or connections sent.
     pub sent: u64,
-    /// Those of them that failed.
+    /// Number of failed requests or connections.
     pub failed: u64,
 }
 
-/// The lines about a backend, each with its label.
+/// Returns the labelled lines about a backend.
 pub(super) fn lines(backend: &BackendView) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     lines.extend(backend.breaker.as_ref().and_then(breaker).map(|words| ("breaker", words)));

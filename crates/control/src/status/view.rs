@@ -1,7 +1,7 @@
-//! The state of a process as the asking side reads it.
+//! State of a process as the client parses it.
 //!
-//! Everything may be missing, since the process may be of another version. What has no field of its own here lands in
-//! `rest` and is shown under its name, so that nothing a process tells is hidden.
+//! Every field may be missing, because the process may be of another version. Unknown fields go to `rest` and are shown
+//! under their names, so that no reported information is hidden.
 
 use super::AuditStatus;
 use super::trouble::{AddressView, BreakerView, HealthView};
@@ -9,271 +9,266 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A process.
+/// State of a process.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ProcessView {
     /// `serve`, `stdio`, `wrap` or `proxy`.
     pub command: String,
-    /// Its number.
     pub pid: u64,
-    /// Its version.
     pub version: String,
-    /// Where clients connect.
+    /// Address at which clients connect.
     pub url: Option<String>,
-    /// The server that it passes bytes on to, where it does only that.
+    /// Server that bytes are forwarded to, for `wrap` and `proxy`.
     pub target: Option<String>,
-    /// Its configuration file.
+    /// Path of the configuration file.
     pub config: Option<String>,
-    /// Which configuration is in force, and what became of reloads.
+    /// Configuration in force, and the outcome of reloads.
     pub reload: Option<ReloadView>,
-    /// Where it keeps state; known to whoever asks, so it is not shown.
+    /// Data folder. Not shown, because the client knows it.
     pub data_dir: Option<String>,
-    /// Seconds since its start.
+    /// Seconds since the start.
     pub uptime_seconds: u64,
-    /// Sessions open now.
+    /// Number of open sessions.
     pub sessions: u64,
-    /// Sessions ever opened.
+    /// Number of sessions opened since the start.
     pub sessions_opened: u64,
-    /// Connections of clients.
+    /// Number of client connections.
     pub connections: i64,
-    /// Event streams open now.
+    /// Number of open event streams.
     pub streams: u64,
-    /// Requests in flight.
+    /// Number of requests in flight.
     pub in_flight: i64,
-    /// Calls that wait for their clients.
+    /// Number of calls that wait for their clients.
     pub parked: u64,
-    /// What was dropped, by reason.
+    /// Number of dropped messages by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// What was refused before it became a request, by limit.
+    /// Number of requests refused before they were read, by limit.
     pub refused: BTreeMap<String, u64>,
-    /// What was refused for its signature, by reason.
+    /// Number of messages refused because of their signature, by reason.
     pub refused_signatures: BTreeMap<String, u64>,
-    /// Bytes of the parked calls; of use to programs only.
+    /// Size of the parked calls in bytes. Not shown.
     pub parked_bytes: u64,
-    /// Bytes of the large messages that are held.
+    /// Bytes of large messages that are held.
     pub message_bytes: u64,
-    /// How many there may be; 0 where it is not told.
+    /// Maximum of `message_bytes`. 0 if it is not reported.
     pub message_budget: u64,
-    /// The interceptors, in order.
+    /// Interceptors in order of execution.
     pub interceptors: Vec<String>,
-    /// The certificates that clients are shown, if it speaks TLS.
+    /// Certificates of the listener, if TLS is enabled.
     pub tls: Option<TlsView>,
-    /// How the operator has labelled each backend.
+    /// Operator's labels, by backend.
     pub labels: BTreeMap<String, LabelsView>,
-    /// The backends.
     pub backends: Vec<BackendView>,
-    /// Names that several backends have.
+    /// Names that several backends have in common.
     pub collisions: Vec<String>,
-    /// Names in the configuration that nothing has.
+    /// Names in the configuration that match nothing.
     pub warnings: Vec<String>,
-    /// Messages that wait for a person.
+    /// Number of messages that wait for a person.
     pub held: u64,
-    /// How many grants count that end by themselves.
+    /// Number of active grants.
     pub grants: u64,
-    /// For whom the glass is broken.
+    /// Active break-glass grants.
     pub break_glass: Vec<BrokenGlassView>,
-    /// How many rules are in force.
+    /// Number of rules in force.
     pub rules: u64,
-    /// How recording goes, where it does.
+    /// State of the recording, if enabled.
     pub recording: Option<RecordingView>,
-    /// How the audit log goes, where there is one.
+    /// State of the audit log, if enabled.
     pub audit: Option<AuditStatus>,
-    /// How calls compare with a recorded tape, where they are compared.
+    /// Comparison of calls with a recorded tape, if enabled.
     pub baseline: Option<BaselineView>,
-    /// What passes.
+    /// Traffic figures in total and by backend.
     pub traffic: TrafficView,
-    /// The bounds.
+    /// Limits and their usage.
     pub limits: Vec<LimitView>,
-    /// What this version does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub rest: BTreeMap<String, Value>,
 }
 
-/// The configuration in force.
+/// State of the configuration.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ReloadView {
-    /// Its number, 1 at the start.
+    /// Generation of the configuration, 1 at the start.
     pub generation: u64,
-    /// When it was loaded.
+    /// Time at which it was loaded.
     pub loaded_at: String,
-    /// The reason why the last reload was refused, or the keys that need a restart.
+    /// Reason why the last reload was refused, or the keys that need a restart.
     pub last_error: Option<String>,
-    /// True if all but those keys is in force.
+    /// True if everything but those keys is in force.
     pub partly: bool,
-    /// When that was.
+    /// Time of the last refused reload.
     pub last_error_at: Option<String>,
 }
 
-/// Somebody may use everything but what is switched off.
+/// A break-glass grant: its holder may use everything that is not switched off.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct BrokenGlassView {
-    /// Who.
+    /// Principal that holds the grant.
     pub to: String,
-    /// Until when, as a date.
+    /// Expiry as a date.
     pub until: String,
-    /// Who allowed it.
+    /// Person who set the grant.
     pub by: String,
-    /// Why.
+    /// Reason for the grant.
     pub because: String,
 }
 
-/// How recording goes.
+/// State of the recording.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RecordingView {
-    /// The tape.
+    /// Id of the tape.
     pub tape: String,
-    /// Its entries so far.
+    /// Number of entries so far.
     pub entries: u64,
-    /// Facts that are missing.
+    /// Number of missing facts.
     pub gaps: u64,
-    /// Facts that wait to be written.
+    /// Number of facts that wait to be written.
     pub queue: u64,
-    /// Facts that sampling and filters left out.
+    /// Number of facts omitted by sampling and filters.
     pub sampled_out: u64,
-    /// How signed heads are anchored, where they are.
+    /// State of the anchoring of signed heads, if enabled.
     pub anchors: Option<AnchorView>,
-    /// Why nothing can be written now.
+    /// Reason why writing fails at present.
     pub failing: Option<String>,
-    /// Why the store could not write, the last time it could not.
+    /// Reason of the store's last failure.
     pub last_error: Option<String>,
 }
 
-/// How signed heads of the tape reach the places that keep them.
+/// State of the delivery of signed heads to anchors.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct AnchorView {
-    /// Heads that a place has taken.
+    /// Number of heads that an anchor has accepted.
     pub kept: u64,
-    /// Heads that none will take.
+    /// Number of heads that were given up.
     pub dropped: u64,
-    /// Why a place takes none now.
+    /// Reason why an anchor accepts none at present.
     pub last_error: Option<String>,
 }
 
-/// How calls compare with a recorded tape.
+/// Comparison of calls with a recorded tape.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct BaselineView {
-    /// The recorded tape.
+    /// Id of the recorded tape.
     pub tape: String,
-    /// Calls that were answered as recorded.
+    /// Number of calls answered as recorded.
     pub same: u64,
-    /// Calls that were answered otherwise.
+    /// Number of calls answered differently.
     pub differs: u64,
-    /// Calls that are not on it.
+    /// Number of calls that are not on the tape.
     pub unknown: u64,
-    /// Calls that were not compared.
+    /// Number of calls that were not compared.
     pub dropped: u64,
 }
 
-/// The TLS of a front.
+/// TLS of a listener.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct TlsView {
-    /// What clients are shown.
+    /// Certificates that are presented to clients.
     pub certificates: Vec<CertificateView>,
-    /// Whether clients show certificates.
+    /// Mode of client authentication by certificates.
     pub client_auth: String,
-    /// Why changed files are not in use.
+    /// Reason why changed files are not in use.
     pub last_error: Option<String>,
 }
 
-/// A certificate.
+/// A certificate file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CertificateView {
-    /// Its file.
+    /// Path of the file.
     pub file: String,
-    /// Until when it is good.
+    /// Expiry as a date.
     pub not_after: String,
-    /// What its owner should know.
+    /// Warning for the operator.
     pub warning: Option<String>,
 }
 
-/// The labels of a backend.
+/// Operator's labels of a backend.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct LabelsView {
-    /// What kind of tools it has.
+    /// Category of its tools.
     pub category: Option<String>,
-    /// How far its tools are trusted.
+    /// Trust level of its tools.
     pub trust_level: Option<String>,
 }
 
-/// A backend.
+/// State of a backend.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct BackendView {
-    /// Its name.
     pub name: String,
-    /// `stdio`, `http`, …
+    /// Transport, such as `stdio` or `http`.
     pub transport: Option<String>,
     /// `starting`, `up`, `restarting`, `asleep`, `down` or `failed`.
     pub state: String,
-    /// The revision agreed with it.
+    /// Protocol revision negotiated with the server.
     pub revision: Option<String>,
-    /// Which eras it speaks.
+    /// Eras that the backend speaks.
     pub eras: Vec<String>,
-    /// Which clients reach it over the bridge.
+    /// Clients that reach the backend through the bridge.
     pub bridged_clients: Option<String>,
-    /// What the bridge carries.
+    /// Features that the bridge carries.
     pub bridged: Vec<String>,
-    /// What it cannot carry.
+    /// Features that the bridge cannot carry.
     pub lost: Vec<String>,
-    /// What it calls itself; shown by `doctor`.
+    /// Name that the server reports. Shown by `doctor`.
     pub server: Option<String>,
-    /// How many tools, prompts, resources it lists.
+    /// Number of tools, prompts and resources.
     pub lists: BTreeMap<String, u64>,
-    /// Connections to it.
     pub connections: Option<u64>,
-    /// Their process numbers; of use to programs only.
+    /// Process ids of its children. Not shown.
     pub pids: Vec<u64>,
-    /// Requests it works on.
+    /// Number of requests in flight.
     pub in_flight: Option<u64>,
-    /// Calls that wait for it.
+    /// Number of queued calls.
     pub waiting: Option<u64>,
-    /// How often it was restarted.
+    /// Number of restarts since the start.
     pub restarts: Option<u64>,
-    /// What was dropped on the way to it and from it, by reason.
+    /// Number of messages to and from it that were dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Messages of it that fitted nothing, by kind.
+    /// Number of unmatched messages by kind.
     pub strays: BTreeMap<String, u64>,
-    /// The last line on its standard output that is not a message.
+    /// Last line on its standard output that is not a message.
     pub stray_line: Option<String>,
-    /// Whether calls are kept from it because it fails.
+    /// State of its circuit breaker.
     pub breaker: Option<BreakerView>,
-    /// What pings tell of it.
+    /// Health according to pings.
     pub health: Option<HealthView>,
-    /// Most calls that may wait for it.
+    /// Maximum number of queued calls.
     pub max_queue: Option<u64>,
-    /// Calls refused since so many waited.
+    /// Number of calls refused because of a full queue.
     pub queue_refused: u64,
-    /// How often something was sent again.
+    /// Number of retried requests.
     pub retries: u64,
-    /// Its addresses, where it has several.
+    /// State of each address, if there are several.
     pub addresses: Vec<AddressView>,
-    /// The version it gives itself; shown by `doctor`.
+    /// Version that the server reports. Shown by `doctor`.
     pub server_version: Option<String>,
-    /// What went wrong last.
+    /// Text of the last error.
     pub last_error: Option<String>,
-    /// What it wrote to its standard error last, where it has ended.
+    /// Last lines on its standard error, if it has ended.
     pub last_words: Vec<String>,
-    /// What this version does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub rest: BTreeMap<String, Value>,
 }
 
-/// What passes.
+/// Traffic figures in total and by backend.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct TrafficView {
-    /// Everything.
+    /// Figures of all requests.
     pub total: FiguresView,
-    /// By backend.
+    /// Figures by backend name.
     pub backends: BTreeMap<String, FiguresView>,
 }
 
@@ -281,32 +276,33 @@ pub struct TrafficView {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct FiguresView {
-    /// Ended requests.
+    /// Number of finished requests.
     pub calls: u64,
-    /// Those that failed.
+    /// Number of failed requests.
     pub errors: u64,
-    /// Half of them took no longer.
+    /// Median duration in milliseconds.
     pub p50_ms: Option<f64>,
-    /// 95 of 100 took no longer.
+    /// 95th percentile of the duration.
     pub p95_ms: Option<f64>,
-    /// 99 of 100 took no longer.
+    /// 99th percentile of the duration.
     pub p99_ms: Option<f64>,
-    /// Requests per second between the last two looks.
+    /// Requests per second between the last two samples.
     pub per_second_now: Option<f64>,
-    /// Requests per second in the last minute; only in what `recent` holds.
+    /// Requests per second in the last minute. Set only within `recent`.
     pub per_second: Option<f64>,
-    /// The last minute.
+    /// Figures of the last minute.
     pub recent: Option<Box<FiguresView>>,
 }
 
 impl FiguresView {
-    /// Requests per second: between two looks where there were two, else in the last minute.
+    /// Returns the requests per second between the last two samples, or else in the last minute.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         self.per_second_now.or_else(|| self.recent.as_ref()?.per_second)
     }
 
-    /// A quantile of the last minute, or of all the time if nothing ended in it; that one stands in parentheses.
+    /// Returns a quantile of the last minute, or, in parentheses, of the time since the start if the last minute has
+    /// none.
     #[must_use]
     pub fn quantile(&self, which: fn(&Self) -> Option<f64>) -> Option<String> {
         let recent = self.recent.as_deref().and_then(which);
@@ -314,7 +310,7 @@ impl FiguresView {
     }
 }
 
-/// Milliseconds for people, with two or three digits.
+/// Formats milliseconds for display, with two or three digits.
 fn duration(ms: f64) -> String {
     match ms {
         ..1.0 => format!("{ms:.2}ms"),
@@ -325,22 +321,20 @@ fn duration(ms: f64) -> String {
     }
 }
 
-/// A bound.
+/// A limit and its usage.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct LimitView {
-    /// What is bounded.
+    /// Name of the limited resource.
     pub what: String,
-    /// How much of it there is.
     pub used: u64,
-    /// How much there may be.
     pub bound: u64,
-    /// What moves the bound.
+    /// Configuration key or system setting that changes the bound.
     pub set_by: String,
 }
 
 impl LimitView {
-    /// True from four fifths on. A bound of one or two is for ever near, and says nothing.
+    /// Returns true from four fifths on. A bound of 1 or 2 is almost always nearly reached, so it never counts as near.
     #[must_use]
     pub fn is_near(&self) -> bool {
         self.bound > 2 && self.used * 5 >= self.bound * 4

@@ -1,5 +1,5 @@
-//! A backend whose process runs only while it is used. Before and after that it is asleep: it is shown with its last
-//! known lists, gets no requests, and is started by the next use.
+//! Backends whose process runs only while it is used. Before and after that the backend is asleep: its last known lists
+//! are shown, it gets no requests, and the next use starts it.
 
 use super::Backend;
 use super::spec::Start;
@@ -12,19 +12,19 @@ use signalbox_engine::{BackendUser, Fact, SessionKey};
 use std::sync::Arc;
 
 impl Backend {
-    /// True while its process need not run.
+    /// Returns true while the process is stopped until it is needed.
     #[must_use]
     pub fn is_asleep(&self) -> bool {
         matches!(self.lock().home, Home::Asleep)
     }
 
-    /// True while it waits for a caller whose credential opens it.
+    /// Returns true while the backend waits for a caller whose credential opens it.
     #[must_use]
     pub fn awaits_caller(&self) -> bool {
         matches!(self.lock().home, Home::AwaitsCaller)
     }
 
-    /// Begins asleep if the process is to be started at its first use and its lists are known.
+    /// Puts the backend to sleep if its process is to start at first use and its lists are known.
     pub(super) fn begin_asleep(&self) {
         let Some(gateway) = self.gateway() else { return };
         if self.is_per_user() {
@@ -47,7 +47,7 @@ impl Backend {
         // The known lists may have been read under another tool filter.
         let spec = Arc::clone(&self.spec());
         let changed = gateway.catalog.keep_tools(self, |tool| (spec.allows)(tool));
-        gateway.tell_lists_changed(changed, None);
+        gateway.notify_lists_changed(changed, None);
     }
 
     pub(super) fn fall_asleep(&self, state: &mut BackendState) {
@@ -55,7 +55,7 @@ impl Backend {
         state.connections.drop_home();
     }
 
-    /// True if nobody would miss the process behind the home connection.
+    /// Returns true if the process behind the home connection can be stopped without loss.
     pub(super) fn may_sleep(&self, state: &BackendState, gateway: &Gateway, home: &Peer) -> bool {
         matches!(state.home, Home::Up(_))
             && !state.is_ending()
@@ -64,8 +64,8 @@ impl Backend {
             && gateway.catalog.has_lists(self)
     }
 
-    /// Starts the process if the backend is asleep, or opens the home connection on behalf of this user
-    /// if it awaits one.
+    /// Starts the process if the backend is asleep, or opens the home connection on behalf of this user if it waits for
+    /// one.
     pub(super) fn wake(&self, state: &mut BackendState, whose: Option<&BackendUser>) {
         if state.is_ending() || self.lacks_token(whose) {
             return;
@@ -82,18 +82,18 @@ impl Backend {
         self.changed.notify_one();
     }
 
-    /// True once it is known which era it speaks.
+    /// Returns true once the era of the backend is known.
     pub(crate) fn knows_era(&self) -> bool {
         self.lock().support.known()
     }
 
-    /// Starts it if it is asleep, and waits until it is known which era it speaks or that it does not start.
+    /// Wakes the backend and waits until its era is known or the start has failed.
     pub(crate) async fn learn_era(&self, whose: &BackendUser) {
         self.wake(&mut self.lock(), Some(whose));
         let _ = tokio::time::timeout(self.spec().timeout, self.attempted()).await;
     }
 
-    /// Waits until the current attempt to start it has succeeded or failed.
+    /// Waits until the current attempt to start has succeeded or failed.
     pub(super) async fn attempted(&self) {
         let Some(mut changes) = self.gateway().map(|gateway| gateway.catalog.follow()) else { return };
         while matches!(self.lock().home, Home::Starting | Home::Restarting) {
@@ -103,7 +103,7 @@ impl Backend {
         }
     }
 
-    /// Waits while it is asleep. False if it is stopped meanwhile.
+    /// Waits while the backend is asleep. Returns false if it is stopped meanwhile.
     pub(super) async fn wait_for_use(&self) -> bool {
         loop {
             {
@@ -119,7 +119,7 @@ impl Backend {
         }
     }
 
-    /// Logs and records that an unused connection is closed, and what is lost with a process.
+    /// Logs and records that an unused connection is closed, and what is lost with its process.
     pub(super) fn report_closing(&self, gateway: &Gateway, peer: &Peer) {
         if !self.connector.is_process() {
             tracing::debug!(backend = %self.name, peer = %peer.id, "closing an unused connection");

@@ -1,56 +1,55 @@
-//! How a backend is doing: what pings, restarts and stray messages have shown of it.
+//! Health of a backend, as seen from pings, restarts and stray messages.
 //!
-//! A [`Condition`] is a plain value behind the backend's lock. These hold after every method:
+//! A [`Condition`] is a plain value behind the backend lock. Invariants:
 //!
-//! - A backend that comes up has no last error and no last words.
+//! - A backend that comes up has no last error and no remembered standard error.
 //! - Calls are held back only after a restart.
-//! - A request to be tried at once is taken up once.
+//! - A request for an immediate attempt is consumed once.
 
 use signalbox_engine::health::Health;
 use signalbox_engine::pacing;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// The condition of a backend.
 #[derive(Default)]
 pub(crate) struct Condition {
-    /// What pings tell; `None` if it is not pinged.
+    /// Health according to pings. `None` if the backend is not pinged.
     health: Option<Health>,
-    /// It has answered a ping at least once.
+    /// Set once a ping has been answered.
     answers_pings: bool,
     pings_failed: u64,
     restarts: u64,
-    /// Since when it gets few calls at a time.
+    /// Start of the slow start, during which few calls are allowed.
     ramp: Option<Instant>,
-    /// The next attempt to start it is made at once, even if it has failed for good.
-    hurry: bool,
-    /// It died of the question which era it speaks, so it gets the old greeting at once.
-    greet_old: bool,
+    /// Makes the next attempt immediate, even if the backend has failed permanently.
+    retry_now: bool,
+    /// Set if the server died of the era probe, so that the next handshake starts with `initialize`.
+    skip_probe: bool,
     last_error: Option<String>,
-    /// What a child that has ended wrote to its standard error last.
-    last_words: Vec<String>,
+    /// Last lines that an ended child process wrote to its standard error.
+    stderr_tail: Vec<String>,
     strays: BTreeMap<&'static str, u64>,
-    /// The last line on a child's standard output that is not a message. It is safe to show.
+    /// Last line on a child's standard output that is not a message. Safe to display.
     stray_line: Option<String>,
 }
 
 impl Condition {
-    /// A backend that nothing is known of yet. It is pinged if there is a `health`.
+    /// Creates the condition of an unknown backend. The backend is pinged if there is a `health`.
     pub fn new(health: Option<Health>) -> Self {
         Self { health, ..Self::default() }
     }
 
-    /// The home connection is ready.
+    /// Records that the home connection is ready.
     pub fn came_up(&mut self, now: Instant) {
         if self.restarts > 0 {
             self.ramp = Some(now);
         }
         self.last_error = None;
-        self.last_words.clear();
+        self.stderr_tail.clear();
     }
 
-    /// Notes the outcome of a ping. Returns whether the backend has become unwell by it, and its state; `None` if it is not
-    /// pinged.
+    /// Records the outcome of a ping. Returns whether the backend has just become unwell, and its state. `None` if it
+    /// is not pinged.
     pub fn pinged(&mut self, answered: bool) -> Option<(bool, &'static str)> {
         self.answers_pings |= answered;
         self.pings_failed += u64::from(!answered);
@@ -58,38 +57,38 @@ impl Condition {
         Some((health.pinged(answered), health.as_str()))
     }
 
-    /// How long to wait before the next ping; `None` if it is not pinged.
+    /// Returns the delay before the next ping. `None` if the backend is not pinged.
     pub fn ping_wait(&self) -> Option<Duration> {
         self.health.as_ref().map(Health::wait)
     }
 
-    /// True once it has answered a ping.
+    /// Returns true once a ping has been answered.
     pub fn answers_pings(&self) -> bool {
         self.answers_pings
     }
 
-    /// How many pings it left unanswered.
+    /// Returns the number of unanswered pings.
     pub fn pings_failed(&self) -> u64 {
         self.pings_failed
     }
 
-    /// What pings tell of it, in a word; `None` if it is not pinged.
+    /// Returns the health as a word. `None` if the backend is not pinged.
     pub fn health(&self) -> Option<&'static str> {
         self.health.as_ref().map(Health::as_str)
     }
 
-    /// True unless pings have shown that it is unwell.
+    /// Returns true unless pings have shown the backend to be unwell.
     pub fn is_well(&self) -> bool {
         self.health.as_ref().is_none_or(Health::is_well)
     }
 
-    /// True if it was started again and its slow start has not ended yet.
+    /// Returns true during the slow start after a restart.
     pub fn was_restarted_lately(&self) -> bool {
         self.ramp.is_some()
     }
 
-    /// Most calls that may be on it at this moment; `None` if there is no limit because it was not started again lately.
-    /// `slow_start` says how long the limit lasts.
+    /// Returns the maximum number of calls in flight. `None` if there is no limit because no restart was recent.
+    /// `slow_start` is the duration of the limit.
     pub fn most_calls(&self, now: Instant, slow_start: Duration) -> Option<usize> {
         pacing::slow_start_limit(now.saturating_duration_since(self.ramp?), slow_start)
     }
@@ -101,73 +100,72 @@ impl Condition {
         }
     }
 
-    /// Counts a restart.
     pub fn restarted(&mut self) {
         self.restarts += 1;
     }
 
-    /// How often it was started again.
+    /// Returns the number of restarts.
     pub fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// Has the next attempt to start it made at once.
-    pub fn hurry(&mut self) {
-        self.hurry = true;
+    /// Makes the next attempt to start the backend immediate.
+    pub fn retry_now(&mut self) {
+        self.retry_now = true;
     }
 
-    /// True if the next attempt is to be made at once. Forgets that.
-    pub fn take_hurry(&mut self) -> bool {
-        std::mem::take(&mut self.hurry)
+    /// Returns true if the next attempt is to be immediate, and resets the flag.
+    pub fn take_retry_now(&mut self) -> bool {
+        std::mem::take(&mut self.retry_now)
     }
 
-    /// Has the next attempt begin with the old greeting, or not.
-    pub fn set_greet_old(&mut self, greet_old: bool) {
-        self.greet_old = greet_old;
+    /// Sets whether the next attempt starts with `initialize`.
+    pub fn set_skip_probe(&mut self, skip_probe: bool) {
+        self.skip_probe = skip_probe;
     }
 
-    /// True if the next attempt begins with the old greeting. Forgets that.
-    pub fn take_greet_old(&mut self) -> bool {
-        std::mem::take(&mut self.greet_old)
+    /// Returns true if the next attempt starts with `initialize`, and resets the flag.
+    pub fn take_skip_probe(&mut self) -> bool {
+        std::mem::take(&mut self.skip_probe)
     }
 
-    /// Notes what went wrong.
+    /// Sets the last error.
     pub fn set_error(&mut self, text: String) {
         self.last_error = Some(text);
     }
 
-    /// What went wrong last, since it was up.
+    /// Returns the last error since the backend was up.
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
     }
 
-    /// Notes what a child that has ended wrote to its standard error last.
-    pub fn set_last_words(&mut self, lines: Vec<String>) {
-        self.last_words = lines;
+    /// Sets the last lines that an ended child process wrote to its standard error.
+    pub fn set_stderr_tail(&mut self, lines: Vec<String>) {
+        self.stderr_tail = lines;
     }
 
-    /// What a child that has ended wrote to its standard error last.
-    pub fn last_words(&self) -> &[String] {
-        &self.last_words
+    /// Returns the last lines that an ended child process wrote to its standard error.
+    pub fn stderr_tail(&self) -> &[String] {
+        &self.stderr_tail
     }
 
-    /// Counts a message that fits nothing.
+    /// Counts a message that matches nothing.
     pub fn count_stray(&mut self, what: &'static str) {
         *self.strays.entry(what).or_default() += 1;
     }
 
-    /// Counts a line that is no message, and keeps it.
+    /// Counts and stores a line that is not a message.
     pub fn set_stray_line(&mut self, line: String) {
         self.count_stray("not_json");
         self.stray_line = Some(line);
     }
 
-    /// How many messages fitted nothing, by kind.
+    /// Returns the number of unmatched messages by kind.
     pub fn strays(&self) -> &BTreeMap<&'static str, u64> {
         &self.strays
     }
 
-    /// The last line that is no message.
+    /// Returns the last line that was not a message.
     pub fn stray_line(&self) -> Option<&str> {
         self.stray_line.as_deref()
     }
@@ -184,9 +182,9 @@ mod tests {
     fn what_went_wrong_is_forgotten_once_it_is_up() {
         let mut condition = Condition::default();
         condition.set_error("exit status 1".to_owned());
-        condition.set_last_words(vec!["no such file".to_owned()]);
+        condition.set_stderr_tail(vec!["no such file".to_owned()]);
         condition.came_up(Instant::now());
-        assert_eq!((condition.last_error(), condition.last_words()), (None, &[][..]));
+        assert_eq!((condition.last_error(), condition.stderr_tail()), (None, &[][..]));
     }
 
     #[test]
@@ -207,9 +205,9 @@ mod tests {
     #[test]
     fn a_request_to_hurry_is_taken_up_once() {
         let mut condition = Condition::default();
-        condition.hurry();
-        assert!(condition.take_hurry());
-        assert!(!condition.take_hurry());
+        condition.retry_now();
+        assert!(condition.take_retry_now());
+        assert!(!condition.take_retry_now());
     }
 
     #[test]

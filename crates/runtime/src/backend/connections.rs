@@ -1,14 +1,14 @@
-//! The connections of one backend, by role: which of them carries a call, and which gives way when there is no room.
+//! Connections of one backend, by role: which of them carries a call, and which is closed in favour of another.
 //!
-//! A [`Connections`] is a plain value behind the backend's lock. It never opens or closes a connection and never waits;
-//! the backend does that with what it is given here. These hold after every method:
+//! A [`Connections`] is a plain value behind the backend lock. It never opens or closes a connection and never waits:
+//! the backend does that with the connections returned from here. Invariants:
 //!
-//! - A connection is found under its own role only. The home connection, once it is ready, is also the one that the gateway's
-//!   principal shares.
-//! - There is one home connection at most, one per session and user, and one shared connection per user and era. Users of
-//!   one principal differ only where its tokens are exchanged.
-//! - A connection that was removed carries no further call. The home connection is still known as home afterwards, until
-//!   another one takes its place or the backend falls asleep.
+//! - A connection is registered under its own role only. The home connection, once ready, is also the shared connection
+//!   of the gateway's principal.
+//! - There is at most one home connection, one per session and user, and one shared connection per user and era. Users
+//!   of one principal differ only where its tokens are exchanged.
+//! - A removed connection carries no further call. The home connection still counts as home afterwards, until another
+//!   one replaces it or the backend falls asleep.
 //! - No pool is empty.
 
 use crate::peer::Peer;
@@ -21,28 +21,28 @@ use signalbox_wire::Era;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a connection is for, and with that whose calls it carries.
+/// Purpose of a connection, which decides whose calls it carries.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum ConnectionRole {
-    /// The gateway's own. It also carries the calls that the gateway's principal shares a connection for.
+    /// The gateway's own connection. Also carries calls that share a connection of the gateway's principal.
     Home,
     /// Carries the calls of all sessions of a user that need no connection of their own.
     Shared(BackendUser),
     /// Carries the calls of one session.
     Owned(SessionKey),
-    /// Carries calls of the new era to an old backend which may ask their client something.
+    /// Carries modern calls to a legacy backend that may ask their client something.
     Pooled(PoolKey),
 }
 
 impl ConnectionRole {
-    /// True for a connection that several sessions use without further conditions.
+    /// Returns true for a connection that several sessions use without further conditions.
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::Home | Self::Shared(_))
     }
 }
 
-/// Whose calls may share a pooled connection. Servers remember what they asked a client (its roots, for example), so
-/// clients that give themselves another name get connections of their own.
+/// Key of a pool: calls with equal keys may share a connection. Servers remember what they asked a client (its roots,
+/// for example), so clients with different `info` get separate connections.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct PoolKey {
     pub user: BackendUser,
@@ -50,20 +50,18 @@ pub(crate) struct PoolKey {
     pub info: Option<Bytes>,
 }
 
-/// Which connections may be asked to give way.
+/// Connections that may be closed in favour of another.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Candidates<'a> {
-    /// Those of sessions whose client is away, then the pooled ones.
+    /// Connections of sessions whose client is away, then pooled ones.
     OwnedThenPooled,
-    /// The pooled ones.
     Pooled,
-    /// The pooled ones of this user.
+    /// Pooled connections of this user.
     PooledOf(&'a BackendUser),
-    /// Those of sessions of this principal whose client is away, then its pooled ones.
+    /// Connections of sessions of this principal whose client is away, then its pooled ones.
     Of(&'a BackendUser),
 }
 
-/// The connections of a backend.
 #[derive(Default)]
 pub(crate) struct Connections {
     home: Option<Arc<Peer>>,
@@ -73,7 +71,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Files a connection that is about to be opened under its role.
+    /// Registers a connection that is about to be opened.
     pub fn insert(&mut self, peer: Arc<Peer>) {
         match peer.role.clone() {
             ConnectionRole::Home => self.home = Some(peer),
@@ -90,7 +88,7 @@ impl Connections {
         }
     }
 
-    /// Gives no further call to this connection.
+    /// Removes a connection, so that it gets no further call.
     pub fn remove(&mut self, peer: &Peer) {
         let is_it = |one: &Arc<Peer>| one.id == peer.id;
         match &peer.role {
@@ -119,107 +117,108 @@ impl Connections {
         }
     }
 
-    /// The gateway's own connection. It may be lost already, until there is another.
+    /// Returns the gateway's own connection. It may be lost already, until another replaces it.
     pub fn home(&self) -> Option<&Arc<Peer>> {
         self.home.as_ref()
     }
 
-    /// True if this is the gateway's own connection.
+    /// Returns true if this is the gateway's own connection.
     pub fn is_home(&self, peer: &Peer) -> bool {
         self.home.as_ref().is_some_and(|home| home.id == peer.id)
     }
 
-    /// Has the home connection, which is ready, carry the calls that its principal shares a connection for. Returns the
-    /// connection that did so until now, which is to be closed.
+    /// Makes the ready home connection the shared connection of its principal. Returns the one that it replaces, which
+    /// the caller must close.
     pub fn share_home(&mut self, era: Era) -> Option<Arc<Peer>> {
         let home = self.home.clone()?;
         let replaced = self.shared.insert((home.user.clone(), era), Arc::clone(&home));
         replaced.filter(|old| old.id != home.id)
     }
 
-    /// Takes the home connection out of use for good. Returns it.
+    /// Removes and returns the home connection.
     pub fn drop_home(&mut self) -> Option<Arc<Peer>> {
         let home = self.home.take()?;
         self.remove(&home);
         Some(home)
     }
 
-    /// The connection of this era that the sessions of a user share.
+    /// Returns the connection of this era that the sessions of a user share.
     pub fn shared(&self, user: &BackendUser, era: Era) -> Option<&Arc<Peer>> {
         self.shared.get(&(user.clone(), era))
     }
 
-    /// The connection that belongs to this session alone, for its requests as this user.
+    /// Returns the connection of this session alone, for its requests as this user.
     pub fn owned(&self, session: SessionKey, user: &BackendUser) -> Option<&Arc<Peer>> {
         self.owned.get(&session)?.iter().find(|peer| peer.user == *user)
     }
 
-    /// The connections that belong to this session alone.
+    /// Returns the connections of this session alone.
     pub fn all_owned(&self, session: SessionKey) -> &[Arc<Peer>] {
         self.owned.get(&session).map_or(&[], Vec::as_slice)
     }
 
-    /// True if this session has a connection of its own.
+    /// Returns true if this session has a connection of its own.
     pub fn owns(&self, session: SessionKey) -> bool {
         self.owned.contains_key(&session)
     }
 
-    /// Takes out the connections that belong to this session alone.
+    /// Removes and returns the connections of this session alone.
     pub fn remove_owned(&mut self, session: SessionKey) -> Vec<Arc<Peer>> {
         self.owned.remove(&session).unwrap_or_default()
     }
 
-    /// The pooled connections that calls with this key may run on.
+    /// Returns the pooled connections with this key.
     pub fn pool(&self, key: &PoolKey) -> &[Arc<Peer>] {
         self.pooled.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// The pooled connections of a user.
+    /// Returns the pooled connections of a user.
     pub fn pooled_of(&self, user: &BackendUser) -> impl Iterator<Item = &Arc<Peer>> {
         self.pooled.iter().filter(move |(key, _)| key.user == *user).flat_map(|(_, pool)| pool)
     }
 
-    /// The pooled connections that calls of a client with these capabilities may run on.
+    /// Returns the pooled connections for clients with these capabilities.
     pub fn pooled_for(&self, user: &BackendUser, caps: &CapSet) -> Vec<Arc<Peer>> {
         self.pooled_of(user).filter(|peer| peer.caps == *caps).cloned().collect()
     }
 
-    /// How many connections are pooled.
+    /// Returns the number of pooled connections.
     pub fn pooled_count(&self) -> usize {
         self.pooled.values().map(Vec::len).sum()
     }
 
-    /// True if the user has another connection on which an old backend may tell what this one tells.
+    /// Returns true if the user has another connection on which a legacy backend may send the same notifications.
     pub fn has_other(&self, peer: &Peer) -> bool {
         let mut others = self.pooled_of(&peer.user).chain(self.shared(&peer.user, Era::Legacy));
         others.any(|other| other.id != peer.id)
     }
 
-    /// The connections that may carry calls of this session as this user: no more than the user can have.
+    /// Returns the connections that may carry calls of this session as this user, at most the number that a user may
+    /// have.
     pub fn serving(&self, session: &Session, user: &BackendUser) -> Vec<Arc<Peer>> {
         let shared = [Era::Legacy, Era::Modern].into_iter().filter_map(|era| self.shared(user, era));
         let owned = self.owned.get(&session.key).into_iter().flatten();
         owned.chain(shared).chain(self.pooled_of(user)).cloned().collect()
     }
 
-    /// Every connection that carries calls, but without those of sessions unless `owned` says so.
+    /// Returns the connections that carry calls. Those of sessions are included if `owned` is true.
     pub fn in_use(&self, owned: bool) -> impl Iterator<Item = &Arc<Peer>> {
         let owned = self.owned.values().flatten().filter(move |_| owned);
         self.shared.values().chain(self.pooled.values().flatten()).chain(owned)
     }
 
-    /// Every connection, each once, the oldest first.
+    /// Returns every connection once, oldest first.
     pub fn all(&self) -> Vec<Arc<Peer>> {
         self.all_that(|_| true)
     }
 
-    /// Those that something may have become late on. Sessions that do nothing must cost nothing, so the others
-    /// are not even gathered.
+    /// Returns the connections on which something may be overdue. Idle sessions must cost nothing, so quiet connections
+    /// are not even collected.
     pub fn not_quiet(&self) -> Vec<Arc<Peer>> {
         self.all_that(|peer| !peer.is_quiet())
     }
 
-    /// The connections of users for which this holds.
+    /// Returns the connections of users for which `holds` is true.
     pub fn of_users(&self, holds: impl Fn(&BackendUser) -> bool) -> Vec<Arc<Peer>> {
         self.all_that(|peer| holds(&peer.user))
     }
@@ -232,11 +231,11 @@ impl Connections {
         peers
     }
 
-    /// Takes the idle connection that has to give way to another out of use and returns it; `None` if every candidate
-    /// is in use or `needed`. This is the only place that decides who goes.
+    /// Removes and returns the idle connection that is closed in favour of another. Returns `None` if every candidate
+    /// is in use or `needed`. This is the only place that makes this choice.
     ///
-    /// First goes the connection of a session whose client is away, of several the one that was away longest: it is
-    /// opened again when the client comes back. Then goes a pooled connection that carries no call.
+    /// The first choice is the connection of a session whose client is away, longest first; it is reopened when the
+    /// client returns. The second choice is a pooled connection without calls.
     pub fn give_way(&mut self, among: Candidates<'_>, needed: impl Fn(&Peer) -> bool) -> Option<Arc<Peer>> {
         let gives_way = self.owned_giving_way(among, &needed).or_else(|| {
             let fits = |peer: &&Arc<Peer>| match among {
@@ -264,7 +263,7 @@ impl Connections {
         owned.into_iter().map(|(_, peer)| peer).find(|peer| !needed(peer) && peer.give_way_if_client_is_away())
     }
 
-    /// How many sessions have a connection of their own, and how many pools there are.
+    /// Returns the number of connections owned by sessions, and the number of pools.
     #[cfg(feature = "testing")]
     pub fn counts(&self) -> (usize, usize) {
         (self.owned.values().map(Vec::len).sum(), self.pooled.len())

@@ -1,11 +1,11 @@
-//! The resources and tasks that listen requests of clients follow on a backend.
+//! Resources and tasks that clients' listen requests follow on a backend.
 //!
-//! A backend of the new era gets a listen request for each of them. A backend of the old era gets
-//! `resources/subscribe` on the connection that the principal shares and on the pooled ones that its calls may run on;
-//! it reports on tasks without being asked.
+//! A modern backend gets one listen request for each client's. A legacy backend gets `resources/subscribe` on the
+//! shared connection of the principal and on the pooled ones that its calls may use; it reports on tasks without a
+//! subscription.
 
 use super::Backend;
-use super::subscriptions::{Follow, Followed};
+use super::subscriptions::{Follow, FollowTargets};
 use crate::bridged_call_driver::Waiter;
 use crate::origin::{Origin, OwnAnswer};
 use crate::peer::Peer;
@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Most `resources/subscribe` that wait for an answer on one connection at a time.
+/// Maximum number of `resources/subscribe` requests in flight on one connection.
 const SIDE_BY_SIDE: usize = 64;
-/// How long a request of our own may take.
+/// Timeout of the gateway's own requests.
 const OWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a listen request may stay open.
+/// Maximum lifetime of a listen request.
 const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
-/// How long to wait before a listen request that ended is sent again.
+/// Delay before a listen request that ended is sent again.
 pub(super) const AGAIN: Duration = Duration::from_secs(5);
 
 impl Backend {
@@ -33,8 +33,8 @@ impl Backend {
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        wanted: Followed,
-    ) -> oneshot::Receiver<Followed> {
+        wanted: FollowTargets,
+    ) -> oneshot::Receiver<FollowTargets> {
         let (sender, receiver) = oneshot::channel();
         let caps = session.caps_of(exchange);
         let user = self.user_of(session, exchange);
@@ -83,11 +83,11 @@ impl Backend {
         receiver
     }
 
-    /// Subscribes to resources on connections to an old backend, and tells the waiters what
-    /// the shared connection refused.
+    /// Subscribes to resources on connections to a legacy backend, and reports to the waiters what the shared
+    /// connection refused.
     ///
-    /// The first requests are sent before this returns, because the next call on the connection
-    /// may change the resource.
+    /// The first requests are sent before this returns, because the next call on the connection may change the
+    /// resource.
     pub(super) fn subscribe(self: &Arc<Self>, peers: Vec<Arc<Peer>>, uris: Vec<String>, waiters: Vec<Waiter>) {
         if uris.is_empty() && waiters.is_empty() {
             return;
@@ -113,15 +113,15 @@ impl Backend {
         });
     }
 
-    /// Sends `resources/subscribe` for those of these resources that somebody still follows.
+    /// Sends `resources/subscribe` for those of these resources that still have a subscriber.
     fn send_subscriptions(&self, peer: &Peer, uris: &[String]) -> Vec<(String, oneshot::Receiver<OwnAnswer>)> {
         let state = self.lock();
         let wanted = uris.iter().filter(|uri| state.wants(peer, uri));
         wanted.map(|uri| (uri.clone(), peer.ask(method::RESOURCES_SUBSCRIBE, &uri_param(uri), OWN_TIMEOUT))).collect()
     }
 
-    /// Waits for the answers and returns the resources that the backend refuses. Unsubscribes from those that no
-    /// session follows any more: an earlier `resources/unsubscribe` may have overtaken the subscription.
+    /// Waits for the answers and returns the resources that the backend refuses. Unsubscribes from those without a
+    /// subscriber: an earlier `resources/unsubscribe` may have overtaken the subscription.
     async fn await_subscriptions(
         &self,
         peer: &Peer,
@@ -137,16 +137,16 @@ impl Backend {
         refused
     }
 
-    /// Unsubscribes from those of these resources that nobody follows on this connection to an old backend.
+    /// Unsubscribes from those of these resources that have no subscriber on this connection to a legacy backend.
     pub(super) fn unsubscribe(&self, peer: &Peer, uris: &[String]) {
         // Sent under the lock, so that a later subscription is also sent later.
         let state = self.lock();
         for uri in uris.iter().filter(|uri| !state.wants(peer, uri)) {
-            let _ = peer.own(Origin::Nobody, method::RESOURCES_UNSUBSCRIBE, &uri_param(uri), OWN_TIMEOUT);
+            let _ = peer.own(Origin::Discard, method::RESOURCES_UNSUBSCRIBE, &uri_param(uri), OWN_TIMEOUT);
         }
     }
 
-    /// Takes over the acknowledgement of a listen request: what it does not name, the backend refuses to follow.
+    /// Handles the acknowledgement of a listen request: the backend refuses to follow what it does not name.
     pub(crate) fn follow_acknowledged(&self, waiter: &Waiter, message: &Envelope) {
         let params = message.params().unwrap_or_default();
         let filter = json::member(params, "notifications").map(|span| span.of(params)).unwrap_or_default();
@@ -158,22 +158,22 @@ impl Backend {
         self.follow_settled(waiter, &|uri| !uris.contains(uri), &|task| !tasks.contains(task));
     }
 
-    /// Tells a listen request what the backend refuses to follow.
+    /// Reports to a listen request what the backend refuses to follow.
     fn follow_settled(&self, waiter: &Waiter, refused: &dyn Fn(&str) -> bool, refused_task: &dyn Fn(&str) -> bool) {
         if let Some(follow) = self.lock().subscriptions.follow_mut(waiter) {
             follow.settle(refused, refused_task);
         }
     }
 
-    /// The listen requests of a user that name this task of an old backend.
+    /// Returns the listen requests of a user that name this task of a legacy backend.
     pub(crate) fn task_followers(&self, task: &str, user: &BackendUser) -> Vec<Waiter> {
         let state = self.lock();
         let follows = state.subscriptions.follows_of(user).filter(|one| one.names_task(task));
         follows.map(Follow::waiter).collect()
     }
 
-    /// The listen requests of a user that follow this resource. Empty for a backend of the new era,
-    /// which answers them itself.
+    /// Returns the listen requests of a user that follow this resource. Empty for a modern backend, which answers them
+    /// itself.
     pub(crate) fn followers(&self, uri: &str, user: &BackendUser) -> Vec<Waiter> {
         let state = self.lock();
         if state.support.target(Era::Modern) == Era::Modern {
@@ -183,7 +183,7 @@ impl Backend {
         follows.map(Follow::waiter).collect()
     }
 
-    /// Forgets a listen request, and unsubscribes from what nobody follows any more at an old backend.
+    /// Removes a listen request, and unsubscribes at a legacy backend from what has no other subscriber.
     pub(crate) fn unfollow(&self, session: &Arc<Session>, exchange: ExchangeId) {
         let (gone, peers) = {
             let mut state = self.lock();
@@ -201,8 +201,8 @@ impl Backend {
         }
     }
 
-    /// Sends the listen requests of its user on a new connection.
-    pub(super) fn follow_again(self: &Arc<Self>, peer: &Arc<Peer>) {
+    /// Sends the listen requests of the connection's user on a new connection.
+    pub(super) fn resend_follows(self: &Arc<Self>, peer: &Arc<Peer>) {
         let mine: Vec<Waiter> = {
             let state = self.lock();
             let follows = state.subscriptions.follows_of(&peer.user);
@@ -213,7 +213,7 @@ impl Backend {
         }
     }
 
-    /// Sends a listen request, unless this connection has it already or its client has left.
+    /// Sends a listen request, unless this connection carries it already or its client has left.
     fn send_follow(self: &Arc<Self>, peer: &Arc<Peer>, waiter: &Waiter) {
         let mut state = self.lock();
         let Some(follow) = state.subscriptions.follow_mut(waiter) else { return };
@@ -232,7 +232,7 @@ impl Backend {
         }
     }
 
-    /// Sends a listen request again that a backend of the new era has ended or refused. Its client does not notice.
+    /// Resends a listen request that a modern backend has ended or refused. The client does not notice.
     pub(crate) fn follow_ended(self: &Arc<Self>, peer: &Arc<Peer>, waiter: &Waiter, refused: bool) {
         {
             let mut state = self.lock();
@@ -247,8 +247,8 @@ impl Backend {
         self.follow_later(peer, waiter);
     }
 
-    /// Sends a listen request again after a while, unless the connection is lost: the next one gets it
-    /// when it is ready.
+    /// Resends a listen request after a delay, unless the connection is lost: the next connection gets it when it is
+    /// ready.
     fn follow_later(self: &Arc<Self>, peer: &Arc<Peer>, waiter: &Waiter) {
         let (backend, peer, waiter) = (Arc::downgrade(self), Arc::downgrade(peer), waiter.clone());
         tokio::spawn(async move {

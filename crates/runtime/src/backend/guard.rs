@@ -1,6 +1,6 @@
-//! The circuit breakers of a backend: refuse calls of callers whose calls fail repeatedly, or all calls.
+//! Circuit breakers of a backend: refuse the calls of a caller whose calls keep failing, or all calls.
 //!
-//! While nothing fails, a call reads one flag on its way to the backend and one on its way back.
+//! As long as nothing fails, a call reads one flag before it is sent and one flag when it returns.
 
 use crate::clock;
 use crate::origin::Origin;
@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// A call of a client.
+/// Identifies a call of a client.
 pub(crate) type CallKey = (SessionKey, ExchangeId);
 
-/// A call of a client and its caller. A call that its client has left has no key.
+/// A call of a client and its caller. Has no key once the client has abandoned it.
 pub(crate) struct GuardedCall {
     pub caller: Principal,
     pub key: Option<CallKey>,
@@ -32,7 +32,7 @@ impl GuardedCall {
     }
 }
 
-/// The breakers of a backend, and the number of calls that they refused.
+/// Breakers of a backend, and the number of calls that they refused.
 pub(crate) struct Guard {
     /// True while every call passes and no failure is counted.
     quiet: AtomicBool,
@@ -40,20 +40,20 @@ pub(crate) struct Guard {
     refused: AtomicU64,
 }
 
-/// The state of a breaker.
+/// Public state of a breaker.
 #[derive(Clone, Debug, Serialize)]
 pub struct BreakerStatus {
     /// `closed`, `open` or `half open`.
     pub state: &'static str,
-    /// How long until calls pass again.
+    /// Time until calls pass again, in milliseconds.
     pub retry_in_ms: Option<u64>,
-    /// Failures in a row so far.
+    /// Number of consecutive failures.
     pub failures: u32,
-    /// How often it has opened.
+    /// Number of times that the breaker has opened.
     pub opened: u64,
-    /// How many calls it refused.
+    /// Number of refused calls.
     pub refused: u64,
-    /// Number of callers whose calls it refuses because their own ones fail.
+    /// Number of callers that are refused because their own calls fail.
     pub callers: usize,
 }
 
@@ -67,14 +67,15 @@ impl Guard {
         self.quiet.load(Ordering::Relaxed)
     }
 
-    /// Lets a call pass or refuses it. One that passes ends within `timeout` unless it shows progress.
+    /// Admits or refuses a call. An admitted call ends within `timeout` unless it reports progress.
     ///
     /// # Errors
-    /// The refusal, which says when to try again.
+    /// The refusal, with the time of the next attempt.
     pub(crate) fn admit(
         &self,
         backend: &str,
-        (session, exchange): (&Session, ExchangeId),
+        session: &Session,
+        exchange: ExchangeId,
         timeout: impl FnOnce() -> Duration,
     ) -> Result<(), Fault> {
         if self.is_quiet() {
@@ -89,21 +90,21 @@ impl Guard {
         Err(refusal(backend, &refused, refused.until.saturating_duration_since(now)))
     }
 
-    /// Notes that a call has ended without a word about the backend.
+    /// Records that a call has ended without evidence about the backend.
     pub(crate) fn release(&self, backend: &str, session: &Session, exchange: ExchangeId) {
         if !self.is_quiet() {
             self.settle(backend, &GuardedCall::of(session, Some(exchange)), CallResult::Unknown);
         }
     }
 
-    /// Notes an answer to the gateway's own ping.
+    /// Records an answer to the gateway's own ping.
     pub(crate) fn pinged(&self, backend: &str) {
         if !self.is_quiet() {
             self.update(backend, |breaker, _| breaker.pinged());
         }
     }
 
-    /// Counts the outcome of a call, or of a connection with calls of this caller on it.
+    /// Counts the outcome of a call, or of a connection that carried calls of this caller.
     fn settle(&self, backend: &str, call: &GuardedCall, outcome: CallResult) {
         self.update(backend, |breaker, now| breaker.settle(&call.caller, call.key.as_ref(), outcome, now));
     }
@@ -153,7 +154,7 @@ impl Guard {
         }
     }
 
-    /// Counts the loss of a connection with these calls on it: one failure of each caller, however many calls it had.
+    /// Counts the loss of a connection with these calls: one failure per caller, however many calls it had.
     pub(crate) fn lost(&self, backend: &str, kind: FaultKind, calls: impl Iterator<Item = GuardedCall>) {
         let outcome = outcome(kind);
         let mut callers: HashMap<Principal, GuardedCall> = HashMap::new();
@@ -174,7 +175,7 @@ impl Guard {
         !self.is_quiet() && call.key.as_ref().is_some_and(tries)
     }
 
-    /// The state at this moment; `None` if there is no breaker.
+    /// Returns the current state. `None` if there is no breaker.
     pub(crate) fn status(&self) -> Option<BreakerStatus> {
         let now = clock::now();
         let summary = self.lock()?.summary(now);
@@ -193,8 +194,8 @@ impl Guard {
     }
 }
 
-/// What a fault says about the backend. A refusal by the gateway says nothing. A backend that refused one request has answered, and
-/// so has one whose result cannot be carried between revisions.
+/// Maps a fault to its evidence about the backend. A refusal by the gateway is no evidence. A backend that refused a
+/// request has answered, and so has one whose result cannot be carried between revisions.
 fn outcome(kind: FaultKind) -> CallResult {
     match kind {
         FaultKind::BackendDied | FaultKind::BackendDown | FaultKind::BackendGarbage | FaultKind::TimedOut => {

@@ -1,7 +1,7 @@
-//! Pings a backend from time to time on the gateway's own connection.
+//! Pings a backend at intervals over the gateway's own connection.
 //!
-//! Without calls nobody would notice that a child hangs or a server is gone. A backend that leaves several pings in a row
-//! unanswered counts as unwell, and its connection is reopened.
+//! Without calls, a hanging child or a vanished server would go unnoticed. A backend that misses several pings in a row
+//! counts as unwell, and its connection is reopened.
 
 use super::Backend;
 use crate::clock;
@@ -12,25 +12,24 @@ use signalbox_wire::{Era, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What pings have shown of a backend.
+/// Health of a backend according to pings.
 #[derive(Clone, Debug, Serialize)]
 pub struct HealthStatus {
     /// `not pinged yet`, `well`, `in doubt` or `unwell`.
     pub state: &'static str,
-    /// Pings that were not answered.
+    /// Number of unanswered pings.
     pub failed: u64,
 }
 
-/// The outcome of a ping.
 enum Pong {
     Answered,
     Failed,
-    /// Says nothing about the backend.
+    /// No evidence about the backend.
     Unclear,
 }
 
 impl Backend {
-    /// Waits until the home connection is lost, and pings it meanwhile.
+    /// Pings the home connection until it is lost.
     pub(super) async fn ping_until_lost(&self, peer: &Arc<Peer>) {
         let mut due = clock::now() + self.ping_wait();
         while !peer.is_lost() {
@@ -44,9 +43,9 @@ impl Backend {
         }
     }
 
-    /// How long to wait before the next ping.
+    /// Returns the delay before the next ping.
     fn ping_wait(&self) -> Duration {
-        /// For a backend that is not pinged.
+        /// Delay for a backend that is not pinged.
         const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
         self.lock().condition.ping_wait().unwrap_or(NEVER)
     }
@@ -56,19 +55,19 @@ impl Backend {
         else {
             return;
         };
-        // The new era has no ping, but every server answers `server/discover`.
+        // The modern era has no ping, but every server answers `server/discover`.
         let name = if profile.era() == Era::Modern { method::SERVER_DISCOVER } else { method::PING };
         let answer = tokio::time::timeout(rules.timeout, peer.ask(name, "", rules.timeout)).await;
         let pong = match answer {
             Ok(Ok(Ok(_))) => Pong::Answered,
-            // The connection is gone, and the supervisor sees to that.
+            // The connection is gone; the supervisor handles that.
             _ if peer.is_lost() => Pong::Unclear,
-            // It was not asked: the gateway had no connection left for that.
+            // The ping was not sent: the gateway had no connection left for it.
             Ok(Ok(Err(fault))) if fault.kind == FaultKind::Overloaded => Pong::Unclear,
             Ok(Ok(Err(fault))) if fault.kind != FaultKind::TimedOut => Pong::Failed,
-            // A server that handles one request at a time answers when it is done with the current one.
+            // A server that handles one request at a time answers after the current one.
             _ if !self.connector.carries_headers() && peer.has_calls() => Pong::Unclear,
-            // Some servers of the old era do not know pings and do not even answer with an error.
+            // Some legacy servers do not know pings and do not even answer with an error.
             _ if name == method::PING && !self.lock().condition.answers_pings() => Pong::Unclear,
             _ => Pong::Failed,
         };
@@ -93,7 +92,7 @@ impl Backend {
         }
     }
 
-    /// True unless pings have shown that it is unwell.
+    /// Returns true unless pings have shown the backend to be unwell.
     #[must_use]
     pub fn is_well(&self) -> bool {
         self.lock().condition.is_well()

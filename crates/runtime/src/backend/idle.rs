@@ -1,4 +1,4 @@
-//! Ends connections that nobody uses any more, so that a client that came once does not hold a process forever.
+//! Closes unused connections, so that a client that came once does not hold a process forever.
 
 use super::Backend;
 use super::connections::{Candidates, ConnectionRole};
@@ -9,23 +9,23 @@ use crate::peer::Peer;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a connection that a principal shares may be unused before it is closed.
+/// Idle time after which the shared connection of a principal is closed.
 pub const SHARED_IDLE: Duration = Duration::from_secs(300);
-/// How long a pooled connection may be unused.
+/// Idle time after which a pooled connection is closed.
 const POOLED_IDLE: Duration = Duration::from_secs(120);
 
-/// Whether a further connection may be opened.
-pub(super) enum Room {
-    /// Yes, at once.
-    Free,
-    /// Yes, once another one has closed; the waiting calls are retried then.
-    Soon,
-    /// No, every connection is in use.
-    Taken,
+/// Result of asking for capacity for one more connection.
+pub(super) enum Capacity {
+    /// There is capacity now.
+    Available,
+    /// There is capacity once another connection has closed. Queued calls are retried then.
+    AfterClose,
+    /// Every connection is in use.
+    Exhausted,
 }
 
 impl Backend {
-    /// Closes the connections that were unused long enough and that no subscription or task needs.
+    /// Closes the connections that have been unused long enough and that no subscription or task needs.
     pub(super) fn close_idle(self: &Arc<Self>, now: Instant) {
         let Some(gateway) = self.gateway() else { return };
         let unused: Vec<Arc<Peer>> = {
@@ -43,17 +43,18 @@ impl Backend {
         }
     }
 
-    /// The connections that may be closed when unused. Those of sessions are skipped unless processes have a lifetime.
+    /// Returns the connections that may be closed when unused. Those of sessions are skipped unless processes have a
+    /// lifetime.
     fn closable<'a>(&self, state: &'a BackendState) -> impl Iterator<Item = &'a Arc<Peer>> {
         state.connections.in_use(self.lifetime() != Lifetime::default())
     }
 
-    /// When processes of this backend run; the default for a backend without processes.
+    /// Returns the lifetime of this backend's processes; the default for a backend without processes.
     pub(super) fn lifetime(&self) -> Lifetime {
         if self.connector.is_process() { self.spec().lifetime } else { Lifetime::default() }
     }
 
-    /// How long a connection may be unused; `None` if it stays open.
+    /// Returns the idle time after which a connection is closed. `None` if it stays open.
     fn patience(&self, state: &BackendState, gateway: &Gateway, peer: &Arc<Peer>) -> Option<Duration> {
         let lifetime = self.lifetime();
         if lifetime.start == Start::FirstUse && state.has_only_listed(peer) {
@@ -67,13 +68,13 @@ impl Backend {
         }
     }
 
-    /// True if a connection was unused for so long that it may be closed.
+    /// Returns true if a connection has been unused for long enough to be closed.
     fn is_expired(&self, state: &BackendState, gateway: &Gateway, peer: &Arc<Peer>, now: Instant) -> bool {
         let Some(patience) = self.patience(state, gateway, peer) else { return false };
         peer.unused_since(now) >= patience && self.is_free(state, gateway, peer, now)
     }
 
-    /// True if no subscription, call or task needs this connection.
+    /// Returns true if no subscription, call or task needs this connection.
     fn is_free(&self, state: &BackendState, gateway: &Gateway, peer: &Arc<Peer>, now: Instant) -> bool {
         let in_use = match &peer.role {
             ConnectionRole::Owned(owner) => state.subscriptions.has_watches(*owner),
@@ -85,14 +86,14 @@ impl Backend {
         !in_use && !needed && !gateway.tasks.holds(peer.id) && !peer.has_tasks(now)
     }
 
-    /// True if a connection stays because its user has a session open and idle processes are not stopped.
+    /// Returns true if a connection stays open because its user has a session and idle processes are not stopped.
     fn stays_for_its_user(&self, gateway: &Gateway, peer: &Peer) -> bool {
         let stays =
             peer.role.is_shared() && *peer.user.principal() != gateway.principal && self.lifetime().idle_stop.is_none();
         stays && gateway.sessions.all().iter().any(|session| session.is_user(&peer.user))
     }
 
-    /// Takes a connection out of use, so that it gets no further call. False if somebody has begun to use it.
+    /// Removes an expired connection, so that it gets no further call. Returns false if it is in use again.
     fn take_out_of_use(&self, gateway: &Gateway, peer: &Arc<Peer>, now: Instant) -> bool {
         let mut state = self.lock();
         let done = self.is_expired(&state, gateway, peer, now) && peer.give_way();
@@ -105,12 +106,12 @@ impl Backend {
         done
     }
 
-    /// Ends an idle connection to make room for another. Which one goes is decided by [`Connections::give_way`].
+    /// Closes an idle connection in favour of another, as chosen by [`Connections::give_way`].
     ///
     /// [`Connections::give_way`]: super::connections::Connections::give_way
-    pub(super) fn make_room(self: &Arc<Self>, state: &mut BackendState, among: Candidates<'_>) -> Room {
+    pub(super) fn make_room(self: &Arc<Self>, state: &mut BackendState, among: Candidates<'_>) -> Capacity {
         let among = match among {
-            // Only processes are limited in number, so only a process has to make room.
+            // Only the number of processes is limited, so only a process has to make room.
             Candidates::OwnedThenPooled if !self.connector.is_process() => Candidates::Pooled,
             among => among,
         };
@@ -118,7 +119,7 @@ impl Backend {
         let watches =
             |peer: &Peer| matches!(peer.role, ConnectionRole::Owned(owner) if subscriptions.has_watches(owner));
         let gone = state.connections.give_way(among, |peer| watches(peer) || self.works_on_task(peer));
-        let Some(peer) = gone else { return Room::Taken };
+        let Some(peer) = gone else { return Capacity::Exhausted };
         if peer.owner().is_some() {
             tracing::info!(
                 backend = %self.name, peer = %peer.id,
@@ -126,17 +127,17 @@ impl Backend {
                  client comes back"
             );
             tokio::spawn(async move { peer.close() });
-            return Room::Free;
+            return Capacity::Available;
         }
         let backend = Arc::clone(self);
         tokio::spawn(async move {
             peer.close();
             backend.retry_waiting();
         });
-        Room::Soon
+        Capacity::AfterClose
     }
 
-    /// True if the backend works on a task behind this connection, which would end with it.
+    /// Returns true if the backend works on a task behind this connection, which would end with it.
     pub(super) fn works_on_task(&self, peer: &Peer) -> bool {
         peer.has_tasks(crate::clock::now()) || self.gateway().is_some_and(|gateway| gateway.tasks.holds(peer.id))
     }

@@ -1,57 +1,56 @@
-//! What is known about the lists of a backend: which were read, which could not be, and how long they are good.
+//! State of a backend's lists: which were read, which could not be read, and until when they are valid.
 //!
-//! A [`ListKnowledge`] is a plain value behind the backend's lock; the lists themselves are in the catalog. These
-//! hold after every method:
+//! A [`ListKnowledge`] is a plain value behind the backend lock; the lists themselves are in the catalog. Invariants:
 //!
 //! - Lists that were read are not marked as failed.
-//! - One connection reads its lists for the first time once at a time, and rereads a kind of list once at a time.
-//! - The views that are remembered are bounded: if there are too many, all are forgotten and read again.
+//! - A connection runs at most one initial read of its lists at a time, and at most one reread per kind of list.
+//! - The number of remembered views is bounded: at the limit, all are forgotten and read again.
 
 use signalbox_engine::catalog::{Changed, ListKind, MAX_PRIVATE_VIEWS, MAX_VIEWS, ViewKey};
 use signalbox_engine::{BackendUser, CapSet, Fault, FaultKind, PeerId, Principal};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// Most kinds of clients that are remembered as failed.
+/// Maximum number of failed viewers that are remembered.
 const MAX_FAILED: usize = 64;
-/// Most principals that are known to have to sign in first.
+/// Maximum number of users that are remembered as having to sign in.
 const MAX_SIGN_INS: usize = 1024;
-/// Time before the lists of a principal who got none are asked for again, unless a person signs in at the backend. A
+/// Delay before the lists of a user that got none are requested again without a sign-in at the backend, because a
 /// secret may also come from elsewhere.
 const PRIVATE_RETRY: Duration = Duration::from_secs(10);
-/// How long it is remembered that a principal has to sign in, which is as long as the address is good.
+/// Time for which a required sign-in is remembered. Equals the validity of the sign-in address.
 const SIGN_IN_TIME: Duration = Duration::from_secs(600);
 
-/// The clients that are shown a list: their capability set, and the user if each has its own.
+/// Key of a failed view: the capability set, and the user if each user has lists of its own.
 type Viewer = (CapSet, Option<BackendUser>);
 
-/// What is known about a backend's lists.
+/// State of a backend's lists.
 #[derive(Default)]
 pub(crate) struct ListKnowledge {
-    /// Those whose lists cannot be had for now, and since when.
+    /// Viewers whose lists are unavailable, and the time of the failure.
     failed: HashMap<Viewer, Instant>,
-    /// The users that are shown nothing before they have signed in, with the fault that says where, and since when.
+    /// Users that must sign in before they see anything, with the fault that carries the address, and the time.
     sign_ins: HashMap<BackendUser, (Fault, Instant)>,
-    /// The views read since the home connection was opened; what was known before may be out of date.
+    /// Views read since the home connection was opened. Older views may be out of date.
     read: HashSet<ViewKey>,
-    /// How long lists are good that the backend never tells changes of.
+    /// Expiry of lists whose changes the backend never reports.
     good_until: HashMap<ViewKey, Instant>,
-    /// The connections whose lists are being read for the first time.
+    /// Connections that read their lists for the first time.
     reading: HashSet<PeerId>,
-    /// The lists that are about to be read again, by connection and the first kind of them.
+    /// Pending rereads, by connection and first kind of list.
     rereading: HashSet<(PeerId, ListKind)>,
-    /// How often everybody was told that a list changed, by its kind.
-    told: [u64; 4],
+    /// Number of change notifications sent to all clients, by kind of list.
+    notifications: [u64; 4],
 }
 
 impl ListKnowledge {
-    /// Forgets what was read and what failed, since the home connection is up again.
-    pub fn start_anew(&mut self) {
+    /// Forgets which lists were read or failed, because the home connection is up again.
+    pub fn reset(&mut self) {
         self.failed.clear();
         self.read.clear();
     }
 
-    /// Notes that the lists for this capability set, of this principal if each has its own, cannot be had for now.
+    /// Records that the lists for this capability set, and for this user if each has its own, are unavailable.
     pub fn failed(&mut self, caps: CapSet, whose: Option<BackendUser>, fault: &Fault, now: Instant) {
         if let Some(whose) = whose.as_ref().filter(|_| fault.kind == FaultKind::SignInNeeded) {
             if self.sign_ins.len() >= MAX_SIGN_INS {
@@ -65,8 +64,8 @@ impl ListKnowledge {
         self.failed.insert((caps, whose), now);
     }
 
-    /// True if these lists cannot be had for now. Who has no credential gets none whatever its client declares, and the
-    /// first connection declares nothing.
+    /// Returns true if these lists are unavailable. A user without a credential gets none whatever its client declares,
+    /// so a failure of the bare capability set, which the first connection declares, counts too.
     pub fn has_failed(&self, view: &ViewKey, whose: Option<&BackendUser>, now: Instant) -> bool {
         let since = |caps: &CapSet| self.failed.get(&(caps.clone(), whose.cloned()));
         let lately = |since: &Instant| now.saturating_duration_since(*since) < PRIVATE_RETRY;
@@ -76,20 +75,20 @@ impl ListKnowledge {
         }
     }
 
-    /// Why this principal is shown nothing: it has to sign in first.
+    /// Returns the fault that tells this user to sign in first, if it is shown nothing before that.
     pub fn sign_in(&self, whose: &BackendUser, now: Instant) -> Option<&Fault> {
         let (fault, since) = self.sign_ins.get(whose)?;
         (now.saturating_duration_since(*since) < SIGN_IN_TIME).then_some(fault)
     }
 
-    /// Forgets who has to sign in, since somebody has, and returns them.
+    /// Removes and returns all users that must sign in. Called after a sign-in, which may serve any of them.
     pub fn take_sign_ins(&mut self) -> Vec<BackendUser> {
         let waiting: Vec<BackendUser> = self.sign_ins.drain().map(|(whose, _)| whose).collect();
         self.failed.retain(|(_, whose), _| whose.as_ref().is_none_or(|whose| !waiting.contains(whose)));
         waiting
     }
 
-    /// Forgets what is known about the lists of this principal alone.
+    /// Forgets the state of lists that only this principal sees.
     pub fn forget(&mut self, principal: &Principal) {
         let is_others = |whose: Option<&BackendUser>| whose.is_none_or(|whose| whose.principal() != principal);
         self.failed.retain(|(_, whose), _| is_others(whose.as_ref()));
@@ -98,17 +97,17 @@ impl ListKnowledge {
         self.good_until.retain(|view, _| is_others(view.whose.as_ref()));
     }
 
-    /// True if these lists are older than the backend says they may be.
+    /// Returns true if these lists have expired.
     pub fn is_stale(&self, view: &ViewKey, now: Instant) -> bool {
         self.good_until.get(view).is_some_and(|until| *until <= now)
     }
 
-    /// True if these lists were read since the home connection was opened.
+    /// Returns true if these lists were read since the home connection was opened.
     pub fn was_read(&self, view: &ViewKey) -> bool {
         self.read.contains(view)
     }
 
-    /// Notes that lists were read, and until when they are good, if the backend does not report changes.
+    /// Records that lists were read, with their expiry if the backend does not report changes.
     pub fn store(&mut self, view: ViewKey, good_until: Option<Instant>) {
         if let Some(whose) = &view.whose {
             self.sign_ins.remove(whose);
@@ -123,7 +122,7 @@ impl ListKnowledge {
         self.read.insert(view);
     }
 
-    /// Has lists serve until then.
+    /// Sets the expiry of lists.
     pub fn serve_until(&mut self, view: ViewKey, until: Instant) {
         if self.good_until.len() >= most(&view) {
             self.good_until.clear();
@@ -131,67 +130,67 @@ impl ListKnowledge {
         self.good_until.insert(view, until);
     }
 
-    /// Forgets that lists were read, but for those of these views.
+    /// Forgets that lists were read, except those of these views.
     pub fn keep_only(&mut self, views: &HashSet<ViewKey>) {
         self.read.retain(|view| views.contains(view));
     }
 
-    /// Notes that a connection begins to read its lists for the first time. False if it need not: it does so already,
-    /// or another connection has read them.
+    /// Marks a connection as reading its lists for the first time. Returns false if there is nothing to do: it is
+    /// marked already, or another connection has read these lists.
     pub fn begin_reading(&mut self, peer: PeerId, view: &ViewKey, now: Instant) -> bool {
         let known = self.was_read(view) && !self.is_stale(view, now);
         !known && self.reading.insert(peer)
     }
 
-    /// Notes that a connection has read its lists, or will not.
+    /// Records that a connection has read its lists, or will not.
     pub fn end_reading(&mut self, peer: PeerId) {
         self.reading.remove(&peer);
     }
 
-    /// True if a connection reads its lists for the first time.
+    /// Returns true if a connection reads its lists for the first time.
     pub fn is_reading(&self, peer: PeerId) -> bool {
         self.reading.contains(&peer)
     }
 
-    /// Notes that a connection is about to read a list again. `None` if it does so already; otherwise how often
-    /// everybody was told of changes until now.
+    /// Marks a list as about to be reread over a connection. Returns `None` if it is marked already, otherwise the
+    /// current number of change notifications for its kind.
     pub fn begin_rereading(&mut self, peer: PeerId, kind: ListKind) -> Option<u64> {
-        self.rereading.insert((peer, kind)).then(|| self.told[kind as usize])
+        self.rereading.insert((peer, kind)).then(|| self.notifications[kind as usize])
     }
 
-    /// Notes that a later word of the connection has its list read once more.
+    /// Removes the mark of [`Self::begin_rereading`], so that a later notification causes another reread.
     pub fn end_rereading(&mut self, peer: PeerId, kind: ListKind) {
         self.rereading.remove(&(peer, kind));
     }
 
-    /// True if a connection reads lists, or is about to.
+    /// Returns true if a connection reads lists, or is about to.
     pub fn is_busy(&self, peer: PeerId) -> bool {
         self.is_reading(peer) || self.rereading.iter().any(|(one, _)| *one == peer)
     }
 
-    /// Notes that everybody is told of these changes.
-    pub fn tell(&mut self, changed: Changed) {
-        self.told[ListKind::Tools as usize] += u64::from(changed.tools);
-        self.told[ListKind::Prompts as usize] += u64::from(changed.prompts);
-        self.told[ListKind::Resources as usize] += u64::from(changed.resources);
+    /// Counts change notifications that are sent to all clients.
+    pub fn count_sent(&mut self, changed: Changed) {
+        self.notifications[ListKind::Tools as usize] += u64::from(changed.tools);
+        self.notifications[ListKind::Prompts as usize] += u64::from(changed.prompts);
+        self.notifications[ListKind::Resources as usize] += u64::from(changed.resources);
     }
 
-    /// Notes that everybody is told of a change of this list, unless they were told since `told` was noted. False then.
-    pub fn tell_unless_told(&mut self, kind: ListKind, told: u64) -> bool {
-        let count = &mut self.told[kind as usize];
-        let tells = *count == told;
-        *count += u64::from(tells);
-        tells
+    /// Counts a change notification of this list and returns true, unless one was sent since `sent_before` was read.
+    pub fn count_unless_sent(&mut self, kind: ListKind, sent_before: u64) -> bool {
+        let count = &mut self.notifications[kind as usize];
+        let is_first = *count == sent_before;
+        *count += u64::from(is_first);
+        is_first
     }
 
-    /// How many connections read lists, and how many lists are read again.
+    /// Returns the number of connections that read lists, and of pending rereads.
     #[cfg(feature = "testing")]
     pub fn counts(&self) -> (usize, usize) {
         (self.reading.len(), self.rereading.len())
     }
 }
 
-/// How many views are remembered, no more than the catalog keeps.
+/// Returns the maximum number of remembered views of this kind. Equals the limit of the catalog.
 fn most(view: &ViewKey) -> usize {
     if view.whose.is_some() { MAX_PRIVATE_VIEWS } else { MAX_VIEWS }
 }
@@ -216,7 +215,7 @@ mod tests {
         assert!(lists.has_failed(&view(), None, now + SIGN_IN_TIME));
         lists.store(view(), None);
         assert!(!lists.has_failed(&view(), None, now) && lists.was_read(&view()));
-        lists.start_anew();
+        lists.reset();
         assert!(!lists.was_read(&view()));
     }
 
@@ -267,14 +266,14 @@ mod tests {
     #[test]
     fn a_change_is_told_again_only_if_nobody_was_told_since() {
         let mut lists = ListKnowledge::default();
-        let told = lists.begin_rereading(PeerId(1), ListKind::Tools).unwrap();
+        let sent_before = lists.begin_rereading(PeerId(1), ListKind::Tools).unwrap();
         assert_eq!(lists.begin_rereading(PeerId(1), ListKind::Tools), None);
         assert!(lists.is_busy(PeerId(1)) && !lists.is_reading(PeerId(1)));
         lists.end_rereading(PeerId(1), ListKind::Tools);
-        assert!(lists.tell_unless_told(ListKind::Tools, told));
-        assert!(!lists.tell_unless_told(ListKind::Tools, told));
-        lists.tell(Changed { tools: false, prompts: true, resources: false });
-        assert!(!lists.tell_unless_told(ListKind::Prompts, 0));
+        assert!(lists.count_unless_sent(ListKind::Tools, sent_before));
+        assert!(!lists.count_unless_sent(ListKind::Tools, sent_before));
+        lists.count_sent(Changed { tools: false, prompts: true, resources: false });
+        assert!(!lists.count_unless_sent(ListKind::Prompts, 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Keeps the catalog up to date: reads a backend's lists when it comes up and whenever it says that they changed.
+//! Keeps the catalog up to date: reads a backend's lists when it comes up and whenever it reports a change.
 
 use super::Backend;
 use super::connections::ConnectionRole;
@@ -12,24 +12,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::SemaphorePermit;
 
-/// How long changes are gathered before a list is read again.
+/// Debounce time between a change notification and the reread.
 const SETTLE: Duration = Duration::from_millis(30);
-/// How long a stream of changes may stay open.
+/// Maximum lifetime of a listen request for list changes.
 const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
-/// How long to wait before a stream of changes is opened again.
+/// Delay before a listen request for list changes is opened again.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
-/// Number of clients' connections to a backend that read lists at a time. The gateway's own does not wait for them.
+/// Maximum number of client connections of one backend that read lists at a time. The gateway's own connection is
+/// exempt.
 pub(crate) const MAX_READERS: usize = 8;
 
 impl Backend {
-    /// True if this kind of client need not wait for the backend's lists: this catalog has them, or they will not come.
+    /// Returns true if a client of this kind need not wait for the lists: `catalog` has them, or they will not come.
     pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
-        // Lists are shown as last known while the process is stopped; nobody starts it to list them.
+        // While the process is stopped, the last known lists are shown; listing does not start it.
         if self.is_asleep() && !self.is_per_user() {
             return true;
         }
-        // A caller without a token is shown nothing of a backend that tokens are exchanged for.
+        // With exchanged tokens, a caller without a token sees nothing of the backend.
         if self.lacks_token(selector.whose.as_ref()) {
             return true;
         }
@@ -52,8 +53,8 @@ impl Backend {
         down || failed || known && (catalog.knows(&self.name, &effective) || self.cannot_show(&effective))
     }
 
-    /// The era of the gateway's own connection, if that has read its lists since it was opened and all users are shown
-    /// the same.
+    /// Returns the era of the gateway's own connection, if that has read its lists since it was opened and all users
+    /// see the same lists.
     pub(crate) fn era_of_read_lists(&self) -> Option<Era> {
         if self.is_per_user() {
             return None;
@@ -64,7 +65,7 @@ impl Backend {
         key.map(|key| key.era)
     }
 
-    /// True if these lists are too old, for a backend that does not report changes.
+    /// Returns true if these lists have expired and can be read again.
     fn is_stale(&self, view: &ViewKey) -> bool {
         let (per_user, now) = (self.is_per_user(), crate::clock::now());
         let whose = view.whose.as_ref().filter(|_| per_user);
@@ -74,7 +75,7 @@ impl Backend {
         state.lists.is_stale(&key, now) && open && !state.lists.has_failed(&key, whose, now)
     }
 
-    /// True if no connection will read these lists: none of this kind is open, and there is no room for one.
+    /// Returns true if no connection will read these lists: none of this kind is open and no further one may be opened.
     fn cannot_show(&self, selector: &Selector) -> bool {
         let peers = {
             let state = self.lock();
@@ -92,10 +93,10 @@ impl Backend {
         !peers.iter().any(fits)
     }
 
-    /// Reads all lists over a connection that has just become ready, unless its view is known already.
+    /// Reads all lists over a connection that has just become ready, unless its view has been read already.
     pub(super) fn refresh(self: &Arc<Self>, peer: &Arc<Peer>, profile: &Arc<ServerProfile>, home: bool) {
         let Some(key) = peer.view_key() else { return };
-        // Where each principal has its own lists, its own connection tells of their changes.
+        // Where each principal has its own lists, the connection of that principal reports their changes.
         if home || self.is_per_user() && matches!(peer.role, ConnectionRole::Shared(_)) {
             self.follow_changes(peer, profile);
         }
@@ -112,8 +113,8 @@ impl Backend {
         });
     }
 
-    /// Runs a task off the worker threads: resolving the names of many entries takes a while, and calls must
-    /// not wait for it.
+    /// Spawns a task outside the worker threads: resolving the names of many entries takes long, and calls must not
+    /// wait for it.
     fn in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
         match self.gateway().and_then(|gateway| gateway.runtimes.background()) {
             Some(runtime) => drop(runtime.spawn(task)),
@@ -130,7 +131,7 @@ impl Backend {
         Ok(())
     }
 
-    /// Waits until this connection may read lists.
+    /// Waits for a permit to read lists. The home connection needs none.
     async fn reader(&self, peer: &Peer) -> Option<SemaphorePermit<'_>> {
         match peer.role {
             ConnectionRole::Home => None,
@@ -138,7 +139,7 @@ impl Backend {
         }
     }
 
-    /// Has the backend report changes of its lists, on its GET stream or in response to a listen request.
+    /// Subscribes to changes of the lists, on the GET stream of a legacy backend or with a listen request.
     fn follow_changes(self: &Arc<Self>, peer: &Arc<Peer>, profile: &ServerProfile) {
         if profile.era() == Era::Legacy {
             return peer.open_general();
@@ -162,7 +163,7 @@ impl Backend {
                 let ended = peer.ask(method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR).await;
                 tracing::debug!(peer = %peer.id, ok = matches!(ended, Ok(Ok(_))), "stream of changes ended");
                 tokio::time::sleep(LISTEN_AGAIN).await;
-                // Nobody heard of changes in between.
+                // Changes in between were not reported.
                 if let Some(profile) = peer.profile().filter(|_| !peer.is_lost())
                     && let Err(fault) = backend.read(&peer, &profile).await
                 {
@@ -172,7 +173,7 @@ impl Backend {
         });
     }
 
-    /// Reads a list again that the backend says has changed, once for several such notifications.
+    /// Rereads a list after a change notification, once for several notifications in a row.
     pub(crate) fn lists_changed(self: &Arc<Self>, peer: &Arc<Peer>, name: &str) {
         let kinds: &'static [ListKind] = match name {
             method::TOOLS_LIST_CHANGED => &[ListKind::Tools],
@@ -182,13 +183,13 @@ impl Backend {
         if let Some(gateway) = self.gateway().filter(|_| kinds[0] == ListKind::Resources) {
             gateway.reads.forget_backend(&self.name);
         }
-        let told = {
+        let sent_before = {
             let mut state = self.lock();
             if state.is_ending() {
                 return;
             }
-            let Some(told) = state.lists.begin_rereading(peer.id, kinds[0]) else { return };
-            told
+            let Some(sent_before) = state.lists.begin_rereading(peer.id, kinds[0]) else { return };
+            sent_before
         };
         let (backend, peer) = (Arc::clone(self), Arc::clone(peer));
         self.in_background(async move {
@@ -196,27 +197,28 @@ impl Backend {
             backend.lock().lists.end_rereading(peer.id, kinds[0]);
             match backend.reread(&peer, kinds).await {
                 Ok(true) => {}
-                Ok(false) => backend.tell_unchanged(&peer, kinds, told),
+                Ok(false) => backend.forward_unchanged(&peer, kinds, sent_before),
                 Err(fault) => backend.reading_failed(&peer, &fault),
             }
         });
     }
 
-    /// Passes a change notification on although the lists are the same as before. Each process of an old server has
-    /// lists of its own, and the gateway does not doubt what a server says. `told` is the count from when the
-    /// notification came: if everybody was told of a change since then, they are not told again.
-    fn tell_unchanged(&self, peer: &Peer, kinds: &[ListKind], told: u64) {
+    /// Forwards a change notification although the reread lists are the same. Each process of a legacy server has lists
+    /// of its own, and the gateway trusts the notification. `sent_before` is the count at its arrival: if all clients
+    /// were notified since then, they are not notified again.
+    fn forward_unchanged(&self, peer: &Peer, kinds: &[ListKind], sent_before: u64) {
         let (Some(gateway), resources) = (self.gateway(), kinds[0] == ListKind::Resources) else { return };
         let changed = Changed { tools: kinds[0] == ListKind::Tools, prompts: kinds[0] == ListKind::Prompts, resources };
         if let Some(owner) = peer.owner() {
             return owner.handle(Event::ListsChanged { changed });
         }
-        if matches!(peer.role, ConnectionRole::Pooled(_)) || self.lock().lists.tell_unless_told(kinds[0], told) {
-            gateway.tell_lists_changed(changed, peer.view_key().as_ref());
+        if matches!(peer.role, ConnectionRole::Pooled(_)) || self.lock().lists.count_unless_sent(kinds[0], sent_before)
+        {
+            gateway.notify_lists_changed(changed, peer.view_key().as_ref());
         }
     }
 
-    /// Reads these lists again. False if nothing in them has changed.
+    /// Reads these lists again. Returns false if they are unchanged.
     async fn reread(self: &Arc<Self>, peer: &Arc<Peer>, kinds: &[ListKind]) -> Result<bool, Fault> {
         let (Some(gateway), Some(key), Some(profile)) = (self.gateway(), peer.view_key(), peer.profile()) else {
             return Ok(true);
@@ -248,10 +250,10 @@ impl Backend {
         Ok(self.store(peer, view, None).await)
     }
 
-    /// Puts lists into the catalog. True if they differ from what was known.
+    /// Stores lists in the catalog. Returns true if they differ from the previous ones.
     async fn store(&self, peer: &Peer, view: View, good: Option<Duration>) -> bool {
         let (Some(gateway), Some(key)) = (self.gateway(), peer.view_key()) else { return false };
-        // A principal may have been forgotten meanwhile, which closes its connections first.
+        // The principal may have been forgotten meanwhile, which closes its connections first.
         let owner = key.whose.as_ref().map(BackendUser::principal);
         if owner.is_some() && peer.was_closed() {
             return false;
@@ -264,8 +266,8 @@ impl Backend {
             templates = view.templates.len(),
             "lists read"
         );
-        // The connection that would tell of changes may end with its session, so private lists are read
-        // again now and then.
+        // The connection that would report changes may end with its session, so private lists expire and are read
+        // again.
         let good = good.or_else(|| key.whose.as_ref().map(|_| lists::OLD_TTL));
         self.lock().lists.store(key.clone(), good.map(|good| crate::clock::now() + good));
         let changed = gateway.catalog.set_view(self, key.clone(), view);
@@ -273,12 +275,12 @@ impl Backend {
             self.drop_lists_of(owner);
             return false;
         }
-        // Lists that had to make room are read again by the next connection of their kind.
+        // Lists that were evicted are read again by the next connection of their kind.
         self.lock().lists.keep_only(&gateway.catalog.views(self));
         if changed.any() {
-            self.lock().lists.tell(changed);
-            gateway.tell_lists_changed(changed, Some(&key));
-            // The lists of one principal are not kept.
+            self.lock().lists.count_sent(changed);
+            gateway.notify_lists_changed(changed, Some(&key));
+            // The lists of one principal are not saved.
             if key.whose.is_none() {
                 gateway.catalog.save().await;
             }
@@ -286,7 +288,7 @@ impl Backend {
         changed.any()
     }
 
-    /// The fault that tells this user to sign in, if the backend shows it nothing before that.
+    /// Returns the fault that tells this user to sign in, if the backend shows it nothing before that.
     pub(crate) fn wanted_sign_in(&self, whose: &BackendUser) -> Option<Fault> {
         if !self.connector.signs_in() {
             return None;
@@ -304,7 +306,7 @@ impl Backend {
         } else {
             tracing::warn!(backend = %self.name, why = %fault, "could not read the backend's lists");
         }
-        // Whoever has signed out at the backend is shown its lists no longer.
+        // A user that has signed out at the backend no longer sees its lists.
         if let Some(whose) = self.lists_of(&peer.user).filter(|_| fault.kind == FaultKind::SignInNeeded) {
             self.drop_lists_of(whose.principal());
         }
@@ -314,7 +316,7 @@ impl Backend {
             .filter(|(gateway, key)| gateway.catalog.snapshot().knows(&self.name, key));
         let mut state = self.lock();
         if let Some((_, key)) = known {
-            // The known lists stay in use and are read again after a while.
+            // The known lists stay in use until they are read again.
             state.lists.serve_until(key, crate::clock::now() + lists::OLD_TTL);
         } else if !state.others_reading(peer, self.is_per_user()) {
             state.lists.failed(peer.caps.clone(), self.lists_of(&peer.user), fault, crate::clock::now());

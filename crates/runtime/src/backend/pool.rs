@@ -1,12 +1,12 @@
-//! Connections to old backends for clients of the new era that declare sampling, elicitation, roots or extensions.
+//! Pooled connections to legacy backends, for modern clients that declare sampling, elicitation, roots or extensions.
 //!
-//! They are kept by principal and capability set. An HTTP backend asks on the stream of the call that it is about, so
-//! one connection serves all calls with the same set. A pipe is given to one call at a time, unless the clients with
-//! the set cannot be asked anything; those share it, clients of the old era among them.
+//! Pools are keyed by principal and capability set. An HTTP backend asks on the stream of the call concerned, so one
+//! connection serves all calls of a key. A pipe carries one call at a time, unless clients with this set cannot be
+//! asked anything; such clients share it, legacy clients among them.
 
 use super::Backend;
 use super::connections::{Candidates, PoolKey};
-use super::idle::Room;
+use super::idle::Capacity;
 use super::routes::{ConnectionRequest, Pick};
 use super::state::{BackendState, Home};
 use crate::peer::Peer;
@@ -15,24 +15,24 @@ use signalbox_engine::{Fault, FaultKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Most pooled connections of one backend.
+/// Maximum number of pooled connections of one backend.
 pub const MAX_POOLED: usize = 1024;
-/// Most of them for one principal.
+/// Maximum number of pooled connections of one principal at one backend.
 pub const MAX_POOLED_EACH: usize = 128;
-/// Most bytes of a client's info that count for the choice of a connection.
+/// Maximum size of a client's info that is part of the pool key, in bytes.
 const MAX_INFO: usize = 4 * 1024;
 
-/// The exclusive use of one connection for one call. Dropping it lets the next call in.
+/// Exclusive use of a connection by one call. Dropping it lets the next call in.
 ///
-/// An old server at the end of a pipe does not say which call a question is about, so a client that can be asked has
-/// the pipe for itself until its call is over, the time it is parked included.
+/// A legacy server on a pipe does not say which call a question belongs to, so a client that can be asked gets the pipe
+/// to itself until its call is over, including the time the call is parked.
 pub struct ExclusiveUse {
     busy: Arc<AtomicBool>,
     backend: Weak<Backend>,
 }
 
 impl ExclusiveUse {
-    /// Takes the connection, unless another call has it.
+    /// Acquires the connection, unless another call has it.
     #[must_use]
     pub fn take(busy: &Arc<AtomicBool>, backend: &Arc<Backend>) -> Option<Self> {
         let taken = busy.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -43,7 +43,7 @@ impl ExclusiveUse {
 impl Drop for ExclusiveUse {
     fn drop(&mut self) {
         self.busy.store(false, Ordering::Release);
-        // The holder may have locked the connection, so a task brings the next call to it.
+        // The holder may have locked the connection, so a separate task dispatches the next call to it.
         let (Some(backend), Ok(runtime)) = (self.backend.upgrade(), tokio::runtime::Handle::try_current()) else {
             return;
         };
@@ -57,7 +57,7 @@ impl Backend {
     pub(super) fn pick_pooled(self: &Arc<Self>, state: &mut BackendState, caller: ConnectionRequest<'_>) -> Pick {
         let caps = caller.caps();
         let askable = caps.may_be_asked();
-        // A server remembers nothing of clients that it cannot ask, so those need not be told apart.
+        // A server remembers nothing of clients that it cannot ask, so those can share a pool.
         let client = caller.client.filter(|_| askable);
         let info = client.and_then(|client| client.info.clone()).filter(|info| info.len() <= MAX_INFO);
         let info = info.map(|info| Bytes::copy_from_slice(&info));
@@ -86,16 +86,15 @@ impl Backend {
                 (false, None) => Candidates::OwnedThenPooled,
             };
             return match (self.make_room(state, among), beyond_share) {
-                (Room::Free, _) => self.pick_pooled(state, caller),
-                (Room::Soon, _) => Pick::Wait,
-                // The call gets one of the caller's own connections when its call is over.
-                (Room::Taken, Some(_)) if !state.connections.pool(&key).is_empty() => Pick::Wait,
-                (Room::Taken, Some(fault)) => Pick::Refuse(fault),
-                // The call gets one of the pooled connections when its call is over, or the first
-                // process of its caller.
-                (Room::Taken, None) if state.connections.pooled_count() > 0 => Pick::Wait,
-                (Room::Taken, None) if self.has_no_process(state, &key.user) => Pick::Wait,
-                (Room::Taken, None) => Pick::Refuse(self.no_room(state).unwrap_or_else(|| self.crowded())),
+                (Capacity::Available, _) => self.pick_pooled(state, caller),
+                (Capacity::AfterClose, _) => Pick::Wait,
+                // The call gets a connection of its caller when the call there is over.
+                (Capacity::Exhausted, Some(_)) if !state.connections.pool(&key).is_empty() => Pick::Wait,
+                (Capacity::Exhausted, Some(fault)) => Pick::Refuse(fault),
+                // The call gets a pooled connection when the call there is over, or the first process of its caller.
+                (Capacity::Exhausted, None) if state.connections.pooled_count() > 0 => Pick::Wait,
+                (Capacity::Exhausted, None) if self.has_no_process(state, &key.user) => Pick::Wait,
+                (Capacity::Exhausted, None) => Pick::Refuse(self.no_room(state).unwrap_or_else(|| self.crowded())),
             };
         }
         let mut offer = self.offer();

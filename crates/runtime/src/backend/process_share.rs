@@ -1,23 +1,23 @@
-//! The share of one caller in the processes of a local backend.
+//! Fair share of one caller in the processes of a local backend.
 //!
-//! If callers are told apart, none of them has all processes: a part of `max_children` is kept for others, and a caller
-//! that has no process yet waits for one as long as its call may take. On a gateway where every caller is the same
-//! principal there is no share.
+//! If callers are distinguishable, no caller gets all processes: a part of `max_children` is reserved for others, and a
+//! caller without a process waits for one as long as its call may take. There is no share on a gateway where every
+//! caller is the same principal.
 
 use super::Backend;
 use super::connections::Candidates;
-use super::idle::Room;
+use super::idle::Capacity;
 use super::routes::Pick;
 use super::state::BackendState;
 use signalbox_engine::{BackendUser, Fault, FaultKind};
 use std::sync::Arc;
 
-/// One process of so many is kept for other callers, and at least one.
+/// Divisor of `max_children`: one process of so many, at least one, is reserved for other callers.
 pub const KEPT_FOR_OTHERS: usize = 4;
-/// One process of so many is kept for others while others have any.
+/// Divisor that applies while other callers have a process.
 pub const KEPT_AMONG_OTHERS: usize = 2;
 
-/// The most processes of one caller where a backend may run `most`, one of which is the gateway's own.
+/// Returns the maximum number of processes of one caller. `most` is `max_children`, of which one is the gateway's own.
 fn share(most: usize, others_have_any: bool) -> usize {
     let free = most.saturating_sub(1);
     let kept = if others_have_any { free / KEPT_AMONG_OTHERS } else { most / KEPT_FOR_OTHERS };
@@ -25,27 +25,27 @@ fn share(most: usize, others_have_any: bool) -> usize {
 }
 
 impl Backend {
-    /// Makes sure that this user may have one more process. Returns what becomes of its call otherwise.
+    /// Makes room for one more process of this user. Returns the verdict on its call if there is none.
     pub(super) fn make_room_for(self: &Arc<Self>, state: &mut BackendState, user: &BackendUser) -> Option<Pick> {
         if let Some(fault) = self.beyond_share(state, user) {
             return match self.make_room(state, Candidates::Of(user)) {
-                Room::Free => None,
-                Room::Soon => Some(Pick::Wait),
-                Room::Taken => Some(Pick::Refuse(fault)),
+                Capacity::Available => None,
+                Capacity::AfterClose => Some(Pick::Wait),
+                Capacity::Exhausted => Some(Pick::Refuse(fault)),
             };
         }
         let fault = self.no_room(state)?;
         match self.make_room(state, Candidates::OwnedThenPooled) {
-            Room::Free => None,
-            Room::Soon => Some(Pick::Wait),
-            Room::Taken if self.has_no_process(state, user) => Some(Pick::Wait),
-            Room::Taken => Some(Pick::Refuse(fault)),
+            Capacity::Available => None,
+            Capacity::AfterClose => Some(Pick::Wait),
+            Capacity::Exhausted if self.has_no_process(state, user) => Some(Pick::Wait),
+            Capacity::Exhausted => Some(Pick::Refuse(fault)),
         }
     }
 
-    /// The refusal of a further process for a caller that has its share, if it has.
+    /// Returns the refusal of a further process if the caller has reached its share.
     pub(super) fn beyond_share(&self, state: &BackendState, user: &BackendUser) -> Option<Fault> {
-        if !self.is_told_apart(user) {
+        if !self.has_share(user) {
             return None;
         }
         let gateway = self.gateway()?;
@@ -64,12 +64,12 @@ impl Backend {
         Some(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name))
     }
 
-    /// True for the first process of a caller, which is waited for.
+    /// Returns true if the caller has no process yet and therefore waits for its first one.
     pub(super) fn has_no_process(&self, state: &BackendState, user: &BackendUser) -> bool {
-        self.is_told_apart(user) && self.processes_of(state, user) == 0
+        self.has_share(user) && self.processes_of(state, user) == 0
     }
 
-    fn is_told_apart(&self, user: &BackendUser) -> bool {
+    fn has_share(&self, user: &BackendUser) -> bool {
         self.connector.is_process() && self.gateway().is_some_and(|gateway| gateway.principal != *user.principal())
     }
 
@@ -77,7 +77,7 @@ impl Backend {
         state.connections.of_users(|other| other.principal() == user.principal()).len()
     }
 
-    /// Tries calls again that wait for a process, since others may be idle by now.
+    /// Redispatches calls that wait for a process, because other processes may be idle by now.
     pub(super) fn retry_for_room(self: &Arc<Self>) {
         let waits = {
             let state = self.lock();

@@ -1,21 +1,21 @@
-//! What a reload of the configuration does to a backend.
+//! Reload of a backend's configuration.
 //!
-//! A harmless change is made while it runs. A backend that was removed, or has a successor now, takes no further call,
+//! Compatible changes are applied while it runs. A backend that was removed or replaced accepts no further call,
 //! finishes those in flight, and is stopped.
 
 use super::Backend;
 use super::spec::{BackendSpec, Start};
 use super::state::BackendState;
 use super::subscriptions::Subscriptions;
-use crate::peer::{Peer, Queued};
+use crate::peer::{Peer, QueuedCall};
 use signalbox_engine::{Event, Fault, FaultKind};
 use signalbox_wire::method;
 use std::collections::HashSet;
 use std::sync::{Arc, MutexGuard};
 
 impl Backend {
-    /// Changes the configuration of a running backend. Connections and calls in flight stay, and these keep their time limits.
-    /// Era and strictness cannot be changed here. `tools` says that the tool filter is another.
+    /// Changes the configuration of a running backend. Connections and calls in flight stay, and these calls keep their
+    /// time limits. Era and strictness cannot be changed here. `tools` is true if the tool filter has changed.
     pub fn retune(self: &Arc<Self>, spec: BackendSpec, tools: bool) {
         let spec = Arc::new(spec);
         let before = self.spec.swap(Arc::clone(&spec)).lifetime;
@@ -26,7 +26,7 @@ impl Backend {
         }
         let Some(gateway) = self.gateway().filter(|_| tools) else { return };
         let changed = gateway.catalog.keep_tools(self, |tool| (spec.allows)(tool));
-        gateway.tell_lists_changed(changed, None);
+        gateway.notify_lists_changed(changed, None);
         let peers = self.lock().connections.all();
         let mut again = HashSet::new();
         for peer in peers.iter().filter(|peer| peer.is_ready()) {
@@ -38,13 +38,13 @@ impl Backend {
         self.lock().lists.keep_only(&again);
     }
 
-    /// Tries to start a backend that is down without waiting any longer.
+    /// Starts a backend that is down without further delay.
     pub fn try_now(&self) {
-        self.lock().condition.hurry();
+        self.lock().condition.retry_now();
         self.changed.notify_one();
     }
 
-    /// Stops taking calls. Subscriptions and the calls that were not sent yet move to the successor; without a successor these
+    /// Stops accepting calls. Subscriptions and unsent calls move to the successor; without a successor the unsent
     /// calls fail.
     pub(crate) fn retire(self: &Arc<Self>, successor: Option<&Arc<Self>>) {
         let (waiting, unready) = {
@@ -54,8 +54,8 @@ impl Backend {
             }
             state.retired = Some(successor.cloned());
             match successor {
-                // Both are locked at once, so that no subscription reaches the predecessor after they were taken over. The
-                // successor is younger, and nobody locks a younger backend first.
+                // Both locks are held at once, so that no subscription is added here after the move. The successor is
+                // younger, and no code locks a younger backend first.
                 Some(successor) => successor.lock().subscriptions.take_over(&mut state.subscriptions),
                 None => Subscriptions::default().take_over(&mut state.subscriptions),
             }
@@ -74,12 +74,12 @@ impl Backend {
         }
     }
 
-    /// The backend that has taken its place.
+    /// Returns the backend that has replaced this one.
     pub(super) fn successor(&self) -> Option<Arc<Self>> {
         self.lock().retired.clone().flatten()
     }
 
-    /// Its state, or the successor, which has the state now.
+    /// Returns the locked state, or the successor that has the state now.
     pub(super) fn lock_or_successor(&self) -> Result<MutexGuard<'_, BackendState>, Arc<Self>> {
         let state = self.lock();
         match state.retired.clone().flatten() {
@@ -88,21 +88,21 @@ impl Backend {
         }
     }
 
-    /// Brings a call to the successor, or fails it if there is none.
-    pub(super) fn hand_over(&self, successor: Option<Arc<Self>>, one: Queued) {
+    /// Passes a call to the successor, or fails it without one.
+    pub(super) fn hand_over(&self, successor: Option<Arc<Self>>, one: QueuedCall) {
         match successor {
             Some(successor) => successor.dispatch_until(&one.session, one.exchange, one.call, one.deadline),
             None => one.session.handle(Event::Failed { exchange: one.exchange, fault: self.removed() }),
         }
     }
 
-    /// Why a call to a backend that was removed fails.
+    /// Returns the fault for calls to a removed backend.
     pub(super) fn removed(&self) -> Fault {
         let text = format!("backend `{}` was removed from the configuration", self.name);
         Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name)
     }
 
-    /// Closes the connections without calls and tasks. True if none is left.
+    /// Closes the connections without calls and tasks. Returns true if none is left.
     pub(crate) fn close_finished(&self) -> bool {
         let peers = self.lock().connections.all();
         let gateway = self.gateway();
@@ -114,7 +114,7 @@ impl Backend {
         !left
     }
 
-    /// Ends the remaining connections and their calls once the time to drain is over.
+    /// Ends the remaining connections and their calls after the drain timeout.
     pub(crate) fn stop_retired(&self) {
         let why = match self.successor() {
             Some(_) => "a reload has replaced it, and the call was not done in time",

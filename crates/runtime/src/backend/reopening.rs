@@ -1,5 +1,5 @@
-//! Reopens connections that were lost and that carry subscriptions: without a call nothing else would. The home
-//! connection is reopened by its supervisor.
+//! Reopens lost connections that carry subscriptions, which no call would reopen. The home connection is reopened by
+//! its supervisor.
 
 use super::Backend;
 use super::connections::ConnectionRole;
@@ -15,18 +15,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a successor has for its own handshake before the connections of its predecessor's subscribers are opened.
+/// Time that a successor has for its own handshake before the connections of its predecessor's subscribers are opened.
 const SOON: Duration = Duration::from_millis(500);
 
-/// A client that listens without a connection to listen on.
-struct Missing {
+/// A subscriber without a connection.
+struct UnconnectedSubscriber {
     session: Arc<Session>,
     user: BackendUser,
     era: Era,
 }
 
 impl Backend {
-    /// Reopens a lost connection if somebody listens on it, after a longer wait if its handshake failed.
+    /// Reopens a lost connection that has subscribers, after a longer delay if its handshake failed.
     pub(super) fn reopen_later(self: &Arc<Self>, peer: &Peer) {
         let after = if peer.profile().is_some() { AGAIN } else { BACKOFF_MAX };
         match &peer.role {
@@ -37,12 +37,12 @@ impl Backend {
         }
     }
 
-    /// Opens the shared connection of a user that listens, and keeps trying until it is open.
+    /// Opens the shared connection of a subscribed user, and retries until it is open.
     pub(super) fn keep_open(self: &Arc<Self>, user: BackendUser) {
         self.reopen(ConnectionRole::Shared(user), AGAIN);
     }
 
-    /// Opens every connection that the subscriptions taken over from a predecessor need.
+    /// Opens every connection that the subscriptions of a predecessor need.
     pub(super) fn reopen_all(self: &Arc<Self>) {
         let (users, watching): (HashSet<BackendUser>, HashSet<SessionKey>) = {
             let state = self.lock();
@@ -76,7 +76,7 @@ impl Backend {
         });
     }
 
-    /// True if there is nothing left to do. A connection that is lost again begins anew with `reopen_later`.
+    /// Returns true if nothing is left to do. A connection that is lost later starts over with `reopen_later`.
     fn try_reopen(self: &Arc<Self>, role: &ConnectionRole) -> bool {
         let missing = self.missing(role);
         let mut state = self.lock();
@@ -99,8 +99,8 @@ impl Backend {
         done
     }
 
-    /// Clients that listen without a connection: at most one of each era, since others share its connection.
-    fn missing(&self, role: &ConnectionRole) -> Vec<Missing> {
+    /// Returns the subscribers without a connection: at most one of each era, since others share its connection.
+    fn missing(&self, role: &ConnectionRole) -> Vec<UnconnectedSubscriber> {
         let (mut missing, keys) = {
             let state = self.lock();
             let there =
@@ -108,7 +108,7 @@ impl Backend {
             match role {
                 ConnectionRole::Home | ConnectionRole::Pooled(_) => (Vec::new(), Vec::new()),
                 ConnectionRole::Owned(key) => {
-                    // A session that has set a log level waits for log messages.
+                    // A session that has set a log level expects log messages.
                     let level = state.subscriptions.level_of(*key);
                     let hears = state.subscriptions.has_watches(*key) || level.is_some();
                     let lost = hears && !state.connections.owns(*key);
@@ -117,13 +117,13 @@ impl Backend {
                 ConnectionRole::Shared(user) => {
                     let follows = state.subscriptions.follows_of(user).next();
                     let follows = follows.filter(|_| !there(user, Era::Modern));
-                    let missing = |one: &Follow| Missing {
+                    let missing = |one: &Follow| UnconnectedSubscriber {
                         session: Arc::clone(&one.session),
                         user: user.clone(),
                         era: Era::Modern,
                     };
                     let follows = follows.map(missing);
-                    // A backend of the new era serves old sessions on the connection of that era.
+                    // A modern backend serves legacy sessions on the connection of the modern era.
                     let era = state.support.target(Era::Legacy);
                     let watchers = state.subscriptions.watchers().filter(|(_, of)| *of == user);
                     let mut watchers = watchers.filter(|(key, _)| !state.connections.owns(*key));
@@ -134,7 +134,11 @@ impl Backend {
         };
         if let Some(gateway) = self.gateway() {
             let known = keys.into_iter().filter_map(|(key, era)| Some((gateway.sessions.by_key(key)?, era)));
-            missing.extend(known.map(|(session, era)| Missing { user: self.user(&session), session, era }));
+            missing.extend(known.map(|(session, era)| UnconnectedSubscriber {
+                user: self.user(&session),
+                session,
+                era,
+            }));
         }
         missing
     }

@@ -1,10 +1,11 @@
-//! Finds the connection that carries a call, or opens it. `ARCHITECTURE.md` has the table of who shares what.
+//! Routing: finds the connection that carries a call, or opens it. `ARCHITECTURE.md` has the table of shared
+//! connections.
 
 use super::Backend;
 use super::pool;
 use super::state::{BackendState, Home};
 use crate::backend::ExclusiveUse;
-use crate::peer::{Peer, Queued};
+use crate::peer::{Peer, QueuedCall};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
 use signalbox_engine::catalog::Selector;
@@ -13,10 +14,10 @@ use signalbox_wire::{Era, Revision};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a probe for the new era may stay unanswered before `initialize` is tried.
+/// Time limit for a probe for the modern era before `initialize` is tried.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many connections are tried for one call before it is given up.
+/// Maximum number of connections tried for one call.
 const TRIES: usize = 3;
 
 pub(super) enum Pick {
@@ -25,15 +26,15 @@ pub(super) enum Pick {
     Refuse(Fault),
 }
 
-/// Who wants a connection, and for what.
+/// Parameters by which a connection is picked.
 #[derive(Copy, Clone)]
 pub(super) struct ConnectionRequest<'a> {
     pub session: &'a Arc<Session>,
-    /// The user that the backend takes the caller for.
+    /// Backend user that stands for the caller.
     pub user: &'a BackendUser,
     pub client: Option<&'a ClientProfile>,
     pub era: Era,
-    /// The backend may ask the client something because of the call.
+    /// Set if the backend may ask the client something because of the call.
     pub asks: bool,
 }
 
@@ -47,15 +48,15 @@ impl<'a> ConnectionRequest<'a> {
     }
 }
 
-/// Which kind of connection a caller uses.
-enum Way {
+/// Kind of connection that a caller uses.
+enum ConnectionKind {
     Own,
     Pool,
     Shared,
 }
 
 impl Backend {
-    /// Brings a call to a connection that may carry it. If there is none yet, opens one or lets the call wait.
+    /// Routes a call to a connection that can carry it. Without one, opens a connection or queues the call.
     pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) {
         let timeout = self.timeout_of(&call);
         self.route(session, exchange, call, || crate::clock::now() + timeout);
@@ -71,7 +72,7 @@ impl Backend {
         self.route(session, exchange, call, || deadline);
     }
 
-    /// `deadline` is called only if the call has to wait.
+    /// Routes a call. Evaluates `deadline` only if the call has to be queued.
     fn route(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -79,8 +80,8 @@ impl Backend {
         call: Authorized,
         deadline: impl Fn() -> Instant,
     ) {
-        // At an old backend, a further round belongs to a call that is parked here, and a task request to the
-        // connection that made the task.
+        // At a legacy backend, a further round belongs to a call that is parked here, and a task request to the
+        // connection that created the task.
         let about_task = call.era == Era::Modern && call.method.starts_with("tasks/");
         if (call.round.is_some() || about_task)
             && let Some(gateway) = self.gateway()
@@ -88,17 +89,18 @@ impl Backend {
         {
             return match about_task {
                 true => gateway.task_request(session, exchange, &call),
-                false => gateway.come_back(self, session, exchange, call),
+                false => gateway.continue_call(self, session, exchange, call),
             };
         }
         let (mut call, user) = (call, self.user_of(session, exchange));
-        // A connection that is lost is not found a second time, so a few tries reach a live one if there is any.
+        // A lost connection is not found a second time, so a few tries reach a live one if there is any.
         for _ in 0..TRIES {
             let mut state = self.lock();
             if let Some(successor) = state.retired.clone() {
                 drop(state);
                 let (session, deadline) = (Arc::clone(session), deadline());
-                return self.hand_over(successor, Queued { session, exchange, call, deadline, exclusive_use: None });
+                return self
+                    .hand_over(successor, QueuedCall { session, exchange, call, deadline, exclusive_use: None });
             }
             let picked = if self.is_throttled(&state) {
                 Pick::Wait
@@ -116,7 +118,13 @@ impl Backend {
                 }
                 Pick::Wait if state.waiting.len() < self.spec().failing.max_queue => {
                     let (session, deadline) = (Arc::clone(session), deadline());
-                    return state.waiting.push_back(Queued { session, exchange, call, deadline, exclusive_use: None });
+                    return state.waiting.push_back(QueuedCall {
+                        session,
+                        exchange,
+                        call,
+                        deadline,
+                        exclusive_use: None,
+                    });
                 }
                 Pick::Wait => self.queue_full(),
                 Pick::Refuse(fault) => fault,
@@ -129,8 +137,8 @@ impl Backend {
         self.refuse(session, exchange, fault);
     }
 
-    /// Hands a call to a connection. A call of the new era that wants log messages waits until the old backend
-    /// has set the level.
+    /// Sends a call on a connection and returns it if the connection is lost. A modern call that wants log messages
+    /// waits until the legacy backend has set the level.
     fn send(
         self: &Arc<Self>,
         peer: &Arc<Peer>,
@@ -156,20 +164,20 @@ impl Backend {
         None
     }
 
-    /// Sends a request whose answer is not awaited on the connection that its user shares, if that is open.
-    pub(crate) fn errand(&self, session: &Session, call: Authorized) {
+    /// Sends a request without awaiting its answer, on the connection that its user shares, if that is open.
+    pub(crate) fn send_and_discard(&self, session: &Session, call: Authorized) {
         let user = self.user(session);
         let shared = {
             let state = self.lock();
             state.connections.shared(&user, state.support.target(call.era)).cloned()
         };
         if let Some(peer) = shared {
-            peer.errand(call, self.spec().timeout);
+            peer.send_and_discard(call, self.spec().timeout);
         }
     }
 
-    /// Sends a copy of a request on the connection that its user shares, or on the home connection. False if neither is
-    /// ready. A backend that is asleep is started and gets the copy once it is up.
+    /// Sends a copy of a request on the connection that its user shares, or on the home connection. Returns false if
+    /// neither is ready. A sleeping backend is started and gets the copy once it is up.
     pub(crate) fn fork(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -197,7 +205,7 @@ impl Backend {
         let peer = {
             let state = self.lock();
             let shared = state.connections.shared(&user, state.support.target(call.era));
-            // Where principals have credentials of their own, the home connection has that of another.
+            // With per-principal credentials, the home connection may carry those of another principal.
             shared.or_else(|| state.connections.home().filter(|_| !self.is_per_user())).cloned()
         };
         peer.is_some_and(|peer| peer.fork(session, exchange, call, self.spec().timeout))
@@ -219,7 +227,7 @@ impl Backend {
             let caps = if target == Era::Legacy { caller.caps() } else { CapSet::bare() };
             let whose = self.lists_of(&user);
             if !state.support.known() {
-                // Only where the caller's own credential opens the connection: lists start no process.
+                // Start only where the caller's own credential opens the connection: lists start no process.
                 if whose.is_some() {
                     self.wake(&mut state, Some(&user));
                 }
@@ -231,7 +239,7 @@ impl Backend {
             }
             self.pick(&mut state, caller)
         };
-        // A connection that is ready has read its lists once; it reads them again if they are stale or forgotten.
+        // A ready connection has read its lists once. It reads them again if they are stale or were evicted.
         if let Pick::Peer(peer, _) = picked
             && let Some(profile) = peer.profile().filter(|_| peer.is_ready())
         {
@@ -239,8 +247,8 @@ impl Backend {
         }
     }
 
-    /// The connection that the sessions of this user share, opened if necessary. `None` if the backend is not known to
-    /// speak this era; it is started if it is asleep.
+    /// Returns the connection that the sessions of this user share, opening it if necessary. Returns `None` and wakes
+    /// the backend if it is not known to speak this era.
     pub(crate) fn shared_peer(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -281,19 +289,19 @@ impl Backend {
             return self.down(state).map_or(Pick::Wait, Pick::Refuse);
         }
         let target = state.support.target(caller.era);
-        let way = self.way(caller, target);
-        match way {
-            Way::Own => {
+        let kind = self.connection_kind(caller, target);
+        match kind {
+            ConnectionKind::Own => {
                 if let Some(peer) = state.connections.owned(session.key, user) {
                     return Pick::Peer(Arc::clone(peer), None);
                 }
             }
-            Way::Pool => return self.pick_pooled(state, caller),
-            Way::Shared => {
+            ConnectionKind::Pool => return self.pick_pooled(state, caller),
+            ConnectionKind::Shared => {
                 if let Some(peer) = state.connections.shared(user, target) {
                     return Pick::Peer(Arc::clone(peer), None);
                 }
-                // The token of one caller decides nothing for another, so that none waits for the other's connection.
+                // The token of one caller decides nothing for another, so no caller waits for another's connection.
                 if !self.is_per_caller() {
                     self.wake(state, Some(user));
                     if matches!(state.home, Home::Starting | Home::Restarting) {
@@ -313,7 +321,7 @@ impl Backend {
             Era::Modern => Wish::Modern,
         };
         let mut offer = self.offer();
-        if let (Way::Own, Some(client)) = (&way, caller.client) {
+        if let (ConnectionKind::Own, Some(client)) = (&kind, caller.client) {
             offer.revision = client.revision;
             offer.capabilities = client.capabilities.clone();
             if let Some(info) = client.info.as_deref().and_then(|info| std::str::from_utf8(info).ok()) {
@@ -321,29 +329,30 @@ impl Backend {
             }
         }
         self.limit_tokens(state, user);
-        let peer = match way {
-            Way::Own => Peer::owned(self, session, user.clone(), wish, offer),
-            Way::Pool | Way::Shared => Peer::shared(self, user.clone(), wish, offer),
+        let peer = match kind {
+            ConnectionKind::Own => Peer::owned(self, session, user.clone(), wish, offer),
+            ConnectionKind::Pool | ConnectionKind::Shared => Peer::shared(self, user.clone(), wish, offer),
         };
         state.connections.insert(Arc::clone(&peer));
         tokio::spawn(Arc::clone(&peer).open());
         Pick::Peer(peer, None)
     }
 
-    /// An old HTTP backend keeps state per session, and a question on an old pipe does not say which call it is about.
-    fn way(&self, caller: ConnectionRequest<'_>, target: Era) -> Way {
+    /// Chooses the kind of connection. A legacy HTTP backend keeps state per session, and a question on a legacy pipe
+    /// does not name the call that it belongs to.
+    fn connection_kind(&self, caller: ConnectionRequest<'_>, target: Era) -> ConnectionKind {
         let askable = || caller.client.is_some_and(|client| client.caps().may_be_asked());
         let declares = || caller.client.is_some_and(|client| !client.caps().is_bare());
         let streams = self.connector.carries_headers();
         match (caller.era, target) {
-            (Era::Legacy, Era::Legacy) if streams || askable() => Way::Own,
-            (Era::Legacy, Era::Legacy) if declares() => Way::Pool,
-            (Era::Modern, Era::Legacy) if (streams || caller.asks) && declares() => Way::Pool,
-            _ => Way::Shared,
+            (Era::Legacy, Era::Legacy) if streams || askable() => ConnectionKind::Own,
+            (Era::Legacy, Era::Legacy) if declares() => ConnectionKind::Pool,
+            (Era::Modern, Era::Legacy) if (streams || caller.asks) && declares() => ConnectionKind::Pool,
+            _ => ConnectionKind::Shared,
         }
     }
 
-    /// Why nothing can be opened on a backend that is down.
+    /// Returns the fault for calls at a backend that is down.
     pub(super) fn down(&self, state: &BackendState) -> Option<Fault> {
         let fault = state.home.fault()?;
         if fault.kind == FaultKind::SignInNeeded {
@@ -366,13 +375,13 @@ impl Backend {
         Some(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name))
     }
 
-    /// True if no further process may be started.
+    /// Returns true if no further connection may be opened.
     pub(super) fn is_full(&self, state: &BackendState) -> bool {
         self.connector.is_process() && state.connections.all().len() >= self.spec().max_children
             || state.connections.pooled_count() >= pool::MAX_POOLED
     }
 
-    /// What the gateway says about itself to a backend.
+    /// Returns what the gateway declares about itself to a backend.
     pub(super) fn offer(&self) -> ClientOffer {
         let gateway = self.gateway();
         let settings = gateway.as_ref().map(|gateway| gateway.settings());
@@ -389,7 +398,8 @@ impl Backend {
         }
     }
 
-    /// The view that this kind of client gets. A backend of the new era shows everybody the same lists.
+    /// Returns the selector of the view that this kind of client gets. A modern backend shows every client the same
+    /// lists.
     pub(crate) fn effective(&self, selector: &Selector) -> Selector {
         let era = self.lock().support.target(selector.era);
         let caps = if era == Era::Legacy { selector.caps.clone() } else { CapSet::bare() };
@@ -397,14 +407,14 @@ impl Backend {
         Selector { era, caps, whose }
     }
 
-    /// True if it is known that clients of this era are served in the old era here.
+    /// Returns true if clients of this era are known to be served in the legacy era here.
     fn meets_old(&self, era: Era) -> bool {
         let state = self.lock();
         state.support.known() && state.support.target(era) == Era::Legacy
     }
 
-    /// True if a connection of this era and capability set, and of this user if each has its own lists, is being
-    /// opened or reads its lists.
+    /// Returns true if a connection of this era and capability set, and of this user if each user has its own lists, is
+    /// being opened or reads its lists.
     fn is_coming(&self, state: &BackendState, era: Era, caps: &CapSet, whose: Option<&BackendUser>) -> bool {
         let fits = |peer: &Arc<Peer>| match (peer.view_key(), peer.wish) {
             (Some(key), _) => key.era == era && state.lists.is_reading(peer.id),
@@ -416,7 +426,7 @@ impl Backend {
         state.connections.all().iter().any(|peer| same(peer) && !peer.is_lost() && fits(peer))
     }
 
-    /// The era in which clients of this era are served here.
+    /// Returns the era in which the backend serves clients of `era`.
     pub(crate) fn target(&self, era: Era) -> Era {
         self.lock().support.target(era)
     }

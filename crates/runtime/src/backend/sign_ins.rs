@@ -1,7 +1,7 @@
 //! Calls that wait while a person signs in at the backend.
 //!
-//! The credentials say whether a sign-in is under way (`Connector::sign_in_end`) and bound the wait. A call that waits
-//! here is in no queue: when its session takes it back meanwhile, it is dropped at the end of the wait.
+//! The credential provider knows whether a sign-in is in progress (`Connector::sign_in_end`) and bounds the wait. A
+//! call that waits here is in no queue: if its session cancels it meanwhile, it is dropped at the end of the wait.
 
 use super::Backend;
 use super::state::Home;
@@ -11,7 +11,7 @@ use signalbox_engine::{Authorized, Event, ExchangeId, Fault, FaultKind};
 use std::sync::Arc;
 
 impl Backend {
-    /// Accepts a call whose client has agreed to sign in, once that is done or has taken too long.
+    /// Accepts a call whose client has agreed to sign in, after the sign-in has ended or timed out.
     pub(super) fn accept_after_sign_in(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -33,8 +33,8 @@ impl Backend {
         });
     }
 
-    /// Fails a call for which no connection can be opened. If that is for want of a sign-in which is open in a browser,
-    /// waits for its end once and dispatches the call again.
+    /// Fails a call for which no connection can be opened. If the reason is a missing sign-in that is in progress in a
+    /// browser, waits for its end once and redispatches the call.
     pub(super) fn refuse_or_await_sign_in(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -56,8 +56,8 @@ impl Backend {
         });
     }
 
-    /// Tries a backend that is down for want of a sign-in, and has calls wait for that attempt: the address in the
-    /// fault of the last one may be used up.
+    /// Retries a backend that is down because of a missing sign-in, and lets calls wait for that attempt: the address
+    /// in the previous fault may be used up.
     fn retry_for_sign_in(&self) {
         {
             let mut state = self.lock();
@@ -69,8 +69,8 @@ impl Backend {
         self.try_now();
     }
 
-    /// Tries a backend that was down for want of a sign-in, now that a person has signed in, and tells the users that
-    /// were shown nothing for that reason to ask for their lists again.
+    /// Retries a backend that was down because of a missing sign-in, now that a person has signed in, and tells the
+    /// users that saw nothing for that reason to request their lists again.
     pub fn signed_in(&self) {
         self.retry_for_sign_in();
         self.try_now();
@@ -84,7 +84,7 @@ impl Backend {
         }
     }
 
-    /// Gets another address for callers, since the last one was used without success.
+    /// Gets a new sign-in address for callers, because the last one was used without success.
     pub fn sign_in_failed(&self) {
         self.retry_for_sign_in();
     }

@@ -1,4 +1,4 @@
-//! The configuration of a backend: time limits, what is done when it fails, when its process runs.
+//! Configuration of a backend: timeouts, failure handling, process lifetime.
 
 use signalbox_engine::BreakerRules;
 use signalbox_engine::back::Wish;
@@ -6,55 +6,54 @@ use signalbox_engine::health::PingRules;
 use signalbox_wire::Limits;
 use std::time::Duration;
 
-/// The configuration of a backend.
+/// Configuration of a backend.
 pub struct BackendSpec {
-    /// How long a call may go without a sign of life.
+    /// Maximum time that a call may go without a sign of life.
     pub timeout: Duration,
-    /// How long the handshake may take.
+    /// Handshake timeout.
     pub start_timeout: Duration,
-    /// Most processes at a time.
+    /// Maximum number of processes.
     pub max_children: usize,
-    /// Which era to speak.
+    /// Era to speak, or automatic.
     pub wish: Wish,
-    /// The bounds of the strict scan; `None` if messages pass unscanned.
+    /// Limits of the strict scan. `None` if messages pass unscanned.
     pub strict: Option<Limits>,
-    /// What is done when it fails.
     pub failing: FailureRules,
-    /// When its process runs.
     pub lifetime: Lifetime,
-    /// When it may ask clients for sampling and elicitation.
+    /// Times at which the backend may ask clients for sampling and elicitation.
     pub questions: QuestionTime,
-    /// A digest of the program and everything else that its lists depend on. Saved lists with another digest are not its own.
+    /// Digest of the program and everything else that the lists depend on. Saved lists with another digest are not
+    /// used.
     pub source: u64,
-    /// Whether a tool of this name is offered to clients.
+    /// Tool filter: returns true if a tool of this name is offered to clients.
     pub allows: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
-/// When a backend of the old era may ask a client for sampling and elicitation. One of the new era can only ask in answer
-/// to a call, and roots may be asked for at any time.
+/// Times at which a legacy backend may ask a client for sampling and elicitation. A modern backend can only ask in
+/// answer to a call, and roots may be requested at any time.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum QuestionTime {
-    /// While a call or a task of that client runs there.
+    /// While a call or a task of the client runs at the backend.
     #[default]
     DuringCalls,
-    /// Whenever the client's session is open.
+    /// While the client's session is open.
     Anytime,
 }
 
-/// What is done when a backend fails.
+/// Failure handling of a backend.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailureRules {
-    /// When the breaker refuses calls; `None` for no breaker.
+    /// Circuit breaker. `None` disables it.
     pub breaker: Option<BreakerRules>,
-    /// When it is pinged; `None` for never.
+    /// Ping settings. `None` disables pings.
     pub ping: Option<PingRules>,
-    /// How often a call is retried that the backend has certainly not processed.
+    /// Maximum number of retries of a call that the backend has certainly not processed.
     pub retries: u32,
-    /// Most calls that wait for it to start, or for a connection to it.
+    /// Maximum number of calls that wait for the backend to start, or for a connection to it.
     pub max_queue: usize,
-    /// How long it gets few calls at a time after a restart.
+    /// Time after a restart in which few calls are allowed.
     pub slow_start: Duration,
-    /// How often a process is restarted before it counts as failed; `None` for no limit.
+    /// Number of restarts after which a process counts as failed. `None` for no limit.
     pub max_restarts: Option<u32>,
 }
 
@@ -71,21 +70,19 @@ impl Default for FailureRules {
     }
 }
 
-/// When a process is started for the first time.
+/// Time of the first start of a process.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Start {
-    /// With the gateway.
     #[default]
     Eager,
-    /// At the first call, and once before that if its lists are not known.
+    /// At the first call. Also once before that if the lists are unknown.
     FirstUse,
 }
 
-/// When the process of a backend runs. Means nothing for a backend without a process.
+/// Lifetime of a backend's process. Ignored for a backend without a process.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Lifetime {
-    /// When it is started.
     pub start: Start,
-    /// How long a process may be unused before it is stopped; `None` if it keeps running.
+    /// Idle time after which a process is stopped. `None` keeps it running.
     pub idle_stop: Option<Duration>,
 }

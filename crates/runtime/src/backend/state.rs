@@ -1,34 +1,34 @@
-//! What is known of a backend while the gateway runs: everything behind its lock.
+//! Runtime state of a backend: everything behind its lock.
 
 use super::Backend;
 use super::condition::Condition;
 use super::connections::{ConnectionRole, Connections};
 use super::list_knowledge::ListKnowledge;
 use super::subscriptions::{Follow, Subscriptions};
-use crate::peer::{Peer, Queued};
+use crate::peer::{Peer, QueuedCall};
 use signalbox_engine::back::Wish;
 use signalbox_engine::{BackendUser, Fault};
 use signalbox_wire::Era;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Which eras a backend speaks, as far as that is known.
+/// Eras that a backend speaks. `None` means not known yet.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Support {
-    /// The old era, opened by `initialize`.
+    /// Legacy era, opened by `initialize`.
     pub legacy: Option<bool>,
-    /// The new, stateless era.
+    /// Modern, stateless era.
     pub modern: Option<bool>,
 }
 
 impl Support {
-    /// True once one era is known to work.
+    /// Returns true once one era is known to work.
     #[must_use]
     pub fn known(self) -> bool {
         self.legacy == Some(true) || self.modern == Some(true)
     }
 
-    /// The era to speak for a client of this era: its own, unless the backend is known not to speak that.
+    /// Returns the era to speak for a client of this era: its own, unless the backend is known not to speak it.
     #[must_use]
     pub fn target(self, client: Era) -> Era {
         match client {
@@ -38,8 +38,8 @@ impl Support {
         }
     }
 
-    /// Learns from a finished handshake. The home connection tries the new era first, unless the configuration forbids
-    /// it or the backend dies of it. So if it ends up in the old era, the new one is not available.
+    /// Learns from a completed handshake. The home connection tries the modern era first, unless the configuration
+    /// forbids it or the server dies of it. If it ends up in the legacy era, the modern era is not available.
     pub fn learn(&mut self, home: bool, configured: Wish, era: Era) {
         match era {
             Era::Legacy => {
@@ -57,7 +57,7 @@ impl Support {
         }
     }
 
-    /// True if the backend is known not to speak the era of this wish, so that the other one is tried.
+    /// Returns true if the backend is known not to speak the era of this wish, so that the other one is tried.
     #[must_use]
     pub fn lacks(self, wish: Wish) -> bool {
         match wish {
@@ -77,28 +77,27 @@ impl Support {
     }
 }
 
-/// The state of the gateway's own connection, and with that of the backend.
+/// State of the gateway's own connection, which is the state of the backend.
 #[derive(Default)]
 pub enum Home {
-    /// Not tried yet, or the first handshake is under way.
+    /// Not tried yet, or the first handshake is in progress.
     #[default]
     Starting,
-    /// Ready.
     Up(Arc<Peer>),
-    /// Was ready and is being opened again.
+    /// Was ready and is being reopened.
     Restarting,
-    /// Its process does not run; the next use starts it.
+    /// The process is stopped until the next use.
     Asleep,
-    /// The next caller's credential opens it: the gateway has none of its own.
+    /// The gateway has no credential of its own; the next caller's credential opens the connection.
     AwaitsCaller,
-    /// The last attempt failed; there will be another.
+    /// The last attempt failed. There will be another.
     Down(Fault),
-    /// It failed too often; there is no other attempt until somebody asks for it.
+    /// Failed too often. There is no other attempt until one is requested.
     Failed(Fault),
 }
 
 impl Home {
-    /// Why no connection can be opened, if none can.
+    /// Returns the reason why no connection can be opened, if that is so.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
         match self {
@@ -107,7 +106,7 @@ impl Home {
         }
     }
 
-    /// The state as people read it.
+    /// Returns the name of the state for display.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -122,53 +121,52 @@ impl Home {
     }
 }
 
-/// The changing part of a backend. Each part holds its own invariants; the methods here answer what
-/// takes several of them.
+/// Mutable part of a backend. Each field maintains its own invariants; the methods here combine several fields.
 #[derive(Default)]
 pub(crate) struct BackendState {
     pub support: Support,
     pub home: Home,
-    /// On whose behalf the home connection is opened, if that is not the gateway itself.
+    /// User on whose behalf the home connection is opened, if that is not the gateway itself.
     pub home_for: Option<BackendUser>,
     pub connections: Connections,
     /// Calls that wait for a connection.
-    pub waiting: VecDeque<Queued>,
+    pub waiting: VecDeque<QueuedCall>,
     pub lists: ListKnowledge,
     pub subscriptions: Subscriptions,
     pub condition: Condition,
     pub stopping: bool,
-    /// Set once it takes no further call: the backend that has taken its place, if there is one.
+    /// Set once the backend accepts no further call. The inner value is its successor, if there is one.
     pub retired: Option<Option<Arc<Backend>>>,
 }
 
 impl BackendState {
-    /// The state of a backend that is not started yet.
+    /// Creates the state of a backend that is not started yet.
     pub fn new(condition: Condition) -> Self {
         Self { condition, ..Self::default() }
     }
 
-    /// True if calls wait for it, or somebody follows something on its home connection.
+    /// Returns true if calls are queued, or if there are subscriptions.
     pub fn is_wanted(&self) -> bool {
         !self.waiting.is_empty() || self.subscriptions.any()
     }
 
-    /// True if a connection was only used to read its lists.
+    /// Returns true if a connection was only used to read its lists.
     pub fn has_only_listed(&self, peer: &Peer) -> bool {
         let listed = || peer.view_key().is_some_and(|key| self.lists.was_read(&key));
         !peer.was_called() && !self.lists.is_reading(peer.id) && listed()
     }
 
-    /// True if it is not to be started again.
+    /// Returns true if the backend must not be started again.
     pub fn is_ending(&self) -> bool {
         self.stopping || self.retired.is_some()
     }
 
-    /// True if the wait before the next attempt is to end early.
+    /// Returns true if the wait before the next attempt must end early. Consumes a request for an immediate attempt.
     pub fn is_cut_short(&mut self) -> bool {
-        self.condition.take_hurry() || self.is_ending()
+        self.condition.take_retry_now() || self.is_ending()
     }
 
-    /// True if this connection to an old backend carries the subscriptions of a listen request.
+    /// Returns true if this connection to a legacy backend carries the subscriptions of a listen request.
     pub fn carries(&self, peer: &Peer, follow: &Follow) -> bool {
         let fits = match &peer.role {
             ConnectionRole::Owned(_) => false,
@@ -178,7 +176,7 @@ impl BackendState {
         fits && follow.user == peer.user
     }
 
-    /// True if somebody follows this resource on this connection to an old backend.
+    /// Returns true if this connection to a legacy backend has a subscriber of the resource.
     pub fn wants(&self, peer: &Peer, uri: &str) -> bool {
         match &peer.role {
             ConnectionRole::Owned(owner) => self.subscriptions.is_watched_by(uri, *owner),
@@ -190,7 +188,7 @@ impl BackendState {
         }
     }
 
-    /// True if a session of the user follows this resource on the connection to an old backend that it shares.
+    /// Returns true if a session of the user follows this resource on the user's shared connection to a legacy backend.
     pub fn shared_wants(&self, user: &BackendUser, uri: &str) -> bool {
         let mut watchers = self.subscriptions.watchers_of(uri);
         watchers.any(|(key, of)| of == user && !self.connections.owns(key))
@@ -198,8 +196,8 @@ impl BackendState {
                 && self.subscriptions.follows_of(user).any(|one| one.names(uri))
     }
 
-    /// True if another connection with the same capabilities is about to read the lists. If each principal has its own,
-    /// it must be the same principal's.
+    /// Returns true if another connection with the same capabilities is about to read the lists. If each principal has
+    /// its own lists, it must be a connection of the same user.
     pub fn others_reading(&self, but: &Peer, per_user: bool) -> bool {
         let all = self.connections.all();
         let same = |peer: &Peer| peer.caps == but.caps && (!per_user || peer.user == but.user);

@@ -1,12 +1,12 @@
-//! What clients want to hear of a backend beyond the answers to their calls: resources, tasks, log messages.
+//! Subscriptions of clients to a backend beyond the answers to their calls: resources, tasks and log messages.
 //!
-//! A [`Subscriptions`] is a plain value behind the backend's lock. It is kept with the backend and not with a
-//! connection, so that a connection which is opened later, or again, can be told of it. These hold after every method:
+//! A [`Subscriptions`] is a plain value behind the backend lock. It belongs to the backend and not to a connection, so
+//! that a connection which is opened later, or again, can restore it. Invariants:
 //!
-//! - A resource is listed as watched only while a session watches it.
-//! - Nothing is kept for a session after [`Subscriptions::forget`].
-//! - There are no more than [`MAX_WATCHES`] watched resources, [`MAX_WATCHES_EACH`] of one session, [`MAX_FOLLOWS`] listen
-//!   requests, and [`MAX_WATCHES`] changes that wait to be told.
+//! - A resource is an entry only while a session watches it.
+//! - Nothing remains of a session after [`Subscriptions::forget`].
+//! - There are at most [`MAX_WATCHES`] watched resources, [`MAX_WATCHES_EACH`] of one session, [`MAX_FOLLOWS`] listen
+//!   requests, and [`MAX_WATCHES`] changes that wait to be forwarded.
 
 use super::connections::ConnectionRole;
 use crate::bridged_call_driver::Waiter;
@@ -18,30 +18,29 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Most resources that are followed on one backend.
+/// Maximum number of watched resources of one backend.
 pub const MAX_WATCHES: usize = 10_000;
-/// Most of them that one session follows.
+/// Maximum number of resources of one backend that one session watches.
 pub const MAX_WATCHES_EACH: usize = 1_000;
-/// Most listen requests that follow resources of one backend.
+/// Maximum number of listen requests that follow resources of one backend.
 pub const MAX_FOLLOWS: usize = 10_000;
 
-/// Maximum number of parts of a URI that are looked at to find the resource it belongs to.
+/// Maximum number of prefixes of a URI that are checked to find the resource that contains it.
 const MAX_PARTS: usize = 64;
 
-/// Resources and tasks of a backend, under the names that it knows them by.
+/// Resources and tasks of a backend, under the names that the backend uses.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Followed {
+pub(crate) struct FollowTargets {
     pub uris: Vec<String>,
     pub tasks: Vec<String>,
 }
 
-impl Followed {
-    /// True if it names nothing.
+impl FollowTargets {
     pub fn is_empty(&self) -> bool {
         self.uris.is_empty() && self.tasks.is_empty()
     }
 
-    /// Takes out what is refused, and returns it.
+    /// Removes and returns what is refused.
     fn take_refused(&mut self, refused: &dyn Fn(&str) -> bool, refused_task: &dyn Fn(&str) -> bool) -> Self {
         let (uris, tasks);
         (uris, self.uris) = std::mem::take(&mut self.uris).into_iter().partition(|uri| refused(uri));
@@ -49,7 +48,7 @@ impl Followed {
         Self { uris, tasks }
     }
 
-    /// The filter of a listen request for them.
+    /// Returns the JSON filter of a listen request for these resources and tasks.
     pub fn filter(&self) -> String {
         let lists = [("resourceSubscriptions", &self.uris), ("taskIds", &self.tasks)];
         let named = lists.into_iter().filter(|(_, list)| !list.is_empty()).map(|(key, list)| {
@@ -60,34 +59,33 @@ impl Followed {
     }
 }
 
-/// What a client's `subscriptions/listen` follows on this backend.
+/// A client's `subscriptions/listen` request, as far as it concerns this backend.
 pub(crate) struct Follow {
     pub session: Arc<Session>,
     pub exchange: ExchangeId,
-    /// The user that the backend takes the client for.
+    /// Backend user that stands for the client.
     pub user: BackendUser,
-    pub wanted: Followed,
-    /// The capabilities of the client.
+    pub wanted: FollowTargets,
     pub caps: CapSet,
-    /// Gets, once, what the backend does not follow.
-    pub acknowledged: Option<oneshot::Sender<Followed>>,
-    /// The connection of the new era that the listen request is open on.
+    /// Receives, once, what the backend does not follow.
+    pub acknowledged: Option<oneshot::Sender<FollowTargets>>,
+    /// Modern connection that carries the listen request.
     pub carrier: Option<PeerId>,
 }
 
 impl Follow {
-    /// True if it follows this resource.
+    /// Returns true if the request follows this resource.
     pub fn names(&self, uri: &str) -> bool {
         self.wanted.uris.iter().any(|own| own == uri)
     }
 
-    /// True if it follows this task.
+    /// Returns true if the request follows this task.
     pub fn names_task(&self, task: &str) -> bool {
         self.wanted.tasks.iter().any(|own| own == task)
     }
 
-    /// Takes over what the backend refuses, and tells the waiting listen requests. A client that stopped waiting was
-    /// told that everything is followed, so it may still hear of all of it.
+    /// Removes what the backend refuses and reports it to the waiting listen request. A client that stopped waiting was
+    /// told that everything is followed, so in that case everything is kept.
     pub fn settle(&mut self, refused: &dyn Fn(&str) -> bool, refused_task: &dyn Fn(&str) -> bool) {
         let Some(sender) = self.acknowledged.take() else { return };
         if let Err(no) = sender.send(self.wanted.take_refused(refused, refused_task)) {
@@ -96,51 +94,51 @@ impl Follow {
         }
     }
 
-    /// The listen request of the client.
+    /// Returns the session and exchange of the listen request.
     pub fn waiter(&self) -> Waiter {
         (Arc::clone(&self.session), self.exchange)
     }
 }
 
-/// A resource and those that it is a part of, as far as its URI tells.
-fn wholes(uri: &str) -> impl Iterator<Item = &str> {
+/// Yields the URI itself and its prefixes, which are the resources that may contain it.
+fn containing_uris(uri: &str) -> impl Iterator<Item = &str> {
     let ends = uri.match_indices(['/', '?', '#']).take(MAX_PARTS);
     let before = ends.flat_map(|(at, end)| [uri.get(..at), uri.get(..at + end.len())]).flatten();
     std::iter::once(uri).chain(before)
 }
 
-/// Why a resource cannot be watched.
+/// Reason why a resource cannot be watched.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TooManyWatches {
     /// All sessions together watch [`MAX_WATCHES`] resources.
     OfBackend,
-    /// This session watches so many.
+    /// This session alone watches that many resources.
     OfSession(usize),
 }
 
-/// A resource whose change waits to be told to the sessions of a user.
+/// Key of a pending change notification: the backend user and the URI of the resource.
 pub(crate) type ChangeKey = (BackendUser, Box<str>);
 
-/// What clients follow on a backend.
+/// Subscriptions of all sessions to one backend.
 #[derive(Default)]
 pub(crate) struct Subscriptions {
-    /// Which sessions follow which resources by `resources/subscribe`.
+    /// Sessions that watch a resource by `resources/subscribe`, by URI.
     watches: HashMap<Box<str>, HashMap<SessionKey, BackendUser>>,
-    /// What listen requests of clients follow.
+    /// Listen requests of clients.
     follows: BTreeMap<(SessionKey, ExchangeId), Follow>,
-    /// The log level that each session wants.
+    /// Log level that each session has set.
     levels: HashMap<SessionKey, LogLevel>,
-    /// Changes of resources that will be told in a moment, each as the backend told it last.
+    /// Debounced change notifications, each with the latest message of the backend.
     changes_to_tell: HashMap<ChangeKey, Envelope>,
-    /// Which connections are about to be opened again for those who listen on them.
+    /// Connections that are about to be reopened for their subscribers.
     reopening: HashSet<ConnectionRole>,
 }
 
 impl Subscriptions {
-    /// Notes that a session watches a resource.
+    /// Adds a watch of a session on a resource.
     ///
     /// # Errors
-    /// If too many are watched already.
+    /// If the limit of the backend or of the session is reached.
     pub fn watch(&mut self, session: SessionKey, user: &BackendUser, uri: &str) -> Result<(), TooManyWatches> {
         if self.watches.len() >= MAX_WATCHES && !self.watches.contains_key(uri) {
             return Err(TooManyWatches::OfBackend);
@@ -153,14 +151,14 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Notes that a session has another token, with which it watches what it watched before.
+    /// Moves the watches of a session to another token.
     pub fn set_user(&mut self, session: SessionKey, user: &BackendUser) {
         for one in self.watches.values_mut().filter_map(|sessions| sessions.get_mut(&session)) {
             one.clone_from(user);
         }
     }
 
-    /// Notes that a session does not watch a resource any more.
+    /// Removes the watch of a session on a resource.
     pub fn unwatch(&mut self, session: SessionKey, uri: &str) {
         if let Some(sessions) = self.watches.get_mut(uri) {
             sessions.remove(&session);
@@ -170,98 +168,99 @@ impl Subscriptions {
         }
     }
 
-    /// True if this session watches this resource.
+    /// Returns true if this session watches this resource.
     pub fn is_watched_by(&self, uri: &str, session: SessionKey) -> bool {
         self.watches.get(uri).is_some_and(|sessions| sessions.contains_key(&session))
     }
 
-    /// True if this session follows this resource, or one that contains it: a server may tell of a part of what its
-    /// client subscribed to.
+    /// Returns true if this session follows this resource or one that contains it: a server may report a part of what
+    /// its client subscribed to.
     pub fn is_followed_by(&self, uri: &str, session: SessionKey) -> bool {
         let own = self.follows.range((session, ExchangeId(0))..).take_while(|((key, _), _)| *key == session);
         let listened: Vec<&Follow> = own.map(|(_, follow)| follow).collect();
-        wholes(uri).any(|whole| self.is_watched_by(whole, session) || listened.iter().any(|one| one.names(whole)))
+        containing_uris(uri)
+            .any(|whole| self.is_watched_by(whole, session) || listened.iter().any(|one| one.names(whole)))
     }
 
-    /// True if this session watches any resource.
+    /// Returns true if this session watches any resource.
     pub fn has_watches(&self, session: SessionKey) -> bool {
         self.watches.values().any(|sessions| sessions.contains_key(&session))
     }
 
-    /// The sessions that watch a resource.
+    /// Returns the sessions that watch a resource.
     pub fn watchers_of(&self, uri: &str) -> impl Iterator<Item = (SessionKey, &BackendUser)> {
         self.watches.get(uri).into_iter().flatten().map(|(key, user)| (*key, user))
     }
 
-    /// The sessions that watch any resource, once for each.
+    /// Returns one item per watch: the session and its user.
     pub fn watchers(&self) -> impl Iterator<Item = (SessionKey, &BackendUser)> {
         self.watches.values().flatten().map(|(key, user)| (*key, user))
     }
 
-    /// The resources that are watched by a session for which this holds.
+    /// Returns the resources watched by a session for which `holds` is true.
     pub fn watched_where(&self, holds: impl Fn(SessionKey, &BackendUser) -> bool) -> impl Iterator<Item = String> {
         let watched = self.watches.iter().filter(move |(_, sessions)| sessions.iter().any(|(key, of)| holds(*key, of)));
         watched.map(|(uri, _)| String::from(&**uri))
     }
 
-    /// True if there is room for another listen request.
+    /// Returns true if another listen request can be added.
     pub fn can_follow(&self) -> bool {
         self.follows.len() < MAX_FOLLOWS
     }
 
-    /// Notes a listen request. Drops it if there is no room, see [`Self::can_follow`].
+    /// Adds a listen request. Drops it if the limit is reached, see [`Self::can_follow`].
     pub fn follow(&mut self, follow: Follow) {
         if self.can_follow() {
             self.follows.insert((follow.session.key, follow.exchange), follow);
         }
     }
 
-    /// Forgets a listen request, and returns what it followed.
+    /// Removes a listen request and returns it.
     pub fn unfollow(&mut self, session: SessionKey, exchange: ExchangeId) -> Option<Follow> {
         self.follows.remove(&(session, exchange))
     }
 
-    /// What a listen request follows.
+    /// Returns the entry of a listen request.
     pub fn follow_mut(&mut self, (session, exchange): &Waiter) -> Option<&mut Follow> {
         self.follows.get_mut(&(session.key, *exchange))
     }
 
-    /// What all listen requests follow.
+    /// Returns all listen requests.
     pub fn follows(&self) -> impl Iterator<Item = &Follow> {
         self.follows.values()
     }
 
-    /// Everything that the listen requests of a user follow.
+    /// Returns the listen requests of a user.
     pub fn follows_of(&self, user: &BackendUser) -> impl Iterator<Item = &Follow> {
         self.follows.values().filter(move |one| one.user == *user)
     }
 
-    /// True if a client follows a resource or a task.
+    /// Returns true if a client follows a resource or a task.
     pub fn any(&self) -> bool {
         !self.follows.is_empty() || !self.watches.is_empty()
     }
 
-    /// True if a client of this user follows a resource or a task.
+    /// Returns true if a client of this user follows a resource or a task.
     pub fn any_of(&self, user: &BackendUser) -> bool {
         self.follows_of(user).next().is_some() || self.watchers().any(|(_, of)| of == user)
     }
 
-    /// Notes which log level a session wants.
+    /// Sets the log level of a session.
     pub fn set_level(&mut self, session: SessionKey, level: LogLevel) {
         self.levels.insert(session, level);
     }
 
-    /// The log level that a session wants.
+    /// Returns the log level of a session.
     pub fn level_of(&self, session: SessionKey) -> Option<LogLevel> {
         self.levels.get(&session).copied()
     }
 
-    /// The sessions that have set a log level.
+    /// Returns the sessions that have set a log level.
     pub fn log_readers(&self) -> impl Iterator<Item = SessionKey> {
         self.levels.keys().copied()
     }
 
-    /// Forgets everything that a session wanted to hear. Returns the resources that it watched.
+    /// Removes all entries of a session. Returns the resources that it watched.
     pub fn forget(&mut self, session: SessionKey) -> Vec<String> {
         self.levels.remove(&session);
         self.follows.retain(|(key, _), _| *key != session);
@@ -275,7 +274,7 @@ impl Subscriptions {
         unwatched
     }
 
-    /// Takes over what sessions want to hear of a predecessor, which keeps nothing of it. No connection carries it yet.
+    /// Moves the subscriptions out of a predecessor. No connection carries them yet.
     pub fn take_over(&mut self, from: &mut Self) {
         self.watches = std::mem::take(&mut from.watches);
         self.levels = std::mem::take(&mut from.levels);
@@ -285,14 +284,14 @@ impl Subscriptions {
         }
     }
 
-    /// Replaces a change that waits to be told by a newer one. False if none waits.
+    /// Replaces a pending change with a newer one. Returns false if none is pending.
     pub fn renew_change(&mut self, key: &ChangeKey, message: &Envelope) -> bool {
         let Some(newest) = self.changes_to_tell.get_mut(key) else { return false };
         *newest = message.clone();
         true
     }
 
-    /// Keeps a change to be told in a moment. False if too many wait already.
+    /// Adds a pending change. Returns false if the limit is reached.
     pub fn hold_change(&mut self, key: ChangeKey, message: &Envelope) -> bool {
         let room = self.changes_to_tell.len() < MAX_WATCHES;
         if room {
@@ -301,22 +300,22 @@ impl Subscriptions {
         room
     }
 
-    /// Takes out a change whose moment has come.
+    /// Removes and returns a pending change that is due.
     pub fn take_change(&mut self, key: &ChangeKey) -> Option<Envelope> {
         self.changes_to_tell.remove(key)
     }
 
-    /// Notes that a connection is being opened again. False if that is noted already.
+    /// Marks a connection as being reopened. Returns false if it is marked already.
     pub fn begin_reopening(&mut self, role: &ConnectionRole) -> bool {
         self.reopening.insert(role.clone())
     }
 
-    /// Notes that a connection need not be opened again any more.
+    /// Removes the mark of [`Self::begin_reopening`].
     pub fn end_reopening(&mut self, role: &ConnectionRole) {
         self.reopening.remove(role);
     }
 
-    /// How much is kept for clients, by kind.
+    /// Returns the number of entries by kind.
     #[cfg(feature = "testing")]
     pub fn counts(&self) -> [(&'static str, usize); 5] {
         [

@@ -1,4 +1,4 @@
-//! Keeps the home connection open: opens it, waits until it is lost, and opens it again after a backoff.
+//! Supervisor: opens the home connection, waits until it is lost, and reopens it after a backoff.
 
 use super::Backend;
 use super::state::Home;
@@ -9,14 +9,14 @@ use signalbox_engine::{Fault, FaultKind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The shortest wait before a new attempt.
+/// Minimum delay before a new attempt.
 pub const BACKOFF_MIN: Duration = Duration::from_secs(1);
-/// The longest wait before a new attempt.
+/// Maximum delay before a new attempt.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
-/// A connection that lived this long resets the count of failures.
+/// Lifetime of a connection that resets the count of failures.
 pub const HEALTHY: Duration = Duration::from_secs(60);
 
-/// The wait after so many failures in a row.
+/// Returns the delay after `failures` consecutive failures.
 #[must_use]
 pub fn backoff(failures: u32) -> Duration {
     BACKOFF_MIN.saturating_mul(1 << failures.min(6)).min(BACKOFF_MAX)
@@ -51,8 +51,8 @@ impl Backend {
                 if state.is_ending() {
                     return;
                 }
-                // A server that dies of the probe for the new era is greeted in the old one at once.
-                if state.condition.take_greet_old() {
+                // A server that dies of the modern probe is opened with `initialize` at once.
+                if state.condition.take_skip_probe() {
                     wish = Wish::Legacy;
                     continue;
                 }
@@ -63,12 +63,12 @@ impl Backend {
             if peer.profile().is_some() && clock::now().saturating_duration_since(opened) >= HEALTHY {
                 failures = 0;
             }
-            // It was stopped because nobody used it, or its caller has no credential. The next use starts it.
+            // It was closed because it was unused, or its caller has no credential. The next use starts it.
             if peer.has_given_way() || self.awaits_caller() {
                 continue;
             }
             if self.has_died_too_often(failures) {
-                if !self.give_up_until_asked(failures).await {
+                if !self.give_up_until_requested(failures).await {
                     return;
                 }
                 failures = 0;
@@ -83,18 +83,18 @@ impl Backend {
         }
     }
 
-    /// Waits before the next attempt. False if the backend is stopped meanwhile.
+    /// Waits before the next attempt. Returns false if the backend is stopped meanwhile.
     async fn wait_before_restart(&self, wait: Duration) -> bool {
         self.lock().condition.restarted();
         tracing::info!(backend = %self.name, seconds = wait.as_secs(), "restarting the backend after a wait");
-        // Only a stop or a reload ends the wait early, not a late notification about the connection that was lost.
+        // Only a stop or a reload ends the wait early, not a late notification about the lost connection.
         let stopped = async {
             while !self.lock().is_cut_short() {
                 self.changed.notified().await;
             }
         };
-        // A request for an attempt that came during the last attempt has been met.
-        self.lock().condition.take_hurry();
+        // A request that arrived during the last attempt has been fulfilled by it.
+        self.lock().condition.take_retry_now();
         let _ = tokio::time::timeout(wait, stopped).await;
         let mut state = self.lock();
         // A backend that is down stays so for its callers until an attempt succeeds.
@@ -104,14 +104,14 @@ impl Backend {
         !state.is_ending()
     }
 
-    /// True if a child has died so often that restarting it makes no sense. A remote server may come back by itself, and
-    /// trying costs little.
+    /// Returns true if a child has died too often to restart it. A remote server may come back by itself, and trying
+    /// costs little.
     fn has_died_too_often(&self, restarts: u32) -> bool {
         self.connector.is_process() && self.spec().failing.max_restarts.is_some_and(|most| restarts >= most)
     }
 
-    /// Gives a child up until somebody asks for another attempt. False if the backend is stopped meanwhile.
-    async fn give_up_until_asked(self: &Arc<Self>, restarts: u32) -> bool {
+    /// Gives a child up until another attempt is requested. Returns false if the backend is stopped meanwhile.
+    async fn give_up_until_requested(self: &Arc<Self>, restarts: u32) -> bool {
         let waiting = {
             let mut state = self.lock();
             let why = state.condition.last_error().unwrap_or_default().to_owned();
@@ -126,7 +126,7 @@ impl Backend {
             tracing::error!(backend = %self.name, "the backend has failed: {text}");
             state.condition.set_error(text.clone());
             state.home = Home::Failed(Fault::new(FaultKind::BackendDown, text));
-            state.condition.take_hurry();
+            state.condition.take_retry_now();
             std::mem::take(&mut state.waiting)
         };
         self.set_listed(false);
@@ -142,7 +142,7 @@ impl Backend {
                 if state.is_ending() {
                     return false;
                 }
-                if state.condition.take_hurry() {
+                if state.condition.take_retry_now() {
                     state.home = Home::Restarting;
                     return true;
                 }

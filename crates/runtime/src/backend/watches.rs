@@ -1,5 +1,5 @@
-//! The resources that old sessions subscribe to, and the log levels that they set: brought to the backend now and
-//! again after every reconnection.
+//! Resource subscriptions and log levels of legacy sessions: sent to the backend now and again after every
+//! reconnection.
 
 use super::Backend;
 use super::connections::ConnectionRole;
@@ -13,21 +13,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a change of a resource is held back that several connections may report.
+/// Time for which a change of a resource is held back, because several connections may report it.
 const SAME_CHANGE: Duration = Duration::from_millis(50);
 
 impl Backend {
-    /// Notes that a session watches a resource, or does not any more. True if the backend has to be told.
+    /// Adds or removes a watch of a session on a resource. Returns true if the backend has to be told.
     ///
     /// # Errors
-    /// A fault if too many resources are watched already, or the session has ended.
+    /// If too many resources are watched already, or the session has ended.
     pub(crate) fn watch(&self, session: &Session, uri: &str, on: bool) -> Result<bool, Fault> {
         let user = self.user(session);
         let mut state = match self.lock_or_successor() {
             Ok(state) => state,
             Err(successor) => return successor.watch(session, uri, on),
         };
-        // The end of a session forgets its watches under this lock; one that is added later would stay forever.
+        // The end of a session removes its watches under this lock; one that is added later would never be removed.
         if session.is_ended() {
             return Err(Fault::new(FaultKind::SessionClosed, "the session has ended"));
         }
@@ -52,12 +52,12 @@ impl Backend {
         Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name)
     }
 
-    /// True if this session follows this resource.
+    /// Returns true if this session follows this resource.
     pub(crate) fn is_followed_by(&self, session: SessionKey, uri: &str) -> bool {
         self.lock().subscriptions.is_followed_by(uri, session)
     }
 
-    /// The sessions of a user that share a connection and follow this resource.
+    /// Returns the sessions of a user that share a connection and watch this resource.
     pub(crate) fn watchers(&self, uri: &str, user: &BackendUser) -> Vec<Arc<Session>> {
         let keys: Vec<SessionKey> = {
             let state = self.lock();
@@ -67,7 +67,7 @@ impl Backend {
         self.sessions(&keys, user)
     }
 
-    /// The sessions of a user that share a connection and have set a log level.
+    /// Returns the sessions of a user that share a connection and have set a log level.
     pub(crate) fn log_readers(&self, user: &BackendUser) -> Vec<Arc<Session>> {
         let keys: Vec<SessionKey> = {
             let state = self.lock();
@@ -82,7 +82,7 @@ impl Backend {
         known.filter(|session| session.is_user(user)).collect()
     }
 
-    /// Notes which log level a session wants, and tells the connection it uses.
+    /// Stores the log level of a session and sends it on the session's connections.
     pub(crate) fn set_level(&self, session: &Session, level: LogLevel) {
         let peers: Vec<Arc<Peer>> = {
             let mut state = match self.lock_or_successor() {
@@ -107,11 +107,11 @@ impl Backend {
         }
     }
 
-    /// Tells a connection the lowest level that anyone on it wants.
+    /// Sends on a connection the lowest level that its sessions want.
     fn apply_level(&self, peer: &Peer) {
         let wanted = match &peer.role {
             ConnectionRole::Owned(owner) => self.lock().subscriptions.level_of(*owner),
-            // Calls of the new era say themselves which messages they want.
+            // Modern calls name the log messages that they want.
             ConnectionRole::Pooled(key) if key.caps.may_be_asked() => None,
             ConnectionRole::Home | ConnectionRole::Shared(_) | ConnectionRole::Pooled(_) => {
                 let readers = self.log_readers(&peer.user);
@@ -124,11 +124,11 @@ impl Backend {
         }
     }
 
-    /// Subscribes to everything that the sessions on a connection want, once it is ready.
+    /// Restores the subscriptions of the sessions on a connection that has become ready.
     pub(super) fn restore(self: &Arc<Self>, peer: &Arc<Peer>, profile: &ServerProfile) {
         if profile.era() == Era::Modern {
-            self.follow_again(peer);
-            return peer.watch_anew(None);
+            self.resend_follows(peer);
+            return peer.renew_watch(None);
         }
         self.apply_level(peer);
         let (mut uris, mut waiters) = (BTreeSet::new(), Vec::new());
@@ -149,8 +149,8 @@ impl Backend {
         self.subscribe(vec![Arc::clone(peer)], uris.into_iter().collect(), waiters);
     }
 
-    /// The resources that old sessions of a user watch at a backend of the new era, for its listen request. Empty
-    /// for an old backend.
+    /// Returns the resources that legacy sessions of a user watch at a modern backend, for its listen request. Empty
+    /// for a legacy backend.
     pub(crate) fn watched(&self, user: &BackendUser) -> Vec<String> {
         let state = self.lock();
         if state.support.target(Era::Legacy) != Era::Modern {
@@ -161,13 +161,13 @@ impl Backend {
         uris
     }
 
-    /// Answers an old session's subscription at a backend of the new era with a new listen request
-    /// for all watched resources.
+    /// Handles a legacy session's subscription at a modern backend by sending a new listen request for all watched
+    /// resources.
     pub(crate) fn watch_by_listening(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
         let user = self.user_of(session, exchange);
         match (self.shared_peer(session, &user, Era::Modern), self.successor()) {
             (_, Some(successor)) => successor.watch_by_listening(session, exchange),
-            (Some(peer), None) => peer.watch_anew(Some((Arc::clone(session), exchange))),
+            (Some(peer), None) => peer.renew_watch(Some((Arc::clone(session), exchange))),
             (None, None) => {
                 let (backend, session) = (Arc::clone(self), Arc::clone(session));
                 tokio::spawn(async move { backend.watch_once_up(&session, exchange).await });
@@ -175,20 +175,19 @@ impl Backend {
         }
     }
 
-    /// Does the same once a backend that is being started is up.
+    /// Does the same as [`Self::watch_by_listening`] once a backend that is being started is up.
     async fn watch_once_up(self: Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
         let _ = tokio::time::timeout(self.spec().timeout, self.attempted()).await;
         let user = self.user_of(session, exchange);
         if let Some(peer) = self.shared_peer(session, &user, Era::Modern) {
-            return peer.watch_anew(Some((Arc::clone(session), exchange)));
+            return peer.renew_watch(Some((Arc::clone(session), exchange)));
         }
         let text = format!("backend `{}` is not connected", self.name);
         let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);
         session.handle(Event::Failed { exchange, fault });
     }
 
-    /// Unsubscribes from those of these resources that no session watches any more, on the connection
-    /// that a user shares.
+    /// Unsubscribes from those of these resources that no session watches any more, on the shared connection of a user.
     pub(super) fn unwatch(&self, user: &BackendUser, uris: &[String]) {
         if uris.is_empty() {
             return;
@@ -196,18 +195,18 @@ impl Backend {
         let era = self.target(Era::Legacy);
         let shared = self.lock().connections.shared(user, era).cloned();
         match shared.filter(|peer| peer.is_ready()) {
-            Some(peer) if era == Era::Modern => peer.watch_anew(None),
+            Some(peer) if era == Era::Modern => peer.renew_watch(None),
             Some(peer) => self.unsubscribe(&peer, uris),
             None => {}
         }
     }
 
-    /// Holds a change of a resource back for a moment if other connections of the user may report it too. False if it
-    /// is to be passed on at once.
+    /// Holds back a change of a resource if other connections of the user may report it too. Returns false if the
+    /// caller must forward it at once.
     ///
-    /// A backend with several processes reports each change several times. Clients are told once, after the last
-    /// report: passing on the first and dropping the others would lose a change that came after a client had
-    /// read the resource again.
+    /// A backend with several processes reports each change several times. Clients are notified once, after the last
+    /// report: forwarding the first and dropping the others would lose a change that happened after a client had read
+    /// the resource again.
     pub(crate) fn coalesce_change(self: &Arc<Self>, peer: &Arc<Peer>, uri: &str, message: &Envelope) -> bool {
         if !peer.is_legacy() || peer.owner().is_some() {
             return false;

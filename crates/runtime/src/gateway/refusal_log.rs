@@ -1,5 +1,5 @@
-//! Refusals before there is a session. A fixed number of each source is recorded in each second, and the others are
-//! counted: a flood from one address must not hide what other callers were refused.
+//! Log of refusals that happen before there is a session. Records a fixed number per source and second and counts the
+//! others: a flood from one address must not hide the refusals of other callers.
 
 use crate::allowance::PerSecond;
 use signalbox_engine::caller::{Principal, Proof};
@@ -11,53 +11,53 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Most refusals of a proved caller that are recorded in one second, for each reason.
+/// Maximum number of recorded refusals per second of an authenticated caller, for each reason.
 pub const MAX_REFUSALS: u32 = 100;
-/// Most refusals of an address that are recorded in one second, for each reason and apart for wrong credentials.
+/// Maximum number of recorded refusals per second of an address, for each reason, with wrong credentials counted apart.
 pub const MAX_ADDRESS_REFUSALS: u32 = 20;
-/// Most refusals of all addresses that are recorded in one second. Each address has one besides.
+/// Maximum number of recorded refusals per second of all addresses. The first one of each address does not count.
 pub const MAX_UNPROVED_REFUSALS: u32 = 500;
-/// Most callers that are told apart, and most addresses. Further ones share one number.
+/// Maximum number of callers, and of addresses, that are counted separately. Further ones share one count.
 pub const MAX_REFUSED_SOURCES: usize = 512;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Decides which refusals are recorded one by one.
+/// Decides which refusals are recorded individually.
 #[derive(Debug)]
 pub struct RefusalLog {
-    proved: Mutex<HashMap<Source, Share>>,
-    unproved: Mutex<HashMap<Source, Share>>,
-    /// Beyond the first of each address.
+    proved: Mutex<HashMap<Source, SourceCount>>,
+    unproved: Mutex<HashMap<Source, SourceCount>>,
+    /// Limit for all addresses together, beyond the first refusal of each.
     all_unproved: PerSecond,
 }
 
-/// Refusals that share a number.
+/// Key of refusals that are counted together.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Source {
-    who: Who,
+    key: SourceKey,
     reason: &'static str,
-    /// It showed a credential that is not good here. Guesses at a key are not hidden by requests without any.
+    /// Set if the caller presented an invalid credential. Requests without any must not hide guesses at a key.
     wrong_credential: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Who {
+enum SourceKey {
     Principal(Principal),
     Address(Option<IpAddr>),
-    /// Those for whom there is no room.
+    /// Sources beyond [`MAX_REFUSED_SOURCES`].
     Others,
 }
 
-/// The refusals of one source in this second.
+/// Count of refusals of one source in the current second.
 #[derive(Debug)]
-struct Share {
+struct SourceCount {
     since: Instant,
     taken: u32,
-    left_out: Option<LeftOut>,
+    omitted: Option<OmittedRefusals>,
 }
 
-/// Refusals that were not recorded since the last one that was.
+/// Refusals that were omitted since the last recorded one.
 #[derive(Debug)]
-struct LeftOut {
+struct OmittedRefusals {
     count: u64,
     last: RefusedFact,
 }
@@ -70,45 +70,43 @@ impl Default for RefusalLog {
 }
 
 impl RefusalLog {
-    /// Returns the refusal for this fault if it is to be recorded, with the number of those of its source that
-    /// were left out before.
+    /// Returns the refusal for this fault if it is to be recorded, with the number of omitted refusals of its source.
     pub fn admit(&self, mut refused: RefusedFact, fault: &Fault) -> Option<RefusedFact> {
         let identity = refused.caller.identity();
         let (is_proved, now) = (identity.proof != Proof::Unproved, refused.at);
-        let who = match is_proved {
-            true => Who::Principal(identity.principal.clone()),
-            false => Who::Address(identity.address.map(|address| network(address.ip()))),
+        let key = match is_proved {
+            true => SourceKey::Principal(identity.principal.clone()),
+            false => SourceKey::Address(identity.address.map(|address| network(address.ip()))),
         };
-        let source = Source { who, reason: refused.reason, wrong_credential: is_wrong_credential(fault) };
+        let source = Source { key, reason: refused.reason, wrong_credential: is_wrong_credential(fault) };
         let (table, each) = match is_proved {
             true => (&self.proved, MAX_REFUSALS),
             false => (&self.unproved, MAX_ADDRESS_REFUSALS),
         };
         let mut table = table.lock().unpoisoned();
-        let share = share_of(&mut table, source, now);
-        if now.saturating_duration_since(share.since) >= SECOND {
-            (share.since, share.taken) = (now, 0);
+        let tally = count_of(&mut table, source, now);
+        if now.saturating_duration_since(tally.since) >= SECOND {
+            (tally.since, tally.taken) = (now, 0);
         }
-        share.taken = share.taken.saturating_add(1);
-        let has_room = share.taken <= each && (is_proved || share.taken == 1 || self.all_unproved.take(now));
+        tally.taken = tally.taken.saturating_add(1);
+        let has_room = tally.taken <= each && (is_proved || tally.taken == 1 || self.all_unproved.take(now));
         if !has_room {
-            let count = share.left_out.as_ref().map_or(0, |left_out| left_out.count) + 1;
-            share.left_out = Some(LeftOut { count, last: refused });
+            let count = tally.omitted.as_ref().map_or(0, |omitted| omitted.count) + 1;
+            tally.omitted = Some(OmittedRefusals { count, last: refused });
             return None;
         }
-        if let Some(LeftOut { count, .. }) = share.left_out.take() {
+        if let Some(OmittedRefusals { count, .. }) = tally.omitted.take() {
             refused.detail.push_str(&format!(" ({count} other refusals before it were not recorded)"));
         }
         Some(refused)
     }
 
-    /// Returns the last refusal of each source that was left out, with the number of them, if no recorded one has
-    /// told of it yet.
-    pub fn take_left_out(&self) -> Vec<RefusedFact> {
+    /// Returns the last omitted refusal of each source, with their number, unless a recorded refusal has reported it.
+    pub fn take_omitted(&self) -> Vec<RefusedFact> {
         let mut last_ones = Vec::new();
         for table in [&self.proved, &self.unproved] {
             let mut table = table.lock().unpoisoned();
-            for LeftOut { count, mut last } in table.values_mut().filter_map(|share| share.left_out.take()) {
+            for OmittedRefusals { count, mut last } in table.values_mut().filter_map(|tally| tally.omitted.take()) {
                 last.detail.push_str(&format!(" (the last of {count} refusals that were not recorded one by one)"));
                 last_ones.push(last);
             }
@@ -117,27 +115,28 @@ impl RefusalLog {
     }
 }
 
-/// The share of a source. Sources of earlier seconds make room for others.
-fn share_of(table: &mut HashMap<Source, Share>, mut source: Source, now: Instant) -> &mut Share {
+/// Returns the count of a source. Sources of earlier seconds are evicted first.
+fn count_of(table: &mut HashMap<Source, SourceCount>, mut source: Source, now: Instant) -> &mut SourceCount {
     if !table.contains_key(&source) && table.len() >= MAX_REFUSED_SOURCES {
-        table.retain(|_, share| share.left_out.is_some() || now.saturating_duration_since(share.since) < SECOND);
+        table.retain(|_, tally| tally.omitted.is_some() || now.saturating_duration_since(tally.since) < SECOND);
         if table.len() >= MAX_REFUSED_SOURCES {
-            source.who = Who::Others;
+            source.key = SourceKey::Others;
         }
     }
-    table.entry(source).or_insert(Share { since: now, taken: 0, left_out: None })
+    table.entry(source).or_insert(SourceCount { since: now, taken: 0, omitted: None })
 }
 
 fn is_wrong_credential(fault: &Fault) -> bool {
     match fault.kind {
-        // The word of OAuth for what is wrong with the credential; there is none where none was given.
+        // The OAuth error code says what is wrong with the credential. It is absent if no credential was given.
         FaultKind::Unauthenticated => fault.data.iter().any(|(name, _)| *name == "error"),
         FaultKind::Signature(_) => true,
         _ => false,
     }
 }
 
-/// The network that one caller has to itself: of IPv6 the upper half, since a single machine has all of the lower one.
+/// Returns the network that belongs to one caller: the upper half of an IPv6 address, since one machine has all of the
+/// lower half.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -183,14 +182,14 @@ mod tests {
         let admit = |at| log.admit(refusal(from("192.0.2.1"), &fault, at), &fault);
         let admitted = (0..MAX_ADDRESS_REFUSALS + 3).filter(|_| admit(start).is_some()).count();
         assert_eq!(admitted, MAX_ADDRESS_REFUSALS as usize);
-        let told = log.take_left_out();
+        let told = log.take_omitted();
         assert_eq!((told.len(), told[0].reason, told[0].status), (1, "unauthenticated", Some(401)));
         assert_eq!(told[0].detail, "no key (the last of 3 refusals that were not recorded one by one)");
-        assert!(log.take_left_out().is_empty());
+        assert!(log.take_omitted().is_empty());
         assert!(admit(start).is_none());
         let next = admit(start + Duration::from_secs(2)).unwrap();
         assert_eq!(next.detail, "no key (1 other refusals before it were not recorded)");
-        assert!(log.take_left_out().is_empty());
+        assert!(log.take_omitted().is_empty());
     }
 
     /// E7: a flood leaves room for proved callers, for other addresses, for other reasons, and for wrong credentials.
@@ -226,7 +225,7 @@ mod tests {
         let count = |at| (0..4).map(|_| (0..1_000).filter(|number| admit(*number, at)).count()).sum::<usize>();
         let bound = MAX_REFUSED_SOURCES + 1 + MAX_UNPROVED_REFUSALS as usize;
         assert_eq!(count(start), bound);
-        assert!(log.take_left_out().len() <= MAX_REFUSED_SOURCES + 1);
+        assert!(log.take_omitted().len() <= MAX_REFUSED_SOURCES + 1);
         let later = start + Duration::from_secs(2);
         assert!((2_000..2_400).all(|number| admit(number, later)), "former sources make room");
     }

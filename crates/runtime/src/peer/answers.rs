@@ -1,4 +1,4 @@
-//! Answers of a backend, and who gets them.
+//! Delivery of a backend's answers to the origin of the request.
 
 use super::Peer;
 use crate::bridged_call_driver::Waiter;
@@ -22,7 +22,7 @@ impl Peer {
             Origin::Own(reply) => reply.send(Ok(message)),
             Origin::Watches(number) => self.watch_ended(number, message.error().map(refused)),
             Origin::Listen(session, exchange) => self.listen_ended((session, exchange), message.error().is_some()),
-            Origin::Fork(..) | Origin::Nobody => {}
+            Origin::Fork(..) | Origin::Discard => {}
         }
     }
 
@@ -35,17 +35,17 @@ impl Peer {
             Origin::Watches(number) => self.watch_ended(*number, Some(fault)),
             Origin::Listen(session, exchange) => self.listen_ended((Arc::clone(session), *exchange), false),
             Origin::Fork(session, _) => session.gateway.counters.dropped("fork"),
-            Origin::Nobody => {}
+            Origin::Discard => {}
         }
     }
 
-    /// The caller has to sign in before its call can be sent.
+    /// Asks the caller to sign in before its call can be sent.
     pub(super) fn sign_in(self: &Arc<Self>, to: &Origin, fault: Fault, call: Authorized) {
         match to {
             Origin::Exchange(session, exchange, _) => {
                 session.handle(Event::SignIn { exchange: *exchange, fault, call });
             }
-            // The backend has seen nothing of it, so that there is nothing to park.
+            // The backend has not seen the call, so there is nothing to park.
             Origin::BridgedCall(bridged) if bridged.waiter().is_some() => {
                 if let Some((session, exchange)) = bridged.waiter() {
                     bridged.over();
@@ -62,14 +62,14 @@ impl Peer {
         }
     }
 
-    /// A backend of the new era needs more input before it answers a client of the old era.
+    /// Forwards a request for input from a modern backend, which it needs before it answers a legacy client.
     pub(super) fn unfinished(&self, to: &Origin, message: Envelope, reach: Reach, call: Authorized) {
         let (Some((session, exchange)), Some(profile)) = (to.exchange(), self.profile()) else { return };
         tracing::debug!(peer = %self.id, ?reach, "bridge: the backend needs more input before it answers");
         session.handle(Event::Unfinished { exchange, message, reach, call, backend: profile.revision });
     }
 
-    /// Sends a copy of a request. False if the connection is not ready for it.
+    /// Sends a copy of a request. Returns false if the connection is not ready for it.
     pub(crate) fn fork(
         &self,
         session: &Arc<Session>,
@@ -90,12 +90,12 @@ impl Peer {
         sent.is_ok()
     }
 
-    /// Sends a request whose answer nobody waits for, unless the connection is not ready for it.
-    pub(crate) fn errand(&self, call: Authorized, timeout: Duration) {
+    /// Sends a request whose answer is discarded, unless the connection is not ready for it.
+    pub(crate) fn send_and_discard(&self, call: Authorized, timeout: Duration) {
         let mut inner = self.lock();
         let sent = inner
             .machine
-            .call(Origin::Nobody, call, timeout, crate::clock::now())
+            .call(Origin::Discard, call, timeout, crate::clock::now())
             .and_then(|message| self.transmit(&mut inner, message));
         if let Err(fault) = sent {
             tracing::debug!(peer = %self.id, %fault, "could not send a request whose answer nobody waits for");
@@ -103,7 +103,7 @@ impl Peer {
     }
 }
 
-/// The fault for an old session whose subscription a backend of the new era refuses.
+/// Returns the fault for a legacy session whose subscription a modern backend refuses.
 fn refused(error: &[u8]) -> Fault {
     let text = json::member(error, "message").and_then(|span| json::string(span.of(error)));
     let why = text.as_deref().unwrap_or("no reason given").chars().take(200).collect::<String>();

@@ -1,6 +1,6 @@
-//! The calls of clients on a connection: sent, held while they are parked, cancelled.
+//! Calls of clients on a connection: sending, queuing, parking, cancelling.
 
-use super::{Peer, PeerState, Queued};
+use super::{Peer, PeerState, QueuedCall};
 use crate::backend::ExclusiveUse;
 use crate::bridged_call_driver::BridgedCallDriver;
 use crate::origin::Origin;
@@ -14,27 +14,27 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 impl PeerState {
-    /// True if no client's request is on it or waits for it.
+    /// Returns true if no client's request is in flight or queued.
     fn is_idle(&self) -> bool {
         self.queue.is_empty() && !self.machine.waiting().any(Origin::is_work)
     }
 }
 
 impl Peer {
-    /// Takes the connection for one call alone. `None` if another call has it.
+    /// Acquires exclusive use of the connection. Returns `None` if another call has it.
     #[must_use]
     pub fn exclusive_use(&self) -> Option<ExclusiveUse> {
         let backend = self.backend.upgrade()?;
         ExclusiveUse::take(&self.busy, &backend)
     }
 
-    /// True once it was given a call.
+    /// Returns true once the connection has received a call.
     #[must_use]
     pub fn was_called(&self) -> bool {
         self.calls.load(Ordering::Relaxed) > 0
     }
 
-    /// How long it has had no call, as far as earlier checks can tell.
+    /// Returns for how long there has been no call, as far as earlier checks can tell.
     pub(crate) fn unused_since(&self, now: Instant) -> Duration {
         let calls = self.calls.load(Ordering::Relaxed);
         let busy = !self.lock().is_idle();
@@ -45,7 +45,7 @@ impl Peer {
         now.saturating_duration_since(unused.1)
     }
 
-    /// Sends a call, now or as soon as the handshake is done. Returns it if the connection is lost or about to be closed.
+    /// Sends a call, now or after the handshake. Returns it if the connection is lost or about to be closed.
     #[must_use]
     pub fn call(
         self: &Arc<Self>,
@@ -69,7 +69,7 @@ impl Peer {
                 return None;
             }
             let session = Arc::clone(session);
-            inner.queue.push_back(Queued { session, exchange, call, deadline: now + timeout, exclusive_use });
+            inner.queue.push_back(QueuedCall { session, exchange, call, deadline: now + timeout, exclusive_use });
             return None;
         }
         let origin = self.origin(&inner, session, exchange, &call, exclusive_use);
@@ -88,8 +88,8 @@ impl Peer {
         session.handle(Event::Failed { exchange, fault });
     }
 
-    /// Who gets the outcome of a call. One that an old backend may interrupt with questions to a client of the new era gets a
-    /// driver of its own.
+    /// Returns the receiver of a call's outcome. A modern call that a legacy backend may interrupt with questions gets
+    /// a driver.
     fn origin(
         self: &Arc<Self>,
         inner: &PeerState,
@@ -156,8 +156,8 @@ impl Peer {
         }
     }
 
-    /// Cancels an exchange. False if it is not here. A parked call continues under another exchange than the one in the index,
-    /// and is only found `thoroughly`.
+    /// Cancels an exchange. Returns false if it is not on this connection. A parked call continues under another
+    /// exchange than the one in the index; it is found only if `thoroughly` is true.
     #[must_use]
     pub fn cancel(
         &self,
@@ -189,13 +189,13 @@ impl Peer {
         true
     }
 
-    /// True if it never became ready, so that none of its calls has been sent.
+    /// Returns true if the connection never became ready, so that none of its calls has been sent.
     pub(crate) fn is_unused(&self) -> bool {
         let inner = self.lock();
         !inner.machine.is_ready() && inner.machine.waiting().next().is_none()
     }
 
-    /// How many requests wait for an answer on behalf of anybody but the gateway.
+    /// Returns the number of pending requests that are not the gateway's own.
     #[cfg(feature = "testing")]
     pub(crate) fn waits_for_others(&self) -> usize {
         let inner = self.lock();
@@ -203,7 +203,8 @@ impl Peer {
         others.count() + inner.queue.len() + inner.resend.len()
     }
 
-    /// Closes the connection unless a call is on it. True if it is closed. No call can slip in between.
+    /// Closes the connection unless a call is in flight or queued. Returns true if it is closed. No call can arrive in
+    /// between.
     pub(crate) fn close_if_idle(self: &Arc<Self>) -> bool {
         let ends = self.stop_taking_calls();
         if ends {
@@ -212,7 +213,7 @@ impl Peer {
         ends
     }
 
-    /// Stops taking calls if it has none. True if it may be closed.
+    /// Stops accepting calls if there is none. Returns true if the connection may be closed.
     fn stop_taking_calls(&self) -> bool {
         let mut inner = self.lock();
         let idle = inner.is_idle();
@@ -220,12 +221,12 @@ impl Peer {
         idle
     }
 
-    /// Gives way if the client of its session is away. False if it is in use.
+    /// Gives way if the client of the owning session is away. Returns false if the connection is in use.
     pub(crate) fn give_way_if_client_is_away(&self) -> bool {
         self.owner().is_some_and(|session| !session.is_connected()) && self.give_way()
     }
 
-    /// Stops taking calls, to be closed. False if it is in use.
+    /// Stops accepting calls, so that the connection can be closed. Returns false if it is in use.
     pub(crate) fn give_way(&self) -> bool {
         let gives_way = self.stop_taking_calls();
         if gives_way {
@@ -234,14 +235,14 @@ impl Peer {
         gives_way
     }
 
-    /// True if it has given way, so that only the next use opens it again.
+    /// Returns true if the connection has given way, so that only the next use reopens it.
     pub(crate) fn has_given_way(&self) -> bool {
         self.gave_way.load(Ordering::Relaxed)
     }
 }
 
 impl PeerState {
-    /// The request of an exchange.
+    /// Returns the key of an exchange's request.
     fn key_of(&mut self, session: &Arc<Session>, exchange: ExchangeId, thoroughly: bool) -> Option<u64> {
         if thoroughly {
             return self.machine.key_of(|origin| origin.is(session, exchange));

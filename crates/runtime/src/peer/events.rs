@@ -1,7 +1,7 @@
-//! The events of a link, as its connection receives them.
+//! Implementation of [`LinkEvents`]: events of a link, as its connection receives them.
 
 use super::Peer;
-use super::expiry::Expired;
+use super::expiry::ExpiryAction;
 use crate::backend_credentials::Asker;
 use crate::link::{BoxFuture, LinkEvents};
 use crate::origin::Origin;
@@ -13,11 +13,11 @@ use signalbox_wire::{Envelope, Kind, Rejected, batch, json, limits, method, scan
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How long a backend may take to answer the ping that shows whether it still knows the session.
+/// Time limit for the ping that shows whether the backend still knows the session.
 const DOUBT_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Peer {
-    /// Counts a message of the backend that fits nothing.
+    /// Counts a message of the backend that matches nothing.
     pub(crate) fn count_stray(&self, what: &'static str) {
         if let Some(backend) = self.backend.upgrade() {
             backend.count_stray(what);
@@ -25,11 +25,11 @@ impl Peer {
     }
 }
 
-/// Passes the events of a link on to its connection. Once the connection is gone they are ignored.
+/// Forwards the events of a link to its connection. Ignores them once the connection is gone.
 pub(super) struct PeerEvents(pub(super) Weak<Peer>);
 
 impl PeerEvents {
-    /// Refuses something that the backend sent: it is not a message, or is not allowed.
+    /// Rejects input from the backend that is not a message, or is not allowed.
     fn refuse(&self, about: Option<u64>, why: &dyn std::fmt::Display) {
         let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) else { return };
         tracing::warn!(backend = %backend.name, %why, "the backend sent something that is not a message");
@@ -40,7 +40,7 @@ impl PeerEvents {
         }
     }
 
-    /// Handles each message of an array as if it had come alone. Invalid elements are not attributed to the request.
+    /// Handles a message, after a strict scan if one is configured and has not been done for it.
     fn parsed(&self, message: Envelope, about: Option<u64>, status: Option<u16>, event_id: Option<&str>) {
         let Some(peer) = self.0.upgrade() else { return };
         let Some(backend) = peer.backend.upgrade() else { return };
@@ -72,7 +72,7 @@ impl PeerEvents {
     }
 }
 
-/// The id of the request that an invalid message would answer: one with an id and without a method.
+/// Returns the id of the request that an invalid message would answer: it has an id and no method.
 fn answers(rejected: &Rejected, bytes: &[u8]) -> Option<u64> {
     let id = rejected.id.as_ref()?.as_u64()?;
     json::member(bytes, "method").is_none().then_some(id)
@@ -90,7 +90,7 @@ impl LinkEvents for PeerEvents {
         };
         match read {
             Ok(message) => self.message(message, about, status),
-            // On a pipe only its content can tell which request it would have answered.
+            // On a pipe only the content can tell which request it would have answered.
             Err(rejected) => self.refuse(about.or_else(|| answers(&rejected, &bytes)), &rejected.error),
         }
     }
@@ -113,7 +113,7 @@ impl LinkEvents for PeerEvents {
 
     fn asker(&self, key: u64) -> Asker {
         let Some(peer) = self.0.upgrade() else { return Asker::Gone };
-        // The session is locked for it, so not while the peer is.
+        // Reading the origin's party locks the session, so the peer must not be locked meanwhile.
         let (origin, pending) = {
             let inner = peer.lock();
             (inner.machine.origin(key).cloned(), inner.machine.is_pending(key))
@@ -138,14 +138,14 @@ impl LinkEvents for PeerEvents {
 
     fn asks(&self, message: Outbound) -> ToBackend {
         match self.0.upgrade() {
-            Some(peer) => peer.leaves_unasked(message),
+            Some(peer) => peer.release_own(message),
             None => message.leave_untold(0),
         }
     }
 
     fn told(&self, answer: &Bytes) {
         if let (Some(peer), Ok(message)) = (self.0.upgrade(), Envelope::parse(answer.clone())) {
-            peer.note_heard(&BackCommand::Own(message), None);
+            peer.record_received(&BackCommand::Own(message), None);
         }
     }
 
@@ -161,7 +161,7 @@ impl LinkEvents for PeerEvents {
 
     fn last_words(&self, lines: Vec<String>) {
         if let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) {
-            backend.state().condition.set_last_words(lines);
+            backend.state().condition.set_stderr_tail(lines);
         }
     }
 
@@ -187,12 +187,12 @@ impl LinkEvents for PeerEvents {
         let Some(peer) = self.0.upgrade() else { return };
         let origin = peer.lock().machine.origin(key).cloned();
         if let Some((session, exchange)) = origin.and_then(|origin| origin.exchange()) {
-            session.part(exchange, retry);
+            session.pause_stream(exchange, retry);
         }
     }
 
-    /// Opens a new session when a message finds that the old one has expired. That message and later ones are sent again in it,
-    /// each once: a backend that forgets every session would otherwise be greeted forever.
+    /// Opens a new session after a message has found the old one expired. That message and later ones are resent in it,
+    /// each once: with a backend that forgets every session, the handshake would otherwise repeat forever.
     fn expired(&self, message: ToBackend) {
         let message = message.unprocessed();
         let Some(peer) = self.0.upgrade() else { return };
@@ -201,15 +201,15 @@ impl LinkEvents for PeerEvents {
         };
         let verdict = peer.lock().expired(message, crate::clock::now());
         match verdict {
-            Expired::Waits => {}
-            Expired::Resend(message) => peer.resend(vec![message]),
-            Expired::Reopen => {
+            ExpiryAction::Wait => {}
+            ExpiryAction::Resend(message) => peer.resend(vec![message]),
+            ExpiryAction::Reopen => {
                 if let Some(link) = peer.link.get() {
                     link.forget_session();
                 }
                 peer.drive(|machine, now, out| machine.reopen(now, out));
             }
-            Expired::Hopeless => {
+            ExpiryAction::GiveUp => {
                 let name = peer.backend_name();
                 let text = format!("backend `{name}` forgets its sessions as soon as they are opened");
                 self.failed(key, Fault::new(FaultKind::BackendGarbage, text).with_str("backend", &name));
@@ -217,11 +217,11 @@ impl LinkEvents for PeerEvents {
         }
     }
 
-    /// Pings the backend to find out whether it still knows the session. If not, its answer opens a new one. A backend that
-    /// merely has no such stream answers the ping, and nothing changes.
+    /// Pings the backend to find out whether it still knows the session. If not, the answer to the ping opens a new
+    /// one. A backend that merely lacks the stream answers the ping, and nothing changes.
     fn doubted(&self) {
         let Some(peer) = self.0.upgrade() else { return };
-        if let Err(fault) = peer.own(Origin::Nobody, method::PING, "", DOUBT_TIMEOUT) {
+        if let Err(fault) = peer.own(Origin::Discard, method::PING, "", DOUBT_TIMEOUT) {
             tracing::debug!(peer = %peer.id, %fault, "could not ask whether the session is still known");
         }
     }

@@ -1,60 +1,60 @@
-//! What happens to messages that found their backend session expired.
+//! Handling of messages that found their backend session expired.
 
 use super::{Peer, PeerState};
 use signalbox_engine::back::Outbound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most messages that wait for a new session.
+/// Maximum number of messages that wait for a new session.
 const MAX_WAITING: usize = 1024;
-/// Most keys that are remembered as sent again.
+/// Maximum number of keys that are remembered as resent.
 const MAX_REMEMBERED: usize = 10_000;
-/// Most sessions opened within [`WINDOW`].
+/// Maximum number of sessions opened within [`WINDOW`].
 const MAX_REOPENED: usize = 5;
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// What to do with a message that was not processed because its session had expired.
-pub(super) enum Expired {
-    /// A new session is being opened, and the message is sent in it.
-    Waits,
-    /// A newer session is open already.
+/// Action for a message that was not processed because its session had expired.
+pub(super) enum ExpiryAction {
+    /// Wait: a new session is being opened, and the message is sent in it.
+    Wait,
+    /// Resend at once: a newer session is open already.
     Resend(Outbound),
-    /// Open a new session; the message waits for it.
+    /// Open a new session. The message waits for it.
     Reopen,
-    /// Give up: it was sent again before, or sessions expire too fast.
-    Hopeless,
+    /// Give up: the message was resent before, or sessions expire too fast.
+    GiveUp,
 }
 
 impl PeerState {
-    pub(super) fn expired(&mut self, message: Outbound, now: Instant) -> Expired {
+    pub(super) fn expired(&mut self, message: Outbound, now: Instant) -> ExpiryAction {
         if self.resent.len() >= MAX_REMEMBERED {
             self.resent.clear();
         }
         let again = message.key().is_some_and(|key| !self.resent.insert(key));
         if again || self.resend.len() >= MAX_WAITING {
-            return Expired::Hopeless;
+            return ExpiryAction::GiveUp;
         }
         if message.epoch() < self.epoch && self.machine.is_ready() {
-            return Expired::Resend(message);
+            return ExpiryAction::Resend(message);
         }
         if !self.machine.is_ready() {
             self.resend.push(message);
-            return Expired::Waits;
+            return ExpiryAction::Wait;
         }
         self.reopened.retain(|when| now.saturating_duration_since(*when) < WINDOW);
         if self.reopened.len() >= MAX_REOPENED {
-            return Expired::Hopeless;
+            return ExpiryAction::GiveUp;
         }
         self.reopened.push(now);
         self.epoch += 1;
         self.level = None;
         self.resend.push(message);
-        Expired::Reopen
+        ExpiryAction::Reopen
     }
 }
 
 impl Peer {
-    /// Sends messages again, except those whose caller has gone meanwhile.
+    /// Resends messages, except those whose caller has left meanwhile.
     pub(super) fn resend(self: &Arc<Self>, messages: Vec<Outbound>) {
         for message in messages {
             let Some(origin) = message.key().and_then(|key| self.lock().machine.origin(key).cloned()) else { continue };

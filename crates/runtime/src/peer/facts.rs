@@ -9,19 +9,19 @@ use signalbox_engine::fact::{Carried, MessageFact, Point};
 use signalbox_engine::{Fact, Fault, FaultKind};
 use std::sync::{Arc, MutexGuard};
 
-/// Longest id of an event that is recorded, in bytes.
+/// Maximum length of a recorded event id, in bytes.
 const MAX_EVENT_ID: usize = 1024;
 
 impl Peer {
-    /// Hands a message to the link while the connection is locked, so that messages leave in the order in which they were made,
-    /// and records it. It is attributed to the origin of its request, or to the gateway.
+    /// Sends and records a message under the peer lock, so that messages leave in the order in which they were created.
+    /// It is attributed to the origin of its request, or to the gateway.
     pub(super) fn transmit(&self, inner: &mut MutexGuard<'_, PeerState>, message: Outbound) -> Result<(), Fault> {
         let recording = self.recording();
         let whose = recording.as_ref().and_then(|_| Some(inner.machine.origin(message.key()?)?.party()));
         self.hand_over(inner, message, recording.zip(Some(whose.unwrap_or_default())))
     }
 
-    /// Does the same for a message that belongs to no request of the connection.
+    /// Does the same as [`Self::transmit`] for a message that belongs to no request of the connection.
     pub(super) fn transmit_for(
         &self,
         inner: &mut MutexGuard<'_, PeerState>,
@@ -50,7 +50,7 @@ impl Peer {
         };
         let sent = room.and_then(|()| match self.link.get() {
             Some(link) => link.send(leaving),
-            None => Err(self.gone()),
+            None => Err(self.not_connected()),
         });
         if let (Some((gateway, party)), Some(fact)) = (told, fact) {
             let lost = sent.as_ref().err().map(Fault::reason);
@@ -62,7 +62,7 @@ impl Peer {
         sent
     }
 
-    /// Charges a large message to the backend's share, from here until it is written or given up.
+    /// Charges a large message to the backend's memory budget until it is written or dropped.
     fn charge(&self, message: &mut Outbound) -> Result<(), Fault> {
         if message.bytes().len() < WEIGHED {
             return Ok(());
@@ -76,7 +76,7 @@ impl Peer {
     }
 
     /// Releases a request that the transport itself makes, and records it.
-    pub(super) fn leaves_unasked(&self, message: Outbound) -> ToBackend {
+    pub(super) fn release_own(&self, message: Outbound) -> ToBackend {
         let Some(gateway) = self.recording() else { return message.leave_untold(0) };
         let (account, now) = (Party::GATEWAY.account(&gateway), crate::clock::now());
         let (leaving, fact) = message.leave(0, account, &self.name, &gateway.numbers, now);
@@ -84,11 +84,11 @@ impl Peer {
         leaving
     }
 
-    /// Records a message of the backend before anybody acts on it.
-    pub(super) fn note_heard(&self, command: &BackCommand<Origin>, event_id: Option<&str>) {
+    /// Records a message of the backend before it is acted on.
+    pub(super) fn record_received(&self, command: &BackCommand<Origin>, event_id: Option<&str>) {
         let Some(heard) = command.heard() else { return };
         let Some(gateway) = self.recording() else { return };
-        let party = heard.whose.map_or_else(|| self.unasked_party(), Origin::party);
+        let party = heard.whose.map_or_else(|| self.unsolicited_party(), Origin::party);
         let (number, bytes) = (gateway.numbers.message(), heard.message.bytes());
         let fact = party.account(&gateway).fact(crate::clock::now(), Point::BackendIn, &self.name, bytes, number);
         let carried = event_id
@@ -97,19 +97,19 @@ impl Peer {
         party.note(&gateway, Fact::Message(MessageFact { lost: heard.lost, carried, ..fact }));
     }
 
-    /// The party of an unsolicited message: the session that owns the connection, or the gateway.
-    fn unasked_party(&self) -> Party {
+    /// Returns the party of an unsolicited message: the session that owns the connection, or the gateway.
+    fn unsolicited_party(&self) -> Party {
         self.owner().map_or(Party::GATEWAY, |owner| Party::of(owner, None))
     }
 
-    /// Counts something that the backend sent and that is left out.
+    /// Counts input from the backend that is dropped.
     pub(crate) fn count_dropped(&self, reason: &'static str) {
         if let Some(gateway) = self.backend.upgrade().and_then(|backend| backend.gateway()) {
             gateway.counters.dropped(reason);
         }
     }
 
-    /// The gateway, if somebody records messages.
+    /// Returns the gateway if a sink records messages.
     fn recording(&self) -> Option<Arc<Gateway>> {
         let gateway = self.backend.upgrade()?.gateway()?;
         gateway.message_facts().then_some(gateway)

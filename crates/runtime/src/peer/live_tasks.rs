@@ -1,5 +1,5 @@
-//! The tasks that a backend works on behind a connection, and that would end with its process. They are read from the
-//! backend's messages, whichever revisions it and its clients speak.
+//! Tasks that a backend works on behind a connection, and that would end with its process. They are inferred from the
+//! backend's messages, in every revision.
 
 use crate::task_directory::MAX_STAY;
 use signalbox_engine::bridge::tasks::{TaskState, is_terminal};
@@ -10,28 +10,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Most tasks that are known by name. As long as one of them lives, the others make no difference.
+/// Maximum number of tasks that are tracked by name. While one of them lives, further ones make no difference.
 const MAX_KNOWN: usize = 1_024;
 
-/// The tasks, each with the time after which it counts as over.
+/// Live tasks of a connection.
 #[derive(Default)]
 pub(super) struct LiveTasks {
-    /// False if the backend makes no tasks, so that its messages need not be read.
+    /// False if the backend creates no tasks, so that its messages need not be parsed.
     expected: AtomicBool,
     until: Mutex<HashMap<Box<str>, Instant>>,
 }
 
 impl LiveTasks {
-    /// Says whether the backend makes tasks at all.
-    pub(super) fn expect(&self, expected: bool) {
+    /// Sets whether the backend creates tasks at all.
+    pub(super) fn set_expected(&self, expected: bool) {
         self.expected.store(expected, Ordering::Relaxed);
     }
 
-    /// Reads an answer of the backend, which may begin or end a task.
-    pub(super) fn answered(&self, message: &Envelope) {
+    /// Reads an answer of the backend, which may start or end a task.
+    pub(super) fn observe_answer(&self, message: &Envelope) {
         let Some(result) = message.result().filter(|_| self.are_expected()) else { return };
         if let Some(state) = TaskState::read(result) {
-            return self.stands(state);
+            return self.update(state);
         }
         // The result of a task names the task.
         let span = json::path(result, &[meta::META, meta::RELATED_TASK, "taskId"]);
@@ -41,13 +41,13 @@ impl LiveTasks {
     }
 
     /// Reads a message that may carry the state of a task.
-    pub(super) fn told(&self, said: Option<&[u8]>) {
-        if let Some(state) = said.filter(|_| self.are_expected()).and_then(TaskState::read) {
-            self.stands(state);
+    pub(super) fn observe_state(&self, state: Option<&[u8]>) {
+        if let Some(state) = state.filter(|_| self.are_expected()).and_then(TaskState::read) {
+            self.update(state);
         }
     }
 
-    fn stands(&self, state: TaskState) {
+    fn update(&self, state: TaskState) {
         let mut tasks = self.lock();
         if is_terminal(state.status) {
             tasks.remove(&*state.id);
@@ -67,12 +67,12 @@ impl LiveTasks {
         self.expected.load(Ordering::Relaxed)
     }
 
-    /// True if the backend works on one.
+    /// Returns true if the backend works on a task.
     pub(super) fn any(&self, now: Instant) -> bool {
         self.lock().values().any(|until| *until > now)
     }
 
-    /// True if the backend works on this one.
+    /// Returns true if the backend works on this task.
     pub(super) fn has(&self, task: &str, now: Instant) -> bool {
         self.lock().get(task).is_some_and(|until| *until > now)
     }
@@ -103,14 +103,16 @@ mod tests {
             r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#,
         ] {
             let tasks = LiveTasks::default();
-            tasks.expect(true);
-            tasks.answered(&made());
+            tasks.set_expected(true);
+            tasks.observe_answer(&made());
             assert!(tasks.any(now) && !tasks.any(now + Duration::from_secs(120)));
-            tasks.answered(&answer(r#"{"content":[]}"#));
+            tasks.observe_answer(&answer(r#"{"content":[]}"#));
             // What is said in the course of a task names it too.
-            tasks.told(Some(br#"{"level":"info","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#));
+            tasks.observe_state(Some(
+                br#"{"level":"info","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#,
+            ));
             assert!(tasks.any(now));
-            tasks.answered(&answer(end));
+            tasks.observe_answer(&answer(end));
             assert!(!tasks.any(now), "{end}");
         }
     }
@@ -118,7 +120,7 @@ mod tests {
     #[test]
     fn nothing_is_looked_at_where_no_task_is_expected() {
         let tasks = LiveTasks::default();
-        tasks.answered(&made());
+        tasks.observe_answer(&made());
         assert!(!tasks.any(crate::clock::now()));
     }
 }

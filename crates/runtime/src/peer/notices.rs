@@ -1,4 +1,4 @@
-//! Notifications and questions of a backend, and who gets them.
+//! Delivery of a backend's notifications and questions to sessions.
 
 use super::Peer;
 use crate::backend::{Backend, QuestionTime};
@@ -11,18 +11,18 @@ use signalbox_wire::{Envelope, RawId, json, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the backend may take to change its log level.
+/// Time limit for the backend to change its log level.
 const LEVEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Peer {
-    /// Tells the backend the lowest log level that anyone on this connection wants, unless it has been told.
+    /// Sends the lowest log level that a session on this connection wants, unless it is set already.
     pub fn send_level(&self, level: LogLevel) {
         if let Some(params) = self.level_change(level) {
-            let _ = self.own(Origin::Nobody, method::LOGGING_SET_LEVEL, &params, LEVEL_TIMEOUT);
+            let _ = self.own(Origin::Discard, method::LOGGING_SET_LEVEL, &params, LEVEL_TIMEOUT);
         }
     }
 
-    /// Has the backend send log messages of this level before a request of the new era is sent that wants them.
+    /// Lowers the backend's log level before a modern request that wants log messages is sent.
     pub async fn lower_level(&self, level: LogLevel) {
         let params = {
             let mut inner = self.lock();
@@ -35,7 +35,7 @@ impl Peer {
         }
     }
 
-    /// True if the backend sends messages of this level already, or never sends any.
+    /// Returns true if the backend already sends messages of this level, or never sends any.
     #[must_use]
     pub fn hears(&self, level: LogLevel) -> bool {
         let inner = self.lock();
@@ -43,7 +43,7 @@ impl Peer {
         !logging || inner.level.is_some_and(|known| known <= level)
     }
 
-    /// The params of the request that sets the level, if one is needed.
+    /// Returns the params of the request that sets the level, if one is needed.
     fn level_change(&self, level: LogLevel) -> Option<String> {
         let mut inner = self.lock();
         let level = inner.floor.map_or(level, |floor| floor.min(level));
@@ -60,7 +60,7 @@ impl Peer {
         if matches!(name, method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED) {
             return backend.lists_changed(self, name);
         }
-        self.tasks.told(message.params());
+        self.tasks.observe_state(message.params());
         if name == method::RESOURCES_UPDATED
             && let (Some(gateway), Some(uri)) = (backend.gateway(), uri_of(&message))
         {
@@ -91,7 +91,7 @@ impl Peer {
             return self.question_withdrawn(&message);
         }
         if let Some(owner) = self.owner() {
-            // The session may have gone on with another token, which is told of nothing that this one was.
+            // The session may have continued with another token, which must not see messages for this one.
             return match owner.is_user(&self.user) {
                 true => owner.handle(self.notice(&backend.name, message, None)),
                 false => backend.count_stray("notification"),
@@ -114,8 +114,8 @@ impl Peer {
         }
     }
 
-    /// False for a change of a resource that its session does not follow. If the change names no session, the followers
-    /// are looked for later.
+    /// Returns false for a change of a resource that its session does not follow. If the change names no session, the
+    /// followers are looked up later.
     fn is_followed(&self, backend: &Backend, about: Option<&Origin>, message: &Envelope) -> bool {
         let session = about.and_then(Origin::exchange).map(|(session, _)| session);
         let Some(session) = session.as_ref().or(self.owner()) else { return true };
@@ -126,8 +126,8 @@ impl Peer {
         Event::Notified { backend: Arc::clone(backend), peer: self.id, message, about }
     }
 
-    /// The sessions that get a notification of a shared connection which belongs to no request: those that follow the
-    /// resource. A log message goes to the only caller in flight, or else to every session that set a level.
+    /// Returns the sessions that get an unsolicited notification of a shared connection: those that follow the
+    /// resource. A log message goes to the only caller in flight, or else to every session that has set a level.
     fn listeners(&self, message: &Envelope) -> Vec<(Arc<Session>, Option<ExchangeId>)> {
         let Some(backend) = self.backend.upgrade() else { return Vec::new() };
         let sessions = match message.method().unwrap_or_default() {
@@ -153,7 +153,7 @@ impl Peer {
     pub(super) fn asked(&self, about: Option<Origin>, message: Envelope) {
         if let Some(task) = self.task_asking(about.as_ref(), &message) {
             task.asked(&message);
-            return self.tell_followers(&task);
+            return self.notify_followers(&task);
         }
         let bridged_call = match &about {
             Some(Origin::BridgedCall(call)) => Some(Arc::clone(call)),
@@ -186,7 +186,7 @@ impl Peer {
         }
     }
 
-    /// True if the session may be asked this now: it waits for a call or a task of its own, so that its user knows why.
+    /// Returns true if the session may be asked now: it waits for a call or a task of its own, so its user knows why.
     fn may_ask(&self, owner: &Session, message: &Envelope) -> bool {
         let Some(backend) = self.backend.upgrade() else { return false };
         !question_origin::needs_call(message.method().unwrap_or_default())
@@ -195,7 +195,7 @@ impl Peer {
             || self.asks_about_task(owner, message)
     }
 
-    /// Fails the call of a client of the new era that did not declare the capability for a question, and names that.
+    /// Fails the call of a modern client that did not declare the capability for a question, and names the capability.
     fn refuse_caller(&self, about: Option<Origin>, message: &Envelope) {
         let caller = about.or_else(|| {
             let inner = self.lock();
@@ -225,7 +225,7 @@ impl Peer {
         }
     }
 
-    /// The call that a message without an address must be about: the one in flight, if there is exactly one.
+    /// Returns the call that a message without an address must belong to: the one in flight, if there is exactly one.
     fn only_bridged_call(&self) -> Option<Arc<BridgedCallDriver>> {
         let inner = self.lock();
         let mut calls = inner.machine.waiting().filter(|origin| origin.is_call());

@@ -1,8 +1,8 @@
-//! Makes a connection for one of four roles, and opens it.
+//! Creates a connection in one of four roles, and opens it.
 
 use super::events::PeerEvents;
 use super::live_tasks::LiveTasks;
-use super::watching::Watching;
+use super::watching::WatchState;
 use super::{Peer, PeerState};
 use crate::backend::{Backend, ConnectionRole, PoolKey};
 use crate::counters::network_transport;
@@ -18,17 +18,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 impl Peer {
-    /// The gateway's own connection, about to be opened.
+    /// Creates the gateway's own connection, without opening it.
     pub(crate) fn home(backend: &Arc<Backend>, user: BackendUser, wish: Wish, offer: ClientOffer) -> Arc<Self> {
-        Self::new(backend, user, (ConnectionRole::Home, None), wish, offer)
+        Self::new(backend, user, ConnectionRole::Home, None, wish, offer)
     }
 
-    /// A connection that the sessions of a user share, about to be opened.
+    /// Creates a connection that the sessions of a user share, without opening it.
     pub(crate) fn shared(backend: &Arc<Backend>, user: BackendUser, wish: Wish, offer: ClientOffer) -> Arc<Self> {
-        Self::new(backend, user.clone(), (ConnectionRole::Shared(user), None), wish, offer)
+        Self::new(backend, user.clone(), ConnectionRole::Shared(user), None, wish, offer)
     }
 
-    /// A connection of one session for its requests as this user, about to be opened.
+    /// Creates a connection of one session for its requests as this user, without opening it.
     pub(crate) fn owned(
         backend: &Arc<Backend>,
         session: &Arc<Session>,
@@ -36,19 +36,20 @@ impl Peer {
         wish: Wish,
         offer: ClientOffer,
     ) -> Arc<Self> {
-        let role = (ConnectionRole::Owned(session.key), Some(Arc::clone(session)));
-        Self::new(backend, user, role, wish, offer)
+        let (role, owner) = (ConnectionRole::Owned(session.key), Some(Arc::clone(session)));
+        Self::new(backend, user, role, owner, wish, offer)
     }
 
-    /// A pooled connection, about to be opened.
+    /// Creates a pooled connection, without opening it.
     pub(crate) fn pooled(backend: &Arc<Backend>, key: PoolKey, offer: ClientOffer) -> Arc<Self> {
-        Self::new(backend, key.user.clone(), (ConnectionRole::Pooled(key), None), Wish::Legacy, offer)
+        Self::new(backend, key.user.clone(), ConnectionRole::Pooled(key), None, Wish::Legacy, offer)
     }
 
     fn new(
         backend: &Arc<Backend>,
         user: BackendUser,
-        (role, owner): (ConnectionRole, Option<Arc<Session>>),
+        role: ConnectionRole,
+        owner: Option<Arc<Session>>,
         wish: Wish,
         offer: ClientOffer,
     ) -> Arc<Self> {
@@ -89,7 +90,7 @@ impl Peer {
                 epoch: 0,
                 level: None,
                 floor: None,
-                watching: Watching::default(),
+                watching: WatchState::default(),
                 buffer: Vec::new(),
                 settling: false,
                 closing: false,
@@ -98,7 +99,7 @@ impl Peer {
         })
     }
 
-    /// Counts how long a connection that was ready has lasted.
+    /// Records the lifetime of a connection that was ready.
     pub(super) fn count_session(&self, backend: &Backend, now: Instant) {
         if let Some(gateway) = backend.gateway() {
             let lasted = now.saturating_duration_since(self.opened);
@@ -106,7 +107,7 @@ impl Peer {
         }
     }
 
-    /// Opens the link and begins the handshake. The outcome arrives as `peer_ready` or `peer_lost` at the backend.
+    /// Opens the link and starts the handshake. The outcome is `peer_ready` or `peer_lost` of the backend.
     pub async fn open(self: Arc<Self>) {
         let Some(backend) = self.backend.upgrade() else { return };
         let events: Arc<dyn LinkEvents> = Arc::new(PeerEvents(Arc::downgrade(&self)));
@@ -127,10 +128,10 @@ impl Peer {
     }
 }
 
-/// The first request id of a connection: random, and low enough for backends that read ids as 32 bits.
+/// Returns the first request id of a connection: random, and low enough for backends that read ids as 32 bits.
 fn first_id() -> u64 {
     let mut bytes = [0; 4];
-    // If the system has no randomness, the ids can be guessed, and nothing else is lost.
+    // Without randomness from the system the ids are predictable, which costs nothing else.
     let _ = getrandom::fill(&mut bytes);
     u64::from(u32::from_le_bytes(bytes) >> 3) + 1
 }

@@ -1,9 +1,9 @@
-//! Holds the first calls of a connection back until its server knows the client's roots.
+//! Delays the first calls of a connection until its server knows the client's roots.
 //!
-//! A server that restricts itself to the roots asks for them when it gets `initialized`. It refuses calls that come before the
-//! answer, or carries them out outside the roots. So calls wait until the server has answered a ping that was sent after
-//! `initialized`, has got the answers to the questions that it asked before, and has answered a few more pings: it looks the roots up in
-//! the file system before it makes them its own, and answers a ping meanwhile.
+//! A server that restricts itself to the roots asks for them after `initialized`. It refuses calls that arrive before
+//! the answer, or carries them out outside the roots. So calls wait until the server has answered a ping sent after
+//! `initialized`, has received the answers to its earlier questions, and has answered a few more pings. The extra pings
+//! give it time: it checks the roots in the file system before it applies them, and answers a ping meanwhile.
 
 use super::{Peer, PeerState};
 use crate::backend::Backend;
@@ -12,22 +12,22 @@ use signalbox_wire::{Era, json, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most time that the first call waits for the first ping and the client's answers.
+/// Maximum wait of the first call for the first ping and the client's answers.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Most time that it waits once the server has the roots.
+/// Maximum further wait once the server has the roots.
 const APPLY: Duration = Duration::from_secs(1);
 /// Number of pings that a server answers before it counts as having applied the roots, and the pause before each.
 const PINGS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Peer {
-    /// True if calls have to wait for the roots. A call of the new era carries the questions itself.
+    /// Returns true if calls must wait for the roots. A modern call carries the questions itself.
     pub(super) fn must_settle(&self, profile: &ServerProfile) -> bool {
         let caps = self.caps.as_json().as_bytes();
         self.owner().is_some() && profile.era() == Era::Legacy && json::member(caps, "roots").is_some()
     }
 
-    /// Sends the waiting calls as soon as the server has its answers.
+    /// Sends the queued calls as soon as the server has its answers.
     pub(super) fn settle(self: &Arc<Self>) {
         let peer = Arc::clone(self);
         tokio::spawn(async move {
@@ -37,8 +37,8 @@ impl Peer {
                     peer.replied.notified().await;
                 }
             };
-            // The server has a bound of its own: a client that is slow to answer must not cost it the time
-            // to apply the roots.
+            // The server has a limit of its own: a client that is slow to answer must not cost it the time to apply the
+            // roots.
             match tokio::time::timeout(SETTLE, answered).await {
                 Ok(()) => peer.apply_roots().await,
                 Err(_) => tracing::debug!(peer = %peer.id, "the server did not get its client's roots in time"),
@@ -50,7 +50,7 @@ impl Peer {
         });
     }
 
-    /// Waits until the server has most likely applied the roots that it was given.
+    /// Waits until the server has most likely applied the roots.
     async fn apply_roots(&self) {
         let applying = async {
             for _ in 0..PINGS {
@@ -61,7 +61,7 @@ impl Peer {
         let _ = tokio::time::timeout(APPLY, applying).await;
     }
 
-    /// Sends the calls that have waited for the connection.
+    /// Sends the calls that were queued until the connection was ready.
     pub(super) fn send_queue(self: &Arc<Self>, backend: &Arc<Backend>) {
         let queue = std::mem::take(&mut self.lock().queue);
         for queued in queue {
@@ -75,7 +75,7 @@ impl Peer {
 }
 
 impl PeerState {
-    /// True once calls can be sent.
+    /// Returns true once calls can be sent.
     pub(super) fn takes_calls(&self) -> bool {
         self.machine.is_ready() && !self.settling
     }

@@ -1,4 +1,4 @@
-//! Tasks that an old backend makes of calls by clients of the new era.
+//! Tasks that a legacy backend creates from calls of modern clients.
 
 use super::Peer;
 use crate::backend::Backend;
@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long the backend may take to acknowledge that a task is not wanted any more.
+/// Time limit for the backend to acknowledge the cancellation of a task.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Peer {
-    /// Handles a call that the backend turned into a task. A client that knows tasks gets the task, any other its result.
+    /// Handles a call that the backend turned into a task. A client that supports tasks gets the task, any other its
+    /// result.
     pub(super) fn task_made(
         self: &Arc<Self>,
         to: Origin,
@@ -55,8 +56,8 @@ impl Peer {
         self.answer(to, message, edits, status);
     }
 
-    /// Waits for the result of a task on behalf of the call that made it. An old backend answers `tasks/result` when the task is
-    /// over, and asks its questions on that request.
+    /// Waits for the result of a task on behalf of the call that created it. A legacy backend answers `tasks/result`
+    /// when the task has ended, and asks its questions on that request.
     fn await_task(self: &Arc<Self>, to: Origin, made: &[u8], client: &ClientProfile, timeout: Duration) {
         let Some(state) = TaskState::read(made) else { return };
         let stay = state.ttl.map_or(MAX_CALL, Duration::from_millis);
@@ -72,25 +73,25 @@ impl Peer {
         }
     }
 
-    /// True while one call has the connection for itself.
+    /// Returns true while one call has exclusive use of the connection.
     pub(crate) fn is_in_exclusive_use(&self) -> bool {
         self.busy.load(Ordering::Acquire)
     }
 
-    /// Tells the backend that nobody wants a task any more.
+    /// Cancels a task at the backend.
     pub(super) fn stop_task(&self, task: &str) {
         let params = format!(r#""taskId":{}"#, json::quote(task));
-        let _ = self.own(Origin::Nobody, method::TASKS_CANCEL, &params, STOP_TIMEOUT);
+        let _ = self.own(Origin::Discard, method::TASKS_CANCEL, &params, STOP_TIMEOUT);
     }
 
-    /// Passes on that a task of an old backend has another status. On a shared connection the session that has the task gets it.
-    /// If a client of the new era has the task, the listen requests that name it get it.
+    /// Forwards a status change of a legacy backend's task. A task of a modern client goes to the listen requests that
+    /// name it. Otherwise, on a shared connection, the session that owns the task gets it.
     pub(super) fn task_changed(self: &Arc<Self>, backend: &Arc<Backend>, message: &Envelope) {
         let params = message.params().unwrap_or_default();
         let id = json::member(params, "taskId").and_then(|span| json::string(span.of(params)));
         let (Some(gateway), Some(id)) = (backend.gateway(), id) else { return backend.count_stray("notification") };
         if let Some(task) = gateway.tasks.at(self.id, self.user.principal(), &id) {
-            return self.tell_followers(&task);
+            return self.notify_followers(&task);
         }
         let mut owners = gateway.sessions.all();
         owners.retain(|session| session.is_user(&self.user) && session.owns_task(&backend.name, &id));
@@ -102,16 +103,16 @@ impl Peer {
         }
     }
 
-    /// Tells the listen requests that follow a task about its state.
-    pub(super) fn tell_followers(&self, task: &Arc<HostedTask>) {
+    /// Reports the state of a task to the listen requests that follow it.
+    pub(super) fn notify_followers(&self, task: &Arc<HostedTask>) {
         let Some(backend) = self.backend.upgrade() else { return };
         let followers = backend.task_followers(&task.name(), &self.user);
         if !followers.is_empty() {
-            task.tell(&backend.name, followers);
+            task.notify_listeners(&backend.name, followers);
         }
     }
 
-    /// The task that a question of the backend belongs to.
+    /// Returns the task that a question of the backend belongs to.
     pub(super) fn task_asking(&self, about: Option<&Origin>, message: &Envelope) -> Option<Arc<HostedTask>> {
         if let Some(Origin::Hosted(task, _)) = about {
             return Some(Arc::clone(task));
@@ -120,14 +121,14 @@ impl Peer {
         gateway.tasks.at(self.id, self.user.principal(), &related_task(message)?)
     }
 
-    /// True if a question belongs to a task that the backend gave this session and still works on.
+    /// Returns true if a question belongs to a task that the backend gave this session and still works on.
     pub(super) fn asks_about_task(&self, owner: &Session, message: &Envelope) -> bool {
         let works_on = |task: &str| self.tasks.has(task, crate::clock::now()) && owner.owns_task(&self.name, task);
         related_task(message).is_some_and(|task| works_on(&task))
     }
 }
 
-/// The task that a question names.
+/// Returns the task that a question names.
 fn related_task(message: &Envelope) -> Option<std::borrow::Cow<'_, str>> {
     let params = message.params()?;
     let span = json::path(params, &[meta::META, meta::RELATED_TASK, "taskId"])?;

@@ -1,7 +1,7 @@
-//! The one listen request at a backend of the new era for all resources that old sessions watch.
+//! The single listen request at a modern backend for all resources that legacy sessions watch.
 //!
-//! A listen request cannot be changed, so a change sends a new one. The old one ends when the new one is acknowledged: nothing
-//! is missed, and nothing is heard twice.
+//! A listen request cannot be changed, so every change sends a new one. The old one ends when the new one is
+//! acknowledged, so that no notification is missed or duplicated.
 
 use super::Peer;
 use crate::bridged_call_driver::Waiter;
@@ -12,25 +12,25 @@ use signalbox_wire::{Edits, Envelope, json, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a listen request may stay open.
+/// Maximum lifetime of a listen request.
 const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
-/// How long to wait before one that ended is opened again.
+/// Delay before a listen request that ended is opened again.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The listen requests of a connection and who waits for them.
+/// Listen requests of a connection, and the requests that wait for them.
 #[derive(Default)]
-pub(super) struct Watching {
-    /// The number of the newest listen request.
+pub(super) struct WatchState {
+    /// Number of the newest listen request.
     newest: u64,
-    /// The number of the one that is acknowledged.
+    /// Number of the acknowledged listen request.
     live: u64,
-    /// Who waits for the acknowledgement of a listen request with this number or a newer one.
+    /// Requests that wait for the acknowledgement of a listen request with this number or a newer one.
     waiting: Vec<(u64, Waiter)>,
 }
 
-impl Watching {
-    /// Those who wait for a listen request of this number or an older one.
-    fn served_by(&mut self, number: u64) -> Vec<Waiter> {
+impl WatchState {
+    /// Removes and returns the waiters of listen requests up to this number.
+    fn take_up_to(&mut self, number: u64) -> Vec<Waiter> {
         let (served, kept) = std::mem::take(&mut self.waiting).into_iter().partition(|(own, _)| *own <= number);
         self.waiting = kept;
         Vec::into_iter(served).map(|(_, waiter)| waiter).collect()
@@ -38,9 +38,9 @@ impl Watching {
 }
 
 impl Peer {
-    /// Sends a new listen request for everything that old sessions of the principal watch. `waiter` is answered once it is
-    /// acknowledged.
-    pub(crate) fn watch_anew(self: &Arc<Self>, waiter: Option<Waiter>) {
+    /// Sends a new listen request for everything that legacy sessions of the principal watch. `waiter` is answered once
+    /// it is acknowledged.
+    pub(crate) fn renew_watch(self: &Arc<Self>, waiter: Option<Waiter>) {
         let Some(backend) = self.backend.upgrade() else { return };
         let (number, lost) = {
             let mut inner = self.lock();
@@ -53,7 +53,7 @@ impl Peer {
         };
         if let Some((session, exchange)) = waiter {
             if lost {
-                return session.handle(Event::Failed { exchange, fault: self.gone() });
+                return session.handle(Event::Failed { exchange, fault: self.not_connected() });
             }
             self.fail_later((session, exchange), backend.spec().timeout);
         }
@@ -70,7 +70,8 @@ impl Peer {
         }
     }
 
-    /// Fails a waiter if no acknowledgement comes in time. The time counts from now, even if the connection is not ready.
+    /// Fails a waiter if no acknowledgement arrives in time. The time counts from now, even if the connection is not
+    /// ready.
     fn fail_later(self: &Arc<Self>, (session, exchange): Waiter, within: Duration) {
         let peer = Arc::downgrade(self);
         tokio::spawn(async move {
@@ -91,16 +92,16 @@ impl Peer {
         });
     }
 
-    /// Fails everybody who waits for an acknowledgement, since the connection is gone.
+    /// Fails all waiters, because the connection is lost.
     pub(super) fn watch_lost(&self, fault: &Fault) {
-        let waiting = self.lock().watching.served_by(u64::MAX);
+        let waiting = self.lock().watching.take_up_to(u64::MAX);
         for (session, exchange) in waiting {
             let fault = Fault { kind: FaultKind::BackendDown, ..fault.clone() };
             session.handle(Event::Failed { exchange, fault });
         }
     }
 
-    /// True if notifications of this listen request count, and not those of a newer one.
+    /// Returns true if notifications of this listen request count, and not those of a newer one.
     pub(super) fn is_watching(&self, number: u64) -> bool {
         self.lock().watching.live == number
     }
@@ -123,7 +124,7 @@ impl Peer {
             {
                 self.give_up(&mut inner, Some(over));
             }
-            inner.watching.served_by(number)
+            inner.watching.take_up_to(number)
         };
         for (session, exchange) in waiting {
             if let Ok(message) = Envelope::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#)) {
@@ -132,16 +133,16 @@ impl Peer {
         }
     }
 
-    /// Fails the waiters of a listen request that has ended, and sends it again after a while.
+    /// Fails the waiters of a listen request that has ended, and sends the request again after a delay.
     pub(super) fn watch_ended(self: &Arc<Self>, number: u64, fault: Option<Fault>) {
         let waiting = {
             let mut inner = self.lock();
             if number != inner.watching.newest {
                 return;
             }
-            inner.watching.served_by(number)
+            inner.watching.take_up_to(number)
         };
-        let fault = fault.unwrap_or_else(|| self.gone());
+        let fault = fault.unwrap_or_else(|| self.not_connected());
         for (session, exchange) in waiting {
             session.handle(Event::Failed { exchange, fault: fault.clone() });
         }
@@ -149,7 +150,7 @@ impl Peer {
         tokio::spawn(async move {
             tokio::time::sleep(AGAIN).await;
             let Some(peer) = peer.upgrade().filter(|peer| peer.is_ready() && !peer.is_lost()) else { return };
-            peer.watch_anew(None);
+            peer.renew_watch(None);
         });
     }
 }

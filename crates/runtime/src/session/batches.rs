@@ -1,24 +1,24 @@
-//! Arrays of messages in a session (2025-03-26), and what is written for their answers.
+//! Batches (JSON arrays of messages, revision 2025-03-26) in a session, and how their answers are written.
 
 use super::handling::Facts;
 use super::{NotTaken, Session, SessionState, StreamReader};
-use crate::batch::{Batch, Cancelled};
+use crate::batch::{Batch, CancelOutcome};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Carrier, Event, StreamId};
 use signalbox_wire::Era;
 use std::sync::Arc;
 
 impl Session {
-    /// Takes the messages of one array. Their answers go to the stream, which ends with the last of them; on a pipe, which
-    /// never ends, they go out together as one array once all are there.
+    /// Handles the messages of one batch. Their answers go to `stream`, which ends after the last of them. A pipe never
+    /// ends: there the answers leave together, as one array, once all are there.
     pub fn receive_batch(self: &Arc<Self>, stream: &StreamReader, batch: Batch) {
         self.take_batch(stream.id(), batch);
     }
 
-    /// Takes the messages of one array from a client that gets all answers on the general stream.
+    /// Handles a batch of a client that gets all answers on the general stream.
     ///
     /// # Errors
-    /// If that stream is gone, or its reader is so far behind that no answer should be added.
+    /// If that stream has ended, or is too full for another answer.
     pub fn receive_batch_on_general(self: &Arc<Self>, batch: Batch) -> Result<(), NotTaken> {
         let stream = self.general_for(batch.answers() > 0)?;
         self.take_batch(stream, batch);
@@ -50,12 +50,12 @@ impl Session {
         }
     }
 
-    /// Ends a stream whose call was cancelled, unless other answers of a batch are still due on it.
+    /// Ends the stream of a cancelled call, unless other answers of its batch are still due.
     pub(super) fn end(&self, inner: &mut SessionState, stream: StreamId, facts: &mut Facts) {
         match inner.batches.cancelled(stream) {
-            Cancelled::Waits => {}
-            Cancelled::Whole(to, out) => self.write(inner, to, out, false, facts),
-            Cancelled::Ends => {
+            CancelOutcome::Pending => {}
+            CancelOutcome::Complete(to, out) => self.write(inner, to, out, false, facts),
+            CancelOutcome::EndStream => {
                 if let Some(outbox) = inner.streams.remove(&stream) {
                     outbox.close();
                 }

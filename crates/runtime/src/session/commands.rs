@@ -1,4 +1,4 @@
-//! Carries out the commands of a session's machine after the session is unlocked.
+//! Carries out the commands of a session's machine after the session has been unlocked.
 
 use super::Session;
 use crate::backend::Backend;
@@ -19,19 +19,19 @@ use tokio::task::AbortHandle;
 /// Maximum number of characters of a client's name in the log.
 const MAX_SHOWN: usize = 100;
 
-/// The timers of questions that the client has yet to answer, one per call in flight at most.
+/// Timers of unanswered questions to the client, at most one per call in flight.
 #[derive(Default)]
 pub(super) struct RoundTimers(KeyMap<ExchangeId, AbortHandle>);
 
 impl RoundTimers {
-    /// Sets the timer of a new round, and ends that of the round before.
+    /// Sets the timer of a new round and cancels the timer of the previous one.
     pub fn set(&mut self, exchange: ExchangeId, timer: AbortHandle) {
         if let Some(before) = self.0.insert(exchange, timer) {
             before.abort();
         }
     }
 
-    /// Ends the timers of calls that are over.
+    /// Cancels the timers of calls that have ended.
     pub fn retain(&mut self, in_flight: impl Fn(ExchangeId) -> bool) {
         self.0.retain(|exchange, timer| {
             let stays = in_flight(*exchange);
@@ -55,12 +55,12 @@ impl Session {
             Command::Tell(draft) => {
                 let party = Party::of(self, None);
                 for peer in self.gateway.peers_of(self.key) {
-                    peer.tell(draft.clone(), &party);
+                    peer.send_one_way(draft.clone(), &party);
                 }
             }
             Command::Respond { peer, exchange, draft } => {
                 if let Some(peer) = self.gateway.peers_of(self.key).into_iter().find(|one| one.id == peer) {
-                    peer.tell(draft, &Party::of(self, exchange));
+                    peer.send_one_way(draft, &Party::of(self, exchange));
                 }
             }
             Command::Cancel { exchange, backend, reason } => {
@@ -69,7 +69,7 @@ impl Session {
                 }
             }
             Command::KeepRead { backend, uri, result, terms, asked, era } => {
-                // An old backend may show each session something else, whatever it says about caching.
+                // A legacy backend may show each session something different, whatever it says about caching.
                 let target = self.gateway.backend(&backend);
                 let may_keep = |target: &Arc<Backend>| target.target(era) == Era::Modern && !target.is_per_caller();
                 if let Some(target) = target.filter(may_keep) {
@@ -79,7 +79,7 @@ impl Session {
             }
             Command::Errand { backend, call } => {
                 if let Some(backend) = self.gateway.backend(&backend) {
-                    backend.errand(self, call);
+                    backend.send_and_discard(self, call);
                 }
             }
             Command::Fork { exchange, backend, call } => self.fork(&backend, exchange, call),
@@ -120,7 +120,8 @@ impl Session {
         }
     }
 
-    /// Wakes an exchange after a while. The timer of a round of questions is long and ends with the call.
+    /// Wakes an exchange after a delay. The timer of a round of questions is long, so it is cancelled when the call
+    /// ends.
     fn wake_later(self: &Arc<Self>, exchange: ExchangeId, after: Duration, round: Option<u32>) {
         let session = Arc::downgrade(self);
         let timer = tokio::spawn(async move {
@@ -136,7 +137,7 @@ impl Session {
 
     fn watch(self: &Arc<Self>, watch: Watch) {
         let Some(backend) = self.gateway.backend(&watch.backend) else {
-            // The backend was removed from the configuration after the route was found.
+            // The backend was removed from the configuration after routing.
             let fault = Gateway::no_backend(&watch.backend);
             return self.handle(Event::Failed { exchange: watch.exchange, fault });
         };
@@ -173,21 +174,22 @@ impl Session {
             (client, waiting.caller.clone(), inner.machine.selector(exchange))
         };
         if self.lock().machine.awaited(exchange) == Some(Awaited::Listen) {
-            // The client will hear of changes, so lists that it asks for meanwhile need not wait for slow backends.
+            // The client will be notified of changes, so lists that it requests meanwhile need not wait for slow
+            // backends.
             self.gateway.sessions.follow(self);
         }
         let session = Arc::clone(self);
         tokio::spawn(async move {
             let gateway = Arc::clone(&session.gateway);
             gateway.wait_for_lists(&session, exchange, client.as_deref(), &selector).await;
-            // Its sender may be shown less than the opener of the session.
+            // The sender of this request may see less than the opener of the session.
             let carrier = Carrier { caller: Some(&caller), ..Carrier::default() };
             session.handle_at(Event::ListsReady { exchange }, carrier, crate::clock::now());
         });
     }
 
-    /// True if the client of a request that waits for lists hears when these change.
-    pub(crate) fn is_told_of_changes(&self, exchange: ExchangeId, client: Option<&ClientProfile>) -> bool {
+    /// Returns true if the client of a request that waits for lists will be notified when they change.
+    pub(crate) fn is_notified_of_changes(&self, exchange: ExchangeId, client: Option<&ClientProfile>) -> bool {
         let (awaited, era) = {
             let inner = self.lock();
             let Some(waiting) = inner.machine.exchange(exchange) else { return false };
@@ -196,7 +198,7 @@ impl Session {
         match (awaited, era) {
             (Some(Awaited::Listen), _) => true,
             (Some(Awaited::List(_)), Era::Legacy) => self.lock().machine.hears_changes(),
-            // In the new era the request and the client's listen request may be two sessions.
+            // A modern request and the client's listen request may be two sessions.
             (Some(Awaited::List(kind)), Era::Modern) => client.is_some_and(|client| {
                 let mut own = self.gateway.sessions.all().into_iter().filter(|one| one.principal == self.principal);
                 own.any(|one| one.lock().machine.listens_for(kind, client))

@@ -1,10 +1,10 @@
-//! Handles the events of a session. The machine runs while the session is locked, and messages are pushed to their
-//! streams and facts noted under the same lock, which keeps both in order. Everything else is done after unlocking.
+//! Event handling of a session. The machine runs under the session lock; messages are pushed and facts noted under the
+//! same lock, which keeps both in order. All other commands are carried out after unlocking.
 
-use super::intending;
-use super::recording::Owed;
+use super::intents;
+use super::recording::UnrecordedAnswers;
 use super::{Session, SessionState};
-use crate::outbox::{Out, Pushed};
+use crate::outbox::{Out, PushOutcome};
 use signalbox_engine::catalog::{Selector, Sight};
 use signalbox_engine::fact::MessageFact;
 use signalbox_engine::front::{Mode, ToClient};
@@ -16,21 +16,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime};
 
-/// The facts of an event, in order. Most events have few.
+/// Facts of one event, in order. Most events have few.
 pub(super) type Facts = SmallVec<[Fact; 4]>;
 
 thread_local! {
-    /// The empty list that the next event on this thread fills. Sessions have none of their own, since thousands may be idle.
+    /// Command buffer for the next event on this thread. Per thread and not per session, since thousands of sessions
+    /// may be idle.
     static COMMANDS: Cell<Vec<Command>> = const { Cell::new(Vec::new()) };
 }
-/// Most commands that a list which is kept has room for.
+/// Maximum capacity of a command buffer that is kept for reuse.
 const MAX_COMMANDS_KEPT: usize = 64;
 
 impl Session {
-    /// Feeds the machine one event that happened at `now`, and carries out its commands.
+    /// Feeds one event that happened at `now` to the machine and carries out its commands.
     pub(super) fn handle_at(self: &Arc<Self>, event: Event, carrier: Carrier<'_>, now: Instant) {
         match &event {
-            // What the front has looked at already is not looked at twice: a nonce is new only once.
+            // A message that the front has already verified is not verified again: its nonce is new only once.
             Event::Received { message, .. } if carrier.caller.is_none() && carrier.refusal.is_none() => {
                 match self.gateway.confirm(carrier.connection_caller.unwrap_or(&self.caller), message) {
                     Ok(None) => {
@@ -57,7 +58,7 @@ impl Session {
         let successor = self.successor.load();
         let caller = match (&event, carrier.caller) {
             (_, Some(caller)) => caller,
-            // A message without a caller of its own comes from one that may do what the opener may.
+            // A message without a caller of its own comes from a caller with the rights of the opener.
             (Event::Received { .. }, None) => &self.caller,
             (_, None) => successor.as_deref().unwrap_or(&self.caller),
         };
@@ -134,23 +135,23 @@ impl Session {
         if commands.capacity() <= MAX_COMMANDS_KEPT {
             COMMANDS.set(commands);
         }
-        let intended = self.intended(&facts, &after, ctx);
+        let intended = self.write_intents(&facts, &after, ctx);
         if !late.is_empty() {
-            Owed::note(self, &mut inner, late.len());
+            UnrecordedAnswers::note(self, &mut inner, late.len());
         }
-        // Noted before the lock is released, so that facts are in the order of the events.
+        // Noted before the lock is released, so that facts keep the order of the events.
         if !facts.is_empty() {
-            // Drained, since the whole array would be moved otherwise, full or not.
+            // Drained, because passing `facts` by value would move the whole inline array.
             self.gateway.note(self, facts.drain(..));
         }
         drop(inner);
         if opened != 0 {
             self.gateway.counters.in_flight.fetch_add(opened, Ordering::Relaxed);
-            self.gateway.pulse.quicken();
+            self.gateway.ticker.speed_up();
         }
         match (durable, intended) {
             (false, None) => after.drain(..).for_each(|command| self.perform(command)),
-            (false, Some(mut intended)) => match intending::at_once(&mut intended) {
+            (false, Some(mut intended)) => match intents::poll_now(&mut intended) {
                 Some(true) => after.drain(..).for_each(|command| self.perform(command)),
                 Some(false) => self.perform_once(std::future::ready(false), after),
                 None => self.perform_once(intended, after),
@@ -168,8 +169,8 @@ impl Session {
         }
     }
 
-    /// Writes a message to its stream while the session is locked, so that messages leave in the order in which they
-    /// were decided. Keeps an answer of a batch that goes out together with others.
+    /// Writes a message to its stream under the session lock, so that messages leave in the order in which they were
+    /// decided. An answer of a batch is held back until the batch is complete.
     pub(super) fn send(&self, inner: &mut SessionState, message: ToClient, facts: &mut Facts) {
         let (stream, droppable) = (message.stream(), message.is_droppable());
         let mut out = Out::new(message);
@@ -184,7 +185,7 @@ impl Session {
         }
     }
 
-    /// Writes to a stream. Counts and records the message as lost if nobody will read it.
+    /// Writes to a stream. Counts and records the message as lost if it cannot be delivered.
     pub(super) fn write(
         &self,
         inner: &mut SessionState,
@@ -199,16 +200,16 @@ impl Session {
         let Some(outbox) = inner.streams.get(&stream) else {
             return self.lose("client_gone", &numbers, facts);
         };
-        // A stream may always hold one message; further ones need room in the session's share.
+        // A stream may always hold one message. Further ones need space in the session's budget.
         let too_much = out.is_weighed() && !outbox.is_empty() && self.share().is_exceeded();
-        let pushed = if too_much { Pushed::Dropped } else { outbox.push(out, droppable) };
+        let pushed = if too_much { PushOutcome::Dropped } else { outbox.push(out, droppable) };
         match pushed {
-            Pushed::Taken if ends => drop(inner.streams.remove(&stream)),
-            Pushed::Taken => {}
-            Pushed::Closed => self.lose("client_gone", &numbers, facts),
-            Pushed::Dropped => {
-                // A reader that is this far behind never gets its answer, so its stream is closed instead of leaving it
-                // to wait. The machine hears of that when the reader is dropped.
+            PushOutcome::Taken if ends => drop(inner.streams.remove(&stream)),
+            PushOutcome::Taken => {}
+            PushOutcome::Closed => self.lose("client_gone", &numbers, facts),
+            PushOutcome::Dropped => {
+                // A reader this far behind will never get its answer, so close the stream instead of leaving the client
+                // to wait. The machine is told when the reader is dropped.
                 if !droppable {
                     outbox.close();
                 }
@@ -217,8 +218,7 @@ impl Session {
         }
     }
 
-    /// Counts messages without a receiver. Marks them as lost in the facts that are about to be noted, or with
-    /// facts of their own.
+    /// Counts undeliverable messages. Marks the facts that are about to be noted as lost, or adds facts that say so.
     fn lose(&self, reason: &'static str, numbers: &[u64], facts: &mut Facts) {
         self.gateway.counters.dropped(reason);
         for number in numbers {
@@ -232,7 +232,7 @@ impl Session {
     }
 }
 
-/// The wall clock in milliseconds since 1970; 0 if it is set to an earlier time.
+/// Returns Unix time in milliseconds, or 0 if the clock is set to a time before 1970.
 fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! The facts that a session records about itself, and strict recording: calls and answers that wait until they are recorded.
+//! Facts that a session records about itself, and strict recording: calls and answers wait until they are recorded.
 
 use super::handling::Facts;
 use super::{Session, SessionState};
@@ -12,21 +12,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Session {
-    /// True for a session that lasts longer than one request.
-    pub(crate) fn is_kept(&self) -> bool {
+    /// Returns true for a session that lasts longer than one request.
+    pub(crate) fn is_persistent(&self) -> bool {
         self.mode != Mode::Stateless
     }
 
-    /// Records what is known of the session so far.
-    pub(crate) fn tell_of_itself(&self) {
+    /// Records a fact that describes the session.
+    pub(crate) fn record_introduction(&self) {
         if let Some(fact) = self.introduction() {
             self.gateway.note(self, [fact]);
         }
     }
 
-    /// The fact that describes the session; `None` if nobody records messages or the session is stateless.
+    /// Returns the fact that describes the session. `None` if no sink records messages, or the session is stateless.
     pub(super) fn introduction(&self) -> Option<Fact> {
-        let wanted = self.gateway.message_facts() && self.is_kept();
+        let wanted = self.gateway.message_facts() && self.is_persistent();
         wanted.then(|| {
             Fact::Session(Arc::new(SessionFact {
                 at: crate::clock::now(),
@@ -39,7 +39,7 @@ impl Session {
         })
     }
 
-    /// The fact that a message to the client was lost after it had been recorded as sent.
+    /// Returns the fact that a message to the client was lost after it had been recorded as sent.
     pub(super) fn lost(&self, number: u64, reason: &'static str) -> Fact {
         Fact::Lost(Arc::new(Lost {
             at: crate::clock::now(),
@@ -52,8 +52,8 @@ impl Session {
         }))
     }
 
-    /// Records messages that nobody has read as lost.
-    pub(super) fn tell_lost(&self, numbers: &[u64]) {
+    /// Records undelivered messages as lost.
+    pub(super) fn record_lost(&self, numbers: &[u64]) {
         if !numbers.is_empty() {
             self.gateway.counters.dropped("client_gone");
             let inner = self.lock();
@@ -62,8 +62,8 @@ impl Session {
         }
     }
 
-    /// Records messages that are sent again to a client that has come back for them, each with the number that it had the
-    /// first time.
+    /// Records messages that are sent again to a client that resumed its stream. Each refers to the number of the
+    /// original.
     pub fn sent_again(&self, messages: &[(u64, Bytes)]) {
         if messages.is_empty() || !self.gateway.message_facts() {
             return;
@@ -81,13 +81,14 @@ impl Session {
         drop(inner);
     }
 
-    /// Sends answers once they, and everything before them, are recorded. They were counted by [`Owed::note`].
+    /// Sends answers after they, and everything before them, are recorded. [`UnrecordedAnswers::note`] must have
+    /// counted them.
     pub(super) fn send_once_written(self: &Arc<Self>, answers: Vec<ToClient>) {
         let written = self.gateway.unwritten.in_time(self.gateway.written());
-        let owed = Owed { session: Arc::clone(self), answers: answers.len() };
+        let unrecorded = UnrecordedAnswers { session: Arc::clone(self), answers: answers.len() };
         tokio::spawn(async move {
             let kept = written.await;
-            let session = &owed.session;
+            let session = &unrecorded.session;
             let (mut inner, mut facts) = (session.lock(), Facts::new());
             for answer in answers {
                 let answer = if kept {
@@ -102,12 +103,12 @@ impl Session {
                 session.gateway.note(session, facts);
             }
             drop(inner);
-            drop(owed);
+            drop(unrecorded);
         });
     }
 
-    /// Carries out the commands that send something to a backend once `written` says that what must be on disk before them is
-    /// there. If it is not, they are not carried out. All other commands are carried out at once.
+    /// Carries out the commands that send to a backend once `written` resolves to true, and fails them if it resolves
+    /// to false. All other commands are carried out at once.
     pub(super) fn perform_once(
         self: &Arc<Self>,
         written: impl Future<Output = bool> + Send + 'static,
@@ -128,7 +129,7 @@ impl Session {
         tokio::spawn(async move {
             let kept = written.await;
             for command in waiting {
-                // The call was cancelled meanwhile, or its client has left.
+                // Skip a call that was cancelled meanwhile, or whose client has left.
                 if exchange_of(&command).is_some_and(|exchange| !session.waits_for(exchange)) {
                     continue;
                 }
@@ -148,13 +149,13 @@ impl Session {
 }
 
 /// Answers that wait to be recorded. Their calls count as in flight, although the machine is done with them.
-pub(super) struct Owed {
+pub(super) struct UnrecordedAnswers {
     session: Arc<Session>,
     answers: usize,
 }
 
-impl Owed {
-    /// Counts answers that will wait.
+impl UnrecordedAnswers {
+    /// Counts answers that are about to wait.
     pub fn note(session: &Session, inner: &mut SessionState, answers: usize) {
         inner.unwritten += answers;
         session.gateway.unwritten.add(answers);
@@ -162,7 +163,7 @@ impl Owed {
     }
 }
 
-impl Drop for Owed {
+impl Drop for UnrecordedAnswers {
     fn drop(&mut self) {
         let gateway = &self.session.gateway;
         self.session.lock().unwritten -= self.answers;
@@ -171,7 +172,7 @@ impl Drop for Owed {
     }
 }
 
-/// The exchange that waits for the outcome of a command.
+/// Returns the exchange that waits for the outcome of a command.
 fn exchange_of(command: &Command) -> Option<ExchangeId> {
     match command {
         Command::Forward { exchange, .. } | Command::Watch(Watch { exchange, .. }) => Some(*exchange),

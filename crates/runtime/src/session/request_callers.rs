@@ -1,5 +1,5 @@
-//! The caller of each request of a session. All are of one principal, but each request may come with a credential that
-//! is good for less than that of the opener.
+//! Callers of the requests of a session. All have the same principal, but each request may carry a credential with
+//! fewer rights than that of the opener.
 
 use super::Session;
 use crate::outbox::Outbox;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Session {
-    /// The caller of a request of this session, if its credential is good for something else than that of the opener.
-    /// `caller` is not asked where the opener has proved nothing: what it may do depends on no credential.
+    /// Returns the caller of a request if its credential has other rights than that of the opener. Does not evaluate
+    /// `caller` if the opener is unproved: its rights depend on no credential.
     pub fn distinct_caller(&self, caller: impl FnOnce() -> Caller) -> Option<Caller> {
         let opener = self.caller.identity();
         if opener.proof == Proof::Unproved {
@@ -20,34 +20,35 @@ impl Session {
         Some(caller()).filter(|caller| !is_alike(caller.identity(), opener))
     }
 
-    /// True if two callers of one principal may do the same here and are the same to backends, so that one may be told
-    /// what was meant for the other.
+    /// Returns true if two callers of one principal have the same rights and are the same user to backends, so that one
+    /// may receive what was meant for the other.
     #[must_use]
     pub fn are_alike(one: &Caller, other: &Caller) -> bool {
         one.is_same(other) || is_alike(one.identity(), other.identity())
     }
 
-    /// The caller whose rights count for what belongs to no request: the opener, for as long as its credential is good.
+    /// Returns the caller whose rights apply outside any request: the opener while its credential is valid, then its
+    /// successor.
     pub(crate) fn holder(&self) -> Caller {
         self.successor.load().as_deref().unwrap_or(&self.caller).clone()
     }
 
-    /// Has the next caller that comes take the place of this one, whose credential has ended.
-    pub(crate) fn outlive(&self) {
-        self.outlived.store(true, Ordering::Relaxed);
+    /// Lets the next valid caller replace this one, whose credential has ended.
+    pub(crate) fn await_successor(&self) {
+        self.awaits_successor.store(true, Ordering::Relaxed);
     }
 
-    /// True while the next caller is awaited.
-    pub(crate) fn is_outlived(&self) -> bool {
-        self.outlived.load(Ordering::Relaxed)
+    /// Returns true while the session waits for a successor of its caller.
+    pub(crate) fn awaits_successor(&self) -> bool {
+        self.awaits_successor.load(Ordering::Relaxed)
     }
 
-    /// The user that backends take the sender of the last request for.
+    /// Returns the backend user that stands for the sender of the last request.
     pub(crate) fn user(&self) -> BackendUser {
         BackendUser::clone(&self.user.load())
     }
 
-    /// The user that backends take the sender of this request for.
+    /// Returns the backend user that stands for the sender of this request.
     pub(crate) fn user_of(&self, exchange: ExchangeId) -> BackendUser {
         match self.caller_of(Some(exchange)) {
             Some(caller) => BackendUser::of(self.principal.clone(), &caller),
@@ -55,24 +56,26 @@ impl Session {
         }
     }
 
-    /// True if what a backend tells this user is for this session.
+    /// Returns true if messages that a backend sends to `user` belong to this session.
     pub(crate) fn is_user(&self, user: &BackendUser) -> bool {
         *user.principal() == self.principal && (!user.has_token() || **self.user.load() == *user)
     }
 
-    /// Notes the sender of a GET. False if its token is another than that of the request before.
+    /// Records the sender of a GET. Returns false if its token differs from that of the previous request.
     pub fn is_used_by(&self, caller: &Caller) -> bool {
         let before = self.user.load_full();
         Arc::ptr_eq(&before, &self.used_by(caller))
     }
 
-    /// Notes the sender of a request. If its token is another than that of the request before, the stream for messages
-    /// that belong to no call is closed, since it was opened with the other one; the client opens it again. A
-    /// connection that is the session stays with its opener for as long as that one's token is good.
+    /// Records the sender of a request. If its token differs from that of the previous request, closes the general
+    /// stream, which was opened with the other token; the client opens it again. A pipe keeps the user of its opener as
+    /// long as the opener's token is valid.
     pub(super) fn used_by(&self, caller: &Caller) -> Arc<BackendUser> {
-        if self.outlived.load(Ordering::Relaxed) && caller.credential_fault(crate::clock::unix_millis()).is_none() {
+        if self.awaits_successor.load(Ordering::Relaxed)
+            && caller.credential_fault(crate::clock::unix_millis()).is_none()
+        {
             self.successor.store(Some(Arc::new(caller.clone())));
-            self.outlived.store(false, Ordering::Relaxed);
+            self.awaits_successor.store(false, Ordering::Relaxed);
         }
         let before = self.user.load_full();
         if before.is_shown_by(caller) {
@@ -97,11 +100,11 @@ impl Session {
         user
     }
 
-    /// Ends the calls and streams of a client whose credential is no longer good, for the reason in this `word`. Its
-    /// session stays, so that the client can come back with another credential; a pipe and a single request end as a
-    /// whole. False if there was nothing to end.
+    /// Ends the calls and streams of a client whose credential has become invalid for the reason `word`. A session
+    /// stays open, so that the client can return with another credential; a pipe or a single request ends entirely.
+    /// Returns false if there was nothing to end.
     pub(crate) fn end_streams(self: &Arc<Self>, word: &'static str) -> bool {
-        // Only the first reason is of use: a connection that is the session ends with it.
+        // Only the first reason matters: a pipe ends with it.
         let _ = self.lapse.set(word);
         let calls = self.end_calls(|_| Some(word));
         let streams: Vec<(StreamId, Arc<Outbox>)> =
@@ -115,16 +118,16 @@ impl Session {
         calls || !streams.is_empty()
     }
 
-    /// The reason for which its caller lost what it had open: a credential that expired, was revoked, or has
-    /// other rights by now.
+    /// Returns why the calls and streams of the caller were ended: its credential expired, was revoked, or has other
+    /// rights by now.
     #[must_use]
     pub fn lapse(&self) -> Option<&'static str> {
         self.lapse.get().copied()
     }
 
-    /// Ends the calls whose callers have lost their credential or their rights, for the reason that `end_of` names. A
-    /// call may have a caller of its own: another credential of the principal, or the signer of its message. False if
-    /// there was none to end.
+    /// Ends the calls for whose caller `end_of` gives a reason: a lost credential or lost rights. A call may have a
+    /// caller of its own, with another credential of the principal or the signature of its message. Returns false if no
+    /// call was ended.
     pub(crate) fn end_calls(self: &Arc<Self>, end_of: impl Fn(&Caller) -> Option<&'static str>) -> bool {
         let calls: Vec<(ExchangeId, Caller)> = {
             let inner = self.lock();
@@ -141,14 +144,15 @@ impl Session {
         ended
     }
 
-    /// Has the gateway end a single request with the credential of its caller, where that is another than the opener.
+    /// Registers a stateless session to be ended with the credential of its caller, if the opener's credential cannot
+    /// end.
     pub(super) fn follow_credential(self: &Arc<Self>, caller: &Caller) {
         if self.mode == Mode::Stateless && caller.can_end() && !self.caller.can_end() {
             self.gateway.ending.follow(self);
         }
     }
 
-    /// The caller of an exchange. `None` if that is over, unless the whole session is one request.
+    /// Returns the caller of an exchange. `None` if the exchange is over, unless the session is a single request.
     pub(crate) fn caller_of(&self, exchange: Option<ExchangeId>) -> Option<Caller> {
         let inner = self.lock();
         let exchange = exchange.and_then(|exchange| inner.machine.exchange(exchange));
@@ -157,8 +161,8 @@ impl Session {
     }
 }
 
-/// True if two callers of one principal may do the same and are the same to backends. Requests with one
-/// credential share its standing.
+/// Returns true if two callers of one principal have the same rights and are the same user to backends. Requests with
+/// one credential share its standing.
 fn is_alike(one: &Identity, other: &Identity) -> bool {
     let token = |identity: &Identity| {
         let credential = identity.standing.as_ref().and_then(|standing| standing.credential.as_ref());
@@ -167,8 +171,8 @@ fn is_alike(one: &Identity, other: &Identity) -> bool {
     has_same_rights(one, other) && token(one) == token(other)
 }
 
-/// True if two callers of one principal may do the same at this gateway, whatever the lifetime of their credentials: a
-/// token that was refreshed is as good as the one before it.
+/// Returns true if two callers of one principal have the same rights at this gateway. The lifetime of their credentials
+/// is ignored: a refreshed token is as good as the one before it.
 pub(crate) fn has_same_rights(one: &Identity, other: &Identity) -> bool {
     let equal = |one: &Standing, other: &Standing| {
         one.trust == other.trust

@@ -1,4 +1,4 @@
-//! The reading end of a stream toward a client, as a front holds it.
+//! Reading end of a stream to a client, as a front holds it.
 
 use super::Session;
 use crate::outbox::{Away, Out, Outbox};
@@ -7,13 +7,13 @@ use signalbox_engine::{Event, Fault, StreamId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The reading end of a stream. Dropping it tells the session that nobody reads the stream any more.
+/// Reading end of a stream. Dropping it closes the stream and tells the session.
 pub struct StreamReader {
     session: Arc<Session>,
     id: StreamId,
     outbox: Arc<Outbox>,
     answers_only: bool,
-    /// False while its client is away and may come back.
+    /// False while the client is away and may resume.
     here: AtomicBool,
 }
 
@@ -22,19 +22,17 @@ impl StreamReader {
         Self { session: Arc::clone(session), id, outbox, answers_only: false, here: AtomicBool::new(true) }
     }
 
-    /// The same stream for a client that takes nothing but the answer.
+    /// Marks the stream as one whose client accepts only the answer.
     pub(super) fn for_answers_only(mut self) -> Self {
         self.answers_only = true;
         self
     }
 
-    /// The stream's number.
     #[must_use]
     pub fn id(&self) -> StreamId {
         self.id
     }
 
-    /// The session it belongs to.
     #[must_use]
     pub fn session(&self) -> &Arc<Session> {
         &self.session
@@ -50,7 +48,7 @@ impl StreamReader {
         EventCount(counts)
     }
 
-    /// Notes that the client has gone and may come back, or is back. A client that is away does not count as connected.
+    /// Records that the client has left and may resume, or is back. A client that is away does not count as connected.
     pub fn set_away(&self, away: Away) {
         let here = away == Away::Here;
         if self.here.swap(here, Ordering::Relaxed) != here {
@@ -62,26 +60,25 @@ impl StreamReader {
         self.outbox.set_away(away);
     }
 
-    /// Counts a message that the client of this stream never got.
+    /// Counts a message that the client of this stream never received.
     pub fn count_dropped(&self, reason: &'static str) {
         self.session.gateway.counters.dropped(reason);
     }
 
-    /// The queue to read from.
+    /// Returns the queue to read from.
     #[must_use]
     pub fn outbox(&self) -> &Outbox {
         &self.outbox
     }
 
-    /// The next message; `None` once the stream is over.
+    /// Returns the next message, or `None` once the stream has ended.
     pub async fn next(&self) -> Option<Out> {
         self.outbox.next().await
     }
 }
 
 impl Session {
-    /// Answers the request with an error where the session serves no other. False for other sessions, whose
-    /// clients may come back.
+    /// Fails the request of a stateless session. Returns false for other sessions, whose clients may come back.
     pub fn fail_lone_request(self: &Arc<Self>, fault: &Fault) -> bool {
         if self.mode != Mode::Stateless {
             return false;
@@ -93,7 +90,7 @@ impl Session {
     }
 }
 
-/// One open event stream in the counts of its session and of the gateway.
+/// Guard that counts one open event stream, in its session and in the gateway.
 pub struct EventCount([Arc<AtomicUsize>; 2]);
 
 impl Drop for EventCount {
@@ -107,8 +104,8 @@ impl Drop for EventCount {
 impl Drop for StreamReader {
     fn drop(&mut self) {
         self.outbox.close();
-        self.session.tell_lost(&self.outbox.drain());
-        self.session.gone(self.id, self.answers_only);
+        self.session.record_lost(&self.outbox.drain());
+        self.session.stream_closed(self.id, self.answers_only);
         self.set_away(Away::AllBounded);
     }
 }

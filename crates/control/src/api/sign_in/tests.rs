@@ -3,8 +3,8 @@
 use super::*;
 
 /// A browser without any proof, elsewhere, at a gateway without an authorization server of its own.
-fn stranger(subject: &str) -> Opening<'_> {
-    Opening {
+fn stranger(subject: &str) -> Evidence<'_> {
+    Evidence {
         subject,
         proved: None,
         is_admin: false,
@@ -24,20 +24,20 @@ fn a_p5_only_the_caller_completes_a_sign_in_whatever_it_proves_itself_with() {
     use Opener::{Holder, Other, Unproved};
     let fresh = Opener::MustSignIn { is_other: false };
     let again = Opener::MustSignIn { is_other: true };
-    let local_user = Opening { has_server: true, can_sign_in: true, ..stranger("user:ada") };
-    let local_user_of_an_open_gateway = Opening { is_required: false, ..local_user };
-    let certificate = Opening { has_certificate: true, ..stranger("cert:ab") };
-    let certificate_beside_a_server = Opening { has_server: true, ..certificate };
+    let local_user = Evidence { has_server: true, can_sign_in: true, ..stranger("user:ada") };
+    let local_user_of_an_open_gateway = Evidence { is_required: false, ..local_user };
+    let certificate = Evidence { has_certificate: true, ..stranger("cert:ab") };
+    let certificate_beside_a_server = Evidence { has_server: true, ..certificate };
     let api_key = stranger("key:ci");
-    let api_key_beside_a_server = Opening { has_server: true, ..api_key };
+    let api_key_beside_a_server = Evidence { has_server: true, ..api_key };
     let foreign_token = stranger("corp:ada");
     let signature = stranger("agent:7");
     let pipe = stranger("local:ada");
-    let anonymous = Opening { is_required: false, ..stranger("anonymous") };
+    let anonymous = Evidence { is_required: false, ..stranger("anonymous") };
     let shared = stranger(EVERYBODY);
-    let shared_with_a_server = Opening { has_server: true, ..shared };
-    let shared_and_open = Opening { is_required: false, ..shared };
-    let cases: [(&str, Opening<'_>, [Opener; 6]); 13] = [
+    let shared_with_a_server = Evidence { has_server: true, ..shared };
+    let shared_and_open = Evidence { is_required: false, ..shared };
+    let cases: [(&str, Evidence<'_>, [Opener; 6]); 13] = [
         // A browser that shows: nothing; nothing, from this machine; the holder's own proof; somebody else's proof; a sign-in of the
         // holder; a sign-in of somebody else.
         ("a local user", local_user, [fresh, fresh, Holder, fresh, Holder, again]),
@@ -54,15 +54,15 @@ fn a_p5_only_the_caller_completes_a_sign_in_whatever_it_proves_itself_with() {
         ("a shared token and a server", shared_with_a_server, [fresh, fresh, Holder, fresh, Holder, again]),
         ("a shared token, proofs optional", shared_and_open, [Other, Unproved, Holder, Other, Holder, Other]),
     ];
-    for (what, opening, wanted) in cases {
-        let own = if opening.subject == EVERYBODY { "user:root" } else { opening.subject };
+    for (what, evidence, wanted) in cases {
+        let own = if evidence.subject == EVERYBODY { "user:root" } else { evidence.subject };
         let browsers = [
-            opening,
-            Opening { is_local: true, ..opening },
-            Opening { proved: Some(own), is_admin: opening.subject == EVERYBODY, ..opening },
-            Opening { proved: Some("user:eve"), is_local: true, ..opening },
-            Opening { has_visitors: true, visitor_is_holder: true, ..opening },
-            Opening { has_visitors: true, ..opening },
+            evidence,
+            Evidence { is_local: true, ..evidence },
+            Evidence { proved: Some(own), is_admin: evidence.subject == EVERYBODY, ..evidence },
+            Evidence { proved: Some("user:eve"), is_local: true, ..evidence },
+            Evidence { has_visitors: true, visitor_is_holder: true, ..evidence },
+            Evidence { has_visitors: true, ..evidence },
         ];
         assert_eq!(browsers.map(|browser| judge(&browser)), wanted, "{what}");
     }
@@ -70,8 +70,8 @@ fn a_p5_only_the_caller_completes_a_sign_in_whatever_it_proves_itself_with() {
 
 #[test]
 fn an_administrator_signs_in_for_all_callers_but_not_for_one() {
-    let admin = Opening { proved: Some("user:root"), is_admin: true, ..stranger(EVERYBODY) };
+    let admin = Evidence { proved: Some("user:root"), is_admin: true, ..stranger(EVERYBODY) };
     assert_eq!(judge(&admin), Opener::Holder);
-    assert_eq!(judge(&Opening { subject: "key:ci", ..admin }), Opener::Other);
-    assert_eq!(judge(&Opening { is_admin: false, ..admin }), Opener::Other);
+    assert_eq!(judge(&Evidence { subject: "key:ci", ..admin }), Opener::Other);
+    assert_eq!(judge(&Evidence { is_admin: false, ..admin }), Opener::Other);
 }

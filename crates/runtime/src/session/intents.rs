@@ -1,4 +1,4 @@
-//! What is written to the audit log before it leaves for a backend.
+//! Intents: what the audit log records of a call before it leaves for a backend.
 
 use super::Session;
 use crate::clock;
@@ -35,8 +35,8 @@ impl AuditTrail {
     }
 }
 
-/// What the log says if it says so at once, which it does where a call writes its intent itself.
-pub(super) fn at_once(intended: &mut Intended) -> Option<bool> {
+/// Returns the result of the log if it is ready, which it is when the intent was written synchronously.
+pub(super) fn poll_now(intended: &mut Intended) -> Option<bool> {
     match intended.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) {
         Poll::Ready(written) => Some(written),
         Poll::Pending => None,
@@ -44,7 +44,7 @@ pub(super) fn at_once(intended: &mut Intended) -> Option<bool> {
 }
 
 impl Gateway {
-    /// The run under which its exchanges have audit ids.
+    /// Returns the run that the audit ids of this gateway's exchanges belong to.
     #[must_use]
     pub fn audit_run(&self) -> AuditRun {
         self.audit.run
@@ -52,8 +52,8 @@ impl Gateway {
 }
 
 impl Session {
-    /// The calls of an event that are about to leave for backends, handed to the audit log; `None` if there is none, or no call.
-    pub(super) fn intended(&self, facts: &[Fact], commands: &[Command], ctx: &Context<'_>) -> Option<Intended> {
+    /// Hands the calls that are about to leave for backends to the audit log. Returns `None` without a log or without calls.
+    pub(super) fn write_intents(&self, facts: &[Fact], commands: &[Command], ctx: &Context<'_>) -> Option<Intended> {
         let log = self.gateway.audit.log.as_ref()?;
         let intent = |exchange: ExchangeId, backend: &Arc<str>, call: &Call, is_copy: bool| {
             let about = |fact: &Fact| match fact {
