@@ -1,11 +1,11 @@
 //! The front machine: everything the gateway does for one client.
 //!
-//! A client is a session of the old era, a pipe, or a single request of the new era ([`Mode`]). The machine is told what
-//! happened by [`Event`] and appends what is to be done as [`Command`]s, which the runtime carries out. On a pipe both eras
-//! may come mixed, so the era of every request is found out before anything else is decided about it.
+//! A client is a session of the old era, a pipe, or a single request of the new era ([`Mode`]). The machine consumes an
+//! [`Event`] and appends the resulting [`Command`]s, which the runtime carries out. A pipe may mix both eras, so the
+//! era of a request is determined before anything else.
 //!
-//! A session of the old era moves through its [`Lifecycle`], which decides what requests are admitted. It can be closed in
-//! any state:
+//! A session of the old era moves through its [`Lifecycle`], which decides which requests are admitted. It can be
+//! closed in any state:
 //!
 //! ```text
 //! Created ── initialize ──► Initializing ── notifications/initialized ──► Operational ──► Closed
@@ -27,15 +27,16 @@
 //!
 //! Invariants:
 //!
-//! - A request gets at most one answer. `finish` and `cancel` are the only ways to end an exchange, and both remove it with
-//!   its stage; a backend's answer that comes later is dropped as `late_answer`.
-//! - The client gets nothing but what `FrontMachine::send` sends: judged by the interceptors, or the gateway's own word.
-//! - Exchanges ([`Context::max_in_flight`]), questions of backends ([`MAX_ASKED`]), renamed resources that are subscribed to
-//!   ([`MAX_FOLLOWED`]) and tasks ([`MAX_TASKS`]) each have a limit per session.
-//! - When a stream is lost, requests of the new era on it are cancelled; calls of the old era go on without it.
+//! - A request gets at most one answer. Only `finish` and `cancel` end an exchange, and both remove it together with
+//!   its stage. A backend's answer that arrives later is dropped as `late_answer`.
+//! - The client receives only what `FrontMachine::send` sends: messages judged by the interceptors, and the gateway's
+//!   own.
+//! - Exchanges ([`Context::max_in_flight`]), questions of backends ([`MAX_ASKED`]), subscriptions to renamed resources
+//!   ([`MAX_FOLLOWED`]) and tasks ([`MAX_TASKS`]) are limited per session.
+//! - A lost stream cancels the requests of the new era on it. Calls of the old era continue without it.
 //!
-//! The machine must never wait, read a clock, or talk to a backend itself: the time and everything it may look at come with
-//! the [`Context`], and a call leaves as [`Command::Forward`].
+//! The machine must never wait, read a clock or talk to a backend. The time and its view of the program come with the
+//! [`Context`], and a call leaves as [`Command::Forward`].
 
 mod answers;
 mod completed_template;
@@ -101,25 +102,25 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use task_registry::TaskRegistry;
 
-/// The kind of front, which decides the era of its messages.
+/// Kind of client connection. It decides the era of the messages.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// A pipe: each message shows its era.
+    /// A pipe. Each message determines its own era.
     Pipe,
-    /// A session of the old era over HTTP.
+    /// An HTTP session of the old era.
     Session,
-    /// One request of the new era over HTTP.
+    /// A single HTTP request of the new era.
     Stateless,
 }
 
-/// Maximum number of questions of backends that may wait for one client.
+/// Maximum number of pending questions from backends per client.
 pub const MAX_ASKED: usize = 256;
 /// Maximum number of renamed resources that a session may subscribe to.
 pub const MAX_FOLLOWED: usize = 1024;
 /// Maximum number of task ids remembered per session.
 pub const MAX_TASKS: usize = 1024;
 
-/// The machine; see the module.
+/// State machine that serves one client. See the [module documentation](self).
 #[derive(Debug)]
 pub struct FrontMachine {
     session: SessionKey,
@@ -135,21 +136,21 @@ pub struct FrontMachine {
     by_client_id: TextMap<RawId, ExchangeId>,
     asked: KeyMap<u64, PendingQuestion>,
     task_registry: TaskRegistry,
-    /// Renamed resources that the client subscribed to: (backend, its URI) to ours.
+    /// Subscriptions to renamed resources: (backend, the backend's URI) to the exposed URI.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
     next_question: u64,
-    /// The copies that leave when their requests, which are being judged or held, go on.
+    /// Copies to send to other backends once the request they belong to leaves the interceptors.
     copies: KeyMap<ExchangeId, Vec<Effect>>,
-    /// Addresses of sign-ins that the client was warned of last, as a JSON array.
+    /// Sign-in addresses in the last warning to the client, as a JSON array.
     warned_of: String,
     /// True once the client speaks the governed dialect.
     governed: bool,
-    /// True if its client introduced itself to an earlier process, of which nothing else is known.
+    /// True if the client initialized with an earlier process, whose tasks are unknown to this one.
     restored: bool,
 }
 
 impl FrontMachine {
-    /// A machine for a new session.
+    /// Creates a machine for a new session.
     #[must_use]
     pub fn new(session: SessionKey, caller: Caller, mode: Mode) -> Self {
         Self {
@@ -175,7 +176,7 @@ impl FrontMachine {
         }
     }
 
-    /// Goes on with a session of the old era whose client introduced itself to an earlier process.
+    /// Resumes a session of the old era that was initialized with an earlier process.
     pub fn restore(&mut self, client: Arc<ClientProfile>, log_level: Option<LogLevel>) {
         self.client = Some(client);
         self.log_level = log_level;
@@ -189,7 +190,7 @@ impl FrontMachine {
             Event::Received { stream, message } => self.received(stream, message, ctx, out),
             Event::GeneralStream { stream } => self.general = Some(stream),
             Event::AnswersOnly { stream } => drop(self.answers_only.insert(stream)),
-            Event::Gone { stream } => self.gone(stream, ctx, out),
+            Event::Gone { stream } => self.stream_lost(stream, ctx, out),
             Event::Retried { exchange } => {
                 if let Some(exchange) = self.exchanges.get_mut(&exchange) {
                     exchange.attempt += 1;
@@ -198,18 +199,18 @@ impl FrontMachine {
             Event::Answered { exchange, message, edits, status } => {
                 self.answered(exchange, &message, edits, status, ctx, out);
             }
-            Event::Kept { exchange, message, edits } => self.kept(exchange, &message, edits, ctx, out),
+            Event::Kept { exchange, message, edits } => self.answer_from_cache(exchange, &message, edits, ctx, out),
             Event::Unfinished { exchange, message, reach, call, backend } => {
                 self.unfinished(exchange, &message, reach, call, backend, ctx, out);
             }
             Event::Reply { exchange, result, park } => self.show_signed(exchange, &result, park, ctx, out),
-            Event::Wake { exchange, round } => self.woken(exchange, round, ctx, out),
-            Event::Consulted { exchange, answer } => self.consulted(exchange, &answer, ctx, out),
-            Event::StillHeld { exchange, text } => self.still_held(exchange, &text, ctx, out),
+            Event::Wake { exchange, round } => self.timer_fired(exchange, round, ctx, out),
+            Event::Consulted { exchange, answer } => self.resume_held(exchange, &answer, ctx, out),
+            Event::StillHeld { exchange, text } => self.report_hold(exchange, &text, ctx, out),
             Event::Failed { exchange, fault } => self.poll_failed(exchange, &fault, ctx, out),
             Event::SignIn { exchange, fault, call } => self.sign_in(exchange, &fault, call, ctx, out),
             Event::Asked { backend, peer, message, about } => {
-                self.asked((&backend, peer), &message, about, ctx, out);
+                self.asked(&backend, peer, &message, about, ctx, out);
             }
             Event::Unreadable { stream, id, era, fault } => self.unreadable(stream, id.as_ref(), era, &fault, ctx, out),
             Event::Notified { backend, peer, message, about } => {
@@ -226,50 +227,50 @@ impl FrontMachine {
         }
     }
 
-    /// The session's key.
+    /// Returns the key of the session in this process.
     #[must_use]
     pub fn session(&self) -> SessionKey {
         self.session
     }
 
-    /// Who opened the session.
+    /// Returns the caller that opened the session.
     #[must_use]
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// The state of a session of the old era.
+    /// Returns the lifecycle state of a session of the old era.
     #[must_use]
     pub fn state(&self) -> Lifecycle {
         self.state
     }
 
-    /// What the client said about itself, once it did.
+    /// Returns the client's declared profile, once it has initialized.
     #[must_use]
     pub fn client(&self) -> Option<&Arc<ClientProfile>> {
         self.client.as_ref()
     }
 
-    /// The level set by `logging/setLevel`.
+    /// Returns the level set by `logging/setLevel`.
     #[must_use]
     pub fn log_level(&self) -> Option<LogLevel> {
         self.log_level
     }
 
-    /// The number of client requests that wait for an answer. Listen requests do not count: they end with their
+    /// Returns the number of client requests that wait for an answer. Listen requests do not count: they end with their
     /// stream, and a shutdown need not wait for them.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.exchanges.awaiting_answer()
     }
 
-    /// An exchange in flight.
+    /// Returns an exchange in flight.
     #[must_use]
     pub fn exchange(&self, id: ExchangeId) -> Option<&Exchange> {
         self.exchanges.get(&id)
     }
 
-    /// The exchanges in flight, the oldest first.
+    /// Returns the exchanges in flight, oldest first.
     #[must_use]
     pub fn exchanges(&self) -> Vec<&Exchange> {
         let mut all: Vec<&Exchange> = self.exchanges.values().collect();
@@ -277,7 +278,7 @@ impl FrontMachine {
         all
     }
 
-    /// True if this session or one of its listen requests sees lists that depend on these capabilities.
+    /// Returns true if this session or one of its listen requests sees lists that depend on these capabilities.
     #[must_use]
     pub fn sees(&self, caps: &CapSet) -> bool {
         let declares = |client: &Arc<ClientProfile>| client.caps() == caps;
@@ -285,7 +286,7 @@ impl FrontMachine {
         self.client.iter().chain(listening.filter_map(|(exchange, _)| exchange.client.as_ref())).any(declares)
     }
 
-    /// Selects the lists that the sender of this request is shown.
+    /// Selects the lists shown to the sender of this request.
     #[must_use]
     pub fn selector(&self, id: ExchangeId) -> Selector {
         let exchange = self.exchanges.get(&id);
@@ -312,13 +313,13 @@ impl FrontMachine {
             if fault.kind == FaultKind::Overloaded {
                 out.push(Command::Refused(Limit::InFlight));
             }
-            self.came(None, message.bytes(), Some(fault.reason()), ctx, out);
-            self.refused_alone(&message, fault.reason(), &fault.message, ctx, out);
+            self.record_client_message(None, message.bytes(), Some(fault.reason()), ctx, out);
+            self.record_refusal_without_exchange(&message, fault.reason(), &fault.message, ctx, out);
             return self.send_fault(stream, Some(&id), era, &fault, ctx, out);
         }
         let exchange = self.open(stream, id, era, name, &message, ctx, out);
         if let Some(fault) = ctx.refusal {
-            self.note_unsought(exchange, &message);
+            self.note_refused_subject(exchange, &message);
             return self.fail(exchange, fault, ctx, out);
         }
         match era {
@@ -327,8 +328,8 @@ impl FrontMachine {
         }
     }
 
-    /// The era of a message: on a pipe, a message that names a version of the new era belongs to it; otherwise the
-    /// transport decides.
+    /// Returns the era of a message. On a pipe, a message that names a version of the new era belongs to it; elsewhere
+    /// the transport decides.
     fn era_of(&self, message: &Envelope) -> Era {
         match self.mode {
             Mode::Stateless => Era::Modern,
@@ -403,7 +404,7 @@ impl FrontMachine {
             unreached: None,
         };
         self.exchanges.insert(exchange);
-        // After the exchange is there, whose caller may be another than that of the session.
+        // Only now, because the fact takes the caller from the exchange, and it may differ from that of the session.
         self.message_fact(Some(id), Point::ClientIn, message.bytes(), ctx, out);
         id
     }

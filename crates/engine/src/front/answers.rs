@@ -35,7 +35,7 @@ impl FrontMachine {
         }
         let is_new = exchange.era == Era::Modern;
         let kind = is_new.then(|| message.result_member("resultType")).flatten().map(|span| span.of(message.bytes()));
-        // What an old backend says there means nothing, and is overwritten.
+        // The member has no meaning in an answer of the old era, and is overwritten.
         let kind = kind.filter(|_| !edits.sets_member("resultType"));
         exchange.asks = kind == Some(b"\"input_required\"");
         let exchange = &*exchange;
@@ -49,10 +49,10 @@ impl FrontMachine {
         resource_uris::rename_uris(exchange, message, &mut edits, ctx);
         completed_template::hide_values(exchange, message, &mut edits, ctx.sight);
         out.extend(keep_read(exchange, message));
-        // Who asks about a task must have made it, and interceptors and permissions need to know by which call. An old backend names
-        // no kind of result.
+        // A caller may ask only about tasks it made, and interceptors and permissions need the call that made them. A
+        // backend of the old era names no kind of result.
         let may_make = exchange.wants_task || is_new && kind.is_none_or(|kind| kind == b"\"task\"");
-        let makes_task = may_make && tells_of_task(exchange, message);
+        let makes_task = may_make && reports_task(exchange, message);
         let task = exchange.wants_task.then(|| message.result().and_then(TaskState::read)).flatten();
         let backend = exchange.backend.clone();
         let era = exchange.era;
@@ -73,14 +73,14 @@ impl FrontMachine {
         let status = http_status(era, message, &bytes, status);
         if let (Some(task), Some(backend)) = (task, backend) {
             let id = task.id.clone();
-            self.write_down(&id, TaskEntry::new(backend, TaskHost::Legacy, Some(task), ctx.now), ctx, out);
+            self.register_task(&id, TaskEntry::new(backend, TaskHost::Legacy, Some(task), ctx.now), ctx, out);
         }
         let then = Continuation::Answer { status, outcome: Outcome::of(message), own: false };
         self.judge_answer(id, bytes, then, ctx, out);
     }
 
-    /// Answers from the read cache.
-    pub(super) fn kept(
+    /// Answers a read from the cache.
+    pub(super) fn answer_from_cache(
         &mut self,
         id: ExchangeId,
         message: &Envelope,
@@ -95,8 +95,8 @@ impl FrontMachine {
         self.answered(id, message, edits, None, ctx, out);
     }
 
-    /// Remembers which backend has a task of a client of the new era, which will ask about it from another session.
-    /// If another backend has a task of the same id, this one is exposed as `BACKEND+ID`.
+    /// Remembers the backend of a task created by a client of the new era, which will ask about it from another
+    /// session. If another backend has a task with the same id, this one is exposed as `BACKEND+ID`.
     fn place_task(&self, id: ExchangeId, message: &Envelope, edits: &mut Edits, ctx: &Context<'_>) -> Option<Command> {
         let exchange = self.exchanges.get(&id)?;
         if exchange.era == Era::Legacy || ctx.catalog.backends().len() < 2 {
@@ -125,8 +125,8 @@ impl FrontMachine {
     }
 }
 
-/// Names the backend in the questions that an answer holds: those of a call of the new era or of its task, and the URLs
-/// that an error of 2025-11-25 sends the user to first. Fails if the client did not declare one of them.
+/// Adds the backend's name to the questions in an answer: those of a call of the new era or of its task, and the URLs
+/// to which an error of 2025-11-25 sends the user first. Fails if the client did not declare one of them.
 fn sign_questions(
     exchange: &Exchange,
     kind: Option<&[u8]>,
@@ -139,7 +139,7 @@ fn sign_questions(
         return Ok(());
     }
     let backend = exchange.backend.as_deref().unwrap_or_default();
-    // To a client that does not know the error, its URLs are mere text.
+    // A client that does not know the error sees its URLs as plain text.
     let knows = |client: &&Arc<ClientProfile>| !is_error || client.revision.url_elicitation();
     let asker = match exchange.client.as_ref().filter(knows) {
         Some(client) => ctx.asker(backend).of_client(client),
@@ -152,9 +152,9 @@ fn sign_questions(
     signed.map_err(|no| no.fault(backend))
 }
 
-/// True if the answer to a call reports a task, which a client of the old era asks for and one of the new era may be
-/// given.
-fn tells_of_task(exchange: &Exchange, message: &Envelope) -> bool {
+/// Returns true if the answer to a call reports a task. A client of the old era asks for one; one of the new era may be
+/// given one.
+fn reports_task(exchange: &Exchange, message: &Envelope) -> bool {
     let named = |message: &Envelope| {
         message.result_members().any(|member| {
             *member.name == *b"task"
@@ -164,7 +164,7 @@ fn tells_of_task(exchange: &Exchange, message: &Envelope) -> bool {
     exchange.method == method::TOOLS_CALL && (exchange.wants_task || exchange.era == Era::Modern) && named(message)
 }
 
-/// The id member for an error without one, which answers the call on whose stream it came.
+/// Builds the `id` member for an error without one. Such an error answers the call on whose stream it arrived.
 fn id_member(exchange: &Exchange) -> Vec<u8> {
     let mut member = b"\"id\":".to_vec();
     member.extend_from_slice(exchange.client_id.token());
@@ -172,7 +172,7 @@ fn id_member(exchange: &Exchange) -> Vec<u8> {
     member
 }
 
-/// The command to cache the result of a plain read, if it may be cached.
+/// Builds the command that caches the result of a plain read, if it may be cached.
 fn keep_read(exchange: &Exchange, message: &Envelope) -> Option<Command> {
     let ((uri, asked), result, backend) = (exchange.read.as_ref()?, message.result()?, exchange.backend.as_ref()?);
     Some(Command::KeepRead {
@@ -185,9 +185,9 @@ fn keep_read(exchange: &Exchange, message: &Envelope) -> Option<Command> {
     })
 }
 
-/// The HTTP status of an answer. In the old era it is always 200. In the new era it follows the error code as sent; a
-/// status of the backend is passed on only if revision 2026-07-28 uses it for errors and the error is still the same.
-/// Others, such as 401, concern the gateway's own access to the backend.
+/// Returns the HTTP status of an answer. In the old era it is always 200. In the new era it follows the error code as
+/// sent. The backend's status is passed on only if revision 2026-07-28 uses it for errors and the error is unchanged:
+/// other statuses, such as 401, concern the gateway's own access to the backend.
 pub(super) fn http_status(era: Era, message: &Envelope, sent: &Bytes, given: Option<u16>) -> u16 {
     if era == Era::Legacy || message.kind() != Kind::Error {
         return 200;

@@ -1,13 +1,13 @@
-//! Completions of URI templates. Each value that a server proposes makes a URI, which the caller may have no right to know.
+//! Completions of URI templates. Each proposed value expands to a URI that the caller may not be allowed to know.
 
 use crate::catalog::{EntryRef, ListKind, Sight};
 use crate::exchange::Exchange;
 use signalbox_wire::{Edits, Envelope, completion_ref, json};
 
-/// Maximum number of proposed values looked at. MCP allows a server 100.
+/// Maximum number of proposed values inspected. MCP allows a server 100.
 const MAX_VALUES: usize = 1024;
 
-/// The template that a completion is about, and the variable that it completes.
+/// Template that a completion is about, and the variable it completes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CompletedTemplate {
     uri: Box<str>,
@@ -17,7 +17,7 @@ pub struct CompletedTemplate {
 }
 
 impl CompletedTemplate {
-    /// Reads the `params` of a completion. None if it is about a prompt or names no variable.
+    /// Reads the `params` of a completion. Returns `None` if it is about a prompt or names no variable.
     pub(super) fn read(params: &[u8], own_uri: &str) -> Option<Self> {
         let reference = json::member(params, "ref")?.of(params);
         if completion_ref::read(reference).ok()?.0 != completion_ref::Referenced::Resource {
@@ -32,7 +32,7 @@ impl CompletedTemplate {
         Some(Self { uri: own_uri.into(), variable, chosen: chosen.collect() })
     }
 
-    /// The URI with this value of the variable. Variables without a value are left out, as RFC 6570 has it.
+    /// Expands the template with this value of the variable. Variables without a value are omitted, as in RFC 6570.
     fn expand(&self, value: &str) -> String {
         let mut uri = String::with_capacity(self.uri.len() + value.len());
         let mut rest = &*self.uri;
@@ -70,7 +70,7 @@ impl CompletedTemplate {
     }
 }
 
-/// Leaves out values of a completion that make URIs which the caller may not use.
+/// Removes the values of a completion that expand to URIs hidden from the caller.
 pub(super) fn hide_values(exchange: &Exchange, message: &Envelope, edits: &mut Edits, sight: Option<&Sight<'_>>) {
     let (Some(template), Some(backend), Some(sight)) = (&exchange.completed_template, &exchange.backend, sight) else {
         return;
@@ -89,7 +89,7 @@ pub(super) fn hide_values(exchange: &Exchange, message: &Envelope, edits: &mut E
     if seen.len() == all.len() {
         return;
     }
-    // Without `total` and `hasMore`, which would count what is left out.
+    // `total` and `hasMore` are omitted: they would count the hidden values.
     edits.replace(span, [&br#"{"values":["#[..], &seen.join(&b','), b"]}"].concat());
 }
 

@@ -1,13 +1,13 @@
-//! The caller is asked in its own client whether its call may run, in the form of its revision. Nothing of the call has reached a
-//! backend so far.
+//! Consent of the caller, asked for in its own client in the form of its revision. Nothing of the call has reached a
+//! backend yet.
 //!
 //! ```text
-//! old era   held ─► elicitation/create ─► answered: the walk goes on · not in time: expired · exchange over: forgotten
-//! new era   held ─► input_required, and the exchange is over ─► the call comes back, and is judged with the answer in it
+//! old era   held ─► elicitation/create ─► answered: the walk resumes · too late: expired · exchange over: dropped
+//! new era   held ─► input_required, which ends the exchange ─► the call is repeated, and judged with the answer in it
 //! ```
 //!
-//! A client that declared no elicitation by form, or has no stream on which it could be asked, is not asked: an approver is, where
-//! that is configured, and else the call is refused.
+//! A client that declared no form elicitation, or has no stream to ask on, is not asked. An approver is asked instead
+//! if that is configured; otherwise the call is refused.
 
 use super::input_requests::timed_out;
 use super::judging::InstantVerdict;
@@ -23,7 +23,7 @@ use bytes::Bytes;
 use signalbox_wire::{Envelope, Era, Kind, RawId, builder, json, method};
 use std::sync::Arc;
 
-/// Why a caller cannot be asked.
+/// Reason why a caller cannot be asked.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 enum Unaskable {
     #[error("it declared no elicitation by form")]
@@ -36,11 +36,11 @@ enum Unaskable {
     NoForm,
 }
 
-/// How the question is put.
-enum Way {
-    /// As a request in the middle of the call.
+/// Form in which the question is asked.
+enum QuestionForm {
+    /// A request in the middle of the call.
     Request { stream: StreamId, params: Bytes },
-    /// As the answer to the call, with which the client comes back.
+    /// The answer to the call, which the client then repeats.
     Round,
 }
 
@@ -55,29 +55,31 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         let Ok(message) = Envelope::parse(held.message.clone()) else {
-            return self.consulted(id, &HoldAnswer::Failed(Unaskable::NoForm.to_string()), ctx, out);
+            return self.resume_held(id, &HoldAnswer::Failed(Unaskable::NoForm.to_string()), ctx, out);
         };
         let params = consent::question(&consent, held.subject.as_deref(), held.backend.as_deref(), &message);
-        match self.way_to_ask(id, &message, &params) {
-            Ok(Way::Request { stream, params }) => self.request_consent(id, stream, &params, &consent, ctx, out),
-            Ok(Way::Round) => {
+        match self.question_form(id, &message, &params) {
+            Ok(QuestionForm::Request { stream, params }) => {
+                self.request_consent(id, stream, &params, &consent, ctx, out)
+            }
+            Ok(QuestionForm::Round) => {
                 let state = json::quote(&format!("{KEY}-{}-{id}", self.session));
                 let entry = format!(r#"{{"method":"{}","params":{params}}}"#, method::ELICITATION_CREATE);
                 let result = format!(
                     r#"{{"resultType":"input_required","inputRequests":{{"{KEY}":{entry}}},"requestState":{state}}}"#
                 );
-                // The walk begins anew when the call comes back.
+                // The interceptors start over when the client repeats the call.
                 self.exchanges.take_held(id);
                 self.show_questions(id, result.as_bytes(), None, ctx, out);
             }
             Err(_) if consent.of == ConsentOf::CallerOrApprover => {
                 out.push(Command::Consult { exchange: id, question: HoldQuestion::Consent(consent), held });
             }
-            Err(why) => self.consulted(id, &HoldAnswer::Failed(why.to_string()), ctx, out),
+            Err(why) => self.resume_held(id, &HoldAnswer::Failed(why.to_string()), ctx, out),
         }
     }
 
-    fn way_to_ask(&self, id: ExchangeId, message: &Envelope, params: &str) -> Result<Way, Unaskable> {
+    fn question_form(&self, id: ExchangeId, message: &Envelope, params: &str) -> Result<QuestionForm, Unaskable> {
         let exchange = self.exchanges.get(&id).ok_or(Unaskable::NoStream)?;
         let client = exchange.client.as_ref().or(self.client.as_ref()).ok_or(Unaskable::Undeclared)?;
         let declared = client.modern_capabilities(false);
@@ -85,20 +87,22 @@ impl FrontMachine {
             return Err(Unaskable::Undeclared);
         }
         if exchange.era == Era::Modern {
-            // A further round of a call carries a state of the backend, in whose place there is no room for ours.
+            // A later round carries the backend's `requestState`, which leaves no place for ours.
             let is_first = message.param("requestState").is_none() && message.param("inputResponses").is_none();
-            return (is_first && bridge::may_ask(&exchange.method)).then_some(Way::Round).ok_or(Unaskable::NoForm);
+            return (is_first && bridge::may_ask(&exchange.method))
+                .then_some(QuestionForm::Round)
+                .ok_or(Unaskable::NoForm);
         }
         if self.asked.len() >= MAX_ASKED {
             return Err(Unaskable::TooMany);
         }
-        let stream = self.way_to_client(Some(id)).ok_or(Unaskable::NoStream)?;
+        let stream = self.client_stream(Some(id)).ok_or(Unaskable::NoStream)?;
         let params = questions::to_legacy(method::ELICITATION_CREATE, params.as_bytes(), client.revision, "")
             .map_err(|_| Unaskable::NoForm)?;
-        Ok(Way::Request { stream, params })
+        Ok(QuestionForm::Request { stream, params })
     }
 
-    /// Puts the question in the middle of a call of the old era.
+    /// Sends the question in the middle of a call of the old era.
     fn request_consent(
         &mut self,
         id: ExchangeId,
@@ -114,7 +118,7 @@ impl FrontMachine {
             builder::Request::new(method::ELICITATION_CREATE).id(RawId::number(number)).params_raw(params).build();
         let passed = match self.judge_question(id, request, ctx, out) {
             Ok(passed) => passed,
-            Err(end) => return self.end_by(id, super::operations::ended(end), ctx, out),
+            Err(end) => return self.end_by(id, super::operations::call_verdict(end), ctx, out),
         };
         let mut history = self.exchanges.take_input_history(id);
         let round = history.begin_round();
@@ -124,7 +128,7 @@ impl FrontMachine {
         out.push(Command::Wake { exchange: id, after: consent.within, round: Some(round) });
     }
 
-    /// The client answered whether the call may run.
+    /// Handles the client's answer to the question whether the call may run.
     pub(super) fn consent_answered(
         &mut self,
         id: ExchangeId,
@@ -141,12 +145,12 @@ impl FrontMachine {
             // A user who cannot be asked has not agreed.
             InstantVerdict::Goes(_) => consent::answer(b"{}", by),
             InstantVerdict::Answered(result) => consent::answer(&result, by),
-            end => return self.end_by(id, super::operations::ended(end), ctx, out),
+            end => return self.end_by(id, super::operations::call_verdict(end), ctx, out),
         };
-        self.consulted(id, &answer, ctx, out);
+        self.resume_held(id, &answer, ctx, out);
     }
 
-    /// The time for an answer is over. False if the timer was for something else.
+    /// Expires a consent question. Returns false if the timer belongs to something else.
     pub(super) fn consent_expired(
         &mut self,
         id: ExchangeId,
@@ -159,10 +163,10 @@ impl FrontMachine {
             return false;
         };
         self.asked.remove(&number);
-        if let Some(stream) = self.way_to_client(Some(id)) {
+        if let Some(stream) = self.client_stream(Some(id)) {
             self.send(Some(id), Delivery::droppable(stream), timed_out(number), ctx, out);
         }
-        self.consulted(id, &HoldAnswer::Expired, ctx, out);
+        self.resume_held(id, &HoldAnswer::Expired, ctx, out);
         true
     }
 }

@@ -1,9 +1,9 @@
-//! Requests of the governed dialect: translated when they come, and their answers when they leave. Between the two they are requests of the
-//! new era like any other.
+//! Requests of the governed dialect. They are translated on arrival and their answers on departure. In between they are
+//! ordinary requests of the new era.
 
 use super::exchanges::Exchanges;
 use super::holding::Continuation;
-use super::judging::Passed;
+use super::judging::ClientMessage;
 use super::modern::describes_itself;
 use super::requests::Search;
 use super::{Context, FrontMachine, Lifecycle, Mode};
@@ -26,13 +26,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 impl FrontMachine {
-    /// From now on every request is one of the governed dialect.
+    /// Treats every request from now on as one of the governed dialect.
     pub fn speak_dialect(&mut self) {
         self.governed = true;
     }
 
-    /// True if a request is of the dialect: the connection speaks it, or this first request shows that it does. Whoever has introduced itself
-    /// as a client of MCP is one.
+    /// Returns true if a request is of the dialect: the connection speaks it, or this first request is recognisable as
+    /// such. A client that has introduced itself as an MCP client never speaks it.
     pub(super) fn speaks_dialect(&self, message: &Envelope, ctx: &Context<'_>) -> bool {
         let first = || self.mode == Mode::Pipe && self.state == Lifecycle::Created && is_spoken(message);
         ctx.dialect.is_some() && (self.governed && !describes_itself(message) || first())
@@ -52,8 +52,8 @@ impl FrontMachine {
             if fault.kind == FaultKind::Overloaded {
                 out.push(Command::Refused(Limit::InFlight));
             }
-            self.came(None, message.bytes(), Some(fault.reason()), ctx, out);
-            self.refused_alone(message, fault.reason(), &fault.message, ctx, out);
+            self.record_client_message(None, message.bytes(), Some(fault.reason()), ctx, out);
+            self.record_refusal_without_exchange(message, fault.reason(), &fault.message, ctx, out);
             return self.send_fault(stream, Some(&id), Era::Modern, &fault, ctx, out);
         }
         let exchange = self.open(stream, id, Era::Modern, name, message, ctx, out);
@@ -63,7 +63,7 @@ impl FrontMachine {
         };
         self.exchanges.set_dialect(exchange, asked);
         if let Some(fault) = ctx.refusal {
-            self.note_unsought(exchange, message);
+            self.note_refused_subject(exchange, message);
             return self.fail(exchange, fault, ctx, out);
         }
         match inner {
@@ -75,7 +75,7 @@ impl FrontMachine {
             }
             Ok(Inner::Here) => self.judge_request(exchange, message.clone(), Continuation::Here, None, ctx, out),
             Err(fault) => {
-                self.note_unsought(exchange, message);
+                self.note_refused_subject(exchange, message);
                 self.fail(exchange, &fault, ctx, out);
             }
         }
@@ -93,7 +93,7 @@ impl FrontMachine {
         request::read(message, &known)
     }
 
-    /// Refuses a call whose client wants another version of the tool than the one there is.
+    /// Refuses a call that asks for a version of the tool other than the current one.
     pub(super) fn check_tool_version(&self, id: ExchangeId, route: &Route, ctx: &Context<'_>) -> Result<(), Fault> {
         match (self.asked_in_dialect(id), ctx.dialect) {
             (Some(Asked::Invoke { version: Some(wanted), tool_id }), Some(ports)) => {
@@ -103,7 +103,7 @@ impl FrontMachine {
         }
     }
 
-    /// Validates a call, or keeps the request until the lists that it depends on are known.
+    /// Validates a call, or parks the request until the lists it depends on are known.
     pub(super) fn validate_call(
         &mut self,
         id: ExchangeId,
@@ -128,7 +128,7 @@ impl FrontMachine {
     ) {
         match self.validation(id, message, ctx) {
             Ok(result) => self.reply_own(id, &result, ctx, out),
-            Err(fault) if fault.kind == FaultKind::UnknownTool => self.leads_nowhere(id, message, &fault, ctx, out),
+            Err(fault) if fault.kind == FaultKind::UnknownTool => self.fail_unroutable(id, message, &fault, ctx, out),
             Err(fault) => self.fail(id, &fault, ctx, out),
         }
     }
@@ -167,13 +167,20 @@ impl FrontMachine {
         Ok(validation::granted(&call.tool_id, &constraints, &audit))
     }
 
-    /// What an exchange asked in the dialect, if it did.
+    /// Returns the dialect request of an exchange, if it is one.
     fn asked_in_dialect(&self, id: ExchangeId) -> Option<&Asked> {
         if self.governed { self.exchanges.dialect(id) } else { None }
     }
 
-    /// An answer as its client reads it, and its HTTP status: what the dialect has to say of errors stands in the body.
-    pub(super) fn worded(&self, exchange: &Exchange, passed: Passed, status: u16, ctx: &Context<'_>) -> (Passed, u16) {
+    /// Translates an answer for its client and returns it with the HTTP status. In the dialect the status is 200,
+    /// because errors are described in the body.
+    pub(super) fn translate_answer(
+        &self,
+        exchange: &Exchange,
+        passed: ClientMessage,
+        status: u16,
+        ctx: &Context<'_>,
+    ) -> (ClientMessage, u16) {
         let (Some(asked), Some(ports)) = (self.asked_in_dialect(exchange.id), ctx.dialect) else {
             return (passed, status);
         };
@@ -198,10 +205,10 @@ impl FrontMachine {
             unix_ms: (ctx.unix_ms)(),
         };
         let bytes = answer::translate(passed.bytes(), &about);
-        (passed.reworded(bytes), 200)
+        (passed.translated(bytes), 200)
     }
 
-    /// A fault as its client reads it, and the HTTP status that goes with it.
+    /// Formats a fault for its client and returns it with the HTTP status.
     pub(super) fn refusal(
         &self,
         exchange: Option<&Exchange>,
@@ -222,17 +229,18 @@ impl FrontMachine {
         };
         let audit_id = exchange.zip(ctx.dialect).map(|(exchange, ports)| ports.audit_run.id(exchange.id));
         let stamp = Stamp { audit_id: audit_id.as_deref(), unix_ms: (ctx.unix_ms)() };
-        // Old and new eras differ in the statuses of faults that the dialect tells in the body; those that HTTP itself knows stay.
+        // The dialect describes faults in the body, so its statuses do not follow the new era. HTTP's own statuses,
+        // such as 401, stay.
         (DialectError::of(&told, asked).reply(client_id, stamp), fault.http_status(Era::Legacy))
     }
 }
 
-/// True if the caller is told that there is no such tool, so that its record must not say otherwise.
+/// Returns true if the caller is told that there is no such tool. Its record must not say otherwise.
 fn is_unknown<T>(judged: &Result<T, Fault>) -> bool {
     matches!(judged, Err(fault) if fault.kind == FaultKind::UnknownTool)
 }
 
-/// Refuses another version of a tool than the one that its label has.
+/// Refuses a tool version other than the one in its label.
 fn same_version(tool_id: &str, wanted: &str, label: &ToolLabel) -> Result<(), Fault> {
     match &label.version {
         Some(version) if **version != *wanted => {
@@ -245,13 +253,13 @@ fn same_version(tool_id: &str, wanted: &str, label: &ToolLabel) -> Result<(), Fa
     }
 }
 
-/// The label of a tool by the name under which it is listed.
+/// Returns the label of a tool by its listed name.
 fn listed_label(name: &str, ports: &DialectPorts<'_>, ctx: &Context<'_>) -> ToolLabel {
     let route = ctx.tool(name);
     route.map_or_else(ToolLabel::default, |route| ports.labels.label(&route.backend, &route.name))
 }
 
-/// The label of the tool that an exchange called.
+/// Returns the label of the tool that an exchange called.
 fn called_label(exchange: &Exchange, ports: &DialectPorts<'_>, ctx: &Context<'_>) -> ToolLabel {
     match (exchange.backend.as_deref(), exchange.own_name.as_deref(), exchange.subject.as_deref()) {
         (Some(backend), Some(own), _) => ports.labels.label(backend, own),
@@ -261,14 +269,14 @@ fn called_label(exchange: &Exchange, ports: &DialectPorts<'_>, ctx: &Context<'_>
 }
 
 impl Exchanges {
-    /// Notes what was asked in the dialect.
+    /// Stores the dialect request of an exchange.
     fn set_dialect(&mut self, id: ExchangeId, asked: Asked) {
         if let Some(one) = self.open_mut(id) {
             one.dialect = Some(Box::new(asked));
         }
     }
 
-    /// What was asked in the dialect, if it was.
+    /// Returns the dialect request of an exchange, if it is one.
     fn dialect(&self, id: ExchangeId) -> Option<&Asked> {
         self.open(id)?.dialect.as_deref()
     }

@@ -1,7 +1,8 @@
-//! Side effects of interceptors: log lines, counters, notifications of webhooks, and copies to other backends.
+//! Side effects of interceptors: log lines, counters, webhook notifications, and copies to other backends.
 //!
-//! A copy leaves when the request itself goes on: when it is sent to its backend, or answered by an interceptor. Where it goes is the
-//! operator's word, so the verdict on the request governs it, and no permission of its own.
+//! A copy is sent when the request itself continues: when it goes to its backend, or an interceptor answers it. The
+//! operator chose the copy's destination, so the verdict on the request covers it and it needs no permission of its
+//! own.
 
 use super::rounds::refit;
 use super::{Context, FrontMachine};
@@ -13,7 +14,7 @@ use crate::profile::ClientProfile;
 use signalbox_wire::{Envelope, method};
 use std::sync::Arc;
 
-/// Turns side effects into commands, and gives the copies back that are to be sent.
+/// Turns side effects into commands and returns the copies still to be sent.
 pub(super) fn run_effects(effects: Vec<Effect>, out: &mut Vec<Command>) -> Vec<Effect> {
     let is_fork = |effect: &Effect| matches!(effect, Effect::Fork { .. });
     if !effects.iter().any(is_fork) {
@@ -28,7 +29,7 @@ pub(super) fn run_effects(effects: Vec<Effect>, out: &mut Vec<Command>) -> Vec<E
 }
 
 impl FrontMachine {
-    /// Sends the copies of a request that goes on, which interceptors wanted while it was judged.
+    /// Sends the copies that interceptors requested while judging a request that now continues.
     pub(super) fn send_copies(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if !self.copies.is_empty() {
             let copies = self.copies.remove(&id).unwrap_or_default();
@@ -36,7 +37,7 @@ impl FrontMachine {
         }
     }
 
-    /// Keeps copies until their request goes on. They are forgotten with it if it does not.
+    /// Stores copies until their request continues. They are dropped with it if it does not.
     pub(super) fn keep_copies(&mut self, id: ExchangeId, copies: Vec<Effect>) {
         if !copies.is_empty() && self.exchanges.contains_key(&id) {
             self.copies.entry(id).or_default().extend(copies);
@@ -44,7 +45,7 @@ impl FrontMachine {
     }
 }
 
-/// The copy of a request, for another backend.
+/// Builds the copy of a request for another backend.
 pub(super) fn copied_call(message: Envelope, client: &Arc<ClientProfile>, ctx: &Context<'_>) -> Option<Call> {
     let mut call = Call::copy_of(message, Arc::clone(client))?;
     let subject = call.name.clone().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! How exchanges end: with an answer or a fault, or without one when their client cancels them or goes.
+//! Ends of exchanges: with an answer or a fault, or without either when the client cancels or disconnects.
 
 use super::exchanges::OpenExchange;
-use super::judging::Passed;
+use super::judging::ClientMessage;
 use super::sending::Delivery;
 use super::{Context, FrontMachine, Lifecycle, Mode};
 use crate::chain::Ruling;
@@ -18,22 +18,22 @@ impl FrontMachine {
     pub(super) fn finish(
         &mut self,
         id: ExchangeId,
-        passed: Passed,
+        passed: ClientMessage,
         status: u16,
         outcome: Outcome,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let (passed, status) = self.worded(exchange, passed, status, ctx);
-        self.finish_worded(id, passed, status, outcome, ctx, out);
+        let (passed, status) = self.translate_answer(exchange, passed, status, ctx);
+        self.finish_translated(id, passed, status, outcome, ctx, out);
     }
 
-    /// The same for an answer that is in the client's words already.
-    pub(super) fn finish_worded(
+    /// Ends an exchange with an answer that is already translated for the client.
+    pub(super) fn finish_translated(
         &mut self,
         id: ExchangeId,
-        passed: Passed,
+        passed: ClientMessage,
         status: u16,
         outcome: Outcome,
         ctx: &Context<'_>,
@@ -41,7 +41,7 @@ impl FrontMachine {
     ) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let way = exchange.stream_open.then(|| Delivery::last(exchange.stream, status));
-        let finished = self.ended(exchange, outcome, Some(passed.bytes()), ctx);
+        let finished = self.finished_fact(exchange, outcome, Some(passed.bytes()), ctx);
         match way {
             Some(way) => self.send(Some(id), way, passed, ctx, out),
             None => self.lose(Some(id), &passed, "client_gone", ctx, out),
@@ -50,7 +50,7 @@ impl FrontMachine {
         out.push(finished);
     }
 
-    /// Forgets an exchange with everything that belongs to it, and withdraws the question on which it was held.
+    /// Removes an exchange with everything that belongs to it, and withdraws the question it was held for.
     pub(super) fn take(&mut self, id: ExchangeId, out: &mut Vec<Command>) -> Option<Box<OpenExchange>> {
         let open = self.exchanges.remove(id)?;
         if !self.by_client_id.is_empty() {
@@ -75,30 +75,30 @@ impl FrontMachine {
             self.decided(Some(id), "request", [("gateway", ruling.into())], ctx, out);
         }
         let (reply, status) = self.refusal(Some(exchange), Some(&exchange.client_id), exchange.era, fault, ctx);
-        self.finish_worded(id, Passed::own(reply), status, Outcome::Fault(fault.reason()), ctx, out);
+        self.finish_translated(id, ClientMessage::own(reply), status, Outcome::Fault(fault.reason()), ctx, out);
     }
 
     /// Ends an exchange without an answer and tells the backend to stop.
     pub(super) fn cancel(&mut self, id: ExchangeId, reason: Option<Bytes>, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.give_task_up(id, out);
+        self.abandon_task(id, out);
         let Some(open) = self.take(id, out) else { return };
         let OpenExchange { exchange, stage, .. } = &*open;
         // A listen request ends when its client closes it: that is no failure.
         let outcome = if stage.is_listening() { Outcome::Ok } else { Outcome::Cancelled };
-        out.push(self.ended(exchange, outcome, None, ctx));
+        out.push(self.finished_fact(exchange, outcome, None, ctx));
         if stage.is_listening() {
             out.push(Command::Listen(Listen::Close { exchange: id }));
         } else if let Some(backend) = &exchange.backend {
             out.push(Command::Cancel { exchange: id, backend: Arc::clone(backend), reason });
         }
-        // A pipe stays open. A request with a stream of its own on a pipe is part of a batch, which waits for it.
+        // A pipe stays open. A pipe request with its own stream is part of a batch, which waits for that stream.
         if exchange.stream_open && (self.mode != Mode::Pipe || self.general != Some(exchange.stream)) {
             out.push(Command::End { stream: exchange.stream });
         }
     }
 
-    /// Handles a lost stream: requests of the new era on it are cancelled, calls of the old era go on.
-    pub(super) fn gone(&mut self, stream: StreamId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    /// Handles a lost stream: cancels its requests of the new era. Calls of the old era continue.
+    pub(super) fn stream_lost(&mut self, stream: StreamId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if self.general == Some(stream) {
             self.general = None;
         }
@@ -126,8 +126,8 @@ impl FrontMachine {
     }
 }
 
-/// The message of a fault as it is recorded. The address of a sign-in is good for whoever opens it first: it is for the caller, and
-/// not for those who read records.
+/// Returns the message of a fault for the record, without sign-in addresses: the first user to open one is signed in,
+/// so readers of the record must not see it.
 fn recorded_message(fault: &Fault) -> String {
     let is_sign_in = matches!(fault.kind, FaultKind::SignInNeeded | FaultKind::UrlElicitationRequired);
     if !is_sign_in {

@@ -1,6 +1,6 @@
-//! The requests of one client that have no final answer yet, each with the stage it is in.
+//! Requests of one client that have no final answer yet, each with its stage.
 //!
-//! One map holds everything that is known of a request, so ending an exchange forgets all of it at once.
+//! A single map holds all state of a request, so removing the exchange drops all of it at once.
 
 use super::holding::SuspendedWalk;
 use super::input_requests::{InputHistory, InputResponses};
@@ -15,7 +15,7 @@ use crate::profile::ClientProfile;
 use signalbox_wire::Envelope;
 use std::sync::Arc;
 
-/// What an exchange waits for. Every stage but the common one is boxed, so that a plain call pays two words for it.
+/// State in which an exchange waits. All stages but the common one are boxed, so that a plain call pays two words.
 #[derive(Debug, Default)]
 pub(super) enum Stage {
     /// The machine is handling the request, or a backend has it.
@@ -27,40 +27,40 @@ pub(super) enum Stage {
     Held(Box<SuspendedWalk>),
     /// The backend answered `input_required`, and is called again once the client has answered.
     AwaitingInput(Box<InputRound>),
-    /// The backend made a task of the call, or the client asks for one: the machine polls it. The client may be asked
-    /// for input meanwhile.
+    /// The backend created a task for the call, or the client asks for one, and the machine polls it. The client may be
+    /// asked for input meanwhile.
     PollingTask(Box<TaskPoll>),
     /// A `subscriptions/listen` request is open.
     Listening(Box<Listener>),
 }
 
-/// A request that is kept until the lists it needs are known.
+/// Request parked until the lists it needs are known.
 #[derive(Debug)]
 pub(super) struct AwaitingLists {
     pub message: Envelope,
-    /// The client, for a request that is to be routed; `None` for a list or listen request.
+    /// Profile of the client, for a request to be routed; `None` for a list or listen request.
     pub routed_for: Option<Arc<ClientProfile>>,
 }
 
-/// An exchange with its stage, and the data that outlasts stages.
+/// Exchange with its stage, and the data that outlives stages.
 #[derive(Debug)]
 pub(super) struct OpenExchange {
     pub exchange: Exchange,
     pub stage: Stage,
-    /// The task that the request is about.
+    /// Task that the request is about.
     task: Option<Box<TaskSubject>>,
-    /// What its backend has asked the client so far.
+    /// Questions that the backend has asked the client so far.
     input: Option<Box<InputHistory>>,
-    /// What it asked, if its client speaks the governed dialect.
+    /// Dialect request, if the client speaks the governed dialect.
     pub dialect: Option<Box<Asked>>,
 }
 
 /// All open exchanges of one session.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
-    /// Boxed, because an exchange is moved into the map and out of it with every call.
+    /// Boxed, because every call moves its exchange into the map and out again.
     open: KeyMap<ExchangeId, Box<OpenExchange>>,
-    /// How many of them are in [`Stage::Listening`].
+    /// Number of exchanges in [`Stage::Listening`].
     listening: usize,
 }
 
@@ -89,7 +89,7 @@ impl Exchanges {
         self.open.len()
     }
 
-    /// How many of them wait for an answer, which a listen request does not.
+    /// Returns the number of exchanges that wait for an answer. Listen requests do not.
     pub fn awaiting_answer(&self) -> usize {
         self.open.len() - self.listening
     }
@@ -118,7 +118,7 @@ impl Exchanges {
         self.open.values_mut().map(|one| &mut one.exchange)
     }
 
-    /// Every exchange with its stage.
+    /// Returns every exchange with its stage.
     pub fn stages(&self) -> impl Iterator<Item = (&Exchange, &Stage)> {
         self.open.values().map(|one| (&one.exchange, &one.stage))
     }
@@ -131,7 +131,7 @@ impl Exchanges {
         self.open.get_mut(&id).map(|one| (&mut one.exchange, &one.stage))
     }
 
-    /// Moves an exchange to another stage, and drops the data of the former one.
+    /// Moves an exchange to another stage and drops the data of the former one.
     pub fn enter(&mut self, id: ExchangeId, stage: Stage) {
         if let Some(one) = self.open.get_mut(&id) {
             self.listening += usize::from(stage.is_listening());
@@ -140,7 +140,7 @@ impl Exchanges {
         }
     }
 
-    /// Ends the wait for lists.
+    /// Ends the wait for lists and returns the request.
     pub fn take_awaiting_lists(&mut self, id: ExchangeId) -> Option<AwaitingLists> {
         match self.leave(id, |stage| matches!(stage, Stage::AwaitingLists(_)))? {
             Stage::AwaitingLists(waiting) => Some(*waiting),
@@ -148,7 +148,7 @@ impl Exchanges {
         }
     }
 
-    /// Ends a hold of an interceptor.
+    /// Ends the hold of an interceptor.
     pub fn take_held(&mut self, id: ExchangeId) -> Option<SuspendedWalk> {
         match self.leave(id, |stage| matches!(stage, Stage::Held(_)))? {
             Stage::Held(held) => Some(*held),
@@ -156,7 +156,7 @@ impl Exchanges {
         }
     }
 
-    /// Ends a round of input: the call is in flight again.
+    /// Ends a round of input, which puts the call in flight again.
     pub fn take_input_round(&mut self, id: ExchangeId) -> Option<InputRound> {
         match self.leave(id, |stage| matches!(stage, Stage::AwaitingInput(_)))? {
             Stage::AwaitingInput(round) => Some(*round),
@@ -178,7 +178,7 @@ impl Exchanges {
         Some(std::mem::take(stage))
     }
 
-    /// The task that the machine polls for this exchange.
+    /// Returns the task that the machine polls for this exchange.
     pub fn poll(&self, id: ExchangeId) -> Option<&TaskPoll> {
         match self.stage(id)? {
             Stage::PollingTask(poll) => Some(poll),
@@ -197,7 +197,7 @@ impl Exchanges {
         }
     }
 
-    /// The state of an open listen request.
+    /// Returns the state of an open listen request.
     pub fn listener_mut(&mut self, id: ExchangeId) -> Option<(&Exchange, &mut Listener)> {
         match self.open_mut(id)? {
             OpenExchange { exchange, stage: Stage::Listening(listener), .. } => Some((exchange, listener)),
@@ -205,7 +205,7 @@ impl Exchanges {
         }
     }
 
-    /// The client's answers so far, while it is being asked.
+    /// Returns the client's answers so far, while it is being asked.
     pub fn input_responses(&self, id: ExchangeId) -> Option<&InputResponses> {
         match self.stage(id)? {
             Stage::AwaitingInput(round) => Some(round.responses()),
@@ -222,7 +222,7 @@ impl Exchanges {
         }
     }
 
-    /// What the client was asked during this exchange.
+    /// Returns the questions that the client was asked during this exchange.
     pub fn input_history(&self, id: ExchangeId) -> Option<(&Exchange, &InputHistory)> {
         let one = self.open.get(&id)?;
         Some((&one.exchange, one.input.as_deref()?))
@@ -238,7 +238,7 @@ impl Exchanges {
         }
     }
 
-    /// The task that the request is about, if it is about one.
+    /// Returns the task that the request is about, if any.
     pub fn task_subject(&self, id: ExchangeId) -> Option<(&Exchange, &TaskSubject)> {
         let one = self.open.get(&id)?;
         Some((&one.exchange, one.task.as_deref()?))

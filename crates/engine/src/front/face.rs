@@ -1,24 +1,25 @@
-//! What the gateway shows itself as to callers who come another way than the usual one.
+//! Presentation of the gateway on secondary endpoints.
 
 use super::FrontMachine;
 use crate::caller::Principal;
 use crate::catalog::Offer;
 
-/// Another face of the gateway: of an endpoint that stands for a server of its own.
+/// Presentation of an endpoint that stands for a server of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Face {
-    /// The `serverInfo` object.
+    /// The `serverInfo` object shown to clients.
     pub server_info: String,
-    /// What is offered, whatever is known of backends yet.
+    /// Capabilities offered, whatever the backends turn out to have.
     pub offer: Offer,
-    /// True where a client may call as soon as `initialize` is answered. Clients older than the rule do.
+    /// True if a client may call as soon as `initialize` is answered, as clients older than that rule do.
     pub eager: bool,
-    /// True where callers need no proof of who they are, though others do: they have something else that lets them in.
+    /// True if callers need no authentication here even where others do, because the endpoint has its own access
+    /// control.
     pub open: bool,
 }
 
 impl Face {
-    /// A server that has tools and nothing else.
+    /// Returns the face of a server that offers only tools.
     #[must_use]
     pub fn of_tools(name: &str, version: &str) -> Self {
         let quote = signalbox_wire::json::quote;
@@ -28,7 +29,7 @@ impl Face {
 }
 
 impl FrontMachine {
-    /// Acts for another principal than its caller is: one of several rooms that the caller has.
+    /// Makes the session act for a principal other than its caller, such as one of the caller's secondary endpoints.
     #[must_use]
     pub fn acting_for(self, principal: Principal) -> Self {
         Self { principal, ..self }

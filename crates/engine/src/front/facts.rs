@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 impl FrontMachine {
-    /// The sender of an exchange's request, or else the opener of the session.
+    /// Returns the sender of an exchange's request, or else the opener of the session.
     pub(super) fn caller_of(&self, exchange: Option<ExchangeId>) -> &Caller {
         exchange.and_then(|id| self.exchanges.get(&id)).map_or(&self.caller, |exchange| &exchange.caller)
     }
@@ -34,8 +34,8 @@ impl FrontMachine {
         }
     }
 
-    /// Records a message of the client that belongs to no call; `lost` says why it has no effect, if so.
-    pub(super) fn came(
+    /// Records a client message that belongs to no call. `lost` is the reason why it has no effect, if it has none.
+    pub(super) fn record_client_message(
         &self,
         exchange: Option<ExchangeId>,
         bytes: &Bytes,
@@ -54,15 +54,16 @@ impl FrontMachine {
         }
     }
 
-    /// Records the end of an exchange.
-    pub(super) fn ended(
+    /// Builds the fact for the end of an exchange.
+    pub(super) fn finished_fact(
         &self,
         exchange: &Exchange,
         outcome: Outcome,
         answer: Option<&Bytes>,
         ctx: &Context<'_>,
     ) -> Command {
-        // A request that the gateway answers itself begins and ends with the same event.
+        // A request that the gateway answers itself begins and ends with the same event, so `ctx.now` would make it
+        // take no time.
         let now = if exchange.started == ctx.now { (ctx.clock)() } else { ctx.now };
         let finished = Finished {
             at: now,

@@ -1,7 +1,7 @@
-//! Messages that an interceptor holds, and how they continue once its question is answered.
+//! Messages held by an interceptor, and how they continue once its question is answered.
 
 use super::exchanges::Stage;
-use super::judging::{Cleared, Passed};
+use super::judging::{ClearedRequest, ClientMessage};
 use super::params::Params;
 use super::requests::Search;
 use super::sending::Delivery;
@@ -14,7 +14,7 @@ use crate::profile::ClientProfile;
 use signalbox_wire::{Envelope, Era, builder, method};
 use std::sync::Arc;
 
-/// What to do with a message once the interceptors pass it.
+/// Next step for a message after the interceptors pass it.
 #[derive(Clone, Debug)]
 pub(super) enum Continuation {
     /// Route the request to a backend.
@@ -25,24 +25,24 @@ pub(super) enum Continuation {
     Here,
     /// Send the answer to the client.
     Answer {
-        /// The HTTP status.
+        /// HTTP status of the answer.
         status: u16,
-        /// The outcome to record.
+        /// Outcome to record.
         outcome: Outcome,
-        /// True if it is the gateway's own answer.
+        /// True if the answer is the gateway's own.
         own: bool,
     },
     /// Put the result of a task's call back into the answer that carries it.
     Within {
-        /// The answer.
+        /// Answer that carries the result.
         whole: Envelope,
-        /// What to do with the answer.
+        /// Next step for that answer.
         then: Box<Continuation>,
     },
 }
 
 impl Continuation {
-    /// Adapts it to an answer that was changed. The backend's status is kept only with the error it came with.
+    /// Adapts the step to a modified answer. The backend's status is kept only if the error is the same.
     pub(super) fn changed(self, before: &Envelope, message: &Envelope, era: Era) -> Self {
         use super::answers::error_code;
         match self {
@@ -65,14 +65,14 @@ impl Continuation {
     }
 }
 
-/// A request or an answer that an interceptor holds.
+/// Request or answer held by an interceptor.
 #[derive(Debug)]
 pub(super) struct SuspendedWalk {
     message: Envelope,
     then: Continuation,
-    /// How many interceptors had let it pass.
+    /// Number of interceptors that let the message pass before the hold.
     passed: usize,
-    /// The position of the interceptor that holds it.
+    /// Position of the interceptor that holds it.
     cursor: u32,
 }
 
@@ -112,8 +112,14 @@ impl FrontMachine {
         }
     }
 
-    /// Continues the chain where it stopped, with the answer to its question.
-    pub(super) fn consulted(&mut self, id: ExchangeId, answer: &HoldAnswer, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    /// Resumes the chain at the interceptor that asked, with the answer to its question.
+    pub(super) fn resume_held(
+        &mut self,
+        id: ExchangeId,
+        answer: &HoldAnswer,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
         let Some(held) = self.exchanges.take_held(id) else { return };
         let told = Resumed { cursor: held.cursor, answer };
         let resume = Some(Resume { passed: held.passed, told });
@@ -129,11 +135,11 @@ impl FrontMachine {
         }
     }
 
-    /// Carries out what a request was to do once it passed.
-    pub(super) fn go_on(
+    /// Carries out the next step of a request that passed.
+    pub(super) fn proceed(
         &mut self,
         id: ExchangeId,
-        cleared: Cleared,
+        cleared: ClearedRequest,
         then: Continuation,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -144,8 +150,9 @@ impl FrontMachine {
                 let params = Params::read(message);
                 match self.find(id, message, &params, Search::BehindSignIn, ctx) {
                     Ok(found) => {
-                        // It may have become a request for another entry, about which nobody was asked yet.
-                        let moved = self.place_anew(id, message, &params, &found);
+                        // The interceptors may have turned it into a request for another entry, which has not been
+                        // judged yet.
+                        let moved = self.update_route(id, message, &params, &found);
                         if !moved || self.judge_changed(id, message, ctx, out) {
                             self.forward(id, cleared, &params, found, client, ctx, out);
                             self.send_copies(id, ctx, out);
@@ -167,8 +174,8 @@ impl FrontMachine {
         }
     }
 
-    /// Reports progress to a client whose call is held, so that it does not give up.
-    pub(super) fn still_held(&mut self, id: ExchangeId, text: &str, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    /// Reports progress to a client whose call is held, so that it does not time out.
+    pub(super) fn report_hold(&mut self, id: ExchangeId, text: &str, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if !self.exchanges.stage(id).is_some_and(Stage::is_held) {
             return;
         }
@@ -183,12 +190,12 @@ impl FrontMachine {
             .param_str("message", text)
             .build();
         let way = Delivery::droppable(exchange.stream);
-        self.send(Some(id), way, Passed::own(bytes), ctx, out);
+        self.send(Some(id), way, ClientMessage::own(bytes), ctx, out);
     }
 }
 
 impl HoldQuestion {
-    /// The word for it in decisions.
+    /// Returns the word for this question in recorded decisions.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! How the gateway presents itself: `initialize` of the old era, `server/discover` of the new.
+//! The gateway's presentation to clients: `initialize` of the old era, `server/discover` of the new.
 
 use super::holding::Continuation;
-use super::judging::Passed;
+use super::judging::ClientMessage;
 use super::{Context, FrontMachine, supported_versions};
 use crate::bridge;
 use crate::catalog::{Offer, Selector};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Maximum number of bytes of instructions taken over from one backend.
+/// Maximum number of bytes of instructions taken from one backend.
 const MAX_INSTRUCTIONS: usize = 8 * 1024;
 
 impl FrontMachine {
@@ -62,24 +62,24 @@ impl FrontMachine {
         self.reply(id, result.as_bytes(), ctx, out);
     }
 
-    /// Answers an exchange with a result of the gateway, about which interceptors are asked.
+    /// Answers an exchange with a result of the gateway, after the interceptors judge it.
     pub(super) fn reply(&mut self, id: ExchangeId, result: &[u8], ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let bytes = builder::response(&exchange.client_id, result);
-        // The result of a task comes from a backend, whoever delivers it.
+        // The result of a task comes from a backend, even when the gateway delivers it.
         let own = !exchange.method.starts_with("tasks/") && exchange.method != method::TOOLS_CALL;
         self.judge_answer(id, bytes, Continuation::Answer { status: 200, outcome: Outcome::Ok, own }, ctx, out);
     }
 
-    /// Answers an exchange without asking interceptors: the result contains nothing of a backend.
+    /// Answers an exchange without asking interceptors: the result contains nothing from a backend.
     pub(super) fn reply_own(&mut self, id: ExchangeId, result: &[u8], ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let bytes = builder::response(&exchange.client_id, result);
-        self.finish(id, Passed::own(bytes), 200, Outcome::Ok, ctx, out);
+        self.finish(id, ClientMessage::own(bytes), 200, Outcome::Ok, ctx, out);
     }
 }
 
-/// Refuses the handshake of this very gateway, which would show its own tools again under another name, without end.
+/// Refuses a handshake from this gateway itself, which would list its own tools under another name without end.
 fn refuse_itself(message: &Envelope, ctx: &Context<'_>) -> Result<(), Fault> {
     let params = message.params().unwrap_or_default();
     let instance = json::path(params, &[meta::META, meta::INSTANCE]).and_then(|span| json::string(span.of(params)));
@@ -106,7 +106,7 @@ fn read_client(message: &Envelope) -> Result<ClientProfile, Fault> {
     Ok(ClientProfile::new(agreed(&version), Bytes::copy_from_slice(capabilities), info))
 }
 
-/// The revision the gateway answers an `initialize` with.
+/// Returns the revision with which the gateway answers `initialize`.
 fn agreed(asked: &str) -> Revision {
     Revision::parse(asked).filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::LATEST_LEGACY)
 }
@@ -116,7 +116,7 @@ fn legacy_capabilities(offer: &Offer, revision: Revision, ctx: &Context<'_>, sel
     if offer.tasks && revision.tasks_core() {
         parts.push(r#""tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#.into());
     }
-    // Only the newest of the old revisions is spoken by software that reads extensions.
+    // Software that speaks the older of these revisions does not read extensions.
     if revision == Revision::LATEST_LEGACY {
         let mut extensions = extensions(ctx, selector);
         extensions.remove(&json::quote(bridge::TASKS));
@@ -131,7 +131,7 @@ fn modern_capabilities(offer: &Offer, ctx: &Context<'_>, selector: &Selector) ->
     format!("{{{}}}", parts.join(","))
 }
 
-/// The members that are alike in both eras.
+/// Returns the capability members that both eras share.
 fn common_capabilities(offer: &Offer, completions: bool) -> Vec<Cow<'static, str>> {
     let resources = match offer.subscribe {
         true => r#""resources":{"subscribe":true,"listChanged":true}"#,
@@ -152,7 +152,7 @@ fn extensions_member(extensions: &BTreeMap<String, String>) -> Option<Cow<'stati
     (!members.is_empty()).then(|| format!(r#""extensions":{{{}}}"#, members.join(",")).into())
 }
 
-/// The extensions of all backends, each as the first backend that has it declares it, as JSON by quoted name.
+/// Returns the extensions of all backends as JSON by quoted name. The first backend that declares one defines it.
 fn extensions(ctx: &Context<'_>, selector: &Selector) -> BTreeMap<String, String> {
     let mut seen = BTreeMap::new();
     for (_, profile) in ctx.catalog.known_profiles(selector, ctx.sight) {
@@ -172,8 +172,8 @@ fn extensions(ctx: &Context<'_>, selector: &Selector) -> BTreeMap<String, String
     seen
 }
 
-/// The gateway's instructions followed by those of the backends, each under its backend's name if there are several.
-/// Backends that the caller has yet to sign in at are named with the address.
+/// Returns the gateway's instructions followed by those of the backends, each under its backend's name if there are
+/// several. Backends that await the caller's sign-in are listed with the address.
 fn instructions(ctx: &Context<'_>, selector: &Selector) -> Option<String> {
     let texts: Vec<(&Arc<str>, &str)> = ctx
         .catalog
@@ -202,16 +202,16 @@ fn clip(text: &str) -> &str {
     &text[..end]
 }
 
-/// Where a session is in its life.
+/// Lifecycle state of a session of the old era.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Lifecycle {
-    /// Waits for `initialize`.
+    /// `initialize` has not arrived yet.
     Created,
-    /// Has answered `initialize`, waits for `notifications/initialized`.
+    /// `initialize` is answered, `notifications/initialized` has not arrived yet.
     Initializing,
-    /// Serves everything.
+    /// All requests are served.
     Operational,
-    /// Is over.
+    /// The session has ended.
     Closed,
 }
 
@@ -220,7 +220,7 @@ impl Lifecycle {
     /// `initialize` once, the rest when operational.
     ///
     /// # Errors
-    /// The fault to answer with.
+    /// Returns the fault to answer with.
     pub fn admit(self, name: &str) -> Result<(), Fault> {
         match self {
             Self::Closed => Err(Fault::new(FaultKind::SessionClosed, "the session has ended")),
@@ -236,7 +236,7 @@ impl Lifecycle {
         }
     }
 
-    /// The state as people read it.
+    /// Returns the state as a word for users.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

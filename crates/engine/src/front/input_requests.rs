@@ -1,8 +1,8 @@
-//! Questions of a new backend to an old client: the client gets them as requests in the middle of its call, and its
-//! answers are gathered until the last one is there.
+//! Questions of a new backend to an old client. The client receives them as requests in the middle of its call, and its
+//! answers are collected until all have arrived.
 
 use super::exchanges::Stage;
-use super::judging::Passed;
+use super::judging::ClientMessage;
 use super::questions::PendingQuestion;
 use super::sending::Delivery;
 use super::{Context, FrontMachine, MAX_ASKED};
@@ -14,30 +14,30 @@ use crate::profile::ClientProfile;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Kind, RawId, Revision, builder, json, method};
 
-/// How many rounds of questions one call may have.
+/// Maximum number of question rounds per call.
 pub const MAX_ROUNDS: u32 = 16;
 /// Maximum length of a backend's text quoted in a message.
 const MAX_NAME: usize = 200;
 
-/// What the backend asked the client during one exchange.
+/// Questions that the backend asked the client during one exchange.
 #[derive(Default, Debug)]
 pub(super) struct InputHistory {
     rounds: u32,
-    /// Elicitations by URL that the client was asked for; it is told that they are complete when the call ends.
+    /// URL elicitations sent to the client. It is told that they are complete when the call ends.
     urls: Vec<String>,
 }
 
-/// The client's answers to one round of questions, gathered until none is missing.
+/// The client's answers to one round of questions, collected until none is missing.
 #[derive(Debug)]
 pub(super) struct InputResponses {
     round: u32,
     missing: usize,
-    /// The key of each question, as a JSON string token, and the answer.
+    /// Each answer, with the key of its question as a JSON string token.
     given: Vec<(Bytes, Bytes)>,
 }
 
 impl InputHistory {
-    /// Counts one more round, and gives its number.
+    /// Starts the next round and returns its number.
     pub fn begin_round(&mut self) -> u32 {
         self.rounds += 1;
         self.rounds
@@ -45,17 +45,17 @@ impl InputHistory {
 }
 
 impl InputResponses {
-    /// The round of questions within the exchange; the first is 1.
+    /// Returns the number of the round within the exchange, starting at 1.
     pub fn round(&self) -> u32 {
         self.round
     }
 
-    /// True if no answer is missing.
+    /// Returns true if no answer is missing.
     pub fn are_complete(&self) -> bool {
         self.missing == 0
     }
 
-    /// The answers as an `inputResponses` object.
+    /// Returns the answers as an `inputResponses` object.
     pub fn to_object(&self) -> Vec<u8> {
         let mut object = b"{".to_vec();
         for (index, (key, answer)) in self.given.iter().enumerate() {
@@ -72,7 +72,7 @@ impl InputResponses {
 }
 
 impl FrontMachine {
-    /// The `inputRequests` of the backend of an exchange, as its client is asked them.
+    /// Returns the `inputRequests` of an exchange's backend in the form in which its client is asked.
     pub(super) fn signed_requests(&self, id: ExchangeId, requests: &[u8], ctx: &Context<'_>) -> Result<Bytes, Fault> {
         let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.as_deref()).unwrap_or_default();
         ctx.asker(backend).sign_all(requests).map_err(|no| no.fault(backend))
@@ -84,7 +84,8 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         wanted: Vec<InputRequest>,
-        (client, backend): (&ClientProfile, Revision),
+        client: &ClientProfile,
+        backend: Revision,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<Option<InputResponses>, Fault> {
@@ -114,7 +115,7 @@ impl FrontMachine {
             let passed = match self.judge_question(id, request, ctx, out) {
                 Ok(passed) => passed,
                 Err(end) => {
-                    self.end_by(id, super::operations::ended(end), ctx, out);
+                    self.end_by(id, super::operations::call_verdict(end), ctx, out);
                     return Ok(None);
                 }
             };
@@ -125,7 +126,7 @@ impl FrontMachine {
             ));
         }
         if !sends.is_empty() {
-            let stream = self.way_to_client(Some(id)).ok_or_else(|| {
+            let stream = self.client_stream(Some(id)).ok_or_else(|| {
                 Fault::new(FaultKind::NotBridged, "the client has no stream open on which it could be asked")
             })?;
             for (number, asked, passed) in sends {
@@ -138,7 +139,7 @@ impl FrontMachine {
         Ok(Some(responses))
     }
 
-    /// A round of questions timed out: cancels the open ones at the client and fails the call.
+    /// Expires a round of questions: cancels the open ones at the client and fails the call.
     pub(super) fn input_expired(&mut self, id: ExchangeId, round: u32, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if self.consent_expired(id, round, ctx, out) {
             return;
@@ -147,7 +148,7 @@ impl FrontMachine {
         if responses.is_none_or(|responses| responses.are_complete() || responses.round != round) {
             return;
         }
-        if let Some(stream) = self.way_to_client(Some(id)) {
+        if let Some(stream) = self.client_stream(Some(id)) {
             let open = self.asked.iter().filter(|(_, asked)| asked.belongs_to(id)).map(|(number, _)| *number);
             let mut open: Vec<u64> = open.collect();
             open.sort_unstable();
@@ -155,13 +156,13 @@ impl FrontMachine {
                 self.send(Some(id), Delivery::droppable(stream), timed_out(number), ctx, out);
             }
         }
-        self.give_task_up(id, out);
+        self.abandon_task(id, out);
         let within = ctx.round_timeout.as_secs_f32();
         let text = format!("the client did not answer the backend's questions within {within} s");
         self.fail(id, &Fault::new(FaultKind::TimedOut, text), ctx, out);
     }
 
-    /// The client answered one of the questions.
+    /// Handles the client's answer to one of the questions.
     pub(super) fn input_answered(
         &mut self,
         id: ExchangeId,
@@ -196,7 +197,7 @@ impl FrontMachine {
 
     /// Ends a call whose question the client refused: a tool call with an error result, other methods with a fault.
     fn refused_by_client(&mut self, id: ExchangeId, text: &str, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.give_task_up(id, out);
+        self.abandon_task(id, out);
         let tool = self.exchanges.get(&id).is_some_and(|exchange| exchange.method == method::TOOLS_CALL);
         if tool {
             let result = format!(r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#, json::quote(text));
@@ -205,27 +206,27 @@ impl FrontMachine {
         self.fail(id, &Fault::new(FaultKind::Refused, text), ctx, out);
     }
 
-    /// Tells the client that its elicitations by URL are complete.
+    /// Tells the client that its URL elicitations are complete.
     pub(super) fn input_over(&self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some((exchange, history)) = self.exchanges.input_history(id) else { return };
         for elicitation in history.urls.iter().filter(|_| exchange.stream_open) {
             let bytes = builder::Notification::new(method::ELICITATION_COMPLETE)
                 .param_str("elicitationId", elicitation)
                 .build();
-            self.send(Some(id), Delivery::midway(exchange.stream), Passed::own(bytes), ctx, out);
+            self.send(Some(id), Delivery::midway(exchange.stream), ClientMessage::own(bytes), ctx, out);
         }
     }
 }
 
-/// Tells the client that nobody waits for its answer to a question any more.
-pub(super) fn timed_out(number: u64) -> Passed {
+/// Builds the notification that tells the client that its answer to a question is no longer awaited.
+pub(super) fn timed_out(number: u64) -> ClientMessage {
     let told = builder::Notification::new(method::CANCELLED)
         .param_raw("requestId", number.to_string())
         .param_str("reason", "timed out");
-    Passed::own(told.build())
+    ClientMessage::own(told.build())
 }
 
-/// The fault for a backend that asks something the client did not declare.
+/// Builds the fault for a backend that asks for something the client did not declare.
 fn not_declared(name: &str) -> Fault {
     let name: String = name.chars().take(MAX_NAME).collect();
     let text = format!("the backend asks for `{name}`, which the client did not declare");
@@ -235,15 +236,15 @@ fn not_declared(name: &str) -> Fault {
 /// One question of a backend of the new era.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct InputRequest {
-    /// The key, as a JSON string token.
+    /// Key of the question, as a JSON string token.
     pub key: Bytes,
-    /// The method.
+    /// Method that the client is asked to perform.
     pub method: String,
-    /// The params.
+    /// Raw `params` of the question.
     pub params: Bytes,
 }
 
-/// Reads the raw `inputRequests` object, in its order.
+/// Reads the raw `inputRequests` object, in order.
 pub(super) fn read_requests(object: &[u8]) -> Vec<InputRequest> {
     let read = |member: json::Member| {
         let request = member.value.of(object);

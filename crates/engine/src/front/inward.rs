@@ -3,6 +3,7 @@
 use super::exchanges::Stage;
 use super::questions::PendingQuestion;
 use super::sending::Delivery;
+use super::task_results::TaskOwner;
 use super::{Context, FrontMachine, Mode};
 use crate::catalog::ListKind;
 use crate::chain::Phase;
@@ -41,7 +42,7 @@ impl FrontMachine {
         let Some(message) = &judged else { return };
         let mut edits = Edits::new();
         if let Some(listener) = about.filter(|id| self.exchanges.stage(*id).is_some_and(Stage::is_listening)) {
-            return self.heard(listener, backend, message, edits, ctx, out);
+            return self.notify_listener(listener, backend, message, edits, ctx, out);
         }
         match message.method().unwrap_or_default() {
             method::PROGRESS => self.progressed(message, about, edits, ctx, out),
@@ -66,7 +67,7 @@ impl FrontMachine {
         }
     }
 
-    /// True for what is told of a resource or a task that the caller followed and may no longer know of.
+    /// Returns true for a notification about a resource or a task that the caller followed and may no longer know of.
     fn is_withheld(
         &self,
         backend: &Arc<str>,
@@ -85,7 +86,9 @@ impl FrontMachine {
             Some(method::TASKS_STATUS | method::TASKS_CHANGED) => {
                 let exchange = about.and_then(|id| self.exchanges.get(&id));
                 let (caller, era) = exchange.map_or((&self.caller, Era::Legacy), |one| (&one.caller, one.era));
-                text("taskId").is_some_and(|task| self.hides_task((caller.principal(), era), backend, &task, ctx))
+                text("taskId").is_some_and(|task| {
+                    self.hides_task(TaskOwner { principal: caller.principal(), era }, backend, &task, ctx)
+                })
             }
             _ => false,
         }
@@ -110,8 +113,8 @@ impl FrontMachine {
         }
         edits.replace(span, token.token());
         if exchange.held_progress > 0 {
-            // The client was told the seconds of the hold, and progress may only grow: the backend's own
-            // is added to them.
+            // The client has already been told the seconds of the hold, and progress may only grow, so they are added
+            // to the backend's own.
             for member in ["progress", "total"] {
                 let place = in_params(message, &[member]);
                 let Some((span, own)) = place.and_then(|span| Some((span, number(span.of(message.bytes()))?))) else {
@@ -177,15 +180,15 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         let passed = Self::passed(message).edited(edits);
-        match self.way_to_client(about) {
+        match self.client_stream(about) {
             Some(stream) => self.send(about, Delivery { droppable, ..Delivery::midway(stream) }, passed, ctx, out),
             None => self.lose(about, &passed, "no_stream", ctx, out),
         }
     }
 
-    /// The stream for a message to the client: that of the call it is about, else the general one, else that of the
-    /// newest call in flight; never one that takes only answers.
-    pub(super) fn way_to_client(&self, about: Option<ExchangeId>) -> Option<StreamId> {
+    /// Returns the stream for a message to the client: that of the call it is about, else the general one, else that of
+    /// the newest call in flight. Streams that take only answers are never used.
+    pub(super) fn client_stream(&self, about: Option<ExchangeId>) -> Option<StreamId> {
         let carries = |exchange: &&Exchange| exchange.stream_open && !self.answers_only.contains(&exchange.stream);
         let of_call = about.and_then(|id| self.exchanges.get(&id)).filter(carries);
         if let Some(exchange) = of_call {
@@ -198,8 +201,8 @@ impl FrontMachine {
     }
 }
 
-/// A notification whose sender would otherwise be mistaken: one that speaks in the gateway's name or in that of another
-/// backend, or a task with questions. `None` for one that stays as it is.
+/// Rewrites a notification whose sender could be mistaken: one in the name of the gateway or of another backend, or a
+/// task with questions. Returns `None` if it can stay as it is.
 fn signed_notice(
     message: &Envelope,
     asker: Asker<'_>,
@@ -221,7 +224,7 @@ fn signed_notice(
     Envelope::parse(edits.apply(message.bytes())).map(Some).map_err(|_| UnaskableQuestion::Shape)
 }
 
-/// The span of a member of `params` in the whole message.
+/// Returns the span of a member of `params` in the whole message.
 pub(super) fn in_params(message: &Envelope, path: &[&str]) -> Option<signalbox_wire::Span> {
     let whole = message.params_span()?;
     json::path(message.params()?, path).map(|span| span.shift(whole.start))

@@ -1,16 +1,15 @@
-//! How interceptors are asked about every message, and how their verdict on a request, an answer or a notification is
-//! carried out. Questions of a backend are judged as part of its answer, and the client's answers as part of a
-//! request.
+//! Judging: every message is shown to the interceptors, and their verdict on a request, an answer or a notification is
+//! carried out. Questions of a backend are judged as part of its answer, and the client's answers as part of a request.
 
 mod at_once;
 mod authorized;
+mod client_message;
 mod following;
-mod passed;
 
 pub(super) use at_once::InstantVerdict;
 pub use authorized::{Authorized, AuthorizedFollow};
-pub(super) use authorized::{Cleared, NobodyToAsk};
-pub(super) use passed::Passed;
+pub(super) use authorized::{ClearedRequest, IdleChain};
+pub(super) use client_message::ClientMessage;
 
 use super::effects::{copied_call, run_effects};
 use super::holding::Continuation;
@@ -28,63 +27,63 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, Span, builder, method};
 use std::sync::Arc;
 
-/// Who is asked about a message.
+/// Interceptors that judge a message.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Asked {
-    Everybody,
-    /// Those who have something to say about names that nobody has.
-    AboutUnknown,
-    /// Those who judge changes.
-    AboutChange,
-    /// Those who judge parts.
-    AboutPart,
+enum InterceptorScope {
+    All,
+    /// Interceptors that judge requests for unknown names.
+    Unknown,
+    /// Interceptors that judge changed requests.
+    Change,
+    /// Interceptors that judge parts of requests.
+    Part,
     /// Interceptors that judge replies.
-    AboutReply,
+    Reply,
 }
 
-/// What a judged message belongs to.
+/// Context of a judged message.
 pub(super) struct JudgedContext<'a> {
     phase: Phase,
     exchange: Option<ExchangeId>,
-    /// The request that the message is, where that is not the exchange itself.
+    /// Request to judge in place of the exchange's own.
     instead: Option<&'a Exchange>,
     backend: Option<&'a str>,
     can_wait: bool,
     by_task: bool,
-    asked: Asked,
+    scope: InterceptorScope,
 }
 
 impl<'a> JudgedContext<'a> {
-    /// A request or an answer as a whole, which can be held.
+    /// Describes a request or an answer as a whole, which can be held.
     fn whole(phase: Phase, exchange: ExchangeId) -> Self {
-        let (exchange, asked) = (Some(exchange), Asked::Everybody);
-        Self { phase, exchange, instead: None, backend: None, can_wait: true, by_task: false, asked }
+        let (exchange, scope) = (Some(exchange), InterceptorScope::All);
+        Self { phase, exchange, instead: None, backend: None, can_wait: true, by_task: false, scope }
     }
 
-    /// A request for something that nobody has, as far as its caller may know.
+    /// Describes a request for an entry that does not exist as far as its caller may know.
     pub(super) fn unknown(exchange: ExchangeId) -> Self {
-        Self { asked: Asked::AboutUnknown, can_wait: false, ..Self::whole(Phase::Request, exchange) }
+        Self { scope: InterceptorScope::Unknown, can_wait: false, ..Self::whole(Phase::Request, exchange) }
     }
 
-    /// The result of a call that arrives through the task it made.
+    /// Describes the result of a call that arrives through the task it created.
     pub(super) fn task_result(exchange: ExchangeId) -> Self {
         Self { by_task: true, ..Self::whole(Phase::Response, exchange) }
     }
 
-    /// A request that interceptors have made another one of.
+    /// Describes a request that interceptors have turned into another one.
     fn changed(exchange: ExchangeId) -> Self {
-        Self { asked: Asked::AboutChange, can_wait: false, ..Self::whole(Phase::Request, exchange) }
+        Self { scope: InterceptorScope::Change, can_wait: false, ..Self::whole(Phase::Request, exchange) }
     }
 
-    /// A part of the request, which is judged as this request would be.
+    /// Describes a part of the request, which is judged as `instead` would be.
     fn part(exchange: ExchangeId, instead: &'a Exchange) -> Self {
-        Self { instead: Some(instead), asked: Asked::AboutPart, ..Self::changed(exchange) }
+        Self { instead: Some(instead), scope: InterceptorScope::Part, ..Self::changed(exchange) }
     }
 }
 
 impl FrontMachine {
-    /// Asks the interceptors about a message, records their decisions, and runs their side effects. The copies that they want sent
-    /// stay in the judgement: they leave only if the message itself goes on.
+    /// Asks the interceptors about a message, records their decisions, and runs their side effects. Requested copies
+    /// stay in the judgement: they are sent only if the message itself continues.
     pub(super) fn consult(
         &self,
         about: JudgedContext<'_>,
@@ -93,7 +92,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> ChainJudgement {
-        let JudgedContext { phase, exchange: id, instead, backend, can_wait, by_task, asked } = about;
+        let JudgedContext { phase, exchange: id, instead, backend, can_wait, by_task, scope } = about;
         let as_call = id.filter(|_| by_task).and_then(|id| self.as_call(id));
         let exchange = instead.or(as_call.as_ref()).or_else(|| id.and_then(|id| self.exchanges.get(&id)));
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
@@ -114,12 +113,12 @@ impl FrontMachine {
             now: ctx.now,
             unix_ms: (ctx.unix_ms)(),
         };
-        let mut judged = match asked {
-            Asked::Everybody => ctx.chain.judge(&case, resume),
-            Asked::AboutUnknown => ctx.chain.judge_unknown(&case),
-            Asked::AboutChange => ctx.chain.judge_changed(&case),
-            Asked::AboutPart => ctx.chain.judge_part(&case),
-            Asked::AboutReply => ctx.chain.judge_reply(&case),
+        let mut judged = match scope {
+            InterceptorScope::All => ctx.chain.judge(&case, resume),
+            InterceptorScope::Unknown => ctx.chain.judge_unknown(&case),
+            InterceptorScope::Change => ctx.chain.judge_changed(&case),
+            InterceptorScope::Part => ctx.chain.judge_part(&case),
+            InterceptorScope::Reply => ctx.chain.judge_reply(&case),
         };
         if !judged.effects.is_empty() {
             let effects = std::mem::take(&mut judged.effects);
@@ -134,7 +133,7 @@ impl FrontMachine {
         judged
     }
 
-    /// Records decisions, if facts are recorded. Decisions about the same message that follow at once are merged.
+    /// Records decisions, if facts are recorded. Consecutive decisions about the same message are merged.
     pub(super) fn decided(
         &self,
         exchange: Option<ExchangeId>,
@@ -162,7 +161,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks about a request, and routes, answers, holds or refuses it.
+    /// Judges a request, and routes, answers, holds or refuses it.
     pub(super) fn judge_request(
         &mut self,
         id: ExchangeId,
@@ -174,13 +173,13 @@ impl FrontMachine {
     ) {
         let phase = then.phase();
         if resume.is_none() && !ctx.chain.looks_at(phase) {
-            return self.go_on(id, Cleared::judged(message), then, ctx, out);
+            return self.proceed(id, ClearedRequest::judged(message), then, ctx, out);
         }
         let judged = self.consult(JudgedContext::whole(phase, id), &message, resume, ctx, out);
         self.keep_copies(id, judged.effects);
         match judged.verdict {
-            Verdict::Pass => self.go_on(id, Cleared::judged(message), then, ctx, out),
-            Verdict::Modify(message) => self.go_on(id, Cleared::judged(message), then, ctx, out),
+            Verdict::Pass => self.proceed(id, ClearedRequest::judged(message), then, ctx, out),
+            Verdict::Modify(message) => self.proceed(id, ClearedRequest::judged(message), then, ctx, out),
             Verdict::Hold(hold) => self.hold(id, message, then, hold, judged.passed, ctx, out),
             end => {
                 if matches!(end, Verdict::Reply(_)) {
@@ -191,7 +190,8 @@ impl FrontMachine {
         }
     }
 
-    /// Asks once more about a request of which interceptors made one for another entry. False if it was refused, and is over.
+    /// Judges a request again after interceptors turned it into one for another entry. Returns false if it was refused,
+    /// which ends it.
     pub(super) fn judge_changed(
         &mut self,
         id: ExchangeId,
@@ -208,7 +208,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks about an answer as the client would get it, and sends the result.
+    /// Judges an answer in the form the client would get, and sends the result.
     pub(super) fn judge_answer(
         &mut self,
         id: ExchangeId,
@@ -218,7 +218,7 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         if !ctx.chain.looks_at(then.phase()) && !ctx.chain.looks_at(Phase::ServerAsks) {
-            return self.answer(id, Passed::judged(bytes), &then, ctx, out);
+            return self.answer(id, ClientMessage::judged(bytes), &then, ctx, out);
         }
         match Envelope::parse(bytes) {
             Ok(message) => match self.task_result(id, &message) {
@@ -248,11 +248,11 @@ impl FrontMachine {
         };
         let judged = self.consult(JudgedContext::whole(then.phase(), id), &message, resume, ctx, out);
         match judged.verdict {
-            Verdict::Pass => self.answer(id, Passed::judged(message.into_bytes()), &then, ctx, out),
+            Verdict::Pass => self.answer(id, ClientMessage::judged(message.into_bytes()), &then, ctx, out),
             Verdict::Modify(changed) => {
                 let era = self.exchanges.get(&id).map_or(Era::Legacy, |exchange| exchange.era);
                 let then = then.changed(&message, &changed, era);
-                self.answer(id, Passed::judged(changed.into_bytes()), &then, ctx, out);
+                self.answer(id, ClientMessage::judged(changed.into_bytes()), &then, ctx, out);
             }
             Verdict::Hold(hold) => self.hold(id, message, then, hold, judged.passed, ctx, out),
             end => self.end_by(id, end, ctx, out),
@@ -262,7 +262,7 @@ impl FrontMachine {
     fn answer(
         &mut self,
         id: ExchangeId,
-        passed: Passed,
+        passed: ClientMessage,
         then: &Continuation,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -276,7 +276,7 @@ impl FrontMachine {
     /// Ends an exchange by a verdict of the interceptors.
     pub(super) fn end_by(&mut self, id: ExchangeId, verdict: Verdict, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.input_over(id, ctx, out);
-        self.give_task_up(id, out);
+        self.abandon_task(id, out);
         if self.exchanges.get(&id).is_some_and(|exchange| exchange.method == method::INITIALIZE) {
             // The client was refused, and may initialize again.
             self.state = Lifecycle::Created;
@@ -288,7 +288,7 @@ impl FrontMachine {
                 let Some(exchange) = self.exchanges.get(&id) else { return };
                 let reply = builder::response(&exchange.client_id, &result);
                 match self.judge_reply(id, reply, ctx, out) {
-                    Ok(reply) => self.finish(id, Passed::judged(reply), 200, Outcome::Ok, ctx, out),
+                    Ok(reply) => self.finish(id, ClientMessage::judged(reply), 200, Outcome::Ok, ctx, out),
                     Err(fault) => self.fail(id, &fault, ctx, out),
                 }
             }
@@ -298,7 +298,8 @@ impl FrontMachine {
         }
     }
 
-    /// A made-up reply as those pass it who judge replies: it may hold what a backend said, as cached results do.
+    /// Shows an interceptor's reply to the interceptors that judge replies: it may contain a backend's data, as cached
+    /// results do.
     fn judge_reply(
         &self,
         id: ExchangeId,
@@ -311,8 +312,11 @@ impl FrontMachine {
         }
         let unreadable = |_| Fault::new(FaultKind::Refused, "a rule gave a result that cannot be read");
         let message = Envelope::parse(reply.clone()).map_err(unreadable)?;
-        let about =
-            JudgedContext { asked: Asked::AboutReply, can_wait: false, ..JudgedContext::whole(Phase::Response, id) };
+        let about = JudgedContext {
+            scope: InterceptorScope::Reply,
+            can_wait: false,
+            ..JudgedContext::whole(Phase::Response, id)
+        };
         match self.consult(about, &message, None, ctx, out).verdict {
             Verdict::Pass => Ok(reply),
             Verdict::Modify(message) => Ok(message.into_bytes()),
@@ -321,7 +325,7 @@ impl FrontMachine {
         }
     }
 
-    /// A made-up result, completed for the client's revision.
+    /// Completes an interceptor's result for the client's revision.
     fn fitted(&self, id: ExchangeId, result: Bytes) -> Bytes {
         match self.exchanges.get(&id) {
             Some(exchange) if exchange.era == Era::Modern => bridge::complete_result(&exchange.method, &result),
@@ -331,11 +335,11 @@ impl FrontMachine {
 
     fn reply_error(&mut self, id: ExchangeId, error: &[u8], ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let passed = Passed::judged(error_message(&exchange.client_id, error));
+        let passed = ClientMessage::judged(error_message(&exchange.client_id, error));
         self.finish(id, passed, 200, Outcome::Fault("rule_error"), ctx, out);
     }
 
-    /// A notification as the interceptors pass it; `None` if they drop it.
+    /// Judges a notification. Returns it as the interceptors pass it, or `None` if they drop it.
     pub(super) fn judge_notification(
         &self,
         phase: Phase,
@@ -358,12 +362,12 @@ impl FrontMachine {
         }
     }
 
-    /// A backend's notification that passed [`Self::judge_notification`], ready to be sent.
-    pub(super) fn passed(message: &Envelope) -> Passed {
-        Passed::judged(message.bytes().clone())
+    /// Wraps a backend's notification that passed [`Self::judge_notification`], ready to be sent.
+    pub(super) fn passed(message: &Envelope) -> ClientMessage {
+        ClientMessage::judged(message.bytes().clone())
     }
 
-    /// Asks about a call that goes on, with the client's input or after a wait. If it is refused, the exchange ends.
+    /// Judges a call that continues with the client's input or after a wait. If it is refused, the exchange ends.
     pub(super) fn judge_call(
         &mut self,
         id: ExchangeId,
@@ -379,19 +383,19 @@ impl FrontMachine {
         Some(Authorized::judged(call))
     }
 
-    /// Asks about a request that the gateway answers or translates itself. If it is refused, the exchange ends.
+    /// Judges a request that the gateway answers or translates itself. If it is refused, the exchange ends.
     pub(super) fn judge_here(
         &mut self,
         id: ExchangeId,
         message: &Envelope,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Option<Cleared> {
+    ) -> Option<ClearedRequest> {
         self.judge_midway(id, Phase::Request, message, ctx, out)?;
-        Some(Cleared::judged(message.clone()))
+        Some(ClearedRequest::judged(message.clone()))
     }
 
-    /// Sends copies of a request that goes on.
+    /// Sends copies of a request that continues.
     pub(super) fn copy(&self, id: Option<ExchangeId>, copies: Vec<Effect>, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let exchange = id.and_then(|id| self.exchanges.get(&id));
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
@@ -405,7 +409,7 @@ impl FrontMachine {
         }
     }
 
-    /// Shows a client of the new era the questions of an old backend, under its name.
+    /// Shows a client of the new era the questions of an old backend, under the backend's name.
     pub(super) fn show_signed(
         &mut self,
         id: ExchangeId,
@@ -426,8 +430,8 @@ impl FrontMachine {
         }
     }
 
-    /// Shows a client of the new era questions of an old backend or of the gateway. If they may not be shown, or the
-    /// client is gone, the parked call is abandoned, because nobody will come back for it.
+    /// Shows a client of the new era the questions of an old backend or of the gateway. If they may not be shown, or
+    /// the client is gone, the parked call is abandoned, because the client cannot resume it.
     pub(super) fn show_questions(
         &mut self,
         id: ExchangeId,
@@ -447,7 +451,7 @@ impl FrontMachine {
                     .and_then(|message| self.judge_midway(id, Phase::Response, &message, ctx, out));
                 if let Some(message) = judged {
                     let then = Continuation::Answer { status: 200, outcome: Outcome::Ok, own: false };
-                    return self.answer(id, Passed::judged(message.into_bytes()), &then, ctx, out);
+                    return self.answer(id, ClientMessage::judged(message.into_bytes()), &then, ctx, out);
                 }
             }
             Err(_) => {
@@ -459,19 +463,20 @@ impl FrontMachine {
     }
 }
 
-/// True for notifications that no rule may drop: without them a session never begins, or a request never ends.
+/// Returns true for notifications that no rule may drop: without them a session never begins, or a request never ends.
 fn is_vital(message: &Envelope) -> bool {
     matches!(message.method(), Some(method::CANCELLED | method::INITIALIZED))
 }
 
-/// The tool that an exchange calls, as its backend defines it.
+/// Returns the definition of the tool that an exchange calls, as its backend sent it.
 fn definition<'a>(exchange: &Exchange, ctx: &Context<'a>) -> Option<&'a Bytes> {
     let (tool, backend) = (exchange.subject.as_deref()?, exchange.backend.as_deref()?);
     (exchange.method == method::TOOLS_CALL).then(|| ctx.catalog.definition(tool, backend, ctx.user)).flatten()
 }
 
-/// True for messages of a call whose side effects have run already: a further round of a request, but for one that brings the
-/// consent without which the call did not get this far, and an answer that only asks for one.
+/// Returns true for messages of a call whose side effects have already run: a later round of a request, and an answer
+/// that only asks for consent. A round that brings the consent does not count, because the call got no further without
+/// it.
 fn is_repeated(case: &Case<'_>) -> bool {
     match case.phase {
         Phase::Request => case.round > 1 && !consent::is_return(case.message),

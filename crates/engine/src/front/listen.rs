@@ -1,9 +1,9 @@
-//! Notifications of changed lists, resources and tasks: on the session's general stream in the old era, by
+//! Notifications of changed lists, resources and tasks: on the session's general stream in the old era, through
 //! `subscriptions/listen` in the new one.
 
 use super::exchanges::Stage;
 use super::inward::in_params;
-use super::judging::{AuthorizedFollow, Passed};
+use super::judging::{AuthorizedFollow, ClientMessage};
 use super::sending::Delivery;
 use super::subjects::control_in_uri;
 use super::{Context, FrontMachine, Lifecycle};
@@ -22,41 +22,41 @@ use std::sync::Arc;
 
 /// Maximum number of resources, and of tasks, that one listen request may follow.
 pub const MAX_FOLLOWED: usize = 1024;
-/// Maximum number of bytes of task notifications kept until a listen request is acknowledged.
+/// Maximum number of bytes of task notifications buffered until a listen request is acknowledged.
 const MAX_MISSED_BYTES: usize = 1 << 20;
 
-/// What one `subscriptions/listen` follows.
+/// State of one `subscriptions/listen` request.
 #[derive(Clone, Debug, Default)]
 pub struct Listener {
     tools: bool,
     prompts: bool,
     resources: bool,
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
-    /// Tasks by (backend, its id), with the id that the client knows.
+    /// Tasks by (backend, the backend's id), with the id that the client knows.
     tasks: HashMap<(Arc<str>, Box<str>), Box<str>>,
     acknowledged: bool,
-    /// Lists that changed before it was acknowledged; the acknowledgement must come first.
+    /// Lists that changed before the acknowledgement, which must come first.
     missed: Changed,
-    /// Followed resources, by exposed URI, that changed before then.
+    /// Followed resources, by exposed URI, that changed before the acknowledgement.
     missed_resources: BTreeSet<Box<str>>,
-    /// The last notification of each task before then.
+    /// Last notification of each task before the acknowledgement.
     missed_tasks: BTreeMap<Box<str>, (Arc<str>, Envelope)>,
 }
 
-/// What a request that waits for lists needs them for.
+/// Lists that a waiting request needs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Awaited {
-    /// It asks for this list.
+    /// The list that the request asks for.
     List(ListKind),
-    /// It is a listen request.
+    /// All lists, for a listen request.
     Listen,
-    /// It needs an entry that no known list has.
+    /// Lists that may have the entry, because no known list has it.
     Entry,
 }
 
 impl Listener {
-    /// True if it asks for changes of this list.
-    pub(super) fn hears(&self, kind: ListKind) -> bool {
+    /// Returns true if the client asked for changes of this list.
+    pub(super) fn subscribes_to(&self, kind: ListKind) -> bool {
         match kind {
             ListKind::Tools => self.tools,
             ListKind::Prompts => self.prompts,
@@ -66,7 +66,7 @@ impl Listener {
 }
 
 impl FrontMachine {
-    /// What a request that waits for lists needs them for.
+    /// Returns the lists that a waiting request needs.
     #[must_use]
     pub fn awaited(&self, id: ExchangeId) -> Option<Awaited> {
         match self.exchanges.stage(id)? {
@@ -75,27 +75,27 @@ impl FrontMachine {
         }
     }
 
-    /// True if a session of the old era is notified of changes on its general stream.
+    /// Returns true if a session of the old era is notified of changes on its general stream.
     #[must_use]
     pub fn hears_changes(&self) -> bool {
         self.general.is_some() && self.state == Lifecycle::Operational
     }
 
-    /// True if a listen request of this client, open or waiting for lists, asks for changes of this list.
+    /// Returns true if a listen request of this client, open or waiting for lists, asks for changes of this list.
     #[must_use]
     pub fn listens_for(&self, kind: ListKind, client: &ClientProfile) -> bool {
         self.exchanges.stages().any(|(exchange, stage)| {
             let same = exchange.client.as_ref().is_some_and(|own| own.info == client.info);
             let hears = match stage {
-                Stage::Listening(listener) => listener.hears(kind),
-                Stage::AwaitingLists(waiting) => asks_to_hear(&waiting.message, kind),
+                Stage::Listening(listener) => listener.subscribes_to(kind),
+                Stage::AwaitingLists(waiting) => subscribes_to(&waiting.message, kind),
                 _ => false,
             };
             hears && same && exchange.era == Era::Modern
         })
     }
 
-    /// Opens a listen request, or keeps it until the lists it depends on are known.
+    /// Opens a listen request, or parks it until the lists it depends on are known.
     pub(super) fn listen(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if (ctx.lists_ready)(&self.selector(id)) {
             self.open_listener(id, message, ctx, out);
@@ -104,7 +104,7 @@ impl FrontMachine {
         }
     }
 
-    /// Opens a listen request for what it asks and the backends offer.
+    /// Opens a listen request for the notifications that the client asks for and the backends offer.
     pub(super) fn open_listener(
         &mut self,
         id: ExchangeId,
@@ -117,7 +117,7 @@ impl FrontMachine {
             return self.fail(id, &fault, ctx, out);
         };
         let filter = span.of(message.bytes());
-        let wants = |kind| json::member(filter, wish(kind)).is_some_and(|span| span.of(filter) == b"true");
+        let wants = |kind| json::member(filter, list_member(kind)).is_some_and(|span| span.of(filter) == b"true");
         let offer = ctx.catalog.offer(&self.selector(id), ctx.sight);
         let mut listener = Listener {
             tools: wants(ListKind::Tools) && offer.tools,
@@ -133,12 +133,12 @@ impl FrontMachine {
         for uri in uris {
             let fits = |route: &Route| subscribable(ctx, &route.backend) && ctx.sees(ListKind::Resources, route);
             match ctx.catalog.resource(&uri).filter(fits) {
-                Some(route) if self.judge_resource(id, (&uri, &route), &mut follow, ctx, out) => {
+                Some(route) if self.judge_resource(id, &uri, &route, &mut follow, ctx, out) => {
                     listener.followed.insert((route.backend, route.name), uri);
                 }
                 Some(_) => {}
                 None if self.wants_sign_in(id, ctx, out) => return,
-                None => self.not_followed(id, (method::RESOURCES_SUBSCRIBE, &uri), None, ctx, out),
+                None => self.not_followed(id, method::RESOURCES_SUBSCRIBE, &uri, None, ctx, out),
             }
         }
         for task in named(filter, "taskIds", out) {
@@ -146,7 +146,7 @@ impl FrontMachine {
                 Some(route) => {
                     listener.tasks.insert((route.backend, route.name), task);
                 }
-                None => self.not_followed(id, (method::TASKS_GET, &task), None, ctx, out),
+                None => self.not_followed(id, method::TASKS_GET, &task, None, ctx, out),
             }
         }
         self.exchanges.enter(id, Stage::Listening(Box::new(listener)));
@@ -168,7 +168,8 @@ impl FrontMachine {
         }
     }
 
-    /// Acknowledges a listen request once everything it names is followed, then sends what it missed meanwhile.
+    /// Acknowledges a listen request once all its targets are followed, then sends the notifications it missed
+    /// meanwhile.
     pub(super) fn listening(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some((exchange, listener)) = self.exchanges.listener_mut(id) else { return };
         let (stream, token) = (exchange.stream, exchange.client_id.clone());
@@ -179,26 +180,26 @@ impl FrontMachine {
         let (missed, resources) =
             (std::mem::take(&mut listener.missed), std::mem::take(&mut listener.missed_resources));
         let tasks = std::mem::take(&mut listener.missed_tasks);
-        self.send(Some(id), Delivery::midway(stream), Passed::own(acknowledged), ctx, out);
+        self.send(Some(id), Delivery::midway(stream), ClientMessage::own(acknowledged), ctx, out);
         for uri in resources {
             let bytes = builder::Notification::new(method::RESOURCES_UPDATED)
                 .meta_raw(meta::SUBSCRIPTION_ID, token.token())
                 .param_str("uri", &uri)
                 .build();
-            self.send(Some(id), Delivery::droppable(stream), Passed::own(bytes), ctx, out);
+            self.send(Some(id), Delivery::droppable(stream), ClientMessage::own(bytes), ctx, out);
         }
         for (backend, message) in tasks.into_values() {
-            self.heard(id, &backend, &message, Edits::new(), ctx, out);
+            self.notify_listener(id, &backend, &message, Edits::new(), ctx, out);
         }
         self.tell_listener(id, missed, ctx, out);
     }
 
-    /// Notifies the client that lists changed, in the form of its era.
+    /// Notifies the client of changed lists, in the form of its era.
     pub(super) fn lists_changed(&mut self, changed: Changed, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if let Some(stream) = self.general.filter(|_| self.state == Lifecycle::Operational) {
             for name in names(changed) {
                 let bytes = builder::Notification::new(name).build();
-                self.send(None, Delivery::midway(stream), Passed::own(bytes), ctx, out);
+                self.send(None, Delivery::midway(stream), ClientMessage::own(bytes), ctx, out);
             }
         }
         let listening = self.exchanges.stages().filter(|(_, stage)| stage.is_listening());
@@ -225,13 +226,13 @@ impl FrontMachine {
         }
         for name in names(wanted) {
             let bytes = builder::Notification::new(name).meta_raw(meta::SUBSCRIPTION_ID, token.token()).build();
-            self.send(Some(id), Delivery::midway(stream), Passed::own(bytes), ctx, out);
+            self.send(Some(id), Delivery::midway(stream), ClientMessage::own(bytes), ctx, out);
         }
     }
 
     /// Passes a backend's notification to a listen request, under the exposed URI or task id and with the client's
     /// subscription id.
-    pub(super) fn heard(
+    pub(super) fn notify_listener(
         &mut self,
         id: ExchangeId,
         backend: &Arc<str>,
@@ -253,7 +254,7 @@ impl FrontMachine {
         let Some(ours) = followed.get(&(Arc::clone(backend), theirs.as_ref().into())).cloned() else { return };
         if !listener.acknowledged {
             match of_task {
-                true => listener.miss_task(ours, backend, message, out),
+                true => listener.buffer_task(ours, backend, message, out),
                 false => drop(listener.missed_resources.insert(ours)),
             }
             return;
@@ -280,8 +281,8 @@ impl FrontMachine {
 }
 
 impl Listener {
-    /// Keeps the last notification of a task for later, while there is room.
-    fn miss_task(&mut self, task: Box<str>, backend: &Arc<str>, message: &Envelope, out: &mut Vec<Command>) {
+    /// Buffers the last notification of a task, while there is room.
+    fn buffer_task(&mut self, task: Box<str>, backend: &Arc<str>, message: &Envelope, out: &mut Vec<Command>) {
         self.missed_tasks.remove(&task);
         let kept: usize = self.missed_tasks.values().map(|(_, message)| message.bytes().len()).sum();
         if kept + message.bytes().len() > MAX_MISSED_BYTES {
@@ -300,15 +301,15 @@ fn awaited_by(message: &Envelope) -> Option<Awaited> {
     })
 }
 
-/// True for a listen request that asks for changes of this list.
-fn asks_to_hear(message: &Envelope, kind: ListKind) -> bool {
+/// Returns true for a listen request that asks for changes of this list.
+fn subscribes_to(message: &Envelope, kind: ListKind) -> bool {
     let filter = in_params(message, &["notifications"]).filter(|_| awaited_by(message) == Some(Awaited::Listen));
     let Some(filter) = filter.map(|span| span.of(message.bytes())) else { return false };
-    json::member(filter, wish(kind)).is_some_and(|span| span.of(filter) == b"true")
+    json::member(filter, list_member(kind)).is_some_and(|span| span.of(filter) == b"true")
 }
 
-/// The member of a listen request that asks for changes of this list.
-fn wish(kind: ListKind) -> &'static str {
+/// Returns the member of a listen request that asks for changes of this list.
+fn list_member(kind: ListKind) -> &'static str {
     match kind {
         ListKind::Tools => "toolsListChanged",
         ListKind::Prompts => "promptsListChanged",
@@ -316,7 +317,7 @@ fn wish(kind: ListKind) -> &'static str {
     }
 }
 
-/// The strings in a list of the filter, up to the maximum.
+/// Returns the strings in a list of the filter, up to the maximum.
 fn named(filter: &[u8], list: &str, out: &mut Vec<Command>) -> Vec<Box<str>> {
     let Some(array) = json::member(filter, list).map(|span| span.of(filter)) else { return Vec::new() };
     if json::elements(array).nth(MAX_FOLLOWED).is_some() {
@@ -326,7 +327,7 @@ fn named(filter: &[u8], list: &str, out: &mut Vec<Command>) -> Vec<Box<str>> {
     texts.take(MAX_FOLLOWED).map(|text| text.as_ref().into()).collect()
 }
 
-/// The notifications for these changes.
+/// Returns the methods of the notifications for these changes.
 fn names(changed: Changed) -> impl Iterator<Item = &'static str> {
     let kinds = [
         (changed.tools, method::TOOLS_LIST_CHANGED),
@@ -336,7 +337,7 @@ fn names(changed: Changed) -> impl Iterator<Item = &'static str> {
     kinds.into_iter().filter(|(yes, _)| *yes).map(|(_, name)| name)
 }
 
-/// True if the backend supports resource subscriptions, as far as known.
+/// Returns true if the backend is known to support resource subscriptions.
 fn subscribable(ctx: &Context<'_>, backend: &str) -> bool {
     let entry = ctx.catalog.backends().iter().find(|entry| &*entry.name == backend);
     let mut views = entry.into_iter().flat_map(|entry| entry.views.values());
@@ -346,8 +347,8 @@ fn subscribable(ctx: &Context<'_>, backend: &str) -> bool {
 fn acknowledgement(id: &[u8], listener: &Listener) -> Bytes {
     let mut parts = Vec::new();
     for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
-        if listener.hears(kind) {
-            parts.push(format!("\"{}\":true", wish(kind)));
+        if listener.subscribes_to(kind) {
+            parts.push(format!("\"{}\":true", list_member(kind)));
         }
     }
     for (followed, key) in [(&listener.followed, "resourceSubscriptions"), (&listener.tasks, "taskIds")] {

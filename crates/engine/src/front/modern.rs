@@ -1,4 +1,4 @@
-//! Requests of the new era: each one describes itself and stands alone.
+//! Requests of the new era. Each one describes its client and stands alone.
 
 use super::holding::Continuation;
 use super::params::Params;
@@ -13,18 +13,18 @@ use signalbox_wire::{Envelope, Era, Revision, Span, json, meta, method};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The version that a message of the new era names, if any.
+/// Returns the protocol version that a message of the new era names, if any.
 pub(super) fn named_revision(message: &Envelope) -> Option<Cow<'_, str>> {
     let span = message.param_meta(meta::PROTOCOL_VERSION)?;
     json::string(span.of(message.bytes()))
 }
 
-/// True if the message names a protocol version in `_meta`, whatever it is.
+/// Returns true if the message names a protocol version in `_meta`, even an unsupported one.
 pub(super) fn describes_itself(message: &Envelope) -> bool {
     named_revision(message).is_some()
 }
 
-/// Every revision the gateway serves, as a JSON array, newest first.
+/// Returns every revision the gateway serves, as a JSON array, newest first.
 #[must_use]
 pub fn supported_versions() -> String {
     let names: Vec<String> = Revision::ALL.iter().rev().map(|revision| format!("\"{}\"", revision.as_str())).collect();
@@ -43,7 +43,7 @@ impl FrontMachine {
         let client = match read_client(&message, &params) {
             Ok(client) => Arc::new(client),
             Err(fault) => {
-                self.note_unsought(id, &message);
+                self.note_refused_subject(id, &message);
                 return self.fail(id, &fault, ctx, out);
             }
         };
@@ -73,7 +73,7 @@ impl FrontMachine {
         }
     }
 
-    /// A request that carries answers or a state: the answers are judged first, then the request.
+    /// Handles a request that carries answers or a state: its answers are judged first, then the request.
     fn further_round(
         &mut self,
         id: ExchangeId,
@@ -92,7 +92,7 @@ impl FrontMachine {
     }
 }
 
-/// True for methods of old revisions that the new one removed.
+/// Returns true for methods of old revisions that the new one removed.
 fn removed(name: &str) -> bool {
     Revision::ALL.iter().any(|revision| revision.era() == Era::Legacy && method::exists(name, *revision))
         && !method::exists(name, Revision::LATEST)
@@ -123,7 +123,7 @@ fn read_client(message: &Envelope, params: &Params) -> Result<ClientProfile, Fau
     Ok(ClientProfile::new(revision, message.bytes().slice_ref(capabilities), info))
 }
 
-/// The fault for an unsupported version, with those that are served.
+/// Returns the fault for an unsupported version, with the list of supported ones.
 #[must_use]
 pub fn unsupported(version: &str) -> Fault {
     let shown: String = version.chars().take(64).collect();

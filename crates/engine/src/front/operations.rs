@@ -1,4 +1,4 @@
-//! Rounds of one call of the new era: recognised, and judged for what they ask and answer.
+//! Rounds of one call of the new era. A round is matched to its call, and its questions and answers are judged.
 
 use super::judging::InstantVerdict;
 use super::params::Params;
@@ -10,16 +10,16 @@ use crate::keys::ExchangeId;
 use crate::operations::{OperationRound, StateOrigin, StateSubject};
 use signalbox_wire::{Edits, Envelope, RawId, Span, builder, json};
 
-/// True for a result that asks the client for more.
+/// Returns true for a result that asks the client for more input.
 pub(super) fn asks_for_input(message: &Envelope) -> bool {
     message.result_member("resultType").is_some_and(|span| span.of(message.bytes()) == b"\"input_required\"")
 }
 
 impl FrontMachine {
-    /// Finds the call that a request continues. One that repeats a state is a call of its own.
+    /// Finds the call that a request continues. A request that repeats a used state becomes a call of its own.
     ///
     /// # Errors
-    /// A fault if the state was given to another caller.
+    /// Returns a fault if the state was given to another caller.
     pub(super) fn place_round(
         &mut self,
         id: ExchangeId,
@@ -47,7 +47,7 @@ impl FrontMachine {
         }
     }
 
-    /// Remembers the state with which the client will come back.
+    /// Remembers the state with which the client will repeat the call.
     pub(super) fn note_round(&self, id: ExchangeId, answer: &bytes::Bytes, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id).filter(|exchange| exchange.asks) else { return };
         let Ok(message) = Envelope::parse(answer.clone()) else { return };
@@ -60,7 +60,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the interceptors about each question in a result. If one is refused, the call ends.
+    /// Judges each question in a result. If one is refused, the call ends.
     pub(super) fn judge_questions(
         &mut self,
         id: ExchangeId,
@@ -74,12 +74,12 @@ impl FrontMachine {
             return Some(message);
         }
         match message.result_member("inputRequests") {
-            Some(whole) => self.judge_parts(id, message, (Phase::ServerAsks, whole), ctx, out),
+            Some(whole) => self.judge_parts(id, message, Phase::ServerAsks, whole, ctx, out),
             None => Some(message),
         }
     }
 
-    /// Asks the interceptors about each answer in a request of the new era. If one is refused, the call ends.
+    /// Judges each answer in a request of the new era. If one is refused, the call ends.
     pub(super) fn judge_responses(
         &mut self,
         id: ExchangeId,
@@ -91,18 +91,19 @@ impl FrontMachine {
             return Some(message);
         }
         match Params::read(&message).responses {
-            Some(whole) => self.judge_parts(id, message, (Phase::ClientAnswers, whole), ctx, out),
+            Some(whole) => self.judge_parts(id, message, Phase::ClientAnswers, whole, ctx, out),
             None => Some(message),
         }
     }
 
-    /// Asks about each member of the object at `whole` as if it were a message of its own. A member that cannot be
-    /// read as one ends the call, because nobody could be asked about it.
+    /// Judges each member of the object at `whole` as if it were a message of its own. A member that cannot be read as
+    /// one ends the call, because the interceptors could not judge it.
     fn judge_parts(
         &mut self,
         id: ExchangeId,
         message: Envelope,
-        (phase, whole): (Phase, Span),
+        phase: Phase,
+        whole: Span,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Option<Envelope> {
@@ -123,7 +124,7 @@ impl FrontMachine {
                     edits.replace(place, result)
                 }
                 (end, _) => {
-                    self.end_by(id, ended(end), ctx, out);
+                    self.end_by(id, call_verdict(end), ctx, out);
                     return None;
                 }
             }
@@ -139,10 +140,10 @@ impl FrontMachine {
     }
 }
 
-/// A question or an answer inside another message.
+/// Question or answer inside another message.
 struct Part {
     message: Envelope,
-    /// The span that interceptors may change; `None` if the member was left out.
+    /// Span that interceptors may change; `None` if the member was omitted.
     place: Option<Span>,
 }
 
@@ -174,9 +175,9 @@ fn unreadable(phase: Phase) -> Fault {
     }
 }
 
-/// The verdict on a call, from that on one of its parts.
-pub(super) fn ended(spoken: InstantVerdict) -> Verdict {
-    match spoken {
+/// Converts the verdict on a part of a call into the verdict on the call.
+pub(super) fn call_verdict(verdict: InstantVerdict) -> Verdict {
+    match verdict {
         InstantVerdict::Goes(message) => Verdict::Modify(message),
         InstantVerdict::Answered(result) => Verdict::Reply(result),
         InstantVerdict::Failed(error) => Verdict::Error(error),

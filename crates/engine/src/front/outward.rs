@@ -12,9 +12,10 @@ use crate::fault::Fault;
 use crate::keys::StreamId;
 use signalbox_wire::{Edits, Envelope, Era, RawId, method};
 
-/// Whether the caller may send the backends a notification that MCP does not have. It goes to all that its session uses, so that
-/// a caller with limits may send it to a sole backend alone, if it would be shown a tool of its name there.
-fn may_tell(name: &str, ctx: &Context<'_>) -> bool {
+/// Returns true if the caller may send backends a notification that MCP does not define. It goes to every backend of
+/// the session, so a caller with limited rights may send it only if the session has a single backend and a tool of that
+/// name there would be visible to the caller.
+fn may_notify(name: &str, ctx: &Context<'_>) -> bool {
     let Some(sight) = ctx.sight else { return true };
     let keeps = |backend: &str| sight.keeps(&EntryRef { kind: ListKind::Tools, backend, name, definition: None });
     ctx.catalog.only().is_some_and(|only| keeps(only))
@@ -23,12 +24,18 @@ fn may_tell(name: &str, ctx: &Context<'_>) -> bool {
 impl FrontMachine {
     pub(super) fn client_notified(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if !message.method().is_some_and(|name| name.starts_with("notifications/")) {
-            // A request without an id would bypass everything that looks at requests.
-            self.came(None, message.bytes(), Some("request_without_id"), ctx, out);
-            self.refused_alone(message, "request_without_id", "a request has an id, and this one has none", ctx, out);
+            // A request without an id would bypass all checks on requests.
+            self.record_client_message(None, message.bytes(), Some("request_without_id"), ctx, out);
+            self.record_refusal_without_exchange(
+                message,
+                "request_without_id",
+                "a request has an id, and this one has none",
+                ctx,
+                out,
+            );
             return out.push(Command::Dropped("request_without_id"));
         }
-        self.came(None, message.bytes(), ctx.refusal.map(Fault::reason), ctx, out);
+        self.record_client_message(None, message.bytes(), ctx.refusal.map(Fault::reason), ctx, out);
         if let Some(fault) = ctx.refusal {
             return out.push(Command::Dropped(fault.reason()));
         }
@@ -44,7 +51,7 @@ impl FrontMachine {
             }
             method::CANCELLED => self.client_cancelled(message, ctx, out),
             method::PROGRESS => self.question_progressed(message, out),
-            name if is_foreign(name) && !may_tell(name, ctx) => out.push(Command::Dropped("foreign_notification")),
+            name if is_foreign(name) && !may_notify(name, ctx) => out.push(Command::Dropped("foreign_notification")),
             _ if self.state == Lifecycle::Operational => {
                 out.push(Command::Tell(Draft::word("", message.bytes().clone())));
             }
@@ -66,7 +73,7 @@ impl FrontMachine {
         }
     }
 
-    /// The client reports progress on a backend's question.
+    /// Passes on the client's progress on a backend's question.
     fn question_progressed(&mut self, message: &Envelope, out: &mut Vec<Command>) {
         let Some(span) = in_params(message, &["progressToken"]) else { return };
         let number = RawId::from_token(message.bytes().slice(span.range())).as_u64();
@@ -80,7 +87,7 @@ impl FrontMachine {
         out.push(Command::Respond { peer: *peer, exchange: *about, draft });
     }
 
-    /// Refuses input that is not a valid message, or may not be accepted.
+    /// Refuses input that is not a valid message or not acceptable.
     pub(super) fn unreadable(
         &self,
         stream: StreamId,
@@ -91,7 +98,7 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         if ctx.message_facts {
-            self.refused_fact(None, (fault.reason(), fault.message.clone()), None, ctx, out);
+            self.refused_fact(None, fault.reason(), fault.message.clone(), None, ctx, out);
         }
         self.send_fault(stream, id, era, fault, ctx, out);
     }

@@ -1,4 +1,4 @@
-//! The members of `params` that routing needs, found in one pass.
+//! Members of `params` that routing needs, found in one pass.
 
 use crate::exchange::RoundSpans;
 use signalbox_wire::{Envelope, Span, meta};
@@ -6,40 +6,40 @@ use signalbox_wire::{Envelope, Span, meta};
 /// Spans of the members in the whole message.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Params {
-    /// `name`.
+    /// Span of `name`: the tool or prompt.
     pub name: Option<Span>,
-    /// `uri`.
+    /// Span of `uri`: the resource.
     pub uri: Option<Span>,
-    /// `ref`.
+    /// Span of `ref`: the subject of a completion.
     pub reference: Option<Span>,
-    /// `cursor`.
+    /// Span of `cursor`: the position in a list.
     pub cursor: Option<Span>,
-    /// `level`.
+    /// Span of `level`: the log level to set.
     pub level: Option<Span>,
-    /// `taskId`.
+    /// Span of `taskId`: the task that the request is about.
     pub task_id: Option<Span>,
-    /// `task`.
+    /// Span of `task`: the wish to run the call as a task.
     pub task: Option<Span>,
-    /// `inputResponses`.
+    /// Span of `inputResponses`: the answers of this round.
     pub responses: Option<Span>,
-    /// `requestState`.
+    /// Span of `requestState`: the state of the earlier round.
     pub state: Option<Span>,
-    /// `_meta`.
+    /// Spans of the members of `_meta`, if present.
     pub own: Option<Own>,
 }
 
-/// The members of `_meta` that the gateway reads.
+/// Members of `_meta` that the gateway reads.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Own {
-    /// `progressToken`.
+    /// Token under which the client wants progress.
     pub progress_token: Option<Span>,
-    /// The revision of the new era.
+    /// Revision of the new era.
     pub version: Option<Span>,
     /// The client's capabilities in the new era.
     pub capabilities: Option<Span>,
     /// The client's name in the new era.
     pub info: Option<Span>,
-    /// The log level of the request in the new era.
+    /// Log level of the request in the new era.
     pub log_level: Option<Span>,
 }
 
@@ -68,7 +68,7 @@ impl Own {
 }
 
 impl Params {
-    /// Reads the params of a message; a message without any has none of them.
+    /// Reads the params of a message. Without params, all spans are `None`.
     pub fn read(message: &Envelope) -> Self {
         let mut found = Self::default();
         // Keys are compared decoded: the backend reads `"\u005fmeta"` as `_meta` too.
@@ -94,13 +94,13 @@ impl Params {
         found
     }
 
-    /// The spans that make this a further round of a call, if it is one.
+    /// Returns the spans that make this a later round of a call, if it is one.
     pub fn round(&self) -> Option<RoundSpans> {
         let round = RoundSpans { responses: self.responses, state: self.state };
         (round.responses.is_some() || round.state.is_some()).then_some(round)
     }
 
-    /// `_meta.progressToken`.
+    /// Returns the span of `_meta.progressToken`.
     pub fn progress_token(&self) -> Option<Span> {
         self.own.and_then(|own| own.progress_token)
     }

@@ -1,5 +1,5 @@
-//! Polls a task of a new backend for an old client that waits for its end: with its call, because it knows no tasks,
-//! or with `tasks/result`.
+//! Polls a task of a new backend for an old client that waits for its end: with its call, because it knows no tasks, or
+//! with `tasks/result`.
 //!
 //! ```text
 //!             Cancelling (tasks/cancel)
@@ -26,40 +26,40 @@ use signalbox_wire::{Edits, Envelope, Kind, RawId, Revision, builder, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The poll interval of a task that names none.
+/// Poll interval of a task that names none.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The shortest and the longest poll interval, whatever the task names.
+/// Shortest and longest poll interval, regardless of the task's own.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(30));
-/// How many polls in a row may fail because there is no connection.
+/// Maximum number of consecutive polls that may fail for lack of a connection.
 const MAX_FAILURES: u32 = 3;
 /// Maximum number of questions that one task may ask.
 const MAX_SEEN: usize = 256;
 
-/// What the client waits for.
+/// Result that the client waits for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum PollGoal {
     /// The end of its call. If the call ends early, the task is cancelled.
     Call,
-    /// The result, by `tasks/result`, which names the task.
+    /// The result, requested with `tasks/result`. The answer names the task.
     Result,
-    /// The task as it stands.
+    /// The current state of the task.
     State,
 }
 
 #[derive(Debug)]
 enum PollStep {
     Pausing,
-    /// `tasks/get` is on its way.
+    /// `tasks/get` is in flight.
     Getting,
-    /// The client is asked what the task wants to know.
+    /// The client is being asked the task's questions.
     AskingClient(InputResponses),
-    /// `tasks/update` is on its way.
+    /// `tasks/update` is in flight.
     Updating,
-    /// `tasks/cancel` is on its way.
+    /// `tasks/cancel` is in flight.
     Cancelling,
 }
 
-/// A task that the machine polls.
+/// Task that the machine polls.
 #[derive(Debug)]
 pub(super) struct TaskPoll {
     /// The client's call, which supplies the client, era and log level for requests about the task.
@@ -70,9 +70,9 @@ pub(super) struct TaskPoll {
     step: PollStep,
     pause: Duration,
     failures: u32,
-    /// The questions that the client was asked.
+    /// Questions already sent to the client.
     seen: Vec<InputRequest>,
-    /// The status message that the client was told last, as progress.
+    /// Status message last reported to the client as progress.
     told: Option<String>,
     progress: u64,
 }
@@ -93,12 +93,12 @@ impl TaskPoll {
         }
     }
 
-    /// True if the next answer of the backend is about the task, and not yet for the client.
+    /// Returns true if the backend's next answer is about the task, and not yet for the client.
     pub fn awaits_backend(&self) -> bool {
         matches!(self.step, PollStep::Getting | PollStep::Updating | PollStep::Cancelling)
     }
 
-    /// The client's answers, while it is being asked.
+    /// Returns the client's answers, while it is being asked.
     pub fn responses(&self) -> Option<&InputResponses> {
         match &self.step {
             PollStep::AskingClient(responses) => Some(responses),
@@ -113,19 +113,19 @@ impl TaskPoll {
         }
     }
 
-    /// A request about the task on behalf of the client.
+    /// Builds a request about the task on behalf of the client.
     fn request(&self, name: &'static str, responses: Option<&[u8]>) -> Result<Authorized, Fault> {
         self.call.about_task(name, &self.task, responses)
     }
 
-    fn noted(&mut self, state: &TaskState) {
+    fn update(&mut self, state: &TaskState) {
         self.failures = 0;
         self.pause = state.poll.map_or(PAUSE, Duration::from_millis).clamp(PAUSES.0, PAUSES.1);
     }
 }
 
 impl FrontMachine {
-    /// Starts to poll a task that was just made.
+    /// Starts to poll a task that was just created.
     pub(super) fn follow_task(
         &mut self,
         id: ExchangeId,
@@ -134,32 +134,32 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        poll.noted(state);
+        poll.update(state);
         out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
         self.exchanges.enter(id, Stage::PollingTask(Box::new(poll)));
         self.task_progressed(id, state, ctx, out);
     }
 
     /// Polls a task at once.
-    pub(super) fn look_now(&mut self, id: ExchangeId, poll: TaskPoll, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    pub(super) fn poll_now(&mut self, id: ExchangeId, poll: TaskPoll, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.exchanges.enter(id, Stage::PollingTask(Box::new(poll)));
         self.send_about(id, PollStep::Getting, method::TASKS_GET, None, ctx, out);
     }
 
     /// Cancels a task at once, then polls it.
-    pub(super) fn stop_now(&mut self, id: ExchangeId, poll: TaskPoll, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    pub(super) fn cancel_now(&mut self, id: ExchangeId, poll: TaskPoll, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.exchanges.enter(id, Stage::PollingTask(Box::new(poll)));
         self.send_about(id, PollStep::Cancelling, method::TASKS_CANCEL, None, ctx, out);
     }
 
     /// Polls again after a pause.
-    pub(super) fn look_again(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    pub(super) fn poll_again(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if !self.exchanges.poll(id).is_some_and(|poll| matches!(poll.step, PollStep::Pausing)) {
             return;
         }
         let started = self.exchanges.get(&id).map(|exchange| exchange.started);
         if started.is_some_and(|started| ctx.now.saturating_duration_since(started) >= MAX_CALL) {
-            self.give_task_up(id, out);
+            self.abandon_task(id, out);
             let text = format!("the task was not done within {} hours", MAX_CALL.as_secs() / 3600);
             return self.fail(id, &Fault::new(FaultKind::TimedOut, text), ctx, out);
         }
@@ -187,7 +187,7 @@ impl FrontMachine {
         match poll.request(name, responses) {
             Ok(call) => {
                 poll.step = step;
-                // Only the client's answers are new to the interceptors.
+                // The interceptors have judged everything but the client's answers.
                 let call = match responses {
                     None => Some(call),
                     Some(_) => self.judge_call(id, call.into_call(), ctx, out),
@@ -198,8 +198,8 @@ impl FrontMachine {
         }
     }
 
-    /// Cancels a task that only this call knows of.
-    pub(super) fn give_task_up(&self, id: ExchangeId, out: &mut Vec<Command>) {
+    /// Cancels a task that is known only to this call.
+    pub(super) fn abandon_task(&self, id: ExchangeId, out: &mut Vec<Command>) {
         let Some(poll) = self.exchanges.poll(id).filter(|poll| poll.goal == PollGoal::Call) else { return };
         let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
         if let (Some(backend), Ok(call)) = (backend, poll.request(method::TASKS_CANCEL, None)) {
@@ -207,7 +207,7 @@ impl FrontMachine {
         }
     }
 
-    /// A request about the task failed. A poll may be repeated.
+    /// Handles a failed request about the task. A poll may be repeated.
     pub(super) fn poll_failed(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let passing = matches!(fault.kind, FaultKind::BackendDown | FaultKind::BackendDied | FaultKind::TimedOut);
         let poll = self.exchanges.poll_mut(id).filter(|poll| matches!(poll.step, PollStep::Getting) && passing);
@@ -221,7 +221,7 @@ impl FrontMachine {
         }
     }
 
-    /// A backend answered a request about the task.
+    /// Handles a backend's answer to a request about the task.
     pub(super) fn poll_answered(
         &mut self,
         id: ExchangeId,
@@ -239,15 +239,15 @@ impl FrontMachine {
             Some(PollStep::Cancelling) => self.send_about(id, PollStep::Getting, method::TASKS_GET, None, ctx, out),
             Some(PollStep::Updating) => self.pause(id, out),
             Some(_) => {
-                if let Err(fault) = self.looked(id, message, ctx, out) {
-                    self.give_task_up(id, out);
+                if let Err(fault) = self.handle_poll_answer(id, message, ctx, out) {
+                    self.abandon_task(id, out);
                     self.fail(id, &fault, ctx, out);
                 }
             }
         }
     }
 
-    fn looked(
+    fn handle_poll_answer(
         &mut self,
         id: ExchangeId,
         message: &Envelope,
@@ -260,11 +260,11 @@ impl FrontMachine {
             TaskState::read(result).ok_or_else(|| garbage("the backend reported a task in an unknown shape"))?;
         let Some(poll) = self.exchanges.poll_mut(id) else { return Ok(()) };
         self.task_registry.seen(&poll.task, &state);
-        poll.noted(&state);
+        poll.update(&state);
         if poll.goal == PollGoal::State {
             let told = tasks::get_to_legacy(result).unwrap_or_else(|| state.legacy());
             self.exchanges.take_poll(id);
-            return self.tell_whole(id, builder::response(&RawId::number(0), &told), Edits::new(), ctx, out);
+            return self.answer_with(id, builder::response(&RawId::number(0), &told), Edits::new(), ctx, out);
         }
         match Payload::read(result) {
             Payload::Result(value) => self.conclude(id, builder::response(&RawId::number(0), value), ctx, out),
@@ -306,8 +306,8 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the client the questions of the task that it was not asked before: a backend may repeat a question for a
-    /// while after its answer.
+    /// Asks the client the questions of the task that are new. A backend may repeat a question for a while after its
+    /// answer.
     fn ask_for_task(
         &mut self,
         id: ExchangeId,
@@ -329,7 +329,7 @@ impl FrontMachine {
         }
         poll.seen.extend(wanted.iter().cloned());
         let (client, backend) = (Arc::clone(&poll.call.client), poll.backend);
-        let responses = self.ask_client(id, wanted, (&client, backend), ctx, out)?;
+        let responses = self.ask_client(id, wanted, &client, backend, ctx, out)?;
         if let (Some(responses), Some(poll)) = (responses, self.exchanges.poll_mut(id)) {
             poll.step = PollStep::AskingClient(responses);
         }
@@ -358,7 +358,7 @@ impl FrontMachine {
         self.send(Some(id), Delivery::droppable(stream), Self::passed(&judged), ctx, out);
     }
 
-    /// Answers with the result or error of a finished task, as it would have answered the call.
+    /// Answers with the result or error of a finished task, as if it had answered the call.
     fn conclude(
         &mut self,
         id: ExchangeId,
@@ -381,11 +381,11 @@ impl FrontMachine {
         }
         let fitted = Envelope::parse(edits.apply(message.bytes())).map_err(bad)?;
         let named = tasks::with_related_task(fitted.result().unwrap_or(b"{}"), &poll.task);
-        self.tell_whole(id, builder::response(&RawId::number(0), &named), Edits::new(), ctx, out)
+        self.answer_with(id, builder::response(&RawId::number(0), &named), Edits::new(), ctx, out)
     }
 
     /// Answers the exchange with a message that the gateway built.
-    pub(super) fn tell_whole(
+    pub(super) fn answer_with(
         &mut self,
         id: ExchangeId,
         bytes: Bytes,

@@ -2,7 +2,7 @@
 //! recorded, judged, and limited to what the client declared.
 
 use super::inward::in_params;
-use super::judging::{InstantVerdict, Passed};
+use super::judging::{ClientMessage, InstantVerdict};
 use super::sending::Delivery;
 use super::{Context, FrontMachine, MAX_ASKED};
 use crate::back::Draft;
@@ -17,14 +17,14 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, RawId, builder, method};
 use std::sync::Arc;
 
-/// A question of a backend that the client has yet to answer.
+/// Question that the client has yet to answer.
 #[derive(Clone, Debug)]
 pub(super) enum PendingQuestion {
-    /// An old backend asked, on the stream of a call if known.
+    /// Question of an old backend, on the stream of a call if known.
     Peer { backend: Arc<str>, peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
-    /// A backend of the new era asked in answer to a call; see [`super::input_requests`].
+    /// Question of a backend of the new era in answer to a call; see [`super::input_requests`].
     Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
-    /// The gateway asked whether a call may run; see [`super::consent`].
+    /// The gateway's question whether a call may run; see [`super::consent`].
     Consent { exchange: ExchangeId, round: u32 },
 }
 
@@ -33,7 +33,7 @@ impl PendingQuestion {
         matches!(self, Self::Peer { peer: own, .. } if *own == peer)
     }
 
-    /// The exchange during which it was asked.
+    /// Returns the exchange during which the question was asked.
     pub fn exchange(&self) -> Option<ExchangeId> {
         match self {
             Self::Peer { about, .. } => *about,
@@ -41,7 +41,7 @@ impl PendingQuestion {
         }
     }
 
-    /// The backend that asked, if the exchange does not name it.
+    /// Returns the backend that asked, if the exchange does not name it.
     pub fn backend(&self) -> Option<&Arc<str>> {
         match self {
             Self::Peer { backend, .. } => Some(backend),
@@ -49,7 +49,7 @@ impl PendingQuestion {
         }
     }
 
-    /// True if the question ends with this exchange.
+    /// Returns true if the question ends with this exchange.
     pub fn belongs_to(&self, id: ExchangeId) -> bool {
         match self {
             Self::Peer { about, .. } => *about == Some(id),
@@ -62,7 +62,8 @@ impl FrontMachine {
     /// Passes a backend's question on under an id of the gateway.
     pub(super) fn asked(
         &mut self,
-        (backend, peer): (&Arc<str>, PeerId),
+        backend: &Arc<str>,
+        peer: PeerId,
         message: &Envelope,
         about: Option<ExchangeId>,
         ctx: &Context<'_>,
@@ -102,7 +103,7 @@ impl FrontMachine {
         } else {
             message
         };
-        let Some(stream) = self.way_to_client(about) else {
+        let Some(stream) = self.client_stream(about) else {
             out.push(Command::Dropped("no_stream"));
             let text = "the client has no stream open on which it could be asked";
             return out.push(refuse(&Fault::new(FaultKind::MethodNotFound, text)));
@@ -123,7 +124,7 @@ impl FrontMachine {
         self.send(about, Delivery::midway(stream), Self::passed(&message).edited(&edits), ctx, out);
     }
 
-    /// The fault for a question that the client did not declare it can be asked.
+    /// Returns the fault for a question of a kind that the client did not declare.
     fn undeclared(&self, message: &Envelope) -> Option<Fault> {
         let name = message.method().unwrap_or_default();
         let known = matches!(name, method::SAMPLING_CREATE_MESSAGE | method::ELICITATION_CREATE | method::ROOTS_LIST);
@@ -140,7 +141,7 @@ impl FrontMachine {
     pub(super) fn client_answered(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let number = message.id().and_then(|id| id.as_u64());
         let Some(question) = number.and_then(|number| self.asked.remove(&number)) else {
-            self.came(None, message.bytes(), Some("orphan"), ctx, out);
+            self.record_client_message(None, message.bytes(), Some("orphan"), ctx, out);
             return out.push(Command::Dropped("orphan_client_answer"));
         };
         self.message_fact(question.exchange(), Point::ClientIn, message.bytes(), ctx, out);
@@ -175,7 +176,7 @@ impl FrontMachine {
                         };
                         message
                     }
-                    end => return self.end_by(exchange, super::operations::ended(end), ctx, out),
+                    end => return self.end_by(exchange, super::operations::call_verdict(end), ctx, out),
                 };
                 self.input_answered(exchange, key, &method, &message, ctx, out);
             }
@@ -183,17 +184,17 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the interceptors about a question of a new backend to an old client.
+    /// Judges a question of a new backend to an old client.
     ///
     /// # Errors
-    /// How the call ends, if the client may not be asked.
+    /// Returns the end of the call, if the client may not be asked.
     pub(super) fn judge_question(
         &self,
         id: ExchangeId,
         request: Bytes,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Result<Passed, InstantVerdict> {
+    ) -> Result<ClientMessage, InstantVerdict> {
         let bad = |_| {
             InstantVerdict::Refused(Fault::new(
                 FaultKind::BackendGarbage,

@@ -1,8 +1,8 @@
-//! Answers requests in the gateway or routes them to a backend.
+//! Requests of clients: answered in the gateway or routed to a backend.
 
 use super::exchanges::{AwaitingLists, Stage};
 use super::holding::Continuation;
-use super::judging::{Cleared, JudgedContext, NobodyToAsk};
+use super::judging::{ClearedRequest, IdleChain, JudgedContext};
 use super::params::Params;
 use super::sign_in;
 use super::subjects::{self, find_reference, text, uri_text};
@@ -27,17 +27,23 @@ use std::sync::Arc;
 /// Maximum number of alternative tool names in an error.
 const MAX_OTHERS: usize = 10;
 
-/// Where the subject of a request is looked for.
+/// Places to look for the subject of a request.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum Search {
-    /// In the lists that are known.
+    /// The lists that are known.
     Listed,
-    /// Also at a backend that lists nothing before the caller has signed in. Only for callers whose lists are ready.
+    /// Also backends that list nothing before the caller has signed in. Only for callers whose lists are ready.
     BehindSignIn,
 }
 
+/// Route of a request, and the span of its subject's name.
+pub(super) struct FoundRoute {
+    pub route: Route,
+    pub subject: Option<Span>,
+}
+
 impl Search {
-    /// The route of an entry that the caller sees, or will once it has signed in.
+    /// Returns the route of an entry that the caller sees, or will see after a sign-in.
     pub(super) fn route(self, kind: ListKind, exposed: &str, ctx: &Context<'_>) -> Option<Route> {
         let listed = match kind {
             ListKind::Tools => ctx.tool(exposed),
@@ -76,7 +82,7 @@ impl FrontMachine {
             }
             None => {
                 let fault = Fault::new(FaultKind::NotInitialized, "Server not initialized");
-                self.note_unsought(id, &message);
+                self.note_refused_subject(id, &message);
                 self.fail(id, &fault, ctx, out);
             }
         }
@@ -104,7 +110,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the interceptors about a list, and answers it.
+    /// Judges a list request and answers it.
     pub(super) fn list_request(
         &mut self,
         id: ExchangeId,
@@ -118,7 +124,7 @@ impl FrontMachine {
         self.judge_request(id, message, Continuation::List, None, ctx, out);
     }
 
-    /// Answers a list from the catalog, or keeps the request until the lists it needs are known.
+    /// Answers a list from the catalog, or parks the request until the lists it needs are known.
     pub(super) fn list(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if (ctx.lists_ready)(&self.selector(id)) {
             self.list_page(id, message, ctx, out);
@@ -127,7 +133,7 @@ impl FrontMachine {
         }
     }
 
-    /// Keeps a request until the lists it needs are known.
+    /// Parks a request until the lists it needs are known.
     pub(super) fn await_lists(
         &mut self,
         id: ExchangeId,
@@ -139,7 +145,7 @@ impl FrontMachine {
         out.push(Command::AwaitLists { exchange: id });
     }
 
-    /// Continues a request that waited for lists.
+    /// Resumes a request that waited for lists.
     pub(super) fn resume(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(AwaitingLists { message, routed_for }) = self.exchanges.take_awaiting_lists(id) else { return };
         match routed_for {
@@ -151,11 +157,11 @@ impl FrontMachine {
             Some(client) => {
                 let params = Params::read(&message);
                 match self.find(id, &message, &params, Search::BehindSignIn, ctx) {
-                    Ok(found) => match NobodyToAsk::now(ctx.chain) {
-                        Some(nobody) => self.forward(id, nobody.clear(message), &params, found, client, ctx, out),
+                    Ok(found) => match IdleChain::now(ctx.chain) {
+                        Some(idle) => self.forward(id, idle.clear(message), &params, found, client, ctx, out),
                         None => self.judge_route(id, message, &params, &found, client, ctx, out),
                     },
-                    Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
+                    Err(fault) => self.fail_unroutable(id, &message, &fault, ctx, out),
                 }
             }
         }
@@ -181,7 +187,7 @@ impl FrontMachine {
             }
             Era::Modern => {
                 let mut terms = ctx.catalog.terms(kind, &self.selector(id), ctx.sight, ctx.now);
-                // The interceptors' changes to a list may depend on the caller too, and addresses of sign-ins do.
+                // The interceptors' changes to a list may depend on the caller too, and sign-in addresses always do.
                 terms.public &= ctx.chain.is_idle() && sign_ins.is_none();
                 let tail = format!(
                     r#","resultType":"complete","ttlMs":{},"cacheScope":"{}","_meta":{{"io.modelcontextprotocol/serverInfo":{}{}}}"#,
@@ -214,7 +220,7 @@ impl FrontMachine {
         self.reply(id, b"{}", ctx, out);
     }
 
-    /// Routes a request. If its subject is unknown while lists are still being read, it waits for them first.
+    /// Routes a request. If its subject is unknown while lists are still being read, the request waits for them first.
     pub(super) fn route(
         &mut self,
         id: ExchangeId,
@@ -229,11 +235,11 @@ impl FrontMachine {
             return self.await_lists(id, message, Some(client), out);
         }
         match listed.or_else(|_| self.find(id, &message, params, Search::BehindSignIn, ctx)) {
-            Ok(found) => match NobodyToAsk::now(ctx.chain) {
-                Some(nobody) => self.forward(id, nobody.clear(message), params, found, client, ctx, out),
+            Ok(found) => match IdleChain::now(ctx.chain) {
+                Some(idle) => self.forward(id, idle.clear(message), params, found, client, ctx, out),
                 None => self.judge_route(id, message, params, &found, client, ctx, out),
             },
-            Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
+            Err(fault) => self.fail_unroutable(id, &message, &fault, ctx, out),
         }
     }
 
@@ -243,17 +249,17 @@ impl FrontMachine {
         id: ExchangeId,
         message: Envelope,
         params: &Params,
-        found: &(Route, Option<Span>),
+        found: &FoundRoute,
         client: Arc<ClientProfile>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        self.place(id, &message, params, found);
+        self.set_route(id, &message, params, found);
         self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
     }
 
-    /// Answers a request that leads nowhere with this fault, unless an interceptor refuses it for a reason of its own.
-    pub(super) fn leads_nowhere(
+    /// Fails a request without a route with this fault, unless an interceptor refuses it for a reason of its own.
+    pub(super) fn fail_unroutable(
         &mut self,
         id: ExchangeId,
         message: &Envelope,
@@ -271,16 +277,17 @@ impl FrontMachine {
         }
     }
 
-    /// Notes where a request leads now, if interceptors have made one for another entry of it. False if it leads where it did.
-    pub(super) fn place_anew(
+    /// Updates the route of a request that interceptors turned into one for another entry. Returns false if the route
+    /// is the same.
+    pub(super) fn update_route(
         &mut self,
         id: ExchangeId,
         message: &Envelope,
         params: &Params,
-        found: &(Route, Option<Span>),
+        found: &FoundRoute,
     ) -> bool {
         let Some(exchange) = self.exchanges.get(&id) else { return false };
-        let (route, token) = found;
+        let FoundRoute { route, subject: token } = found;
         let own_name = match token {
             Some(_) => Some(&*route.name),
             None => exchange.is_foreign().then_some(&*exchange.method),
@@ -290,14 +297,15 @@ impl FrontMachine {
             if let Some(exchange) = self.exchanges.get_mut(&id).filter(|exchange| exchange.asked_name.is_none()) {
                 exchange.asked_name = exchange.subject.take();
             }
-            self.place(id, message, params, found);
+            self.set_route(id, message, params, found);
         }
         !stays
     }
 
-    /// Notes the subject and the backend of a request, for the interceptors.
-    fn place(&mut self, id: ExchangeId, message: &Envelope, params: &Params, (route, token): &(Route, Option<Span>)) {
+    /// Stores the subject and the backend of a request, for the interceptors.
+    fn set_route(&mut self, id: ExchangeId, message: &Envelope, params: &Params, found: &FoundRoute) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let FoundRoute { route, subject: token } = found;
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         exchange.subject = subject.map(|text| text.into_owned().into());
         exchange.own_name = match token {
@@ -317,13 +325,14 @@ impl FrontMachine {
     pub(super) fn forward(
         &mut self,
         id: ExchangeId,
-        cleared: Cleared,
+        cleared: ClearedRequest,
         params: &Params,
-        (route, token): (Route, Option<Span>),
+        found: FoundRoute,
         client: Arc<ClientProfile>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        let FoundRoute { route, subject: token } = found;
         let message = cleared.message();
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         if ctx.message_facts {
@@ -346,7 +355,7 @@ impl FrontMachine {
             && let Some(span) = token
         {
             edits.replace(span, json::quote(&route.name));
-            // Of a call that merely has a `uri` too, the answer names no renamed resource.
+            // The answer to a tool call that merely has a `uri` member names no renamed resource.
             if style_of(&exchange.method) == Style::Uri {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
             }
@@ -397,7 +406,7 @@ impl FrontMachine {
         });
     }
 
-    /// The route of a request, and the span of its subject's name.
+    /// Returns the route of a request and the span of its subject's name.
     pub(super) fn find(
         &self,
         id: ExchangeId,
@@ -405,26 +414,26 @@ impl FrontMachine {
         params: &Params,
         search: Search,
         ctx: &Context<'_>,
-    ) -> Result<(Route, Option<Span>), Fault> {
+    ) -> Result<FoundRoute, Fault> {
         let name = message.method().unwrap_or_default();
         match name {
             method::TOOLS_CALL => {
                 let (span, tool) = text(message, params.name, "name")?;
                 let route = search.route(ListKind::Tools, &tool, ctx).ok_or_else(|| unknown_tool(&tool, ctx))?;
                 self.check_tool_version(id, &route, ctx)?;
-                Ok((route, Some(span)))
+                Ok(FoundRoute { route, subject: Some(span) })
             }
             method::PROMPTS_GET => {
                 let (span, prompt) = text(message, params.name, "name")?;
                 let route = search.route(ListKind::Prompts, &prompt, ctx);
                 let route = route.ok_or_else(|| Fault::unknown(ListKind::Prompts, &prompt))?;
-                Ok((route, Some(span)))
+                Ok(FoundRoute { route, subject: Some(span) })
             }
             method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
                 let (span, uri) = uri_text(message, params.uri, "uri")?;
                 let route = search.route(ListKind::Resources, &uri, ctx);
                 let route = route.ok_or_else(|| Fault::unknown(ListKind::Resources, &uri))?;
-                Ok((route, Some(span)))
+                Ok(FoundRoute { route, subject: Some(span) })
             }
             method::COMPLETION_COMPLETE => find_reference(message, params, search, ctx),
             method::TASKS_GET
@@ -432,18 +441,19 @@ impl FrontMachine {
             | method::TASKS_RESULT
             | method::TASKS_LIST
             | method::TASKS_UPDATE => self.find_task(id, message, params, ctx),
-            // A method of another revision means nothing to this client's, and nothing else would judge it.
+            // The client's revision does not define this method, and nothing else would judge it.
             _ if method::direction(name).is_some() => Err(Fault::no_method(name)),
             _ => {
                 let only =
                     ctx.catalog.only().filter(|only| ctx.sees_backend(only)).ok_or_else(|| Fault::no_method(name))?;
-                Ok((Route { backend: Arc::clone(only), name: "".into(), renamed: false }, None))
+                let route = Route { backend: Arc::clone(only), name: "".into(), renamed: false };
+                Ok(FoundRoute { route, subject: None })
             }
         }
     }
 }
 
-/// The ruling that describes a route in words.
+/// Builds the ruling that describes a route in words.
 fn routing(route: &Route, subject: Option<&str>) -> Ruling {
     let detail = match subject.filter(|_| route.renamed) {
         Some(ours) => format!("`{ours}` is `{}` of backend `{}`", route.name, route.backend),
@@ -452,7 +462,7 @@ fn routing(route: &Route, subject: Option<&str>) -> Ruling {
     Ruling::of("routed", detail)
 }
 
-/// The fault for an unknown tool. It names the qualified tools with this own name, if any.
+/// Returns the fault for an unknown tool, listing the qualified tools with this unqualified name.
 fn unknown_tool(tool: &str, ctx: &Context<'_>) -> Fault {
     let fault = Fault::unknown(ListKind::Tools, tool);
     let mut others = ctx.catalog.qualified_tools(tool);
@@ -464,13 +474,13 @@ fn unknown_tool(tool: &str, ctx: &Context<'_>) -> Fault {
     Fault::new(FaultKind::UnknownTool, format!("{}; call it as {others}", fault.message))
 }
 
-/// The beginning of a client's text, for error messages.
+/// Truncates a client's text for error messages.
 pub(super) fn short(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// Whether an old server must be asked to run a call as a task, because the client or the tool needs it. A server of
-/// the new era decides itself.
+/// Returns true if an old server must run the call as a task, because the client or the tool requires it. A server of
+/// the new era decides for itself.
 fn needs_task(route: &Route, client: &ClientProfile, ctx: &Context<'_>) -> bool {
     let selector = || Selector { era: Era::Modern, caps: client.caps().clone(), whose: Some(ctx.user.clone()) };
     match ctx.catalog.task_support(route, selector) {

@@ -1,19 +1,19 @@
 //! URIs of resources in results and arguments of calls, where several backends have resources.
 //!
-//! A client reads a URI that it finds in a result from the gateway, which may know the same URI of another
-//! backend. Such a URI is exposed as in lists, `BACKEND+URI`, and arguments for tools of that backend have it as
-//! the backend wrote it.
+//! A client reads a URI that it finds in a result from the gateway, and another backend may have the same URI. Such a
+//! URI is exposed as `BACKEND+URI`, as in lists. In arguments for tools of that backend it is changed back to the
+//! backend's form.
 
 use super::Context;
 use crate::catalog::{Route, Sight, Style};
 use crate::exchange::Exchange;
 use signalbox_wire::{Edits, Envelope, Span, json, method};
 
-/// Maximum number of URIs looked at in one message. Each costs a comparison with every template.
+/// Maximum number of URIs inspected in one message. Each costs a comparison with every template.
 const MAX_URIS: usize = 1024;
-/// Maximum depth at which arguments are searched.
+/// Maximum depth to which arguments are searched.
 const MAX_DEPTH: usize = 16;
-/// The member of `_meta` that covers a message with a signature, which a changed URI would break.
+/// Member of `_meta` that covers a message with a signature, which a changed URI would break.
 const SIGNATURE: &str = "io.signalbox/signature";
 
 /// Replaces the backend's URIs in a result by the exposed ones, if the client would otherwise read them elsewhere.
@@ -63,7 +63,7 @@ pub(super) fn rename_uris(exchange: &Exchange, message: &Envelope, edits: &mut E
     }
 }
 
-/// Gives arguments of a call the backend's own URIs for those that it is exposed under.
+/// Restores the backend's own URIs in the arguments of a call that uses exposed ones.
 pub(super) fn restore_uris(
     exchange: &Exchange,
     route: &Route,

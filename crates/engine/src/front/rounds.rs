@@ -16,22 +16,22 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Revision, json};
 use std::time::Duration;
 
-/// The delay before the next round if the backend asks nothing, times the number of the round.
+/// Delay before the next round if the backend asks nothing, multiplied by the number of the round.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A call whose backend answered `input_required`.
+/// Call whose backend answered `input_required`.
 #[derive(Debug)]
 pub(super) struct InputRound {
     call: Authorized,
-    /// The backend's `requestState`, which goes back with the answers.
+    /// The backend's `requestState`, which is returned with the answers.
     state: Option<Bytes>,
     responses: InputResponses,
-    /// The gateway asked, because the caller has to sign in: the backend has seen nothing of the call.
+    /// True if the gateway asked because of a sign-in. The backend has not seen the call.
     signs_in: bool,
 }
 
 impl InputRound {
-    /// A call that waits until its caller has signed in.
+    /// Creates the round of a call that waits until its caller has signed in.
     pub fn sign_in(call: Authorized, responses: InputResponses) -> Self {
         Self { call, state: None, responses, signs_in: true }
     }
@@ -94,8 +94,7 @@ impl FrontMachine {
         if wanted.is_empty() && state.is_none() {
             return Err(Fault::new(FaultKind::BackendGarbage, "the backend wants input but does not say which"));
         }
-        let client = (&*call.client, backend);
-        let Some(responses) = self.ask_client(id, wanted, client, ctx, out)? else { return Ok(()) };
+        let Some(responses) = self.ask_client(id, wanted, &call.client, backend, ctx, out)? else { return Ok(()) };
         if responses.are_complete() {
             out.push(Command::Wake { exchange: id, after: PAUSE * responses.round(), round: None });
         }
@@ -105,13 +104,19 @@ impl FrontMachine {
     }
 
     /// Handles a timer: the time limit of a round, the delay before the next round, or the poll interval of a task.
-    pub(super) fn woken(&mut self, id: ExchangeId, round: Option<u32>, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    pub(super) fn timer_fired(
+        &mut self,
+        id: ExchangeId,
+        round: Option<u32>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
         if let Some(round) = round {
             return self.input_expired(id, round, ctx, out);
         }
         match self.exchanges.stage(id) {
             Some(Stage::AwaitingInput(round)) if round.responses.are_complete() => self.next_round(id, ctx, out),
-            Some(Stage::PollingTask(_)) => self.look_again(id, ctx, out),
+            Some(Stage::PollingTask(_)) => self.poll_again(id, ctx, out),
             _ => {}
         }
     }
@@ -126,7 +131,7 @@ impl FrontMachine {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(backend) = exchange.backend.clone() else { return };
         exchange.round += 1;
-        match self.called_again(id, round) {
+        match self.repeated_call(id, round) {
             Ok(call) => {
                 if let Some(call) = self.judge_call(id, call, ctx, out) {
                     out.push(Command::Forward { exchange: id, backend, call });
@@ -136,8 +141,8 @@ impl FrontMachine {
         }
     }
 
-    /// The call as if the client had made it with its answers, so that it is judged and translated as a whole.
-    fn called_again(&self, id: ExchangeId, round: InputRound) -> Result<Box<Call>, Fault> {
+    /// Builds the call as if the client had made it with its answers, so that it is judged and translated as a whole.
+    fn repeated_call(&self, id: ExchangeId, round: InputRound) -> Result<Box<Call>, Fault> {
         let bad = || Fault::new(FaultKind::Internal, "the next round of the call could not be made");
         let mut call = round.call.into_call();
         let (base, params) = (call.envelope.bytes(), call.envelope.params_span().ok_or_else(bad)?);
@@ -150,13 +155,13 @@ impl FrontMachine {
         let message = Envelope::parse(edits.apply(base)).map_err(|_| bad())?;
         let subject = self.exchanges.get(&id).and_then(|exchange| exchange.subject.as_deref());
         refit(&mut call, message, subject);
-        // Marks it as a further round, so that it is not answered from the cache.
+        // Marks it as a later round, so that it is not answered from the cache.
         call.round = Params::read(&call.envelope).round();
         Ok(call)
     }
 }
 
-/// Replaces the message of a call. In the new message the subject has the name that the client uses.
+/// Replaces the message of a call. The new message names the subject as the client does.
 pub(super) fn refit(call: &mut Call, message: Envelope, subject: Option<&str>) {
     call.envelope = message;
     call.edits = Edits::new();

@@ -1,7 +1,7 @@
 //! The only way to the client. [`FrontMachine::send`] turns every message into a [`ToClient`] and records its fact;
-//! streams take nothing else. It accepts only a [`Passed`]: judged by the interceptors, or the gateway's own.
+//! streams accept nothing else. It takes only a [`ClientMessage`]: judged by the interceptors, or the gateway's own.
 
-use super::judging::Passed;
+use super::judging::ClientMessage;
 use super::{Context, FrontMachine};
 use crate::command::Command;
 use crate::dialect::Asked;
@@ -12,7 +12,7 @@ use crate::keys::{ExchangeId, StreamId};
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Era, RawId};
 
-/// A message for the client.
+/// Message on its way to the client.
 #[derive(Clone, Debug)]
 pub struct ToClient {
     stream: StreamId,
@@ -21,55 +21,55 @@ pub struct ToClient {
     droppable: bool,
     status: u16,
     number: u64,
-    /// True if its client speaks the governed dialect.
+    /// True if the client speaks the governed dialect.
     governed: bool,
 }
 
 impl ToClient {
-    /// Where it goes.
+    /// Returns the stream that carries the message.
     #[must_use]
     pub fn stream(&self) -> StreamId {
         self.stream
     }
 
-    /// The message.
+    /// Returns the bytes of the message.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The message, by value.
+    /// Returns the bytes of the message, by value.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.bytes
     }
 
-    /// True for the answer, after which the stream carries nothing more.
+    /// Returns true for the answer, after which the stream carries nothing more.
     #[must_use]
     pub fn is_last(&self) -> bool {
         self.last
     }
 
-    /// True if it may be dropped, and counted, when the stream is full.
+    /// Returns true if the message may be dropped, and counted, when the stream is full.
     #[must_use]
     pub fn is_droppable(&self) -> bool {
         self.droppable
     }
 
-    /// The HTTP status, for an answer sent as one JSON body.
+    /// Returns the HTTP status for an answer sent as one JSON body.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// The refusal of a message that never reached a session.
+    /// Builds the refusal of a message that never reached a session.
     #[must_use]
     pub fn refusal(id: Option<&RawId>, era: Era, fault: &Fault, status: u16) -> Self {
         let bytes = fault.reply(id, era);
         Self { stream: StreamId(0), bytes, last: true, droppable: false, status, number: 0, governed: false }
     }
 
-    /// The refusal that is sent instead of an answer that could not be recorded, at this time in milliseconds since 1970.
+    /// Replaces an answer that could not be recorded by a refusal, at this time in milliseconds since 1970.
     #[must_use]
     pub fn not_recorded(self, unix_ms: u64) -> Self {
         let id = Envelope::parse(self.bytes).ok().and_then(|message| message.id());
@@ -85,14 +85,14 @@ impl ToClient {
         Self { bytes, ..self }
     }
 
-    /// Its number in its fact; 0 if facts are not recorded.
+    /// Returns the number of the message in its fact; 0 if facts are not recorded.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 }
 
-/// The stream of a message, and how it is sent.
+/// Stream of a message, and how to send it.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Delivery {
     pub stream: StreamId,
@@ -102,17 +102,17 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// A message in the middle of a stream.
+    /// Describes a message in the middle of a stream.
     pub fn midway(stream: StreamId) -> Self {
         Self { stream, last: false, droppable: false, status: 200 }
     }
 
-    /// A message in the middle of a stream that a slow reader can do without.
+    /// Describes a message in the middle of a stream that is dropped for a slow reader.
     pub fn droppable(stream: StreamId) -> Self {
         Self { droppable: true, ..Self::midway(stream) }
     }
 
-    /// The answer, which ends the stream.
+    /// Describes the answer, which ends the stream.
     pub fn last(stream: StreamId, status: u16) -> Self {
         Self { last: true, status, ..Self::midway(stream) }
     }
@@ -124,11 +124,11 @@ impl FrontMachine {
         &self,
         exchange: Option<ExchangeId>,
         way: Delivery,
-        passed: Passed,
+        passed: ClientMessage,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let number = self.leaves(exchange, &passed, None, ctx, out);
+        let number = self.record_sent(exchange, &passed, None, ctx, out);
         let Delivery { stream, last, droppable, status } = way;
         let (bytes, governed) = (passed.into_bytes(), self.governed);
         out.push(Command::Send(ToClient { stream, bytes, last, droppable, status, number, governed }));
@@ -138,12 +138,12 @@ impl FrontMachine {
     pub(super) fn lose(
         &self,
         exchange: Option<ExchangeId>,
-        passed: &Passed,
+        passed: &ClientMessage,
         reason: &'static str,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        self.leaves(exchange, passed, Some(reason), ctx, out);
+        self.record_sent(exchange, passed, Some(reason), ctx, out);
         out.push(Command::Dropped(reason));
     }
 
@@ -158,13 +158,13 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         let (reply, status) = self.refusal(None, id, era, fault, ctx);
-        self.send(None, Delivery::last(stream, status), Passed::own(reply), ctx, out);
+        self.send(None, Delivery::last(stream, status), ClientMessage::own(reply), ctx, out);
     }
 
-    fn leaves(
+    fn record_sent(
         &self,
         exchange: Option<ExchangeId>,
-        passed: &Passed,
+        passed: &ClientMessage,
         lost: Option<&'static str>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,

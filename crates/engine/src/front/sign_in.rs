@@ -1,12 +1,13 @@
-//! A backend wants the caller to sign in before it does a call: the client is asked to open an address, in the form of its revision,
-//! and then the same call goes on. Nothing of the call has reached the backend so far.
+//! Sign-ins that a backend requires before it runs a call. The client is asked to open an address, in the form of its
+//! revision, and then the same call continues. Nothing of the call has reached the backend yet.
 //!
-//! A client of 2025-11-25 that takes elicitations by URL is asked in the middle of its call, and the call is sent once more when it
-//! has answered. A client of 2026-07-28 gets `input_required` and comes back with the same call. Any other gets an error with the address.
+//! A client of 2025-11-25 that supports URL elicitation is asked in the middle of its call, and the call is sent again
+//! after its answer. A client of 2026-07-28 gets `input_required` and repeats the call. Any other client gets an error
+//! with the address.
 
 use super::exchanges::Stage;
 use super::input_requests::InputRequest;
-use super::judging::{Authorized, Passed};
+use super::judging::{Authorized, ClientMessage};
 use super::params::Params;
 use super::rounds::InputRound;
 use super::sending::Delivery;
@@ -22,14 +23,14 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, Revision, builder, json, method};
 use std::sync::Arc;
 
-/// The key of the question, and the beginning of the state with which a client comes back.
+/// Key of the question, and prefix of the state with which a client repeats the call.
 const KEY: &str = "signalbox-sign-in";
 
-/// The member of a list's `_meta` that names the backends behind a sign-in, each with the address to open.
+/// Member of a list's `_meta` that names the backends behind a sign-in, each with the address to open.
 pub(super) const META: &str = "io.signalbox/sign_in";
 
 impl FrontMachine {
-    /// A call did not reach its backend, because the caller has to sign in there.
+    /// Asks for the sign-in that kept a call from reaching its backend.
     pub(super) fn sign_in(
         &mut self,
         id: ExchangeId,
@@ -48,7 +49,7 @@ impl FrontMachine {
             method::ELICITATION_CREATE,
             params.as_bytes(),
         );
-        // A further round of a call carries a state of the backend, in whose place there is no room for ours.
+        // A later round carries the backend's `requestState`, which leaves no place for ours.
         let askable = takes && bridge::may_ask(&call.method) && call.round.is_none();
         match call.era {
             Era::Modern if askable => {
@@ -63,7 +64,7 @@ impl FrontMachine {
             Era::Legacy if askable && client.revision.url_elicitation() => {
                 let key = Bytes::from(json::quote(KEY));
                 let wanted = InputRequest { key, method: method::ELICITATION_CREATE.into(), params: params.into() };
-                match self.ask_client(id, vec![wanted], (&client, Revision::LATEST_LEGACY), ctx, out) {
+                match self.ask_client(id, vec![wanted], &client, Revision::LATEST_LEGACY, ctx, out) {
                     Ok(Some(responses)) => {
                         let round = InputRound::sign_in(call, responses);
                         self.exchanges.enter(id, Stage::AwaitingInput(Box::new(round)));
@@ -76,8 +77,8 @@ impl FrontMachine {
         }
     }
 
-    /// Ends a request for which there is nothing to show because the caller has yet to sign in, with the address to open. False if
-    /// nobody wants it to.
+    /// Fails a request that has nothing to show before the caller signs in, with the address to open. Returns false if
+    /// no backend waits for a sign-in.
     pub(super) fn wants_sign_in(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) -> bool {
         let Some((_, fault)) = ctx.behind_sign_ins().into_iter().next() else { return false };
         let exchange = self.exchanges.get(&id);
@@ -88,7 +89,7 @@ impl FrontMachine {
     }
 
     /// Returns the backends that a list lacks because the caller has yet to sign in, as the JSON array of [`META`].
-    /// Warns the client of them in a log message if it takes those, once for each set of addresses.
+    /// Also warns the client in a log message if it takes those, once for each set of addresses.
     pub(super) fn warn_of_sign_ins(
         &mut self,
         id: ExchangeId,
@@ -109,7 +110,7 @@ impl FrontMachine {
             }
             _ => ctx.offer(&self.selector(id)).logging && self.log_level.is_none_or(|least| least <= LogLevel::Warning),
         };
-        let way = self.way_to_client(Some(id)).filter(|_| takes_logs && self.warned_of != all && !self.governed);
+        let way = self.client_stream(Some(id)).filter(|_| takes_logs && self.warned_of != all && !self.governed);
         if let Some(stream) = way {
             for (_, fault) in &wanted {
                 let bytes = builder::Notification::new(method::MESSAGE)
@@ -117,14 +118,15 @@ impl FrontMachine {
                     .param_str("logger", "signalbox")
                     .param_str("data", &fault.message)
                     .build();
-                self.send(Some(id), Delivery::droppable(stream), Passed::own(bytes), ctx, out);
+                self.send(Some(id), Delivery::droppable(stream), ClientMessage::own(bytes), ctx, out);
             }
             self.warned_of.clone_from(&all);
         }
         Some(all)
     }
 
-    /// The client has answered whether its user opens the address. If so, the call is judged as it is now, and sent once more.
+    /// Handles the client's answer whether its user opens the address. If so, the call is judged again in its current
+    /// form and sent again.
     pub(super) fn after_sign_in(
         &mut self,
         id: ExchangeId,
@@ -138,7 +140,8 @@ impl FrontMachine {
         else {
             return self.fail(id, &declined(), ctx, out);
         };
-        // Like a client of the new era, which comes back with a further round: what counts calls has counted this one.
+        // A client of the new era repeats the call as a later round, so this counts as one too: limits have counted the
+        // call.
         exchange.round += 1;
         call.await_sign_in();
         if let Some(call) = self.judge_call(id, call.into_call(), ctx, out) {
@@ -147,7 +150,8 @@ impl FrontMachine {
     }
 }
 
-/// The round that a call is, unless it comes back from a sign-in or with its caller's consent: then it is the first one, and our question is taken out of it.
+/// Returns the round that a call belongs to. A call that returns from a sign-in or with its caller's consent counts as
+/// the first round, and the gateway's question is removed from it.
 pub(super) fn round_of(
     exchange: &Exchange,
     message: &Envelope,
@@ -162,7 +166,7 @@ pub(super) fn round_of(
     edits.remove_member(message.bytes(), whole, "inputResponses");
     edits.remove_member(message.bytes(), whole, "requestState");
     match consent::returned(message, "") {
-        // Whether that was asked, and of this call, was judged by those who asked.
+        // The interceptors that asked have checked that this call was asked about.
         Some(HoldAnswer::GoOn { .. }) => Ok(None),
         Some(_) => Err(Fault::new(FaultKind::Denied, "the caller did not agree to it")),
         None if params.responses.is_some_and(|span| accepted(span.of(message.bytes()))) => Ok(None),
@@ -170,36 +174,36 @@ pub(super) fn round_of(
     }
 }
 
-/// True if a call comes back from a sign-in.
+/// Returns true if a call returns from a sign-in.
 pub(super) fn is_return(message: &Envelope, params: &Params) -> bool {
     let state = params.state.and_then(|span| json::string(span.of(message.bytes())));
     state.is_some_and(|state| state.starts_with(KEY))
 }
 
-/// The fault of a caller who does not want to sign in.
+/// Returns the fault for a caller who declined to sign in.
 fn declined() -> Fault {
     Fault::new(FaultKind::Refused, "the backend wants you to sign in, which was declined")
 }
 
-/// Whether the answers say that the user goes to the address.
+/// Returns true if the answers say that the user opens the address.
 fn accepted(answers: &[u8]) -> bool {
     let answer = json::member(answers, KEY).map_or(&b""[..], |span| span.of(answers));
     let action = json::member(answer, "action").and_then(|span| json::string(span.of(answer)));
     action.is_some_and(|action| action == "accept")
 }
 
-/// The params of the elicitation.
+/// Builds the params of the elicitation.
 fn question(fault: &Fault) -> String {
     let message = json::quote(&fault.message);
     format!(r#"{{"mode":"url","message":{message},"url":{}}}"#, String::from_utf8_lossy(address(fault)))
 }
 
-/// The address to open, quoted.
+/// Returns the address to open, as a JSON string token.
 fn address(fault: &Fault) -> &[u8] {
     fault.data.iter().find(|(name, _)| *name == "url").map_or(&b"\"\""[..], |(_, value)| value)
 }
 
-/// Clients of 2025-11-25 know an error that names the addresses to open first.
+/// Converts the fault for clients of 2025-11-25, which know an error that lists the addresses to open first.
 fn for_revision(fault: &Fault, revision: Revision) -> Fault {
     if revision != Revision::V2025_11_25 {
         return fault.clone();

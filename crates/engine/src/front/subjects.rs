@@ -1,28 +1,28 @@
-//! The members of a request that name what it is about.
+//! Members of a request that name its subject.
 
 use super::Context;
 use super::params::Params;
-use super::requests::{Search, short};
-use crate::catalog::{ListKind, Route};
+use super::requests::{FoundRoute, Search, short};
+use crate::catalog::ListKind;
 use crate::fault::{Fault, FaultKind};
 use signalbox_wire::completion_ref::{self, Referenced};
 use signalbox_wire::{Envelope, Span, json, method, uri_readings};
 use std::borrow::Cow;
 
-/// True for a completion about a resource.
+/// Returns true for a completion about a resource.
 pub(super) fn completes_resource(message: &Envelope, params: &Params) -> bool {
     let read = |span: Span| completion_ref::read(span.of(message.bytes()));
     message.method() == Some(method::COMPLETION_COMPLETE)
         && params.reference.is_some_and(|span| matches!(read(span), Ok((Referenced::Resource, _))))
 }
 
-/// A completion is about a prompt by name or a resource template by URI.
+/// Finds the subject of a completion: a prompt by name or a resource template by URI.
 pub(super) fn find_reference(
     message: &Envelope,
     params: &Params,
     search: Search,
     ctx: &Context<'_>,
-) -> Result<(Route, Option<Span>), Fault> {
+) -> Result<FoundRoute, Fault> {
     let bad = || Fault::new(FaultKind::InvalidParams, "params.ref must name a prompt or a resource");
     let outer = params.reference.ok_or_else(bad)?;
     let read = completion_ref::read(outer.of(message.bytes()));
@@ -32,13 +32,13 @@ pub(super) fn find_reference(
         let (span, name) = text(message, span, "ref.name")?;
         let route = search.route(ListKind::Prompts, &name, ctx);
         let route = route.ok_or_else(|| Fault::unknown(ListKind::Prompts, &name))?;
-        return Ok((route, Some(span)));
+        return Ok(FoundRoute { route, subject: Some(span) });
     }
     let (span, uri) = uri_text(message, span, "ref.uri")?;
     let route = search.route(ListKind::Resources, &uri, ctx);
     let unknown = || Fault::new(FaultKind::InvalidParams, format!("Unknown resource: {}", short(&uri)));
     let route = route.ok_or_else(unknown)?;
-    Ok((route, Some(span)))
+    Ok(FoundRoute { route, subject: Some(span) })
 }
 
 pub(super) fn text<'a>(message: &'a Envelope, span: Option<Span>, key: &str) -> Result<(Span, Cow<'a, str>), Fault> {
@@ -46,7 +46,7 @@ pub(super) fn text<'a>(message: &'a Envelope, span: Option<Span>, key: &str) -> 
         .ok_or_else(|| Fault::new(FaultKind::InvalidParams, format!("params.{key} is required, a string")))
 }
 
-/// A URI, which must be sendable.
+/// Reads a URI, and rejects one with control characters.
 pub(super) fn uri_text<'a>(
     message: &'a Envelope,
     span: Option<Span>,

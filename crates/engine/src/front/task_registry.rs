@@ -1,5 +1,5 @@
-//! The tasks of a session of 2025-11-25: their backends, their last known state, and results that the gateway keeps
-//! because the backend answered at once.
+//! Tasks of a session of 2025-11-25: their backends, their last known state, and the results that the gateway stores
+//! when a backend answered at once.
 
 use super::MAX_TASKS;
 use crate::bridge::tasks::TaskState;
@@ -9,28 +9,27 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of bytes of results kept for one session.
+/// Maximum number of bytes of results stored per session.
 pub const MAX_KEPT_BYTES: usize = 16 << 20;
-/// The longest a task is remembered, and the default if it does not say.
+/// Maximum time a task is remembered, and the default if it names none.
 pub const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Who runs a task.
+/// Host of a task.
 #[derive(Clone, Debug)]
 pub(super) enum TaskHost {
-    /// A backend of the old era: requests about the task are passed on.
+    /// A backend of the old era. Requests about the task are passed on.
     Legacy,
-    /// A backend of this revision of the new era: requests about the task are translated.
+    /// A backend of this revision of the new era. Requests about the task are translated.
     Modern(Revision),
-    /// The gateway: the call ended at once with this result.
+    /// The gateway. The call ended at once with this result.
     Kept(Bytes),
 }
 
-/// One task.
 #[derive(Clone, Debug)]
 pub(super) struct TaskEntry {
     pub backend: Arc<str>,
     pub host: TaskHost,
-    /// Its last known state; `None` for tasks that are only passed on.
+    /// Last known state; `None` for tasks whose requests are only passed on.
     pub state: Option<TaskState>,
     until: Instant,
 }
@@ -49,27 +48,27 @@ impl TaskEntry {
     }
 }
 
-/// The tasks of one session.
+/// Tasks of one session, within limits on their number and size.
 #[derive(Debug, Default)]
 pub(super) struct TaskRegistry {
     entries: HashMap<Box<str>, TaskEntry>,
-    /// The ids, oldest first.
+    /// Task ids, oldest first.
     order: VecDeque<Box<str>>,
     bytes: usize,
 }
 
 impl TaskRegistry {
-    /// The task of this id.
+    /// Returns the task with this id, unless it has expired.
     pub fn get(&self, task: &str, now: Instant) -> Option<&TaskEntry> {
         self.entries.get(task).filter(|entry| entry.until > now)
     }
 
-    /// True if a result of this size can be kept.
+    /// Returns true if a result of this size can be stored.
     pub fn has_room_for(bytes: usize) -> bool {
         bytes <= MAX_KEPT_BYTES
     }
 
-    /// Adds a task. Returns how many unexpired tasks were dropped to make room.
+    /// Adds a task. Returns the number of unexpired tasks dropped to make room.
     pub fn insert(&mut self, task: &str, entry: TaskEntry, now: Instant) -> usize {
         self.remove(task);
         let over: Vec<Box<str>> =
@@ -96,7 +95,7 @@ impl TaskRegistry {
         }
     }
 
-    /// The known states of all tasks with their backends, oldest first.
+    /// Returns the known states of all tasks with their backends, oldest first.
     pub fn states(&self, now: Instant) -> impl Iterator<Item = (&Arc<str>, &TaskState)> {
         self.order.iter().filter_map(move |task| {
             let entry = self.get(task, now)?;
@@ -112,7 +111,7 @@ impl TaskRegistry {
     }
 }
 
-/// Milliseconds since 1970 as the JSON string that tasks carry.
+/// Formats milliseconds since 1970 as the JSON string used in tasks.
 pub(super) fn written(unix_ms: u64) -> Bytes {
     Bytes::from(format!("\"{}\"", timestamp::rfc3339_millis(unix_ms)))
 }

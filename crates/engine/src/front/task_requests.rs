@@ -1,8 +1,9 @@
 //! Tasks of 2025-11-25 at new backends: calls that ask for a task, and requests about it.
 
-use super::judging::{Authorized, Cleared};
+use super::judging::{Authorized, ClearedRequest};
 use super::params::Params;
 use super::polling::{PollGoal, TaskPoll};
+use super::requests::FoundRoute;
 use super::task_registry::{TaskEntry, TaskHost, TaskRegistry, written};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, TaskState, TaskStatus};
@@ -15,15 +16,15 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, Span, builder, json, method};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, builder, json, method};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a result is kept at most, and by default.
+/// Maximum and default time a result is stored.
 const STAY: Duration = Duration::from_secs(3600);
 
 impl FrontMachine {
-    /// A backend of the new era made a task of a call.
+    /// Handles a task that a backend of the new era created for a call.
     pub(super) fn task_made(
         &mut self,
         id: ExchangeId,
@@ -44,15 +45,15 @@ impl FrontMachine {
         }
         let created = tasks::create_to_legacy(result).ok_or_else(garbage)?;
         let name = exchange.backend.clone();
-        self.tell_whole(id, builder::response(&RawId::number(0), &created), Edits::new(), ctx, out)?;
+        self.answer_with(id, builder::response(&RawId::number(0), &created), Edits::new(), ctx, out)?;
         if let Some(name) = name {
             let task = state.id.clone();
-            self.write_down(&task, TaskEntry::new(name, TaskHost::Modern(backend), Some(state), ctx.now), ctx, out);
+            self.register_task(&task, TaskEntry::new(name, TaskHost::Modern(backend), Some(state), ctx.now), ctx, out);
         }
         Ok(())
     }
 
-    /// A new backend made no task of a call whose client wants one: keeps the result as that of a finished task.
+    /// Handles the plain result of a call whose client wants a task: stores it as the result of a finished task.
     pub(super) fn no_task_made(
         &mut self,
         id: ExchangeId,
@@ -75,20 +76,20 @@ impl FrontMachine {
         let Some(fitted) = self.judge_midway(id, Phase::Response, &fitted, ctx, out) else { return Ok(()) };
         let result = Bytes::copy_from_slice(fitted.result().unwrap_or(b"{}"));
         if !TaskRegistry::has_room_for(result.len()) {
-            // A result that is too large to be kept is sent at once instead.
+            // A result that is too large to be stored is sent at once instead.
             self.reply(id, &result, ctx, out);
             return Ok(());
         }
-        let state = self.kept_state(id, &result, call, ctx);
+        let state = self.stored_task_state(id, &result, call, ctx);
         let created = state.created_legacy();
         let entry = TaskEntry::new(name, TaskHost::Kept(result), Some(state.clone()), ctx.now);
-        self.write_down(&state.id, entry, ctx, out);
+        self.register_task(&state.id, entry, ctx, out);
         self.note_task_of(id, &state.id, ctx);
         self.reply(id, &created, ctx, out);
         Ok(())
     }
 
-    fn kept_state(&self, id: ExchangeId, result: &[u8], call: &Call, ctx: &Context<'_>) -> TaskState {
+    fn stored_task_state(&self, id: ExchangeId, result: &[u8], call: &Call, ctx: &Context<'_>) -> TaskState {
         let wish = call.envelope.params().and_then(tasks::wish).and_then(|wish| wish.ttl);
         let stay = wish.unwrap_or(u64::MAX).min(u64::try_from(STAY.as_millis()).unwrap_or(u64::MAX));
         let failed = json::member(result, "isError").is_some_and(|span| span.of(result) == b"true");
@@ -104,7 +105,7 @@ impl FrontMachine {
         }
     }
 
-    pub(super) fn write_down(&mut self, task: &str, entry: TaskEntry, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    pub(super) fn register_task(&mut self, task: &str, entry: TaskEntry, ctx: &Context<'_>, out: &mut Vec<Command>) {
         for _ in 0..self.task_registry.insert(task, entry, ctx.now) {
             out.push(Command::Dropped("task_forgotten"));
         }
@@ -125,7 +126,7 @@ impl FrontMachine {
         if name == method::TASKS_LIST {
             let listed = self.lists_tasks(id, ctx);
             if listed && self.admitted(id, message, None, ctx, out).is_some() {
-                let whose = (self.caller_of(Some(id)).principal(), Era::Legacy);
+                let whose = self.task_owner(id, Era::Legacy);
                 let known = self.task_registry.states(ctx.now);
                 let known = known.filter(|(backend, state)| !self.hides_task(whose, backend, &state.id, ctx));
                 let states: Vec<Bytes> = known.map(|(_, state)| state.legacy()).collect();
@@ -140,7 +141,7 @@ impl FrontMachine {
         let task = params.task_id.and_then(|span| json::string(span.of(message.bytes())));
         let Some(task) = task else { return false };
         let Some(entry) = self.task_registry.get(&task, ctx.now).cloned() else { return false };
-        if self.hides_task((self.caller_of(Some(id)).principal(), Era::Legacy), &entry.backend, &task, ctx) {
+        if self.hides_task(self.task_owner(id, Era::Legacy), &entry.backend, &task, ctx) {
             return false;
         }
         if matches!(entry.host, TaskHost::Legacy) {
@@ -149,7 +150,9 @@ impl FrontMachine {
         let Some(cleared) = self.admitted(id, message, Some(&entry.backend), ctx, out) else { return true };
         match entry.host {
             TaskHost::Legacy => {}
-            TaskHost::Kept(result) => self.kept_request(id, name, &task, &result, entry.state.as_ref(), ctx, out),
+            TaskHost::Kept(result) => {
+                self.stored_task_request(id, name, &task, &result, entry.state.as_ref(), ctx, out)
+            }
             TaskHost::Modern(revision) => {
                 if let Some(exchange) = self.exchanges.get_mut(&id) {
                     exchange.progress_token =
@@ -157,11 +160,11 @@ impl FrontMachine {
                 }
                 self.asks_about_task(id, &entry.backend, &task, ctx);
                 let goal = if name == method::TASKS_RESULT { PollGoal::Result } else { PollGoal::State };
-                let call = self.like(id, cleared, client);
+                let call = self.derived_call(id, cleared, client);
                 let poll = TaskPoll::new(call, &task, revision, goal);
                 match name {
-                    method::TASKS_CANCEL => self.stop_now(id, poll, ctx, out),
-                    _ => self.look_now(id, poll, ctx, out),
+                    method::TASKS_CANCEL => self.cancel_now(id, poll, ctx, out),
+                    _ => self.poll_now(id, poll, ctx, out),
                 }
             }
         }
@@ -169,7 +172,7 @@ impl FrontMachine {
     }
 
     #[allow(clippy::too_many_arguments, reason = "the parts of a request, each needed once")]
-    fn kept_request(
+    fn stored_task_request(
         &mut self,
         id: ExchangeId,
         name: &str,
@@ -189,7 +192,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the interceptors about a request that the gateway answers or translates itself.
+    /// Judges a request that the gateway answers or translates itself.
     fn admitted(
         &mut self,
         id: ExchangeId,
@@ -197,13 +200,13 @@ impl FrontMachine {
         backend: Option<&Arc<str>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Option<Cleared> {
+    ) -> Option<ClearedRequest> {
         self.exchanges.get_mut(&id)?.backend = backend.cloned();
         self.judge_here(id, message, ctx, out)
     }
 
-    /// True if the gateway lists tasks itself. If the only backend with tasks is an old one, the request is passed on
-    /// to it, unless the caller may not know of some of its tools.
+    /// Returns true if the gateway lists tasks itself. If the only backend with tasks is an old one, the request is
+    /// passed on to it, unless some of its tools are hidden from the caller.
     fn lists_tasks(&self, id: ExchangeId, ctx: &Context<'_>) -> bool {
         let selector = self.selector(id);
         let mut hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
@@ -214,7 +217,7 @@ impl FrontMachine {
         }
     }
 
-    /// The route of a request about a task: the backend that is known to have it, else the first (in the new era the
+    /// Returns the route of a request about a task: the backend known to have it, else the first (in the new era the
     /// only) backend that runs tasks of the client's own era.
     pub(super) fn find_task(
         &self,
@@ -222,12 +225,12 @@ impl FrontMachine {
         message: &Envelope,
         params: &Params,
         ctx: &Context<'_>,
-    ) -> Result<(Route, Option<Span>), Fault> {
+    ) -> Result<FoundRoute, Fault> {
         let token = params.task_id.map(|span| span.of(message.bytes())).and_then(json::string);
         let task = token.as_deref().unwrap_or_default();
         if let Some(route) = self.task_route(id, task, ctx) {
             let renamed = params.task_id.filter(|_| route.renamed);
-            return Ok((route, renamed));
+            return Ok(FoundRoute { route, subject: renamed });
         }
         let selector = self.selector(id);
         let mut hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
@@ -237,7 +240,7 @@ impl FrontMachine {
         }
     }
 
-    /// The backend of a task that the caller may know of, and its id there.
+    /// Returns the backend of a task that the caller may know of, and its id there.
     pub(super) fn task_route(&self, id: ExchangeId, task: &str, ctx: &Context<'_>) -> Option<Route> {
         let selector = self.selector(id);
         let known = self.task_registry.get(task, ctx.now).map(|entry| &entry.backend);
@@ -246,7 +249,7 @@ impl FrontMachine {
             && let Some(entry) = ctx.catalog.backends().iter().find(|entry| *entry.name == *backend)
             && ctx.sees_backend(backend)
         {
-            let whose = (self.caller_of(Some(id)).principal(), selector.era);
+            let whose = self.task_owner(id, selector.era);
             return (!self.hides_task(whose, &entry.name, own, ctx)).then(|| Route {
                 backend: Arc::clone(&entry.name),
                 name: own.into(),
@@ -260,27 +263,27 @@ impl FrontMachine {
             // A task of the new era that is not remembered can only be at the only host.
             first.filter(|_| selector.era == Era::Legacy || own.next().is_none())
         };
-        // A task is not looked for elsewhere because its backend is no longer seen.
-        let whose = (self.caller_of(Some(id)).principal(), selector.era);
+        // The search does not move to other backends when the task's own backend is hidden from the caller.
+        let whose = self.task_owner(id, selector.era);
         let home = match known {
             Some(home) => ctx.sees_backend(&home).then_some(home)?,
             None => {
-                let made = |home: &Arc<str>| self.may_have_made(whose.0, home, task, ctx);
+                let made = |home: &Arc<str>| self.may_have_made(whose.principal, home, task, ctx);
                 own().filter(|home| selector.era == Era::Modern || task.is_empty() || made(home))?
             }
         };
         (!self.hides_task(whose, &home, task, ctx)).then(|| Route { backend: home, name: task.into(), renamed: false })
     }
 
-    /// True if the session was given this task by an old backend.
+    /// Returns true if an old backend gave this session the task.
     #[must_use]
     pub fn owns_task(&self, backend: &str, task: &str, now: Instant) -> bool {
         let entry = self.task_registry.get(task, now);
         entry.is_some_and(|entry| *entry.backend == *backend && matches!(entry.host, TaskHost::Legacy))
     }
 
-    /// A call from which the gateway derives its own requests about a task.
-    fn like(&self, id: ExchangeId, cleared: Cleared, client: &Arc<ClientProfile>) -> Authorized {
+    /// Builds a call from which the gateway derives its own requests about a task.
+    fn derived_call(&self, id: ExchangeId, cleared: ClearedRequest, client: &Arc<ClientProfile>) -> Authorized {
         let exchange = self.exchanges.get(&id);
         cleared.authorize(|envelope| Call {
             envelope,
@@ -300,7 +303,7 @@ impl FrontMachine {
     }
 }
 
-/// The fault for an unknown task.
+/// Returns the fault for an unknown task.
 pub(super) fn unknown_task(task: &str) -> Fault {
     let shown: String = task.chars().take(200).collect();
     Fault::new(FaultKind::InvalidParams, format!("Unknown task: {shown}"))

@@ -1,5 +1,5 @@
 //! Results that arrive through a task, by `tasks/result` or inside the answer to `tasks/get`. They are judged as the
-//! result of the call that made the task, and then as the answer that carries them.
+//! result of the call that created the task, and then as the answer that carries them.
 
 use super::holding::Continuation;
 use super::judging::{JudgedContext, error_message};
@@ -18,16 +18,33 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, builder, json, method};
 use std::sync::Arc;
 
-/// The task that a request is about.
+/// Task that a request is about.
 #[derive(Debug)]
 pub(super) struct TaskSubject {
     task: Box<str>,
-    /// The call that made it, if it is remembered.
+    /// Call that created the task, if it is remembered.
     call: Option<Arc<TaskCall>>,
 }
 
+/// Caller that created a task, and the era in which it did.
+#[derive(Copy, Clone)]
+pub(super) struct TaskOwner<'a> {
+    pub principal: &'a Principal,
+    pub era: Era,
+}
+
+impl<'a> TaskOwner<'a> {
+    fn of(exchange: &'a Exchange) -> Self {
+        Self { principal: exchange.caller.principal(), era: exchange.era }
+    }
+}
+
 impl FrontMachine {
-    /// Remembers which call made a task, if this answer reports one. `message` is the backend's answer, `told` the
+    pub(super) fn task_owner(&self, id: ExchangeId, era: Era) -> TaskOwner<'_> {
+        TaskOwner { principal: self.caller_of(Some(id)).principal(), era }
+    }
+
+    /// Remembers which call created a task, if this answer reports one. `message` is the backend's answer, `told` the
     /// client's.
     pub(super) fn note_task(&self, id: ExchangeId, message: &Envelope, told: &Bytes, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
@@ -42,7 +59,7 @@ impl FrontMachine {
         self.note_task_of(id, if qualified { &own } else { &told }, ctx);
     }
 
-    /// Remembers that this call made the task.
+    /// Remembers that this call created the task.
     pub(super) fn note_task_of(&self, id: ExchangeId, task: &str, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let (Some(backend), Some(tool)) = (&exchange.backend, &exchange.subject) else { return };
@@ -54,24 +71,20 @@ impl FrontMachine {
             own_name: own_name.unwrap_or_else(|| tool.clone()),
             tool: tool.clone(),
         };
-        ctx.task_calls.note(self.task_key((exchange.caller.principal(), exchange.era), backend, task), call);
+        ctx.task_calls.note(self.task_key(TaskOwner::of(exchange), backend, task), call);
     }
 
-    /// True if this session or another one of its caller made the task, or may have in an earlier process. Of any other id an old client
-    /// is told that there is no such task, whoever has one: its connection may know tasks of others.
+    /// Returns true if this session or another one of its caller created the task, or may have in an earlier process.
+    /// An old client is told that any other task is unknown, because its backend connection may know tasks of other
+    /// callers.
     pub(super) fn may_have_made(&self, whose: &Principal, backend: &Arc<str>, task: &str, ctx: &Context<'_>) -> bool {
-        self.restored || ctx.task_calls.is_of(&self.task_key((whose, Era::Legacy), backend, task))
+        self.restored
+            || ctx.task_calls.is_of(&self.task_key(TaskOwner { principal: whose, era: Era::Legacy }, backend, task))
     }
 
-    /// True if this caller must not know of a task: its tool is no longer listed to the caller, or another caller made it. Where the
-    /// call that made it is not remembered, it may have been any of the backend's tools.
-    pub(super) fn hides_task(
-        &self,
-        whose: (&Principal, Era),
-        backend: &Arc<str>,
-        task: &str,
-        ctx: &Context<'_>,
-    ) -> bool {
+    /// Returns true if this caller must not know of a task: its tool is no longer listed to the caller, or another
+    /// caller created it. If the call that created it is not remembered, it may have been any of the backend's tools.
+    pub(super) fn hides_task(&self, whose: TaskOwner<'_>, backend: &Arc<str>, task: &str, ctx: &Context<'_>) -> bool {
         let key = self.task_key(whose, backend, task);
         match ctx.task_calls.find(&key) {
             Some(call) => !ctx.keeps(ListKind::Tools, backend, &call.own_name),
@@ -79,23 +92,23 @@ impl FrontMachine {
         }
     }
 
-    /// Notes that an exchange is about a task of its backend.
+    /// Marks an exchange as being about a task of its backend.
     pub(super) fn asks_about_task(&mut self, id: ExchangeId, backend: &Arc<str>, task: &str, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let call = ctx.task_calls.find(&self.task_key((exchange.caller.principal(), exchange.era), backend, task));
+        let call = ctx.task_calls.find(&self.task_key(TaskOwner::of(exchange), backend, task));
         self.exchanges.set_task_subject(id, TaskSubject { task: task.into(), call });
     }
 
-    fn task_key(&self, (principal, era): (&Principal, Era), backend: &Arc<str>, task: &str) -> TaskKey {
+    fn task_key(&self, owner: TaskOwner<'_>, backend: &Arc<str>, task: &str) -> TaskKey {
         TaskKey {
-            principal: principal.clone(),
-            session: (era == Era::Legacy).then_some(self.session),
+            principal: owner.principal.clone(),
+            session: (owner.era == Era::Legacy).then_some(self.session),
             backend: Arc::clone(backend),
             task: task.into(),
         }
     }
 
-    /// The result of a task's call as a message of its own, if this answer carries it.
+    /// Extracts the result of a task's call as a message of its own, if this answer carries it.
     pub(super) fn task_result(&self, id: ExchangeId, message: &Envelope) -> Option<Envelope> {
         let (exchange, _) = self.exchanges.task_subject(id)?;
         if exchange.method == method::TASKS_RESULT {
@@ -110,7 +123,7 @@ impl FrontMachine {
         Envelope::parse(bytes).ok()
     }
 
-    /// The exchange as if it were the call that made the task, as far as that call is remembered.
+    /// Returns the exchange as if it were the call that created the task, as far as that call is remembered.
     pub(super) fn as_call(&self, id: ExchangeId) -> Option<Exchange> {
         let (exchange, TaskSubject { call, .. }) = self.exchanges.task_subject(id)?;
         let mut exchange = exchange.clone();
@@ -124,7 +137,7 @@ impl FrontMachine {
         Some(exchange)
     }
 
-    /// Asks about the result of a task's call, then about the answer that carries it.
+    /// Judges the result of a task's call, then the answer that carries it.
     #[allow(clippy::too_many_arguments, reason = "the parts of an answer within another, each needed once")]
     pub(super) fn judge_task_result(
         &mut self,
@@ -165,7 +178,7 @@ impl FrontMachine {
         }
     }
 
-    /// A made-up result in the form that a request about a task returns.
+    /// Converts an interceptor's result to the form that a request about a task returns.
     fn task_reply(&self, id: ExchangeId, result: &Bytes) -> Bytes {
         match self.exchanges.task_subject(id) {
             Some((exchange, _)) if exchange.era == Era::Modern => bridge::complete_result(method::TOOLS_CALL, result),

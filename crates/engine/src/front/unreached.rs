@@ -1,6 +1,6 @@
-//! What refused requests asked for. The audit log has a record of every refusal, and most of them come before a route is
-//! known. Nothing here is told to the caller or recorded on its tape: whether an entry is hidden or unknown is for the
-//! operator alone.
+//! Subjects of refused requests, for the audit log. It has a record of every refusal, and most refusals happen before a
+//! route is known. Nothing here is shown to the caller or recorded on its tape: only the operator may learn whether an
+//! entry is hidden or unknown.
 
 use super::params::Params;
 use super::{Context, FrontMachine};
@@ -15,15 +15,15 @@ use signalbox_wire::{Envelope, json, method};
 use std::sync::Arc;
 
 impl FrontMachine {
-    /// Notes the subject of a request that is refused before its route is looked up.
-    pub(super) fn note_unsought(&mut self, id: ExchangeId, message: &Envelope) {
+    /// Stores the subject of a request that is refused before its route is looked up.
+    pub(super) fn note_refused_subject(&mut self, id: ExchangeId, message: &Envelope) {
         let Some(name) = subject(message) else { return };
         if let Some(exchange) = self.exchanges.get_mut(&id).filter(|exchange| exchange.subject.is_none()) {
             exchange.unreached = Some(Box::new(Unreached { name, absence: Absence::NotSought }));
         }
     }
 
-    /// Notes the subject of a request for which no route was found.
+    /// Stores the subject of a request for which no route was found.
     pub(super) fn note_unreached(&mut self, id: ExchangeId, message: &Envelope, fault: &Fault, ctx: &Context<'_>) {
         let Some(name) = subject(message) else { return };
         let method = message.method().unwrap_or_default();
@@ -40,7 +40,7 @@ impl FrontMachine {
     }
 
     /// Records the refusal of a request that has no exchange of its own.
-    pub(super) fn refused_alone(
+    pub(super) fn record_refusal_without_exchange(
         &self,
         message: &Envelope,
         reason: &'static str,
@@ -51,7 +51,7 @@ impl FrontMachine {
         if ctx.message_facts {
             let method: String = message.method().unwrap_or_default().chars().take(Unreached::MAX_NAME).collect();
             let unreached = subject(message).map(|name| Unreached { name, absence: Absence::NotSought });
-            self.refused_fact(None, (reason, format!("{method}: {detail}")), unreached, ctx, out);
+            self.refused_fact(None, reason, format!("{method}: {detail}"), unreached, ctx, out);
         }
     }
 
@@ -59,7 +59,8 @@ impl FrontMachine {
     pub(super) fn not_followed(
         &self,
         id: ExchangeId,
-        (method, name): (&str, &str),
+        method: &str,
+        name: &str,
         fault: Option<&Fault>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -73,13 +74,14 @@ impl FrontMachine {
             None => ("resource_not_found", absence(method, &name, ctx)),
         };
         let detail = format!("{}: `{name}` is not followed", method::SUBSCRIPTIONS_LISTEN);
-        self.refused_fact(Some(id), (reason, detail), Some(Unreached { name, absence }), ctx, out);
+        self.refused_fact(Some(id), reason, detail, Some(Unreached { name, absence }), ctx, out);
     }
 
     pub(super) fn refused_fact(
         &self,
         exchange: Option<ExchangeId>,
-        (reason, detail): (&'static str, String),
+        reason: &'static str,
+        detail: String,
         unreached: Option<Unreached>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -97,7 +99,7 @@ impl FrontMachine {
     }
 }
 
-/// Why an entry has no route that its caller may take.
+/// Returns the reason why an entry has no route open to its caller.
 fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
     let kinds: &[ListKind] = match method {
         method::TOOLS_CALL | dialect::VALIDATE => &[ListKind::Tools],
@@ -112,7 +114,7 @@ fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
         ListKind::Resources | ListKind::Templates => ctx.catalog.resource(name),
     };
     match kinds.iter().find_map(|kind| Some((*kind, route(kind)?))) {
-        // Switches come before permissions.
+        // A disabled entry counts as switched off, even if permissions hide it too.
         Some((kind, route)) => match ctx.sight {
             Some(sight) if sight.is_off(&ctx.catalog.entry_of(kind, &route, ctx.user)) => Absence::SwitchedOff,
             _ => Absence::Hidden,
@@ -124,8 +126,8 @@ fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
     }
 }
 
-/// Returns the absence of a name that no list has. A caller that is given one backend alone and sees none of it has all
-/// of that backend's tools hidden, listed or not.
+/// Returns the absence of a name that no list has. If the caller is limited to one backend and sees nothing of it, all
+/// of that backend's tools are hidden, listed or not.
 fn unlisted(name: &str, sight: &Sight<'_>) -> Absence {
     let Some(backend) = sight.sole().filter(|sole| !sight.backend(sole)) else { return Absence::UnknownToLimited };
     match sight.is_off(&EntryRef { kind: ListKind::Tools, backend, name, definition: None }) {
@@ -134,7 +136,7 @@ fn unlisted(name: &str, sight: &Sight<'_>) -> Absence {
     }
 }
 
-/// The name, URI or task that a request is about.
+/// Returns the name, URI or task that a request is about.
 fn subject(message: &Envelope) -> Option<Box<str>> {
     let params = Params::read(message);
     let bytes = message.bytes();

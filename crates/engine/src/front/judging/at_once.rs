@@ -1,6 +1,6 @@
 //! Messages that cannot wait: those in the middle of a call, and notifications.
 
-use super::{Asked, JudgedContext};
+use super::{InterceptorScope, JudgedContext};
 use crate::chain::{HoldAnswer, HoldQuestion, Phase, Resume, Resumed, Ruling, Verdict};
 use crate::command::Command;
 use crate::fault::{Fault, FaultKind};
@@ -9,24 +9,24 @@ use crate::keys::ExchangeId;
 use bytes::Bytes;
 use signalbox_wire::Envelope;
 
-/// How many holds of one message that cannot wait are skipped before it is refused.
+/// Maximum number of holds skipped for a message that cannot wait before it is refused.
 const MAX_HOLDS: usize = 1100;
 
-/// The verdict on a message that cannot wait.
+/// Verdict on a message that cannot wait.
 pub(in crate::front) enum InstantVerdict {
-    /// It continues as this message.
+    /// The message continues in this form.
     Goes(Envelope),
-    /// It is answered with this result instead.
+    /// The request is answered with this result.
     Answered(Bytes),
-    /// It is answered with this error object instead.
+    /// The request is answered with this error object.
     Failed(Bytes),
-    /// It is refused.
+    /// The message is refused.
     Refused(Fault),
 }
 
 impl FrontMachine {
-    /// Asks about a message that cannot wait. A pause ends at once, so that the remaining interceptors are asked too;
-    /// if a person or a webhook would have to be asked, the message is refused.
+    /// Judges a message that cannot wait. A pause ends at once, so that the remaining interceptors run too. If a person
+    /// or a webhook would have to be asked, the message is refused.
     pub(in crate::front) fn consult_at_once(
         &self,
         phase: Phase,
@@ -39,9 +39,9 @@ impl FrontMachine {
         let (mut changed, mut resume, mut copies) = (None, None, Vec::new());
         for _ in 0..MAX_HOLDS {
             let current = changed.as_ref().unwrap_or(message);
-            let ((exchange, backend), asked) = (about, Asked::Everybody);
+            let ((exchange, backend), scope) = (about, InterceptorScope::All);
             let about =
-                JudgedContext { phase, exchange, instead: None, backend, can_wait: false, by_task: false, asked };
+                JudgedContext { phase, exchange, instead: None, backend, can_wait: false, by_task: false, scope };
             let judged = self.consult(about, current, resume, ctx, out);
             copies.extend(judged.effects);
             if matches!(judged.verdict, Verdict::Pass | Verdict::Modify(_) | Verdict::Reply(_)) {
@@ -69,7 +69,7 @@ impl FrontMachine {
         ))
     }
 
-    /// True for a further round of a call that was let through by a person or a webhook when it began.
+    /// Returns true for a later round of a call that a person or a webhook let through when it began.
     fn was_consulted(&self, exchange: Option<ExchangeId>, phase: Phase) -> bool {
         phase == Phase::Request && exchange.and_then(|id| self.exchanges.get(&id)).is_some_and(|one| one.consulted)
     }
@@ -90,7 +90,7 @@ impl FrontMachine {
         Fault::new(FaultKind::Refused, text)
     }
 
-    /// Asks about a message in the middle of a call, which cannot wait. If it is refused, the call ends.
+    /// Judges a message in the middle of a call, which cannot wait. If it is refused, the call ends.
     pub(in crate::front) fn judge_midway(
         &mut self,
         id: ExchangeId,

@@ -8,12 +8,12 @@ use signalbox_wire::{Edits, Envelope, builder};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A request of a client as the interceptors let it through. Only the module that asks them makes one.
+/// Request of a client that the interceptors let through. Only the judging module can create one.
 #[derive(Debug)]
-pub(in crate::front) struct Cleared(Envelope);
+pub(in crate::front) struct ClearedRequest(Envelope);
 
-impl Cleared {
-    /// A request that passed, or about which no interceptor has anything to say.
+impl ClearedRequest {
+    /// Wraps a request that passed, or that no interceptor judges.
     pub(super) fn judged(message: Envelope) -> Self {
         Self(message)
     }
@@ -23,34 +23,34 @@ impl Cleared {
         &self.0
     }
 
-    /// The call that leaves with it.
+    /// Builds the call that leaves with this request.
     #[inline]
     pub(in crate::front) fn authorize(self, call: impl FnOnce(Envelope) -> Call) -> Authorized {
         Authorized(Box::new(call(self.0)))
     }
 }
 
-/// Proof that no interceptor has anything to say, so that a request need not be prepared for them.
+/// Proof that no interceptor has anything to judge, so that a request need not be prepared for them.
 #[derive(Debug)]
-pub(in crate::front) struct NobodyToAsk(());
+pub(in crate::front) struct IdleChain(());
 
-impl NobodyToAsk {
-    /// It, if that is so.
+impl IdleChain {
+    /// Returns the proof if the chain is idle.
     #[inline]
     pub(in crate::front) fn now(chain: &Chain) -> Option<Self> {
         chain.is_idle().then_some(Self(()))
     }
 
-    /// A request that comes at this moment.
+    /// Clears a request that arrives while the chain is idle.
     #[inline]
-    pub(in crate::front) fn clear(self, message: Envelope) -> Cleared {
-        Cleared(message)
+    pub(in crate::front) fn clear(self, message: Envelope) -> ClearedRequest {
+        ClearedRequest(message)
     }
 }
 
-/// A call that may reach a backend, because the interceptors were asked about it. Every command that sends a client's request to a
-/// backend holds one, connections take nothing else, and only the module that asks the interceptors can make one: a call that was
-/// not judged does not compile.
+/// A call that may reach a backend, because the interceptors have judged it. Every command that sends a client's
+/// request to a backend holds one, connections accept nothing else, and only the judging module can create one. Code
+/// that forwards an unjudged call does not compile.
 ///
 /// ```
 /// use signalbox_engine::{Authorized, Call, Command};
@@ -69,7 +69,7 @@ impl NobodyToAsk {
 /// }
 /// ```
 ///
-/// Nobody else can make one of a call:
+/// Other modules cannot create one from a call:
 ///
 /// ```compile_fail,E0423
 /// use signalbox_engine::{Authorized, Call};
@@ -79,7 +79,7 @@ impl NobodyToAsk {
 /// }
 /// ```
 ///
-/// Nor send a call that is none:
+/// They cannot forward a plain call:
 ///
 /// ```compile_fail,E0308
 /// use signalbox_engine::{Call, Command, ExchangeId};
@@ -90,7 +90,7 @@ impl NobodyToAsk {
 /// }
 /// ```
 ///
-/// Nor put another call into one:
+/// They cannot replace the call inside one:
 ///
 /// ```compile_fail,E0594
 /// use signalbox_engine::{Authorized, Call};
@@ -103,12 +103,12 @@ impl NobodyToAsk {
 pub struct Authorized(Box<Call>);
 
 impl Authorized {
-    /// A call that was judged as it stands.
+    /// Wraps a call that was judged in this form.
     pub(super) fn judged(call: Box<Call>) -> Self {
         Self(call)
     }
 
-    /// The gateway's own request about the task that this call made, or asks about.
+    /// Builds the gateway's own request about the task that this call created or asks about.
     pub(in crate::front) fn about_task(
         &self,
         name: &'static str,
@@ -137,23 +137,23 @@ impl Authorized {
         })))
     }
 
-    /// The call, which has to be judged before it may reach a backend again.
+    /// Returns the call, which must be judged again before it may reach a backend.
     #[must_use]
     pub fn into_call(self) -> Box<Call> {
         self.0
     }
 
-    /// Notes that the call has waited for a sign-in, or is about to.
+    /// Marks the call as having waited for a sign-in, or about to.
     pub fn await_sign_in(&mut self) {
         self.0.awaits_sign_in = true;
     }
 
-    /// Counts one more try.
+    /// Counts one more attempt.
     pub fn retried(&mut self) {
         self.0.tries += 1;
     }
 
-    /// The same call without the answers and the state of an earlier round.
+    /// Returns the same call without the answers and the state of an earlier round.
     #[must_use]
     pub fn without_round(mut self) -> Self {
         let call = &mut *self.0;
@@ -166,12 +166,12 @@ impl Authorized {
         self
     }
 
-    /// For the back machine alone, which fits a call to the revision of its backend.
+    /// Gives the back machine mutable access, to adapt a call to the revision of its backend.
     pub(crate) fn fitting(&mut self) -> &mut Call {
         &mut self.0
     }
 
-    /// A call that nobody judged, for tests of the back machine.
+    /// Wraps an unjudged call, for tests of the back machine.
     #[cfg(test)]
     pub(crate) fn unjudged(call: Call) -> Self {
         Self(Box::new(call))
@@ -187,7 +187,8 @@ impl Deref for Authorized {
     }
 }
 
-/// The resources and tasks that a listen request may follow, as (backend, URI or id of the backend). Each of them was judged.
+/// Resources and tasks that a listen request may follow, as (backend, the backend's URI or id). Each of them was
+/// judged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizedFollow {
     resources: Vec<(Arc<str>, Box<str>)>,
@@ -203,19 +204,19 @@ impl AuthorizedFollow {
         self.tasks.push((Arc::clone(&route.backend), route.name.clone()));
     }
 
-    /// The resources.
+    /// Returns the resources to follow.
     #[must_use]
     pub fn resources(&self) -> &[(Arc<str>, Box<str>)] {
         &self.resources
     }
 
-    /// The tasks.
+    /// Returns the tasks to follow.
     #[must_use]
     pub fn tasks(&self) -> &[(Arc<str>, Box<str>)] {
         &self.tasks
     }
 
-    /// True if there is nothing to follow.
+    /// Returns true if there is nothing to follow.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.resources.is_empty() && self.tasks.is_empty()

@@ -1,4 +1,4 @@
-//! What a listen request may follow: each resource and task that it names is judged as if it were asked for alone.
+//! Targets of a listen request. Each resource and task that it names is judged as if it were requested alone.
 
 use super::{AuthorizedFollow, JudgedContext};
 use crate::catalog::Route;
@@ -12,11 +12,13 @@ use signalbox_wire::{Envelope, builder, method};
 use std::sync::Arc;
 
 impl FrontMachine {
-    /// Notes a resource to follow, if the caller could subscribe to it. Nobody can be asked about a part of a request.
+    /// Adds a resource to follow if the caller could subscribe to it. A part of a request cannot be held for a
+    /// question.
     pub(in crate::front) fn judge_resource(
         &self,
         id: ExchangeId,
-        (uri, route): (&str, &Route),
+        uri: &str,
+        route: &Route,
         follow: &mut AuthorizedFollow,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -53,11 +55,11 @@ impl FrontMachine {
             Verdict::Refuse(fault) => fault,
             _ => Fault::new(FaultKind::Refused, "a part of a request is not changed, held or answered"),
         };
-        self.not_followed(id, (method::RESOURCES_SUBSCRIBE, uri), Some(&refused), ctx, out);
+        self.not_followed(id, method::RESOURCES_SUBSCRIBE, uri, Some(&refused), ctx, out);
         false
     }
 
-    /// Notes a task to follow, if the caller may know of it.
+    /// Adds a task to follow if the caller may know of it.
     pub(in crate::front) fn judge_task(
         &self,
         id: ExchangeId,

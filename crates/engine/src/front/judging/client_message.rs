@@ -3,33 +3,33 @@
 use bytes::Bytes;
 use signalbox_wire::Edits;
 
-/// A message that may go to the client: judged by the interceptors, or the gateway's own. Only the module
-/// that asks them makes one, so nothing can bypass them.
+/// Message that may go to the client: judged by the interceptors, or the gateway's own. Only the judging module can
+/// create one, so no message bypasses them.
 #[derive(Clone, Debug)]
-pub(in crate::front) struct Passed {
+pub(in crate::front) struct ClientMessage {
     bytes: Bytes,
     own: bool,
 }
 
-impl Passed {
-    /// A message that the interceptors let through.
+impl ClientMessage {
+    /// Wraps a message that the interceptors let through.
     pub(super) fn judged(bytes: Bytes) -> Self {
         Self { bytes, own: false }
     }
 
-    /// A message of the gateway itself: a fault, or a notification that no backend sent. It is recorded as such, and
-    /// not judged.
+    /// Wraps a message of the gateway itself: a fault, or a notification that no backend sent. It is recorded as such
+    /// and not judged.
     pub fn own(bytes: Bytes) -> Self {
         Self { bytes, own: true }
     }
 
-    /// The same message with these edits.
+    /// Applies edits to the message.
     pub fn edited(self, edits: &Edits) -> Self {
         Self { bytes: edits.apply(&self.bytes), own: self.own }
     }
 
-    /// The same message in the words of the governed dialect.
-    pub fn reworded(self, bytes: Bytes) -> Self {
+    /// Replaces the message with its translation into the governed dialect.
+    pub fn translated(self, bytes: Bytes) -> Self {
         Self { bytes, own: self.own }
     }
 
