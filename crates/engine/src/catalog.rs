@@ -1,7 +1,8 @@
-//! The catalog: all tools, prompts, resources and resource templates of all backends, shown to clients as one server's.
+//! The catalog: the tools, prompts, resources and resource templates of all backends, shown to clients as those of one
+//! server.
 //!
-//! [`Catalog`] is the model that changes; a [`Snapshot`] is the immutable picture of it that requests read: routes by
-//! name, pages of lists, the capabilities that backends offer between them.
+//! [`Catalog`] is the mutable model. A [`Snapshot`] is its immutable copy that requests read: routes by name, pages of
+//! lists, the combined capabilities of the backends.
 //!
 //! ```text
 //! a backend's lists were read ─► set_view, replace_views ─┐
@@ -9,12 +10,12 @@
 //! another configuration ───────► reconfigure, keep_tools ─┘
 //! ```
 //!
-//! Lists are kept per backend and per view (era and capability set), because old servers offer different things to
-//! different clients. A client whose own view is not known is shown the nearest one ([`BackendEntry::shown`]). A
-//! backend with credentials per user has views of each principal, and a user neither sees nor reaches an entry that
-//! only the views of others have.
+//! Lists are stored per backend and per view (era and capability set), because old servers offer different things to
+//! different clients. A client whose own view is unknown sees the nearest one ([`BackendEntry::shown`]). A backend with
+//! credentials per user has views for each principal, and a user neither sees nor reaches an entry that only other
+//! users' views have.
 //!
-//! Every entry is reached by its qualified name (`backend__name`, `backend+uri`). The plain name has one owner:
+//! Every entry is reachable by its qualified name (`backend__name`, `backend+uri`). The plain name has one owner:
 //!
 //! ```text
 //! free ── listed ──► claimed, goes to the backend that is configured first ── settle ──► owned
@@ -24,17 +25,17 @@
 //!
 //! Invariants:
 //!
-//! - An owned name does not change hands: not when its backend is down, stops listing it, or another one lists it too. Only
-//!   a backend that has listed thousands of names which it lists no more loses those.
-//! - A backend that is down keeps its names and is left out of lists.
-//! - Entries are kept as the bytes that the backend sent. A client is shown them with another name, URI or link to an app's
-//!   page where they are renamed, and without what its era has no form for.
-//! - The entries of a backend are shown in the order in which they were first seen, whatever order it lists them in later,
-//!   so that a cursor stays good when the catalog changes between two pages.
-//! - Views, remembered names and rendered pages are bounded, because clients and backends choose how many there are.
+//! - An owned name does not change hands: not when its backend is down, stops listing it, or another backend lists it
+//!   too. Only a backend with thousands of names that it no longer lists loses those.
+//! - A backend that is down keeps its names and is omitted from lists.
+//! - Entries are stored as the bytes that the backend sent. A client sees them with another name, URI or app page link
+//!   where they are renamed, and without members that its era has no form for.
+//! - The entries of a backend are listed in the order in which they were first seen, even if the backend reorders them,
+//!   so that a cursor stays valid when the catalog changes between two pages.
+//! - Views, remembered names and rendered pages are bounded, because clients and backends choose their number.
 //!
-//! A snapshot must never change what it answers: it is shared between threads, and a new one takes its place as a
-//! whole. Its only mutable parts are a cache of rendered pages and a flag that a name was shown.
+//! A snapshot must never change its answers: it is shared between threads, and a new one replaces it as a whole. Its
+//! only mutable parts are a cache of rendered pages and a flag that a name was shown.
 
 mod claims;
 mod cursor;
@@ -69,27 +70,27 @@ use std::sync::Arc;
 /// The four lists of MCP.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum ListKind {
-    /// `tools/list`.
+    /// The tools, listed by `tools/list`.
     Tools,
-    /// `prompts/list`.
+    /// The prompts, listed by `prompts/list`.
     Prompts,
-    /// `resources/list`.
+    /// The resources, listed by `resources/list`.
     Resources,
-    /// `resources/templates/list`.
+    /// The resource templates, listed by `resources/templates/list`.
     Templates,
 }
 
 impl ListKind {
-    /// Every list.
+    /// All four kinds, in the order of their discriminants.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
-    /// The list that this method asks for.
+    /// Returns the list that this method asks for.
     #[must_use]
     pub fn of_method(method: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.method() == method)
     }
 
-    /// The method that lists these.
+    /// Returns the method that lists these entries.
     #[must_use]
     pub fn method(self) -> &'static str {
         match self {
@@ -100,7 +101,7 @@ impl ListKind {
         }
     }
 
-    /// How the qualified names of these are written.
+    /// Returns the style of their qualified names.
     #[must_use]
     pub fn style(self) -> Style {
         match self {
@@ -109,7 +110,7 @@ impl ListKind {
         }
     }
 
-    /// The member of the result that holds the list.
+    /// Returns the member of the result that holds the list.
     #[must_use]
     pub fn member(self) -> &'static str {
         match self {
@@ -120,7 +121,7 @@ impl ListKind {
         }
     }
 
-    /// The server capability without which there is no such list.
+    /// Returns the server capability without which there is no such list.
     #[must_use]
     pub fn capability(self) -> &'static str {
         match self {
@@ -130,7 +131,7 @@ impl ListKind {
         }
     }
 
-    /// The member of an entry that names it.
+    /// Returns the member of an entry that names it.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -141,19 +142,19 @@ impl ListKind {
     }
 }
 
-/// Which lists a change touched.
+/// Lists that a change touched.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Changed {
-    /// `tools/list` may differ.
+    /// True if `tools/list` may differ.
     pub tools: bool,
-    /// `prompts/list` may differ.
+    /// True if `prompts/list` may differ.
     pub prompts: bool,
-    /// `resources/list` or the templates may differ.
+    /// True if `resources/list` or `resources/templates/list` may differ.
     pub resources: bool,
 }
 
 impl Changed {
-    /// True if anything may differ.
+    /// Returns true if any list may differ.
     #[must_use]
     pub fn any(self) -> bool {
         self.tools || self.prompts || self.resources
@@ -176,34 +177,34 @@ impl Changed {
     }
 }
 
-/// What is known of one backend.
+/// State of one backend in the catalog.
 #[derive(Clone, Debug)]
 pub struct BackendEntry {
-    /// Its configured name.
+    /// Configured name of the backend.
     pub name: Arc<str>,
-    /// False while it is down: it keeps its names but is left out of lists.
+    /// False while the backend is down. It keeps its names but is omitted from lists.
     pub listed: bool,
-    /// The lists it gave, by era and capability set.
+    /// Lists read from the backend, by era and capability set.
     pub views: BTreeMap<ViewKey, Arc<View>>,
-    /// A fingerprint of the program and settings that gave them. Another one may list something else under the same
-    /// name.
+    /// Fingerprint of the program and settings that gave the lists. Another program may list something else under the
+    /// same name.
     pub source: u64,
-    /// True if it may show each principal something else: each sees its own views alone, they are saved nowhere, and
-    /// clients may not share them.
+    /// True if the backend may show each principal something else. Each principal then sees only its own views, which
+    /// are not saved and which clients may not share.
     pub private: bool,
-    /// True if it may show each token of a principal something else; it is then private.
+    /// True if the backend may show each token of a principal something else. It is then also private.
     pub per_token: bool,
-    /// True if it is reached by a way of its own alone: it has no plain names among those of others, and
-    /// takes none from them.
+    /// True if the backend is reachable only through its own endpoint. It then takes no plain names from other backends
+    /// and has none among theirs.
     pub apart: bool,
-    /// Whose lists each principal is shown, where that is not its own.
+    /// Assigns principals the lists of other principals, where they share them.
     owners: Option<Arc<dyn ListOwners>>,
-    /// The views from the least to the most recently stored.
+    /// Keys of the views, least recently stored first.
     ages: Vec<ViewKey>,
-    /// The rank of every entry it ever listed, by kind, in the order in which they were first seen.
+    /// Rank of every entry ever listed, by kind, in the order of first appearance.
     ranks: [TextMap<Box<str>, u64>; 4],
     next_rank: u64,
-    /// Shared ruling for requests routed here under their own name.
+    /// Shared ruling for requests routed here under the entry's own name.
     routed: Arc<Ruling>,
 }
 
@@ -249,14 +250,14 @@ impl BackendEntry {
         }
     }
 
-    /// The names of everything of one kind that it lists in any view, including app pages that its tools link to.
+    /// Returns the names of all entries of one kind in any view, including app pages that tools link to.
     fn owned(&self, kind: ListKind) -> impl Iterator<Item = &str> {
         let listed = self.views.values().flat_map(move |view| view.list(kind)).map(|item| &*item.key);
         let tools = self.views.values().filter(move |_| kind == ListKind::Resources).flat_map(|view| &view.tools);
         listed.chain(tools.flat_map(Item::apps))
     }
 
-    /// The lists this kind of client is shown; the nearest ones if its own are not known.
+    /// Returns the lists shown to this kind of client: its own, or the nearest ones if those are unknown.
     #[must_use]
     pub fn shown(&self, selector: &Selector) -> Option<&Arc<View>> {
         let nearest = |fits: &dyn Fn(&ViewKey) -> bool| {
@@ -271,13 +272,13 @@ impl BackendEntry {
             .or_else(|| nearest(&|_| true))
     }
 
-    /// The views that a user may be shown.
+    /// Returns the views that may be shown to a user.
     pub fn views_for(&self, whose: Option<&BackendUser>) -> impl Iterator<Item = (&ViewKey, &Arc<View>)> {
         let whose = whose.filter(|_| self.private).map(|whose| self.owner(whose).into_owned());
         self.views.iter().filter(move |(key, _)| key.whose == whose)
     }
 
-    /// The key of the lists that were read for exactly this kind of client.
+    /// Returns the key of the lists read for exactly this kind of client.
     fn key_of<'a>(&self, selector: &'a Selector) -> Cow<'a, ViewKey> {
         match (self.private, selector.whose.as_ref().map(|whose| self.owner(whose))) {
             (_, None) | (true, Some(Cow::Borrowed(_))) => Cow::Borrowed(selector),
@@ -286,7 +287,7 @@ impl BackendEntry {
         }
     }
 
-    /// Whose lists a user is shown.
+    /// Returns the owner of the lists shown to a user.
     fn owner<'a>(&self, whose: &'a BackendUser) -> Cow<'a, BackendUser> {
         let other = self.owners.as_ref().and_then(|owners| owners.owner(whose.principal()));
         match other {
@@ -297,28 +298,28 @@ impl BackendEntry {
     }
 }
 
-/// Number of ranks that may be remembered for names no longer listed, beyond as many as are listed.
+/// Maximum number of ranks remembered for unlisted names, beyond the number of listed ones.
 const MAX_RANKS: usize = 10_000;
 
-/// The model of all lists.
+/// Mutable model of all lists.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     backends: Vec<BackendEntry>,
-    /// Bytes that the lists of one backend may take up beyond those that all clients are shown.
+    /// Maximum number of bytes for the lists of one backend, beyond those shown to all clients.
     view_bytes: usize,
     claims: [Claims; 4],
     generation: u64,
 }
 
 impl Catalog {
-    /// An empty catalog of these backends, in their configured order.
+    /// Creates an empty catalog of these backends, in their configured order.
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = Arc<str>>) -> Self {
         let backends = names.into_iter().map(BackendEntry::new).collect();
         Self { backends, view_bytes: VIEW_BYTES, claims: Default::default(), generation: 0 }
     }
 
-    /// Sets how many bytes the lists of one backend may take up beyond those that all clients are shown. Holds for
+    /// Sets the maximum number of bytes for the lists of one backend, beyond those shown to all clients. It applies to
     /// views stored from now on.
     pub fn set_view_bytes(&mut self, most: usize) {
         self.view_bytes = most;
@@ -330,7 +331,7 @@ impl Catalog {
             return Changed::default();
         };
         entry.order(&mut view);
-        // Clients of a new view were shown the nearest one until now.
+        // Clients of a new view have been shown the nearest one until now.
         let changed = match entry.shown(&key) {
             Some(known) => view.differs(known),
             None => Changed::everything(&view),
@@ -346,7 +347,7 @@ impl Catalog {
         changed
     }
 
-    /// Drops the lists of this principal at a backend that shows each its own.
+    /// Drops the lists of this principal at a private backend.
     pub fn forget_views_of(&mut self, backend: &str, principal: &Principal) -> Changed {
         let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
             return Changed::default();
@@ -379,21 +380,21 @@ impl Catalog {
         }
     }
 
-    /// Sets who says whose lists a principal is shown.
+    /// Sets the assignment of list owners to principals.
     pub fn set_owners(&mut self, backend: &str, owners: Option<Arc<dyn ListOwners>>) {
         if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
             entry.owners = owners;
         }
     }
 
-    /// Sets whether a backend is reached by a way of its own alone.
+    /// Sets whether a backend is reachable only through its own endpoint.
     pub fn set_apart(&mut self, backend: &str, apart: bool) {
         if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
             entry.apart = apart;
         }
     }
 
-    /// Gives every listed name without an owner to the first backend that lists it.
+    /// Assigns every listed name without an owner to the first backend that lists it.
     fn claim_all(&mut self) {
         for kind in ListKind::ALL {
             let claims = &mut self.claims[kind as usize];
@@ -428,40 +429,40 @@ impl Catalog {
         entry.views.values().map(|view| Changed::everything(view)).fold(Changed::default(), Changed::or)
     }
 
-    /// What is known of each backend, in configured order.
+    /// Returns the state of each backend, in configured order.
     #[must_use]
     pub fn backends(&self) -> &[BackendEntry] {
         &self.backends
     }
 
-    /// An immutable picture of the catalog as it stands.
+    /// Returns an immutable copy of the current catalog.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.backends.clone(), &self.claims, self.generation)
     }
 }
 
-/// The capabilities of all backends together, for `initialize` and `server/discover`.
+/// Combined capabilities of all backends, for `initialize` and `server/discover`.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Offer {
-    /// Some backend has tools.
+    /// True if any backend has tools.
     pub tools: bool,
-    /// Some backend has prompts.
+    /// True if any backend has prompts.
     pub prompts: bool,
-    /// Some backend has resources.
+    /// True if any backend has resources.
     pub resources: bool,
-    /// Some backend lets resources be subscribed to.
+    /// True if any backend supports subscriptions to resources.
     pub subscribe: bool,
-    /// Some backend completes arguments.
+    /// True if any backend completes arguments.
     pub completions: bool,
-    /// Some backend sends log messages.
+    /// True if any backend sends log messages.
     pub logging: bool,
-    /// Some backend runs tasks, in the shape of either era.
+    /// True if any backend runs tasks, in the form of either era.
     pub tasks: bool,
 }
 
 impl Offer {
-    /// Everything the gateway can carry, offered while a backend is still unknown.
+    /// Returns all capabilities that the gateway can carry, offered while a backend is still unknown.
     #[must_use]
     pub fn full() -> Self {
         Self {
@@ -475,7 +476,7 @@ impl Offer {
         }
     }
 
-    /// Adds what one backend has.
+    /// Adds the capabilities of one backend.
     pub fn add(&mut self, profile: &ServerProfile) {
         self.tools |= profile.has(&["tools"]);
         self.prompts |= profile.has(&["prompts"]);

@@ -1,7 +1,7 @@
-//! The ordered list of interceptors, and the phases in which each of them is asked about a message.
+//! The ordered list of interceptors, and the phases in which each of them judges a message.
 //!
-//! Whatever may change, answer, hold or refuse a message is an [`Interceptor`] in one [`Chain`], as breakpoints and rules
-//! are. The front machine asks the chain and carries out its verdict.
+//! Everything that may change, answer, hold or refuse a message, such as a rule or a breakpoint, is an [`Interceptor`]
+//! in one [`Chain`]. The front machine runs the chain and carries out its verdict.
 //!
 //! ```text
 //! client ─► Request ─────► backend ─► Response ─────► client     a routed request and its answer
@@ -11,28 +11,28 @@
 //! client ◄─ ServerAsks ◄── backend ... ClientAnswers ─► backend  a question in the middle of a call
 //! ```
 //!
-//! In one phase the interceptors are asked in order; toward the client in reverse, so that the first is the one nearest to
-//! the client both ways. Each sees what those before it made of the message:
+//! In one phase the interceptors run in order; toward the client in reverse, so that the first one is nearest to the
+//! client in both directions. Each sees the message as the ones before it left it:
 //!
 //! ```text
 //!          ┌── Pass, Modify: the next one is asked ──┐
 //! judge ───┴─► one interceptor ──────────────────────┴─► all have passed: Pass, or Modify with the last message
 //!                │ Reply, Error, Refuse: the walk ends
-//!                └ Hold: the walk stops; when the question is answered, the same interceptor goes on with the answer
+//!                 └ Hold: the walk stops; when the question is answered, the same interceptor resumes with the answer
 //! ```
 //!
 //! Invariants:
 //!
 //! - The first verdict that ends the walk is final.
 //! - A message is replaced only by one of the same kind, method and id. Any other replacement becomes a refusal.
-//! - What is checked is what is sent: a request that was changed or held is shown once more to those that
-//!   [judge changes](Interceptor::judges_changes), who can only pass or refuse it then.
-//! - Rulings and effects of an interceptor count even where a later one ends the walk.
-//! - An idle chain costs one look at each interceptor ([`Interceptor::is_idle`], [`Interceptor::looks_at`]).
+//! - The message that is sent is the one that was checked: a changed or held request is shown again to the interceptors
+//!   that [judge changes](Interceptor::judges_changes), which may then only pass or refuse it.
+//! - Rulings and effects of an interceptor count even if a later one ends the walk.
+//! - An idle chain costs one check per interceptor ([`Interceptor::is_idle`], [`Interceptor::looks_at`]).
 //!
-//! An interceptor must never wait or do I/O. Its verdict is a function of the [`Case`] and of the answer it is resumed with,
-//! so that a chain that is run again over recorded exchanges gives the same verdicts. What it cannot know by itself (time
-//! that must pass, a person's word, the answer of a web address) it asks for with [`Verdict::Hold`].
+//! An interceptor must never wait or do I/O. Its verdict is a function of the [`Case`] and of the answer it is resumed
+//! with, so that replaying recorded exchanges gives the same verdicts. For outside input (a delay, a person's decision,
+//! the answer of a webhook) it returns [`Verdict::Hold`].
 
 mod case;
 pub mod consent;
@@ -46,8 +46,8 @@ pub use judgement::{Effect, Hold, Judgement, Ruling, Rulings, Verdict};
 pub use person::{EditError, edited, settle};
 pub use subject_pattern::{EntryNames, SubjectPattern};
 
-/// Maximum size of a webhook's response in bytes: as large as the largest message it is shown, which it may send back
-/// changed.
+/// Maximum size of a webhook's response in bytes. It equals the size of the largest message sent to a webhook, because
+/// the webhook may send that back changed.
 pub const MAX_WEBHOOK_ANSWER: usize = 4 * 1024 * 1024;
 
 use crate::fact::Finished;
@@ -55,48 +55,49 @@ use crate::fault::{Fault, FaultKind};
 use signalbox_wire::Envelope;
 use std::sync::Arc;
 
-/// One concern that is asked about every message.
+/// A concern, such as rules or breakpoints, that judges every message.
 pub trait Interceptor: Send + Sync {
-    /// Its name in logs, in decisions and in the list of interceptors.
+    /// Returns the name used in logs, in decisions and in the list of interceptors.
     fn name(&self) -> &'static str;
 
-    /// Decides about one message in one phase. `resumed` carries the answer if it held the message before.
+    /// Judges one message in one phase. `resumed` carries the answer if the interceptor held the message before.
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement;
 
-    /// True while it would pass every message and record nothing, so that nothing need be prepared for it. Called for
-    /// every message, so it must be cheap.
+    /// Returns true while the interceptor would pass every message and record nothing, so that nothing need be prepared
+    /// for it. Called for every message, so it must be cheap.
     fn is_idle(&self) -> bool {
         false
     }
 
-    /// False while it would pass every message of this phase and record nothing. Called as often as
-    /// [`Interceptor::is_idle`].
+    /// Returns false while the interceptor would pass every message of this phase and record nothing. Called as often
+    /// as [`Interceptor::is_idle`].
     fn looks_at(&self, _phase: Phase) -> bool {
         !self.is_idle()
     }
 
-    /// Decides about a request for something that nobody has, or that its caller must not know of; `None` to let the answer to
-    /// unknown names stand. Both kinds must be treated alike.
+    /// Judges a request for an entry that does not exist or is hidden from the caller; `None` keeps the answer to
+    /// unknown names. Both cases must be treated alike.
     fn judge_unknown(&self, _case: &Case<'_>) -> Option<Judgement> {
         None
     }
 
-    /// True if it has to be asked once more about a request that an interceptor behind it changed, or that was held.
+    /// Returns true if the interceptor must judge a request again after a later one changed it, or after a hold.
     fn judges_changes(&self) -> bool {
         false
     }
 
-    /// True if it is asked about each resource that a listen request names, as if the client subscribed to it alone.
+    /// Returns true if the interceptor judges each resource that a listen request names, as if the client subscribed to
+    /// it alone.
     fn judges_parts(&self) -> bool {
         self.judges_changes()
     }
 
-    /// True if it is asked about results that another interceptor gives in the place of the backend's.
+    /// Returns true if the interceptor judges results that another interceptor gives instead of the backend.
     fn judges_replies(&self) -> bool {
         false
     }
 
-    /// The exchange is over.
+    /// Notifies the interceptor that the exchange is over.
     fn finished(&self, _finished: &Finished) {}
 }
 
@@ -104,61 +105,61 @@ pub trait Interceptor: Send + Sync {
 #[derive(Clone, Default)]
 pub struct Chain(Arc<[Arc<dyn Interceptor>]>);
 
-/// Where a suspended walk continues, and with what.
+/// Position and answer with which a suspended walk resumes.
 #[derive(Clone, Copy, Debug)]
 pub struct Resume<'a> {
-    /// How many interceptors had passed the message before the one that held it.
+    /// Number of interceptors that passed the message before the one that held it.
     pub passed: usize,
-    /// What the holding interceptor is given.
+    /// Input for the interceptor that held the message.
     pub told: Resumed<'a>,
 }
 
-/// The result of asking a chain.
+/// Result of running a chain.
 #[derive(Debug)]
 pub struct ChainJudgement {
-    /// The verdict. [`Verdict::Modify`] carries the message as all interceptors together changed it.
+    /// Final verdict. [`Verdict::Modify`] carries the message with the changes of all interceptors.
     pub verdict: Verdict,
-    /// The rulings of each interceptor, under its name.
+    /// Rulings of each interceptor, under its name.
     pub rulings: Vec<(&'static str, Rulings)>,
-    /// Side effects.
+    /// Side effects of all interceptors.
     pub effects: Vec<Effect>,
-    /// How many interceptors had passed the message when the walk ended.
+    /// Number of interceptors that had passed the message when the walk ended.
     pub passed: usize,
 }
 
 impl Chain {
-    /// A chain of these, asked in this order for requests and in reverse for answers.
+    /// Creates a chain that runs in this order for requests and in reverse for answers.
     #[must_use]
     pub fn new(list: Vec<Arc<dyn Interceptor>>) -> Self {
         Self(list.into())
     }
 
-    /// The names, in order.
+    /// Returns the names of the interceptors, in order.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         self.0.iter().map(|one| one.name()).collect()
     }
 
-    /// True if every interceptor is idle.
+    /// Returns true if every interceptor is idle.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.0.iter().all(|one| one.is_idle())
     }
 
-    /// True if any interceptor looks at messages of this phase.
+    /// Returns true if any interceptor looks at messages of this phase.
     #[must_use]
     pub fn looks_at(&self, phase: Phase) -> bool {
         self.0.iter().any(|one| one.looks_at(phase))
     }
 
-    /// True if a result that an interceptor gives has to be judged.
+    /// Returns true if a result given by an interceptor must be judged.
     #[must_use]
     pub fn judges_replies(&self) -> bool {
         self.0.iter().any(|one| one.judges_replies() && one.looks_at(Phase::Response))
     }
 
-    /// Asks about a message. Each interceptor sees the message as those before it changed it; the first that ends the
-    /// walk decides.
+    /// Judges a message. Each interceptor sees the message as those before it changed it; the first that ends the walk
+    /// decides.
     #[must_use]
     pub fn judge(&self, case: &Case<'_>, resume: Option<Resume<'_>>) -> ChainJudgement {
         let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
@@ -166,7 +167,8 @@ impl Chain {
         let mut told = resume.map(|resume| resume.told);
         let mut changed = None;
         while let Some(one) = self.at(case.phase, outcome.passed) {
-            // Another interceptor may be why the phase is judged at all. One that held the message is told the answer in any case.
+            // Another interceptor may be the reason why the phase is judged at all. An interceptor that held the
+            // message always receives the answer.
             if told.is_none() && !one.looks_at(case.phase) {
                 outcome.passed += 1;
                 continue;
@@ -209,7 +211,7 @@ impl Chain {
         outcome
     }
 
-    /// Asks about a request that leads nowhere.
+    /// Judges a request without a route.
     #[must_use]
     pub fn judge_unknown(&self, case: &Case<'_>) -> ChainJudgement {
         let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
@@ -221,7 +223,8 @@ impl Chain {
         outcome
     }
 
-    /// Asks those that judge changes about a request that has become one for another entry. It cannot wait.
+    /// Runs the interceptors that judge changes on a request that was turned into one for another entry. It cannot
+    /// wait.
     #[must_use]
     pub fn judge_changed(&self, case: &Case<'_>) -> ChainJudgement {
         let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
@@ -231,7 +234,8 @@ impl Chain {
         outcome
     }
 
-    /// Asks those that judge parts about a part of a request. It cannot wait, and is not sent, so that a change of it means nothing.
+    /// Runs the interceptors that judge parts on a part of a request. It cannot wait, and changes of it are ignored
+    /// because it is not sent.
     #[must_use]
     pub fn judge_part(&self, case: &Case<'_>) -> ChainJudgement {
         let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
@@ -247,7 +251,7 @@ impl Chain {
         outcome
     }
 
-    /// Asks those that judge replies about a result that an interceptor gave. It cannot wait.
+    /// Runs the interceptors that judge replies on a result that an interceptor gave. It cannot wait.
     #[must_use]
     pub fn judge_reply(&self, case: &Case<'_>) -> ChainJudgement {
         let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
@@ -272,7 +276,8 @@ impl Chain {
         outcome
     }
 
-    /// Shows the final form of a request to those that judge changes, and gives the first verdict that is not to pass it.
+    /// Runs the interceptors that judge changes on the final form of a request. Returns the first verdict other than
+    /// pass.
     fn judge_again(&self, case: &Case<'_>, outcome: &mut ChainJudgement) -> Option<Verdict> {
         for one in self.0.iter().filter(|one| one.judges_changes() && one.looks_at(case.phase)) {
             let judgement = one.judge(case, None);
@@ -291,7 +296,7 @@ impl Chain {
         None
     }
 
-    /// Tells every interceptor that an exchange is over.
+    /// Notifies every interceptor that an exchange is over.
     pub fn finished(&self, finished: &Finished) {
         for one in self.0.iter() {
             one.finished(finished);

@@ -1,4 +1,4 @@
-//! Cursors of the gateway's own lists: the entry at which a page ended.
+//! Cursors of the gateway's own lists.
 //!
 //! A cursor holds the last entry of its page and its rank, so it stays valid when the catalog changes between two
 //! pages, even if that entry is gone.
@@ -7,10 +7,10 @@ use super::ListKind;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// Maximum length of a cursor that is read.
+/// Maximum length of a client's cursor.
 const MAX_CURSOR: usize = 8 * 1024;
 
-/// The entry after which the next page starts.
+/// Position in a list: the entry after which the next page starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cursor {
     /// Name of the backend of the last entry.
@@ -22,12 +22,12 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The text that the client is given.
+    /// Encodes a cursor as text for the client.
     pub fn encode(kind: ListKind, backend: &str, rank: u64, key: &str) -> String {
         URL_SAFE_NO_PAD.encode(format!("2\n{}\n{backend}\n{rank}\n{key}", kind.member()))
     }
 
-    /// Reads a cursor that a client sent; `None` if it is not a cursor of this list.
+    /// Decodes a client's cursor. Returns `None` if it is not a cursor of this list.
     pub fn decode(kind: ListKind, text: &str) -> Option<Self> {
         if text.len() > MAX_CURSOR {
             return None;

@@ -1,4 +1,4 @@
-//! One entry of a list, kept as the bytes the backend sent.
+//! One entry of a list, stored as the bytes the backend sent.
 
 use super::{ListKind, Style};
 use bytes::Bytes;
@@ -7,17 +7,17 @@ use signalbox_wire::uri_readings::has_control;
 use signalbox_wire::{Edits, Span, json};
 use std::sync::Arc;
 
-/// The members by which a tool links to its app page.
+/// Paths of the members by which a tool links to its app page.
 const APP_LINKS: [&[&str]; 2] = [&["_meta", "ui", "resourceUri"], &["_meta", "ui/resourceUri"]];
 
-/// A tool, prompt, resource or template. Every field is kept, known or not.
+/// A tool, prompt, resource or template. Unknown members are preserved.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Its name or URI under the backend.
+    /// The backend's name or URI for the entry.
     pub key: Box<str>,
-    /// The entry as it came.
+    /// Bytes of the entry as the backend sent it.
     pub raw: Bytes,
-    /// Its rank in the order in which the backend's entries were first seen.
+    /// Rank in the order in which the backend's entries were first seen.
     pub(super) rank: u64,
     key_span: Span,
     /// Links to app pages: `_meta.ui.resourceUri`, and the older `_meta["ui/resourceUri"]`.
@@ -26,7 +26,7 @@ pub struct Item {
     pub params: Arc<[ParamHeader]>,
 }
 
-/// Why an entry of a backend's list is left out.
+/// Reason why an entry of a backend's list is omitted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ItemError {
     /// The entry has no usable name or URI.
@@ -35,7 +35,7 @@ pub enum ItemError {
     /// The tool's `x-mcp-header` marks break the rules, so that no client may use it.
     #[error("tool `{0}` is left out: {1}")]
     BadHeaders(Box<str>, HeaderSchemaError),
-    /// The URI has a control character, which servers read in different ways.
+    /// The URI has a control character, which servers interpret in different ways.
     #[error("an entry is left out: its `{0}` has a control character")]
     ControlInUri(&'static str),
 }
@@ -44,7 +44,7 @@ impl Item {
     /// Reads one entry.
     ///
     /// # Errors
-    /// Says why the entry cannot be offered to clients.
+    /// Returns the reason why the entry cannot be offered to clients.
     pub fn read(kind: ListKind, raw: Bytes) -> Result<Self, ItemError> {
         let no_key = || ItemError::NoKey(kind.key());
         let key_span = json::member(&raw, kind.key()).ok_or_else(no_key)?;
@@ -70,17 +70,17 @@ impl Item {
         Ok(Self { key, raw, rank: 0, key_span, apps, params })
     }
 
-    /// Bytes that the entry takes up, with an allowance for its fields.
+    /// Returns the size of the entry in memory, with an allowance for its fields.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.raw.len() + self.key.len()
     }
 
-    /// The URIs of the app pages that a tool links to.
+    /// Returns the URIs of the app pages that a tool links to.
     pub fn apps(&self) -> impl Iterator<Item = &str> {
         self.apps.iter().map(|(_, uri)| &**uri)
     }
 
-    /// The entry under its exposed name, with its `ui://` links following a renamed resource.
+    /// Renders the entry under its exposed name, with its `ui://` links following a renamed resource.
     #[must_use]
     pub fn render(&self, exposed: Option<&str>, renamed_uri: impl Fn(&str) -> Option<Box<str>>) -> Bytes {
         let mut edits = Edits::new();

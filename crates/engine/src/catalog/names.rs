@@ -1,15 +1,15 @@
-//! The names under which clients see the entries of several backends.
+//! Names under which clients see the entries of several backends.
 //!
-//! Every entry has a qualified name, made of its backend's name and its own, which always reaches it. The backend
-//! that listed a name first also has the plain name; the others are shown under their qualified names. A plain name
-//! that is also the qualified name of another entry belongs to that entry. Each name is decided by one lookup, so a
-//! list costs time in proportion to its length.
+//! Every entry is reachable by its qualified name, made of its backend's name and its own. The backend that listed a
+//! name first also has the plain name; entries of the others are shown under their qualified names. A plain name that
+//! equals the qualified name of another entry belongs to that entry. Each name is resolved by one lookup, so the cost
+//! of a list is proportional to its length.
 
 use crate::keys::TextMap;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How the qualified name of an entry is written.
+/// Form of an entry's qualified name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Style {
     /// `backend__name`, for tools and prompts.
@@ -21,7 +21,7 @@ pub enum Style {
 const APP: &str = "ui://";
 
 impl Style {
-    /// The qualified name of an entry.
+    /// Returns the qualified name of an entry.
     #[must_use]
     pub fn qualify(self, backend: &str, name: &str) -> String {
         match (self, name.strip_prefix(APP)) {
@@ -44,22 +44,22 @@ impl Style {
     }
 }
 
-/// Names of one kind of entry.
+/// Names of one kind of entry, resolved in both directions.
 #[derive(Clone, Debug)]
 pub struct Names {
     style: Style,
     backends: TextMap<Box<str>, usize>,
-    /// The own names of each backend.
+    /// Names listed by each backend.
     owned: Vec<HashSet<Box<str>, foldhash::fast::RandomState>>,
-    /// Exposed name to (backend index, name under the backend).
+    /// Exposed name to (backend index, the backend's name).
     exposed: TextMap<Box<str>, (usize, Box<str>)>,
-    /// (backend index, name under the backend) to the exposed name, only if they differ.
+    /// (Backend index, the backend's name) to the exposed name, only where they differ.
     renamed: HashMap<usize, HashMap<Box<str>, Box<str>>>,
 }
 
 impl Names {
-    /// The names of these entries. `first` says which backend listed a name first. A backend that stands `apart` has no plain
-    /// names.
+    /// Resolves the names of these entries. `first` returns the backend that listed a name first. A backend that stands
+    /// `apart` has no plain names.
     pub fn new(
         style: Style,
         backends: &[Arc<str>],
@@ -90,14 +90,14 @@ impl Names {
         names
     }
 
-    /// The entry that this qualified name stands for.
+    /// Returns the entry of a qualified name.
     fn qualified<'a>(&self, text: &'a str) -> Option<(usize, std::borrow::Cow<'a, str>)> {
         let (backend, name) = self.style.divide(text)?;
         let index = *self.backends.get(backend)?;
         self.owned[index].contains(&*name).then_some((index, name))
     }
 
-    /// The entry that a name stands for, exposed or qualified: the backend's index and its own name.
+    /// Returns the entry of a name, exposed or qualified, as (backend index, the backend's name).
     #[must_use]
     pub fn owner<'a>(&'a self, name: &'a str) -> Option<(usize, std::borrow::Cow<'a, str>)> {
         match self.exposed.get(name) {
@@ -106,24 +106,24 @@ impl Names {
         }
     }
 
-    /// True if the backend lists this name.
+    /// Returns true if the backend lists this name.
     #[must_use]
     pub fn has(&self, index: usize, name: &str) -> bool {
         self.owned.get(index).is_some_and(|own| own.contains(name))
     }
 
-    /// The exposed name, if it differs from the backend's own.
+    /// Returns the exposed name, if it differs from the backend's own.
     #[must_use]
     pub fn renamed(&self, index: usize, name: &str) -> Option<&str> {
         self.renamed.get(&index)?.get(name).map(|ours| &**ours)
     }
 
-    /// The entries that clients see under a qualified name, as (backend index, own name).
+    /// Returns the entries that clients see under a qualified name, as (backend index, the backend's name).
     pub fn all_renamed(&self) -> impl Iterator<Item = (usize, &str)> {
         self.renamed.iter().flat_map(|(index, names)| names.keys().map(|name| (*index, &**name)))
     }
 
-    /// The qualified names of all entries with this own name.
+    /// Returns the qualified names of all entries with this own name.
     #[must_use]
     pub fn candidates(&self, name: &str, backends: &[super::BackendEntry]) -> Vec<String> {
         let has = |index: &usize| self.owned[*index].contains(name);

@@ -1,4 +1,5 @@
-//! The last known lists as a file. It is read at the start, so that names keep their owners and clients need not wait.
+//! Persistence of the last known lists. The file is read at startup, so that names keep their owners and clients need
+//! not wait for the backends.
 
 use super::{BackendEntry, Catalog, Item, ListKind, View, ViewKey};
 use crate::capset::CapSet;
@@ -10,22 +11,22 @@ use signalbox_wire::Revision;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The version this program writes.
+/// Format version that this program writes.
 pub const VERSION: u32 = 1;
 
-/// Why a saved catalog cannot be used.
+/// Reason why a saved catalog cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PersistError {
-    /// It is not JSON that this program writes.
+    /// The file is not JSON that this program writes.
     #[error("the saved catalog is damaged: {0}")]
     Damaged(String),
-    /// A newer program wrote it.
+    /// A newer program wrote the file.
     #[error("the saved catalog has version {0}, this program knows {VERSION}")]
     Version(u32),
 }
 
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct CatalogFile {
     version: u32,
     backends: Vec<SavedBackend>,
     /// Owners of plain names that several backends list, or that the owner no longer lists.
@@ -61,15 +62,15 @@ struct SavedView {
     templates: Vec<Box<RawValue>>,
 }
 
-/// The catalog as it is saved.
+/// Serializes the catalog. Private backends are omitted.
 #[must_use]
 pub fn write(catalog: &Catalog) -> Vec<u8> {
     let backends = catalog.backends().iter().filter(|entry| !entry.private).map(write_backend).collect();
     let owners = ListKind::ALL.into_iter().flat_map(|kind| write_owners(catalog, kind)).collect();
-    serde_json::to_vec(&Saved { version: VERSION, backends, owners }).unwrap_or_default()
+    serde_json::to_vec(&CatalogFile { version: VERSION, backends, owners }).unwrap_or_default()
 }
 
-/// Owners that do not follow from the lists alone.
+/// Returns the owners that do not follow from the lists alone.
 fn write_owners(catalog: &Catalog, kind: ListKind) -> impl Iterator<Item = SavedOwner> {
     let mut listed: HashMap<&str, usize> = HashMap::new();
     for entry in catalog.backends() {
@@ -86,10 +87,10 @@ fn write_owners(catalog: &Catalog, kind: ListKind) -> impl Iterator<Item = Saved
     })
 }
 
-/// Fills a catalog with what was saved of the backends it has.
+/// Fills a catalog with the saved state of the backends it has.
 ///
 /// # Errors
-/// If the saved bytes cannot be used; the catalog is unchanged then.
+/// Returns an error if the saved bytes cannot be used. The catalog is then unchanged.
 pub fn read(catalog: &mut Catalog, bytes: &[u8]) -> Result<(), PersistError> {
     let damaged = |error: serde_json::Error| PersistError::Damaged(error.to_string());
     #[derive(Deserialize)]
@@ -100,7 +101,7 @@ pub fn read(catalog: &mut Catalog, bytes: &[u8]) -> Result<(), PersistError> {
     if head.version != VERSION {
         return Err(PersistError::Version(head.version));
     }
-    let saved: Saved = serde_json::from_slice(bytes).map_err(damaged)?;
+    let saved: CatalogFile = serde_json::from_slice(bytes).map_err(damaged)?;
     for owner in &saved.owners {
         let kind = ListKind::ALL.into_iter().find(|kind| kind.member() == owner.list);
         let backend =
@@ -109,7 +110,7 @@ pub fn read(catalog: &mut Catalog, bytes: &[u8]) -> Result<(), PersistError> {
             catalog.claims[kind as usize].give(&owner.name, &backend);
         }
     }
-    // What was saved before principals had credentials of their own is not for any of them.
+    // The file may be older than the backend's credentials per user. Its lists belong to none of the principals.
     let private: Vec<Arc<str>> =
         catalog.backends.iter().filter(|entry| entry.private).map(|entry| Arc::clone(&entry.name)).collect();
     for backend in saved.backends.into_iter().filter(|saved| !private.iter().any(|name| **name == *saved.name)) {

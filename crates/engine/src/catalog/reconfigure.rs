@@ -1,10 +1,10 @@
-//! Changes of the configuration: backends are added, removed, replaced, or offer fewer tools.
+//! Changes of the configuration: backends are added, removed or replaced, or offer fewer tools.
 
 use super::{BackendEntry, Catalog, Changed, View, ViewKey};
 use std::sync::Arc;
 
 impl Catalog {
-    /// Takes over the configured backends in their order, and keeps what is known of those that stay.
+    /// Replaces the list of configured backends, and keeps the state of those that stay.
     pub fn reconfigure(&mut self, names: impl IntoIterator<Item = Arc<str>>) -> Changed {
         let mut before = std::mem::take(&mut self.backends);
         let order: Vec<Arc<str>> = before.iter().map(|entry| Arc::clone(&entry.name)).collect();
@@ -17,13 +17,13 @@ impl Catalog {
             .collect();
         let configured = |name: &str| self.backends.iter().any(|entry| *entry.name == *name);
         self.claims.iter_mut().for_each(|claims| claims.keep(configured));
-        // Names of removed backends are free for the others.
+        // The names of removed backends become free for the others.
         self.claim_all();
         self.generation += 1;
         let stays = |name: &&Arc<str>| self.backends.iter().any(|entry| entry.name == **name);
         let kept = order.iter().filter(stays);
         let known = self.backends.iter().map(|entry| &entry.name).filter(|name| order.contains(name));
-        // Lists come in configured order.
+        // Lists follow the configured order.
         let moved = !kept.eq(known);
         let gone = before.iter().map(everything);
         let shuffled = self.backends.iter().filter(|_| moved).map(everything);

@@ -1,4 +1,4 @@
-//! An immutable picture of the catalog: owners of names, and lists as clients see them.
+//! Immutable copy of the catalog: owners of names, and lists as clients see them.
 
 mod resource_routes;
 
@@ -26,41 +26,41 @@ use std::time::Instant;
 pub const PAGE_ENTRIES: usize = 1_000;
 /// Maximum number of bytes on one page, unless a single entry is larger.
 pub const PAGE_BYTES: usize = 1 << 20;
-/// Maximum number of rendered first pages that are kept.
+/// Maximum number of cached first pages.
 const MAX_RENDERED: usize = 64;
 
-/// Where a request goes.
+/// Destination of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Route {
-    /// The backend's configured name.
+    /// Configured name of the backend.
     pub backend: Arc<str>,
-    /// What the backend calls the subject.
+    /// The backend's own name for the subject.
     pub name: Box<str>,
-    /// True if the exposed name is another.
+    /// True if the exposed name differs from the backend's.
     pub renamed: bool,
 }
 
-/// One page of a list.
+/// One page of a list, rendered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
-    /// The JSON array.
+    /// JSON array of the entries.
     pub array: Bytes,
-    /// Where the next page starts.
+    /// Cursor of the next page, if there is one.
     pub next: Option<String>,
 }
 
 impl Page {
-    /// True if it has no entries.
+    /// Returns true if the page has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         &*self.array == b"[]"
     }
 }
 
-/// Everything but the catalog that a rendered list depends on.
+/// Cache key of a rendered page: everything it depends on besides the catalog.
 type PageKey = (ListKind, Selector, Option<Audience>);
 
-/// The catalog at one moment.
+/// State of the catalog at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
     backends: Vec<BackendEntry>,
@@ -70,14 +70,14 @@ pub struct Snapshot {
     resources: Names,
     templates: Names,
     params: TextMap<Box<str>, Arc<[ParamHeader]>>,
-    /// Whether any backend shows each principal its own lists.
+    /// True if any backend shows each principal its own lists.
     has_private: bool,
-    /// Whether any old connection of a backend runs tool calls as tasks, in the order of `backends`.
+    /// True for each backend whose old connections run tool calls as tasks, in the order of `backends`.
     task_hosts: Vec<bool>,
-    /// True for each backend that has resources, in the order of `backends`; empty unless several have.
+    /// True for each backend that has resources, in the order of `backends`. Empty unless several have.
     resource_hosts: Vec<bool>,
     rendered: Mutex<HashMap<PageKey, Page>>,
-    /// Set once a client was shown a name, or used one.
+    /// True once a client has seen or used a name.
     shown: AtomicBool,
 }
 
@@ -116,7 +116,7 @@ impl Snapshot {
         }
     }
 
-    /// True once a client was shown a name, or used one.
+    /// Returns true once a client has seen or used a name.
     #[must_use]
     pub fn was_shown(&self) -> bool {
         self.shown.load(Ordering::Relaxed)
@@ -128,19 +128,19 @@ impl Snapshot {
         }
     }
 
-    /// A number that grows with every change of the catalog.
+    /// Returns a number that grows with every change of the catalog.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// What is known of each backend, in configured order.
+    /// Returns the state of each backend, in configured order.
     #[must_use]
     pub fn backends(&self) -> &[BackendEntry] {
         &self.backends
     }
 
-    /// The only backend, if there is just one.
+    /// Returns the only backend, if there is just one.
     #[must_use]
     pub fn only(&self) -> Option<&Arc<str>> {
         match &self.backends[..] {
@@ -149,19 +149,19 @@ impl Snapshot {
         }
     }
 
-    /// True if the backend's lists for this kind of client are known.
+    /// Returns true if the backend's lists for this kind of client are known.
     #[must_use]
     pub fn knows(&self, backend: &str, selector: &Selector) -> bool {
         self.entry(backend).is_some_and(|entry| entry.views.contains_key(&*entry.key_of(selector)))
     }
 
-    /// The lists of a backend for this kind of client; the nearest ones if those are not known.
+    /// Returns the lists of a backend for this kind of client, or the nearest ones if those are unknown.
     #[must_use]
     pub fn view<'a>(&self, entry: &'a BackendEntry, selector: &Selector) -> Option<&'a Arc<View>> {
         entry.shown(selector)
     }
 
-    /// What each listed backend says about itself to this kind of client.
+    /// Returns the profile that each listed backend declares to this kind of client.
     pub fn profiles<'a>(
         &'a self,
         selector: &Selector,
@@ -170,7 +170,7 @@ impl Snapshot {
         self.profiles_of(|entry| entry.listed, selector, sight)
     }
 
-    /// The same for all backends: what is known of one that is down holds when it comes back.
+    /// Returns the same for all backends: the profile of one that is down holds when it returns.
     pub fn known_profiles<'a>(
         &'a self,
         selector: &Selector,
@@ -192,8 +192,9 @@ impl Snapshot {
             .filter_map(move |entry| Some((&entry.name, &*self.view(entry, &selector)?.profile)))
     }
 
-    /// The capabilities of all backends together; everything the gateway can carry while one of them is unknown. A
-    /// client may ask for lists only if they were declared, so backends that are down count with what is known of them.
+    /// Returns the combined capabilities of all backends, or everything the gateway can carry while one of them is
+    /// unknown. Backends that are down count with their last profile, because a client may ask only for lists that were
+    /// declared.
     #[must_use]
     pub fn offer(&self, selector: &Selector, sight: Option<&Sight<'_>>) -> Offer {
         let seen = |entry: &&BackendEntry| sight.is_none_or(|sight| sight.backend(&entry.name));
@@ -207,13 +208,13 @@ impl Snapshot {
         offer
     }
 
-    /// The route of a tool.
+    /// Returns the route of a tool.
     #[must_use]
     pub fn tool(&self, exposed: &str) -> Option<Route> {
         self.route(&self.tools, exposed)
     }
 
-    /// The route of a tool of this backend, by its own name.
+    /// Returns the route of a tool by the backend's own name for it.
     #[must_use]
     pub fn own_tool(&self, backend: &str, own: &str) -> Option<Route> {
         let index = self.index(backend).filter(|index| self.tools.has(*index, own))?;
@@ -221,14 +222,14 @@ impl Snapshot {
         Some(Route { backend: Arc::clone(&self.backends[index].name), name: own.into(), renamed: false })
     }
 
-    /// The route of a prompt.
+    /// Returns the route of a prompt.
     #[must_use]
     pub fn prompt(&self, exposed: &str) -> Option<Route> {
         self.route(&self.prompts, exposed)
     }
 
-    /// Whether a tool of an old backend runs as a task; `Forbidden` for backends of the new era, which decide
-    /// themselves. `selector` is only called if it matters.
+    /// Returns the task support of a tool of an old backend; `Forbidden` for backends of the new era, which decide for
+    /// themselves. `selector` is called only if it matters.
     #[must_use]
     pub fn task_support(&self, route: &Route, selector: impl FnOnce() -> Selector) -> TaskSupport {
         let index = self.index(&route.backend).filter(|index| self.task_hosts[*index]);
@@ -238,22 +239,22 @@ impl Snapshot {
         item.map_or(TaskSupport::Forbidden, |item| tasks::support(&item.raw))
     }
 
-    /// A tool as its backend defines it for this user.
+    /// Returns the definition of a tool by its exposed name, as its backend sent it for this user.
     #[must_use]
     pub fn definition(&self, exposed: &str, backend: &str, whose: &BackendUser) -> Option<&Bytes> {
         let route = self.tool(exposed).filter(|route| *route.backend == *backend);
-        // Who sees one backend alone calls its tools by their own names.
+        // A caller that sees a single backend uses that backend's own tool names.
         self.own_definition(route.as_ref().map_or(exposed, |route| &route.name), backend, whose)
     }
 
-    /// The same for a tool by the name that its backend knows it under.
+    /// Returns the definition of a tool by the backend's own name for it.
     #[must_use]
     pub fn own_definition(&self, own: &str, backend: &str, whose: &BackendUser) -> Option<&Bytes> {
         let mut views = self.entry(backend)?.views_for(Some(whose));
         views.find_map(|(_, view)| view.tools.named(own)).map(|item| &item.raw)
     }
 
-    /// The entry that a route leads to, as this user is shown it.
+    /// Returns the entry that a route leads to, as shown to this user.
     #[must_use]
     pub fn entry_of<'a>(&'a self, kind: ListKind, route: &'a Route, whose: &BackendUser) -> EntryRef<'a> {
         let mut views = self.entry(&route.backend).into_iter().flat_map(|entry| entry.views_for(Some(whose)));
@@ -261,8 +262,8 @@ impl Snapshot {
         EntryRef { kind, backend: &route.backend, name: &route.name, definition: item.map(|item| &*item.raw) }
     }
 
-    /// True unless the route leads to a tool or prompt that the backend shows to other users alone. Resources need not
-    /// be listed to be read, so there the backend decides by the credential.
+    /// Returns false if the route leads to a tool or prompt that the backend shows only to other users. Resources need
+    /// not be listed to be read, so there the backend decides by the credential.
     #[must_use]
     pub fn is_listed_for(&self, kind: ListKind, route: &Route, whose: &BackendUser) -> bool {
         if !self.has_private || kind.style() != Style::Name {
@@ -275,14 +276,14 @@ impl Snapshot {
         })
     }
 
-    /// The qualified names of all tools with this own name.
+    /// Returns the qualified names of all tools with this own name.
     #[must_use]
     pub fn qualified_tools(&self, own: &str) -> Vec<String> {
         self.tools.candidates(own, &self.backends)
     }
 
-    /// Entries that clients see under their qualified name because another backend has the plain one, as (list,
-    /// backend, own name), in no order.
+    /// Returns the entries that clients see under their qualified name because another backend has the plain one, as
+    /// (list, backend, own name), in no order.
     pub fn collisions(&self) -> impl Iterator<Item = (ListKind, &Arc<str>, &str)> {
         ListKind::ALL.into_iter().flat_map(move |kind| {
             let among = self.names(kind).all_renamed().filter(|(index, _)| !self.backends[*index].apart);
@@ -290,7 +291,7 @@ impl Snapshot {
         })
     }
 
-    /// The arguments of a tool that are mirrored into headers.
+    /// Returns the arguments of a tool that are mirrored into headers.
     #[must_use]
     pub fn param_headers(&self, exposed_tool: &str) -> Option<&Arc<[ParamHeader]>> {
         if self.params.is_empty() {
@@ -302,7 +303,7 @@ impl Snapshot {
         })
     }
 
-    /// One page of a list for this kind of client. `None` if the cursor is not ours.
+    /// Returns one page of a list for this kind of client, or `None` if the cursor is not ours.
     #[must_use]
     pub fn page(
         &self,
@@ -317,10 +318,10 @@ impl Snapshot {
         }
         let mut selector = selector.clone();
         if !self.has_private {
-            // Everybody of this kind is shown the same.
+            // Without private backends, the page does not depend on the user.
             selector.whose = None;
         }
-        // Who sees one backend alone is shown what all are who share its lists.
+        // A caller that sees a single backend shares the page with all callers that share its lists.
         if let Some(entry) = sight.and_then(Sight::sole).and_then(|sole| self.entry(sole)) {
             selector = entry.key_of(&selector).into_owned();
         }
@@ -337,9 +338,8 @@ impl Snapshot {
         Some(page)
     }
 
-    /// How long, and for whom, a client may keep this list: the strictest terms of the backends whose entries it
-    /// sees. A backend that is down or gives no terms forbids keeping it, and a list that depends on the caller is
-    /// private.
+    /// Returns the strictest terms for caching this list among the backends whose entries the client sees. A backend
+    /// that is down or gives no terms forbids caching, and a list that depends on the caller is private.
     #[must_use]
     pub fn terms(&self, kind: ListKind, selector: &Selector, sight: Option<&Sight<'_>>, now: Instant) -> Terms {
         let mut merged: Option<Terms> = None;
@@ -429,8 +429,8 @@ impl Snapshot {
         }
     }
 
-    /// The backend that has a plain name. Clients are not shown it by this, so the name may still
-    /// go to another backend.
+    /// Returns the backend that has a plain name. This does not count as showing the name to clients, so it may still
+    /// move to another backend.
     #[must_use]
     pub fn owner_of(&self, kind: ListKind, exposed: &str) -> Option<&Arc<str>> {
         let (index, _) = self.names(kind).owner(exposed)?;
@@ -443,7 +443,7 @@ impl Snapshot {
         Some(Route { backend: Arc::clone(&self.backends[index].name), renamed: name != exposed, name: name.into() })
     }
 
-    /// Shared ruling for requests routed here under their own name.
+    /// Returns the shared ruling for requests routed here under the entry's own name.
     pub(crate) fn routed(&self, route: &Route) -> Option<&Arc<Ruling>> {
         let entry = self.backends.iter().find(|entry| Arc::ptr_eq(&entry.name, &route.backend));
         entry.filter(|_| !route.renamed).map(|entry| &entry.routed)
@@ -468,7 +468,7 @@ fn hosts_old_tasks(view: &View) -> bool {
     view.profile.era() == Era::Legacy && view.profile.hosts_tasks()
 }
 
-/// The result object of a list answer in the old era: the array and the next cursor.
+/// Builds the result object of a list answer: the array, the next cursor and the given tail.
 #[must_use]
 pub fn list_result(kind: ListKind, page: &Page, tail: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(page.array.len() + 160);

@@ -1,6 +1,6 @@
-//! Matches URIs against URI templates.
+//! Matching of URIs against URI templates.
 
-/// True if the literal parts of the template occur in the URI in order, with at least one character for each
+/// Returns true if the literal parts of the template occur in the URI in order, with at least one character for each
 /// expression. Templates come from backends, so this is linear in the URI for every literal and never backtracks.
 pub fn matches(template: &str, uri: &str) -> bool {
     let mut rest = uri;
@@ -27,13 +27,13 @@ pub fn matches(template: &str, uri: &str) -> bool {
     false
 }
 
-/// The end of the first `literal` that leaves at least one character for the expression before it.
+/// Returns the end of the first `literal` that leaves at least one character for the expression before it.
 fn find_after_first(rest: &str, literal: &str) -> Option<usize> {
     let skip = rest.chars().next()?.len_utf8();
     rest[skip..].find(literal).map(|at| skip + at + literal.len())
 }
 
-/// The end of `rest`, if it ends with `literal` and leaves at least one character for the expression before it.
+/// Returns the end of `rest`, if it ends with `literal` and leaves at least one character for the expression before it.
 fn tail_after_first(rest: &str, literal: &str) -> Option<usize> {
     (rest.len() > literal.len() && rest.ends_with(literal)).then_some(rest.len())
 }
@@ -41,7 +41,8 @@ fn tail_after_first(rest: &str, literal: &str) -> Option<usize> {
 struct Parts<'a>(&'a str);
 
 impl<'a> Parts<'a> {
-    /// The next literal, and whether an expression follows it. A brace that never closes is part of the literal.
+    /// Returns the next literal, and true if an expression follows it. A brace that never closes is part of the
+    /// literal.
     fn next_part(&mut self) -> Option<(&'a str, bool)> {
         let text = self.0;
         let hole = text.find('{').and_then(|open| Some((open, open + text[open..].find('}')?)));

@@ -1,4 +1,4 @@
-//! The lists that one backend gives to one kind of client.
+//! Lists that one backend gives to one kind of client.
 
 use super::{Changed, Item, ListKind};
 use crate::backend_user::BackendUser;
@@ -9,65 +9,65 @@ use signalbox_wire::Era;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The kind of client that a list was given to.
+/// Kind of client that a list was read for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ViewKey {
-    /// The era of the connection.
+    /// Era of the connection.
     pub era: Era,
-    /// The capabilities it was opened with.
+    /// Capabilities with which the connection was opened.
     pub caps: CapSet,
-    /// Whose connection it was, if the backend may show each user something else. In a selector, who asks.
+    /// User of the connection, if the backend may show each user something else. In a selector, the user that asks.
     pub whose: Option<BackendUser>,
 }
 
 impl ViewKey {
-    /// The lists that everybody of this kind is shown.
+    /// Returns the key of the lists shared by all users with these capabilities.
     #[must_use]
     pub fn shared(era: Era, caps: CapSet) -> Self {
         Self { era, caps, whose: None }
     }
 }
 
-/// Says whose lists a principal is shown by a backend that may show each principal something else. Where many are shown
-/// the same, they need not be read and kept for each.
+/// Assigns list owners to principals, for a private backend. Principals that are shown the same lists can share an
+/// owner, so that the lists are read and stored once.
 pub trait ListOwners: Send + Sync + std::fmt::Debug {
-    /// The owner of the lists; `None` for the principal itself.
+    /// Returns the owner of the principal's lists, or `None` if it is the principal itself.
     fn owner(&self, principal: &Principal) -> Option<Principal>;
 }
 
-/// The kind of client that asks.
+/// Kind of client that asks.
 pub type Selector = ViewKey;
 
-/// The lists of one backend for one kind of client.
+/// Lists of one backend for one kind of client.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// What the backend said about itself on that connection.
+    /// Profile that the backend declared on that connection.
     pub profile: Arc<ServerProfile>,
-    /// Its tools.
+    /// Tools that the backend lists.
     pub tools: ItemList,
-    /// Its prompts.
+    /// Prompts that the backend lists.
     pub prompts: ItemList,
-    /// Its resources.
+    /// Resources that the backend lists.
     pub resources: ItemList,
-    /// Its resource templates.
+    /// Resource templates that the backend lists.
     pub templates: ItemList,
-    /// How long each list may be kept, if the backend said so.
+    /// Cache terms of each list, if the backend gave any.
     terms: [Option<ListTerms>; 4],
 }
 
-/// How long a list may be kept, and whether everybody may see it.
+/// Cache terms of a list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ListTerms {
-    /// Until when.
+    /// End of the time for which the list may be cached.
     pub until: Instant,
-    /// True if it is the same for every caller; otherwise it is only for the one who asked.
+    /// True if the list is the same for every caller; otherwise only the caller that asked may cache it.
     pub public: bool,
 }
 
-/// The entries of one list in the order in which they are shown, with an index of their names.
+/// Entries of one list in their order, with an index of their names.
 ///
-/// Cloning shares the entries: most backends list the same for every capability set, and one copy
-/// then serves all views.
+/// Cloning shares the entries: most backends list the same for every capability set, and one copy then serves all
+/// views.
 #[derive(Clone, Debug, Default)]
 pub struct ItemList(Arc<Entries>);
 
@@ -76,12 +76,12 @@ struct Entries {
     items: Vec<Item>,
     /// Indexes into `items`, sorted by key.
     by_key: Vec<u32>,
-    /// Bytes that the entries take up.
+    /// Size of the entries in memory.
     bytes: usize,
 }
 
 impl ItemList {
-    /// A list of these items. Of two with the same key the first is kept.
+    /// Creates a list of these items. Of two with the same key, the first wins.
     fn new(mut items: Vec<Item>) -> Self {
         let mut by_key: Vec<u32> = (0..u32::try_from(items.len()).unwrap_or(u32::MAX)).collect();
         let key = |place: u32| &*items[place as usize].key;
@@ -96,7 +96,7 @@ impl ItemList {
         Self(Arc::new(Entries { items, by_key, bytes }))
     }
 
-    /// The entry of this name.
+    /// Returns the entry with this name.
     #[must_use]
     pub fn named(&self, key: &str) -> Option<&Item> {
         let item = |place: &u32| &self.0.items[*place as usize];
@@ -124,7 +124,8 @@ impl ItemList {
         Arc::unwrap_or_clone(std::mem::take(&mut self.0)).items
     }
 
-    /// Takes over the entries of `known` if they are the same, so that they are in memory once. False if they differ.
+    /// Shares the entries of `known` if they are the same, so that they are in memory once. Returns false if they
+    /// differ.
     pub(super) fn share(&mut self, known: &Self) -> bool {
         let same = Arc::ptr_eq(&self.0, &known.0) || self.is_same(known);
         if same {
@@ -133,14 +134,14 @@ impl ItemList {
         same
     }
 
-    /// True if both list the same entries, byte for byte, in the same order.
+    /// Returns true if both list the same entries, byte for byte, in the same order.
     fn is_same(&self, other: &Self) -> bool {
         self.0.bytes == other.0.bytes
             && self.len() == other.len()
             && self.iter().zip(other).all(|(one, two)| one.rank == two.rank && one.raw == two.raw)
     }
 
-    /// Identifies the shared entries, with the bytes that they take up.
+    /// Returns the identity of the shared entries, and their size in bytes.
     pub(super) fn footprint(&self) -> (usize, usize) {
         (Arc::as_ptr(&self.0).addr(), self.0.bytes)
     }
@@ -164,25 +165,25 @@ impl<'a> IntoIterator for &'a ItemList {
 }
 
 impl View {
-    /// A view without entries.
+    /// Creates a view without entries.
     #[must_use]
     pub fn empty(profile: Arc<ServerProfile>) -> Self {
         let (tools, prompts, resources, templates) = Default::default();
         Self { profile, tools, prompts, resources, templates, terms: [None; 4] }
     }
 
-    /// How long a list may be kept, if the backend said so.
+    /// Returns the cache terms of a list, if the backend gave any.
     #[must_use]
     pub fn terms(&self, kind: ListKind) -> Option<ListTerms> {
         self.terms[kind as usize]
     }
 
-    /// Notes how long a list may be kept.
+    /// Sets the cache terms of a list.
     pub fn set_terms(&mut self, kind: ListKind, terms: Option<ListTerms>) {
         self.terms[kind as usize] = terms;
     }
 
-    /// One of the four lists.
+    /// Returns the list of this kind.
     #[must_use]
     pub fn list(&self, kind: ListKind) -> &ItemList {
         match kind {
@@ -193,7 +194,7 @@ impl View {
         }
     }
 
-    /// Replaces a list. Of two entries with the same key the first is kept.
+    /// Replaces a list. Of two entries with the same key, the first wins.
     pub fn set(&mut self, kind: ListKind, items: Vec<Item>) {
         *self.list_mut(kind) = ItemList::new(items);
     }
@@ -207,7 +208,7 @@ impl View {
         }
     }
 
-    /// Which lists differ from those of `other` in any byte.
+    /// Returns the lists that differ from those of `other` in any byte.
     #[must_use]
     pub fn differs(&self, other: &Self) -> Changed {
         let differs = |kind: ListKind| {

@@ -1,32 +1,31 @@
-//! Bounds on the lists that a backend gives to different kinds of clients.
+//! Bounds on the views of a backend.
 //!
-//! A client may declare any capabilities, and an old backend is asked for its lists once per capability set. Lists that are the
-//! same are kept once; those that differ are bounded in number and in bytes.
+//! A client may declare any capabilities, and an old backend is asked for its lists once per capability set. Equal
+//! lists are stored once. Different ones are bounded in number and in bytes.
 
 use super::{BackendEntry, ListKind, View, ViewKey};
 use std::collections::HashSet;
 
-/// Maximum number of views kept per backend; a client that invents capability sets must not fill the memory.
+/// Maximum number of views per backend, so that a client that invents capability sets cannot fill the memory.
 pub const MAX_VIEWS: usize = 64;
-/// The same for a backend that shows each principal its own. The lists of whoever used it least recently are read again.
+/// Maximum number of views per private backend. The least recently stored ones are dropped, and read again when needed.
 pub const MAX_PRIVATE_VIEWS: usize = 4096;
 
-/// Default of the bytes that the lists of one backend may take up beyond those that all clients are shown.
+/// Default maximum number of bytes for the lists of one backend, beyond those shown to all clients.
 pub const VIEW_BYTES: usize = crate::budget::DEFAULT / VIEW_SHARE;
-/// Part of `gateway.memory` that such lists of one backend may take up.
+/// Divisor of `gateway.memory` that gives the memory for such lists of one backend.
 pub const VIEW_SHARE: usize = 4;
 
 /// Number of recently stored views that a new one is compared with.
 const COMPARED: usize = 8;
 
-/// True for lists that all clients are shown whose own are not known.
+/// Returns true for the lists shown to all clients whose own are unknown.
 fn is_common(key: &ViewKey) -> bool {
     key.whose.is_none() && key.caps.is_bare()
 }
 
 impl BackendEntry {
-    /// Has the lists of a view share their entries with a view that all clients are shown, or one stored lately, if it lists the
-    /// same.
+    /// Shares the entries of a view with equal lists of the views shown to all clients, or of recently stored ones.
     pub(super) fn share_lists(&self, view: &mut View) {
         let lately = self.ages.iter().rev().take(COMPARED).filter_map(|key| self.views.get(key));
         let common = self.views.iter().filter(|(key, _)| is_common(key)).map(|(_, view)| view);
@@ -37,8 +36,8 @@ impl BackendEntry {
         }
     }
 
-    /// Drops the least recently stored views until the lists that only some clients are shown fit into `most` bytes. The view
-    /// of `newest` stays, as do those of clients that declare nothing, to which all others fall back.
+    /// Drops the least recently stored views until the lists shown to only some clients fit into `most` bytes. The view
+    /// of `newest` stays, as do those of clients that declare nothing, because all others fall back to them.
     pub(super) fn trim(&mut self, newest: &ViewKey, most: usize) {
         let footprints = |view: &View| ListKind::ALL.map(|kind| view.list(kind).footprint());
         let all = self.views.values().flat_map(|view| footprints(view));

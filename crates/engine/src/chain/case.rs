@@ -6,7 +6,7 @@ use signalbox_wire::Envelope;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The kind of message an interceptor is asked about, and its direction.
+/// Kind of a judged message, and its direction.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Phase {
     /// A client's request, before it goes to a backend.
@@ -17,9 +17,9 @@ pub enum Phase {
     FromClient,
     /// A backend's notification.
     FromBackend,
-    /// A backend asks the client something, before the client is asked.
+    /// A backend's question, before the client is asked.
     ServerAsks,
-    /// What the client answers to that, before the backend gets it.
+    /// The client's answer to a question, before the backend gets it.
     ClientAnswers,
     /// A request that the gateway answers itself: `initialize`, `server/discover`, `logging/setLevel`,
     /// `subscriptions/listen`.
@@ -29,7 +29,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All of them.
+    /// All phases, in declaration order.
     pub const ALL: [Self; 8] = [
         Self::Request,
         Self::Response,
@@ -41,13 +41,13 @@ impl Phase {
         Self::FromGateway,
     ];
 
-    /// True if messages of this phase go to the client, so that the last interceptor is asked first.
+    /// Returns true if messages of this phase go to the client, so that the last interceptor runs first.
     #[must_use]
     pub fn is_inward(self) -> bool {
         matches!(self, Self::Response | Self::FromBackend | Self::ServerAsks | Self::FromGateway)
     }
 
-    /// The word for it in rules.
+    /// Returns the word for this phase in rules.
     #[must_use]
     pub fn rule_word(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Phase {
         }
     }
 
-    /// The word for it in decisions.
+    /// Returns the word for this phase in decisions.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -77,65 +77,65 @@ impl Phase {
     }
 }
 
-/// A message, and everything that is known about it.
+/// A message to judge, with its context.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
-    /// The phase.
+    /// Phase in which the message is judged.
     pub phase: Phase,
-    /// The message, as the interceptors before made it.
+    /// The message, as the earlier interceptors left it.
     pub message: &'a Envelope,
-    /// The exchange it belongs to. A notification may belong to none.
+    /// Exchange of the message. A notification may belong to none.
     pub exchange: Option<&'a Exchange>,
-    /// The sender of the request it belongs to, or else the opener of the session.
+    /// Sender of the request that the message belongs to, or else the opener of the session.
     pub caller: &'a Caller,
-    /// The id of the session, where the client has one.
+    /// Id of the session, if the client has one.
     pub session: Option<&'a str>,
-    /// When the session began; a request without a session began just now.
+    /// Start of the session. A request without a session began just now.
     pub session_started: Instant,
-    /// The revision the client speaks.
+    /// Revision that the client speaks.
     pub revision: Option<&'a str>,
-    /// The backend it goes to or comes from, if known.
+    /// Backend that the message goes to or comes from, if known.
     pub backend: Option<&'a str>,
-    /// The tool that is called, as its backend defines it.
+    /// Definition of the called tool, as its backend sent it.
     pub definition: Option<&'a Bytes>,
-    /// How often the call was sent to its backend, this time included; more than once only if it certainly had not
-    /// arrived.
+    /// Number of times the call was sent to its backend, including this one. It exceeds 1 only if the earlier attempts
+    /// certainly did not arrive.
     pub attempt: u32,
-    /// Which round of its call it belongs to; the first is 1.
+    /// Round of the call, starting at 1.
     pub round: u32,
-    /// False for notifications and for messages in the middle of a call. A pause of such a message ends at once; a
-    /// hold for a person or a webhook refuses it.
+    /// False for notifications and for messages in the middle of a call. A pause of such a message ends at once; a hold
+    /// for a person or a webhook refuses it.
     pub can_wait: bool,
-    /// True for a call's result that arrives through the task the call made. The exchange is then that of the call,
+    /// True for a call's result that arrives through the task the call created. The exchange is then that of the call,
     /// as far as it is remembered; a forgotten one has no subject.
     pub by_task: bool,
-    /// The time now.
+    /// Time of the event.
     pub now: Instant,
-    /// The wall-clock time, in milliseconds since 1970.
+    /// Wall-clock time, in milliseconds since 1970.
     pub unix_ms: u64,
 }
 
-/// What an interceptor must know before it can decide.
+/// Input that an interceptor needs before it can decide.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HoldQuestion {
-    /// Nothing: the message continues after this time.
+    /// No input: the message continues after this delay.
     Pause(Duration),
     /// A person's decision about the message.
     Person {
-        /// The reason shown to the person.
+        /// Reason shown to the person.
         reason: Arc<str>,
-        /// The longest wait.
+        /// Time limit for the decision.
         within: Duration,
     },
     /// The consent that a call needs.
     Consent(Arc<Consent>),
     /// A webhook's decision about the message.
     Webhook {
-        /// The address.
+        /// Address of the webhook.
         url: Arc<str>,
-        /// The JSON to send.
+        /// JSON to send.
         body: Bytes,
-        /// The time limit.
+        /// Time limit for the response.
         within: Duration,
     },
 }
@@ -145,50 +145,50 @@ pub enum HoldQuestion {
 pub enum HoldAnswer {
     /// The pause is over, or the person released the message unchanged.
     GoOn {
-        /// Who decided; `None` for a pause.
+        /// Person who decided; `None` for a pause.
         by: Option<String>,
     },
-    /// The message continues as this one.
+    /// The message continues in this edited form.
     Edited {
-        /// Who decided.
+        /// Person who decided.
         by: Option<String>,
-        /// The message.
+        /// The edited message.
         message: Bytes,
     },
-    /// Answer the request with this result, or replace the answer by it.
+    /// The request is answered with this result, or the result replaces the answer.
     Result {
-        /// Who decided.
+        /// Person who decided.
         by: Option<String>,
-        /// The result.
+        /// JSON of the result.
         result: Bytes,
     },
     /// The message is refused.
     Refused {
-        /// Who decided.
+        /// Person who decided.
         by: Option<String>,
-        /// Why.
+        /// Reason for the refusal.
         reason: String,
     },
-    /// Nobody answered in time.
+    /// The time limit passed without an answer.
     Expired,
-    /// The webhook's response.
+    /// The webhook responded.
     Webhook {
-        /// The HTTP status.
+        /// HTTP status of the response.
         status: u16,
-        /// The body.
+        /// Body of the response.
         body: Bytes,
     },
     /// The question could not be asked.
     Failed(String),
     /// The gateway had no room to ask the question in time. The message is refused: a caller must not get around a
-    /// decision by having many asked for.
+    /// decision by flooding the gateway with questions.
     Overloaded(String),
 }
 
-/// What an interceptor is given when it is asked again about a message that it held.
+/// Input for an interceptor that resumes with a message it held.
 #[derive(Clone, Copy, Debug)]
 pub struct Resumed<'a> {
-    /// Its position, as it returned it in [`super::Hold::cursor`].
+    /// Position of the interceptor, as it returned it in [`super::Hold::cursor`].
     pub cursor: u32,
     /// The answer to its question.
     pub answer: &'a HoldAnswer,

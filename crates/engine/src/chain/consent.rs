@@ -1,50 +1,52 @@
-//! Consent to a call: who is asked for it, how the caller is asked in its own client, and what its client answers.
+//! Consent to a call: the form in which the caller is asked in its own client, and the reading of the answer.
 //!
 //! ```text
 //! old era   elicitation/create in the middle of the call ─► accept with `approve: true`, or anything else
 //! new era   input_required with one input request ─► the same call again, with the answer and our state
 //! ```
 //!
-//! Only a form that was accepted and says yes is consent. A form that was declined, cancelled, or accepted without a yes is not.
+//! Only an accepted form that says yes is consent. A form that was declined, cancelled, or accepted without a yes is
+//! not.
 
 use super::case::HoldAnswer;
 use signalbox_wire::{Envelope, json, method, printable};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The key of the question, and the beginning of the state with which a client of the new era comes back.
+/// Key of the question, and prefix of the state with which a client of the new era repeats the call.
 pub(crate) const KEY: &str = "signalbox-consent";
-/// How many characters of the arguments a question shows.
+/// Maximum number of characters of the arguments shown in a question.
 const MAX_PREVIEW: usize = 1_000;
-/// How many characters of a name it shows.
+/// Maximum number of characters of a name shown in a question.
 const MAX_NAME: usize = 200;
 
-/// Whose consent a call needs.
+/// Person whose consent a call needs.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ConsentOf {
-    /// Somebody else with the role of an approver.
+    /// Another person, who has the role of an approver.
     #[default]
     Approver,
     /// The caller itself, asked in its client.
     Caller,
-    /// The caller itself, or an approver where its client cannot ask.
+    /// The caller itself, or an approver if its client cannot ask.
     CallerOrApprover,
 }
 
-/// Why a call needs consent, and of whom.
+/// Consent that a call needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Consent {
-    /// The reason, for whoever decides.
+    /// Reason shown to the person who decides.
     pub reason: Arc<str>,
-    /// The role or policy that asks.
+    /// Role or policy that requires the consent.
     pub policy: Option<Arc<str>>,
-    /// The longest wait.
+    /// Time limit for the decision.
     pub within: Duration,
-    /// Who decides.
+    /// Person who decides.
     pub of: ConsentOf,
 }
 
-/// The params of the elicitation that asks for consent to a call. Fails for nothing: what cannot be read is not shown.
+/// Builds the params of the elicitation that asks for consent to a call. It always succeeds: unreadable arguments are
+/// not shown.
 pub(crate) fn question(consent: &Consent, subject: Option<&str>, backend: Option<&str>, message: &Envelope) -> String {
     let what = printable::beginning(subject.or(message.method()).unwrap_or_default(), MAX_NAME);
     let at = backend.map(|backend| format!(" of `{}`", printable::beginning(backend, MAX_NAME))).unwrap_or_default();
@@ -58,7 +60,7 @@ pub(crate) fn question(consent: &Consent, subject: Option<&str>, backend: Option
     format!(r#"{{"mode":"form","message":{},"requestedSchema":{schema}}}"#, json::quote(text.trim_end()))
 }
 
-/// What the answer to the elicitation says. `by` is the caller.
+/// Reads the answer to the elicitation. `by` is the caller.
 pub(crate) fn answer(response: &[u8], by: &str) -> HoldAnswer {
     let action = json::member(response, "action").and_then(|span| json::string(span.of(response)));
     let content = json::member(response, "content").map_or(&b""[..], |span| span.of(response));
@@ -71,13 +73,14 @@ pub(crate) fn answer(response: &[u8], by: &str) -> HoldAnswer {
     }
 }
 
-/// True if a request comes back with the answer to our question.
+/// Returns true if a request comes back with the answer to our question.
 pub(crate) fn is_return(message: &Envelope) -> bool {
     let state = message.param("requestState").and_then(|span| json::string(span.of(message.bytes())));
     message.method() != Some(method::INITIALIZE) && state.is_some_and(|state| state.starts_with(KEY))
 }
 
-/// What a request of the new era that comes back from our question says; `None` for any other message. `by` is the caller.
+/// Reads the answer in a request of the new era that comes back from our question; `None` for any other message. `by`
+/// is the caller.
 #[must_use]
 pub fn returned(message: &Envelope, by: &str) -> Option<HoldAnswer> {
     if !is_return(message) {

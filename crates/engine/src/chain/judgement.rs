@@ -5,64 +5,64 @@ use signalbox_wire::Envelope;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What an interceptor decides about a message.
+/// An interceptor's decision about a message.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// Go on.
+    /// Let the message continue.
     Pass,
-    /// Go on with this message instead. Its id is that of the message it replaces.
+    /// Replace the message by this one, which has the same id.
     Modify(Envelope),
-    /// Answer with this result: a request is not brought to the backend, an answer is replaced. A notification goes on.
+    /// Answer with this result: a request does not reach the backend, an answer is replaced. A notification continues.
     Reply(Bytes),
     /// Answer with this JSON-RPC error object. A notification is dropped.
     Error(Bytes),
-    /// Refuse. A notification is dropped.
+    /// Refuse with this fault. A notification is dropped.
     Refuse(Fault),
     /// Wait for the answer to a question. Messages that cannot wait are refused or continue; see
     /// [`super::Case::can_wait`].
     Hold(Hold),
 }
 
-/// A message that an interceptor holds.
+/// Hold of a message by an interceptor.
 #[derive(Clone, Debug)]
 pub struct Hold {
-    /// The question.
+    /// Question to be answered before the message continues.
     pub question: HoldQuestion,
-    /// The interceptor's position, which it gets back when it is asked again.
+    /// The interceptor's position, which it gets back when it resumes.
     pub cursor: u32,
-    /// The message as the interceptor changed it so far, if it did.
+    /// The message with the interceptor's changes so far, if any.
     pub message: Option<Envelope>,
 }
 
-/// Side effects.
+/// Side effect of an interceptor.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Send a copy to another backend. Its answer is recorded, never returned.
     Fork {
-        /// The backend.
+        /// Backend that receives the copy.
         backend: Arc<str>,
-        /// The request, whole.
+        /// The complete request.
         message: Envelope,
     },
     /// Write a line to the log.
     Log {
-        /// The level.
+        /// Log level of the line.
         level: crate::log_level::LogLevel,
-        /// What.
+        /// Text of the line.
         text: String,
     },
-    /// Count something.
+    /// Increment counters.
     Count {
-        /// The names of the counters.
+        /// Names of the counters.
         names: Arc<[Arc<str>]>,
     },
     /// Notify a webhook without waiting for its response.
     Notify {
-        /// The address.
+        /// Address of the webhook.
         url: Arc<str>,
-        /// The JSON to send.
+        /// JSON to send.
         body: Bytes,
-        /// The time limit.
+        /// Time limit for the delivery.
         within: std::time::Duration,
     },
 }
@@ -70,37 +70,37 @@ pub enum Effect {
 /// One decision with its grounds: enough to repeat it without the message.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ruling {
-    /// The rule, if it was one.
+    /// Rule that decided, if it was one.
     pub rule: Option<Arc<str>>,
-    /// What was decided: `pass`, `modify`, `reply`, `error`, `refuse`, `hold`, `fork`, …
+    /// The verdict as a word: `pass`, `modify`, `reply`, `error`, `refuse`, `hold`, `fork`, …
     pub verdict: &'static str,
-    /// More about it, for a person.
+    /// Detail for a person.
     pub detail: String,
-    /// `detail` holds values of the message, which not all who may read of decisions may see.
+    /// True if `detail` quotes values of the message, which not every reader of decisions may see.
     pub quotes: bool,
-    /// Each condition that was looked at, in the words of the rule, and whether it held.
+    /// Each condition that was evaluated, in the words of the rule, and its result.
     pub conditions: Arc<[(Arc<str>, bool)]>,
-    /// Each outside input (`webhook`, `limiter`, `random`, `clock`, `person`, …) and what that was.
+    /// Each outside input (`webhook`, `limiter`, `random`, `clock`, `person`, …) with its value.
     pub inputs: Vec<(&'static str, String)>,
 }
 
 impl Ruling {
-    /// A decision based on nothing but the message.
+    /// Creates a ruling based on nothing but the message.
     #[must_use]
     pub fn of(verdict: &'static str, detail: String) -> Self {
         Self { verdict, detail, ..Self::default() }
     }
 }
 
-/// Rulings in their order. Most messages of one kind are decided alike and share one ruling.
+/// Rulings in order. Most messages of one kind are decided alike and share one ruling.
 #[derive(Clone, Default, Debug)]
 pub enum Rulings {
     /// Nothing to record.
     #[default]
     None,
-    /// A single one.
+    /// A single, shareable ruling.
     One(Arc<Ruling>),
-    /// Several.
+    /// Several rulings in order.
     Many(Arc<[Arc<Ruling>]>),
 }
 
@@ -132,19 +132,19 @@ impl From<Vec<Arc<Ruling>>> for Rulings {
     }
 }
 
-/// Everything an interceptor decided about a message.
+/// Complete decision of an interceptor about a message.
 #[derive(Clone, Debug)]
 pub struct Judgement {
-    /// The verdict.
+    /// Verdict on the message.
     pub verdict: Verdict,
-    /// The decisions that led to it, for the record.
+    /// Decisions that led to the verdict, for the record.
     pub rulings: Rulings,
-    /// Side effects.
+    /// Side effects to carry out.
     pub effects: Vec<Effect>,
 }
 
 impl Judgement {
-    /// The message passes, and there is nothing to record.
+    /// Returns a judgement that passes the message and records nothing.
     #[must_use]
     pub fn pass() -> Self {
         Verdict::Pass.into()

@@ -1,4 +1,4 @@
-//! What a person decided about a held message, as a verdict.
+//! Verdicts from a person's decision about a held message.
 
 use super::case::{Case, HoldAnswer, Phase};
 use super::judgement::{Judgement, Ruling, Verdict};
@@ -7,19 +7,19 @@ use bytes::Bytes;
 use signalbox_wire::{Envelope, Kind, Limits, Refusal, json, scan};
 use std::sync::Arc;
 
-/// Why an edited message cannot replace the one that was held.
+/// Reason why an edited message cannot replace the held one.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EditError {
-    /// It is not a valid message.
+    /// The text is not a valid message.
     #[error("the edited message is not valid: {0}")]
     NotValid(#[from] Refusal),
-    /// It is of another kind than the held message.
+    /// The message is of another kind than the held one.
     #[error("the edited message must be {wanted}, like the one in whose place it comes")]
     Kind {
-        /// What is wanted.
+        /// Kind that the held message has.
         wanted: &'static str,
     },
-    /// It has another method, which would make it another call.
+    /// The message has another method, which would make it another call.
     #[error("the edited message must keep the method {0}")]
     Method(String),
     /// The result is not a JSON object.
@@ -27,11 +27,11 @@ pub enum EditError {
     Result,
 }
 
-/// Checks an edited message against the strict rules and against the held one: same kind, same method. It gets the
-/// held message's id, whatever id it has.
+/// Checks an edited message against the strict rules and against the held one: same kind, same method. The result
+/// always has the held message's id.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the defect of the message.
 pub fn edited(held: &Envelope, message: Bytes, limits: &Limits) -> Result<Envelope, EditError> {
     let edited = Envelope::read(message, limits)?;
     fits(held, &edited)?;
@@ -44,7 +44,7 @@ pub fn edited(held: &Envelope, message: Bytes, limits: &Limits) -> Result<Envelo
 /// Checks that a message may replace another: it must be of the same kind and method.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the difference that forbids it.
 pub(super) fn fits(held: &Envelope, edited: &Envelope) -> Result<(), EditError> {
     let is_answer = |message: &Envelope| matches!(message.kind(), Kind::Response | Kind::Error);
     if is_answer(held) != is_answer(edited) || (!is_answer(held) && held.kind() != edited.kind()) {
@@ -71,7 +71,8 @@ pub(crate) fn result(result: &Bytes, limits: &Limits) -> Result<Bytes, EditError
     Ok(result.clone())
 }
 
-/// Turns a person's decision into the verdict of the interceptor that held the message; `rule` is the rule that did.
+/// Turns a person's decision into the verdict of the interceptor that held the message. `rule` is the rule that caused
+/// the hold.
 #[must_use]
 pub fn settle(case: &Case<'_>, answer: &HoldAnswer, rule: Option<Arc<str>>, limits: &Limits) -> Judgement {
     let (word, detail, by, verdict) = settled(case, answer, limits);
@@ -80,9 +81,9 @@ pub fn settle(case: &Case<'_>, answer: &HoldAnswer, rule: Option<Arc<str>>, limi
     Judgement { verdict, rulings: ruling.into(), effects: vec![] }
 }
 
-type Settled = (&'static str, String, Option<String>, Verdict);
+type Settlement = (&'static str, String, Option<String>, Verdict);
 
-fn settled(case: &Case<'_>, answer: &HoldAnswer, limits: &Limits) -> Settled {
+fn settled(case: &Case<'_>, answer: &HoldAnswer, limits: &Limits) -> Settlement {
     let refused = |kind, text: &str| Verdict::Refuse(Fault::new(kind, text));
     let what = if case.phase == Phase::Response { "answer" } else { "request" };
     match answer {

@@ -1,4 +1,4 @@
-//! Which subjects an interceptor means.
+//! Patterns for the subjects that an interceptor applies to.
 
 use super::Case;
 use crate::catalog::{EntryRef, Style};
@@ -7,24 +7,24 @@ use crate::subject_names::SubjectNames;
 use signalbox_wire::glob::{Wildcards, fits};
 use std::slice::from_ref;
 
-/// A pattern `BACKEND` or `BACKEND/NAME`, both with `*` and `?`, for the tools, prompts and resources of backends.
+/// Pattern `BACKEND` or `BACKEND/NAME`, both with `*` and `?`, for the tools, prompts and resources of backends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubjectPattern {
     backend: Box<str>,
     name: NamePattern,
 }
 
-/// An entry, and how servers read its URI if it has one. Made once for all patterns that it is held against.
+/// An entry with the readings of its URI, if it has one. Built once and matched against all patterns.
 #[derive(Clone, Debug)]
 pub struct EntryNames<'a> {
     backend: &'a str,
     name: &'a str,
-    /// Only of an entry with a URI.
+    /// Readings of the URI; `None` for an entry without one.
     uri: Option<SubjectNames<'a>>,
 }
 
 impl<'a> EntryNames<'a> {
-    /// The names of an entry.
+    /// Reads the names of an entry.
     #[must_use]
     pub fn of(entry: &EntryRef<'a>) -> Self {
         let read = || SubjectNames::new(Style::Uri, entry.name.into(), None);
@@ -33,54 +33,54 @@ impl<'a> EntryNames<'a> {
 }
 
 impl SubjectPattern {
-    /// Reads a pattern. A backend alone means all that it has.
+    /// Parses a pattern. A backend alone matches all of its entries.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let (backend, name) = text.split_once('/').unwrap_or((text, "*"));
         Self { backend: backend.into(), name: NamePattern::new(name) }
     }
 
-    /// True if it means everything.
+    /// Returns true if the pattern matches everything.
     #[must_use]
     pub fn is_all(&self) -> bool {
         &*self.backend == "*" && self.is_whole_backend()
     }
 
-    /// True if it means the subject of this message, whose names are these. A request to a backend that names no subject is meant
-    /// by the backend alone.
+    /// Returns true if the pattern matches the subject of this message, given its names. A request to a backend without
+    /// a subject is matched by the backend alone.
     #[must_use]
     pub fn fits(&self, case: &Case<'_>, names: Option<&SubjectNames<'_>>) -> bool {
         case.backend.is_some_and(|backend| self.fits_backend(backend))
             && names.is_none_or(|names| names.meet(false, from_ref(&self.name)))
     }
 
-    /// True if it means the tool that this backend calls so.
+    /// Returns true if the pattern matches the tool with this name on this backend.
     #[must_use]
     pub fn fits_tool(&self, backend: &str, name: &str) -> bool {
         let names = SubjectNames::new(Style::Name, name.into(), Some(backend));
         self.fits_backend(backend) && names.meet(false, from_ref(&self.name))
     }
 
-    /// True if it means everything that its backend has.
+    /// Returns true if the pattern matches all entries of its backend.
     #[must_use]
     pub fn is_whole_backend(&self) -> bool {
         self.name.text() == "*"
     }
 
-    /// True if it means anything of this backend.
+    /// Returns true if the pattern matches any entry of this backend.
     #[must_use]
     pub fn fits_backend(&self, backend: &str) -> bool {
         fits(&self.backend, backend, Wildcards::StarAndQuestion)
     }
 
-    /// True if any way to read the entry's own name fits: for patterns that forbid. Unlike [`Self::fits`] it needs no message, so
-    /// that lists and calls are decided alike.
+    /// Returns true if any reading of the entry's own name fits: for patterns that forbid. Unlike [`Self::fits`] it
+    /// needs no message, so that lists and calls are decided alike.
     #[must_use]
     pub fn touches(&self, entry: &EntryNames<'_>) -> bool {
         self.fits_own_name(entry, false)
     }
 
-    /// True if every way to read the entry's own name fits: for patterns that permit.
+    /// Returns true if every reading of the entry's own name fits: for patterns that permit.
     #[must_use]
     pub fn covers(&self, entry: &EntryNames<'_>) -> bool {
         self.fits_own_name(entry, true)

@@ -1,4 +1,4 @@
-//! Which backend a URI is read from, and the URI under which clients read a resource of a backend.
+//! Routing of URIs: the backend that serves a URI, and the URI under which clients read a resource of a backend.
 
 use super::super::{BackendEntry, Route, Style, template};
 use super::Snapshot;
@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Snapshot {
-    /// The route of a resource: listed, written as `BACKEND+URI`, matching a known template, of a scheme that only
-    /// one backend has, or of the only backend with resources at all.
+    /// Returns the route of a URI. It is listed, written as `BACKEND+URI`, matches a known template, has a scheme that
+    /// only one backend uses, or goes to the only backend with resources.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<Route> {
         if let Some(route) = self.route(&self.resources, uri).or_else(|| self.route(&self.templates, uri)) {
@@ -37,16 +37,16 @@ impl Snapshot {
         .and_then(plain)
     }
 
-    /// The URI under which a resource of this backend is exposed, if it was renamed.
+    /// Returns the URI under which a resource of this backend is exposed, if it was renamed.
     #[must_use]
     pub fn renamed_uri(&self, backend: &str, uri: &str) -> Option<&str> {
         let index = self.index(backend)?;
         self.resources.renamed(index, uri).or_else(|| self.templates.renamed(index, uri))
     }
 
-    /// The URI under which clients read this resource of a backend, if that is not the backend's own:
-    /// because it is listed under another, or because a read of its own URI would go elsewhere. Clients
-    /// fetch `http` and `https` themselves.
+    /// Returns the URI under which clients read this resource of a backend, if it is not the backend's own: because the
+    /// resource is listed under another, or because a read of its own URI would go elsewhere. Clients fetch `http` and
+    /// `https` themselves.
     #[must_use]
     pub fn exposed_uri(&self, backend: &str, uri: &str) -> Option<Cow<'_, str>> {
         if let Some(ours) = self.renamed_uri(backend, uri) {
@@ -60,14 +60,14 @@ impl Snapshot {
         (!reaches).then(|| Style::Uri.qualify(backend, uri).into())
     }
 
-    /// True if this backend has resources and another one has too, so that a URI may be one of either.
+    /// Returns true if this and another backend have resources, so that a URI may belong to either.
     #[must_use]
     pub fn shares_uris(&self, backend: &str) -> bool {
         !self.resource_hosts.is_empty() && self.index(backend).is_some_and(|index| self.resource_hosts[index])
     }
 }
 
-/// True for each backend that has resources in any view; empty unless several have.
+/// Returns true for each backend that has resources in any view. Empty unless several have.
 pub(super) fn hosts(backends: &[BackendEntry]) -> Vec<bool> {
     let has = |entry: &BackendEntry| entry.views.values().any(|view| view.profile.has(&["resources"]));
     let hosts: Vec<bool> = backends.iter().map(has).collect();
