@@ -1,8 +1,8 @@
-//! The back machine: the gateway's side of one connection to a backend, a child process or a session over HTTP.
+//! The back machine: the gateway's side of one connection to a backend, a child process or an HTTP session.
 //!
-//! It opens the connection in the right era, gives every request an id and a progress token of its own, fits requests and
-//! answers between revisions ([`crate::bridge`]), and says whose answer each message is. It is generic over the origin `O`
-//! of a request: the machine carries it and never looks inside.
+//! It opens the connection in the right era, gives every request its own id and progress token, translates requests and
+//! answers between revisions ([`crate::bridge`]), and finds the request that each message belongs to. It is generic
+//! over the origin `O` of a request, which it carries without inspecting it.
 //!
 //! ```text
 //! Opening ─┬─ Wish::Auto, Wish::Modern ─► Probing ──── server/discover succeeds ────┐
@@ -13,21 +13,23 @@
 //! ```
 //!
 //! A slow server may answer the probe after `initialize` was sent; that answer still settles the era (see `handshake`).
-//! [`BackMachine::reopen`] goes back to `Initializing` when the backend forgot the session; calls in flight stay in flight.
+//! [`BackMachine::reopen`] returns to `Initializing` after the backend lost the session; calls in flight stay in
+//! flight.
 //!
 //! Invariants:
 //!
-//! - Ids on the connection are counted here, so the ids of two clients never meet. The [`Correlator`] gives each answer to
-//!   one request; orphans, duplicates and late answers become [`BackCommand::Stray`] and reach no client.
-//! - Every call ends: with its answer, when it is cancelled, when the transport reports a failure, with the connection, or
-//!   by its time-out, which progress and open questions to the client push back ([`BackMachine::tick`]).
-//! - All edits of a call are applied at once when it leaves, and every other byte is the client's.
-//! - A call of an old client at a new backend is kept as it came, because the backend may want it again with more input.
-//! - A server may request nothing but `ping` and questions to the client; one of the new era nothing but `ping`. The
-//!   machine refuses everything else.
+//! - Ids on the connection are assigned here, so ids of two clients cannot collide. The [`Correlator`] matches each
+//!   answer to one request; orphans, duplicates and late answers become [`BackCommand::Stray`] and reach no client.
+//! - Every call ends: with its answer, by cancellation, by a transport failure, with the connection, or by its
+//!   time-out, which progress and open questions to the client extend ([`BackMachine::tick`]).
+//! - All edits of a call are applied at once when it leaves. Every other byte is the client's.
+//! - A call of an old client at a new backend is stored unmodified, because the backend may request it again with more
+//!   input.
+//! - A server may request only `ping` and questions to the client; one of the new era only `ping`. The machine refuses
+//!   everything else.
 //!
-//! The machine must never send by itself: it returns an [`Outbound`] or pushes [`BackCommand::Transmit`], and whoever drives
-//! it writes that to the link. It must not retry either: only its driver knows whether anything reached the backend.
+//! The machine must never send by itself: it returns an [`Outbound`] or pushes [`BackCommand::Transmit`], and its
+//! driver writes that to the link. It must not retry either: only the driver knows if anything reached the backend.
 
 mod cancelling;
 mod handshake;
@@ -36,10 +38,10 @@ mod own_requests;
 mod questions;
 
 pub use handshake::{ClientOffer, Wish};
-pub use outbound::{Account, BackCommand, Draft, Heard, Outbound, ToBackend, probe};
+pub use outbound::{Account, BackCommand, BackendMessage, Draft, Outbound, ToBackend, probe};
 
-use crate::bridge::{self, Offered, Reach};
-use crate::correlation::{Correlator, PendingRequest, Strays, Unmatched};
+use crate::bridge::{self, BackendFeatures, Reach};
+use crate::correlation::{Correlator, PendingRequest, StrayAnswer, Strays};
 use crate::exchange::{Call, MethodName};
 use crate::fact::Outcome;
 use crate::fault::{Fault, FaultKind};
@@ -55,10 +57,10 @@ use signalbox_wire::{Edits, Envelope, Era, Kind, RawId, Revision, builder, heade
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum length of a method that is quoted in a refusal.
+/// Maximum length of a method quoted in a refusal.
 const MAX_NAME: usize = 200;
 
-/// Why a request was sent on the connection.
+/// Purpose of a request on the connection.
 #[derive(Clone, Debug)]
 enum Purpose<O> {
     Handshake(HandshakeRequest),
@@ -66,18 +68,18 @@ enum Purpose<O> {
         origin: O,
         method: MethodName,
         client: Revision,
-        /// The call as it came, kept if the backend may ask for more input.
+        /// The unmodified call, stored if the backend may ask for more input.
         kept: Option<Authorized>,
-        /// The client, kept if an old backend may make a task of the call.
+        /// Profile of the client, stored if an old backend may create a task for the call.
         asker: Option<Arc<ClientProfile>>,
-        /// The task whose result the request waits for, in place of the call that made the task.
+        /// Task whose result the request waits for, in place of the call that created the task.
         task: Option<Box<str>>,
-        /// The call as it came, kept if its caller may have to sign in first.
+        /// The unmodified call, stored if its caller may have to sign in first.
         unsent: Option<Authorized>,
     },
 }
 
-/// The machine; see the module.
+/// State machine of one backend connection. See the [module documentation](self).
 #[derive(Debug)]
 pub struct BackMachine<O> {
     backend: Arc<str>,
@@ -87,16 +89,17 @@ pub struct BackMachine<O> {
     phase: ConnectionState,
     handshake: Handshake,
     profile: Option<Arc<ServerProfile>>,
-    offered: Offered,
+    offered: BackendFeatures,
     calls: Correlator<Purpose<O>>,
     questions: Questions,
     keeps_calls: bool,
-    /// Where it is counted how long the backend takes.
+    /// Timer for the backend's response times.
     timed: OperationTimer,
 }
 
 impl<O: Clone> BackMachine<O> {
-    /// A machine for a connection that is about to open. `mirror_headers` says whether the link can carry headers.
+    /// Creates a machine for a connection that is about to open. `mirror_headers` is true if the link can carry
+    /// headers.
     #[must_use]
     pub fn new(backend: Arc<str>, wish: Wish, offer: ClientOffer, mirror_headers: bool) -> Self {
         Self {
@@ -107,7 +110,7 @@ impl<O: Clone> BackMachine<O> {
             phase: ConnectionState::Opening,
             handshake: Handshake::default(),
             profile: None,
-            offered: Offered::default(),
+            offered: BackendFeatures::default(),
             calls: Correlator::default(),
             questions: Questions::default(),
             keeps_calls: false,
@@ -115,43 +118,43 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// Gives a call back that was not sent because its caller has to sign in first.
+    /// Makes the machine return calls that were not sent because their caller has to sign in first.
     #[must_use]
     pub fn keeping_calls(self, keeps_calls: bool) -> Self {
         Self { keeps_calls, ..self }
     }
 
-    /// Counts there how long the backend takes for each request.
+    /// Measures the backend's response times with this timer.
     #[must_use]
     pub fn timed(self, timed: OperationTimer) -> Self {
         Self { timed, ..self }
     }
 
-    /// Numbers its requests from `first` on.
+    /// Numbers the requests from `first` on.
     #[must_use]
     pub fn numbered_from(self, first: u64) -> Self {
         Self { calls: Correlator::starting_at(first), ..self }
     }
 
-    /// What the backend said about itself, once the connection is ready.
+    /// Returns the profile that the backend declared, once the connection is ready.
     #[must_use]
     pub fn profile(&self) -> Option<&Arc<ServerProfile>> {
         self.profile.as_ref()
     }
 
-    /// True once calls may be sent.
+    /// Returns true once calls may be sent.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         matches!(self.phase, ConnectionState::Ready)
     }
 
-    /// How many requests wait for an answer.
+    /// Returns the number of requests that wait for an answer.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.calls.len()
     }
 
-    /// Counts of the messages that matched no request.
+    /// Returns the counts of messages that matched no request.
     #[must_use]
     pub fn strays(&self) -> Strays {
         self.calls.strays()
@@ -160,7 +163,7 @@ impl<O: Clone> BackMachine<O> {
     /// Sends a client's call.
     ///
     /// # Errors
-    /// A fault if the call cannot be carried to this backend's revision.
+    /// Returns a fault if the call cannot be translated to this backend's revision.
     pub fn call(&mut self, origin: O, call: Authorized, timeout: Duration, now: Instant) -> Result<Outbound, Fault> {
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
         let unsent = self.keeps_calls.then(|| call.clone());
@@ -219,12 +222,12 @@ impl<O: Clone> BackMachine<O> {
         self.calls.hold(key, until);
     }
 
-    /// Ends that suspension.
+    /// Resumes a suspended time-out.
     pub fn release(&mut self, key: u64, now: Instant) {
         self.calls.release(key, now);
     }
 
-    /// A message that gets no answer, for the revision agreed with the backend.
+    /// Prepares a message that gets no answer, for the revision agreed with the backend.
     #[must_use]
     pub fn tell(&self, draft: Draft) -> Outbound {
         let revision = self.profile.as_ref().map(|profile| profile.revision);
@@ -249,7 +252,7 @@ impl<O: Clone> BackMachine<O> {
         match message.kind() {
             Kind::Response | Kind::Error => self.answered(message, about, status, now, out),
             Kind::Notification => self.notified(message, about, now, out),
-            Kind::Request => self.asked(message, about, now, out),
+            Kind::Request => self.question_received(message, about, now, out),
         }
     }
 
@@ -272,9 +275,9 @@ impl<O: Clone> BackMachine<O> {
             Ok(pending) => pending,
             Err(unmatched) => {
                 let why = match unmatched {
-                    Unmatched::Duplicate => "duplicate",
-                    Unmatched::Late => "late",
-                    Unmatched::Orphan => "orphan",
+                    StrayAnswer::Duplicate => "duplicate",
+                    StrayAnswer::Late => "late",
+                    StrayAnswer::Orphan => "orphan",
                 };
                 return out.push(BackCommand::Stray { what: "answer", why, message });
             }
@@ -282,7 +285,7 @@ impl<O: Clone> BackMachine<O> {
         match pending.origin {
             Purpose::Handshake(word) => {
                 out.push(BackCommand::Own(message.clone()));
-                self.shaken(word, &message, now, out);
+                self.handshake_answered(word, &message, now, out);
             }
             Purpose::Call { origin, method, client, kept, asker, .. } => {
                 self.timed.took(&method, error_type(Outcome::of(&message)), (pending.sent_at, now));
@@ -342,7 +345,13 @@ impl<O: Clone> BackMachine<O> {
         out.push(BackCommand::Notify { about: to, message });
     }
 
-    fn asked(&mut self, message: Envelope, about: Option<u64>, now: Instant, out: &mut Vec<BackCommand<O>>) {
+    fn question_received(
+        &mut self,
+        message: Envelope,
+        about: Option<u64>,
+        now: Instant,
+        out: &mut Vec<BackCommand<O>>,
+    ) {
         let Some(id) = message.id() else { return };
         if message.method() == Some(method::PING) {
             let pong = builder::response(&id, b"{}");
@@ -365,7 +374,7 @@ impl<O: Clone> BackMachine<O> {
         out.push(BackCommand::Ask { about, message });
     }
 
-    /// The transport could not carry a request.
+    /// Handles a transport failure of a request.
     pub fn failed(&mut self, key: u64, fault: Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
         let given_up = self.calls.give_up(key);
         if let Some(PendingRequest { origin: Purpose::Call { method, .. }, sent_at, .. }) = &given_up {
@@ -381,7 +390,7 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// The connection is lost: fails every call on it.
+    /// Fails every call, because the connection is lost.
     pub fn lost(&mut self, why: &str, now: Instant, out: &mut Vec<BackCommand<O>>) {
         self.phase = ConnectionState::Dead;
         for (_, pending) in self.calls.drain() {
@@ -392,9 +401,9 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// Fails the requests whose time is over.
+    /// Fails the requests whose time-out has passed.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
-        self.greet_silent(now, out);
+        self.initialize_silent(now, out);
         for (key, pending) in self.calls.expire(now) {
             match pending.origin {
                 Purpose::Handshake(word) => {
@@ -416,26 +425,26 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// True if no time-out is running.
+    /// Returns true if no time-out is running.
     #[must_use]
     pub fn waits_for_nothing(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Forgets a request that could not be handed to the link.
+    /// Drops a request that could not be handed to the link.
     pub fn unsent(&mut self, key: Option<u64>) {
         if let Some(key) = key {
             self.calls.give_up(key);
         }
     }
 
-    /// True while this request waits for its answer.
+    /// Returns true while this request waits for its answer.
     #[must_use]
     pub fn is_pending(&self, key: u64) -> bool {
         self.calls.get(key).is_some()
     }
 
-    /// The origin of this request.
+    /// Returns the origin of this request.
     #[must_use]
     pub fn origin(&self, key: u64) -> Option<&O> {
         match &self.calls.get(key)?.origin {
@@ -444,7 +453,7 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// The origins of all requests in flight.
+    /// Returns the origins of all requests in flight.
     pub fn waiting(&self) -> impl Iterator<Item = &O> {
         self.calls.iter().filter_map(|(_, pending)| match &pending.origin {
             Purpose::Call { origin, .. } => Some(origin),
@@ -463,7 +472,7 @@ impl<O: Clone> BackMachine<O> {
     }
 }
 
-/// True if the client of a call to a backend of the new era has asked for a task.
+/// Returns true if the client of a call to a backend of the new era has asked for a task.
 fn wants_task(call: &Call) -> bool {
     call.client.revision.tasks_core() && call.envelope.params().and_then(bridge::tasks::wish).is_some()
 }

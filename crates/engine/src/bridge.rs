@@ -1,7 +1,7 @@
-//! The bridge: what must differ in a message when its two ends speak different revisions of MCP.
+//! The bridge: translation of messages between two ends that speak different revisions of MCP.
 //!
-//! Each concern has a file: capabilities, content of results, errors, lists, questions to the client, tasks. This file fits
-//! requests ([`request`]) and answers ([`answer`]) on their way and says which of the others are needed.
+//! Each concern has a file: capabilities, content of results, errors, lists, questions to the client, tasks. This file
+//! translates requests ([`request`]) and answers ([`answer`]) and decides which of the others are needed.
 //!
 //! ```text
 //! client ─► backend      request                              answer
@@ -11,7 +11,7 @@
 //! otherwise              stays as it is                       stays as it is
 //! ```
 //!
-//! One answer may not be the end of a call ([`Reach`]); what takes several messages has a machine of its own:
+//! One answer may not be the end of a call ([`Reach`]). Flows of several messages have a machine of their own:
 //!
 //! ```text
 //!               ┌─ Whole ─► the client is answered
@@ -23,14 +23,14 @@
 //!
 //! Invariants:
 //!
-//! - Between equal revisions nothing is changed; only a trace adds its members to `_meta` of a request.
-//! - Translations are functions from bytes to bytes or to [`Edits`]. What they do not name stays byte for byte.
-//! - What a revision has no form for is rewritten into one that it has and reported by name, or refused by [`not_bridged`],
-//!   which names the feature and both revisions.
-//! - A further round of a call that an old backend no longer works on is refused: a call must not run twice.
+//! - Between equal revisions nothing changes, except that a trace adds its members to `_meta` of a request.
+//! - Translations are functions from bytes to bytes or to [`Edits`]. Members they do not name stay byte for byte.
+//! - A feature that a revision lacks is rewritten into one that it has and reported by name, or refused by
+//!   [`not_bridged`], which names the feature and both revisions.
+//! - A later round of a call that an old backend no longer works on is refused: a call must not run twice.
 //!
-//! The bridge must never decide where a message goes. Its machines keep one call or one task each, and nothing is shared
-//! between them.
+//! The bridge must never decide the destination of a message. Each of its machines holds one call or one task, and they
+//! share nothing.
 
 pub mod bridged_call;
 pub mod capabilities;
@@ -53,48 +53,48 @@ use crate::profile::ServerProfile;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, Kind, Revision, Span, json, meta, method};
 
-/// The extension of the new era that lets a server answer a call with a task.
+/// Extension of the new era that lets a server answer a call with a task.
 pub use capabilities::TASKS_EXTENSION as TASKS;
 
-/// What a backend of the new era offers, as far as the bridge has to know it for every call.
+/// Features of a backend of the new era that the bridge checks for every call.
 #[derive(Copy, Clone, Default, Debug)]
-pub struct Offered {
-    /// It sends log messages.
+pub struct BackendFeatures {
+    /// True if the backend sends log messages.
     pub logging: bool,
-    /// It may answer a call with a task.
+    /// True if the backend may answer a call with a task.
     pub tasks: bool,
 }
 
-impl Offered {
-    /// Reads it from what the backend says about itself.
+impl BackendFeatures {
+    /// Reads the features from the backend's profile.
     #[must_use]
     pub fn read(profile: &ServerProfile) -> Self {
         Self { logging: profile.has(&["logging"]), tasks: profile.has(&["extensions", TASKS]) }
     }
 }
 
-/// How far an answer brings a call.
+/// Progress of a call with one answer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// To its end.
+    /// The call is complete.
     Whole,
     /// The backend wants something from the client first (new era).
     Input,
-    /// The backend made a task of it.
+    /// The backend created a task for the call.
     Task,
 }
 
-/// True for the methods whose answer may be a question in the new era.
+/// Returns true for the methods whose answer may be a question in the new era.
 #[must_use]
 pub fn may_ask(name: &str) -> bool {
     matches!(name, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
 }
 
-/// Fits a request to the era of the connection it leaves by.
+/// Translates a request to the era of the connection it leaves by.
 ///
 /// # Errors
-/// A fault that names what cannot be carried.
-pub fn request(call: &mut Call, to: Revision, offered: Offered, our_info: &str) -> Result<(), Fault> {
+/// Returns a fault that names the feature that cannot be carried.
+pub fn request(call: &mut Call, to: Revision, offered: BackendFeatures, our_info: &str) -> Result<(), Fault> {
     if call.era == to.era() {
         carry_trace(call);
         return Ok(());
@@ -104,7 +104,7 @@ pub fn request(call: &mut Call, to: Revision, offered: Offered, our_info: &str) 
     }
     match to.era() {
         Era::Modern => describe(call, to, offered, our_info),
-        // A call that is still parked never gets here; any other must not be run as a new one.
+        // A parked call is resumed elsewhere and never gets here; any other must not be run as a new one.
         Era::Legacy if call.round.is_some() => {
             let text = "the call that waited for this input is over; it is not run a second time";
             return Err(Fault::new(FaultKind::InvalidParams, text));
@@ -117,18 +117,18 @@ pub fn request(call: &mut Call, to: Revision, offered: Offered, our_info: &str) 
     Ok(())
 }
 
-/// Adds the trace to `_meta` of a call that is traced. A call that is made to describe itself gets it there.
+/// Adds the trace to `_meta` of a traced call. A call that is made to describe itself gets it there.
 fn carry_trace(call: &mut Call) {
     if let Some(told) = &call.trace {
         told.write(&call.envelope, &mut call.edits);
     }
 }
 
-/// Fits an answer of a backend to the revision of the client, and says how far it brings the call. `rewritten` gets
-/// the names of what the client's revision lacks.
+/// Translates an answer of a backend to the revision of the client, and returns the progress of the call. `rewritten`
+/// collects the names of features that the client's revision lacks.
 ///
 /// # Errors
-/// A fault that names what cannot be carried.
+/// Returns a fault that names the feature that cannot be carried.
 pub fn answer(
     method: &str,
     (client, backend): (Revision, Revision),
@@ -186,7 +186,8 @@ pub fn sign(message: &Envelope, edits: &mut Edits, server: &[u8]) {
     }
 }
 
-/// Completes a result that a rule, a webhook or a person made up: adds the members that 2026-07-28 requires and it lacks. Members that are present are kept.
+/// Completes a result that a rule, a webhook or a person wrote: adds the missing members that 2026-07-28 requires.
+/// Members that are present stay.
 #[must_use]
 pub fn complete_result(method: &str, result: &Bytes) -> Bytes {
     let start = json::skip_whitespace(result, 0);
@@ -210,8 +211,8 @@ pub fn complete_result(method: &str, result: &Bytes) -> Bytes {
     edits.apply(result)
 }
 
-/// The fault for a call during which an old backend asks something its client did not declare. `None` for roots:
-/// servers ask for them in passing, and the call need not fail.
+/// Returns the fault for a call during which an old backend asks something its client did not declare. `None` for
+/// roots: servers ask for them in passing, and the call need not fail.
 #[must_use]
 pub fn undeclared(method: &str, params: &[u8]) -> Option<Fault> {
     if !matches!(method, method::SAMPLING_CREATE_MESSAGE | method::ELICITATION_CREATE) {
@@ -222,7 +223,7 @@ pub fn undeclared(method: &str, params: &[u8]) -> Option<Fault> {
     Some(Fault::new(FaultKind::MissingCapability, text).with_raw("requiredCapabilities", required))
 }
 
-/// The refusal of a feature that the two revisions do not share.
+/// Returns the refusal of a feature that the two revisions do not share.
 #[must_use]
 pub fn not_bridged(feature: &str, from: Revision, to: Revision) -> Fault {
     let text = format!("{feature} cannot be carried between revisions {} and {}", from.as_str(), to.as_str());
@@ -232,21 +233,21 @@ pub fn not_bridged(feature: &str, from: Revision, to: Revision) -> Fault {
         .with_str("server", to.as_str())
 }
 
-/// The task that an old backend made of a call, in the shape of the new era, and the span it replaces.
+/// Returns the task that an old backend created for a call, in the form of the new era, and the span it replaces.
 fn made_task(name: &str, message: &Envelope) -> Option<(Span, Bytes)> {
     let result = message.result().filter(|_| name == method::TOOLS_CALL)?;
     json::member(result, "task").filter(|_| json::member(result, "content").is_none())?;
     Some((message.result_span()?, tasks::create_to_modern(result)?))
 }
 
-/// True if a client of the new era knows tasks.
+/// Returns true if a client of the new era knows tasks.
 #[must_use]
 pub fn knows_tasks(capabilities: &[u8]) -> bool {
     json::path(capabilities, &["extensions", TASKS]).is_some_and(|span| span.of(capabilities).starts_with(b"{"))
 }
 
-/// Adds the members by which a request of the new era describes itself.
-fn describe(call: &mut Call, to: Revision, offered: Offered, our_info: &str) {
+/// Adds the members with which a request of the new era describes its client.
+fn describe(call: &mut Call, to: Revision, offered: BackendFeatures, our_info: &str) {
     let base = call.envelope.bytes();
     let version = json::quote(to.as_str());
     let info = call.client.info.as_deref().unwrap_or(our_info.as_bytes());
@@ -312,7 +313,8 @@ fn write_object(out: &mut Vec<u8>, members: &[(&str, &[u8])]) {
     out.push(b'}');
 }
 
-/// Removes the members by which a request of the new era describes itself; an old server got them at `initialize`.
+/// Removes the members with which a request of the new era describes its client; an old server got them at
+/// `initialize`.
 fn plain(call: &mut Call) {
     let base = call.envelope.bytes();
     let Some(params) = call.envelope.params_span() else { return };

@@ -31,7 +31,7 @@ pub struct PendingRequest<T> {
 
 /// Why an answer matches no request in flight.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Unmatched {
+pub enum StrayAnswer {
     /// The request was answered before.
     Duplicate,
     /// The request had been given up.
@@ -98,19 +98,19 @@ impl<T> Correlator<T> {
     ///
     /// # Errors
     /// Why the id is not that of a request in flight.
-    pub fn close(&mut self, id: Option<u64>) -> Result<PendingRequest<T>, Unmatched> {
+    pub fn close(&mut self, id: Option<u64>) -> Result<PendingRequest<T>, StrayAnswer> {
         if let Some(pending) = id.and_then(|id| self.pending.remove(&id)) {
             return Ok(pending);
         }
         let stray = match id {
-            Some(id) if self.given_up.contains(&id) => Unmatched::Late,
-            Some(id) if (self.first..self.next).contains(&id) => Unmatched::Duplicate,
-            _ => Unmatched::Orphan,
+            Some(id) if self.given_up.contains(&id) => StrayAnswer::Late,
+            Some(id) if (self.first..self.next).contains(&id) => StrayAnswer::Duplicate,
+            _ => StrayAnswer::Orphan,
         };
         match stray {
-            Unmatched::Late => self.strays.late += 1,
-            Unmatched::Duplicate => self.strays.duplicates += 1,
-            Unmatched::Orphan => self.strays.orphans += 1,
+            StrayAnswer::Late => self.strays.late += 1,
+            StrayAnswer::Duplicate => self.strays.duplicates += 1,
+            StrayAnswer::Orphan => self.strays.orphans += 1,
         }
         Err(stray)
     }
@@ -242,11 +242,11 @@ mod tests {
         calls.open("a", now, MINUTE);
         calls.open("b", now, MINUTE);
         calls.close(Some(1)).unwrap();
-        assert_eq!(calls.close(Some(1)).unwrap_err(), Unmatched::Duplicate);
+        assert_eq!(calls.close(Some(1)).unwrap_err(), StrayAnswer::Duplicate);
         assert_eq!(calls.expire(now + MINUTE).len(), 1);
-        assert_eq!(calls.close(Some(2)).unwrap_err(), Unmatched::Late);
-        assert_eq!(calls.close(Some(77)).unwrap_err(), Unmatched::Orphan);
-        assert_eq!(calls.close(None).unwrap_err(), Unmatched::Orphan);
+        assert_eq!(calls.close(Some(2)).unwrap_err(), StrayAnswer::Late);
+        assert_eq!(calls.close(Some(77)).unwrap_err(), StrayAnswer::Orphan);
+        assert_eq!(calls.close(None).unwrap_err(), StrayAnswer::Orphan);
         assert_eq!(calls.strays(), Strays { orphans: 2, duplicates: 1, late: 1, timeouts: 1 });
     }
 

@@ -54,7 +54,7 @@ pub(crate) fn is_own(name: &str) -> bool {
 
 /// What a client of the dialect asked, as far as its answer needs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum DialectRequest {
     /// Which tools there are.
     List {
         /// Only those of this category.
@@ -77,7 +77,7 @@ pub enum Asked {
     Other,
 }
 
-impl Asked {
+impl DialectRequest {
     /// The `message` of an error.
     #[must_use]
     pub fn failed(&self) -> &'static str {

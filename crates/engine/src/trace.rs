@@ -170,7 +170,7 @@ fn object(members: &[(&str, Vec<u8>)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bridge::{self, Offered};
+    use crate::bridge::{self, BackendFeatures};
     use signalbox_wire::Era;
 
     const CALL: TraceParent = TraceParent { trace: [0xaa; 16], span: [0xbb; 8], flags: 1 };
@@ -200,7 +200,7 @@ mod tests {
             tries: 0,
             awaits_sign_in: false,
         };
-        bridge::request(&mut call, revision(to), Offered::default(), "{}").unwrap();
+        bridge::request(&mut call, revision(to), BackendFeatures::default(), "{}").unwrap();
         let bytes = call.edits.apply(call.envelope.bytes());
         let after = Envelope::parse(bytes).unwrap();
         String::from_utf8(after.params().unwrap().to_vec()).unwrap()

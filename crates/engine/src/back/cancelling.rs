@@ -1,4 +1,4 @@
-//! Finding requests in flight and cancelling them.
+//! Lookup and cancellation of requests in flight.
 
 use super::{BackMachine, Draft, Outbound, Purpose, itoa};
 use crate::call_index::CallIndex;
@@ -6,12 +6,13 @@ use crate::keys::ExchangeId;
 use signalbox_wire::{Era, builder, method};
 
 impl<O: Clone> BackMachine<O> {
-    /// The key of the first request whose origin fits.
+    /// Returns the key of the first request whose origin fits.
     pub fn key_of(&self, fits: impl Fn(&O) -> bool) -> Option<u64> {
         self.calls.find(|purpose| matches!(purpose, Purpose::Call { origin, .. } if fits(origin)))
     }
 
-    /// The key of the request that belongs to an exchange, found by `index`; `of` reads the exchange from an origin.
+    /// Returns the key of the request that belongs to an exchange, found by `index`; `of` reads the exchange from an
+    /// origin.
     pub fn key_in(
         &self,
         index: &mut CallIndex,
@@ -24,7 +25,7 @@ impl<O: Clone> BackMachine<O> {
         })
     }
 
-    /// The origin of the request with this key, and the task it waits for.
+    /// Returns the origin of the request with this key, and the task it waits for.
     #[must_use]
     pub fn request_at(&self, key: u64) -> Option<(&O, Option<&str>)> {
         match &self.calls.get(key)?.origin {
@@ -33,14 +34,14 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// The task that the first request whose origin fits waits for.
+    /// Returns the task that the first request with a fitting origin waits for.
     pub fn task_of(&self, fits: impl Fn(&O) -> bool) -> Option<Box<str>> {
         let (_, task) = self.request_at(self.key_of(fits)?)?;
         task.map(Box::from)
     }
 
-    /// Gives up the first request whose origin fits. Returns its key, and the notification to send unless the
-    /// transport cancels by closing the connection.
+    /// Gives up the first request whose origin fits. Returns its key, and the notification to send unless the transport
+    /// cancels by closing the connection.
     pub fn cancel(&mut self, fits: impl Fn(&O) -> bool, reason: Option<&[u8]>) -> Option<(Option<Outbound>, u64)> {
         let key = self.key_of(fits)?;
         Some(self.cancel_at(key, reason))
@@ -52,7 +53,7 @@ impl<O: Clone> BackMachine<O> {
         (self.cancellation(key, reason), key)
     }
 
-    /// In the new era an HTTP request is cancelled by dropping its connection; everywhere else by a notification.
+    /// Builds the cancellation. In the new era an HTTP request is cancelled by dropping its connection instead.
     pub(super) fn cancellation(&self, key: u64, reason: Option<&[u8]>) -> Option<Outbound> {
         let modern = self.profile.as_ref().is_some_and(|profile| profile.era() == Era::Modern);
         if modern && self.mirror_headers {

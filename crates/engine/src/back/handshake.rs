@@ -1,10 +1,10 @@
-//! How a backend connection opens, and how the gateway finds out which era the backend speaks.
+//! The handshake of a backend connection, which also finds the era of the backend.
 //!
-//! With [`Wish::Auto`] the new era is tried first: a `server/discover` that succeeds, or fails in a way only the new era
-//! has, settles it; anything else, silence included, means `initialize`.
+//! With [`Wish::Auto`] the new era is tried first. A `server/discover` that succeeds, or fails in a way specific to the
+//! new era, settles it; any other answer, or none, leads to `initialize`.
 
 use super::{BackCommand, BackMachine, Draft, Outbound, Purpose};
-use crate::bridge::Offered;
+use crate::bridge::BackendFeatures;
 use crate::fault::{Fault, FaultKind};
 use crate::profile::ServerProfile;
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use signalbox_wire::{Envelope, Era, Kind, RawId, Revision, builder, codes, json,
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The era in which a connection is to be opened.
+/// Era in which a connection is to be opened.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Wish {
     /// Either era; the new one is tried first.
@@ -23,30 +23,30 @@ pub enum Wish {
     Modern,
 }
 
-/// What the gateway says about the client side when it opens a connection.
+/// Client side of the handshake, as declared to the backend.
 #[derive(Clone, Debug)]
 pub struct ClientOffer {
-    /// The revision to ask for in the old era.
+    /// Revision to ask for in the old era.
     pub revision: Revision,
-    /// The capabilities object.
+    /// The `capabilities` object.
     pub capabilities: Bytes,
     /// The `clientInfo` object.
     pub info: Arc<str>,
-    /// The id of the gateway, by which it refuses a connection to itself.
+    /// Id of the gateway, by which it refuses a connection to itself.
     pub instance: Arc<str>,
-    /// How long the backend may take for the whole handshake.
+    /// Time limit for the whole handshake.
     pub start_timeout: Duration,
-    /// How long a probe for the new era may stay unanswered.
+    /// Time limit for an answer to the probe for the new era.
     pub probe_timeout: Duration,
-    /// How long a call may be silent because the backend has asked the client something.
+    /// Extra time for a call while the backend waits for the client's answer to a question.
     pub question_timeout: Duration,
 }
 
-/// The state of the connection.
+/// State of the connection.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum ConnectionState {
     Opening,
-    /// `server/discover` was sent; `initialize` follows at this moment if there is no answer.
+    /// `server/discover` was sent; `initialize` follows at this time if there is no answer.
     Probing {
         until: Instant,
     },
@@ -55,24 +55,24 @@ pub(super) enum ConnectionState {
     Dead,
 }
 
-/// A request of the handshake.
+/// Request of the handshake.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum HandshakeRequest {
     Probe,
     Initialize,
 }
 
-/// The requests of the handshake that have no answer yet. A slow server may answer the probe after `initialize` was
-/// sent; that answer still settles its era.
+/// Unanswered requests of the handshake. A slow server may answer the probe after `initialize` was sent; that answer
+/// still settles its era.
 #[derive(Default, Debug)]
 pub(super) struct Handshake {
-    /// How many probes were sent.
+    /// Number of probes sent.
     probes: u8,
-    /// The id of the unanswered probe.
+    /// Id of the unanswered probe.
     probe: Option<u64>,
-    /// The id of the unanswered `initialize`.
+    /// Id of the unanswered `initialize`.
     initialize: Option<u64>,
-    /// Why `initialize` was refused, while the probe may still be answered.
+    /// Refusal of `initialize`, while the probe may still be answered.
     refusal: Option<Fault>,
 }
 
@@ -103,7 +103,7 @@ impl<O: Clone> BackMachine<O> {
     }
 
     /// Sends `initialize` to a backend that did not answer the probe in time.
-    pub(super) fn greet_silent(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
+    pub(super) fn initialize_silent(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
         if let ConnectionState::Probing { until } = self.phase
             && until <= now
             && self.wish == Wish::Auto
@@ -112,7 +112,7 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// Opens a new session on the same link after the backend forgot ours. Calls in flight stay in flight.
+    /// Opens a new session on the same link after the backend lost ours. Calls in flight stay in flight.
     pub fn reopen(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
         self.initialize(now, out);
     }
@@ -132,7 +132,7 @@ impl<O: Clone> BackMachine<O> {
         out.push(BackCommand::Transmit(draft.depart()));
     }
 
-    /// A request of the gateway itself, written for this revision.
+    /// Builds a request of the gateway itself, for this revision.
     pub(super) fn request(&self, id: u64, name: &'static str, params: &str, revision: Revision) -> Outbound {
         let mut members = String::from("{");
         members.push_str(params);
@@ -156,8 +156,8 @@ impl<O: Clone> BackMachine<O> {
         Draft { key: Some(id), revision: Some(revision), ..Draft::word(name, bytes) }.depart()
     }
 
-    /// Takes the answer to a request of the handshake.
-    pub(super) fn shaken(
+    /// Handles the answer to a request of the handshake.
+    pub(super) fn handshake_answered(
         &mut self,
         word: HandshakeRequest,
         message: &Envelope,
@@ -174,7 +174,7 @@ impl<O: Clone> BackMachine<O> {
         self.handshake.probe = None;
         match message.result().and_then(read_discovery) {
             Some(profile) => self.ready(profile, out),
-            // The server refuses the version but lists it among those it serves: probe once more, not more often.
+            // The server refuses the version but lists it as supported: probe once more, but not more often.
             None if self.handshake.probes < MAX_PROBES && offers_latest(message) => {
                 self.drop_unanswered(out);
                 self.probe(now, out);
@@ -215,7 +215,7 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// Handles a request of the handshake that the transport refused, or that was never answered.
+    /// Handles a request of the handshake that the transport refused, or that timed out.
     pub(super) fn refused(
         &mut self,
         word: HandshakeRequest,
@@ -223,7 +223,7 @@ impl<O: Clone> BackMachine<O> {
         now: Instant,
         out: &mut Vec<BackCommand<O>>,
     ) {
-        // Which era a backend speaks shows only once somebody has signed in.
+        // Without a sign-in, the refusal does not reveal the era of the backend.
         let unreachable = matches!(fault.kind, FaultKind::BackendDown | FaultKind::SignInNeeded);
         match word {
             HandshakeRequest::Probe => self.handshake.probe = None,
@@ -255,7 +255,7 @@ impl<O: Clone> BackMachine<O> {
     fn ready(&mut self, profile: ServerProfile, out: &mut Vec<BackCommand<O>>) {
         self.drop_unanswered(out);
         let profile = Arc::new(profile);
-        self.offered = Offered::read(&profile);
+        self.offered = BackendFeatures::read(&profile);
         self.phase = ConnectionState::Ready;
         self.profile = Some(Arc::clone(&profile));
         out.push(BackCommand::Ready(profile));
@@ -290,13 +290,13 @@ fn read_discovery(result: &[u8]) -> Option<ServerProfile> {
     })
 }
 
-/// True if a list of versions contains the newest one.
+/// Returns true if a list of versions contains the newest one.
 fn names_latest(versions: &[u8]) -> bool {
     let mut named = json::elements(versions).filter_map(|span| json::string(span.of(versions)));
     named.any(|version| version == Revision::LATEST.as_str())
 }
 
-/// True for an error that refuses our version but lists it as supported.
+/// Returns true for an error that refuses our version but lists it as supported.
 fn offers_latest(message: &Envelope) -> bool {
     let Some(error) = message.error().filter(|_| message.kind() == Kind::Error) else { return false };
     let code = json::member(error, "code").map(|span| span.of(error));
@@ -319,7 +319,8 @@ fn read_initialize(result: &[u8]) -> Result<ServerProfile, &'static str> {
     })
 }
 
-/// True for errors that only a server of the new era gives: it exists, but does not serve the revision we named.
+/// Returns true for errors that only a server of the new era gives: it exists, but does not serve the revision we
+/// named.
 fn only_modern(message: &Envelope) -> bool {
     let Some(error) = message.error().filter(|_| message.kind() == Kind::Error) else { return false };
     let code = json::member(error, "code").map(|span| span.of(error));

@@ -1,6 +1,6 @@
-//! The commands of a back machine, and the only way to a backend. The engine writes a [`Draft`], which departs as an
-//! [`Outbound`] and leaves as a [`ToBackend`] together with its fact. Only the engine makes drafts, and links accept
-//! nothing but [`ToBackend`].
+//! Commands of a back machine, and the only way to a backend. The engine builds a [`Draft`], which becomes an
+//! [`Outbound`] and leaves as a [`ToBackend`] together with its fact. Only the engine can create drafts, and links
+//! accept only [`ToBackend`].
 
 use crate::bridge::Reach;
 use crate::budget::{OverBudget, Share};
@@ -17,7 +17,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A message to a backend, as the engine writes it. Nobody else can make one.
+/// Message to a backend under construction. Only the engine can create one.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub(crate) bytes: Bytes,
@@ -29,25 +29,25 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A message that gets no answer: a notification, or the answer to a question.
+    /// Creates a message that gets no answer: a notification, or the answer to a question.
     pub(crate) fn word(method: impl Into<MethodName>, bytes: Bytes) -> Self {
         Self { bytes, key: None, revision: None, method: method.into(), name: None, params: Vec::new() }
     }
 
-    /// The refusal of a question.
+    /// Creates the refusal of a question.
     pub(crate) fn refusal(id: &RawId, fault: &Fault) -> Self {
         Self::word("", builder::error(Some(id), fault.code(Era::Legacy), &fault.message, None))
     }
 
-    /// Makes it ready to leave.
+    /// Converts the draft into a message that is ready to leave.
     pub(crate) fn depart(self) -> Outbound {
         let Self { bytes, key, revision, method, name, params } = self;
         Outbound { bytes, key, revision, method, name, params, epoch: 0, number: None }
     }
 }
 
-/// A `server/discover` request for transports that must know a server's revisions before there is a connection. It
-/// has no side effects and opens no session. `info` is our `clientInfo` object.
+/// Builds a `server/discover` request for transports that must know a server's revisions before there is a connection.
+/// It has no side effects and opens no session. `info` is our `clientInfo` object.
 #[must_use]
 pub fn probe(info: &str) -> Outbound {
     let params = format!(
@@ -63,27 +63,27 @@ pub fn probe(info: &str) -> Outbound {
     Draft { key: Some(0), revision: Some(Revision::LATEST), ..word }.depart()
 }
 
-/// To whom a message to or from a backend is attributed.
+/// Session, caller and exchange to which a message to or from a backend is attributed.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The session; [`SessionKey::GATEWAY`] if it belongs to none.
+    /// Session of the message; [`SessionKey::GATEWAY`] if it belongs to none.
     pub session: SessionKey,
-    /// The caller.
+    /// Caller on whose behalf the message is sent.
     pub caller: Caller,
-    /// The exchange, if it belongs to one.
+    /// Exchange of the message, if it belongs to one.
     pub exchange: Option<ExchangeId>,
     /// True for the gateway's own traffic.
     pub own: bool,
 }
 
 impl Account {
-    /// The gateway's own traffic on a connection that was opened for this caller.
+    /// Returns the account for the gateway's own traffic on a connection that was opened for this caller.
     #[must_use]
     pub fn own(caller: Caller) -> Self {
         Self { session: SessionKey::GATEWAY, caller, exchange: None, own: true }
     }
 
-    /// The fact that a message passed this point.
+    /// Builds the fact that a message passed this point.
     #[must_use]
     pub fn fact(self, at: Instant, point: Point, backend: &Arc<str>, bytes: &Bytes, number: u64) -> MessageFact {
         MessageFact {
@@ -96,8 +96,8 @@ impl Account {
     }
 }
 
-/// A message for the link, with the values that HTTP mirrors into headers. Only the engine makes one, and it leaves
-/// only by [`Outbound::leave`], which makes its fact.
+/// Message for the link, with the values that HTTP mirrors into headers. Only the engine can create one, and it leaves
+/// only through [`Outbound::leave`], which records its fact.
 #[derive(Clone, Debug)]
 pub struct Outbound {
     bytes: Bytes,
@@ -111,58 +111,59 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// The message.
+    /// Returns the bytes of the message.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The request's id; `None` if it gets no answer.
+    /// Returns the request's id; `None` if the message gets no answer.
     #[must_use]
     pub fn key(&self) -> Option<u64> {
         self.key
     }
 
-    /// The revision agreed with the backend, once the handshake is over.
+    /// Returns the revision agreed with the backend, once the handshake is over.
     #[must_use]
     pub fn revision(&self) -> Option<Revision> {
         self.revision
     }
 
-    /// The method, for `Mcp-Method`.
+    /// Returns the method, for `Mcp-Method`.
     #[must_use]
     pub fn method(&self) -> &MethodName {
         &self.method
     }
 
-    /// The name or URI, for `Mcp-Name`; only toward the new era.
+    /// Returns the name or URI, for `Mcp-Name`. Set only toward the new era.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// `Mcp-Param-*` headers with their encoded values.
+    /// Returns the `Mcp-Param-*` headers with their encoded values.
     #[must_use]
     pub fn params(&self) -> &[(String, String)] {
         &self.params
     }
 
-    /// How many backend sessions the connection had before the one this was sent in.
+    /// Returns the number of earlier backend sessions on the connection when the message was sent.
     #[must_use]
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// Charges it to the share of its backend for as long as any copy of it lives.
+    /// Charges the message to the share of its backend for as long as any copy of it lives.
     ///
     /// # Errors
-    /// If the backend already holds its share of the memory budget.
+    /// Returns an error if the backend already uses its share of the memory budget.
     pub fn charge(&mut self, share: &Arc<Share>) -> Result<(), OverBudget> {
         self.bytes = share.hold(std::mem::take(&mut self.bytes))?;
         Ok(())
     }
 
-    /// Makes of it what a link takes, and its fact. A message that left before is called the repetition of its first sending.
+    /// Converts the message into the form that links accept, and builds its fact. The fact of a resent message refers
+    /// to its first sending.
     pub fn leave(
         mut self,
         epoch: u32,
@@ -178,7 +179,7 @@ impl Outbound {
         (self.leave_untold(epoch), MessageFact { again, ..fact })
     }
 
-    /// The same where nobody wants to hear of messages.
+    /// Does the same without a fact, where message facts are off.
     #[must_use]
     pub fn leave_untold(mut self, epoch: u32) -> ToBackend {
         self.epoch = epoch;
@@ -186,12 +187,12 @@ impl Outbound {
     }
 }
 
-/// A message that has left for a backend. Links take nothing else.
+/// Message on its way to a backend. Links accept nothing else.
 #[derive(Clone, Debug)]
 pub struct ToBackend(Outbound);
 
 impl ToBackend {
-    /// The message again, to be resent because the backend has certainly not processed it.
+    /// Returns the message for resending, because the backend certainly has not processed it.
     #[must_use]
     pub fn unprocessed(self) -> Outbound {
         self.0
@@ -200,7 +201,7 @@ impl ToBackend {
 
 #[cfg(feature = "testing")]
 impl ToBackend {
-    /// A message that no machine made, for tests of links.
+    /// Creates a message without a machine, for tests of links.
     #[must_use]
     pub fn for_test(
         key: Option<u64>,
@@ -220,7 +221,7 @@ impl ToBackend {
         self
     }
 
-    /// The same envelope data with other bytes.
+    /// Replaces the bytes and keeps the envelope data.
     #[must_use]
     pub fn with_bytes_for_test(mut self, bytes: impl Into<Bytes>) -> Self {
         self.0.bytes = bytes.into();
@@ -236,122 +237,122 @@ impl std::ops::Deref for ToBackend {
     }
 }
 
-/// What a back machine wants done.
+/// Command of a back machine to its driver.
 #[derive(Clone, Debug)]
 pub enum BackCommand<O> {
-    /// Send this.
+    /// Send this message.
     Transmit(Outbound),
     /// Stop the transport's work on this request, if any.
     Abort(u64),
-    /// An answer for whoever asked.
+    /// Deliver an answer to its origin.
     Answer {
-        /// Who asked.
+        /// Origin of the call.
         to: O,
-        /// The answer.
+        /// The backend's answer.
         message: Envelope,
-        /// What the bridge changes in it.
+        /// Changes made by the bridge.
         edits: Edits,
-        /// The HTTP status it came with.
+        /// HTTP status of the answer.
         status: Option<u16>,
     },
     /// The backend wants more before it answers, and the client's revision cannot express that in one message.
     Unfinished {
-        /// Who asked.
+        /// Origin of the call.
         to: O,
         /// The backend's answer.
         message: Envelope,
-        /// How far the answer brings the call.
+        /// Progress of the call with this answer.
         reach: Reach,
-        /// The call as it came.
+        /// The unmodified call.
         call: Authorized,
     },
-    /// An old backend made a task of a call of the new era.
+    /// An old backend created a task for a call of the new era.
     TaskMade {
-        /// Who asked.
+        /// Origin of the call.
         to: O,
         /// The backend's answer.
         message: Envelope,
-        /// The edits that turn it into an answer for a client that knows tasks.
+        /// Edits that turn it into an answer for a client that knows tasks.
         edits: Edits,
-        /// The HTTP status it came with.
+        /// HTTP status of the answer.
         status: Option<u16>,
-        /// The client.
+        /// Profile of the client.
         client: Arc<ClientProfile>,
     },
     /// Parts of an answer were rewritten because the client's revision lacks them.
     Rewritten(Vec<&'static str>),
     /// No answer will come.
     Fail {
-        /// Who asked.
+        /// Origin of the call.
         to: O,
-        /// Why.
+        /// Reason for the failure.
         fault: Fault,
         /// The backend's answer, if that is the reason.
         message: Option<Envelope>,
     },
     /// A call was not sent, because its caller has to sign in first.
     SignIn {
-        /// Who asked.
+        /// Origin of the call.
         to: O,
-        /// What the caller is told.
+        /// Fault with the sign-in address, for the caller.
         fault: Fault,
-        /// The call as it came.
+        /// The unmodified call.
         call: Authorized,
     },
     /// A message that the machine handled itself: an answer to the handshake, or a ping.
     Own(Envelope),
     /// The backend sent a notification.
     Notify {
-        /// The request it is about, if known.
+        /// Origin of the request it is about, if known.
         about: Option<O>,
         /// The notification.
         message: Envelope,
     },
     /// The backend sent a request for the client.
     Ask {
-        /// The request on whose stream it asks, if known.
+        /// Origin of the request on whose stream it asks, if known.
         about: Option<O>,
-        /// The request.
+        /// The backend's request.
         message: Envelope,
     },
     /// Calls may be sent now.
     Ready(Arc<ServerProfile>),
     /// The connection cannot be used.
     Unusable(Fault),
-    /// A message that matches nothing was dropped.
+    /// A message that matches no request was dropped.
     Stray {
-        /// The kind of message, for the counters.
+        /// Kind of message, for the counters.
         what: &'static str,
-        /// Why it matches nothing, for the tape.
+        /// Reason for the mismatch, for the tape.
         why: &'static str,
-        /// The message.
+        /// The dropped message.
         message: Envelope,
     },
 }
 
-/// A message of a backend, before anybody has acted on it.
+/// Message of a backend before it is processed.
 #[derive(Debug)]
-pub struct Heard<'a, O> {
-    /// The origin it belongs to, if known; otherwise it is the gateway's own.
+pub struct BackendMessage<'a, O> {
+    /// Origin that the message belongs to; `None` for the gateway's own traffic.
     pub whose: Option<&'a O>,
-    /// The message.
+    /// The backend's message.
     pub message: &'a Envelope,
-    /// Why nobody will get it, if that is certain.
+    /// Reason why the message will not be delivered, if that is certain.
     pub lost: Option<&'static str>,
 }
 
 impl<O> BackCommand<O> {
-    /// The backend's message in this command, if any.
+    /// Returns the backend's message in this command, if any.
     #[must_use]
-    pub fn heard(&self) -> Option<Heard<'_, O>> {
-        let heard = |whose, message| Some(Heard { whose, message, lost: None });
+    pub fn heard(&self) -> Option<BackendMessage<'_, O>> {
+        let heard = |whose, message| Some(BackendMessage { whose, message, lost: None });
         match self {
             Self::Answer { to, message, .. } | Self::Unfinished { to, message, .. } => heard(Some(to), message),
             Self::TaskMade { to, message, .. } => heard(Some(to), message),
             Self::Fail { to, message: Some(message), .. } => heard(Some(to), message),
             Self::Notify { about, message } | Self::Ask { about, message } => heard(about.as_ref(), message),
             Self::Own(message) => heard(None, message),
-            Self::Stray { why, message, .. } => Some(Heard { whose: None, message, lost: Some(why) }),
+            Self::Stray { why, message, .. } => Some(BackendMessage { whose: None, message, lost: Some(why) }),
             Self::Transmit(_)
             | Self::Abort(_)
             | Self::Rewritten(_)

@@ -1,20 +1,21 @@
-//! Requests of the gateway itself. None of them uses a tool, prompt or resource: that is done for clients alone.
+//! Requests of the gateway itself. None of them uses a tool, prompt or resource: only clients do.
 
 use super::{BackMachine, Outbound, Purpose};
 use crate::fault::{Fault, FaultKind};
 use signalbox_wire::{Revision, json, method};
 use std::time::{Duration, Instant};
 
-/// Methods that use a tool, prompt or resource, which the gateway never does by itself.
+/// Methods that use a tool, prompt or resource. The gateway never sends them by itself.
 const USES_ENTRIES: [&str; 4] =
     [method::TOOLS_CALL, method::PROMPTS_GET, method::RESOURCES_READ, method::COMPLETION_COMPLETE];
 
 impl<O: Clone> BackMachine<O> {
-    /// Sends a request of our own: lists, pings, subscriptions and tasks. `params` are the members of the params object without braces.
+    /// Sends a request of our own: lists, pings, subscriptions and tasks. `params` are the members of the params object
+    /// without braces.
     ///
     /// # Errors
-    /// A fault while the connection is not ready, and for methods that use an entry: those are sent for clients alone, as an
-    /// [`crate::Authorized`].
+    /// Returns a fault while the connection is not ready, and for methods that use an entry: those are sent only for
+    /// clients, as an [`crate::Authorized`].
     pub fn own_request(
         &mut self,
         origin: O,
@@ -33,10 +34,10 @@ impl<O: Clone> BackMachine<O> {
         Ok(self.request(id, name, params, profile.revision))
     }
 
-    /// Sends `tasks/result` for a task that an old backend made of a call; its answer takes the place of the call's.
+    /// Sends `tasks/result` for a task that an old backend created for a call. Its answer replaces that of the call.
     ///
     /// # Errors
-    /// A fault while the connection is not ready.
+    /// Returns a fault while the connection is not ready.
     pub fn await_task(
         &mut self,
         origin: O,

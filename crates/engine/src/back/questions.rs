@@ -1,5 +1,5 @@
-//! The open questions of an old backend. While one is open, the calls that may have caused it wait for a client and
-//! not for the backend, so their time-outs are extended.
+//! Open questions of an old backend. While one is open, the calls that may have caused it wait for a client and not for
+//! the backend, so their time-outs are extended.
 
 use super::outbound::Draft;
 use super::{BackMachine, Purpose};
@@ -7,31 +7,32 @@ use bytes::Bytes;
 use signalbox_wire::{Envelope, Kind, RawId, json, method};
 use std::time::Instant;
 
-/// Maximum number of questions of one connection that are remembered.
+/// Maximum number of open questions remembered per connection.
 pub const MAX_QUESTIONS: usize = 256;
 
-/// A question without an answer.
+/// Question without an answer.
 #[derive(Debug)]
 struct Question {
     id: RawId,
-    /// The call on whose stream it came; `None` if the transport does not say, so that it may be any call in flight.
+    /// Call on whose stream the question came; `None` if the transport does not tell, so that it may be any call in
+    /// flight.
     about: Option<u64>,
     for_roots: bool,
 }
 
-/// The questions of one connection.
+/// Open questions of one connection.
 #[derive(Default, Debug)]
 pub(super) struct Questions(Vec<Question>);
 
 impl Questions {
-    /// True if this call may be waiting for the answer to one of them.
+    /// Returns true if this call may be waiting for the answer to an open question.
     fn hold(&self, key: u64) -> bool {
         self.0.iter().any(|one| one.about.is_none_or(|about| about == key))
     }
 }
 
 impl<O: Clone> BackMachine<O> {
-    /// Notes a question, and extends the time-outs of the calls that it may be about.
+    /// Registers a question, and extends the time-outs of the calls that it may be about.
     pub(super) fn question_opened(&mut self, message: &Envelope, about: Option<u64>, now: Instant) {
         let Some(id) = message.id().filter(|_| self.questions.0.len() < MAX_QUESTIONS) else { return };
         let for_roots = message.method() == Some(method::ROOTS_LIST);
@@ -43,14 +44,14 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// The backend cancelled a question.
+    /// Handles the backend's cancellation of a question.
     pub(super) fn question_cancelled(&mut self, params: &[u8], now: Instant) {
         if let Some(span) = json::member(params, "requestId") {
             self.question_closed(&RawId::from_token(Bytes::copy_from_slice(span.of(params))), now);
         }
     }
 
-    /// Notes a message that is about to leave. Returns true if it answers a question.
+    /// Inspects a message that is about to leave. Returns true if it answers a question.
     pub fn replies(&mut self, draft: &Draft, now: Instant) -> bool {
         if self.questions.0.is_empty() || !draft.method.is_empty() {
             return false;
@@ -72,7 +73,7 @@ impl<O: Clone> BackMachine<O> {
         true
     }
 
-    /// True while the backend waits for the client's roots.
+    /// Returns true while the backend waits for the client's roots.
     #[must_use]
     pub fn waits_for_roots(&self) -> bool {
         self.questions.0.iter().any(|one| one.for_roots)

@@ -1,8 +1,8 @@
 //! A call of the new era at an old backend, which may ask the client something during the call.
 //!
-//! The old backend asks in the middle of the call and waits. The client gets the question as the answer to its
-//! request, and comes back with a new request. In between the call is *parked*: the backend still works on it, but no
-//! exchange waits for it.
+//! The old backend asks in the middle of the call and waits. The client gets the question as the answer to its request,
+//! and continues with a new request. In between the call is *parked*: the backend still works on it, but no exchange
+//! waits for it.
 //!
 //! ```text
 //! asked ─► settled (questions gathered) ─► shown, parked ─► resumed by another exchange ─► ... ─► ended
@@ -18,68 +18,68 @@ use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, codes, json};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How many rounds of questions one call may have.
+/// Maximum number of question rounds per call.
 pub const MAX_ROUNDS: u32 = 16;
-/// Maximum number of questions of one call that may be open.
+/// Maximum number of open questions per call.
 pub const MAX_QUESTIONS: usize = 32;
-/// Maximum number of notifications kept while nobody waits.
+/// Maximum number of notifications buffered while the call is parked.
 pub const MAX_HEARD: usize = 64;
 /// Maximum number of bytes of those notifications.
 pub const MAX_HEARD_BYTES: usize = 256 * 1024;
 
-/// How a call ended.
+/// End of a call.
 #[derive(Clone, Debug)]
 pub enum BridgedCallEnd {
-    /// With an answer of the backend.
+    /// The backend answered.
     Answer {
-        /// The answer.
+        /// The backend's answer.
         message: Envelope,
-        /// What the bridge changes in it.
+        /// Changes made by the bridge.
         edits: Edits,
-        /// The HTTP status it came with.
+        /// HTTP status of the answer.
         status: Option<u16>,
     },
-    /// Without one.
+    /// The call failed without an answer.
     Fault(Fault),
 }
 
-/// What is to be done.
+/// Command of the machine to its driver.
 #[derive(Clone, Debug)]
 pub enum BridgedCallCommand<H> {
     /// Call [`BridgedCall::settled`] after a moment in which more questions may arrive.
     Settle,
     /// Answer this exchange with the questions. The call is parked.
     Show {
-        /// Who waits.
+        /// Exchange that waits.
         to: H,
         /// The `inputRequests` object.
         requests: Bytes,
-        /// The round to name in the ticket.
+        /// Round to name in the ticket.
         round: u32,
     },
-    /// Send this to the backend.
+    /// Send this message to the backend.
     Upstream(Draft),
-    /// Pass this on.
+    /// Pass a notification on to the client.
     Notify {
-        /// Who waits.
+        /// Exchange that waits.
         to: H,
-        /// The notification.
+        /// The notification to pass on.
         message: Envelope,
     },
-    /// The call is over.
+    /// Deliver the end of the call.
     Deliver {
-        /// Who waits.
+        /// Exchange that waits.
         to: H,
-        /// How it ended.
+        /// Answer or failure of the call.
         ended: Box<BridgedCallEnd>,
     },
     /// Suspend the time-out of the call until then, because the backend waits for the client.
     Hold(Instant),
-    /// The backend has its answers: resume the time-out.
+    /// Resume the time-out: the backend has its answers.
     Release,
-    /// The client did not come back: cancel the call at the backend.
+    /// Cancel the call at the backend: the client did not resume it.
     Abandon,
-    /// A notification was dropped.
+    /// Count a dropped notification.
     Dropped,
 }
 
@@ -88,12 +88,12 @@ struct Question {
     key: String,
     id: RawId,
     method: String,
-    /// Params in the words of the new era.
+    /// Params in the form of the new era.
     params: Bytes,
     shown: bool,
 }
 
-/// The machine; see the module.
+/// State machine of one call. See the [module documentation](self).
 #[derive(Debug)]
 pub struct BridgedCall<H> {
     capabilities: Bytes,
@@ -110,7 +110,8 @@ pub struct BridgedCall<H> {
 }
 
 impl<H: Clone> BridgedCall<H> {
-    /// A call that was just sent. `capabilities` are the client's, `stay` is how long a parked call waits for it.
+    /// Creates the machine for a call that was just sent. `capabilities` are the client's, `stay` is the time limit for
+    /// a parked call.
     pub fn new(to: H, capabilities: Bytes, backend: Revision, stay: Duration) -> Self {
         Self {
             capabilities,
@@ -127,17 +128,17 @@ impl<H: Clone> BridgedCall<H> {
         }
     }
 
-    /// Who waits for the call now.
+    /// Returns the exchange that waits for the call now.
     pub fn bound(&self) -> Option<&H> {
         self.bound.as_ref()
     }
 
-    /// True while nobody waits for it.
+    /// Returns true while no exchange waits for the call.
     pub fn is_parked(&self) -> bool {
         self.bound.is_none()
     }
 
-    /// The backend sent a request for the client.
+    /// Handles a request of the backend for the client.
     pub fn asked(&mut self, message: &Envelope, out: &mut Vec<BridgedCallCommand<H>>) {
         let (Some(id), Some(method)) = (message.id(), message.method()) else { return };
         let params = message.params().unwrap_or(b"{}");
@@ -163,7 +164,7 @@ impl<H: Clone> BridgedCall<H> {
         self.settle(out);
     }
 
-    /// Fails the call because the client did not declare what the question needs.
+    /// Fails the call because the client did not declare the capability that the question needs.
     fn undeclared(&mut self, method: &str, params: &[u8], out: &mut Vec<BridgedCallCommand<H>>) {
         let Some((fault, to)) = super::undeclared(method, params).zip(self.bound.clone()) else { return };
         self.over();
@@ -179,7 +180,7 @@ impl<H: Clone> BridgedCall<H> {
         self.heard.clear();
     }
 
-    /// The backend cancelled a question.
+    /// Removes a question that the backend cancelled.
     pub fn withdrawn(&mut self, id: &RawId) {
         self.questions.retain(|question| question.id != *id);
     }
@@ -219,10 +220,10 @@ impl<H: Clone> BridgedCall<H> {
         out.push(BridgedCallCommand::Show { to, requests: requests.into(), round: self.rounds });
     }
 
-    /// The client came back with answers.
+    /// Resumes the call with the client's answers.
     ///
     /// # Errors
-    /// If this round was answered before, or an answer is not an object. The call stays as it was.
+    /// Returns a fault if this round was answered before, or an answer is not an object. The call is then unchanged.
     pub fn resumed(
         &mut self,
         to: H,
@@ -266,7 +267,7 @@ impl<H: Clone> BridgedCall<H> {
         Ok(())
     }
 
-    /// The backend tells something about the call.
+    /// Handles a notification of the backend about the call.
     pub fn notified(&mut self, message: Envelope, out: &mut Vec<BridgedCallCommand<H>>) {
         match &self.bound {
             Some(to) => out.push(BridgedCallCommand::Notify { to: to.clone(), message }),
@@ -280,7 +281,7 @@ impl<H: Clone> BridgedCall<H> {
         self.heard.len() < MAX_HEARD && bytes + message.bytes().len() <= MAX_HEARD_BYTES
     }
 
-    /// Ends the call. If nobody waits, the end is kept until the client comes back.
+    /// Ends the call. If it is parked, the end is stored until the client resumes it.
     pub fn ended(&mut self, ended: BridgedCallEnd, out: &mut Vec<BridgedCallCommand<H>>) {
         self.questions.clear();
         match &self.bound {
@@ -289,11 +290,11 @@ impl<H: Clone> BridgedCall<H> {
         }
     }
 
-    /// Gives up a parked call whose client did not come back in time.
+    /// Gives up a parked call that the client did not resume in time.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<BridgedCallCommand<H>>) {
         if self.bound.is_none() && self.until.is_some_and(|until| until <= now) {
             self.until = None;
-            // A client that comes back right now is told so at once.
+            // A client that resumes the call right now gets this fault at once.
             let text = "the call waited too long for this input and was given up; it is not run a second time";
             self.ended = Some(Box::new(BridgedCallEnd::Fault(Fault::new(FaultKind::InvalidParams, text))));
             out.push(BridgedCallCommand::Abandon);

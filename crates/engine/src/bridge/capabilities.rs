@@ -1,4 +1,4 @@
-//! Client capabilities in the words of the other era, and whether a client may be asked a question.
+//! Translation of client capabilities between the eras, and the check that a client may be asked a question.
 
 use super::digest::write_canonical;
 use super::object::{Object, declared, is_object};
@@ -8,11 +8,11 @@ use crate::profile::ClientProfile;
 use signalbox_wire::{Revision, json, method};
 use std::collections::BTreeMap;
 
-/// The extension that carries tasks since 2026-07-28.
+/// Extension that carries tasks since 2026-07-28.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// The `clientCapabilities` of 2026-07-28 for an old client, plus the extensions that the gateway implements, as
-/// (name, raw settings). The gateway's entry wins over the client's. Keys are sorted, so equal clients give equal
+/// Returns the `clientCapabilities` of 2026-07-28 for an old client, plus the extensions that the gateway implements,
+/// as (name, raw settings). The gateway's entry overrides the client's. Keys are sorted, so equal clients give equal
 /// text.
 #[must_use]
 pub fn to_modern(client: &ClientProfile, extensions: &[(&str, &str)]) -> String {
@@ -31,8 +31,8 @@ pub fn to_modern(client: &ClientProfile, extensions: &[(&str, &str)]) -> String 
         .text()
 }
 
-/// What an `initialize` toward an old backend declares for a client of 2026-07-28. Keys are sorted, so equal clients
-/// give equal text. `roots` has no `listChanged`: such a client cannot tell of changes.
+/// Returns the capabilities that an `initialize` to an old backend declares for a client of 2026-07-28. Keys are
+/// sorted, so equal clients give equal text. `roots` has no `listChanged`: such a client cannot report changes.
 #[must_use]
 pub fn to_legacy(capabilities: &[u8], to: Revision) -> String {
     let own = bounded(capabilities);
@@ -40,7 +40,7 @@ pub fn to_legacy(capabilities: &[u8], to: Revision) -> String {
         .filter(|value| if to.url_elicitation() { true } else { to.elicitation() && takes_forms(value) });
     let mut extensions = extensions_of(own);
     extensions.remove(TASKS_EXTENSION);
-    // Only the newest of the old revisions is spoken by software that reads extensions.
+    // Software that speaks the older of these revisions does not read extensions.
     let extensions = (to >= Revision::LATEST_LEGACY && !extensions.is_empty()).then(|| written(extensions));
     Object::new()
         .maybe(
@@ -54,7 +54,7 @@ pub fn to_legacy(capabilities: &[u8], to: Revision) -> String {
         .text()
 }
 
-/// Whether a client with these capabilities of 2026-07-28 may be asked this.
+/// Returns true if a client with these capabilities of 2026-07-28 may be asked this.
 #[must_use]
 pub fn allows(capabilities: &[u8], method: &str, params: &[u8]) -> bool {
     match method {
@@ -68,7 +68,7 @@ pub fn allows(capabilities: &[u8], method: &str, params: &[u8]) -> bool {
     }
 }
 
-/// The `requiredCapabilities` of error -32021 for a client that may not be asked this.
+/// Returns the `requiredCapabilities` of error -32021 for a client that may not be asked this.
 #[must_use]
 pub fn required(method: &str, params: &[u8]) -> String {
     let needed = match method {
@@ -82,22 +82,22 @@ pub fn required(method: &str, params: &[u8]) -> String {
     needed.to_owned()
 }
 
-/// Whether an elicitation sends the user to a URL rather than showing a form.
+/// Returns true if an elicitation sends the user to a URL rather than showing a form.
 pub(crate) fn by_url(params: &[u8]) -> bool {
     super::object::says(params, "mode", "url")
 }
 
-/// An elicitation capability that names no mode means forms.
+/// Returns true if the client accepts forms. An elicitation capability that names no mode means forms.
 fn takes_forms(elicitation: &[u8]) -> bool {
     declared(elicitation, "form").is_some() || declared(elicitation, "url").is_none()
 }
 
-/// Capabilities that are too large to be a key count as none, as they do for connections.
+/// Returns the capabilities, or none if they are too large to be a key, as for connections.
 fn bounded(capabilities: &[u8]) -> &[u8] {
     if capabilities.len() > MAX_CAPABILITIES { b"{}" } else { capabilities }
 }
 
-/// The elicitation capability with its modes written out.
+/// Returns the elicitation capability with its modes written out.
 fn modes(elicitation: &[u8], revision: Revision) -> Vec<u8> {
     let form = takes_forms(elicitation).then(|| canonical_object(elicitation, "form").unwrap_or_else(|| b"{}".into()));
     let url = declared(elicitation, "url").filter(|_| revision.url_elicitation());
@@ -114,7 +114,7 @@ fn sampling(value: &[u8], revision: Revision) -> Vec<u8> {
         .finish()
 }
 
-/// Settings as an object; `{}` for any other value that declares something.
+/// Returns settings as an object; `{}` for any other value that declares something.
 fn settings(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     if is_object(value) {

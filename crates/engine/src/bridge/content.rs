@@ -1,17 +1,17 @@
-//! Results between the eras: content that the client's revision lacks is converted, and members that only one era has
-//! are added or removed.
+//! Translation of results between the eras: content that the client's revision lacks is converted, and members that
+//! only one era has are added or removed.
 
 use super::digest::write_canonical;
 use super::object::{Object, is_object, says, string_of};
 use signalbox_wire::{Edits, Envelope, Era, Revision, Span, json, meta, method};
 use std::borrow::Cow;
 
-/// Names under which converted content is reported.
+/// Name under which converted content is reported.
 const AUDIO: &str = "audio";
 const RESOURCE_LINK: &str = "resource_link";
 const STRUCTURED: &str = "structuredContent";
 
-/// The members of a result that the bridge looks at, in positions of the whole message.
+/// Members of a result that the bridge reads, as positions in the whole message.
 #[derive(Default)]
 pub(super) struct ResultMembers {
     /// The whole member, because it is removed most often.
@@ -27,7 +27,7 @@ pub(super) struct ResultMembers {
 }
 
 impl ResultMembers {
-    /// Finds them in one walk over the members of the result.
+    /// Finds the members in one walk over the result.
     pub(super) fn read(message: &Envelope) -> Self {
         let mut found = Self::default();
         for member in message.result_members() {
@@ -50,19 +50,19 @@ impl ResultMembers {
         found
     }
 
-    /// What the result says it is.
+    /// Returns the declared type of the result.
     pub(super) fn result_type<'a>(&self, message: &'a Envelope) -> Option<Cow<'a, str>> {
         self.result_type.and_then(|span| json::string(span.of(message.bytes())))
     }
 }
 
-/// Fits a result to an older client, and returns the names of what was converted or removed. A result that already
-/// fits costs one walk over its members.
+/// Translates a result for an older client, and returns the names of the features that were converted or removed. A
+/// result that already fits costs one walk over its members.
 pub fn downgrade(method: &str, to: Revision, message: &Envelope, edits: &mut Edits) -> Vec<&'static str> {
     fit(method, to, message, &ResultMembers::read(message), edits)
 }
 
-/// The same, for a result whose members have been found.
+/// Does the same for a result whose members have been found.
 pub(super) fn fit(
     method: &str,
     to: Revision,
@@ -103,9 +103,9 @@ pub(super) fn fit(
     changed
 }
 
-/// Adds the members that every result of 2026-07-28 has. In a result of an old server these names mean nothing, so
+/// Adds the members that every result of 2026-07-28 has. In a result of an old server these names have no meaning, so
 /// their values are overwritten: otherwise such a server could ask for input, or have a session's result cached for
-/// others.
+/// other clients.
 pub fn upgrade(method: &str, message: &Envelope, edits: &mut Edits) {
     let Some(result) = message.result_span() else { return };
     let base = message.bytes();
@@ -125,7 +125,7 @@ pub fn upgrade(method: &str, message: &Envelope, edits: &mut Edits) {
     }
 }
 
-/// A member with the comma that separates it from its neighbour.
+/// Extends the span of a member by the comma that separates it from its neighbour.
 fn with_comma(base: &[u8], whole: Span) -> Span {
     let after = json::skip_whitespace(base, whole.end as usize);
     if base.get(after) == Some(&b',') {
@@ -137,7 +137,7 @@ fn with_comma(base: &[u8], whole: Span) -> Span {
     Span::new(start, whole.end as usize)
 }
 
-/// Whether a complete result of this method says how long it may be kept.
+/// Returns true if complete results of this method carry cache terms.
 pub(super) fn cached(name: &str) -> bool {
     matches!(
         name,
@@ -155,7 +155,7 @@ fn strip(method: &str, base: &[u8], result: Span, found: &ResultMembers, edits: 
     let complete = found.result_type.is_some_and(|span| json::key_eq(span.of(base), "complete"));
     let alone = found.meta.or(found.structured).is_none() && !cached(method);
     match found.kind.filter(|_| complete) {
-        // If nothing else is removed, its comma is right beside it and the result need not be walked again.
+        // If nothing else is removed, the comma is adjacent and the result need not be walked again.
         Some(whole) if alone => edits.remove(with_comma(base, whole)),
         Some(_) => edits.remove_member(base, result, "resultType"),
         None => {}
@@ -182,7 +182,7 @@ fn strip(method: &str, base: &[u8], result: Span, found: &ResultMembers, edits: 
     }
 }
 
-/// Puts a content block into a form that revisions before 2025-06-18 have. `made` counts the URIs made up for it.
+/// Converts a content block to a form that revisions before 2025-06-18 have. `made` counts the generated URIs.
 fn older_block(
     base: &[u8],
     span: Span,
@@ -207,7 +207,7 @@ fn older_block(
     }
 }
 
-/// A link to a resource as a text of its title, its address and what it is.
+/// Converts a resource link to a text of its title, address and description.
 fn link_as_text(block: &[u8]) -> Vec<u8> {
     let uri = string_of(block, "uri").unwrap_or_default();
     let mut text = string_of(block, "title").or(string_of(block, "name")).unwrap_or_default().into_owned();
@@ -222,7 +222,7 @@ fn link_as_text(block: &[u8]) -> Vec<u8> {
     Object::new().string("type", "text").string("text", &text).maybe("annotations", annotations(block)).finish()
 }
 
-/// Audio as an embedded resource with the same data. The first revision has no other place for such bytes.
+/// Converts audio to an embedded resource with the same data. The first revision has no other form for such bytes.
 fn audio_as_resource(block: &[u8], number: u32) -> Vec<u8> {
     let raw = |key: &str| json::member(block, key).map(|span| span.of(block));
     let resource = Object::new()
@@ -240,7 +240,7 @@ fn annotations(block: &[u8]) -> Option<&[u8]> {
     json::member(block, "annotations").map(|span| span.of(block)).filter(|value| is_object(value))
 }
 
-/// Structured content that the client's revision does not know, or knows as an object only, is told as text.
+/// Converts structured content to text, if the client's revision does not know it, or knows it only as an object.
 fn structured(
     to: Revision,
     base: &[u8],
@@ -273,7 +273,7 @@ fn structured(
     }
 }
 
-/// Whether one of the texts is this value as JSON.
+/// Returns true if one of the texts is this value as JSON.
 fn tells(content: &[u8], value: &[u8]) -> bool {
     let canonical = |json: &[u8]| {
         let mut out = Vec::with_capacity(json.len());

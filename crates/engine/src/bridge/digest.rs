@@ -1,17 +1,18 @@
-//! A canonical form of requests, by which a retry is recognised as the same request.
+//! Canonical form of requests, by which a retry is recognised as the same request.
 
 use signalbox_wire::json;
 use std::borrow::Cow;
 
-/// Values nested deeper than this are taken as written, so that a client cannot choose the depth of the recursion.
+/// Maximum depth of sorting. Deeper values are taken as written, so that a client cannot choose the depth of the
+/// recursion.
 const MAX_DEPTH: usize = 128;
-/// Integers written with an exponent are spelled out up to this many zeros.
+/// Maximum number of zeros appended to spell out an integer that is written with an exponent.
 const MAX_ZEROS: i64 = 32;
 /// Members that differ between a request and its retries.
 const PER_TRY: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
-/// A canonical byte string of a request: its method and its params without `_meta`, `inputResponses` and
-/// `requestState`. Members are sorted at every level, strings and numbers stand by their value, so the same request
+/// Returns a canonical byte string of a request: its method and its params without `_meta`, `inputResponses` and
+/// `requestState`. Members are sorted at every level, and strings and numbers stand by their value. So the same request
 /// written differently gives the same bytes, and another request never does.
 #[must_use]
 pub fn request_digest_input(method: &str, params: &[u8]) -> Vec<u8> {
@@ -85,7 +86,7 @@ fn write_array(array: &[u8], depth: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// A number by its exact value: no digit is rounded away, since two numbers must not become one.
+/// Writes a number by its exact value. Rounding could make two numbers equal.
 fn write_number(token: &[u8], out: &mut Vec<u8>) {
     match exact(token) {
         Some(number) => out.extend_from_slice(number.as_bytes()),
@@ -93,8 +94,8 @@ fn write_number(token: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The number as digits without a point and without zeros at either end, then its power of ten. Integers of a
-/// moderate size are spelled out. `None` when it is no number or its exponent is beyond counting.
+/// Returns the number as digits without a point and without zeros at either end, then its power of ten. Integers of a
+/// moderate size are spelled out. `None` if it is not a number or its exponent overflows.
 fn exact(token: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(token).ok()?.trim_end_matches([' ', '\t', '\n', '\r']);
     let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));

@@ -1,17 +1,17 @@
-//! Error answers between the eras: codes that one of them does not know or may not use.
+//! Translation of error answers between the eras: codes that one of them does not know or may not use.
 
 use super::object::{Object, is_object, says, string_of};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Span, codes, json, method};
 
-/// The member of `data` that keeps an old server's code when 2026-07-28 reserves it.
+/// Member of `data` that keeps an old server's code when 2026-07-28 reserves it.
 const LEGACY_CODE: &str = "legacyCode";
-/// An error with more URLs than this is not turned into questions.
+/// Maximum number of URLs in an error that is turned into questions.
 pub const MAX_URL_ELICITATIONS: usize = 64;
 
-/// Fits an error of an old server to a client of 2026-07-28. A resource that was not found is a wrong parameter there;
-/// a missing capability that the server names is told in the same words in both eras; every other code between -32099 and
-/// -32000 is reserved, so it becomes an internal error that tells the old code in `data.legacyCode`.
+/// Translates an error of an old server for a client of 2026-07-28. A resource that was not found is an invalid
+/// parameter there. A missing capability that the server names is the same in both eras. Every other code between
+/// -32099 and -32000 is reserved, so it becomes an internal error with the old code in `data.legacyCode`.
 pub fn to_modern(method: &str, message: &Envelope, edits: &mut Edits) {
     let Some((error, span, code)) = read(message) else { return };
     if !(-32099..=-32000).contains(&code) {
@@ -39,8 +39,8 @@ pub fn to_modern(method: &str, message: &Envelope, edits: &mut Edits) {
     }
 }
 
-/// Fits an error of 2026-07-28 to an old client: a resource that was not found has its own code there, and a capability
-/// that was not declared has none.
+/// Translates an error of 2026-07-28 for an old client. A resource that was not found has its own code there, and a
+/// capability that was not declared has none.
 pub fn to_legacy(method: &str, message: &Envelope, edits: &mut Edits) {
     let Some((error, span, code)) = read(message) else { return };
     if (-32022..=-32020).contains(&code) {
@@ -55,19 +55,19 @@ pub fn to_legacy(method: &str, message: &Envelope, edits: &mut Edits) {
     }
 }
 
-/// A URL that the user must visit before the request can succeed.
+/// URL that the user must visit before the request can succeed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UrlElicitation {
-    /// The old server's id for it; empty if it gave none.
+    /// The old server's id for the elicitation; empty if it gave none.
     pub elicitation_id: String,
-    /// Where to go.
+    /// Address to visit.
     pub url: String,
-    /// Why.
+    /// Message to the user.
     pub message: String,
 }
 
 impl UrlElicitation {
-    /// The entry of `inputRequests` that asks for it.
+    /// Builds the entry of `inputRequests` that asks for the visit.
     #[must_use]
     pub fn to_input_request(&self) -> Bytes {
         let params = Object::new().string("mode", "url").string("message", &self.message).string("url", &self.url);
@@ -75,8 +75,8 @@ impl UrlElicitation {
     }
 }
 
-/// The URLs of an error of 2025-11-25 that asks the user to visit them first. `None` for any other error, and for one
-/// that cannot be asked: without a usable URL, or with more than [`MAX_URL_ELICITATIONS`].
+/// Returns the URLs of an error of 2025-11-25 that asks the user to visit them first. `None` for any other error, and
+/// for one that cannot be asked: without a usable URL, or with more than [`MAX_URL_ELICITATIONS`].
 #[must_use]
 pub fn url_elicitations(message: &Envelope) -> Option<Vec<UrlElicitation>> {
     let (error, _, codes::URL_ELICITATION_REQUIRED) = read(message)? else { return None };
@@ -99,7 +99,7 @@ pub fn url_elicitations(message: &Envelope) -> Option<Vec<UrlElicitation>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Where the error object and its code are, and the code.
+/// Returns the spans of the error object and of its code, and the code.
 fn read(message: &Envelope) -> Option<(Span, Span, i64)> {
     let error = message.error_span()?;
     let span = json::member(error.of(message.bytes()), "code")?.shift(error.start);

@@ -1,8 +1,8 @@
-//! A task of an old backend, kept for a client of the new era.
+//! A task of an old backend, hosted for a client of the new era.
 //!
-//! In the old shape, `tasks/result` waits for the end of a task and carries its questions; in the new one both are
-//! inside the answer to `tasks/get`. The machine opens `tasks/result` when there is something to learn from it, keeps
-//! the questions that arrive on it, and shows them until `tasks/update` answers them. `H` identifies the request that
+//! In the old era, `tasks/result` waits for the end of a task and carries its questions; in the new one both are inside
+//! the answer to `tasks/get`. The machine opens `tasks/result` when the task has a result or a question, stores the
+//! questions that arrive on it, and shows them until `tasks/update` answers them. `H` identifies the request that
 //! waits; the machine only carries it.
 
 use super::object::Object;
@@ -14,26 +14,26 @@ use crate::question_origin;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Kind, RawId, Revision, Span, builder, codes, json, meta, method};
 
-/// Maximum number of requests about one task that may wait.
+/// Maximum number of waiting requests about one task.
 pub const MAX_WAITING: usize = 32;
-/// Maximum number of questions of one task that may be open.
+/// Maximum number of open questions of one task.
 pub const MAX_QUESTIONS: usize = 32;
 /// Maximum number of questions that one task may ask.
 pub const MAX_ASKED: u32 = 256;
 
-/// A request about the task that the machine sends to the backend.
+/// Request about the task that the machine sends to the backend.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TaskQuery {
-    /// `tasks/get`
+    /// `tasks/get`, which reads the state.
     Get,
-    /// `tasks/result`, which is answered when the task is over
+    /// `tasks/result`, which is answered when the task is over.
     Result,
-    /// `tasks/cancel`
+    /// `tasks/cancel`, which stops the task.
     Cancel,
 }
 
 impl TaskQuery {
-    /// Its name on the wire.
+    /// Returns the method on the wire.
     #[must_use]
     pub const fn method(self) -> &'static str {
         match self {
@@ -44,16 +44,16 @@ impl TaskQuery {
     }
 }
 
-/// What is to be done.
+/// Command of the machine to its driver.
 #[derive(Clone, Debug)]
 pub enum HostedCommand<H> {
-    /// Ask the backend about the task; the answer comes back by [`Hosted::answered`].
+    /// Ask the backend about the task. Its answer arrives through [`Hosted::answered`].
     Ask(TaskQuery),
-    /// Send this to the backend.
+    /// Send this message to the backend.
     Upstream(Draft),
     /// Answer the request with this message, whose id has yet to be replaced.
     Deliver(H, Bytes),
-    /// Fail the request.
+    /// Fail the request with this fault.
     Fail(H, Fault),
 }
 
@@ -65,15 +65,15 @@ struct Question {
     params: Bytes,
 }
 
-/// The machine; see the module.
+/// State machine of one hosted task. See the [module documentation](self).
 #[derive(Debug)]
 pub struct Hosted<H> {
     capabilities: Bytes,
     backend: Revision,
-    /// The id under which clients know the task, if it was renamed.
+    /// Id under which clients know the task, if it was renamed.
     name: Option<String>,
     state: TaskState,
-    /// What `tasks/get` last said, raw.
+    /// Last result of `tasks/get`, raw.
     told: Bytes,
     questions: Vec<Question>,
     asked: u32,
@@ -84,7 +84,7 @@ pub struct Hosted<H> {
 }
 
 impl<H: Clone> Hosted<H> {
-    /// A task that was just made. `made` is the backend's result, `capabilities` are the client's.
+    /// Creates the machine for a new task. `made` is the backend's result, `capabilities` are the client's.
     #[must_use]
     pub fn new(made: &[u8], capabilities: Bytes, backend: Revision) -> Option<Self> {
         let state = TaskState::read(made)?;
@@ -103,7 +103,7 @@ impl<H: Clone> Hosted<H> {
         })
     }
 
-    /// The task as it was last seen.
+    /// Returns the last known state of the task.
     pub fn state(&self) -> &TaskState {
         &self.state
     }
@@ -113,20 +113,20 @@ impl<H: Clone> Hosted<H> {
         self.name = Some(name.to_owned());
     }
 
-    /// The id by which clients know the task.
+    /// Returns the id under which clients know the task.
     #[must_use]
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.state.id)
     }
 
-    /// The client sent `tasks/get`.
+    /// Handles the client's `tasks/get`.
     pub fn get(&mut self, to: H, out: &mut Vec<HostedCommand<H>>) {
         if !self.questions.is_empty() {
             let shown = self.shown();
-            return out.push(HostedCommand::Deliver(to, self.told(Payload::Questions(&shown))));
+            return out.push(HostedCommand::Deliver(to, self.rendered(Payload::Questions(&shown))));
         }
         if self.looking.len() >= MAX_WAITING {
-            return out.push(HostedCommand::Fail(to, crowded()));
+            return out.push(HostedCommand::Fail(to, too_many_requests()));
         }
         self.looking.push(to);
         let at_hand = self.watching && tasks::is_terminal(self.state.status);
@@ -136,7 +136,8 @@ impl<H: Clone> Hosted<H> {
         }
     }
 
-    /// The client sent `tasks/update`. Answers that nobody waits for are ignored, because they may come twice.
+    /// Handles the client's `tasks/update`. Answers to questions that are no longer open are ignored, because they may
+    /// come twice.
     pub fn update(&mut self, to: H, responses: &[u8], out: &mut Vec<HostedCommand<H>>) {
         let given = |key: &str| json::member(responses, key).map(|span| span.of(responses));
         if let Some(bad) = self.questions.iter().find(|one| given(&one.key).is_some_and(|one| !one.starts_with(b"{"))) {
@@ -154,10 +155,10 @@ impl<H: Clone> Hosted<H> {
         out.push(HostedCommand::Deliver(to, response(tasks::ACKNOWLEDGED)));
     }
 
-    /// The client sent `tasks/cancel`.
+    /// Handles the client's `tasks/cancel`.
     pub fn cancel(&mut self, to: H, out: &mut Vec<HostedCommand<H>>) {
         if self.stopping.len() >= MAX_WAITING {
-            return out.push(HostedCommand::Fail(to, crowded()));
+            return out.push(HostedCommand::Fail(to, too_many_requests()));
         }
         self.stopping.push(to);
         if self.stopping.len() == 1 {
@@ -165,7 +166,7 @@ impl<H: Clone> Hosted<H> {
         }
     }
 
-    /// The backend asks the client something during the task.
+    /// Handles a question of the backend during the task.
     pub fn asked(&mut self, message: &Envelope, out: &mut Vec<HostedCommand<H>>) {
         let (Some(id), Some(method)) = (message.id(), message.method()) else { return };
         let params = message.params().unwrap_or(b"{}");
@@ -192,20 +193,20 @@ impl<H: Clone> Hosted<H> {
         }
     }
 
-    /// The backend cancelled a question.
+    /// Removes a question that the backend cancelled.
     pub fn withdrawn(&mut self, id: &RawId) {
         self.questions.retain(|question| question.id != *id);
     }
 
-    /// The backend answered a request about the task, or the request failed.
+    /// Handles the backend's answer to a request about the task, or the request's failure.
     pub fn answered(&mut self, about: TaskQuery, answer: Result<&Envelope, Fault>, out: &mut Vec<HostedCommand<H>>) {
         match (about, answer) {
-            (TaskQuery::Get, Ok(message)) => self.looked(message, out),
+            (TaskQuery::Get, Ok(message)) => self.state_received(message, out),
             (TaskQuery::Get, Err(fault)) => {
                 self.getting = false;
                 self.fail(&fault, out);
             }
-            (TaskQuery::Result, Ok(message)) => self.ended(message, out),
+            (TaskQuery::Result, Ok(message)) => self.result_received(message, out),
             (TaskQuery::Result, Err(fault)) => {
                 self.watching = false;
                 self.questions.clear();
@@ -215,7 +216,7 @@ impl<H: Clone> Hosted<H> {
                 self.questions.clear();
                 for to in std::mem::take(&mut self.stopping) {
                     out.push(match &answer {
-                        // A task that is already over is as good as cancelled.
+                        // A task that is already over counts as cancelled.
                         Ok(_) => HostedCommand::Deliver(to, response(tasks::ACKNOWLEDGED)),
                         Err(fault) => HostedCommand::Fail(to, fault.clone()),
                     });
@@ -224,7 +225,7 @@ impl<H: Clone> Hosted<H> {
         }
     }
 
-    fn looked(&mut self, message: &Envelope, out: &mut Vec<HostedCommand<H>>) {
+    fn state_received(&mut self, message: &Envelope, out: &mut Vec<HostedCommand<H>>) {
         self.getting = false;
         if message.kind() == Kind::Error {
             for to in std::mem::take(&mut self.looking) {
@@ -245,7 +246,7 @@ impl<H: Clone> Hosted<H> {
             out.push(HostedCommand::Ask(TaskQuery::Result));
         }
         match (over, self.questions.is_empty()) {
-            // The answer to `tasks/result` is already here, and goes into this one.
+            // The pending answer to `tasks/result` will carry the state too.
             (true, _) => {}
             (false, true) => self.deliver(Payload::Nothing, out),
             (false, false) => {
@@ -255,8 +256,8 @@ impl<H: Clone> Hosted<H> {
         }
     }
 
-    /// Takes the answer to `tasks/result`. It is not kept: a later `tasks/get` asks again.
-    fn ended(&mut self, message: &Envelope, out: &mut Vec<HostedCommand<H>>) {
+    /// Handles the answer to `tasks/result`. It is not stored: a later `tasks/get` asks again.
+    fn result_received(&mut self, message: &Envelope, out: &mut Vec<HostedCommand<H>>) {
         self.watching = false;
         self.questions.clear();
         if message.kind() == Kind::Error && !tasks::is_terminal(self.state.status) {
@@ -280,7 +281,7 @@ impl<H: Clone> Hosted<H> {
     fn deliver(&mut self, payload: Payload<'_>, out: &mut Vec<HostedCommand<H>>) {
         let looking = std::mem::take(&mut self.looking);
         for to in looking {
-            out.push(HostedCommand::Deliver(to, self.told(payload)));
+            out.push(HostedCommand::Deliver(to, self.rendered(payload)));
         }
     }
 
@@ -290,7 +291,7 @@ impl<H: Clone> Hosted<H> {
         }
     }
 
-    fn told(&self, payload: Payload<'_>) -> Bytes {
+    fn rendered(&self, payload: Payload<'_>) -> Bytes {
         let told = tasks::get_to_modern(&self.told, payload).unwrap_or_else(|| self.state.modern(payload));
         let mut edits = Edits::new();
         if let Some(name) = &self.name {
@@ -308,7 +309,7 @@ impl<H: Clone> Hosted<H> {
     }
 }
 
-/// A question without its reference to the task, which the client already knows.
+/// Removes a question's reference to the task, which the client already knows.
 fn unrelated(params: &[u8]) -> Bytes {
     let base = Bytes::copy_from_slice(params);
     let mut edits = Edits::new();
@@ -331,7 +332,7 @@ fn refusal<H>(id: &RawId, code: i64, text: &str) -> HostedCommand<H> {
     HostedCommand::Upstream(Draft::word("", builder::error(Some(id), code, text, None)))
 }
 
-fn crowded() -> Fault {
+fn too_many_requests() -> Fault {
     Fault::new(FaultKind::Overloaded, format!("{MAX_WAITING} requests about this task wait already"))
 }
 

@@ -1,12 +1,12 @@
-//! Fits entries of lists to the client's era.
+//! Translation of list entries to the client's era.
 
 use super::object::says;
 use crate::catalog::ListKind;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Era, Revision, Span, json};
 
-/// An entry as it is shown to a client of revision `to`. Only members that would break a client are removed; unknown
-/// ones do no harm. An entry that fits is returned unchanged.
+/// Translates an entry for a client of revision `to`. Only members that would break a client are removed; unknown ones
+/// do no harm. An entry that fits is returned unchanged.
 #[must_use]
 pub fn entry(kind: ListKind, to: Revision, entry: &Bytes) -> Bytes {
     if kind != ListKind::Tools {
@@ -31,7 +31,8 @@ pub fn entry(kind: ListKind, to: Revision, entry: &Bytes) -> Bytes {
     edits.apply(entry)
 }
 
-/// A tool of a new backend as it is shown to a client of 2025-11-25, which asks for a task only if the tool allows it.
+/// Adds the task support of a new backend's tool for a client of 2025-11-25, which asks for a task only if the tool
+/// allows it.
 #[must_use]
 pub fn with_task_support(tool: &Bytes) -> Bytes {
     if json::member(tool, "execution").is_some() {

@@ -1,15 +1,15 @@
-//! A JSON object written member by member, for what the bridge makes itself.
+//! JSON objects written member by member, for messages that the bridge builds.
 
 use signalbox_wire::json;
 
-/// An object under construction. The caller vouches that raw values are valid JSON.
+/// JSON object under construction. The caller guarantees that raw values are valid JSON.
 #[derive(Debug)]
 pub(crate) struct Object {
     out: Vec<u8>,
 }
 
 impl Object {
-    /// An object without members.
+    /// Creates an object without members.
     pub fn new() -> Self {
         Self { out: vec![b'{'] }
     }
@@ -38,35 +38,35 @@ impl Object {
         }
     }
 
-    /// The bytes of the object.
+    /// Returns the bytes of the object.
     pub fn finish(mut self) -> Vec<u8> {
         self.out.push(b'}');
         self.out
     }
 
-    /// The object as text; `{}` if a raw value is not UTF-8.
+    /// Returns the object as text; `{}` if a raw value is not UTF-8.
     pub fn text(self) -> String {
         String::from_utf8(self.finish()).unwrap_or_else(|_| String::from("{}"))
     }
 }
 
-/// The raw value of a member, unless it is absent, `null` or `false`: what counts as declared.
+/// Returns the raw value of a member, unless it is absent, `null` or `false`. Such a value counts as declared.
 pub(crate) fn declared<'a>(object: &'a [u8], key: &str) -> Option<&'a [u8]> {
     let value = json::member(object, key)?.of(object);
     (value != b"null" && value != b"false").then_some(value)
 }
 
-/// Whether these bytes are an object, told by their first byte.
+/// Returns true if these bytes are an object, judged by their first byte.
 pub(crate) fn is_object(value: &[u8]) -> bool {
     value.get(json::skip_whitespace(value, 0)) == Some(&b'{')
 }
 
-/// The decoded value of a string member.
+/// Returns the decoded value of a string member.
 pub(crate) fn string_of<'a>(object: &'a [u8], key: &str) -> Option<std::borrow::Cow<'a, str>> {
     json::string(json::member(object, key)?.of(object))
 }
 
-/// Whether a member is this string.
+/// Returns true if a member is this string.
 pub(crate) fn says(object: &[u8], key: &str, value: &str) -> bool {
     json::member(object, key).is_some_and(|span| json::key_eq(span.of(object), value))
 }

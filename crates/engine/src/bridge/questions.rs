@@ -1,16 +1,16 @@
-//! Questions of a server to a client: a request of its own in the old era, an entry of `inputRequests` since
-//! 2026-07-28.
+//! Translation of a server's questions to a client: a request of its own in the old era, an entry of `inputRequests`
+//! since 2026-07-28.
 
 use super::capabilities::by_url;
 use super::object::{Object, says};
 use bytes::Bytes;
 use signalbox_wire::{Edits, RawId, Revision, Span, builder, codes, json, meta, method};
 
-/// A question or an answer that the other side's revision has no form for.
+/// A question or an answer that the other side's revision cannot express.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{feature} does not exist in the revision of the other side")]
 pub struct Untranslatable {
-    /// What cannot be carried, in a few words.
+    /// Short description of the unsupported feature.
     pub feature: &'static str,
 }
 
@@ -22,11 +22,11 @@ const TOOLS: Untranslatable = Untranslatable { feature: "sampling with tools" };
 const AUDIO: Untranslatable = Untranslatable { feature: "audio in sampling" };
 const PARTS: Untranslatable = Untranslatable { feature: "a sampling answer of several parts" };
 
-/// The params of an entry of `inputRequests` as the params of a request to an old client. `mint` is the
-/// `elicitationId` that an elicitation by URL gets, since 2025-11-25 requires one and 2026-07-28 has none.
+/// Translates an entry of `inputRequests` to the params of a request to an old client. `mint` is the `elicitationId`
+/// that an elicitation by URL gets, since 2025-11-25 requires one and 2026-07-28 has none.
 ///
 /// # Errors
-/// Names what the client's revision has no form for.
+/// Returns the feature that the client's revision lacks.
 pub fn to_legacy(method: &str, params: &[u8], to: Revision, mint: &str) -> Result<Bytes, Untranslatable> {
     let base = object_or_empty(params);
     let whole = Span::new(0, base.len());
@@ -58,8 +58,8 @@ pub fn to_legacy(method: &str, params: &[u8], to: Revision, mint: &str) -> Resul
     Ok(edits.apply(&base))
 }
 
-/// The params of an old server's request as an entry of `inputRequests`, without the progress token, the task and the
-/// id of an elicitation by URL.
+/// Translates the params of an old server's request to an entry of `inputRequests`, without the progress token, the
+/// task and the id of an elicitation by URL.
 #[must_use]
 pub fn to_modern(method: &str, params: &[u8]) -> Bytes {
     let base = object_or_empty(params);
@@ -83,16 +83,16 @@ pub fn to_modern(method: &str, params: &[u8]) -> Bytes {
     edits.apply(&base)
 }
 
-/// The result of an old client as an entry of `inputResponses`.
+/// Translates the result of an old client to an entry of `inputResponses`.
 #[must_use]
 pub fn answer_to_modern(_method: &str, result: &[u8]) -> Bytes {
     trimmed_answer(result)
 }
 
-/// An entry of `inputResponses` as the result for an old server.
+/// Translates an entry of `inputResponses` to the result for an old server.
 ///
 /// # Errors
-/// Names what the server's revision has no form for.
+/// Returns the feature that the server's revision lacks.
 pub fn answer_to_legacy(method: &str, result: &[u8], to: Revision) -> Result<Bytes, Untranslatable> {
     let base = trimmed_answer(result);
     if method != method::SAMPLING_CREATE_MESSAGE || to.sampling_tools() {
@@ -114,8 +114,8 @@ pub fn answer_to_legacy(method: &str, result: &[u8], to: Revision) -> Result<Byt
     Ok(base)
 }
 
-/// The reply to an old backend's question: the client's answer, or an error if the backend's revision cannot express
-/// it.
+/// Builds the reply to an old backend's question: the client's answer, or an error if the backend's revision cannot
+/// express it.
 pub(super) fn reply(id: &RawId, method: &str, answer: &[u8], to: Revision) -> Bytes {
     match answer_to_legacy(method, answer, to) {
         Ok(result) => builder::response(id, &result),
@@ -123,7 +123,7 @@ pub(super) fn reply(id: &RawId, method: &str, answer: &[u8], to: Revision) -> By
     }
 }
 
-/// Whether a sampling request offers tools to the model or mentions their use.
+/// Returns true if a sampling request offers tools to the model or mentions their use.
 pub(crate) fn uses_tools(params: &[u8]) -> bool {
     json::members(params).any(|member| {
         let key = member.key.of(params);
@@ -142,12 +142,12 @@ fn is_tool_content(block: &[u8]) -> bool {
     says(block, "type", "tool_use") || says(block, "type", "tool_result")
 }
 
-/// Absent params become an empty object, which every revision allows.
+/// Returns the params, or an empty object if they are absent. Every revision allows that.
 fn object_or_empty(params: &[u8]) -> Bytes {
     if params.is_empty() { Bytes::from_static(b"{}") } else { Bytes::copy_from_slice(params) }
 }
 
-/// Removes from `_meta` what belongs to a request of the old era, and `_meta` itself if nothing else is in it.
+/// Removes the members of `_meta` that belong to a request of the old era, and `_meta` itself if it is then empty.
 fn trim_meta(base: &[u8], whole: Span, own: Span, edits: &mut Edits) {
     let of_old = |key: &[u8]| json::key_eq(key, meta::PROGRESS_TOKEN) || json::key_eq(key, meta::RELATED_TASK);
     let bytes = own.of(base);
@@ -163,7 +163,7 @@ fn trim_meta(base: &[u8], whole: Span, own: Span, edits: &mut Edits) {
     }
 }
 
-/// A result without its `resultType` and without the task it belonged to.
+/// Removes the `resultType` of a result and its reference to a task.
 fn trimmed_answer(result: &[u8]) -> Bytes {
     let base = object_or_empty(result);
     let whole = Span::new(0, base.len());
@@ -178,7 +178,7 @@ fn trimmed_answer(result: &[u8]) -> Bytes {
     edits.apply(&base)
 }
 
-/// Writes the choices of a form as 2025-06-18 knows them: `enum` with `enumNames`.
+/// Rewrites the choices of a form for 2025-06-18: `enum` with `enumNames`.
 fn plain_choices(base: &[u8], edits: &mut Edits) -> Result<(), Untranslatable> {
     let Some(properties) = json::path(base, &["requestedSchema", "properties"]) else { return Ok(()) };
     let bytes = properties.of(base);
@@ -199,7 +199,7 @@ fn plain_choices(base: &[u8], edits: &mut Edits) -> Result<(), Untranslatable> {
     Ok(())
 }
 
-/// The values and the titles of titled choices, each as a JSON array. `None` if a choice is no string.
+/// Returns the values and the titles of titled choices, each as a JSON array. `None` if a choice is not a string.
 fn titled(choices: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (mut values, mut names) = (vec![b'['], vec![b'[']);
     for span in json::elements(choices) {
@@ -221,7 +221,7 @@ fn titled(choices: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((values, names))
 }
 
-/// Before 2025-11-25 a message has one content: a message with a list becomes one message for each of its parts.
+/// Splits a message with several contents into one message for each. Before 2025-11-25 a message has one content.
 fn single_contents(base: &[u8], to: Revision, edits: &mut Edits) -> Result<(), Untranslatable> {
     let Some(messages) = json::member(base, "messages") else { return Ok(()) };
     let bytes = messages.of(base);
@@ -251,7 +251,7 @@ fn single_contents(base: &[u8], to: Revision, edits: &mut Edits) -> Result<(), U
     Ok(())
 }
 
-/// One content for a list of them: the only one, or the text of all.
+/// Reduces a list of contents to one: the only one, or the text of all.
 fn joined(list: &[u8]) -> Result<Vec<u8>, Untranslatable> {
     let mut parts = json::elements(list);
     if let (Some(only), None) = (parts.next(), parts.next()) {

@@ -1,32 +1,32 @@
-//! Describes, for `status`, what the bridge does for a backend and what it cannot do.
+//! Report for `status` on the features that the bridge carries for a backend, and those it cannot carry.
 
 use signalbox_wire::{Era, Revision};
 
-/// What is bridged for one backend.
+/// Bridged features of one backend.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Which clients need the bridge; empty if none do.
+    /// Clients that need the bridge; empty if none do.
     pub clients: &'static str,
-    /// What is carried over.
+    /// Features that are carried over.
     pub carried: Vec<&'static str>,
-    /// What is not, each with its reason.
+    /// Features that are not, each with its reason.
     pub lost: Vec<&'static str>,
 }
 
-/// How a backend can be reached.
+/// Properties of a backend that the report depends on.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Reached {
-    /// The revision agreed with it.
+    /// Revision agreed with the backend.
     pub revision: Revision,
-    /// It speaks the era of that revision only.
+    /// True if the backend speaks only the era of that revision.
     pub one_era: bool,
-    /// Its questions come on the stream of the call they belong to, which a pipe does not have.
+    /// True if questions come on the stream of the call they belong to. A pipe has no such streams.
     pub streams: bool,
-    /// It makes tasks.
+    /// True if the backend creates tasks.
     pub tasks: bool,
 }
 
-/// What is bridged for such a backend.
+/// Returns the report for such a backend.
 #[must_use]
 pub fn report(reached: Reached) -> Report {
     match reached.revision.era() {

@@ -1,35 +1,35 @@
-//! A task, read from either of its two shapes and written in either: the core one of 2025-11-25, and the extension
+//! State of a task, read and written in both forms: the core one of 2025-11-25, and the extension
 //! `io.modelcontextprotocol/tasks` of 2026-07-28.
 
 use super::object::{Object, is_object, string_of};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Span, json, meta};
 
-/// Where a task stands. Both shapes use the same words.
+/// Status of a task. Both forms use the same words.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum TaskStatus {
-    /// It is being worked on.
+    /// The task is running.
     Working,
-    /// It waits for answers of the client.
+    /// The task waits for answers of the client.
     InputRequired,
-    /// There is a result.
+    /// The task has a result.
     Completed,
-    /// There is an error. In the old shape also a tool's result that says `isError`.
+    /// The task has an error. In the old form this includes a tool's result with `isError`.
     Failed,
-    /// Nobody works on it any more.
+    /// The task was cancelled.
     Cancelled,
 }
 
 impl TaskStatus {
     const ALL: [Self; 5] = [Self::Working, Self::InputRequired, Self::Completed, Self::Failed, Self::Cancelled];
 
-    /// The status of that name.
+    /// Parses a status by its name on the wire.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == name)
     }
 
-    /// Its name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,35 +42,35 @@ impl TaskStatus {
     }
 }
 
-/// Whether a task with this status never changes again.
+/// Returns true if a task with this status never changes again.
 #[must_use]
 pub const fn is_terminal(status: TaskStatus) -> bool {
     matches!(status, TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled)
 }
 
-/// What a task says about itself in either shape.
+/// Description of a task in either form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskState {
-    /// Its id.
+    /// Id given by the server.
     pub id: String,
-    /// Where it stands.
+    /// Current status of the task.
     pub status: TaskStatus,
-    /// How long to wait between two looks at it, in milliseconds.
+    /// Poll interval, in milliseconds.
     pub poll: Option<u64>,
-    /// How long it is kept after its creation, in milliseconds; `None` means without end.
+    /// Time the task is stored after its creation, in milliseconds; `None` means forever.
     pub ttl: Option<u64>,
-    /// What it says for people.
+    /// Status message for people.
     pub message: Option<String>,
-    /// When it was created, as the JSON string the server wrote.
+    /// Time of creation, as the JSON string the server wrote.
     pub created: Bytes,
-    /// When it last changed, as the JSON string the server wrote.
+    /// Time of the last change, as the JSON string the server wrote.
     pub updated: Bytes,
 }
 
 impl TaskState {
-    /// Reads a task from the result of a call that became one, from the result of `tasks/get` or `tasks/cancel`, from
-    /// an entry of `tasks/list` or from the params of a notification, in either shape. `None` when there is no task in
-    /// it, or one that lacks its id, a known status or its time of creation.
+    /// Reads a task in either form: from the result of a call that became one, from the result of `tasks/get` or
+    /// `tasks/cancel`, from an entry of `tasks/list` or from the params of a notification. `None` if there is no task,
+    /// or if it lacks its id, a known status or its time of creation.
     #[must_use]
     pub fn read(json: &[u8]) -> Option<Self> {
         let task = task_of(json);
@@ -91,32 +91,32 @@ impl TaskState {
         })
     }
 
-    /// The flat task of 2025-11-25: the result of `tasks/get` and `tasks/cancel`, an entry of `tasks/list`, the params
-    /// of `notifications/tasks/status`.
+    /// Writes the flat task of 2025-11-25: the result of `tasks/get` and `tasks/cancel`, an entry of `tasks/list`, the
+    /// params of `notifications/tasks/status`.
     #[must_use]
     pub fn legacy(&self) -> Bytes {
         self.members(Object::new(), self.status, ["ttl", "pollInterval"]).finish().into()
     }
 
-    /// The result of a call that became a task, of 2025-11-25.
+    /// Writes the result of a call that became a task, for 2025-11-25.
     #[must_use]
     pub fn created_legacy(&self) -> Bytes {
         Object::new().raw("task", self.legacy()).finish().into()
     }
 
-    /// The result of a call that became a task, of 2026-07-28.
+    /// Writes the result of a call that became a task, for 2026-07-28.
     #[must_use]
     pub fn created_modern(&self) -> Bytes {
         self.members(Object::new().string("resultType", "task"), self.status, MODERN_NAMES).finish().into()
     }
 
-    /// The result of `tasks/get` of 2026-07-28. The status follows from the payload, see [`Payload::status`].
+    /// Writes the result of `tasks/get` for 2026-07-28. The status follows from the payload, see [`Payload::status`].
     #[must_use]
     pub fn modern(&self, payload: Payload<'_>) -> Bytes {
         self.detailed(Object::new().string("resultType", "complete"), payload)
     }
 
-    /// The params of `notifications/tasks` of 2026-07-28, to which the id of the subscription is added.
+    /// Writes the params of `notifications/tasks` for 2026-07-28. The caller adds the id of the subscription.
     #[must_use]
     pub fn notice_modern(&self, payload: Payload<'_>) -> Bytes {
         self.detailed(Object::new(), payload)
@@ -145,21 +145,21 @@ impl TaskState {
 
 const MODERN_NAMES: [&str; 2] = ["ttlMs", "pollIntervalMs"];
 
-/// What a task of 2026-07-28 has beside its status. The old shape gives it out by `tasks/result` instead.
+/// Payload inside a task of 2026-07-28. The old form returns it by `tasks/result` instead.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Payload<'a> {
-    /// Nothing, or nothing that is known yet.
+    /// No payload, or none known yet.
     Nothing,
     /// The result of the call, raw.
     Result(&'a [u8]),
     /// The JSON-RPC error object of the call, raw.
     Error(&'a [u8]),
-    /// The questions that wait for an answer: the raw `inputRequests` object.
+    /// The open questions: the raw `inputRequests` object.
     Questions(&'a [u8]),
 }
 
 impl<'a> Payload<'a> {
-    /// The payload of a `tasks/get` result or of the params of `notifications/tasks`.
+    /// Reads the payload of a `tasks/get` result or of the params of `notifications/tasks`.
     #[must_use]
     pub fn read(json: &'a [u8]) -> Self {
         let object = |key: &str| json::member(json, key).map(|span| span.of(json)).filter(|value| is_object(value));
@@ -171,8 +171,8 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The status that a task of 2026-07-28 with this payload has. A status that promises a payload is only told once
-    /// the payload is there: until then the client goes on looking.
+    /// Returns the status of a task of 2026-07-28 with this payload. A status that promises a payload is shown only
+    /// with the payload; until then the client keeps polling.
     #[must_use]
     pub fn status(&self, told: TaskStatus) -> TaskStatus {
         match self {
@@ -184,7 +184,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The member that holds it.
+    /// Returns the member that holds the payload.
     pub(crate) fn member(&self) -> Option<(&'static str, &'a [u8])> {
         match *self {
             Self::Nothing => None,
@@ -195,7 +195,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// The result of `tasks/result` as part of a task: complete, and without the name of the task that it is part of.
+/// Adapts the result of `tasks/result` for embedding in a task: complete, and without the reference to the task.
 pub(crate) fn inlined(result: &[u8]) -> Bytes {
     let base = Bytes::copy_from_slice(result);
     let whole = Span::new(0, base.len());
@@ -214,7 +214,7 @@ pub(crate) fn inlined(result: &[u8]) -> Bytes {
     edits.apply(&base)
 }
 
-/// The object with the members of the task: the old result of a call that became one has it inside.
+/// Returns the object with the members of the task. The old result of a call that became a task nests it.
 pub(crate) fn task_of(json: &[u8]) -> &[u8] {
     if json::member(json, "taskId").is_some() {
         return json;

@@ -1,7 +1,7 @@
-//! Tasks between the core of 2025-11-25 and the extension `io.modelcontextprotocol/tasks` of 2026-07-28.
+//! Translation of tasks between the core of 2025-11-25 and the extension `io.modelcontextprotocol/tasks` of 2026-07-28.
 //!
-//! Fields that neither shape names stay in place. What the new shape has inside a task (result, error, questions) the
-//! old one gives out by `tasks/result`, so the caller fetches it and hands it in as a [`Payload`].
+//! Fields that neither form names stay in place. The new form has the result, error and questions inside the task; the
+//! old one returns them by `tasks/result`, so the caller fetches them and passes them as a [`Payload`].
 
 use super::object::{Object, declared, is_object, says};
 use super::task_state::{inlined, milliseconds, task_of};
@@ -10,13 +10,14 @@ use signalbox_wire::{Edits, Envelope, Span, json, meta};
 
 pub use super::task_state::{Payload, TaskState, TaskStatus, is_terminal};
 
-/// The result of `tasks/update` and `tasks/cancel` of 2026-07-28.
+/// Result of `tasks/update` and `tasks/cancel` of 2026-07-28.
 pub const ACKNOWLEDGED: &[u8] = br#"{"resultType":"complete"}"#;
 
 /// Fields by their old and their new name.
 const NAMES: [(&str, &str); 2] = [("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs")];
 
-/// The result of a call that became a task of an old server, for a client of 2026-07-28. `None` when it is none.
+/// Translates the result of a call that became a task of an old server, for a client of 2026-07-28. `None` if it is not
+/// a task.
 #[must_use]
 pub fn create_to_modern(result: &[u8]) -> Option<Bytes> {
     TaskState::read(result)?;
@@ -30,8 +31,8 @@ pub fn create_to_modern(result: &[u8]) -> Option<Bytes> {
     Some(edits.apply(&base))
 }
 
-/// The result of a call that became a task of a server of 2026-07-28, for a client of 2025-11-25. `None` when it is
-/// none.
+/// Translates the result of a call that became a task of a server of 2026-07-28, for a client of 2025-11-25. `None` if
+/// it is not a task.
 #[must_use]
 pub fn create_to_legacy(result: &[u8]) -> Option<Bytes> {
     TaskState::read(result).filter(|_| says(result, "resultType", "task"))?;
@@ -44,29 +45,30 @@ pub fn create_to_legacy(result: &[u8]) -> Option<Bytes> {
     Some(Object::new().raw("task", task).maybe(meta::META, own).finish().into())
 }
 
-/// The result of an old server's `tasks/get`, with what the caller learned by `tasks/result`, for a client of
-/// 2026-07-28. `None` when it is no task.
+/// Translates the result of an old server's `tasks/get`, with the payload that the caller got by `tasks/result`, for a
+/// client of 2026-07-28. `None` if it is not a task.
 #[must_use]
 pub fn get_to_modern(result: &[u8], payload: Payload<'_>) -> Option<Bytes> {
     detailed(result, payload, true)
 }
 
-/// The params of an old server's `notifications/tasks/status`, with what the caller learned by `tasks/result`, as those
-/// of `notifications/tasks`. The caller adds the id of the subscription. `None` when it is no task.
+/// Translates the params of an old server's `notifications/tasks/status`, with the payload that the caller got by
+/// `tasks/result`, to those of `notifications/tasks`. The caller adds the id of the subscription. `None` if it is not a
+/// task.
 #[must_use]
 pub fn notice_to_modern(params: &[u8], payload: Payload<'_>) -> Option<Bytes> {
     detailed(params, payload, false)
 }
 
-/// The result of `tasks/get` of 2026-07-28 for a client of 2025-11-25, which is also its answer to `tasks/cancel`.
-/// `None` when it is no task.
+/// Translates the result of `tasks/get` of 2026-07-28 for a client of 2025-11-25, where it also answers `tasks/cancel`.
+/// `None` if it is not a task.
 #[must_use]
 pub fn get_to_legacy(result: &[u8]) -> Option<Bytes> {
     let state = TaskState::read(result)?;
     let base = Bytes::copy_from_slice(result);
     let mut edits = Edits::new();
     let whole = renamed(&base, Era::Old, &mut edits);
-    // In the old shape a call whose result says that the tool failed has failed.
+    // In the old form a call has failed if its result says that the tool failed.
     let failed = state.status == TaskStatus::Completed
         && json::path(result, &["result", "isError"]).is_some_and(|span| span.of(result) == b"true");
     if failed {
@@ -79,13 +81,13 @@ pub fn get_to_legacy(result: &[u8]) -> Option<Bytes> {
     Some(edits.apply(&base))
 }
 
-/// The params of `notifications/tasks` as those of `notifications/tasks/status`. `None` when it is no task.
+/// Translates the params of `notifications/tasks` to those of `notifications/tasks/status`. `None` if it is not a task.
 #[must_use]
 pub fn notice_to_legacy(params: &[u8]) -> Option<Bytes> {
     get_to_legacy(params)
 }
 
-/// A result that names the task it belongs to, as 2025-11-25 wants the result of `tasks/result`.
+/// Adds the reference to its task to a result, as 2025-11-25 requires for `tasks/result`.
 #[must_use]
 pub fn with_related_task(result: &[u8], task: &str) -> Bytes {
     let base = Bytes::copy_from_slice(result);
@@ -102,14 +104,14 @@ pub fn with_related_task(result: &[u8], task: &str) -> Bytes {
     edits.apply(&base)
 }
 
-/// A client's wish that its call becomes a task.
+/// Request of a client to run its call as a task.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TaskWish {
-    /// How long the task is to be kept, in milliseconds.
+    /// Time the task is to be stored, in milliseconds.
     pub ttl: Option<u64>,
 }
 
-/// The wish of a client of 2025-11-25 in the params of its call.
+/// Reads the task request of a client of 2025-11-25 in the params of its call.
 #[must_use]
 pub fn wish(params: &[u8]) -> Option<TaskWish> {
     let task = json::member(params, "task")?.of(params);
@@ -123,7 +125,7 @@ pub fn add_wish(message: &Envelope, wish: TaskWish, edits: &mut Edits) {
     edits.set_member(message.bytes(), params, "task", &task);
 }
 
-/// Takes away a client's wish: a server of 2026-07-28 decides itself.
+/// Removes a client's task request: a server of 2026-07-28 decides for itself.
 pub fn remove_wish(message: &Envelope, edits: &mut Edits) {
     let Some(params) = message.params_span() else { return };
     if json::member(params.of(message.bytes()), "task").is_some() {
@@ -131,18 +133,18 @@ pub fn remove_wish(message: &Envelope, edits: &mut Edits) {
     }
 }
 
-/// Whether a tool of 2025-11-25 runs as a task.
+/// Task support of a tool of 2025-11-25.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TaskSupport {
-    /// It never does.
+    /// The tool never runs as a task.
     Forbidden,
-    /// It does when asked to.
+    /// The tool runs as a task on request.
     Optional,
-    /// It cannot run otherwise.
+    /// The tool runs only as a task.
     Required,
 }
 
-/// What an entry of `tools/list` of 2025-11-25 says about tasks.
+/// Reads the task support of an entry of `tools/list` of 2025-11-25.
 #[must_use]
 pub fn support(tool: &[u8]) -> TaskSupport {
     let execution = json::member(tool, "execution").map_or(&b""[..], |span| span.of(tool));
@@ -153,7 +155,7 @@ pub fn support(tool: &[u8]) -> TaskSupport {
     }
 }
 
-/// Whether a server of 2025-11-25 with these capabilities runs tool calls as tasks.
+/// Returns true if a server of 2025-11-25 with these capabilities runs tool calls as tasks.
 #[must_use]
 pub fn offered(capabilities: &[u8]) -> bool {
     let below = |object, key| declared(object, key);
@@ -163,14 +165,14 @@ pub fn offered(capabilities: &[u8]) -> bool {
         .is_some_and(|tools| below(tools, "call").is_some())
 }
 
-/// Which shape a task gets.
+/// Era whose form a task gets.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Era {
     Old,
     New,
 }
 
-/// Gives the fields of a flat task their names in the other shape, and takes away what only 2026-07-28 has.
+/// Renames the fields of a flat task for the other form, and removes those that only 2026-07-28 has.
 fn renamed(base: &[u8], to: Era, edits: &mut Edits) -> Span {
     let whole = Span::new(0, base.len());
     for (old, new) in NAMES {
@@ -179,7 +181,7 @@ fn renamed(base: &[u8], to: Era, edits: &mut Edits) -> Span {
         match (key, json::member(base, into)) {
             (Some(key), None) => edits.replace(key, json::quote(into)),
             (Some(_), Some(_)) => edits.remove_member(base, whole, from),
-            // How long a task is kept must be said in both shapes, even that it is without end.
+            // The storage time must be stated in both forms, even if it is unlimited.
             (None, None) if old == "ttl" => edits.set_member(base, whole, into, b"null"),
             (None, _) => {}
         }

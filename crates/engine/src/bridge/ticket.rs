@@ -1,58 +1,58 @@
-//! The ticket that a client of the new era carries from one round of a call to the next. It can neither read nor
-//! change it.
+//! The ticket that a client of the new era carries from one round of a call to the next. The client can neither read
+//! nor change it.
 
 use crate::caller::Principal;
 use signalbox_wire::hex::{push_hex, unhex};
 
-/// The prefix of every ticket, so that a person can tell where it comes from.
+/// Prefix of every ticket, so that a person can recognise one.
 const PREFIX: &str = "sbx1.";
 /// Maximum length of a ticket in bytes; longer ones are neither issued nor read. The caller's name takes twice its
 /// length in it.
 const MAX_TICKET: usize = 16 << 10;
 
-/// What a ticket is for.
+/// Purpose of a ticket.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Claim {
     /// A parked call waits for the client's answers.
     Parked {
-        /// Which call.
+        /// Number of the parked call.
         park: u128,
-        /// The round that is to be answered.
+        /// Round to be answered.
         round: u32,
     },
-    /// The backend refused the call until the user visits a URL; it is then run as if it were new, once.
+    /// The backend refused the call until the user visits a URL. The call then runs as if it were new, once.
     Again {
-        /// Which refusal.
+        /// Number of the refusal.
         number: u128,
     },
 }
 
-/// The contents of a ticket.
+/// Contents of a ticket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ticket {
-    /// What it is for.
+    /// Purpose of the ticket.
     pub claim: Claim,
-    /// Who may come with it.
+    /// Principal that may use the ticket.
     pub principal: Principal,
-    /// Until when, in milliseconds since the process began.
+    /// Expiry, in milliseconds since the process began.
     pub expires: u64,
-    /// The digest of the request it belongs to.
+    /// Digest of the request it belongs to.
     pub digest: [u8; 32],
 }
 
-/// Encrypts data that leaves the process and must come back unchanged. The key is made at the start and dies with the
-/// process.
+/// Encrypts data that leaves the process and must come back unchanged. The key is generated at startup and dies with
+/// the process.
 pub trait Sealer: Send + Sync {
     /// Seals a text; `None` if the system gives no randomness.
     fn seal(&self, plain: &[u8]) -> Option<Vec<u8>>;
-    /// Opens what was sealed here; `None` for anything else.
+    /// Opens a text sealed by this process; `None` for anything else.
     fn open(&self, sealed: &[u8]) -> Option<Vec<u8>>;
-    /// A collision-resistant digest.
+    /// Returns a collision-resistant digest.
     fn digest(&self, text: &[u8]) -> [u8; 32];
 }
 
 impl Ticket {
-    /// The ticket as `requestState`; `None` if it cannot be sealed, or would be too long to be opened again.
+    /// Seals the ticket as `requestState`; `None` if it cannot be sealed, or would be too long to be opened again.
     #[must_use]
     pub fn seal(&self, sealer: &dyn Sealer) -> Option<String> {
         let mut plain = Vec::with_capacity(96);
@@ -73,7 +73,7 @@ impl Ticket {
         (text.len() <= MAX_TICKET).then_some(text)
     }
 
-    /// Reads a `requestState`; `None` if it was not sealed here.
+    /// Opens a `requestState`; `None` if it was not sealed by this process.
     #[must_use]
     pub fn open(text: &str, sealer: &dyn Sealer) -> Option<Self> {
         let hex = text.strip_prefix(PREFIX).filter(|_| text.len() <= MAX_TICKET)?;

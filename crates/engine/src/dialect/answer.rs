@@ -1,8 +1,8 @@
 //! From the answer that MCP gives to the answer that the dialect gives (G-7, G-9).
 
-use super::Asked;
+use super::DialectRequest;
 use super::error::{DialectError, Stamp, quoted};
-use super::listing::{self, Wanted};
+use super::listing::{self, ListFilter};
 use crate::fault::{Fault, FaultCategory, FaultKind};
 use crate::tool_label::ToolLabel;
 use bytes::Bytes;
@@ -20,7 +20,7 @@ const MAX_WORD: usize = 64;
 #[derive(Copy, Clone)]
 pub struct About<'a> {
     /// What was asked.
-    pub asked: &'a Asked,
+    pub asked: &'a DialectRequest,
     /// The id as the client wrote it.
     pub id: &'a RawId,
     /// The name of this one execution.
@@ -48,13 +48,13 @@ pub fn translate(message: &Bytes, about: &About<'_>) -> Bytes {
     }
     let result = envelope.result().unwrap_or(b"{}");
     match about.asked {
-        Asked::List { category, trust } => {
-            let wanted = Wanted { category: category.as_deref(), trust: *trust };
+        DialectRequest::List { category, trust } => {
+            let wanted = ListFilter { category: category.as_deref(), trust: *trust };
             let list = listing::translate(result, wanted, about.label, about.session);
             builder::response(about.id, &list)
         }
-        Asked::Invoke { tool_id, .. } => invoked(result, tool_id, about),
-        Asked::Validate | Asked::Register | Asked::Other => message.clone(),
+        DialectRequest::Invoke { tool_id, .. } => invoked(result, tool_id, about),
+        DialectRequest::Validate | DialectRequest::Register | DialectRequest::Other => message.clone(),
     }
 }
 
@@ -119,7 +119,7 @@ fn text_of(block: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 /// A failure that the tool reports itself. It is believed about its own failure, and about nothing else.
-fn tool_error<'a>(result: &'a [u8], asked: &Asked) -> DialectError<'a> {
+fn tool_error<'a>(result: &'a [u8], asked: &DialectRequest) -> DialectError<'a> {
     let said =
         json::path(result, &["_meta", TOOL_ERROR]).map(|span| span.of(result)).filter(|said| said.starts_with(b"{"));
     let member = |name: &str| said.and_then(|said| json::member(said, name).map(|span| span.of(said)));
@@ -163,7 +163,7 @@ fn texts_of(result: &[u8]) -> Cow<'_, str> {
 }
 
 /// An error of JSON-RPC: of the backend, or of a rule.
-fn rpc_error<'a>(error: &'a [u8], asked: &Asked) -> DialectError<'a> {
+fn rpc_error<'a>(error: &'a [u8], asked: &DialectRequest) -> DialectError<'a> {
     let member = |name: &str| json::member(error, name).map(|span| span.of(error));
     let code: Option<i64> = member("code").and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
     let (category, word) = match code {
@@ -207,7 +207,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn answered(body: &str) -> Value {
-        let asked = Asked::Invoke { tool_id: "directory_list".into(), version: None };
+        let asked = DialectRequest::Invoke { tool_id: "directory_list".into(), version: None };
         let used = ["read:filesystem".into()];
         let about = About {
             asked: &asked,

@@ -1,6 +1,6 @@
 //! The dialect's shape of everything that went wrong (G-9).
 
-use super::Asked;
+use super::DialectRequest;
 use crate::fault::{Fault, FaultCategory};
 use bytes::Bytes;
 use signalbox_wire::{RawId, builder, json, timestamp};
@@ -37,7 +37,7 @@ pub struct Stamp<'a> {
 impl<'a> DialectError<'a> {
     /// The error that says what a fault says.
     #[must_use]
-    pub fn of(fault: &'a Fault, asked: &Asked) -> Self {
+    pub fn of(fault: &'a Fault, asked: &DialectRequest) -> Self {
         let (reason, suggestion) = fault.kind.advice();
         let mut details = vec![("reason", quoted(reason)), ("suggestion", quoted(suggestion))];
         details.extend(fault.data.iter().map(|(name, value)| (*name, value.clone())));
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn g_9_a_fault_has_every_member_of_the_documents_error() {
         let fault = Fault::new(FaultKind::RateLimited, "too \"often\"").with_raw("retryAfter", "3");
-        let asked = Asked::Invoke { tool_id: "t".into(), version: None };
+        let asked = DialectRequest::Invoke { tool_id: "t".into(), version: None };
         let stamp = Stamp { audit_id: Some("audit-1"), unix_ms: 1_704_110_400_500 };
         let reply = DialectError::of(&fault, &asked).reply(Some(&RawId::string("2")), stamp);
         let expected = json!({"jsonrpc": "2.0", "id": "2", "error": {
@@ -125,7 +125,7 @@ mod tests {
         }});
         assert_eq!(serde_json::from_slice::<Value>(&reply).unwrap(), expected);
         let parse = Fault::new(FaultKind::Parse, "Parse error");
-        let reply = DialectError::of(&parse, &Asked::Other).reply(None, Stamp { audit_id: None, unix_ms: 0 });
+        let reply = DialectError::of(&parse, &DialectRequest::Other).reply(None, Stamp { audit_id: None, unix_ms: 0 });
         let error: Value = serde_json::from_slice(&reply).unwrap();
         assert_eq!((&error["id"], &error["error"]["code"]), (&Value::Null, &json!(-32700)));
         assert_eq!(error["error"]["data"]["security_context"], json!({"violation_type": null, "audit_id": null}));

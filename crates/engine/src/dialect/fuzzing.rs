@@ -2,8 +2,8 @@
 
 use super::answer::{self, About};
 use super::request::{self, Inner};
-use super::security_context::Known;
-use super::{Asked, is_spoken};
+use super::security_context::CallerContext;
+use super::{DialectRequest, is_spoken};
 use crate::tool_label::ToolLabel;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Limits, RawId, scan};
@@ -15,15 +15,15 @@ pub fn dialect(data: &[u8]) {
     let limits = Limits::default();
     let bytes = Bytes::copy_from_slice(data);
     let Ok(message) = Envelope::read(bytes.clone(), &limits) else { return };
-    let known = Known { user: "ada", session: Some("s"), has: &|name| name.len() < 20 };
+    let known = CallerContext { user: "ada", session: Some("s"), has: &|name| name.len() < 20 };
     let _ = is_spoken(&message);
     let (asked, inner) = request::read(&message, &known);
     if let Ok(Inner::Mcp(inner)) = inner {
         scan(inner.bytes(), &Limits { message: usize::MAX, ..limits }).expect("a request stays valid JSON");
         assert_eq!(inner.id_token(), message.id_token().or(Some(b"null")), "a request keeps its id");
     }
-    let invoked = Asked::Invoke { tool_id: "t".into(), version: None };
-    for asked in [asked, invoked, Asked::List { category: None, trust: None }] {
+    let invoked = DialectRequest::Invoke { tool_id: "t".into(), version: None };
+    for asked in [asked, invoked, DialectRequest::List { category: None, trust: None }] {
         let about = About {
             asked: &asked,
             id: &RawId::string("1"),

@@ -7,14 +7,14 @@ use signalbox_wire::json;
 
 /// Which tools are shown.
 #[derive(Copy, Clone, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct ListFilter<'a> {
     /// Those of this category.
     pub category: Option<&'a str>,
     /// Those of this trust level.
     pub trust: Option<TrustLevel>,
 }
 
-impl Wanted<'_> {
+impl ListFilter<'_> {
     fn fits(&self, label: &ToolLabel) -> bool {
         self.category.is_none_or(|wanted| label.categories.iter().any(|category| **category == *wanted))
             && self.trust.is_none_or(|wanted| label.trust == wanted)
@@ -25,7 +25,7 @@ impl Wanted<'_> {
 #[must_use]
 pub fn translate(
     result: &[u8],
-    wanted: Wanted<'_>,
+    wanted: ListFilter<'_>,
     label: &dyn Fn(&str) -> ToolLabel,
     session: Option<&str>,
 ) -> Vec<u8> {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn listed(wanted: Wanted<'_>, session: Option<&str>) -> Value {
+    fn listed(wanted: ListFilter<'_>, session: Option<&str>) -> Value {
         let result = br#"{"tools":[{"name":"a","description":"A","inputSchema":{"type":"object","x":1.50},"outputSchema":{"y":2}},{"name":"b","title":"B","inputSchema":{}},{"nothing":1}],"nextCursor":"c","ttlMs":5}"#;
         let label = |name: &str| match name {
             "a" => ToolLabel {
@@ -118,7 +118,7 @@ mod tests {
             "tool_id": "b", "name": "b", "version": null, "description": "", "categories": [],
             "trust_level": "community", "permissions": [], "schema": {"input": {}, "output": {}},
         });
-        let all = listed(Wanted::default(), Some("s"));
+        let all = listed(ListFilter::default(), Some("s"));
         assert_eq!(all, json!({"tools": [first, second], "nextCursor": "c", "session_id": "s"}));
         for (category, trust, names) in [
             (Some("filesystem"), Some(TrustLevel::Verified), &["a"][..]),
@@ -126,7 +126,7 @@ mod tests {
             (Some("file"), None, &[]),
             (None, Some(TrustLevel::Community), &["b"]),
         ] {
-            let shown = listed(Wanted { category, trust }, None);
+            let shown = listed(ListFilter { category, trust }, None);
             let ids: Vec<&str> =
                 shown["tools"].as_array().unwrap().iter().filter_map(|tool| tool["tool_id"].as_str()).collect();
             assert_eq!(ids, names);

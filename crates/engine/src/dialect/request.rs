@@ -4,8 +4,8 @@
 //! client declares no capability: a client of the dialect cannot be asked anything.
 
 use super::registration;
-use super::security_context::{self, Known};
-use super::{Asked, INVOKE, REGISTER, VALIDATE, VERSION};
+use super::security_context::{self, CallerContext};
+use super::{DialectRequest, INVOKE, REGISTER, VALIDATE, VERSION};
 use crate::fault::{Fault, FaultKind};
 use crate::standing::TrustLevel;
 use signalbox_wire::{Envelope, RawId, Revision, builder, json, meta, method};
@@ -20,29 +20,29 @@ pub enum Inner {
 }
 
 /// Reads a request. What was asked is known as far as it could be read, whether or not the request can be served.
-pub fn read(message: &Envelope, known: &Known<'_>) -> (Asked, Result<Inner, Fault>) {
+pub fn read(message: &Envelope, known: &CallerContext<'_>) -> (DialectRequest, Result<Inner, Fault>) {
     match message.method() {
         Some(INVOKE) => invoke(message, known),
         Some(method::TOOLS_LIST) => list(message, known),
-        Some(VALIDATE) => (Asked::Validate, checked_call(message, known).map(|_| Inner::Here)),
+        Some(VALIDATE) => (DialectRequest::Validate, checked_call(message, known).map(|_| Inner::Here)),
         Some(REGISTER) => {
             let checked = context(message, known).and_then(|()| registration::check(message.params().unwrap_or(b"{}")));
-            (Asked::Register, checked.map(|()| Inner::Here))
+            (DialectRequest::Register, checked.map(|()| Inner::Here))
         }
         other => {
             let shown: String = other.unwrap_or_default().chars().take(64).collect();
             let text = format!(
                 "the governed dialect has no method `{shown}`; it has tools/list, {INVOKE}, {VALIDATE} and {REGISTER}"
             );
-            (Asked::Other, Err(Fault::new(FaultKind::MethodNotFound, text)))
+            (DialectRequest::Other, Err(Fault::new(FaultKind::MethodNotFound, text)))
         }
     }
 }
 
-fn invoke(message: &Envelope, known: &Known<'_>) -> (Asked, Result<Inner, Fault>) {
+fn invoke(message: &Envelope, known: &CallerContext<'_>) -> (DialectRequest, Result<Inner, Fault>) {
     let tool_id = text(message, "tool_id");
     let version = text(message, "tool_version");
-    let asked = Asked::Invoke {
+    let asked = DialectRequest::Invoke {
         tool_id: tool_id.as_ref().ok().and_then(Option::as_deref).unwrap_or_default().into(),
         version: version.as_ref().ok().and_then(Option::as_deref).map(Into::into),
     };
@@ -63,7 +63,7 @@ pub(crate) struct DescribedCall<'a> {
     pub parameters: &'a [u8],
 }
 
-fn checked_call<'a>(message: &'a Envelope, known: &Known<'_>) -> Result<DescribedCall<'a>, Fault> {
+fn checked_call<'a>(message: &'a Envelope, known: &CallerContext<'_>) -> Result<DescribedCall<'a>, Fault> {
     let call = described_call(message)?;
     context(message, known)?;
     Ok(call)
@@ -84,13 +84,13 @@ pub(crate) fn described_call(message: &Envelope) -> Result<DescribedCall<'_>, Fa
     Ok(DescribedCall { tool_id, version, parameters })
 }
 
-fn list(message: &Envelope, known: &Known<'_>) -> (Asked, Result<Inner, Fault>) {
+fn list(message: &Envelope, known: &CallerContext<'_>) -> (DialectRequest, Result<Inner, Fault>) {
     let category = text(message, "category");
     let trust = text(message, "trust_level").and_then(|word| {
         let level = |word: String| TrustLevel::of(&word).ok_or_else(|| invalid(&unknown_level(&word)));
         word.map(level).transpose()
     });
-    let asked = Asked::List {
+    let asked = DialectRequest::List {
         category: category.as_ref().ok().and_then(Option::as_deref).map(Into::into),
         trust: trust.as_ref().ok().copied().flatten(),
     };
@@ -128,7 +128,7 @@ fn mcp(request: &builder::Request) -> Result<Inner, Fault> {
     Envelope::parse(request.build()).map(Inner::Mcp).map_err(unreadable)
 }
 
-fn context(message: &Envelope, known: &Known<'_>) -> Result<(), Fault> {
+fn context(message: &Envelope, known: &CallerContext<'_>) -> Result<(), Fault> {
     raw(message, "security_context").map_or(Ok(()), |context| security_context::check(context, known))
 }
 
@@ -152,9 +152,10 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn ask(method: &str, params: &str) -> (Asked, Result<Value, Fault>) {
+    fn ask(method: &str, params: &str) -> (DialectRequest, Result<Value, Fault>) {
         let text = format!(r#"{{"jsonrpc":"2.0","id":"2","method":"{method}","params":{params}}}"#);
-        let known = Known { user: "user123", session: Some("session456"), has: &|name| name == "read:filesystem" };
+        let known =
+            CallerContext { user: "user123", session: Some("session456"), has: &|name| name == "read:filesystem" };
         let (asked, inner) = read(&Envelope::parse(text.into()).unwrap(), &known);
         let inner = inner.map(|inner| match inner {
             Inner::Mcp(message) => serde_json::from_slice(message.bytes()).unwrap(),
@@ -167,7 +168,7 @@ mod tests {
     fn g_5_g_10_the_documents_invocation_becomes_a_call() {
         let params = r#"{"tool_id":"directory_list","tool_version":"1.0.0","parameters":{"path":"./src","recursive":true,"max_depth":3.0},"security_context":{"user_id":"user123","session_id":"session456","permissions":["read:filesystem"]}}"#;
         let (asked, call) = ask("tools/invoke", params);
-        assert_eq!(asked, Asked::Invoke { tool_id: "directory_list".into(), version: Some("1.0.0".into()) });
+        assert_eq!(asked, DialectRequest::Invoke { tool_id: "directory_list".into(), version: Some("1.0.0".into()) });
         let call = call.unwrap();
         assert_eq!((&call["id"], &call["method"]), (&json!("2"), &json!("tools/call")));
         assert_eq!(call["params"]["name"], "directory_list");
@@ -179,10 +180,13 @@ mod tests {
     #[test]
     fn g_4_the_documents_discovery_becomes_a_list() {
         let (asked, list) = ask("tools/list", r#"{"category":"filesystem","trust_level":"verified","cursor":"c"}"#);
-        assert_eq!(asked, Asked::List { category: Some("filesystem".into()), trust: Some(TrustLevel::Verified) });
+        assert_eq!(
+            asked,
+            DialectRequest::List { category: Some("filesystem".into()), trust: Some(TrustLevel::Verified) }
+        );
         assert_eq!(list.unwrap()["params"]["cursor"], "c");
         let (asked, list) = ask("tools/list", "{}");
-        assert_eq!((asked, list.is_ok()), (Asked::List { category: None, trust: None }, true));
+        assert_eq!((asked, list.is_ok()), (DialectRequest::List { category: None, trust: None }, true));
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub const MAX_PERMISSIONS: usize = 256;
 
 /// What is known of the client.
 #[derive(Copy, Clone)]
-pub struct Known<'a> {
+pub struct CallerContext<'a> {
     /// Its principal.
     pub user: &'a str,
     /// Its session; a request over HTTP has none.
@@ -22,7 +22,7 @@ pub struct Known<'a> {
 ///
 /// # Errors
 /// The first claim that is not so, or has no meaning.
-pub fn check(context: &[u8], known: &Known<'_>) -> Result<(), Fault> {
+pub fn check(context: &[u8], known: &CallerContext<'_>) -> Result<(), Fault> {
     if !context.starts_with(b"{") {
         return Err(invalid("`security_context` must be an object"));
     }
@@ -53,7 +53,7 @@ pub fn check(context: &[u8], known: &Known<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn permissions(value: &[u8], known: &Known<'_>) -> Result<(), Fault> {
+fn permissions(value: &[u8], known: &CallerContext<'_>) -> Result<(), Fault> {
     let wrong = || invalid("`security_context.permissions` must be a list of strings");
     if !value.starts_with(b"[") {
         return Err(wrong());
@@ -83,7 +83,7 @@ mod tests {
 
     fn told(context: &str, session: Option<&str>) -> Option<String> {
         let has = |permission: &str| permission == "read:filesystem";
-        check(context.as_bytes(), &Known { user: "ada", session, has: &has }).err().map(|fault| fault.message)
+        check(context.as_bytes(), &CallerContext { user: "ada", session, has: &has }).err().map(|fault| fault.message)
     }
 
     #[test]

@@ -12,9 +12,9 @@ use crate::command::Command;
 use crate::dialect::answer::{self, About};
 use crate::dialect::error::{DialectError, Stamp};
 use crate::dialect::request::{self, Inner};
-use crate::dialect::security_context::Known;
+use crate::dialect::security_context::CallerContext;
 use crate::dialect::validation::{self, AuditContext, ToolUse};
-use crate::dialect::{Asked, DialectPorts, is_spoken};
+use crate::dialect::{DialectPorts, DialectRequest, is_spoken};
 use crate::exchange::Exchange;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::{ExchangeId, StreamId};
@@ -59,7 +59,7 @@ impl FrontMachine {
         let exchange = self.open(stream, id, Era::Modern, name, message, ctx, out);
         let (asked, inner) = match ctx.dialect {
             Some(ports) => self.read_dialect(exchange, message, ports),
-            None => (Asked::Other, Err(Fault::no_method(name))),
+            None => (DialectRequest::Other, Err(Fault::no_method(name))),
         };
         self.exchanges.set_dialect(exchange, asked);
         if let Some(fault) = ctx.refusal {
@@ -86,17 +86,17 @@ impl FrontMachine {
         exchange: ExchangeId,
         message: &Envelope,
         ports: &DialectPorts<'_>,
-    ) -> (Asked, Result<Inner, Fault>) {
+    ) -> (DialectRequest, Result<Inner, Fault>) {
         let caller = self.caller_of(Some(exchange));
         let has = |permission: &str| ports.permissions.has(caller, permission);
-        let known = Known { user: caller.principal().as_str(), session: ports.session, has: &has };
+        let known = CallerContext { user: caller.principal().as_str(), session: ports.session, has: &has };
         request::read(message, &known)
     }
 
     /// Refuses a call that asks for a version of the tool other than the current one.
     pub(super) fn check_tool_version(&self, id: ExchangeId, route: &Route, ctx: &Context<'_>) -> Result<(), Fault> {
         match (self.asked_in_dialect(id), ctx.dialect) {
-            (Some(Asked::Invoke { version: Some(wanted), tool_id }), Some(ports)) => {
+            (Some(DialectRequest::Invoke { version: Some(wanted), tool_id }), Some(ports)) => {
                 same_version(tool_id, wanted, &ports.labels.label(&route.backend, &route.name))
             }
             _ => Ok(()),
@@ -168,7 +168,7 @@ impl FrontMachine {
     }
 
     /// Returns the dialect request of an exchange, if it is one.
-    fn asked_in_dialect(&self, id: ExchangeId) -> Option<&Asked> {
+    fn asked_in_dialect(&self, id: ExchangeId) -> Option<&DialectRequest> {
         if self.governed { self.exchanges.dialect(id) } else { None }
     }
 
@@ -187,7 +187,7 @@ impl FrontMachine {
         let (execution_id, audit_id) = (ports.audit_run.execution(exchange.id), ports.audit_run.id(exchange.id));
         let label = |name: &str| listed_label(name, ports, ctx);
         let used = match asked {
-            Asked::Invoke { .. } => {
+            DialectRequest::Invoke { .. } => {
                 let mut used = called_label(exchange, ports, ctx).permissions;
                 used.retain(|permission| ports.permissions.has(&exchange.caller, permission));
                 used
@@ -221,7 +221,7 @@ impl FrontMachine {
         let told = fault.told(ctx.error_detail, caller.identity().trust());
         let asked = match (self.governed, exchange) {
             (false, _) => return (told.reply(client_id, era), fault.http_status(era)),
-            (true, None) => &Asked::Other,
+            (true, None) => &DialectRequest::Other,
             (true, Some(exchange)) => match self.exchanges.dialect(exchange.id) {
                 Some(asked) => asked,
                 None => return (told.reply(client_id, era), fault.http_status(era)),
@@ -270,14 +270,14 @@ fn called_label(exchange: &Exchange, ports: &DialectPorts<'_>, ctx: &Context<'_>
 
 impl Exchanges {
     /// Stores the dialect request of an exchange.
-    fn set_dialect(&mut self, id: ExchangeId, asked: Asked) {
+    fn set_dialect(&mut self, id: ExchangeId, asked: DialectRequest) {
         if let Some(one) = self.open_mut(id) {
             one.dialect = Some(Box::new(asked));
         }
     }
 
     /// Returns the dialect request of an exchange, if it is one.
-    fn dialect(&self, id: ExchangeId) -> Option<&Asked> {
+    fn dialect(&self, id: ExchangeId) -> Option<&DialectRequest> {
         self.open(id)?.dialect.as_deref()
     }
 }

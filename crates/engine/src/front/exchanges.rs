@@ -8,7 +8,7 @@ use super::listen::Listener;
 use super::polling::TaskPoll;
 use super::rounds::InputRound;
 use super::task_results::TaskSubject;
-use crate::dialect::Asked;
+use crate::dialect::DialectRequest;
 use crate::exchange::Exchange;
 use crate::keys::{ExchangeId, KeyMap};
 use crate::profile::ClientProfile;
@@ -52,7 +52,7 @@ pub(super) struct OpenExchange {
     /// Questions that the backend has asked the client so far.
     input: Option<Box<InputHistory>>,
     /// Dialect request, if the client speaks the governed dialect.
-    pub dialect: Option<Box<Asked>>,
+    pub dialect: Option<Box<DialectRequest>>,
 }
 
 /// All open exchanges of one session.

@@ -4,7 +4,7 @@
 use super::judging::ClientMessage;
 use super::{Context, FrontMachine};
 use crate::command::Command;
-use crate::dialect::Asked;
+use crate::dialect::DialectRequest;
 use crate::dialect::error::{DialectError, Stamp};
 use crate::fact::{Fact, MessageFact, Point};
 use crate::fault::{Fault, FaultKind};
@@ -78,7 +78,7 @@ impl ToClient {
         let bytes = match self.governed {
             false => fault.reply(id.as_ref(), Era::Legacy),
             true => {
-                let asked = Asked::Invoke { tool_id: "".into(), version: None };
+                let asked = DialectRequest::Invoke { tool_id: "".into(), version: None };
                 DialectError::of(&fault, &asked).reply(id.as_ref(), Stamp { audit_id: None, unix_ms })
             }
         };
