@@ -1,7 +1,7 @@
-//! The port of the audit log: what is about to leave for a backend is written down before it leaves.
+//! Port of the audit log, which records calls before they leave for a backend.
 //!
-//! Interceptors do no I/O, and facts are told when there is time for them. An intent can wait for neither: whoever carries out a
-//! [`crate::Command::Forward`] hands it to the [`IntentLog`] and sends the call once that says so.
+//! Interceptors do no I/O, and facts are delivered later. An intent can do neither: the driver that carries out a
+//! [`crate::Command::Forward`] passes it to the [`IntentLog`] and sends the call only once the log confirms it.
 
 use crate::caller::Caller;
 use crate::exchange::MethodName;
@@ -11,36 +11,36 @@ use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Something that is about to leave for a backend on behalf of a client.
+/// Call that is about to leave for a backend on behalf of a client.
 #[derive(Clone, Debug)]
 pub struct Intent {
-    /// The exchange.
+    /// Exchange of the call.
     pub exchange: ExchangeId,
-    /// The session.
+    /// Session of the call.
     pub session: SessionKey,
-    /// Who asked for it.
+    /// Caller that made the request.
     pub caller: Caller,
-    /// The method.
+    /// Method of the request.
     pub method: MethodName,
-    /// The tool, prompt or URI as the backend knows it.
+    /// The backend's name or URI for the subject.
     pub subject: Option<Box<str>>,
-    /// The backend.
+    /// Backend that receives the call.
     pub backend: Arc<str>,
-    /// True for a copy that goes to another backend, whose answer nobody waits for.
+    /// True for a copy to another backend, whose answer is only recorded.
     pub is_copy: bool,
-    /// What was decided about it just now.
+    /// Decisions taken about the call so far.
     pub decisions: Vec<Arc<Decision>>,
     /// The request as the client sent it.
     pub message: Bytes,
-    /// The definition of the tool, if it is one.
+    /// Definition of the tool, for a tool call.
     pub definition: Option<Bytes>,
 }
 
-/// Resolves with true once intents are written, or with false if they cannot be and must not leave without.
+/// Resolves to true once intents are written, or to false if they cannot be and the calls must not leave.
 pub type Intended = Pin<Box<dyn Future<Output = bool> + Send>>;
 
-/// Writes intents down.
+/// Writes intents to the audit log.
 pub trait IntentLog: Send + Sync {
-    /// Takes intents. Must not block; whoever sends the calls awaits what it returns.
+    /// Accepts intents. Must not block; the sender of the calls awaits the returned future.
     fn intend(&self, intents: Vec<Intent>) -> Intended;
 }

@@ -1,21 +1,21 @@
-//! The names under which calls stand in audit records, and under which clients are told of them.
+//! Names of calls in audit records, which are also shown to clients.
 
 use crate::keys::ExchangeId;
 use std::fmt::Write as _;
 
-/// One run of a process, as the first part of every audit id that it gives out.
+/// One run of a process. It is the first part of every audit id that the process assigns.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AuditRun(u64);
 
 impl AuditRun {
-    /// The run of a process that started at this time, in milliseconds since 1970, with some randomness that keeps two processes
-    /// apart that start together.
+    /// Creates the run of a process that started at this time, in milliseconds since 1970. The randomness distinguishes
+    /// processes that start together.
     #[must_use]
     pub fn new(unix_ms: u64, random: u16) -> Self {
         Self((unix_ms << 16) | u64::from(random))
     }
 
-    /// The audit id of an exchange: the same in its intent, in its outcome and in what its client is told.
+    /// Returns the audit id of an exchange: the same in its intent, in its outcome and in the answer to its client.
     #[must_use]
     pub fn id(self, exchange: ExchangeId) -> String {
         let mut id = String::new();
@@ -25,11 +25,11 @@ impl AuditRun {
 
     /// Appends the audit id of an exchange.
     pub fn push_id(self, exchange: ExchangeId, out: &mut String) {
-        // A text takes everything.
+        // Writing to a `String` never fails.
         let _ = write!(out, "audit-{:x}-{:x}", self.0, exchange.0);
     }
 
-    /// The name of the one execution of a tool that an exchange is (G-7).
+    /// Returns the execution id of the tool call that an exchange runs (G-7).
     #[must_use]
     pub fn execution(self, exchange: ExchangeId) -> String {
         format!("exec-{:x}-{:x}", self.0, exchange.0)

@@ -1,5 +1,5 @@
-//! How a caller proves who it is. Authenticators are asked about every request before its body is read. Proofs that the
-//! message itself carries are looked at later ([`crate::message_proof`]).
+//! Authentication of callers. Authenticators run for every request before its body is read. Proofs inside the message
+//! itself are checked later ([`crate::message_proof`]).
 
 use crate::caller::Principal;
 use crate::caller::{Caller, Identity, Proof};
@@ -9,24 +9,25 @@ use crate::resource_address::RequestAddress;
 use core::net::SocketAddr;
 use std::sync::Arc;
 
-/// A client certificate that a trusted authority has signed.
+/// Client certificate that a trusted authority has signed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShownCertificate {
-    /// Its holder, by the SHA-256 of the certificate.
+    /// Principal of its holder, named by the SHA-256 of the certificate.
     pub principal: Principal,
-    /// Its subject.
+    /// Subject of the certificate.
     pub subject: DistinguishedName,
-    /// Its alternative names, such as `dns:box.example`, `email:ada@example.com`, `uri:spiffe://example/ada`, `ip:10.0.0.1`.
+    /// Alternative names, such as `dns:box.example`, `email:ada@example.com`, `uri:spiffe://example/ada`,
+    /// `ip:10.0.0.1`.
     pub names: Vec<Box<str>>,
-    /// The time of its expiry, in milliseconds since 1970; `None` if that cannot be read.
+    /// Time of expiry, in milliseconds since 1970; `None` if it cannot be read.
     pub expires: Option<u64>,
 }
 
 impl ShownCertificate {
-    /// Refuses a certificate whose time is over: a connection may be older than that.
+    /// Refuses an expired certificate. A connection may outlive its certificate.
     ///
     /// # Errors
-    /// If it has expired at this time, in milliseconds since 1970.
+    /// Returns a fault if the certificate has expired at this time, in milliseconds since 1970.
     pub fn check_time(&self, now: u64) -> Result<(), Fault> {
         match self.expires.is_some_and(|expires| expires <= now) {
             true => Err(Fault::new(FaultKind::Unauthenticated, "the client certificate has expired")),
@@ -35,32 +36,32 @@ impl ShownCertificate {
     }
 }
 
-/// What was proved of a connection as such, whatever is sent on it.
+/// Proof that a connection itself carries, independent of the requests on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Shown {
-    /// A client certificate.
+    /// The client certificate of a TLS connection.
     Certificate(ShownCertificate),
-    /// Who owns the other end of the pipe or socket.
+    /// The owner of the other end of the pipe or socket.
     Owner(Principal),
 }
 
-/// What is known of a request before its body is read.
+/// Properties of a request before its body is read.
 #[derive(Copy, Clone)]
 pub struct Arrival<'a> {
-    /// The transport: `http`, `sse`, `websocket`, `stdio`, `tcp`, `control`.
+    /// Transport: `http`, `sse`, `websocket`, `stdio`, `tcp`, `control`.
     pub transport: &'static str,
-    /// The address of the other end.
+    /// Address of the other end.
     pub address: Option<SocketAddr>,
-    /// What was proved of the connection.
+    /// Proof that the connection carries.
     pub shown: Option<&'a Shown>,
-    /// A header of the request, by its name in lower case; a pipe has none.
+    /// Reads a header of the request by its name in lower case; a pipe has none.
     pub header: &'a dyn Fn(&str) -> Option<&'a [u8]>,
-    /// The time, in milliseconds since 1970.
+    /// Time of arrival, in milliseconds since 1970.
     pub now: u64,
 }
 
 impl Arrival<'_> {
-    /// The client certificate, if one was shown.
+    /// Returns the client certificate, if the connection has one.
     #[must_use]
     pub fn certificate(&self) -> Option<&ShownCertificate> {
         match self.shown {
@@ -70,31 +71,32 @@ impl Arrival<'_> {
     }
 }
 
-/// Says how clients can prove who they are, for `WWW-Authenticate`.
+/// Formats the `WWW-Authenticate` header, which tells clients how to authenticate.
 pub trait Challenge: Send + Sync + std::fmt::Debug {
-    /// The value for a request to this address. `error` is a word of OAuth, absent where no credential was given;
-    /// `scopes` are those that the operation needs.
+    /// Returns the value for a request to this address. `error` is an OAuth error code, absent if no credential was
+    /// given; `scopes` are those that the operation needs.
     fn header(&self, at: RequestAddress<'_>, error: Option<&str>, description: &str, scopes: &[&str]) -> String;
 }
 
-/// One way of proving who calls.
+/// Method of authentication.
 pub trait Authenticator: Send + Sync {
-    /// Its name in logs.
+    /// Returns the name used in logs.
     fn name(&self) -> &'static str;
 
-    /// Who calls, by this proof; `None` if there is no such proof.
+    /// Identifies the caller by this kind of proof; `None` if there is no such proof.
     ///
     /// # Errors
-    /// If there is a proof but it is not valid.
+    /// Returns a fault if there is a proof but it is not valid.
     fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault>;
 
-    /// True if requests of one connection may come from different callers, so that each request must be asked about.
+    /// Returns true if requests of one connection may come from different callers, so that each request must be
+    /// authenticated.
     fn is_per_request(&self) -> bool {
         false
     }
 }
 
-/// The authenticators in order. The first one that finds its proof decides.
+/// Authenticators in order. The first one that finds its proof decides.
 #[derive(Clone)]
 pub struct Authenticators {
     list: Arc<[Arc<dyn Authenticator>]>,
@@ -102,23 +104,23 @@ pub struct Authenticators {
 }
 
 impl Authenticators {
-    /// Authenticators that are asked in this order.
+    /// Creates the list, which runs in this order.
     #[must_use]
     pub fn new(list: Vec<Arc<dyn Authenticator>>) -> Self {
         let per_request = list.iter().any(|one| one.is_per_request());
         Self { list: list.into(), per_request }
     }
 
-    /// Client certificates and owners of pipes; any other caller is taken for `principal`, unproved.
+    /// Accepts client certificates and owners of pipes. Any other caller counts as `principal`, unproved.
     #[must_use]
     pub fn open(principal: Principal) -> Self {
         Self::new(vec![Arc::new(ByCertificate), Arc::new(LocalUser), Arc::new(Unproved(principal))])
     }
 
-    /// Who calls.
+    /// Identifies the caller of a request.
     ///
     /// # Errors
-    /// If a proof is not valid, or none was given.
+    /// Returns a fault if a proof is not valid, or none was given.
     pub fn identify(&self, arrival: &Arrival<'_>) -> Result<Caller, Fault> {
         for one in self.list.iter() {
             if let Some(identity) = one.identify(arrival)? {
@@ -128,7 +130,7 @@ impl Authenticators {
         Err(Fault::new(FaultKind::Unauthenticated, "the caller did not prove its identity"))
     }
 
-    /// True if callers must be identified per request and not per connection.
+    /// Returns true if callers must be identified per request and not per connection.
     #[must_use]
     pub fn is_per_request(&self) -> bool {
         self.per_request
@@ -174,7 +176,7 @@ impl Authenticator for LocalUser {
     }
 }
 
-/// Takes everybody for this principal. Only for listeners that nobody but the machine's own users can reach.
+/// Identifies every caller as this principal. Only for listeners that are reachable only by users of this machine.
 #[derive(Clone, Debug)]
 pub struct Unproved(pub Principal);
 

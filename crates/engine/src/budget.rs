@@ -1,21 +1,21 @@
-//! How many bytes of messages the process holds, and for whom.
+//! Memory budget: the bytes of messages that the process may hold, divided among callers, sessions, connections and
+//! backends.
 //!
-//! A message of [`WEIGHED`] bytes or more is charged to a [`Share`] from its first byte until its last copy is
-//! dropped, wherever it waits meanwhile: half read, in flight, held for a person, parked, or queued for a slow reader
-//! or the disk. The charge is part of the buffer, so no queue needs to know about it. Smaller messages are bounded by
-//! the counts in docs/limits.md.
+//! A message of [`WEIGHED`] bytes or more is charged to a [`Share`] from its first byte until its last copy is dropped,
+//! in every state: half read, in flight, held for a person, parked, or queued for a slow reader or the disk. The charge
+//! is part of the buffer, so queues need no accounting of their own. Smaller messages are bounded by the counts in
+//! docs/limits.md.
 //!
-//! What a client sends is charged to its connection, or to its session if the connection is the session, and to its
-//! caller. What goes to a client is charged to its session and caller; what goes to a backend or comes from it, to
-//! the backend.
+//! A message from a client is charged to its connection, or to its session if the connection is the session, and to its
+//! caller. A message to a client is charged to its session and caller; a message to or from a backend, to the backend.
 //!
-//! The shares are dynamic thresholds. With `free` bytes left in the budget,
-//! - a caller or a backend may hold [`GENEROUS`] times `free`, so that one alone gets four fifths of the budget;
-//! - a session or a connection may hold what its caller may still take on.
+//! Shares are dynamic thresholds. With `free` bytes left in the budget,
+//! - a caller or a backend may hold [`GENEROUS`] times `free`, so that a single one gets four fifths of the budget;
+//! - a session or a connection may hold as much as its caller may still add.
 //!
-//! However many are greedy, something is left for the next one. A client that holds no more than [`MINIMUM`], and a
-//! backend's message of that size, is refused only if the whole budget is used up; and a message of that size that was
-//! read once is not refused on its way out, because its reader made sure of the room.
+//! However many callers are greedy, some room is left for the next one. A client that holds no more than [`MINIMUM`],
+//! and a backend's message of that size, is refused only if the whole budget is used up. A message of that size that
+//! was read once is not refused on its way out, because room was reserved when it was read.
 
 mod charge;
 mod share;
@@ -29,27 +29,27 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// The least size of a message that is charged, in bytes.
+/// Minimum size of a message that is charged, in bytes.
 pub const WEIGHED: usize = 4 * 1024;
-/// What a share may always hold as long as anything is left, in bytes.
+/// Bytes that a share may hold as long as the budget is not used up.
 pub const MINIMUM: usize = 128 * 1024;
-/// A caller or a backend may hold this many times the free bytes.
+/// Multiple of the free bytes that a caller or a backend may hold.
 pub const GENEROUS: usize = 4;
-/// The default budget of a process, in bytes.
+/// Default budget of a process, in bytes.
 pub const DEFAULT: usize = 128 * 1024 * 1024;
-/// The least budget, as a multiple of the largest message: a message is held as it came and as it leaves, and so is
-/// its answer.
+/// Minimum budget, as a multiple of the largest message: a message is held as it came and as it leaves, and so is its
+/// answer.
 pub const LEAST_MESSAGES: usize = 4;
 
-/// Number of callers' shares that are kept before unused ones are forgotten.
+/// Number of callers' shares kept before unused ones are dropped.
 const CALLERS: usize = 1024;
 
-/// A message was refused because a share is exhausted.
+/// Refusal of a message because a share is exhausted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the gateway holds as many bytes of messages as it may {}", .0.phrase())]
 pub struct OverBudget(pub Holder);
 
-/// The budget of a process.
+/// Memory budget of a process.
 #[derive(Debug)]
 pub struct Budget {
     total: AtomicUsize,
@@ -58,42 +58,42 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of this many bytes.
+    /// Creates a budget of this many bytes.
     #[must_use]
     pub fn new(total: usize) -> Arc<Self> {
         Arc::new(Self { total: total.into(), used: 0.into(), callers: Mutex::default() })
     }
 
-    /// Changes the size. Bytes that are held stay charged.
+    /// Changes the size. Bytes that are in use stay charged.
     pub fn resize(&self, total: usize) {
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn total(&self) -> usize {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// The bytes that are held now.
+    /// Returns the number of bytes in use.
     #[must_use]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The share of one session of a caller.
+    /// Returns the share of one session of a caller.
     #[must_use]
     pub fn session(self: &Arc<Self>, principal: &Principal) -> Arc<Share> {
         Share::new(self, Holder::Session, Some(self.caller(principal)))
     }
 
-    /// The share of one connection of a caller.
+    /// Returns the share of one connection of a caller.
     #[must_use]
     pub fn connection(self: &Arc<Self>, principal: &Principal) -> Arc<Share> {
         Share::new(self, Holder::Connection, Some(self.caller(principal)))
     }
 
-    /// The share of a backend.
+    /// Returns the share of a backend.
     #[must_use]
     pub fn backend(self: &Arc<Self>) -> Arc<Share> {
         Share::new(self, Holder::Backend, None)

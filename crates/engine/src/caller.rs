@@ -1,62 +1,63 @@
-//! Who calls, and how that was proved. A caller is made once per request, before its body is read, and carried from
-//! there through sessions, exchanges, connections and facts.
+//! Callers and the proof of their identity. A caller is created once per request, before its body is read, and carried
+//! from there through sessions, exchanges, connections and facts.
 //!
-//! What a client says about itself (name, version, capabilities) is not part of it: that is only claimed, and is kept
-//! in [`crate::ClientProfile`].
+//! The client's own claims (name, version, capabilities) are not part of it, because they are unproved. They are in
+//! [`crate::ClientProfile`].
 
 use crate::standing::{Standing, SubjectToken, TrustLevel};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
-/// The identity on whose behalf a call runs. There is no default: every constructor names one.
+/// Identity on whose behalf a call runs. There is no default: every constructor names one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Principal(Arc<str>);
 
 impl Principal {
-    /// A loopback caller of the HTTP front while authentication is not required.
+    /// Returns the principal of loopback callers of the HTTP front while authentication is off.
     #[must_use]
     pub fn anonymous() -> Self {
         Self(Arc::from("anonymous"))
     }
 
-    /// The person who started `signalbox stdio`: whoever owns the pipe.
+    /// Returns the principal of the user who started `signalbox stdio` and owns the pipe.
     #[must_use]
     pub fn local(user: &str) -> Self {
         Self(Arc::from(format!("local:{user}")))
     }
 
-    /// Whoever holds the key of a client certificate that a trusted authority has signed, by the certificate's SHA-256.
+    /// Returns the principal of the holder of a client certificate that a trusted authority has signed, by the
+    /// certificate's SHA-256.
     #[must_use]
     pub fn certificate(fingerprint: &str) -> Self {
         Self(Arc::from(format!("cert:{fingerprint}")))
     }
 
-    /// The principal of this name, as [`Principal::as_str`] returned it.
+    /// Returns the principal with this name, as returned by [`Principal::as_str`].
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self(Arc::from(name))
     }
 
-    /// Stands for an account that is gone, so that what it left belongs to no caller. No caller can be it: names
-    /// have no such character.
+    /// Returns a stand-in for a deleted account, so that its leftovers belong to no caller. No caller can have this
+    /// name, because names cannot contain its first character.
     #[must_use]
     pub fn gone(number: u64) -> Self {
         Self(Arc::from(format!("\0{number}")))
     }
 
-    /// True for the owner of a pipe.
+    /// Returns true for the owner of a pipe.
     #[must_use]
     pub fn owns_pipe(&self) -> bool {
         self.0.starts_with("local:")
     }
 
-    /// The name, shared.
+    /// Returns the name without copying it.
     #[must_use]
     pub fn shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
     }
 
-    /// The name as it appears in logs, facts and keys.
+    /// Returns the name as it appears in logs, facts and keys.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -69,31 +70,31 @@ impl std::fmt::Display for Principal {
     }
 }
 
-/// How a caller proved who it is.
+/// Proof of a caller's identity.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Proof {
-    /// Not at all: a caller on the loopback address while authentication is not required.
+    /// No proof: a caller on the loopback address while authentication is off.
     Unproved,
-    /// By the key of a client certificate that a trusted authority has signed.
+    /// The key of a client certificate that a trusted authority has signed.
     Certificate,
-    /// By a signature that the message carries.
+    /// A signature inside the message.
     Signature,
-    /// By an API key of this gateway.
+    /// An API key of this gateway.
     ApiKey,
-    /// By a token that a trusted issuer has signed.
+    /// A token that a trusted issuer has signed.
     Token,
-    /// By owning the pipe or the socket of the process.
+    /// Ownership of the pipe or the socket of the process.
     LocalUser,
-    /// It is the gateway itself.
+    /// None needed: the caller is the gateway itself.
     Gateway,
 }
 
 impl Proof {
-    /// All of them.
+    /// All kinds of proof, in declaration order.
     pub const ALL: [Self; 7] =
         [Self::Unproved, Self::Certificate, Self::Signature, Self::ApiKey, Self::Token, Self::LocalUser, Self::Gateway];
 
-    /// The word for it in facts and on tapes.
+    /// Returns the word for this proof in facts and on tapes.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -108,25 +109,25 @@ impl Proof {
     }
 }
 
-/// The identity of a caller.
+/// Identity of a caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// On whose behalf it calls.
+    /// Principal on whose behalf it calls.
     pub principal: Principal,
-    /// How that was proved.
+    /// Proof of the principal.
     pub proof: Proof,
     /// Further claims of the proof as (name, value), such as the subject of a certificate.
     pub claims: Vec<(Box<str>, Box<str>)>,
-    /// Where it calls from, if known.
+    /// Address of the caller, if known.
     pub address: Option<SocketAddr>,
-    /// The transport: `http`, `sse`, `websocket`, `stdio`, `tcp`, `control`; empty for the gateway itself.
+    /// Transport: `http`, `sse`, `websocket`, `stdio`, `tcp`, `control`; empty for the gateway itself.
     pub transport: &'static str,
-    /// What is known of it besides; nothing where nobody configured users.
+    /// Roles, scopes and trust of the caller; `None` if no users are configured.
     pub standing: Option<Arc<Standing>>,
 }
 
 impl Identity {
-    /// How far it is trusted. Without a standing that depends on the proof alone.
+    /// Returns the trust level. Without a standing, it depends on the proof alone.
     #[must_use]
     pub fn trust(&self) -> TrustLevel {
         match (&self.standing, self.proof) {
@@ -137,87 +138,87 @@ impl Identity {
         }
     }
 
-    /// True if it has this role.
+    /// Returns true if the identity has this role.
     #[must_use]
     pub fn has_role(&self, role: &str) -> bool {
         self.standing.as_ref().is_some_and(|standing| standing.has_role(role))
     }
 }
 
-/// A caller. Copies share one identity.
+/// Caller of a request. Copies share one identity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller(Arc<Identity>);
 
 impl Caller {
-    /// The caller of this identity.
+    /// Creates a caller with this identity.
     #[must_use]
     pub fn new(identity: Identity) -> Self {
         Self(Arc::new(identity))
     }
 
-    /// A caller with no claims, address or transport.
+    /// Creates a caller with no claims, address or transport.
     #[must_use]
     pub fn of(principal: Principal, proof: Proof, transport: &'static str) -> Self {
         Self::new(Identity { principal, proof, claims: Vec::new(), address: None, transport, standing: None })
     }
 
-    /// Somebody on the loopback address who has proved nothing.
+    /// Creates a loopback caller that has proved nothing.
     #[must_use]
     pub fn anonymous(transport: &'static str) -> Self {
         Self::of(Principal::anonymous(), Proof::Unproved, transport)
     }
 
-    /// The user who owns the pipe.
+    /// Creates the caller for the user who owns the pipe.
     #[must_use]
     pub fn local(user: &str, transport: &'static str) -> Self {
         Self::of(Principal::local(user), Proof::LocalUser, transport)
     }
 
-    /// The gateway itself, for its own traffic. Its connections are opened for `principal`.
+    /// Creates the gateway itself as a caller, for its own traffic on connections opened for `principal`.
     #[must_use]
     pub fn gateway(principal: Principal) -> Self {
         Self::of(principal, Proof::Gateway, "")
     }
 
-    /// On whose behalf it calls.
+    /// Returns the principal on whose behalf it calls.
     #[must_use]
     pub fn principal(&self) -> &Principal {
         &self.0.principal
     }
 
-    /// The whole identity.
+    /// Returns the whole identity.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.0
     }
 
-    /// Its token, where a backend is reached with what tokens are exchanged for.
+    /// Returns its token, if a backend is reached with tokens obtained in exchange for it.
     #[must_use]
     pub fn subject_token(&self) -> Option<&SubjectToken> {
         self.0.standing.as_ref()?.credential.as_ref()?.token.as_ref()
     }
 
-    /// The reason why its credential is not good at this time, in milliseconds since 1970; `None` if it is
-    /// good or cannot end.
+    /// Returns the reason why its credential is not valid at this time, in milliseconds since 1970; `None` if it is
+    /// valid or cannot expire.
     #[must_use]
     pub fn credential_fault(&self, now: u64) -> Option<&'static str> {
         self.0.standing.as_ref()?.credential.as_ref()?.fault(now)
     }
 
-    /// True if it proved itself with something that can expire or be revoked.
+    /// Returns true if its credential can expire or be revoked.
     #[must_use]
     pub fn can_end(&self) -> bool {
         self.0.standing.as_ref().is_some_and(|standing| standing.credential.is_some())
     }
 
-    /// True if what is known of it still holds at this time, in milliseconds since 1970.
+    /// Returns true if its standing still holds at this time, in milliseconds since 1970.
     #[must_use]
     pub fn is_current(&self, now: u64) -> bool {
         let credential = self.0.standing.as_ref().and_then(|standing| standing.credential.as_ref());
         credential.is_none_or(|credential| credential.is_current(now))
     }
 
-    /// True if both share one identity object, which is quicker to check than equality.
+    /// Returns true if both share one identity object, which is quicker to check than equality.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -1,4 +1,4 @@
-//! All that the front machine asks of its driver: it reaches the outside in no other way.
+//! Commands of the front machine to its driver. The machine reaches the outside in no other way.
 
 use crate::back::Draft;
 use crate::bridge::tasks::TaskState;
@@ -15,165 +15,165 @@ use signalbox_wire::Era;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What the front machine wants done. It acts in no other way.
+/// Command of the front machine to its driver.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Write a message to the client. Its fact, if facts are recorded, comes right before it.
     Send(ToClient),
     /// End a stream without an answer, because its call was cancelled.
     End {
-        /// The stream.
+        /// Stream to end.
         stream: StreamId,
     },
     /// Send a call to a backend.
     Forward {
-        /// The exchange to answer.
+        /// Exchange to answer.
         exchange: ExchangeId,
-        /// The backend's configured name.
+        /// Configured name of the backend.
         backend: Arc<str>,
-        /// The call.
+        /// The call to send.
         call: Authorized,
     },
     /// Send a notification to the backends that the session is connected to.
     Tell(Draft),
     /// Answer a question of a backend.
     Respond {
-        /// The connection.
+        /// Connection that asked.
         peer: PeerId,
-        /// The exchange during which it asked.
+        /// Exchange during which it asked.
         exchange: Option<ExchangeId>,
         /// The answer, under the id the backend used.
         draft: Draft,
     },
     /// Cancel a call at its backend.
     Cancel {
-        /// The exchange.
+        /// Exchange of the call.
         exchange: ExchangeId,
-        /// The backend it went to.
+        /// Backend that received the call.
         backend: Arc<str>,
         /// The client's `params.reason`, raw.
         reason: Option<Bytes>,
     },
-    /// Send a request whose answer nobody waits for. It outlives the session.
+    /// Send a request whose answer is discarded. It outlives the session.
     Errand {
-        /// The backend's configured name.
+        /// Configured name of the backend.
         backend: Arc<str>,
-        /// The request.
+        /// The request to send.
         call: Authorized,
     },
-    /// Remember which backend has a task of the caller.
+    /// Remember which backend hosts a task of the caller.
     TaskHome {
-        /// The task.
+        /// State of the task.
         state: Box<TaskState>,
-        /// The backend's configured name.
+        /// Configured name of the backend.
         backend: Arc<str>,
     },
     /// Send [`crate::Event::ListsReady`] once the lists that a request needs are known.
     AwaitLists {
-        /// The exchange to wake.
+        /// Exchange to wake.
         exchange: ExchangeId,
     },
     /// Answer an interceptor's question about a message it holds, with [`crate::Event::Consulted`].
     Consult {
-        /// The exchange of the message.
+        /// Exchange of the message.
         exchange: ExchangeId,
-        /// The question.
+        /// The interceptor's question.
         question: HoldQuestion,
-        /// The message, for whoever decides.
+        /// The message, as shown to the person or webhook that decides.
         held: Box<Held>,
     },
     /// Withdraw a question, because its exchange ended.
     Withdraw {
-        /// The exchange of the message.
+        /// Exchange of the message.
         exchange: ExchangeId,
     },
     /// Send a copy of a request to another backend. Its answer is recorded, never returned.
     Fork {
-        /// The exchange it is a copy of, if any.
+        /// Exchange of the original, if any.
         exchange: Option<ExchangeId>,
-        /// The backend's configured name.
+        /// Configured name of the backend.
         backend: Arc<str>,
-        /// The request.
+        /// The request to send.
         call: Authorized,
     },
-    /// Side effects of interceptors. A fork comes as [`Command::Fork`] instead.
+    /// Carry out side effects of interceptors. A fork comes as [`Command::Fork`] instead.
     Effects(Vec<Effect>),
     /// Send [`crate::Event::Wake`] after this time.
     Wake {
-        /// The exchange it is about.
+        /// Exchange it is about.
         exchange: ExchangeId,
-        /// How long to wait.
+        /// Delay before the event.
         after: Duration,
-        /// The round of questions that times out then; `None` for a pause.
+        /// Round of questions that times out then; `None` for a pause.
         round: Option<u32>,
     },
     /// Abandon a parked call whose questions the client was not shown.
     GiveUp {
-        /// Its number among parked calls.
+        /// Number of the parked call.
         park: u128,
     },
-    /// Keep the result of a `resources/read`.
+    /// Cache the result of a `resources/read`.
     KeepRead {
-        /// The backend.
+        /// Backend that answered.
         backend: Arc<str>,
-        /// The URI as the backend knows it.
+        /// The backend's URI of the resource.
         uri: Box<str>,
-        /// The result.
+        /// The result to cache.
         result: Bytes,
-        /// For how long, and for whom.
+        /// Cache terms of the result.
         terms: Terms,
-        /// The generation of the resource when it was asked for.
+        /// Generation of the resource when the request was made.
         asked: Generation,
-        /// The era of the client that asked, which is also that of the connection.
+        /// Era of the client that asked, which is also that of the connection.
         era: Era,
     },
     /// Subscribe to a resource or unsubscribe from it.
     Watch(Watch),
-    /// The session's log level changed; connections that belong to it must be told.
+    /// Notify the session's backend connections of its changed log level.
     LogLevel,
-    /// The session is initialised: connections may be opened ahead of the first call.
+    /// Note that the session is initialised: connections may be opened ahead of the first call.
     Operational,
     /// Open or close a `subscriptions/listen` request; see `front::listen`.
     Listen(Listen),
     /// Record a fact.
     Fact(Fact),
-    /// A message was dropped because it could not be delivered or understood; the reason is a metric label.
+    /// Count a message that was dropped because it could not be delivered or understood. The reason is a metric label.
     Dropped(&'static str),
-    /// A message was refused at a limit.
+    /// Count a message that was refused at a limit.
     Refused(Limit),
 }
 
-/// A held message, as it is shown to whoever decides about it.
+/// Held message, as shown to the person or webhook that decides about it.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// The phase.
+    /// Phase in which the message is held.
     pub phase: Phase,
-    /// The method of its exchange.
+    /// Method of its exchange.
     pub method: MethodName,
-    /// The tool, prompt or URI, as the client knows it.
+    /// The client's name or URI for the subject.
     pub subject: Option<Box<str>>,
-    /// The name that the backend has for it.
+    /// The backend's name or URI for the subject.
     pub own_name: Option<Box<str>>,
-    /// The backend.
+    /// Backend that the exchange was routed to.
     pub backend: Option<Arc<str>>,
-    /// The caller.
+    /// Caller of the exchange.
     pub caller: Caller,
-    /// Since when.
+    /// Start of the hold.
     pub since: Instant,
-    /// The message.
+    /// The held message.
     pub message: Bytes,
-    /// True if its client asked for progress, and can be told that it waits.
+    /// True if its client asked for progress, and can be told that the call waits.
     pub gives_progress: bool,
 }
 
 /// A `resources/subscribe` or `unsubscribe` of an old-era session.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// The exchange to answer.
+    /// Exchange to answer.
     pub exchange: ExchangeId,
-    /// The backend.
+    /// Backend that has the resource.
     pub backend: Arc<str>,
-    /// The URI as the backend knows it.
+    /// The backend's URI of the resource.
     pub uri: Box<str>,
     /// True to subscribe.
     pub on: bool,
@@ -181,19 +181,19 @@ pub struct Watch {
     pub call: Authorized,
 }
 
-/// What a client's `subscriptions/listen` needs from the backends.
+/// Change to the set of resources and tasks that a client's `subscriptions/listen` follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// Follow these resources and tasks.
     Open {
-        /// The exchange of the listen request.
+        /// Exchange of the listen request.
         exchange: ExchangeId,
-        /// What to follow.
+        /// Resources and tasks to follow.
         follow: AuthorizedFollow,
     },
-    /// Stop.
+    /// Stop following them.
     Close {
-        /// The exchange of the listen request.
+        /// Exchange of the listen request.
         exchange: ExchangeId,
     },
 }

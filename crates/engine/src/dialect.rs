@@ -1,7 +1,7 @@
-//! The governed dialect: the tool protocol of clients that know `tools/invoke` and no `initialize`.
+//! The governed dialect: the tool protocol of clients that use `tools/invoke` instead of `initialize`.
 //!
-//! Its messages are translated at both ends of the front machine, and everything between sees plain MCP: the same catalog, the same
-//! interceptors, the same limits, the same records.
+//! Its messages are translated at both ends of the front machine. Everything between sees plain MCP: the same catalog,
+//! the same interceptors, the same limits, the same records.
 //!
 //! ```text
 //! tools/list {category, trust_level} ──► request ──► tools/list ──► … ──► list of tools ──► listing ──► tools with their labels
@@ -13,9 +13,10 @@
 //!
 //! Invariants:
 //!
-//! - Nothing that a client says of itself is believed: [`security_context`] compares it with what is known and refuses lies.
-//! - Translations are pure functions of bytes. Parameters and data pass as the bytes they are.
-//! - What went wrong is a [`Fault`](crate::Fault) or an error of the tool; [`error`] is the only place where it gets the dialect's shape.
+//! - A client's claims about itself are not trusted: [`security_context`] compares them with the caller's identity and
+//!   refuses false ones.
+//! - Translations are pure functions of bytes. Parameters and data pass unchanged.
+//! - A failure is a [`Fault`](crate::Fault) or an error of the tool; only [`error`] gives it the dialect's form.
 
 pub mod answer;
 pub mod error;
@@ -36,49 +37,49 @@ use crate::tool_label::LabelSource;
 use signalbox_wire::{Envelope, meta, method};
 use validation::{AccessConstraint, ToolUse};
 
-/// The WebSocket subprotocol of the dialect.
+/// WebSocket subprotocol of the dialect.
 pub const SUBPROTOCOL: &str = "signalbox.governed";
-/// Calls a tool.
+/// Method that calls a tool.
 pub const INVOKE: &str = "tools/invoke";
-/// Asks whether a call of a tool would be allowed.
+/// Method that asks if a call of a tool would be allowed.
 pub const VALIDATE: &str = "tools/validate";
-/// Registers a tool.
+/// Method that registers a tool.
 pub const REGISTER: &str = "tools/register";
-/// The version of the dialect, which its clients are known by toward backends.
+/// Version of the dialect, given to backends as the client's version.
 pub const VERSION: &str = "1.0.0";
 
-/// True for a method that the dialect has and MCP has not.
+/// Returns true for a method that the dialect has and MCP does not.
 pub(crate) fn is_own(name: &str) -> bool {
     matches!(name, INVOKE | VALIDATE | REGISTER)
 }
 
-/// What a client of the dialect asked, as far as its answer needs it.
+/// Request of a client of the dialect, as far as its answer depends on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DialectRequest {
-    /// Which tools there are.
+    /// List the tools.
     List {
-        /// Only those of this category.
+        /// Only tools of this category.
         category: Option<Box<str>>,
-        /// Only those of this trust level.
+        /// Only tools of this trust level.
         trust: Option<TrustLevel>,
     },
-    /// To call a tool.
+    /// Call a tool.
     Invoke {
-        /// Which.
+        /// Listed name of the tool.
         tool_id: Box<str>,
-        /// The version that it must have.
+        /// Version that the tool must have.
         version: Option<Box<str>>,
     },
-    /// To validate a call of a tool.
+    /// Validate a call of a tool.
     Validate,
-    /// To register a tool.
+    /// Register a tool.
     Register,
-    /// Something that the dialect does not have.
+    /// A method that the dialect does not have.
     Other,
 }
 
 impl DialectRequest {
-    /// The `message` of an error.
+    /// Returns the `message` of an error for this request.
     #[must_use]
     pub fn failed(&self) -> &'static str {
         match self {
@@ -91,8 +92,8 @@ impl DialectRequest {
     }
 }
 
-/// True if a message can only be of the dialect: by its method, or by members of its params that MCP does not have. What describes
-/// itself as MCP is MCP.
+/// Returns true if a message can only be of the dialect: by its method, or by members of its params that MCP does not
+/// have. A message that names an MCP revision is MCP.
 #[must_use]
 pub fn is_spoken(message: &Envelope) -> bool {
     match message.method() {
@@ -105,20 +106,20 @@ pub fn is_spoken(message: &Envelope) -> bool {
     }
 }
 
-/// Who knows what callers are permitted to do.
+/// Source of the permissions of callers.
 pub trait PermissionSource: Send + Sync {
-    /// True if the caller has this permission, such as `read:filesystem`.
+    /// Returns true if the caller has this permission, such as `read:filesystem`.
     fn has(&self, caller: &Caller, permission: &str) -> bool;
 
     /// Validates the use of a tool: the permissions of the caller, then policies, then constraints (G-13). Returns the
     /// constraints under which a call is allowed.
     ///
     /// # Errors
-    /// The fault with which a call would be refused.
+    /// Returns the fault with which a call would be refused.
     fn validate(&self, usage: &ToolUse<'_>) -> Result<Vec<AccessConstraint>, Fault>;
 }
 
-/// A credential that is limited by scopes has the permissions that are among them; any other has all.
+/// Permissions from the scopes of a credential. A credential without scopes has all permissions.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct ScopePermissions;
 
@@ -128,22 +129,22 @@ impl PermissionSource for ScopePermissions {
         scopes.is_none_or(|scopes| scopes.iter().any(|scope| **scope == *permission))
     }
 
-    /// Scopes know no policies and impose no constraints.
+    /// Scopes include no policies and impose no constraints.
     fn validate(&self, _: &ToolUse<'_>) -> Result<Vec<AccessConstraint>, Fault> {
         Ok(Vec::new())
     }
 }
 
-/// What the translation of one session looks at.
+/// Ports that the translation of one session uses.
 #[derive(Copy, Clone)]
 pub struct DialectPorts<'a> {
-    /// The labels of tools.
+    /// Labels of tools.
     pub labels: &'a dyn LabelSource,
-    /// What callers may do.
+    /// Permissions of callers.
     pub permissions: &'a dyn PermissionSource,
-    /// The run of the process, for audit ids.
+    /// Run of the process, for audit ids.
     pub audit_run: AuditRun,
-    /// The id of the session; a request over HTTP has none.
+    /// Id of the session; a request over HTTP has none.
     pub session: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! All that a driver can tell the front machine: it learns of the outside in no other way.
+//! Events from the driver to the front machine. The machine learns of the outside in no other way.
 
 use crate::bridge::Reach;
 use crate::catalog::Changed;
@@ -10,177 +10,177 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, Revision};
 use std::sync::Arc;
 
-/// What happened. The front machine learns of nothing in any other way.
+/// Event for the front machine.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The client sent a message; the answer, if any, goes to the stream.
+    /// The client sent a message. Its answer, if any, goes to the stream.
     Received {
-        /// Where an answer goes.
+        /// Stream for the answer.
         stream: StreamId,
-        /// The message.
+        /// The client's message.
         message: Envelope,
     },
-    /// The client sent something that is not a valid message, or may not be accepted, and is told so.
+    /// The client sent input that is not a valid message, or not acceptable. The client gets the fault.
     Unreadable {
-        /// Where the refusal goes.
+        /// Stream for the refusal.
         stream: StreamId,
-        /// The id of the refusal, if it could be read.
+        /// Id of the refusal, if it could be read.
         id: Option<RawId>,
-        /// The era of the refusal.
+        /// Era of the refusal.
         era: Era,
-        /// Why.
+        /// Reason for the refusal.
         fault: Fault,
     },
     /// The client opened its general stream: a GET stream, or its stdio pipe.
     GeneralStream {
-        /// The stream.
+        /// The general stream.
         stream: StreamId,
     },
     /// The client accepts only answers on this stream: one JSON body.
     AnswersOnly {
-        /// The stream.
+        /// The stream for answers.
         stream: StreamId,
     },
-    /// Nobody reads this stream any more.
+    /// The client closed this stream.
     Gone {
-        /// The stream.
+        /// The closed stream.
         stream: StreamId,
     },
     /// A call is sent to its backend again, because it certainly was not processed.
     Retried {
-        /// The exchange.
+        /// Exchange of the call.
         exchange: ExchangeId,
     },
     /// A backend answered a call.
     Answered {
-        /// The exchange it answers.
+        /// Exchange to answer.
         exchange: ExchangeId,
-        /// The answer as it came.
+        /// The backend's answer.
         message: Envelope,
-        /// What the bridge between revisions has to change in it.
+        /// Changes made by the bridge between revisions.
         edits: Edits,
-        /// The HTTP status the backend gave it, if it had one.
+        /// HTTP status of the backend's answer, if it had one.
         status: Option<u16>,
     },
     /// A call is answered from the read cache.
     Kept {
-        /// The exchange it answers.
+        /// Exchange to answer.
         exchange: ExchangeId,
-        /// The answer.
+        /// The cached answer.
         message: Envelope,
-        /// What the bridge between revisions has to change in it.
+        /// Changes made by the bridge between revisions.
         edits: Edits,
     },
     /// A backend of the new era wants more before it answers a call of the old one.
     Unfinished {
-        /// The exchange.
+        /// Exchange of the call.
         exchange: ExchangeId,
         /// The backend's answer.
         message: Envelope,
-        /// How far the answer brings the call.
+        /// Progress of the call with this answer.
         reach: Reach,
-        /// The call as it came.
+        /// The unmodified call.
         call: Authorized,
         /// The backend's revision.
         backend: Revision,
     },
-    /// Answers an exchange with the questions of a parked call.
+    /// An exchange is answered with the questions of a parked call.
     Reply {
-        /// The exchange.
+        /// Exchange to answer.
         exchange: ExchangeId,
-        /// The result.
+        /// Result with the questions.
         result: Bytes,
-        /// The parked call, if one waits for the client to come back.
+        /// The parked call, if one waits for the client's answers.
         park: Option<u128>,
     },
     /// A timer that the machine set with [`crate::Command::Wake`] fired.
     Wake {
-        /// The exchange it is about.
+        /// Exchange it is about.
         exchange: ExchangeId,
-        /// The round of questions that timed out; `None` for a pause.
+        /// Round of questions that timed out; `None` for a pause.
         round: Option<u32>,
     },
     /// An interceptor's question about a held message is answered.
     Consulted {
-        /// The exchange of the message.
+        /// Exchange of the message.
         exchange: ExchangeId,
         /// The answer to its question.
         answer: HoldAnswer,
     },
-    /// A message is still held; its client may be told.
+    /// A message is still held, and its client may get a progress notification.
     StillHeld {
-        /// The exchange of the message.
+        /// Exchange of the message.
         exchange: ExchangeId,
-        /// What it waits for, in words.
+        /// Progress message for the client.
         text: Arc<str>,
     },
     /// A call failed.
     Failed {
-        /// The exchange.
+        /// Exchange of the call.
         exchange: ExchangeId,
-        /// Why.
+        /// Reason for the failure.
         fault: Fault,
     },
     /// A call was not sent, because its caller has to sign in at the backend first.
     SignIn {
-        /// The exchange.
+        /// Exchange of the call.
         exchange: ExchangeId,
-        /// What the caller is told, with the address to open.
+        /// Fault for the caller, with the address to open.
         fault: Fault,
-        /// The call as it came.
+        /// The unmodified call.
         call: Authorized,
     },
     /// A backend asks the client something (old era only).
     Asked {
-        /// The backend's configured name.
+        /// Configured name of the backend.
         backend: Arc<str>,
-        /// The connection that asked, and waits for the answer.
+        /// Connection that asked and waits for the answer.
         peer: PeerId,
-        /// The request.
+        /// The backend's request.
         message: Envelope,
-        /// The exchange on whose stream it arrived, if known.
+        /// Exchange on whose stream it arrived, if known.
         about: Option<ExchangeId>,
     },
     /// A backend sent a notification.
     Notified {
-        /// The backend's configured name.
+        /// Configured name of the backend.
         backend: Arc<str>,
-        /// The connection.
+        /// Connection that sent it.
         peer: PeerId,
         /// The notification.
         message: Envelope,
-        /// The exchange on whose stream it arrived, or whose progress it reports.
+        /// Exchange on whose stream it arrived, or whose progress it reports.
         about: Option<ExchangeId>,
     },
     /// A backend connection is lost, so its questions need no answer.
     PeerGone {
-        /// The connection.
+        /// The lost connection.
         peer: PeerId,
     },
     /// A backend does not follow some of the resources and tasks that a listen request names.
     Unfollowed {
-        /// The exchange of the listen request.
+        /// Exchange of the listen request.
         exchange: ExchangeId,
-        /// The backend.
+        /// Configured name of the backend.
         backend: Arc<str>,
-        /// The resources, as the backend knows them.
+        /// The backend's URIs of the resources.
         uris: Vec<String>,
-        /// The tasks, as the backend knows them.
+        /// The backend's ids of the tasks.
         tasks: Vec<String>,
     },
-    /// The backends follow what a listen request names, or have been waited for long enough.
+    /// The backends follow the targets of a listen request, or the wait for them is over.
     Listening {
-        /// The exchange of the listen request.
+        /// Exchange of the listen request.
         exchange: ExchangeId,
     },
     /// The lists that a request waited for are known, or the wait is over.
     ListsReady {
-        /// The held exchange.
+        /// Exchange that waited.
         exchange: ExchangeId,
     },
     /// The catalog changed.
     ListsChanged {
-        /// Which lists.
+        /// Lists that changed.
         changed: Changed,
     },
     /// The session ends: by DELETE, end of input, expiry or shutdown.

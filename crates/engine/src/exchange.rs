@@ -17,164 +17,166 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A method name, borrowed if MCP defines it.
+/// Method name, borrowed if MCP defines it.
 pub type MethodName = Cow<'static, str>;
 
-/// The state of one client request while it is in flight.
+/// State of one client request while it is in flight.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// Its number within the session.
+    /// Id of the exchange, unique in the process.
     pub id: ExchangeId,
-    /// The session it belongs to.
+    /// Session of the exchange.
     pub session: SessionKey,
-    /// Who sent it, and on whose behalf it runs.
+    /// Sender of the request, on whose behalf it runs.
     pub caller: Caller,
-    /// The exchange of the call's first round, which may be this one.
+    /// Exchange of the call's first round, which may be this one.
     pub operation: ExchangeId,
-    /// The round of that call; the first is 1.
+    /// Round of that call, starting at 1.
     pub round: u32,
-    /// How often it was sent to its backend, this time included.
+    /// Number of times the request was sent to its backend, including this one.
     pub attempt: u32,
-    /// True if a hold on it was answered and it was let through.
+    /// True if the request was held and then let through.
     pub consulted: bool,
-    /// True if its answer asks the client for more.
+    /// True if its answer asks the client for more input.
     pub asks: bool,
-    /// The id as the client wrote it.
+    /// Id as the client wrote it.
     pub client_id: RawId,
-    /// Where the answer goes.
+    /// Stream for the answer.
     pub stream: StreamId,
-    /// False once nobody reads that stream.
+    /// False once the client has closed that stream.
     pub stream_open: bool,
-    /// The era of the request.
+    /// Era of the request.
     pub era: Era,
-    /// What the client said about itself with this request (new era) or when its session began.
+    /// Profile declared by the client with this request (new era) or when its session began.
     pub client: Option<Arc<ClientProfile>>,
-    /// The least level of log messages it wants; in the new era each request says so.
+    /// Minimum level of log messages for the client; in the new era each request names it.
     pub log_level: Option<LogLevel>,
-    /// The method as the client asked it.
+    /// Method as the client wrote it.
     pub method: MethodName,
-    /// The exposed name or URI the request is about.
+    /// Exposed name or URI that the request is about.
     pub subject: Option<Box<str>>,
-    /// The name or URI in the client's request, if interceptors made a request for another entry of it.
+    /// Name or URI in the client's request, if interceptors turned it into a request for another entry.
     pub asked_name: Option<Box<str>>,
-    /// The backend's own name for it.
+    /// The backend's own name for the subject.
     pub own_name: Option<Box<str>>,
     /// True for a completion about a resource, whose subject is a URI.
     pub completes_resource: bool,
-    /// The template that it completes a variable of, if the caller may not use every URI.
+    /// Template of which it completes a variable, if the caller may not use every URI.
     pub completed_template: Option<Box<CompletedTemplate>>,
-    /// The backend it was routed to.
+    /// Backend that it was routed to.
     pub backend: Option<Arc<str>>,
     /// The client's progress token, raw.
     pub progress_token: Option<RawId>,
-    /// The URI pair (the backend's, ours) to write back into the answer.
+    /// URI pair (the backend's, the exposed one) to write back into the answer.
     pub renamed_uri: Option<(Box<str>, Box<str>)>,
     /// The backend's URI of a plain read and its generation, if the result may be cached.
     pub read: Option<(Box<str>, Generation)>,
-    /// The progress that the client was told last while the call was held, in seconds.
+    /// Last progress reported to the client while the call was held, in seconds.
     pub held_progress: u64,
     /// True if the client asked for a task of the 2025-11-25 kind.
     pub wants_task: bool,
-    /// When it arrived.
+    /// Time of arrival.
     pub started: Instant,
-    /// Bytes of the request.
+    /// Size of the request in bytes.
     pub bytes_in: usize,
-    /// The trace it belongs to, if it is traced.
+    /// Trace of the request, if it is traced.
     pub trace: Option<Box<Trace>>,
-    /// What it asked for, if it was refused before a route was found.
+    /// Subject of the request, if it was refused before a route was found.
     pub unreached: Option<Box<Unreached>>,
 }
 
-/// Subject of a request that was refused before a route was found. Kept apart from [`Exchange::subject`], which names
-/// an entry that exists: metrics and tallies are kept by that.
+/// Subject of a request that was refused before a route was found. It is separate from [`Exchange::subject`], which
+/// names an existing entry, because metrics and tallies are kept by that.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unreached {
     /// The name or URI, at most [`Unreached::MAX_NAME`] characters of it.
     pub name: Box<str>,
-    /// Why there is no route.
+    /// Reason why there is no route.
     pub absence: Absence,
 }
 
 impl Unreached {
-    /// Maximum number of characters kept of a name.
+    /// Maximum number of characters stored of a name.
     pub const MAX_NAME: usize = 500;
 }
 
-/// Why a request has no route. The caller is not told which.
+/// Reason why a request has no route. It is not shown to the caller.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Absence {
     /// The request was refused before its route was looked up.
     NotSought,
-    /// No backend has the entry, and nothing limits what the caller may use.
+    /// No backend has the entry, and the caller has no limits.
     Unknown,
-    /// No backend has the entry, and permissions limit what the caller may use.
+    /// No backend has the entry, and permissions limit the caller.
     UnknownToLimited,
     /// A backend has the entry, and the caller must not know of it.
     Hidden,
-    /// The same, and a switch has turned the entry or the caller off.
+    /// A backend has the entry, and a switch has turned the entry or the caller off.
     SwitchedOff,
 }
 
 impl Exchange {
-    /// All names of its subject.
+    /// Returns all names of its subject.
     #[must_use]
     pub fn subject_names(&self) -> Option<SubjectNames<'_>> {
         let own = self.own_name.as_deref().or(self.subject.as_deref())?;
         Some(SubjectNames::new(self.style(), own.into(), self.backend.as_deref()))
     }
 
-    /// True if neither MCP nor the governed dialect has its method, so that its backend alone knows what it does.
+    /// Returns true if neither MCP nor the governed dialect defines its method, so that only its backend knows its
+    /// effect.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         is_foreign(&self.method)
     }
 
-    /// How its subject is named.
+    /// Returns the naming style of its subject.
     #[must_use]
     pub fn style(&self) -> Style {
         if self.completes_resource { Style::Uri } else { style_of(&self.method) }
     }
 }
 
-/// True if neither MCP nor the governed dialect has this method. A message of such a method is judged like a call of a tool of
-/// that name.
+/// Returns true if neither MCP nor the governed dialect defines this method. A message with such a method is judged
+/// like a call of a tool of that name.
 pub(crate) fn is_foreign(name: &str) -> bool {
     method::direction(name).is_none() && !dialect::is_own(name)
 }
 
-/// A request on its way to a backend: the client's bytes and the edits gathered so far, applied once at the very end.
+/// Request on its way to a backend: the client's bytes and the edits gathered so far, which are applied once at the
+/// very end.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The client's message, untouched.
+    /// The client's message, unmodified.
     pub envelope: Envelope,
-    /// The changes for the backend.
+    /// Changes for the backend.
     pub edits: Edits,
-    /// What the client said about itself.
+    /// Profile that the client declared.
     pub client: Arc<ClientProfile>,
-    /// The method.
+    /// Method of the request.
     pub method: MethodName,
-    /// The name or URI under which the backend knows the subject, for `Mcp-Name`.
+    /// The backend's name or URI for the subject, for `Mcp-Name`.
     pub name: Option<Box<str>>,
-    /// The span of the progress token's value.
+    /// Span of the progress token's value.
     pub progress: Option<Span>,
     /// Arguments that must be mirrored into headers toward a 2026-07-28 backend.
     pub param_headers: Option<Arc<[ParamHeader]>>,
-    /// The era of the client's request.
+    /// Era of the client's request.
     pub era: Era,
-    /// The least level of log messages its caller wants.
+    /// Minimum level of log messages for the caller.
     pub log_level: Option<LogLevel>,
-    /// The answers and the state that a further round carries.
+    /// Answers and state of a later round.
     pub round: Option<RoundSpans>,
-    /// The trace context for the backend, if it is traced.
+    /// Trace context for the backend, if the call is traced.
     pub trace: Option<Arc<TraceSent>>,
-    /// How often it was retried, because it certainly had not reached the backend.
+    /// Number of retries because the call certainly had not reached the backend.
     pub tries: u32,
-    /// True once its client has agreed to sign in at the backend: the call then waits for the end of the sign-in.
+    /// True once the client has agreed to sign in at the backend. The call then waits for the end of the sign-in.
     pub awaits_sign_in: bool,
 }
 
 impl Call {
-    /// A call with a copy of this request, whose answer nobody waits for. `None` if it has no method.
+    /// Builds a call with a copy of this request, whose answer is only recorded. `None` if it has no method.
     #[must_use]
     pub fn copy_of(message: Envelope, client: Arc<ClientProfile>) -> Option<Self> {
         let name = message.method()?;
@@ -199,7 +201,7 @@ impl Call {
         })
     }
 
-    /// The client's answers to the questions of an earlier round, as the interceptors passed them.
+    /// Returns the client's answers to the questions of an earlier round, as the interceptors passed them.
     #[must_use]
     pub fn responses(&self) -> Bytes {
         let sent = self.edits.apply(self.envelope.bytes());
@@ -208,11 +210,11 @@ impl Call {
     }
 }
 
-/// Spans of the answers and the state in a further round of the new era.
+/// Spans of the answers and the state in a later round of the new era.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct RoundSpans {
-    /// `params.inputResponses`.
+    /// Span of `params.inputResponses`.
     pub responses: Option<Span>,
-    /// `params.requestState`.
+    /// Span of `params.requestState`.
     pub state: Option<Span>,
 }

@@ -1,4 +1,4 @@
-//! Facts: what happened, for metrics, traces and tapes.
+//! Facts: records of events for metrics, traces and tapes.
 
 use crate::caller::Caller;
 use crate::chain::{Ruling, Rulings};
@@ -13,24 +13,24 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The four points at which a message is recorded.
+/// Points at which a message is recorded.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Point {
-    /// As the client sent it.
+    /// The message as the client sent it.
     ClientIn,
-    /// As the backend gets it.
+    /// The message as the backend gets it.
     BackendOut,
-    /// As the backend answered it.
+    /// The message as the backend sent it.
     BackendIn,
-    /// As the client gets it.
+    /// The message as the client gets it.
     ClientOut,
 }
 
 impl Point {
-    /// All of them, in the order of a call.
+    /// All points, in the order of a call.
     pub const ALL: [Self; 4] = [Self::ClientIn, Self::BackendOut, Self::BackendIn, Self::ClientOut];
 
-    /// Its name in output, tapes and exports.
+    /// Returns the name used in output, tapes and exports.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Point {
         }
     }
 
-    /// The point of this name. Names of earlier versions are read too.
+    /// Parses a name. Names of earlier versions are accepted too.
     #[must_use]
     pub fn parse(words: &str) -> Option<Self> {
         let earlier = ["client_in", "backend_out", "backend_in", "client_out"];
@@ -49,23 +49,23 @@ impl Point {
     }
 }
 
-/// How an exchange ended.
+/// End of an exchange.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
-    /// A result.
+    /// Ended with a result.
     Ok,
-    /// A tool result with `isError`.
+    /// Ended with a tool result with `isError`.
     ToolError,
-    /// A JSON-RPC error of the backend.
+    /// Ended with a JSON-RPC error of the backend.
     BackendError,
-    /// A fault, by its reason.
+    /// Ended with a fault, given by its reason.
     Fault(&'static str),
     /// The client cancelled it, or disconnected in the new era.
     Cancelled,
 }
 
 impl Outcome {
-    /// How an exchange with this answer ended.
+    /// Returns the outcome of an exchange with this answer.
     #[must_use]
     pub fn of(answer: &Envelope) -> Self {
         if answer.kind() == Kind::Error {
@@ -77,7 +77,7 @@ impl Outcome {
         }
     }
 
-    /// A short word for metrics.
+    /// Returns a short label for metrics.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -90,34 +90,34 @@ impl Outcome {
     }
 }
 
-/// A fact. It always names its caller.
+/// Record of an event. It always names its caller.
 #[derive(Clone, Debug)]
 pub enum Fact {
     /// A message passed a point.
     Message(MessageFact),
     /// A message that was recorded as passed was lost after all.
     Lost(Arc<Lost>),
-    /// Something was decided about a message.
+    /// A message was decided about.
     Decision(Arc<Decision>),
-    /// A session began, or its client introduced itself.
+    /// A session began, or its client initialized.
     Session(Arc<SessionFact>),
     /// A session ended.
     SessionEnded {
-        /// When.
+        /// Time of the end.
         at: Instant,
-        /// The session.
+        /// Session that ended.
         session: SessionKey,
-        /// The caller.
+        /// Caller that opened the session.
         caller: Caller,
     },
-    /// An exchange is over.
+    /// An exchange ended.
     Finished(Arc<Finished>),
-    /// Something was refused before it became an exchange.
+    /// A request was refused before it became an exchange.
     Refused(Arc<RefusedFact>),
 }
 
 impl Fact {
-    /// When it happened.
+    /// Returns the time of the fact.
     #[must_use]
     pub fn at(&self) -> Instant {
         match self {
@@ -131,7 +131,7 @@ impl Fact {
         }
     }
 
-    /// Its session; [`SessionKey::GATEWAY`] if it belongs to none.
+    /// Returns its session; [`SessionKey::GATEWAY`] if it belongs to none.
     #[must_use]
     pub fn session(&self) -> SessionKey {
         match self {
@@ -145,7 +145,7 @@ impl Fact {
         }
     }
 
-    /// Its exchange, if it belongs to one.
+    /// Returns its exchange, if it belongs to one.
     #[must_use]
     pub fn exchange(&self) -> Option<ExchangeId> {
         match self {
@@ -158,37 +158,37 @@ impl Fact {
     }
 }
 
-/// A message that passed a point.
+/// Passage of a message through a point.
 #[derive(Clone, Debug)]
 pub struct MessageFact {
-    /// When.
+    /// Time at which the message passed.
     pub at: Instant,
-    /// The session; [`SessionKey::GATEWAY`] if it belongs to none.
+    /// Session of the message; [`SessionKey::GATEWAY`] if it belongs to none.
     pub session: SessionKey,
-    /// The caller.
+    /// Caller of the message.
     pub caller: Caller,
-    /// The exchange, if it belongs to one.
+    /// Exchange of the message, if it belongs to one.
     pub exchange: Option<ExchangeId>,
-    /// Where it was seen.
+    /// Point that the message passed.
     pub point: Point,
-    /// The backend it goes to or comes from, if any.
+    /// Backend that the message goes to or comes from, if any.
     pub backend: Option<Arc<str>>,
-    /// The message.
+    /// Bytes of the message.
     pub bytes: Bytes,
-    /// Its number among the messages of this process, for later facts to refer to; 0 if none will.
+    /// Number among the messages of this process, for later facts to refer to; 0 if none will.
     pub number: u64,
     /// True for the gateway's own traffic: handshakes, lists, pings.
     pub own: bool,
-    /// The number of the message that this one repeats.
+    /// Number of the message that this one repeats.
     pub again: Option<NonZeroU64>,
-    /// Why it did not reach its receiver or was useless to it, if so.
+    /// Reason why the message did not reach its receiver or had no effect, if so.
     pub lost: Option<&'static str>,
-    /// The transport's data about it, if recorded: the id of its event, the heads of its HTTP request and response.
+    /// The transport's data, if recorded: the id of the SSE event, the heads of the HTTP request and response.
     pub carried: Option<Arc<Carried>>,
 }
 
 impl MessageFact {
-    /// A message of no exchange and no backend, with nothing else known.
+    /// Creates the fact for a message without an exchange or a backend.
     #[must_use]
     pub fn new(at: Instant, session: SessionKey, caller: Caller, point: Point, bytes: Bytes) -> Self {
         let (exchange, backend, number, own, again, lost) = (None, None, 0, false, None, None);
@@ -199,182 +199,183 @@ impl MessageFact {
 /// The transport's data about a message.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Carried {
-    /// The id of the SSE event that held it.
+    /// Id of the SSE event that carried it.
     pub event_id: Option<Box<str>>,
-    /// The head of its HTTP request or response, without credentials.
+    /// Head of its HTTP request or response, without credentials.
     pub http: Option<HttpHead>,
 }
 
-/// The head of an HTTP request or answer.
+/// Head of an HTTP request or response.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct HttpHead {
-    /// The method of the request.
+    /// Method of the request.
     pub method: Option<String>,
     /// Path and query of the request.
     pub url: Option<String>,
-    /// The status of the answer.
+    /// Status of the response.
     pub status: Option<u16>,
-    /// The headers, in their order. Credentials are replaced.
+    /// Headers in their order. Credentials are replaced.
     pub headers: Vec<(String, String)>,
-    /// True if something was redacted.
+    /// True if anything was redacted.
     pub redacted: bool,
 }
 
-/// A message that was lost after it was recorded as passed.
+/// Loss of a message after it was recorded as passed.
 #[derive(Clone, Debug)]
 pub struct Lost {
-    /// When.
+    /// Time of the loss.
     pub at: Instant,
-    /// The session.
+    /// Session of the message.
     pub session: SessionKey,
-    /// The caller.
+    /// Caller of the message.
     pub caller: Caller,
-    /// The exchange, if it belongs to one.
+    /// Exchange of the message, if it belongs to one.
     pub exchange: Option<ExchangeId>,
-    /// Where it was seen.
+    /// Point at which the message was recorded.
     pub point: Point,
     /// The message's [`MessageFact::number`].
     pub number: u64,
-    /// Why.
+    /// Reason for the loss.
     pub reason: &'static str,
 }
 
-/// Something that was refused before it became an exchange: a head, a body, a credential, a session id; or a part of
-/// an exchange that goes on without it.
+/// Refusal of a head, a body, a credential or a session id before it became an exchange, or of a part of an exchange
+/// that continues without it.
 #[derive(Clone, Debug)]
 pub struct RefusedFact {
-    /// When.
+    /// Time of the refusal.
     pub at: Instant,
-    /// The caller, as far as known.
+    /// Caller, as far as known.
     pub caller: Caller,
-    /// The session, if one was found.
+    /// Session, if one was found.
     pub session: SessionKey,
-    /// The HTTP status of the answer, if there was one.
+    /// HTTP status of the answer, if there was one.
     pub status: Option<u16>,
-    /// The reason, a word of the closed list of faults.
+    /// Reason, a word of the closed list of faults.
     pub reason: &'static str,
-    /// The reason in words, never containing a credential.
+    /// Reason as a sentence, never with a credential in it.
     pub detail: String,
-    /// The exchange, if it was a part of one.
+    /// Exchange whose part was refused, if any.
     pub exchange: Option<ExchangeId>,
-    /// What it asked for, if known; see [`Finished::unreached`].
+    /// Subject of the request, if known; see [`Finished::unreached`].
     pub unreached: Option<Box<Unreached>>,
 }
 
 /// All decisions about a message at one time.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// When.
+    /// Time of the decisions.
     pub at: Instant,
-    /// The session.
+    /// Session of the message.
     pub session: SessionKey,
-    /// The caller.
+    /// Caller of the message.
     pub caller: Caller,
-    /// The exchange, if it belongs to one.
+    /// Exchange of the message, if it belongs to one.
     pub exchange: Option<ExchangeId>,
     /// `request`, `response`, …: see [`crate::chain::Phase::word`].
     pub phase: &'static str,
-    /// The decisions and their grounds, in order, each with the interceptor or part of the gateway that took it.
-    /// Never empty.
+    /// Decisions with their grounds, in order, each with the interceptor or part of the gateway that took it. Never
+    /// empty.
     pub rulings: Vec<(&'static str, Rulings)>,
 }
 
 impl Decision {
-    /// Each ruling, with who decided it.
+    /// Returns each ruling with the interceptor that decided it.
     pub fn each(&self) -> impl Iterator<Item = (&'static str, &Arc<Ruling>)> {
         self.rulings.iter().flat_map(|(by, rulings)| rulings.iter().map(|ruling| (*by, ruling)))
     }
 }
 
-/// What is known about a session.
+/// Description of a session.
 #[derive(Clone, Debug)]
 pub struct SessionFact {
-    /// When.
+    /// Time of the fact.
     pub at: Instant,
-    /// The session.
+    /// Session described.
     pub session: SessionKey,
-    /// The caller.
+    /// Caller that opened the session.
     pub caller: Caller,
-    /// The session id that the client was given, if any.
+    /// Session id given to the client, if any.
     pub external: Option<Arc<str>>,
-    /// The transport.
+    /// Transport of the session.
     pub transport: &'static str,
-    /// What the client said about itself, if it did.
+    /// Profile that the client declared, if it did.
     pub client: Option<Arc<ClientProfile>>,
 }
 
-/// The end of an exchange.
+/// End of an exchange, with its measurements.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// When.
+    /// Time of the end.
     pub at: Instant,
-    /// The session.
+    /// Session of the exchange.
     pub session: SessionKey,
-    /// The caller.
+    /// Caller of the exchange.
     pub caller: Caller,
-    /// The exchange.
+    /// Exchange that ended.
     pub exchange: ExchangeId,
-    /// Its era.
+    /// Era of the request.
     pub era: Era,
-    /// The method.
+    /// Method of the request.
     pub method: MethodName,
-    /// The exposed tool, prompt or URI.
+    /// Exposed tool, prompt or URI.
     pub subject: Option<Box<str>>,
-    /// The backend.
+    /// Backend that it was routed to.
     pub backend: Option<Arc<str>>,
-    /// What the client said about itself, with this request or when its session began.
+    /// Profile declared by the client, with this request or when its session began.
     pub client: Option<Arc<ClientProfile>>,
-    /// The operation it belongs to: the exchange of its first round, which may be itself.
+    /// Exchange of the operation's first round, which may be this one.
     pub operation: ExchangeId,
-    /// The round of that operation; the first is 1.
+    /// Round of that operation, starting at 1.
     pub round: u32,
-    /// How it ended.
+    /// Outcome of the exchange.
     pub outcome: Outcome,
-    /// How long it took.
+    /// Duration of the exchange.
     pub took: Duration,
-    /// Bytes of the request.
+    /// Size of the request in bytes.
     pub bytes_in: usize,
-    /// Bytes of the answer.
+    /// Size of the answer in bytes.
     pub bytes_out: usize,
-    /// The trace it belongs to, if it is traced.
+    /// Trace of the exchange, if it is traced.
     pub trace: Option<Box<Trace>>,
-    /// What it asked for, if it was refused before a route was found. For the audit log: a tape is read by callers too,
-    /// who must not learn whether an entry is hidden or unknown.
+    /// Subject of a request that was refused before a route was found. Only for the audit log: callers can read tapes,
+    /// and must not learn if an entry is hidden or unknown.
     pub unreached: Option<Box<Unreached>>,
 }
 
-/// A subscriber to facts.
+/// Subscriber to facts.
 pub trait FactSink: Send + Sync {
-    /// True if message facts are wanted too; otherwise they are not made.
+    /// Returns true if message facts are wanted too; otherwise they are not created.
     fn wants_messages(&self) -> bool {
         false
     }
-    /// True if [`FactSink::begin`] must be called for every request.
+    /// Returns true if [`FactSink::begin`] must be called for every request.
     fn traces(&self) -> bool {
         false
     }
-    /// The trace of a request, which its [`Finished`] returns. Of several subscribers that trace, the first is asked.
+    /// Starts the trace of a request, which its [`Finished`] returns. If several subscribers trace, only the first is
+    /// called.
     fn begin(&self, _message: &Envelope, _carrier: Carrier<'_>) -> Option<Box<Trace>> {
         None
     }
-    /// True if an answer may leave only after it was recorded; see [`FactSink::written`].
+    /// Returns true if an answer may leave only after it was recorded; see [`FactSink::written`].
     fn is_durable(&self) -> bool {
         false
     }
-    /// Resolves once all facts so far are recorded, or with false if they cannot be.
+    /// Resolves once all facts so far are recorded, or to false if they cannot be.
     fn written(&self) -> Pin<Box<dyn Future<Output = bool> + Send>> {
         Box::pin(std::future::ready(true))
     }
     /// Resolves when there is room for the facts of a message of this size, or the wait is over. `None` while there is
-    /// room. Fronts and links await it before they take a message from outside; links do not know its size yet.
+    /// room. Fronts and links await it before they accept a message from outside; links do not know its size yet.
     fn room(&self, _bytes: usize) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         None
     }
     /// Waits for room on a thread that may block because it only delivers facts.
     fn wait_for_room(&self) {}
-    /// Takes a fact. Must not block.
+    /// Accepts a fact. Must not block.
     fn fact(&self, fact: &Fact);
-    /// Takes the facts of one event, in order. Must not block.
+    /// Accepts the facts of one event, in order. Must not block.
     fn facts(&self, facts: &[Fact]) {
         facts.iter().for_each(|fact| self.fact(fact));
     }

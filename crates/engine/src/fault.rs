@@ -1,4 +1,4 @@
-//! Faults: what went wrong, who caused it, and the one place where that becomes a reply on the wire.
+//! Faults: their kinds, their owners, and the single place that turns them into replies on the wire.
 
 mod category;
 mod detail;
@@ -11,43 +11,43 @@ use crate::catalog::ListKind;
 use bytes::Bytes;
 use signalbox_wire::{Era, RawId, builder, codes, json};
 
-/// Who caused a fault.
+/// Party that caused a fault.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Owner {
-    /// The client sent something that cannot be served.
+    /// The client, by a request that cannot be served.
     Client,
-    /// A backend failed.
+    /// The backend, which failed.
     Backend,
-    /// The gateway itself refused or failed.
+    /// The gateway itself, which refused or failed.
     Us,
 }
 
-/// The kinds of fault. Each has one code per era, one reason, one HTTP status.
+/// Kinds of fault. Each has one code per era, one reason, one HTTP status.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FaultKind {
     /// The message is not JSON.
     Parse,
     /// The message is JSON but not a JSON-RPC message.
     InvalidRequest,
-    /// Nobody serves this method.
+    /// The method is not served.
     MethodNotFound,
     /// The parameters do not fit the method.
     InvalidParams,
     /// A message of the governed dialect lacks members; `data.fields` names them.
     MissingFields,
-    /// What a message of the governed dialect says of its sender is not so.
+    /// A message of the governed dialect makes a false claim about its sender.
     InvalidSecurityContext,
-    /// The tool has another version than the one that was asked for.
+    /// The tool has another version than the requested one.
     WrongToolVersion,
     /// The gateway knows the request, but does not serve it in this version.
     NotServed,
-    /// No tool of this name.
+    /// No tool has this name.
     UnknownTool,
-    /// No prompt of this name.
+    /// No prompt has this name.
     UnknownPrompt,
-    /// No resource at this URI.
+    /// No resource has this URI.
     ResourceNotFound,
-    /// A request before the session was initialised.
+    /// A request came before the session was initialised.
     NotInitialized,
     /// The session has ended.
     SessionClosed,
@@ -55,7 +55,7 @@ pub enum FaultKind {
     DuplicateId,
     /// A header is missing or disagrees with the body.
     HeaderMismatch,
-    /// The revision is not one we serve.
+    /// The revision is not supported.
     UnsupportedVersion,
     /// The backend needs a capability that the client did not declare.
     MissingCapability,
@@ -65,68 +65,69 @@ pub enum FaultKind {
     BackendDown,
     /// The backend's circuit breaker is open.
     BreakerOpen,
-    /// The backend is there, but does not speak the era it was addressed in.
+    /// The backend is running, but does not speak the era it was addressed in.
     EraRefused,
-    /// The backend said something that is not an answer.
+    /// The backend sent an invalid answer.
     BackendGarbage,
-    /// The backend refused this one request, or its answer is too large, which says nothing of others. Clients get the
-    /// same error as for [`Self::BackendGarbage`].
+    /// The backend refused this one request, or its answer is too large, which says nothing about other requests.
+    /// Clients get the same error as for [`Self::BackendGarbage`].
     BackendRefused,
     /// The backend did not answer in time.
     TimedOut,
-    /// A bound of the gateway is reached.
+    /// A limit of the gateway is reached.
     Overloaded,
-    /// The caller, the tool or all callers together made as many requests as they may; `data.retryAfter` says when to come back.
+    /// The caller, the tool or all callers together reached a rate limit; `data.retryAfter` says when to retry.
     RateLimited,
     /// Both sides work, but their revisions do not share this feature.
     NotBridged,
-    /// The backend wants the caller to sign in first; `data.url` is the address to open.
+    /// The backend requires the caller to sign in first; `data.url` is the address to open.
     SignInNeeded,
-    /// The same for a client of 2025-11-25, whose revision has an error for it with the addresses in `data.elicitations`.
+    /// The same for a client of 2025-11-25, whose revision has an error for it with the addresses in
+    /// `data.elicitations`.
     UrlElicitationRequired,
     /// An interceptor refused the call.
     Refused,
-    /// The caller did not prove who it is, or its credential is not valid.
+    /// The caller did not authenticate, or its credential is not valid.
     Unauthenticated,
-    /// The caller's token does not have the scopes that this needs.
+    /// The caller's token lacks the required scopes.
     InsufficientScope,
-    /// The caller may not do this, though it may know that it can be done; the message says why.
+    /// The caller may know of this operation but not use it; the message says why.
     Denied,
     /// The tool, the backend or the caller is switched off.
     Killed,
-    /// The tool, the backend or the caller is put aside until somebody has looked at it.
+    /// The tool, the backend or the caller is in quarantine until an operator reviews it.
     Quarantined,
-    /// The signature that the message carries, or lacks, is refused; the word says why.
+    /// The message's signature is missing or invalid; the word says why.
     Signature(&'static str),
-    /// Nobody decided in time about a message that was held.
+    /// The time limit of a hold passed without a decision.
     HoldExpired,
     /// The gateway is shutting down.
     Draining,
     /// The message could not be recorded, and must not pass unrecorded.
     NotRecorded,
-    /// A bug in the gateway.
+    /// The gateway has a bug.
     Internal,
 }
 
 /// A fault with its sentence for people and the extra members of `error.data`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// What kind of thing went wrong.
+    /// Kind of the fault.
     pub kind: FaultKind,
-    /// A sentence that says what was wrong and where.
+    /// Sentence that names the problem and its place.
     pub message: String,
     /// Extra members for `error.data`, as (name, raw JSON).
     pub data: Vec<(&'static str, Bytes)>,
 }
 
 impl Fault {
-    /// A fault without extra data.
+    /// Creates a fault without extra data.
     #[must_use]
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), data: Vec::new() }
     }
 
-    /// The answer for a name or URI that nothing has; whoever may not know of an entry gets the same.
+    /// Returns the answer for an unknown name or URI. A caller that may not know of an entry gets the same.
     #[must_use]
     pub fn unknown(kind: ListKind, asked: &str) -> Self {
         let short: String = asked.chars().take(200).collect();
@@ -139,7 +140,7 @@ impl Fault {
         }
     }
 
-    /// The answer for a method that nothing has; whoever may not use a method of a backend gets the same.
+    /// Returns the answer for an unknown method. A caller that may not use a method of a backend gets the same.
     #[must_use]
     pub fn no_method(name: &str) -> Self {
         let short: String = name.chars().take(200).collect();
@@ -160,7 +161,7 @@ impl Fault {
         self
     }
 
-    /// Who caused it.
+    /// Returns the party that caused the fault.
     #[must_use]
     pub fn owner(&self) -> Owner {
         use FaultKind as K;
@@ -184,14 +185,14 @@ impl Fault {
         }
     }
 
-    /// True if the request certainly has not run, and may succeed later.
+    /// Returns true if the request certainly has not run, and may succeed later.
     #[must_use]
     pub fn retry(&self) -> bool {
         use FaultKind as K;
         matches!(self.kind, K::BackendDown | K::BreakerOpen | K::Overloaded | K::RateLimited | K::Draining)
     }
 
-    /// The error code in this era. The new revision reserves the range that the old codes lie in.
+    /// Returns the error code in this era. The new revision reserves the range of the old codes.
     #[must_use]
     pub fn code(&self, era: Era) -> i64 {
         use FaultKind as K;
@@ -232,7 +233,7 @@ impl Fault {
         }
     }
 
-    /// A stable word for programs: `error.data.reason`, metrics and logs.
+    /// Returns a stable word for programs: `error.data.reason`, metrics and logs.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         use FaultKind as K;
@@ -278,8 +279,8 @@ impl Fault {
         }
     }
 
-    /// The HTTP status of a JSON answer that carries this fault. The old revisions answer 200: there a 404 means that the
-    /// session is gone.
+    /// Returns the HTTP status of a JSON answer that carries this fault. In the old revisions it is 200, because there
+    /// a 404 means that the session is gone.
     #[must_use]
     pub fn http_status(&self, era: Era) -> u16 {
         use FaultKind as K;
@@ -294,7 +295,7 @@ impl Fault {
         }
     }
 
-    /// The reply on the wire: the only place where a fault becomes bytes.
+    /// Builds the reply on the wire. No other function turns a fault into bytes.
     #[must_use]
     pub fn reply(&self, id: Option<&RawId>, era: Era) -> Bytes {
         let mut data = Vec::with_capacity(64);

@@ -1,7 +1,7 @@
-//! The contents of a tape as plain data, and the port behind which tapes are stored.
+//! Contents of a tape as plain data, and the port to the stores of tapes.
 //!
 //! A tape records one run of one process: every message in one order and on one clock, with every decision. The
-//! recorder turns facts into entries, a store keeps them, and a tape file carries them elsewhere.
+//! recorder turns facts into entries, a store persists them, and a tape file transfers them.
 
 mod around;
 mod durations;

@@ -4,7 +4,7 @@ use super::{OverBudget, Share};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// A charge.
+/// Number of bytes charged to a share. Dropping it releases them.
 #[derive(Debug)]
 pub struct Charge {
     share: Arc<Share>,
@@ -16,7 +16,7 @@ impl Charge {
         Self { share, bytes }
     }
 
-    /// How many bytes are charged.
+    /// Returns the number of charged bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -25,7 +25,7 @@ impl Charge {
     /// Grows the charge to this many bytes, if there is room for `ahead` more.
     ///
     /// # Errors
-    /// If the share does not allow it; the charge is unchanged then.
+    /// Returns an error if the share does not allow it. The charge is then unchanged.
     pub fn grow(&mut self, to: usize, ahead: usize) -> Result<(), OverBudget> {
         if let Some(more) = to.checked_sub(self.bytes).filter(|more| *more > 0) {
             self.share.charge(more, ahead)?;
@@ -54,7 +54,7 @@ impl Charge {
     #[must_use]
     pub fn attach(mut self, message: Bytes) -> Bytes {
         self.shrink(message.len());
-        Bytes::from_owner(Charged { message, _charge: self })
+        Bytes::from_owner(ChargedMessage { message, _charge: self })
     }
 }
 
@@ -64,12 +64,12 @@ impl Drop for Charge {
     }
 }
 
-struct Charged {
+struct ChargedMessage {
     message: Bytes,
     _charge: Charge,
 }
 
-impl AsRef<[u8]> for Charged {
+impl AsRef<[u8]> for ChargedMessage {
     fn as_ref(&self) -> &[u8] {
         &self.message
     }

@@ -3,18 +3,18 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Whom a share belongs to.
+/// Owner of a share.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Holder {
     /// The whole process.
     Process,
-    /// Everything of one caller.
+    /// All sessions and connections of one caller.
     Caller,
-    /// One session.
+    /// A session of a client.
     Session,
-    /// One connection.
+    /// A connection of a client.
     Connection,
-    /// One backend.
+    /// A backend with all its connections.
     Backend,
 }
 
@@ -30,7 +30,7 @@ impl Holder {
     }
 }
 
-/// The bytes that one caller, session, connection or backend makes the process hold.
+/// Bytes that the process holds for one caller, session, connection or backend.
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<Budget>,
@@ -44,26 +44,27 @@ impl Share {
         Arc::new(Self { budget: Arc::clone(budget), holder, parent, used: 0.into() })
     }
 
-    /// The bytes it holds now.
+    /// Returns the number of bytes in use.
     #[must_use]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Charges this many bytes, if there is room for `ahead` more: those of the message that will be made of this one.
+    /// Charges this many bytes, if there is room for `ahead` more: those of the message that this one will be turned
+    /// into.
     ///
     /// # Errors
-    /// If this share, or its caller's, does not allow it.
+    /// Returns an error if this share, or its caller's, does not allow it.
     pub fn take(self: &Arc<Self>, bytes: usize, ahead: usize) -> Result<Charge, OverBudget> {
         self.charge(bytes, ahead)?;
         Ok(Charge::new(Arc::clone(self), bytes))
     }
 
-    /// Charges a message made of one that was read, for as long as any copy of it lives. The reader made sure of the
-    /// room; others may have taken it since, and then only a message above [`MINIMUM`] is refused.
+    /// Charges a message derived from one that was read, for as long as any copy of it lives. Room was reserved when it
+    /// was read; other messages may have taken it since, and then only a message above [`MINIMUM`] is refused.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// Same as [`take`](Self::take).
     pub fn hold(self: &Arc<Self>, message: Bytes) -> Result<Bytes, OverBudget> {
         if message.len() <= MINIMUM {
             return Ok(self.hold_anyway(message));
@@ -71,7 +72,7 @@ impl Share {
         Ok(self.take(message.len(), 0)?.attach(message))
     }
 
-    /// Charges a message even if the share does not allow it, because room for it was reserved before it was made.
+    /// Charges a message even if the share does not allow it, because room was reserved before the message was built.
     #[must_use]
     pub fn hold_anyway(self: &Arc<Self>, message: Bytes) -> Bytes {
         if message.len() < WEIGHED {
@@ -81,7 +82,7 @@ impl Share {
         Charge::new(Arc::clone(self), message.len()).attach(message)
     }
 
-    /// True if it holds more than its limit.
+    /// Returns true if the share exceeds its limit.
     #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.excess(MINIMUM + 1, 0).is_some()
@@ -114,14 +115,14 @@ impl Share {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The holder whose limit is exceeded with `bytes` just added and `ahead` more to come.
+    /// Returns the holder whose limit is exceeded with `bytes` just added and `ahead` more to come.
     fn excess(&self, bytes: usize, ahead: usize) -> Option<Holder> {
         let (total, used) = (self.budget.total(), self.budget.used().saturating_add(ahead));
         if used > total {
             return Some(Holder::Process);
         }
         let own = self.used().saturating_add(ahead);
-        // Many sessions share a backend, so a small message passes whatever the others hold.
+        // Many sessions share a backend, so a small message passes regardless of what the other sessions hold.
         let small = if self.holder == Holder::Backend { bytes } else { own };
         if small <= MINIMUM {
             return None;

@@ -1,4 +1,4 @@
-//! From the answer that MCP gives to the answer that the dialect gives (G-7, G-9).
+//! Translation of MCP answers to answers of the dialect (G-7, G-9).
 
 use super::DialectRequest;
 use super::error::{DialectError, Stamp, quoted};
@@ -9,35 +9,35 @@ use bytes::Bytes;
 use signalbox_wire::{Envelope, Limits, RawId, builder, codes, json, scan};
 use std::borrow::Cow;
 
-/// Under this name in `_meta` a tool says more about its failure: `error_type`, `error_code`, `error_message`, `details`.
+/// Member of `_meta` with which a tool describes its failure: `error_type`, `error_code`, `error_message`, `details`.
 pub const TOOL_ERROR: &str = "signalbox/error";
-/// Most characters of a tool's text that stand in an error.
+/// Maximum number of characters of a tool's text in an error.
 pub const MAX_ERROR_TEXT: usize = 4_096;
-/// Most characters of a tool's word for its error.
+/// Maximum number of characters of a tool's error code.
 const MAX_WORD: usize = 64;
 
-/// What is known of the request that is answered.
+/// Context of the request that is answered.
 #[derive(Copy, Clone)]
 pub struct About<'a> {
-    /// What was asked.
+    /// The dialect request.
     pub asked: &'a DialectRequest,
-    /// The id as the client wrote it.
+    /// Id as the client wrote it.
     pub id: &'a RawId,
-    /// The name of this one execution.
+    /// Id of this execution.
     pub execution_id: &'a str,
-    /// Its name in the audit log.
+    /// Id of the request in the audit log.
     pub audit_id: &'a str,
-    /// The permissions that the call needed.
+    /// Permissions that the call needed.
     pub used: &'a [Box<str>],
-    /// Knows the label of a tool by the name under which it is listed.
+    /// Returns the label of a tool by its listed name.
     pub label: &'a dyn Fn(&str) -> ToolLabel,
-    /// The session, where there is one.
+    /// Id of the session, if there is one.
     pub session: Option<&'a str>,
-    /// The time, in milliseconds since 1970.
+    /// Time of the answer, in milliseconds since 1970.
     pub unix_ms: u64,
 }
 
-/// Translates an answer.
+/// Translates an answer of MCP for a client of the dialect.
 #[must_use]
 pub fn translate(message: &Bytes, about: &About<'_>) -> Bytes {
     let Ok(envelope) = Envelope::parse(message.clone()) else {
@@ -58,7 +58,7 @@ pub fn translate(message: &Bytes, about: &About<'_>) -> Bytes {
     }
 }
 
-/// The answer that says what a fault says.
+/// Builds the answer for a fault.
 fn fault(fault: &Fault, about: &About<'_>) -> Bytes {
     failed(&DialectError::of(fault, about.asked), about)
 }
@@ -71,7 +71,7 @@ fn invoked(result: &[u8], tool_id: &str, about: &About<'_>) -> Bytes {
     let member = |name: &str| json::member(result, name).map(|span| span.of(result));
     let kind = member("resultType").and_then(json::string);
     if let Some(kind) = kind.filter(|kind| kind != "complete") {
-        // A question or a task, neither of which the dialect has words for.
+        // A question or a task. The dialect can express neither.
         let text = format!("the tool wants to go on in a way that the governed dialect does not have: {kind}");
         return fault(&Fault::new(FaultKind::NotBridged, text), about);
     }
@@ -92,7 +92,8 @@ fn invoked(result: &[u8], tool_id: &str, about: &About<'_>) -> Bytes {
     builder::response(about.id, &out)
 }
 
-/// What a tool gave: its structured content, else its one text as the JSON that it is or as a string, else all of its content.
+/// Returns the data of a tool result: its structured content, else its single text as JSON or as a string, else all of
+/// its content.
 fn data(result: &[u8]) -> Cow<'_, [u8]> {
     let member = |name: &str| json::member(result, name).map(|span| span.of(result));
     if let Some(structured) = member("structuredContent") {
@@ -112,13 +113,13 @@ fn data(result: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The text of a block of content, if it is one of text.
+/// Returns the text of a content block, if it is a text block.
 fn text_of(block: &[u8]) -> Option<Cow<'_, str>> {
     let member = |name: &str| json::member(block, name).and_then(|span| json::string(span.of(block)));
     member("type").filter(|kind| kind == "text").and_then(|_| member("text"))
 }
 
-/// A failure that the tool reports itself. It is believed about its own failure, and about nothing else.
+/// Reads a failure that the tool reports itself. The tool is trusted only about its own failure.
 fn tool_error<'a>(result: &'a [u8], asked: &DialectRequest) -> DialectError<'a> {
     let said =
         json::path(result, &["_meta", TOOL_ERROR]).map(|span| span.of(result)).filter(|said| said.starts_with(b"{"));
@@ -155,14 +156,14 @@ fn tool_error<'a>(result: &'a [u8], asked: &DialectRequest) -> DialectError<'a> 
     }
 }
 
-/// The texts of a result's content, as one.
+/// Returns the texts of a result's content, joined.
 fn texts_of(result: &[u8]) -> Cow<'_, str> {
     let content = json::member(result, "content").map_or(&b"[]"[..], |span| span.of(result));
     let texts: Vec<Cow<'_, str>> = json::elements(content).filter_map(|block| text_of(block.of(content))).collect();
     if texts.is_empty() { "The tool reported an error".into() } else { short(texts.join("\n").into()) }
 }
 
-/// An error of JSON-RPC: of the backend, or of a rule.
+/// Translates a JSON-RPC error of the backend or of a rule.
 fn rpc_error<'a>(error: &'a [u8], asked: &DialectRequest) -> DialectError<'a> {
     let member = |name: &str| json::member(error, name).map(|span| span.of(error));
     let code: Option<i64> = member("code").and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
@@ -193,7 +194,7 @@ fn is_word(word: &str) -> bool {
     !word.is_empty() && word.len() <= MAX_WORD && word.chars().all(is_plain)
 }
 
-/// The beginning of a text.
+/// Truncates a text.
 fn short(text: Cow<'_, str>) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_ERROR_TEXT) {
         Some((end, _)) => text[..end].to_owned().into(),

@@ -1,4 +1,4 @@
-//! The dialect's shape of everything that went wrong (G-9).
+//! Errors in the form of the dialect (G-9).
 
 use super::DialectRequest;
 use crate::fault::{Fault, FaultCategory};
@@ -6,36 +6,36 @@ use bytes::Bytes;
 use signalbox_wire::{RawId, builder, json, timestamp};
 use std::borrow::Cow;
 
-/// An error on its way to a client of the dialect.
+/// Error on its way to a client of the dialect.
 #[derive(Clone, Debug)]
 pub struct DialectError<'a> {
-    /// The code of JSON-RPC.
+    /// JSON-RPC error code.
     pub code: i64,
-    /// The `message`: what failed as a whole.
+    /// The `message`: the operation that failed.
     pub message: &'static str,
-    /// The family.
+    /// Category of the error.
     pub category: FaultCategory,
-    /// The word for programs.
+    /// Error code for programs.
     pub word: Cow<'a, str>,
-    /// The sentence for people.
+    /// Sentence for people.
     pub text: Cow<'a, str>,
-    /// The members of `details`, as (name, raw JSON).
+    /// Members of `details`, as (name, raw JSON).
     pub details: Vec<(&'a str, Bytes)>,
-    /// What was violated, if anything was.
+    /// Kind of security violation, if it is one.
     pub violation: Option<&'static str>,
 }
 
-/// What every error and every result says of its request.
+/// Audit id and time, which every error and every result carries.
 #[derive(Copy, Clone, Debug)]
 pub struct Stamp<'a> {
-    /// Under which id the request stands in the audit log; `None` for what was no request.
+    /// Id of the request in the audit log; `None` if the message was not a request.
     pub audit_id: Option<&'a str>,
-    /// The time, in milliseconds since 1970.
+    /// Time of the answer, in milliseconds since 1970.
     pub unix_ms: u64,
 }
 
 impl<'a> DialectError<'a> {
-    /// The error that says what a fault says.
+    /// Converts a fault.
     #[must_use]
     pub fn of(fault: &'a Fault, asked: &DialectRequest) -> Self {
         let (reason, suggestion) = fault.kind.advice();
@@ -52,7 +52,7 @@ impl<'a> DialectError<'a> {
         }
     }
 
-    /// The message.
+    /// Builds the error reply.
     #[must_use]
     pub fn reply(&self, id: Option<&RawId>, stamp: Stamp<'_>) -> Bytes {
         let mut data = Vec::with_capacity(512);
@@ -83,7 +83,7 @@ impl<'a> DialectError<'a> {
     }
 }
 
-/// A text as raw JSON.
+/// Encodes a text as raw JSON.
 pub(super) fn quoted(text: &str) -> Bytes {
     Bytes::from(json::quote(text))
 }

@@ -1,16 +1,16 @@
-//! A list of tools as the dialect shows it: each tool with its labels, and only those that were asked for.
+//! Translation of tool lists for the dialect: tools with their labels, filtered as requested.
 
 use super::error::quoted;
 use crate::standing::TrustLevel;
 use crate::tool_label::ToolLabel;
 use signalbox_wire::json;
 
-/// Which tools are shown.
+/// Filter of a tool list.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct ListFilter<'a> {
-    /// Those of this category.
+    /// Only tools of this category.
     pub category: Option<&'a str>,
-    /// Those of this trust level.
+    /// Only tools of this trust level.
     pub trust: Option<TrustLevel>,
 }
 
@@ -21,7 +21,7 @@ impl ListFilter<'_> {
     }
 }
 
-/// The result of `tools/list` in the dialect, from that of MCP. `label` knows the label of a tool by the name under which it is listed.
+/// Translates the result of MCP's `tools/list` for the dialect. `label` returns the label of a tool by its listed name.
 #[must_use]
 pub fn translate(
     result: &[u8],
@@ -82,7 +82,7 @@ fn write_member(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// A list of strings as raw JSON.
+/// Encodes a list of strings as raw JSON.
 pub(super) fn texts(all: &[Box<str>]) -> Vec<u8> {
     let quoted: Vec<String> = all.iter().map(|text| json::quote(text)).collect();
     format!("[{}]", quoted.join(",")).into_bytes()

@@ -1,9 +1,10 @@
-//! The shape of a `tools/register`. What is registered is not served yet; a client that asks for it wrongly is told that first.
+//! Check of `tools/register` requests. Registration is not served yet, but a malformed request is reported as such
+//! first.
 
 use crate::fault::{Fault, FaultKind};
 use signalbox_wire::json;
 
-/// What a member must be.
+/// Required type of a member.
 #[derive(Copy, Clone)]
 enum Shape {
     Text,
@@ -13,7 +14,7 @@ enum Shape {
     Bytes,
 }
 
-/// Every member of the document, by its path.
+/// Every member of a registration, by its path.
 const MEMBERS: [(&[&str], Shape); 13] = [
     (&["tool_metadata"], Shape::Object),
     (&["tool_metadata", "name"], Shape::Text),
@@ -30,13 +31,13 @@ const MEMBERS: [(&[&str], Shape); 13] = [
     (&["schema", "output"], Shape::Object),
 ];
 
-/// The words of `sandbox_level` (GO-9).
+/// Values of `sandbox_level` (GO-9).
 const SANDBOX_LEVELS: [&str; 4] = ["none", "process", "container", "vm"];
 
 /// Checks the params of a registration.
 ///
 /// # Errors
-/// Which members are missing, or the first that is wrong.
+/// Returns a fault that names the missing members, or the first invalid one.
 pub fn check(params: &[u8]) -> Result<(), Fault> {
     let mut missing = Vec::new();
     for (path, shape) in MEMBERS {
@@ -60,7 +61,7 @@ pub fn check(params: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The fault that names members that are not there.
+/// Returns the fault that names missing members.
 #[must_use]
 pub fn missing_fields(fields: &[String]) -> Fault {
     let quoted: Vec<String> = fields.iter().map(|field| json::quote(field)).collect();
@@ -68,7 +69,7 @@ pub fn missing_fields(fields: &[String]) -> Fault {
         .with_raw("fields", format!("[{}]", quoted.join(",")))
 }
 
-/// The refusal of a registration whose shape is right.
+/// Returns the refusal of a well-formed registration.
 #[must_use]
 pub fn not_served() -> Fault {
     let text =

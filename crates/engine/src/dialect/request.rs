@@ -1,7 +1,7 @@
-//! From a request of the dialect to the MCP request that it stands for.
+//! Translation of dialect requests to MCP requests.
 //!
-//! The MCP request describes itself, as those of 2026-07-28 do, so that it needs no session to be understood. It has the client's id, and its
-//! client declares no capability: a client of the dialect cannot be asked anything.
+//! The MCP request names its own revision and client, as in 2026-07-28, so that it needs no session. It has the
+//! client's id, and its client declares no capability: a client of the dialect cannot be asked anything.
 
 use super::registration;
 use super::security_context::{self, CallerContext};
@@ -10,16 +10,16 @@ use crate::fault::{Fault, FaultKind};
 use crate::standing::TrustLevel;
 use signalbox_wire::{Envelope, RawId, Revision, builder, json, meta, method};
 
-/// What is to be done about a request.
+/// Next step for a dialect request.
 #[derive(Debug)]
 pub enum Inner {
-    /// It goes on as this MCP request.
+    /// The request continues as this MCP request.
     Mcp(Envelope),
-    /// The gateway answers it itself.
+    /// The gateway answers the request itself.
     Here,
 }
 
-/// Reads a request. What was asked is known as far as it could be read, whether or not the request can be served.
+/// Reads a request. The dialect request is returned as far as it could be read, even if it cannot be served.
 pub fn read(message: &Envelope, known: &CallerContext<'_>) -> (DialectRequest, Result<Inner, Fault>) {
     match message.method() {
         Some(INVOKE) => invoke(message, known),
@@ -53,13 +53,13 @@ fn invoke(message: &Envelope, known: &CallerContext<'_>) -> (DialectRequest, Res
     (asked, inner)
 }
 
-/// A call as `tools/invoke` and `tools/validate` describe it.
+/// Call described by `tools/invoke` or `tools/validate`.
 pub(crate) struct DescribedCall<'a> {
-    /// The name by which the caller knows the tool.
+    /// Listed name of the tool.
     pub tool_id: String,
-    /// The version that the tool must have.
+    /// Version that the tool must have.
     pub version: Option<String>,
-    /// The parameters, an object.
+    /// Parameters of the call, an object.
     pub parameters: &'a [u8],
 }
 
@@ -72,7 +72,7 @@ fn checked_call<'a>(message: &'a Envelope, known: &CallerContext<'_>) -> Result<
 /// Reads the call that a message describes.
 ///
 /// # Errors
-/// If a member is missing or of another type.
+/// Returns a fault if a member is missing or of another type.
 pub(crate) fn described_call(message: &Envelope) -> Result<DescribedCall<'_>, Fault> {
     let tool_id = text(message, "tool_id")?;
     let tool_id = tool_id.ok_or_else(|| registration::missing_fields(&["tool_id".to_owned()]))?;
@@ -114,7 +114,7 @@ fn unknown_level(word: &str) -> String {
     format!("`params.trust_level` is `{shown}`; it must be one of {words}")
 }
 
-/// An MCP request of the same id that describes itself.
+/// Starts an MCP request with the same id, revision and client info of its own.
 fn described(message: &Envelope, method: &str) -> builder::Request {
     builder::Request::new(method)
         .id(message.id().unwrap_or_else(RawId::null))
@@ -132,12 +132,12 @@ fn context(message: &Envelope, known: &CallerContext<'_>) -> Result<(), Fault> {
     raw(message, "security_context").map_or(Ok(()), |context| security_context::check(context, known))
 }
 
-/// A member of `params`; null is none.
+/// Returns a member of `params`; null counts as absent.
 fn raw<'a>(message: &'a Envelope, name: &str) -> Option<&'a [u8]> {
     message.param(name).map(|span| span.of(message.bytes())).filter(|value| *value != b"null")
 }
 
-/// A member of `params` that must be a string, if it is there.
+/// Returns a member of `params` that must be a string if present.
 fn text(message: &Envelope, name: &str) -> Result<Option<String>, Fault> {
     let wrong = || invalid(&format!("`params.{name}` must be a string"));
     raw(message, name).map(|value| Ok(json::string(value).ok_or_else(wrong)?.into_owned())).transpose()

@@ -1,27 +1,27 @@
-//! What a client says of itself in `security_context`, held against what is known of it.
+//! Check of a client's `security_context` against the caller's identity.
 
 use crate::fault::{Fault, FaultKind};
 use signalbox_wire::json;
 
-/// Most permissions that a message may name.
+/// Maximum number of permissions named in one message.
 pub const MAX_PERMISSIONS: usize = 256;
 
-/// What is known of the client.
+/// Identity of the caller for the check.
 #[derive(Copy, Clone)]
 pub struct CallerContext<'a> {
-    /// Its principal.
+    /// Principal of the caller.
     pub user: &'a str,
-    /// Its session; a request over HTTP has none.
+    /// Session of the caller; a request over HTTP has none.
     pub session: Option<&'a str>,
-    /// True for the permissions that it has.
+    /// Returns true if the caller has this permission.
     pub has: &'a dyn Fn(&str) -> bool,
 }
 
-/// Compares a `security_context` with what is known. Members that are not there claim nothing; those that the dialect does not have are
-/// nobody's business.
+/// Compares a `security_context` with the caller's identity. Absent members claim nothing, and members unknown to the
+/// dialect are ignored.
 ///
 /// # Errors
-/// The first claim that is not so, or has no meaning.
+/// Returns a fault for the first claim that is false or malformed.
 pub fn check(context: &[u8], known: &CallerContext<'_>) -> Result<(), Fault> {
     if !context.starts_with(b"{") {
         return Err(invalid("`security_context` must be an object"));

@@ -1,4 +1,4 @@
-//! `tools/validate`: whether a call would be allowed, and under which constraints (G-13). Nothing is called.
+//! `tools/validate`: the decision if a call would be allowed, and under which constraints (G-13). No tool is called.
 
 use super::error::write_optional;
 use super::listing;
@@ -9,23 +9,23 @@ use crate::standing::TrustLevel;
 use signalbox_wire::json;
 use std::sync::Arc;
 
-/// The use of a tool to validate.
+/// Use of a tool to validate.
 #[derive(Copy, Clone)]
 pub struct ToolUse<'a> {
-    /// The caller that would make the call.
+    /// Caller that would make the call.
     pub caller: &'a Caller,
     /// The tool, as its backend lists it.
     pub entry: EntryRef<'a>,
-    /// The name by which the caller knows the tool.
+    /// The caller's name for the tool.
     pub tool_id: &'a str,
-    /// The parameters of the call, a JSON object.
+    /// Parameters of the call, a JSON object.
     pub parameters: &'a [u8],
-    /// The time, in milliseconds since 1970.
+    /// Time of the request, in milliseconds since 1970.
     pub unix_ms: u64,
 }
 
 impl ToolUse<'_> {
-    /// The fault for a tool that the caller may not know of.
+    /// Returns the fault for a tool that the caller may not know of.
     #[must_use]
     pub fn unknown(&self) -> Fault {
         Fault::unknown(self.entry.kind, self.tool_id)
@@ -37,7 +37,7 @@ impl ToolUse<'_> {
 pub enum ConstraintKind {
     /// Paths in the parameters must lie within folders.
     Folders,
-    /// Parts are taken out of the result.
+    /// Parts of the result are removed.
     Redaction,
     /// A person must agree first.
     Consent,
@@ -61,19 +61,19 @@ impl ConstraintKind {
     }
 }
 
-/// A constraint on a call that is allowed.
+/// Constraint on a call that is allowed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AccessConstraint {
-    /// The kind of constraint.
+    /// Kind of the constraint.
     pub kind: ConstraintKind,
-    /// The constraint, role or policy that imposes it.
+    /// Constraint, role or policy that imposes it.
     pub policy: Option<Arc<str>>,
     /// The constraint as a sentence.
     pub detail: String,
 }
 
 impl AccessConstraint {
-    /// The constraint as a caller of this trust is told it: no more than a fault would tell (G-24).
+    /// Returns the constraint in the detail that this trust level may see: no more than a fault would show (G-24).
     #[must_use]
     pub fn told(self, detail: ErrorDetail, trust: TrustLevel) -> Self {
         match (detail, trust) {
@@ -91,17 +91,17 @@ impl AccessConstraint {
 /// Members of `audit_context`.
 #[derive(Copy, Clone, Debug)]
 pub struct AuditContext<'a> {
-    /// The id of the request in the audit log.
+    /// Id of the request in the audit log.
     pub audit_id: &'a str,
-    /// The principal of the caller.
+    /// Principal of the caller.
     pub user: &'a str,
-    /// The session; a request over HTTP has none.
+    /// Id of the session; a request over HTTP has none.
     pub session: Option<&'a str>,
-    /// The permissions that the tool is labelled with.
+    /// Permissions in the label of the tool.
     pub permissions: &'a [Box<str>],
 }
 
-/// The result for a call that would be allowed.
+/// Builds the result for a call that would be allowed.
 #[must_use]
 pub fn granted(tool_id: &str, constraints: &[AccessConstraint], audit: &AuditContext<'_>) -> Vec<u8> {
     let mut out = br#"{"tool_id":"#.to_vec();

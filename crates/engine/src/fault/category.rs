@@ -1,12 +1,12 @@
-//! The five families of faults (G-20), and each kind in the words of the governed dialect.
+//! The five categories of faults (G-20), and each kind in the words of the governed dialect.
 
 use super::{Fault, FaultKind};
 use signalbox_wire::codes;
 
-/// A family of faults.
+/// Category of faults.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FaultCategory {
-    /// The message is not one that is served.
+    /// The message is not acceptable.
     Protocol,
     /// The caller may not do this, or not now.
     Security,
@@ -19,10 +19,10 @@ pub enum FaultCategory {
 }
 
 impl FaultCategory {
-    /// All of them.
+    /// All categories, in declaration order.
     pub const ALL: [Self; 5] = [Self::Protocol, Self::Security, Self::Tool, Self::Validation, Self::System];
 
-    /// The `error_type` of the dialect.
+    /// Returns the `error_type` of the dialect.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -34,13 +34,13 @@ impl FaultCategory {
         }
     }
 
-    /// The family that an `error_type` names.
+    /// Returns the category that an `error_type` names.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|category| category.word() == word)
     }
 
-    /// All that a caller is told who is not trusted at all.
+    /// Returns the sentence shown to an untrusted caller instead of the fault's message.
     #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl FaultCategory {
 }
 
 impl FaultKind {
-    /// Its family.
+    /// Returns the category of the fault.
     #[must_use]
     pub fn category(self) -> FaultCategory {
         use FaultKind as K;
@@ -97,7 +97,7 @@ impl FaultKind {
         }
     }
 
-    /// What was violated, for faults of security (G-9).
+    /// Returns the violated rule as a word, for security faults (G-9).
     #[must_use]
     pub fn violation(self) -> Option<&'static str> {
         use FaultKind as K;
@@ -113,7 +113,7 @@ impl FaultKind {
         }
     }
 
-    /// What went wrong, and what a caller can do about it, in words that tell nothing of the inside.
+    /// Returns the problem and a suggestion for the caller, in words that reveal nothing internal.
     #[must_use]
     pub fn advice(self) -> (&'static str, &'static str) {
         use FaultKind as K;
@@ -159,7 +159,7 @@ impl FaultKind {
 }
 
 impl Fault {
-    /// The `error_code` of the dialect: G-21's and G-22's words where they have one, else [`Fault::reason`].
+    /// Returns the `error_code` of the dialect: the words of G-21 and G-22 where they have one, else [`Fault::reason`].
     #[must_use]
     pub fn dialect_word(&self) -> &'static str {
         use FaultKind as K;
@@ -180,7 +180,7 @@ impl Fault {
         }
     }
 
-    /// The code of the dialect: -32601 for everything that could be read as a request.
+    /// Returns the dialect's code: -32601 for everything that could be read as a request.
     #[must_use]
     pub fn dialect_code(&self) -> i64 {
         match self.kind {

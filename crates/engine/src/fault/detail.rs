@@ -1,13 +1,14 @@
-//! How much of a fault its caller is told, by how far it is trusted (G-24). The record of what happened always has all of it.
+//! Amount of fault detail shown to callers, by their trust level (G-24). The record always has all of it.
 //!
-//! | trust | what is told |
+//! | trust | shown |
 //! |---|---|
 //! | system | everything |
-//! | verified | everything but paths, addresses and what is wrong inside the gateway |
-//! | community | what is wrong with the caller's own message; of anything else, what kind of fault it is |
-//! | untrusted | which family the fault is of |
+//! | verified | everything but paths, addresses and internal errors of the gateway |
+//! | community | the problem with the caller's own message; for other faults, only the kind |
+//! | untrusted | only the category of the fault |
 //!
-//! The word in `data.reason`, and what a client acts on (when to come back, where to sign in, which scope it lacks), are always told.
+//! The word in `data.reason`, and the members a client acts on (retry time, sign-in address, missing scope), are always
+//! shown.
 
 use super::{Fault, FaultKind, Owner};
 use crate::standing::TrustLevel;
@@ -15,13 +16,13 @@ use bytes::Bytes;
 use signalbox_wire::json;
 use std::borrow::Cow;
 
-/// What decides how much a caller is told.
+/// Policy for the amount of detail shown to callers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum ErrorDetail {
-    /// Nothing: everybody is told everything.
+    /// Every caller is shown everything.
     #[default]
     Full,
-    /// How far the caller is trusted.
+    /// The caller's trust level decides.
     ByTrust,
 }
 
@@ -40,7 +41,7 @@ const NEEDED: [&str; 10] = [
 ];
 
 impl Fault {
-    /// The fault as a caller of this trust is told it.
+    /// Returns the fault in the detail that this trust level may see.
     #[must_use]
     pub fn told(&self, detail: ErrorDetail, trust: TrustLevel) -> Cow<'_, Self> {
         if detail == ErrorDetail::Full {
@@ -55,7 +56,7 @@ impl Fault {
         }
     }
 
-    /// Without paths and addresses.
+    /// Removes paths and addresses.
     fn filtered(&self) -> Cow<'_, Self> {
         let message = match self.kind {
             FaultKind::Internal => Cow::Borrowed(self.kind.advice().0),
@@ -69,7 +70,7 @@ impl Fault {
         Cow::Owned(Self { kind: self.kind, message: message.into_owned(), data })
     }
 
-    /// With nothing in `data` but what clients act on.
+    /// Removes all members of `data` but those that clients act on.
     fn bare(mut self) -> Self {
         self.data.retain(|(name, _)| NEEDED.contains(name));
         self
@@ -80,13 +81,13 @@ impl Fault {
     }
 }
 
-/// True for a JSON string that holds a path or an address.
+/// Returns true for a JSON string that contains a path or an address.
 fn names_place(value: &[u8]) -> bool {
     json::string(value).is_some_and(|text| matches!(without_places(&text), Cow::Owned(_)))
 }
 
-/// The text with `[path]` and `[address]` in place of absolute paths, URLs, and hosts with ports. Words are taken apart at white space
-/// and at the quotes and brackets around them.
+/// Replaces absolute paths by `[path]`, and URLs and hosts with ports by `[address]`. Words are separated at white
+/// space and at the quotes and brackets around them.
 #[must_use]
 pub fn without_places(text: &str) -> Cow<'_, str> {
     let is_edge = |letter: char| letter.is_whitespace() || "`'\"()<>,;".contains(letter);
@@ -116,12 +117,12 @@ pub fn without_places(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A word and the punctuation at its end.
+/// Splits the punctuation from the end of a word.
 fn split_full_stop(word: &str) -> (&str, &str) {
     word.split_at(word.trim_end_matches(['.', ':', '!', '?']).len())
 }
 
-/// What kind of place a word names, if it names one.
+/// Returns the placeholder for a word that is a path or an address.
 fn place(word: &str) -> Option<&'static str> {
     let (word, _) = split_full_stop(word);
     let is_path = (word.len() > 1 && word.starts_with('/')) || word.starts_with("~/") || word.contains(":\\");

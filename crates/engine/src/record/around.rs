@@ -1,101 +1,101 @@
-//! What a tape keeps beside messages: sessions and callers, what backends offered, the rules in force.
+//! Entries of a tape besides messages: sessions and callers, offers of backends, the rules in force.
 
 use crate::fact::Point;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What is known about a session, or a caller without one.
+/// Description of a session, or of a caller without one.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct SessionInfo {
-    /// The session id that the client was given. It is a credential, so a tape has a keyed hash of it; tapes of
-    /// version 1 have the id.
+    /// Session id given to the client. It is a credential, so a tape stores a keyed hash of it; tapes of version 1 have
+    /// the id.
     pub external: Option<String>,
     /// The client's name for itself.
     pub client: Option<String>,
-    /// The client's version.
+    /// Version that the client declared.
     pub client_version: Option<String>,
-    /// The revision spoken.
+    /// Protocol revision of the session.
     pub revision: Option<String>,
-    /// The transport: `http`, `stdio`, `websocket`, `sse`, `tcp`.
+    /// Transport: `http`, `stdio`, `websocket`, `sse`, `tcp`.
     pub transport: String,
-    /// How the caller proved who it is: `none`, `certificate`, `local_user`, `gateway`.
+    /// Proof of the caller's identity: `none`, `certificate`, `local_user`, `gateway`.
     pub proof: Option<String>,
     /// Further claims of the proof, as (name, value).
     pub claims: Vec<(String, String)>,
-    /// The address, without the port.
+    /// Address of the caller, without the port.
     pub address: Option<String>,
 }
 
-/// A caller without a session, recorded once. Later entries refer to its number.
+/// Caller without a session, recorded once. Later entries refer to its number.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ClientEntry {
-    /// Its number in the tape.
+    /// Number in the tape.
     pub number: u64,
-    /// What is known about it.
+    /// Description of the caller.
     pub info: SessionInfo,
 }
 
-/// What a backend says about itself and offers. A later entry for the same backend and view replaces the earlier one.
+/// Profile and lists of a backend. A later entry for the same backend and view replaces the earlier one.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct BackendSeen {
-    /// The backend.
+    /// Configured name of the backend.
     pub backend: Arc<str>,
-    /// The kind of client that is shown this; empty if it is the same for all.
+    /// Kind of client that sees this offer; empty if it is the same for all.
     pub view: String,
-    /// The revision that is spoken with it.
+    /// Protocol revision agreed with the backend.
     pub revision: Option<String>,
-    /// A hash of everything it said, including parts left out here.
+    /// Hash of the complete offer, including parts omitted here.
     pub hash: String,
-    /// The bytes it sent, by name: `server`, `capabilities`, `instructions`, `tools`, `prompts`, `resources`,
+    /// Bytes that the backend sent, by name: `server`, `capabilities`, `instructions`, `tools`, `prompts`, `resources`,
     /// `resourceTemplates`.
     pub parts: Vec<(Cow<'static, str>, Bytes)>,
-    /// The parts that were too large to be kept.
+    /// Parts that were too large to be stored.
     pub left: Vec<String>,
-    /// True if something was redacted.
+    /// True if anything was redacted.
     pub redacted: bool,
 }
 
-/// The rules that apply from here on.
+/// Rules that apply from here on.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RulesEntry {
-    /// A hash of their text.
+    /// Hash of the text.
     pub hash: String,
-    /// Their text; empty if the tape already has the text of this hash.
+    /// Text of the rules; empty if the tape already has the text with this hash.
     pub text: String,
-    /// True if something was redacted.
+    /// True if anything was redacted.
     pub redacted: bool,
 }
 
-/// A message that was lost after it was recorded as passed.
+/// Loss of a message after it was recorded as passed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LostEntry {
-    /// The number of the message.
+    /// Number of the message.
     pub number: u64,
-    /// The point it was recorded at.
+    /// Point at which the message was recorded.
     pub point: Point,
-    /// Why it was lost.
+    /// Reason for the loss.
     pub reason: Cow<'static, str>,
 }
 
-/// Something that was refused before it became an exchange.
+/// Refusal of a request before it became an exchange.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RefusedEntry {
-    /// The HTTP status of the answer, if there was one.
+    /// HTTP status of the answer, if there was one.
     pub status: Option<u16>,
-    /// The reason, in a word.
+    /// Reason, as a word.
     pub reason: Cow<'static, str>,
-    /// The reason, in words.
+    /// Reason, as a sentence.
     pub detail: String,
-    /// The number of its caller's [`ClientEntry`].
+    /// Number of the caller's [`ClientEntry`].
     pub client: Option<u64>,
 }
 
-/// What is missing, and why.
+/// Gap in a tape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Gap {
-    /// How many facts.
+    /// Number of missing facts.
     pub facts: u64,
-    /// Why: `queue_full`, `disk`, `sampled`, …
+    /// Reason for the gap: `queue_full`, `disk`, `sampled`, …
     pub reason: String,
 }

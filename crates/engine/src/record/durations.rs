@@ -1,19 +1,19 @@
-//! Percentiles of durations: exact while there are few, in bounded memory beyond.
+//! Percentiles of durations: exact for small numbers, in bounded memory beyond.
 
 use crate::percentiles::{Percentiles as Sketch, rank};
 
-/// Up to this many durations percentiles are exact.
+/// Maximum number of durations with exact percentiles.
 const MAX_EXACT: usize = 65_536;
 
-/// Beyond that a duration is known to one part in 128.
+/// Precision beyond that, in bits: a duration is known to one part in 128.
 const STEP_BITS: u32 = 7;
 
-/// Durations, as they come.
+/// Collected durations.
 #[derive(Clone, Debug)]
 pub enum Durations {
-    /// All of them, while they are few.
+    /// Every duration, while there are few.
     Few(Vec<u64>),
-    /// How many there are in each step.
+    /// Number of durations in each step.
     Many(Sketch<STEP_BITS>),
 }
 
@@ -24,7 +24,7 @@ impl Default for Durations {
 }
 
 impl Durations {
-    /// Counts one more.
+    /// Adds a duration.
     pub fn add(&mut self, took: u64) {
         match self {
             Self::Few(few) if few.len() < MAX_EXACT => few.push(took),
@@ -38,7 +38,7 @@ impl Durations {
         }
     }
 
-    /// The least durations that this many of a hundred do not exceed, for each of `wanted`.
+    /// Returns the percentiles in `wanted`: for each, the least duration that this many of a hundred do not exceed.
     pub fn at<const N: usize>(self, wanted: [u64; N]) -> [u64; N] {
         match self {
             Self::Few(mut few) => {

@@ -3,105 +3,105 @@ use super::message::MessageEntry;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// One thing that happened, at its place in the order of its tape.
+/// Event at its place in the order of its tape.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Entry {
-    /// Its sequence number: starts at 1 and grows by one, gaps included.
+    /// Sequence number: starts at 1 and grows by one, gaps included.
     pub seq: u64,
-    /// When, in nanoseconds since 1970, on a clock that does not go backwards within a tape.
+    /// Time in nanoseconds since 1970, on a clock that does not go backwards within a tape.
     pub at: u64,
-    /// The session, by its number in the process; none for a request that belongs to no session.
+    /// Session, by its number in the process; `None` for a request without a session.
     pub session: Option<u64>,
-    /// The exchange, by its number in the process.
+    /// Exchange, by its number in the process.
     pub exchange: Option<u64>,
-    /// The caller.
+    /// Principal of the caller.
     pub principal: Arc<str>,
-    /// What happened.
+    /// Event that is recorded.
     pub content: Content,
-    /// Its hash in the chain of the tape, as `signalbox_seal::EntrySeal` writes it; none if the tape is not sealed.
+    /// Hash in the chain of the tape, as written by `signalbox_seal::EntrySeal`; `None` if the tape is not sealed.
     pub seal: Option<Box<[u8]>>,
 }
 
 impl Entry {
-    /// An entry of no session and no exchange.
+    /// Creates an entry without a session or an exchange.
     #[must_use]
     pub fn new(seq: u64, at: u64, principal: Arc<str>, content: Content) -> Self {
         Self { seq, at, session: None, exchange: None, principal, content, seal: None }
     }
 }
 
-/// The content of an entry.
+/// Content of an entry.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Content {
     /// A session began, or more became known about it; a later entry replaces the earlier one.
     Session(SessionInfo),
-    /// A session ended.
+    /// The session of the entry ended.
     SessionEnded,
     /// A message passed a point.
     Message(MessageEntry),
-    /// All that was decided about a message at one time, in order.
+    /// Decisions about a message at one time, in order.
     Decisions(Vec<Arc<DecisionEntry>>),
-    /// An exchange is over.
+    /// An exchange ended.
     Finished(FinishedEntry),
-    /// Something is missing here.
+    /// Facts are missing here.
     Gap(Gap),
-    /// The first appearance of a caller without a session.
+    /// A caller without a session appeared for the first time.
     Client(ClientEntry),
     /// A backend's offer became known, or changed.
     Backend(Box<BackendSeen>),
-    /// The rules changed.
+    /// Other rules took effect.
     Rules(RulesEntry),
     /// A recorded message did not arrive after all.
     Lost(LostEntry),
-    /// Something was refused before it became an exchange.
+    /// A request was refused before it became an exchange.
     Refused(RefusedEntry),
 }
 
-/// A decision about a message, by whom and on what grounds: enough to repeat it without the message.
+/// Decision about a message with its grounds: enough to repeat it without the message.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct DecisionEntry {
-    /// The interceptor, or the part of the gateway (`route`, `breaker`, `timeout`).
+    /// Interceptor, or part of the gateway (`route`, `breaker`, `timeout`), that decided.
     pub by: Cow<'static, str>,
-    /// The rule, if it was one.
+    /// Rule that decided, if it was one.
     pub rule: Option<Arc<str>>,
     /// `request`, `response` or `notification`.
     pub phase: Cow<'static, str>,
-    /// What was decided: `pass`, `modify`, `reply`, `refuse`, `delay`, `hold`, `released`, `fork`, `log`, …
+    /// The verdict as a word: `pass`, `modify`, `reply`, `refuse`, `delay`, `hold`, `released`, `fork`, `log`, …
     pub verdict: Cow<'static, str>,
-    /// More about it, for a person.
+    /// Detail for a person.
     pub detail: String,
-    /// Each condition that was looked at, in the words of the rule, and whether it held.
+    /// Each condition that was evaluated, in the words of the rule, and its result.
     pub conditions: Arc<[(Arc<str>, bool)]>,
-    /// Each outside input it used (`webhook`, `limiter`, `random`, `clock`, `human`, …) and what that was.
+    /// Each outside input (`webhook`, `limiter`, `random`, `clock`, `human`, …) with its value.
     pub inputs: Vec<(Cow<'static, str>, String)>,
-    /// True if something was redacted.
+    /// True if anything was redacted.
     pub redacted: bool,
 }
 
-/// The end of an exchange.
+/// End of an exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FinishedEntry {
-    /// The method.
+    /// Method of the request.
     pub method: Arc<str>,
-    /// The tool, prompt or URI, as the client knows it.
+    /// The client's name or URI for the subject.
     pub subject: Option<Arc<str>>,
-    /// The backend.
+    /// Backend that the exchange was routed to.
     pub backend: Option<Arc<str>>,
-    /// How it ended, as [`crate::fact::Outcome::label`] says.
+    /// Outcome, as returned by [`crate::fact::Outcome::label`].
     pub outcome: Cow<'static, str>,
-    /// How long it took, in nanoseconds.
+    /// Duration in nanoseconds.
     pub took: u64,
-    /// Bytes of the request.
+    /// Size of the request in bytes.
     pub bytes_in: u64,
-    /// Bytes of the answer.
+    /// Size of the answer in bytes.
     pub bytes_out: u64,
-    /// The exchange of its operation's first round, if that is another one.
+    /// Exchange of the operation's first round, if that is another one.
     pub operation: Option<u64>,
-    /// Which round of its operation it is; the first is 1.
+    /// Round of its operation, starting at 1.
     pub round: u32,
-    /// The number of its caller's [`ClientEntry`], if there is no session.
+    /// Number of the caller's [`ClientEntry`], if there is no session.
     pub client: Option<u64>,
-    /// True if something was redacted.
+    /// True if anything was redacted.
     pub redacted: bool,
 }
 

@@ -5,26 +5,26 @@ use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// What kind of message it is.
+/// Kind of a recorded message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum MessageKind {
-    /// Wants an answer.
+    /// A request, which is to be answered.
     Request,
-    /// Wants none.
+    /// A notification, which gets no answer.
     Notification,
-    /// A result.
+    /// An answer with a result.
     Result,
-    /// An error.
+    /// An answer with an error.
     Error,
-    /// Not a single JSON-RPC message: a batch of a transparent proxy, or no JSON at all.
+    /// Not a single JSON-RPC message: a batch of a transparent proxy, or not JSON at all.
     Raw,
 }
 
 impl MessageKind {
-    /// All of them.
+    /// All kinds, in declaration order.
     pub const ALL: [Self; 5] = [Self::Request, Self::Notification, Self::Result, Self::Error, Self::Raw];
 
-    /// The word for it in listings and stored forms.
+    /// Returns the word used in listings and stored forms.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -36,48 +36,48 @@ impl MessageKind {
         }
     }
 
-    /// The kind that has this word.
+    /// Returns the kind with this word.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 }
 
-/// A message at one of the four points.
+/// Message at one of the four points.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MessageEntry {
-    /// Where it was seen.
+    /// Point that the message passed.
     pub point: Point,
-    /// What kind it is.
+    /// Kind of the message.
     pub kind: MessageKind,
-    /// The method; for an answer, that of its request.
+    /// Method; for an answer, that of its request.
     pub method: Option<Arc<str>>,
-    /// The tool, prompt or URI, as the client knows it.
+    /// The client's name or URI for the subject.
     pub subject: Option<Arc<str>>,
-    /// The backend, if it came from or goes to one.
+    /// Backend that the message came from or goes to, if any.
     pub backend: Option<Arc<str>>,
-    /// The code of an error.
+    /// Error code, for an error.
     pub error_code: Option<i64>,
-    /// Its original length, before redaction.
+    /// Original length, before redaction.
     pub length: u64,
-    /// Its stored body.
+    /// Body as it is stored.
     pub body: Body,
-    /// Its number among the messages of its process, for later entries to refer to; 0 if none does.
+    /// Number among the messages of the process, for later entries to refer to; 0 if none does.
     pub number: u64,
     /// True for the gateway's own traffic: handshakes, lists, pings.
     pub own: bool,
-    /// The number of the message that this one repeats.
+    /// Number of the message that this one repeats.
     pub again: Option<NonZeroU64>,
-    /// Why it did not reach its receiver or was useless to it, if so.
+    /// Reason why the message did not reach its receiver or had no effect, if so.
     pub lost: Option<Cow<'static, str>>,
-    /// True if something was redacted.
+    /// True if anything was redacted.
     pub redacted: bool,
-    /// The transport's data about it, if known.
+    /// The transport's data about the message, if known.
     pub carried: Option<Arc<Carried>>,
 }
 
 impl MessageEntry {
-    /// A message with nothing else known.
+    /// Creates a message with all other fields empty.
     #[must_use]
     pub fn new(point: Point, kind: MessageKind, length: u64, body: Body) -> Self {
         Self {
@@ -99,23 +99,23 @@ impl MessageEntry {
     }
 }
 
-/// The stored body of a message.
+/// Stored body of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// The body of an earlier entry with its middle replaced: `prefix` bytes of it, `middle`, `suffix` bytes of it. An equal
-    /// image has an empty middle and a prefix of its whole length.
+    /// The body of an earlier entry with its middle replaced: `prefix` bytes of it, `middle`, `suffix` bytes of it. An
+    /// equal body has an empty middle and a prefix of its whole length.
     Like {
         /// The earlier entry, whose body is whole.
         seq: u64,
-        /// How many of its first bytes are kept.
+        /// Number of leading bytes taken from it.
         prefix: u64,
-        /// How many of its last bytes are kept.
+        /// Number of trailing bytes taken from it.
         suffix: u64,
-        /// What stands between.
+        /// Bytes between the two.
         middle: Bytes,
     },
-    /// Nothing: bodies are not recorded, or this one was too large.
+    /// No body: bodies are not recorded, or this one was too large.
     Left,
 }

@@ -1,51 +1,51 @@
 use super::entry::Entry;
 
-/// A filter for entries. Absent fields match everything.
+/// Filter for entries. Absent fields match everything.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Query {
-    /// Words that the message must hold, all of them; a word in quotes is a phrase.
+    /// Words that the message must contain, all of them; a word in quotes is a phrase.
     pub text: Option<String>,
-    /// Of this tape.
+    /// Name of the tape.
     pub tape: Option<String>,
-    /// Of this session of the tape.
+    /// Session of the tape.
     pub session: Option<u64>,
-    /// Of this exchange of the tape.
+    /// Exchange of the tape.
     pub exchange: Option<u64>,
-    /// Of one of these methods; a trailing `*` stands for any rest.
+    /// Methods, one of which must match; a trailing `*` stands for any rest.
     pub methods: Vec<String>,
-    /// About this tool, prompt or URI.
+    /// Tool, prompt or URI.
     pub subject: Option<String>,
-    /// Through this backend.
+    /// Backend of the entry.
     pub backend: Option<String>,
-    /// On behalf of this principal.
+    /// Principal of the caller.
     pub principal: Option<String>,
-    /// Ended with this outcome (finished entries and the messages of their exchanges).
+    /// Outcome of the exchange (finished entries and the messages of their exchanges).
     pub outcome: Option<String>,
-    /// With this error code.
+    /// Error code of the message.
     pub error_code: Option<i64>,
-    /// Exchanges that took at least this long, in nanoseconds.
+    /// Minimum duration of the exchange, in nanoseconds.
     pub slower_than: Option<u64>,
-    /// At or after this time, in nanoseconds since 1970.
+    /// Earliest time, in nanoseconds since 1970.
     pub since: Option<u64>,
-    /// Before this time.
+    /// Time before which the entry lies.
     pub until: Option<u64>,
-    /// Only the ends of exchanges.
+    /// True for only the ends of exchanges.
     pub only_ends: bool,
-    /// Only messages as a client sent or was sent them. Text is looked for in each of these images, and not in what
-    /// passed between the gateway and a backend.
+    /// True for only messages as a client sent or was sent them. Text is searched in each of these images, and not in
+    /// messages between the gateway and a backend.
     pub client_side: bool,
-    /// Only entries after this sequence number.
+    /// Sequence number after which the entries lie.
     pub after: Option<u64>,
-    /// At most this many; 100 by default.
+    /// Maximum number of entries; 100 by default.
     pub limit: Option<usize>,
-    /// The newest first.
+    /// True for newest entries first.
     pub newest_first: bool,
 }
 
-/// Entries that a query found, and where to continue.
+/// Entries that a query found, and the position to continue at.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EntryPage {
-    /// The entries in order, with complete bodies.
+    /// Entries in order, with complete bodies.
     pub hits: Vec<Hit>,
     /// True if there are more than the limit.
     pub more: bool,
@@ -54,9 +54,9 @@ pub struct EntryPage {
 /// An entry and its tape.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hit {
-    /// The tape.
+    /// Name of the tape.
     pub tape: String,
-    /// The entry.
+    /// Entry that was found.
     pub entry: Entry,
 }
 
@@ -65,21 +65,21 @@ pub struct Hit {
 pub struct Stats {
     /// All exchanges together.
     pub total: MethodStats,
-    /// For each method.
+    /// Statistics of each method.
     pub methods: Vec<(String, MethodStats)>,
-    /// For each tool.
+    /// Statistics of each tool.
     pub tools: Vec<(String, MethodStats)>,
-    /// Messages of each kind, by its word.
+    /// Number of messages of each kind, by its word.
     pub messages: Vec<(String, u64)>,
-    /// Notifications of each method.
+    /// Number of notifications of each method.
     pub notifications: Vec<(String, NotificationStats)>,
-    /// Facts that are missing.
+    /// Number of missing facts.
     pub gaps: u64,
-    /// Bytes of messages as they passed, and as they are kept.
+    /// Bytes of messages as they passed, and as they are stored.
     pub bytes: (u64, u64),
 }
 
-/// How many notifications of one method passed.
+/// Number of notifications of one method.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct NotificationStats {
     /// How many came from clients and backends.
@@ -91,26 +91,26 @@ pub struct NotificationStats {
 /// Statistics of a set of exchanges.
 #[derive(Copy, Clone, PartialEq, Default, Debug)]
 pub struct MethodStats {
-    /// How many.
+    /// Number of exchanges.
     pub count: u64,
-    /// How many did not end well.
+    /// Number of exchanges that failed.
     pub errors: u64,
-    /// How long they took on average, in nanoseconds.
+    /// Mean duration, in nanoseconds.
     pub mean: u64,
-    /// Half took at most this long, in nanoseconds.
+    /// Median duration, in nanoseconds.
     pub p50: u64,
-    /// 95 of 100 took at most this long.
+    /// 95th percentile of the duration, in nanoseconds.
     pub p95: u64,
-    /// 99 of 100 took at most this long.
+    /// 99th percentile of the duration, in nanoseconds.
     pub p99: u64,
-    /// Bytes of requests.
+    /// Total size of requests in bytes.
     pub bytes_in: u64,
-    /// Bytes of answers.
+    /// Total size of answers in bytes.
     pub bytes_out: u64,
 }
 
 impl MethodStats {
-    /// About how many tokens a model reads and writes for them: a quarter of the bytes.
+    /// Returns the approximate number of tokens that a model reads and writes for them: a quarter of the bytes.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         (self.bytes_in + self.bytes_out).div_ceil(4)

@@ -1,4 +1,4 @@
-//! The port behind which tapes are stored. Every implementation passes the same tests.
+//! Port to the stores of tapes. Every implementation passes the same tests.
 
 use super::around::SessionInfo;
 use super::entry::Entry;
@@ -6,54 +6,54 @@ use super::query::{EntryPage, Query, Stats};
 use super::tape_info::TapeInfo;
 use std::time::Duration;
 
-/// Why a store could not do what was asked.
+/// Failure of a store.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot be opened or reached.
+    /// The store cannot be opened or reached.
     #[error("cannot open {place}: {why}")]
     Open {
-        /// Where it is; never with a password in it.
+        /// Location of the store, never with a password in it.
         place: String,
-        /// Why not.
+        /// Reason for the failure.
         why: String,
     },
-    /// Another process holds it.
+    /// Another process has locked the store.
     #[error("{0} is locked by another process")]
     Locked(String),
     /// There is no room left.
     #[error("no space left where {0} is")]
     Full(String),
-    /// It was written by a later version of the program.
+    /// A later version of the program wrote the store.
     #[error("{place} has format version {found}; this program reads versions up to {known}")]
     Future {
-        /// Where it is.
+        /// Location of the store.
         place: String,
-        /// The version it has.
+        /// Version of the store.
         found: u32,
-        /// The latest this program knows.
+        /// Latest version this program knows.
         known: u32,
     },
     /// There is no such tape.
     #[error("no tape {0}; see `signalbox tape list`")]
     NoTape(String),
-    /// What was asked makes no sense to it.
+    /// The query is not valid.
     #[error("{0}")]
     Query(String),
-    /// What is stored is damaged.
+    /// The stored data is damaged.
     #[error("{place} is damaged: {why}")]
     Damaged {
-        /// Where it is.
+        /// Location of the store.
         place: String,
-        /// What is wrong.
+        /// Description of the damage.
         why: String,
     },
-    /// Anything else the store said.
+    /// Any other error of the store.
     #[error("{0}")]
     Other(String),
 }
 
 impl StoreError {
-    /// What the operator can do about it.
+    /// Returns advice for the operator.
     #[must_use]
     pub fn advice(&self) -> &'static str {
         match self {
@@ -71,117 +71,119 @@ impl StoreError {
     }
 }
 
-/// The writing side of one tape. One thread owns it.
+/// Writing side of one tape. One thread owns it.
 pub trait TapeWriter: Send {
     /// Appends these entries, all or none. With `durable` they are on disk when it returns.
     ///
     /// # Errors
-    /// If the store fails; nothing of the batch is kept then, and it may be appended again.
+    /// Returns an error if the store fails. Nothing of the batch is then stored, and it may be appended again.
     fn append(&mut self, entries: &[Entry], durable: bool) -> Result<(), StoreError>;
 
     /// Does deferred work, such as indexing for text search. Returns true if more is left.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns an error if the store fails.
     fn idle(&mut self) -> Result<bool, StoreError>;
 
-    /// The number of entries that the index for text search lacks. A search looks through them one by one.
+    /// Returns the number of entries that the index for text search lacks. A search scans them one by one.
     fn unindexed(&self) -> u64 {
         0
     }
 
-    /// Marks the end of the tape, and keeps with its head what closes its seal.
+    /// Marks the end of the tape, and stores the closing part of its seal with its head.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns an error if the store fails.
     fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError>;
 }
 
-/// What to keep; older entries and those beyond the size are removed, oldest first. A tape that is being written stays.
+/// Retention policy. Older entries and those beyond the size are removed, oldest first. A tape that is being written
+/// stays.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Retention {
-    /// Nothing older than this.
+    /// Maximum age of an entry.
     pub max_age: Option<Duration>,
-    /// No more than this many bytes in all.
+    /// Maximum number of bytes in all.
     pub max_bytes: Option<u64>,
-    /// Only report what would be removed.
+    /// True to only report what would be removed.
     pub dry_run: bool,
 }
 
-/// What was pruned.
+/// Result of a pruning.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Pruned {
-    /// Removed tapes.
+    /// Names of removed tapes.
     pub tapes: Vec<String>,
-    /// Entries removed with them, or from the beginning of a tape that is being written.
+    /// Number of entries removed with them, or from the beginning of a tape that is being written.
     pub entries: u64,
     /// Bytes of disk freed, approximately.
     pub bytes: u64,
 }
 
-/// A store of tapes. It may be used from several threads, and by several processes at once.
+/// Store of tapes. It may be used from several threads, and by several processes at once.
 pub trait TapeStore: Send + Sync {
     /// Begins a tape.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns an error if the store fails.
     fn begin(&self, tape: &TapeInfo) -> Result<Box<dyn TapeWriter>, StoreError>;
 
-    /// All tapes, the newest first, with the number of their entries.
+    /// Returns all tapes, newest first, with the number of their entries.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns an error if the store fails.
     fn tapes(&self) -> Result<Vec<(TapeInfo, u64)>, StoreError>;
 
-    /// One tape, by its name or an unambiguous beginning of it; `last` is the newest.
+    /// Returns one tape, by its name or an unambiguous prefix of it; `last` is the newest.
     ///
     /// # Errors
-    /// If there is none, or several.
+    /// Returns an error if there is none, or several.
     fn tape(&self, id: &str) -> Result<TapeInfo, StoreError>;
 
-    /// Facts that are missing from a tape, as its gaps say. What was pruned from its beginning is counted too.
+    /// Returns the number of facts missing from a tape, according to its gaps. Entries pruned from its beginning are
+    /// counted too.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns an error if the store fails.
     fn gaps(&self, tape: &str) -> Result<u64, StoreError>;
 
-    /// The sessions of a tape, with their number.
+    /// Returns the sessions of a tape, with their numbers.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns an error if the store fails.
     fn sessions(&self, tape: &str) -> Result<Vec<(u64, SessionInfo)>, StoreError>;
 
-    /// Entries that a query finds.
+    /// Returns the entries that match a query.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns an error if the store fails.
     fn find(&self, query: &Query) -> Result<EntryPage, StoreError>;
 
-    /// Statistics of one tape, or of all.
+    /// Returns the statistics of one tape, or of all.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns an error if the store fails.
     fn stats(&self, tape: Option<&str>) -> Result<Stats, StoreError>;
 
     /// Imports a tape: its head and all its entries.
     ///
     /// # Errors
-    /// If the source of the entries or the store fails; nothing is kept then.
+    /// Returns an error if the source of the entries or the store fails. Nothing is then stored.
     fn import(
         &self,
         tape: &TapeInfo,
         entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
     ) -> Result<u64, StoreError>;
 
-    /// Forgets a tape.
+    /// Removes a tape.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns an error if the store fails.
     fn remove(&self, tape: &str) -> Result<(), StoreError>;
 
-    /// Removes what need not be kept.
+    /// Removes the entries that the retention policy does not cover.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns an error if the store fails.
     fn prune(&self, retention: &Retention, now: u64) -> Result<Pruned, StoreError>;
 }

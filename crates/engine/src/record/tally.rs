@@ -1,34 +1,34 @@
-//! Numbers over exchanges, gathered one exchange at a time.
+//! Statistics over exchanges, gathered one exchange at a time.
 
 use super::durations::Durations;
 use super::query::{MethodStats, Stats};
 use std::collections::BTreeMap;
 
-/// Most methods and most tools that are told apart; the rest is one line.
+/// Maximum number of methods, and of tools, with a line of their own; the rest share one.
 const MAX_LINES: usize = 10_000;
 
-/// The line of those beyond.
+/// Name of the line of the rest.
 const OTHERS: &str = "(others)";
 
-/// The word of an exchange that ended well.
+/// Label of an exchange that succeeded.
 pub const SUCCESS: &str = "success";
 
-/// One exchange that is over.
+/// An exchange that has ended.
 #[derive(Copy, Clone, Debug)]
 pub struct FinishedExchange<'a> {
-    /// The method.
+    /// Method of the request.
     pub method: &'a str,
-    /// The tool, prompt or URI.
+    /// Tool, prompt or URI.
     pub subject: Option<&'a str>,
-    /// True if it ended well.
+    /// True if the exchange succeeded.
     pub well: bool,
-    /// How long it took, in nanoseconds.
+    /// Duration in nanoseconds.
     pub took: u64,
-    /// Bytes of the request and of the answer.
+    /// Sizes of the request and of the answer in bytes.
     pub bytes: (u64, u64),
 }
 
-/// All of them.
+/// Statistics gathered so far.
 #[derive(Default, Debug)]
 pub struct Tally {
     total: Line,
@@ -40,12 +40,12 @@ pub struct Tally {
 struct Line {
     stats: MethodStats,
     took: Durations,
-    /// All together, in nanoseconds.
+    /// Sum of the durations, in nanoseconds.
     sum: u128,
 }
 
 impl Tally {
-    /// One more exchange.
+    /// Adds one exchange.
     pub fn add(&mut self, finished: &FinishedExchange<'_>) {
         self.total.add(finished);
         line(&mut self.methods, finished.method).add(finished);
@@ -54,7 +54,7 @@ impl Tally {
         }
     }
 
-    /// Puts the numbers where they are told: all, for each method, for each tool.
+    /// Writes the totals to `stats`: for all exchanges, for each method, for each tool.
     pub fn tell(self, stats: &mut Stats) {
         let lines = |map: BTreeMap<String, Line>| map.into_iter().map(|(name, line)| (name, line.finish())).collect();
         stats.total = self.total.finish();

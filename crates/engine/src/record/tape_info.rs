@@ -1,23 +1,23 @@
-/// Which command made a tape.
+/// Command that created a tape.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TapeKind {
-    /// `signalbox serve`.
+    /// Created by `signalbox serve`.
     Serve,
-    /// `signalbox stdio`.
+    /// Created by `signalbox stdio`.
     Stdio,
-    /// `signalbox wrap`.
+    /// Created by `signalbox wrap`.
     Wrap,
-    /// `signalbox proxy`.
+    /// Created by `signalbox proxy`.
     Proxy,
-    /// `signalbox tape import`, from a recording of another program.
+    /// Created by `signalbox tape import`, from a recording of another program.
     Import,
 }
 
 impl TapeKind {
-    /// All of them.
+    /// All kinds, in declaration order.
     pub const ALL: [Self; 5] = [Self::Serve, Self::Stdio, Self::Wrap, Self::Proxy, Self::Import];
 
-    /// The word for it in listings and stored forms.
+    /// Returns the word used in listings and stored forms.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl TapeKind {
         }
     }
 
-    /// The command of `signalbox` that made it.
+    /// Returns the `signalbox` command that created the tape.
     #[must_use]
     pub fn command(self) -> &'static str {
         match self {
@@ -38,40 +38,40 @@ impl TapeKind {
         }
     }
 
-    /// The kind that has this word.
+    /// Returns the kind with this word.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 }
 
-/// The head of a tape: everything but its entries.
+/// Head of a tape: everything but its entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TapeInfo {
-    /// Its name, unique in a data folder; sorts by the time it began.
+    /// Name, unique in a data folder; sorts by the time the tape began.
     pub id: String,
-    /// Which command made it.
+    /// Command that created the tape.
     pub kind: TapeKind,
-    /// What was recorded, in words: the wrapped command, the URL, or the path of the configuration.
+    /// Recorded target: the wrapped command, the URL, or the path of the configuration.
     pub target: String,
-    /// When it began, in nanoseconds since 1970.
+    /// Start of the tape, in nanoseconds since 1970.
     pub started: u64,
-    /// When it ended, if it ended properly.
+    /// End of the tape, if it ended properly.
     pub ended: Option<u64>,
-    /// The version of the program that made it.
+    /// Version of the program that created the tape.
     pub program: String,
-    /// The redaction rules, one per line; empty if nothing was redacted.
+    /// Redaction rules, one per line; empty if nothing was redacted.
     pub redaction: Vec<String>,
-    /// What was recorded of what passed, in words of the configuration (`all`, `share 0.1`, `errors`, …).
+    /// Sampling, in words of the configuration (`all`, `share 0.1`, `errors`, …).
     pub sampling: String,
-    /// The tape that this one was derived from, if any.
+    /// Tape that this one was derived from, if any.
     pub parent: Option<String>,
-    /// What seals the tape, as `signalbox_seal::TapeSeal` writes it; none if it is not sealed.
+    /// Seal of the tape, as written by `signalbox_seal::TapeSeal`; `None` if it is not sealed.
     pub seal: Option<Box<[u8]>>,
 }
 
 impl TapeInfo {
-    /// A head with nothing else known.
+    /// Creates a head with all other fields empty.
     #[must_use]
     pub fn new(id: String, kind: TapeKind, target: String, started: u64) -> Self {
         let (ended, program, redaction, sampling) = (None, String::new(), Vec::new(), String::new());
