@@ -288,7 +288,7 @@ impl<O: Clone> BackMachine<O> {
                 self.handshake_answered(word, &message, now, out);
             }
             Purpose::Call { origin, method, client, kept, asker, .. } => {
-                self.timed.took(&method, error_type(Outcome::of(&message)), (pending.sent_at, now));
+                self.timed.took(&method, error_type(Outcome::of(&message)), pending.sent_at, now);
                 let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
                 let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
                 let fitted = bridge::answer(&method, (client, backend), &message, &mut edits, &mut rewritten);
@@ -378,7 +378,7 @@ impl<O: Clone> BackMachine<O> {
     pub fn failed(&mut self, key: u64, fault: Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
         let given_up = self.calls.give_up(key);
         if let Some(PendingRequest { origin: Purpose::Call { method, .. }, sent_at, .. }) = &given_up {
-            self.timed.took(method, fault.reason(), (*sent_at, now));
+            self.timed.took(method, fault.reason(), *sent_at, now);
         }
         match given_up.map(|pending| pending.origin) {
             Some(Purpose::Handshake(word)) => self.refused(word, &fault, now, out),
@@ -395,7 +395,7 @@ impl<O: Clone> BackMachine<O> {
         self.phase = ConnectionState::Dead;
         for (_, pending) in self.calls.drain() {
             if let Purpose::Call { origin, method, .. } = pending.origin {
-                self.timed.took(&method, "backend_died", (pending.sent_at, now));
+                self.timed.took(&method, "backend_died", pending.sent_at, now);
                 out.push(BackCommand::Fail { to: origin, fault: self.died(why), message: None });
             }
         }
@@ -411,7 +411,7 @@ impl<O: Clone> BackMachine<O> {
                     self.refused(word, &Fault::new(FaultKind::TimedOut, text), now, out);
                 }
                 Purpose::Call { origin, method, .. } => {
-                    self.timed.took(&method, "timed_out", (pending.sent_at, now));
+                    self.timed.took(&method, "timed_out", pending.sent_at, now);
                     let text =
                         format!("backend `{}` did not answer within {} s", self.backend, pending.timeout.as_secs_f32());
                     let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.backend);

@@ -1,13 +1,14 @@
-//! The circuit breakers of one backend: one for each caller whose calls fail, and one for all callers.
+//! Circuit breakers of one backend: one for each caller whose calls fail, and one for all callers.
 //!
-//! A call can fail because of what it asks for: its answer is too large or too slow, or its tool ends the process. So a
-//! failure counts against its caller alone, and no caller can take a backend from the others. Calls of all callers are
-//! refused once the circuits of [`WITNESSES`] callers have opened and the backend has answered no call and no ping
+//! A call can fail because of its own content: its answer is too large or too slow, or its tool ends the process. So a
+//! failure counts only against its caller, and no caller can take a backend away from the others. Calls of all callers
+//! are refused once the circuits of [`WITNESSES`] callers have opened and the backend has answered no call and no ping
 //! meanwhile. An answer or an answered ping ends that.
 //!
-//! While it is half open, a caller whose trial fails is refused for the recovery time, and the next trial is another's.
+//! While the shared circuit is half open, a caller whose trial fails is refused for the recovery time, and the next
+//! trial goes to another caller.
 //!
-//! Only callers with failures are kept, so nothing is kept while nothing fails.
+//! Only callers with failures are stored, so nothing is stored while nothing fails.
 
 use crate::breaker::{Breaker, BreakerRules, BreakerState, CallResult};
 use std::collections::HashMap;
@@ -16,21 +17,21 @@ use std::time::{Duration, Instant};
 
 /// Number of callers whose circuits must have opened for all callers to be refused.
 pub const WITNESSES: usize = 2;
-/// Most callers with a circuit of their own. Beyond that, the one that failed longest ago is forgotten.
+/// Maximum number of callers with a circuit of their own. Beyond that, the one that failed longest ago is dropped.
 pub const MAX_CIRCUITS: usize = 1024;
-/// The least time between two searches for circuits that are over.
+/// Minimum time between two searches for expired circuits.
 const PRUNE_EACH: Duration = Duration::from_secs(1);
 
-/// The breakers of one backend. `C` tells callers apart, and `K` calls.
+/// Breakers of one backend. `C` identifies callers, and `K` calls.
 #[derive(Debug)]
 pub struct BackendBreaker<C, K> {
     rules: BreakerRules,
-    /// The circuit of all callers. Only witnesses open it.
+    /// Circuit of all callers. Only witnesses open it.
     shared: Breaker<K>,
     circuits: HashMap<C, Circuit<K>>,
     /// Callers whose circuits have opened since the backend last answered, at most [`WITNESSES`].
     witnesses: Vec<C>,
-    /// The caller of the last call that was answered while some circuit was not quiet.
+    /// Caller and time of the last answered call, while some circuit is not quiet.
     answered: Option<(C, Instant)>,
     opened: u64,
     pruned: Option<Instant>,
@@ -42,10 +43,10 @@ struct Circuit<K> {
     failed: Instant,
 }
 
-/// A refusal by a breaker.
+/// Refusal by a breaker.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BreakerRefusal {
-    /// The time from which a call may be tried again.
+    /// Earliest time to retry.
     pub until: Instant,
     /// True while one call is let through for a trial.
     pub is_tried: bool,
@@ -53,14 +54,14 @@ pub struct BreakerRefusal {
     pub is_for_all: bool,
 }
 
-/// The state of the breakers of a backend.
+/// Summary of the breakers of a backend.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BreakerSummary {
-    /// The state for all callers. A backend that only failed counts as open, even if all failures were one caller's.
+    /// State for all callers. A backend that only failed counts as open, even if all failures were one caller's.
     pub state: BreakerState,
-    /// The time left until the first trial, if it is open.
+    /// Time left until the first trial, if the breaker is open.
     pub retry_in: Option<Duration>,
-    /// Most failures in a row of one caller.
+    /// Highest number of consecutive failures of one caller.
     pub in_a_row: u32,
     /// Number of callers whose own circuit is not closed.
     pub callers: usize,
@@ -69,7 +70,7 @@ pub struct BreakerSummary {
 }
 
 impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
-    /// Starts with closed circuits for all callers.
+    /// Creates closed circuits for all callers.
     #[must_use]
     pub fn new(rules: BreakerRules) -> Self {
         Self {
@@ -83,10 +84,10 @@ impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
         }
     }
 
-    /// Decides whether a call may pass. `until` is when it will have ended at the latest.
+    /// Decides if a call may pass. `until` is the latest time at which it will have ended.
     ///
     /// # Errors
-    /// If the caller's circuit, or that of all callers, is open.
+    /// Returns a refusal if the caller's circuit, or that of all callers, is open.
     pub fn admit(&mut self, caller: &C, call: K, until: Instant, now: Instant) -> Result<(), BreakerRefusal>
     where
         K: Clone,
@@ -112,7 +113,7 @@ impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
         }
     }
 
-    /// Takes in the result of a call, or of a connection with calls of this caller on it.
+    /// Counts the result of a call, or of a connection with calls of this caller on it.
     pub fn settle(&mut self, caller: &C, call: Option<&K>, outcome: CallResult, now: Instant) {
         match outcome {
             CallResult::Unknown => {
@@ -145,7 +146,7 @@ impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
 
     fn failed(&mut self, caller: &C, call: Option<&K>, now: Instant) {
         let is_trial = call.is_some_and(|call| self.shared.tries(call));
-        // A failed trial shows no more than its caller's own circuit does. The next trial is for another caller.
+        // A failed trial proves only that its own caller's calls fail. The next trial is for another caller.
         self.shared.settle(call, CallResult::Unknown, now);
         if !self.circuits.contains_key(caller) {
             self.make_room();
@@ -170,7 +171,7 @@ impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
         }
     }
 
-    /// Takes in an answer to the gateway itself, such as that to a ping: the backend is there.
+    /// Counts an answer to the gateway itself, such as that to a ping, which proves that the backend is alive.
     pub fn pinged(&mut self) {
         self.witnesses.clear();
         self.shared.close();
@@ -184,7 +185,7 @@ impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
         oldest.and_then(|caller| self.circuits.remove(&caller));
     }
 
-    /// Forgets callers that have not failed for so long that their circuits say nothing any more.
+    /// Drops callers whose last failure is too old to matter to their circuits.
     fn prune(&mut self, now: Instant) {
         if self.pruned.is_some_and(|then| now.saturating_duration_since(then) < PRUNE_EACH) {
             return;
@@ -194,13 +195,13 @@ impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
         self.circuits.retain(|_, circuit| now.saturating_duration_since(circuit.failed) < age);
     }
 
-    /// True if this call was let through for a trial.
+    /// Returns true if this call was let through for a trial.
     #[must_use]
     pub fn tries(&self, caller: &C, call: &K) -> bool {
         self.shared.tries(call) || self.circuits.get(caller).is_some_and(|circuit| circuit.breaker.tries(call))
     }
 
-    /// True if all is closed and an answer would change nothing.
+    /// Returns true if all circuits are closed and an answer would change nothing.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.shared.is_quiet() && self.circuits.is_empty()
@@ -222,7 +223,7 @@ impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
         BreakerSummary { state, retry_in, in_a_row, callers, opened: self.opened }
     }
 
-    /// True if a caller whose circuit is closed was answered within the window.
+    /// Returns true if a caller whose circuit is closed was answered within the window.
     fn answers_others(&self, now: Instant) -> bool {
         self.answered.as_ref().is_some_and(|(caller, then)| {
             let is_closed = |circuit: &Circuit<K>| circuit.breaker.state(now) == BreakerState::Closed;

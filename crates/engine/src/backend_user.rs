@@ -1,7 +1,7 @@
-//! The user that a backend takes a caller for.
+//! User that a backend takes a caller for.
 //!
-//! Most backends know callers by their principal, if at all. A backend that is reached with what a caller's own
-//! token is exchanged for may show something else for each token, so what it shows for one is for no other
+//! Most backends know callers by their principal, if at all. A backend reached with a token obtained in exchange for
+//! the caller's own may show something else for each token, so its lists for one token must not be shown for another
 //! credential of the same principal.
 
 use crate::caller::{Caller, Principal};
@@ -10,52 +10,52 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A principal, and the token of its caller where tokens are exchanged. Two are equal if both parts are.
+/// Principal, and the token of its caller if tokens are exchanged. Two are equal if both parts are.
 #[derive(Clone, Debug)]
 pub struct BackendUser {
     principal: Principal,
-    /// Present only if its credential has a token.
+    /// Standing with the token; `None` if the credential has no token.
     standing: Option<Arc<Standing>>,
 }
 
 impl BackendUser {
-    /// The user that this caller is when it acts for `principal`.
+    /// Returns the user for this caller when it acts for `principal`.
     #[must_use]
     pub fn of(principal: Principal, caller: &Caller) -> Self {
         Self { principal, standing: caller.identity().standing.as_ref().filter(|one| has_token(one)).cloned() }
     }
 
-    /// The principal.
+    /// Returns the principal that the user acts for.
     #[must_use]
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    /// The credential whose token is exchanged, if there is one.
+    /// Returns the credential whose token is exchanged, if there is one.
     #[must_use]
     pub fn credential(&self) -> Option<&Credential> {
         self.standing.as_ref()?.credential.as_ref()
     }
 
-    /// True if a token of it can be exchanged.
+    /// Returns true if the user has a token that can be exchanged.
     #[must_use]
     pub fn has_token(&self) -> bool {
         self.standing.is_some()
     }
 
-    /// True if its token has expired or was revoked at this time, in milliseconds since 1970.
+    /// Returns true if the token has expired or was revoked at this time, in milliseconds since 1970.
     #[must_use]
     pub fn has_lapsed(&self, now: u64) -> bool {
         self.credential().is_some_and(|credential| credential.fault(now).is_some())
     }
 
-    /// The same for a backend that knows callers by their principal.
+    /// Returns the user for a backend that knows callers by their principal.
     #[must_use]
     pub fn without_token(&self) -> Self {
         self.principal.clone().into()
     }
 
-    /// True if this caller, acting for the same principal, is this user.
+    /// Returns true if this caller, acting for the same principal, is this user.
     #[must_use]
     pub fn is_shown_by(&self, caller: &Caller) -> bool {
         let other = caller.identity().standing.as_ref().filter(|one| has_token(one));

@@ -1,19 +1,19 @@
-//! Chooses which of a backend's addresses gets the next message or connection.
+//! Load balancing among a backend's addresses, for each message or connection.
 
-/// How the next address is chosen. Every strategy avoids addresses that are known to fail, as long as another one is
-/// left.
+/// Strategy for choosing the next address. Every strategy avoids addresses that are known to fail, as long as another
+/// one is left.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Balance {
-    /// In turn.
+    /// Each address in turn.
     #[default]
     RoundRobin,
-    /// In turn, each as often as its weight says.
+    /// Each address in turn, in proportion to its weight.
     Weighted,
-    /// The one with the fewest requests in flight.
+    /// The address with the fewest requests in flight.
     LeastConnections,
-    /// At random.
+    /// A random address.
     Random,
-    /// The first one that is healthy, in configured order.
+    /// The first healthy address, in configured order.
     HealthyFirst,
 }
 
@@ -22,7 +22,7 @@ impl Balance {
     pub const WORDS: &'static [&'static str] =
         &["round_robin", "weighted", "least_connections", "random", "healthy_first"];
 
-    /// The strategy that a word of the configuration names.
+    /// Returns the strategy named by a word of the configuration.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         Some(match word {
@@ -36,24 +36,24 @@ impl Balance {
     }
 }
 
-/// An address that may be chosen.
+/// Address that may be chosen.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// False if it is known to fail.
+    /// False if the address is known to fail.
     pub well: bool,
-    /// True if it was tried already and must not be chosen again.
+    /// True if the address was tried already and must not be chosen again.
     pub tried: bool,
-    /// Requests in flight there.
+    /// Number of requests in flight at the address.
     pub busy: usize,
-    /// How often it is to be chosen, compared to the others.
+    /// Share of choices relative to the other addresses.
     pub weight: u32,
 }
 
-/// Remembers whose turn it is.
+/// Turn state of the strategies.
 #[derive(Clone, Default, Debug)]
 pub struct Turns {
     last: Option<usize>,
-    /// The credit of each address, for the weighted strategy.
+    /// Credit of each address, for the weighted strategy.
     owed: Vec<i64>,
 }
 
@@ -82,14 +82,14 @@ impl Turns {
         Some(chosen)
     }
 
-    /// The first after the one that was chosen last.
+    /// Returns the first candidate after the last chosen one.
     fn next(&self, among: &[usize]) -> Option<usize> {
         let after = among.iter().find(|at| self.last.is_none_or(|last| **at > last));
         after.or_else(|| among.first()).copied()
     }
 
-    /// Each address earns its weight in every turn and pays the sum of all weights when it is chosen, which spreads
-    /// heavy ones evenly.
+    /// Chooses the address with the most credit. Each address earns its weight in every turn and pays the sum of all
+    /// weights when it is chosen, which spreads heavy ones evenly.
     fn owed_most(&mut self, among: &[usize], all: &[Candidate]) -> Option<usize> {
         self.owed.resize(all.len(), 0);
         let mut whole = 0;

@@ -1,7 +1,7 @@
-//! A circuit breaker: what fails again and again is left alone for a while.
+//! A circuit breaker: an operation that keeps failing is suspended for a while.
 //!
-//! It starts closed, and every call passes. After a number of failures in a row, or when too large a share of the
-//! calls in a window failed, it opens, and no call passes. After the recovery time it is half open: one call at a
+//! It starts closed, and every call passes. It opens after a number of consecutive failures, or when too large a share
+//! of the calls in a window failed, and then no call passes. After the recovery time it is half open: one call at a
 //! time passes as a trial. Enough successful trials close it; one failure opens it again. Calls that were sent before
 //! it opened are not counted.
 //!
@@ -9,23 +9,23 @@
 
 use std::time::{Duration, Instant};
 
-/// The retry delay reported while a trial is in flight.
+/// Retry delay reported while a trial is in flight.
 const TRIAL_WAIT: Duration = Duration::from_secs(1);
 
-/// When a breaker opens, and when it closes again.
+/// Thresholds for opening and closing a breaker.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BreakerRules {
-    /// Failures in a row that open it.
+    /// Number of consecutive failures that open it.
     pub failures: u32,
     /// Percentage of failed calls within the window that opens it.
     pub percent: u32,
-    /// The least number of calls in the window for the percentage to count.
+    /// Minimum number of calls in the window for the percentage to count.
     pub least_calls: u32,
-    /// The length of the window.
+    /// Length of the window.
     pub window: Duration,
-    /// How long it stays open before the first trial.
+    /// Time it stays open before the first trial.
     pub recovery: Duration,
-    /// Trials that must succeed before it closes.
+    /// Number of trials that must succeed before it closes.
     pub successes: u32,
 }
 
@@ -42,30 +42,30 @@ impl Default for BreakerRules {
     }
 }
 
-/// The result of a call, as far as the breaker cares.
+/// Result of a call for the breaker.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum CallResult {
     /// The backend answered, possibly with an error.
     Answered,
     /// The call failed.
     Failed,
-    /// Unknown: the call was cancelled, or never reached the backend.
+    /// The call was cancelled, or never reached the backend.
     Unknown,
 }
 
-/// The state of a breaker, as it is reported.
+/// Reported state of a breaker.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BreakerState {
-    /// Everything passes.
+    /// Every call passes.
     Closed,
-    /// Nothing passes.
+    /// No call passes.
     Open,
     /// One call at a time passes for a trial.
     HalfOpen,
 }
 
 impl BreakerState {
-    /// The word for it.
+    /// Returns the word for this state.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl BreakerState {
     }
 }
 
-/// The breaker. `K` tells calls apart.
+/// Circuit breaker. `K` identifies calls.
 #[derive(Clone, Debug)]
 pub struct Breaker<K> {
     rules: BreakerRules,
@@ -101,21 +101,21 @@ struct Window {
 #[derive(Clone, Debug)]
 struct Trial<K> {
     who: K,
-    /// When it counts as lost if nothing is heard of it.
+    /// Time at which the trial counts as lost if no result arrives.
     until: Instant,
 }
 
 impl<K: PartialEq> Breaker<K> {
-    /// A closed breaker.
+    /// Creates a closed breaker.
     #[must_use]
     pub fn new(rules: BreakerRules) -> Self {
         Self { rules, phase: Phase::Closed { in_a_row: 0, window: None }, opened: 0 }
     }
 
-    /// Decides whether a call may pass. `until` is when it will have ended at the latest.
+    /// Decides if a call may pass. `until` is the latest time at which it will have ended.
     ///
     /// # Errors
-    /// How long to wait before trying again.
+    /// Returns the earliest time to retry.
     pub fn admit(&mut self, who: K, until: Instant, now: Instant) -> Result<(), Instant> {
         if let Phase::Open { until } = self.phase {
             if now < until {
@@ -132,7 +132,7 @@ impl<K: PartialEq> Breaker<K> {
         Ok(())
     }
 
-    /// True if a call would be let through now.
+    /// Returns true if a call would be let through now.
     #[must_use]
     pub fn passes(&self, now: Instant) -> bool {
         match &self.phase {
@@ -142,7 +142,7 @@ impl<K: PartialEq> Breaker<K> {
         }
     }
 
-    /// Takes in the result of a call, or of a connection that nobody called on.
+    /// Counts the result of a call, or of a connection without calls.
     pub fn settle(&mut self, who: Option<&K>, outcome: CallResult, now: Instant) {
         match &mut self.phase {
             Phase::Closed { in_a_row, window } => match outcome {
@@ -184,19 +184,20 @@ impl<K: PartialEq> Breaker<K> {
         }
     }
 
-    /// True if this call was let through for a trial.
+    /// Returns true if this call was let through for a trial.
     #[must_use]
     pub fn tries(&self, who: &K) -> bool {
         matches!(&self.phase, Phase::HalfOpen { trial: Some(trial), .. } if trial.who == *who)
     }
 
-    /// True if it is closed and an answer would change nothing.
+    /// Returns true if the breaker is closed and an answer would change nothing.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         matches!(self.phase, Phase::Closed { in_a_row: 0, window: None })
     }
 
-    /// The state now. A breaker whose recovery time is over counts as half open even before the first trial.
+    /// Returns the current state. A breaker whose recovery time is over counts as half open even before the first
+    /// trial.
     #[must_use]
     pub fn state(&self, now: Instant) -> BreakerState {
         match self.phase {
@@ -206,7 +207,7 @@ impl<K: PartialEq> Breaker<K> {
         }
     }
 
-    /// The time left until the first trial, if it is open.
+    /// Returns the time left until the first trial, if the breaker is open.
     #[must_use]
     pub fn retry_in(&self, now: Instant) -> Option<Duration> {
         match self.phase {
@@ -215,7 +216,7 @@ impl<K: PartialEq> Breaker<K> {
         }
     }
 
-    /// The number of failures in a row; 0 unless it is closed.
+    /// Returns the number of consecutive failures; 0 unless the breaker is closed.
     #[must_use]
     pub fn in_a_row(&self) -> u32 {
         match self.phase {
@@ -224,19 +225,19 @@ impl<K: PartialEq> Breaker<K> {
         }
     }
 
-    /// How often it has opened.
+    /// Returns the number of times it has opened.
     #[must_use]
     pub fn opened(&self) -> u64 {
         self.opened
     }
 
-    /// Opens it, whatever was counted.
+    /// Opens the breaker regardless of its counts.
     pub fn trip(&mut self, now: Instant) {
         self.opened += 1;
         self.phase = Phase::Open { until: now + self.rules.recovery };
     }
 
-    /// Closes it and forgets what was counted.
+    /// Closes the breaker and resets its counts.
     pub fn close(&mut self) {
         self.phase = Phase::Closed { in_a_row: 0, window: None };
     }

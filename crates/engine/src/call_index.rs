@@ -1,15 +1,15 @@
-//! Finds the request in flight of an exchange, to cancel it. Calls that are not cancelled cost nothing: the index is
-//! built on the first lookup and then only extended.
+//! Index of the requests in flight by exchange, for cancellation. Calls that are not cancelled cost nothing: the index
+//! is built on the first lookup and then only extended.
 
 use crate::correlation::Correlator;
 use crate::keys::{ExchangeId, KeyMap};
 
-/// Up to this many requests are searched without an index.
+/// Maximum number of requests searched without an index.
 const FEW: usize = 16;
-/// Entries of finished requests that may remain, beside those in flight.
+/// Maximum number of stale entries beyond the requests in flight.
 const LEFT_OVER: usize = 1024;
 
-/// The index of one connection.
+/// Index of one connection.
 #[derive(Default, Debug)]
 pub struct CallIndex {
     ids: KeyMap<ExchangeId, u64>,
@@ -18,7 +18,7 @@ pub struct CallIndex {
 }
 
 impl CallIndex {
-    /// The request in flight of this exchange. `of` reads the exchange of a request.
+    /// Returns the request in flight of this exchange. `of` reads the exchange of a request.
     pub fn find<T>(
         &mut self,
         calls: &Correlator<T>,

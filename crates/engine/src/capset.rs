@@ -1,7 +1,7 @@
 //! A client's declared capabilities in a form that can be compared and used as a key.
 //!
-//! Old servers decide at `initialize` what they offer, by the capabilities they are shown, so lists and connections are
-//! kept per capability set.
+//! Old servers choose their offer at `initialize` by the client's capabilities, so lists and connections are stored per
+//! capability set.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -11,18 +11,18 @@ use std::sync::{Arc, LazyLock};
 /// Maximum size of declared capabilities, so that a key cannot be used to store a client's data.
 pub const MAX_CAPABILITIES: usize = 16 * 1024;
 
-/// The capabilities by which a server may send requests to the client.
+/// Capabilities that let a server send requests to the client.
 const CALLBACKS: [&str; 3] = ["sampling", "elicitation", "roots"];
 
-/// The member with the extensions, by which a server decides what it offers (MCP Apps, for example).
+/// Member with the extensions, by which a server chooses its offer (MCP Apps, for example).
 const EXTENSIONS: &str = "extensions";
 
-/// A capability object with its keys sorted at every level, so that equal sets are equal bytes.
+/// Capability object with its keys sorted at every level, so that equal sets are equal bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CapSet(Arc<str>);
 
 impl CapSet {
-    /// The set of a client that declares nothing.
+    /// Returns the set of a client that declares nothing.
     #[must_use]
     pub fn bare() -> Self {
         static BARE: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("{}"));
@@ -31,8 +31,8 @@ impl CapSet {
 
     /// Reads the `capabilities` object of an `initialize` request. Anything but an object counts as nothing declared.
     ///
-    /// A client that declares none of sampling, elicitation and roots has its extensions as its set, whatever else it
-    /// declares, and is bare without any: such clients may share a connection.
+    /// For a client that declares none of sampling, elicitation and roots, only its extensions count, and without any
+    /// it is bare. Such clients may share a connection.
     #[must_use]
     pub fn read(json: &[u8]) -> Self {
         if json.len() > MAX_CAPABILITIES {
@@ -50,31 +50,32 @@ impl CapSet {
         Self(Arc::from(text))
     }
 
-    /// Rebuilds a set from its text, as kept in the data folder.
+    /// Rebuilds a set from its text in the data folder.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         Self::read(text.as_bytes())
     }
 
-    /// True if nothing is declared that counts for lists or connections.
+    /// Returns true if nothing is declared that counts for lists or connections.
     #[must_use]
     pub fn is_bare(&self) -> bool {
         &*self.0 == "{}"
     }
 
-    /// True if the server may send requests to the client. Other clients with the same set may share a connection.
+    /// Returns true if the server may send requests to the client. Other clients with the same set may share a
+    /// connection.
     #[must_use]
     pub fn may_be_asked(&self) -> bool {
         CALLBACKS.iter().any(|name| json::member(self.0.as_bytes(), name).is_some())
     }
 
-    /// The JSON object.
+    /// Returns the JSON object.
     #[must_use]
     pub fn as_json(&self) -> &str {
         &self.0
     }
 
-    /// The JSON object as bytes to splice.
+    /// Returns the JSON object as bytes to splice.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
         Bytes::copy_from_slice(self.0.as_bytes())

@@ -1,35 +1,35 @@
-//! Matches answers to requests on one connection.
+//! Matching of answers to requests on one connection.
 //!
 //! Ids on a backend connection are the gateway's own counter, so two clients with the same id never collide. Answers
-//! may come in any order. An answer that matches nothing is an orphan, a second one a duplicate, one after the
+//! may come in any order. An answer that matches no request is an orphan, a second one a duplicate, one after the
 //! time-out late: each is counted, and none reaches a client.
 
 use crate::keys::KeyMap;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How many abandoned ids are remembered, to tell late answers from duplicates.
+/// Maximum number of abandoned ids remembered, to distinguish late answers from duplicates.
 pub const REMEMBERED: usize = 1024;
 
-/// The longest a call may take, however much progress it reports.
+/// Maximum duration of a call, regardless of its progress.
 pub const MAX_CALL: Duration = Duration::from_secs(24 * 3600);
 
-/// A request that waits for its answer.
+/// Request that waits for its answer.
 #[derive(Clone, Debug)]
 pub struct PendingRequest<T> {
-    /// Who asked.
+    /// Origin of the request.
     pub origin: T,
-    /// When it was sent.
+    /// Time it was sent.
     pub sent_at: Instant,
-    /// When it is given up.
+    /// Time at which it is given up.
     pub deadline: Instant,
-    /// How long it may go without a sign of life.
+    /// Maximum time without progress.
     pub timeout: Duration,
-    /// Until when its time-out is suspended because the backend waits for its client.
+    /// Time until which its time-out is suspended because the backend waits for its client.
     pub held_until: Option<Instant>,
 }
 
-/// Why an answer matches no request in flight.
+/// Reason why an answer matches no request in flight.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StrayAnswer {
     /// The request was answered before.
@@ -43,17 +43,17 @@ pub enum StrayAnswer {
 /// Counts of messages that matched no request.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Strays {
-    /// Answers to requests that were never sent.
+    /// Number of answers to requests that were never sent.
     pub orphans: u64,
-    /// Second answers.
+    /// Number of second answers.
     pub duplicates: u64,
-    /// Answers after the time-out or cancellation.
+    /// Number of answers after the time-out or cancellation.
     pub late: u64,
-    /// Requests that timed out.
+    /// Number of requests that timed out.
     pub timeouts: u64,
 }
 
-/// The requests in flight on one connection.
+/// Requests in flight on one connection.
 #[derive(Debug)]
 pub struct Correlator<T> {
     first: u64,
@@ -71,7 +71,8 @@ impl<T> Default for Correlator<T> {
 }
 
 impl<T> Correlator<T> {
-    /// Counts ids from `first` on, so that nobody who has not seen one can guess those in use.
+    /// Creates a correlator that assigns ids from `first` on, so that a party that has not seen one cannot guess those
+    /// in use.
     #[must_use]
     pub fn starting_at(first: u64) -> Self {
         Self {
@@ -84,7 +85,7 @@ impl<T> Correlator<T> {
         }
     }
 
-    /// Registers a request and gives it its id.
+    /// Registers a request and returns its id.
     pub fn open(&mut self, origin: T, now: Instant, timeout: Duration) -> u64 {
         let id = self.next;
         self.next += 1;
@@ -94,10 +95,10 @@ impl<T> Correlator<T> {
         id
     }
 
-    /// Takes the request that this answer is for.
+    /// Removes and returns the request that this answer is for.
     ///
     /// # Errors
-    /// Why the id is not that of a request in flight.
+    /// Returns the reason why the id is not that of a request in flight.
     pub fn close(&mut self, id: Option<u64>) -> Result<PendingRequest<T>, StrayAnswer> {
         if let Some(pending) = id.and_then(|id| self.pending.remove(&id)) {
             return Ok(pending);
@@ -125,13 +126,13 @@ impl<T> Correlator<T> {
         Some(pending)
     }
 
-    /// The request in flight under this id.
+    /// Returns the request in flight under this id.
     #[must_use]
     pub fn get(&self, id: u64) -> Option<&PendingRequest<T>> {
         self.pending.get(&id)
     }
 
-    /// The request in flight under this id, mutably.
+    /// Returns the request in flight under this id, mutably.
     pub fn get_mut(&mut self, id: u64) -> Option<&mut PendingRequest<T>> {
         self.pending.get_mut(&id)
     }
@@ -152,7 +153,7 @@ impl<T> Correlator<T> {
         self.touch(id, now);
     }
 
-    /// Restarts the time-out of a call after a sign of life.
+    /// Restarts the time-out of a call after progress.
     pub fn touch(&mut self, id: u64, now: Instant) {
         if let Some(pending) = self.pending.get_mut(&id) {
             let deadline = (now + pending.timeout).min(pending.sent_at + MAX_CALL);
@@ -161,7 +162,7 @@ impl<T> Correlator<T> {
         }
     }
 
-    /// Takes out every request whose time is over.
+    /// Removes and returns every request whose time-out has passed.
     pub fn expire(&mut self, now: Instant) -> Vec<(u64, PendingRequest<T>)> {
         if self.earliest.is_none_or(|earliest| earliest > now) {
             return Vec::new();
@@ -175,23 +176,23 @@ impl<T> Correlator<T> {
         expired
     }
 
-    /// The id of any request in flight that fits.
+    /// Returns the id of any request in flight that fits.
     pub fn find(&self, fits: impl Fn(&T) -> bool) -> Option<u64> {
         self.pending.iter().find(|(_, one)| fits(&one.origin)).map(|(id, _)| *id)
     }
 
-    /// The id that the next request gets.
+    /// Returns the id that the next request gets.
     #[must_use]
     pub fn next_id(&self) -> u64 {
         self.next
     }
 
-    /// The requests in flight.
+    /// Returns the requests in flight.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &PendingRequest<T>)> {
         self.pending.iter().map(|(id, one)| (*id, one))
     }
 
-    /// Takes everything out, in the order it was sent.
+    /// Removes and returns all requests, in the order they were sent.
     pub fn drain(&mut self) -> Vec<(u64, PendingRequest<T>)> {
         self.earliest = None;
         let mut all: Vec<_> = self.pending.drain().collect();
@@ -199,19 +200,19 @@ impl<T> Correlator<T> {
         all
     }
 
-    /// How many are in flight.
+    /// Returns the number of requests in flight.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pending.len()
     }
 
-    /// True if nothing is in flight.
+    /// Returns true if no request is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Counts of the messages that matched no request.
+    /// Returns the counts of messages that matched no request.
     #[must_use]
     pub fn strays(&self) -> Strays {
         self.strays

@@ -1,22 +1,22 @@
-//! The subject of a certificate, name by name. Text alone would be ambiguous: a value may contain commas and equals signs.
+//! Subject of a certificate, name by name. Plain text would be ambiguous: a value may contain commas and equals signs.
 
 use std::fmt;
 
-/// One attribute of a subject.
+/// Attribute of a subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NameAttribute {
-    /// Its type: a short name such as `CN`, or an OID in dotted form.
+    /// Type of the attribute: a short name such as `CN`, or an OID in dotted form.
     pub kind: Box<str>,
-    /// Its value; absent if that is no text.
+    /// Value of the attribute; `None` if it is not text.
     pub value: Option<Box<str>>,
 }
 
-/// A subject: relative names in the order of the certificate, most of one attribute each.
+/// Subject of a certificate: relative names in the order of the certificate, most of one attribute each.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DistinguishedName(pub Vec<Vec<NameAttribute>>);
 
 impl fmt::Display for DistinguishedName {
-    /// Writes the names with the escapes of RFC 4514, in the order of the certificate.
+    /// Formats the names with the escapes of RFC 4514, in the order of the certificate.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, name) in self.0.iter().enumerate() {
             f.write_str(if at == 0 { "" } else { ", " })?;

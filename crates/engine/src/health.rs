@@ -1,22 +1,22 @@
-//! A backend's health, as pings show it.
+//! Health of a backend, measured by pings.
 //!
-//! A number of unanswered pings in a row makes a backend unhealthy, a number of answered ones healthy again. While it
-//! is in doubt it is pinged more often.
+//! A number of consecutive unanswered pings makes a backend unhealthy, a number of answered ones healthy again. While
+//! it is in doubt it is pinged more often.
 
 use std::time::Duration;
 
-/// When a backend is pinged, and how the answers count.
+/// Ping intervals and thresholds.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PingRules {
-    /// The interval while it is healthy.
+    /// Interval while the backend is healthy.
     pub interval: Duration,
-    /// The interval while it is in doubt.
+    /// Interval while the backend is in doubt.
     pub doubt_interval: Duration,
-    /// How long an answer may take.
+    /// Time limit for an answer.
     pub timeout: Duration,
-    /// Unanswered pings in a row that make it unhealthy.
+    /// Number of consecutive unanswered pings that make it unhealthy.
     pub failures: u32,
-    /// Answered pings in a row that make it healthy again.
+    /// Number of consecutive answered pings that make it healthy again.
     pub successes: u32,
 }
 
@@ -32,24 +32,24 @@ impl Default for PingRules {
     }
 }
 
-/// The health of a backend.
+/// Health of a backend.
 #[derive(Clone, Debug)]
 pub struct Health {
     rules: PingRules,
     well: bool,
-    /// Results in a row that contradict its current state.
+    /// Number of consecutive results that contradict the current state.
     against: u32,
     asked: bool,
 }
 
 impl Health {
-    /// A backend that is assumed healthy.
+    /// Creates the state of a backend that is assumed healthy.
     #[must_use]
     pub fn new(rules: PingRules) -> Self {
         Self { rules, well: true, against: 0, asked: false }
     }
 
-    /// Takes in the result of a ping. Returns true if it made the backend unhealthy.
+    /// Counts the result of a ping. Returns true if it made the backend unhealthy.
     pub fn pinged(&mut self, answered: bool) -> bool {
         self.asked = true;
         if answered == self.well {
@@ -66,13 +66,13 @@ impl Health {
         !self.well
     }
 
-    /// True if it is healthy.
+    /// Returns true if the backend is healthy.
     #[must_use]
     pub fn is_well(&self) -> bool {
         self.well
     }
 
-    /// How long to wait before the next ping.
+    /// Returns the delay before the next ping.
     #[must_use]
     pub fn wait(&self) -> Duration {
         if self.well && self.against == 0 && self.asked {
@@ -82,7 +82,7 @@ impl Health {
         }
     }
 
-    /// The state as people read it.
+    /// Returns the state as a word for users.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match (self.well, self.against, self.asked) {

@@ -1,21 +1,21 @@
 //! Histogram of durations in fixed buckets whose width grows with the duration.
 //!
-//! Every power of two of microseconds is divided into eight buckets, so a quantile has an error of at most 6 %,
-//! whatever its size. Counting a duration is one atomic addition.
+//! Every power of two of microseconds is divided into eight buckets, so a quantile has an error of at most 6 % at any
+//! size. Counting a duration is one atomic addition.
 
 use crate::percentiles::{start_of, step_of};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Buckets per power of two, as a power of two itself.
+/// Number of buckets per power of two, as a power of two itself.
 const CUTS: u32 = 3;
-/// The longest duration that is distinguished from longer ones: 2^32 µs, more than an hour.
+/// Longest duration that is distinguished from longer ones: 2^32 µs, more than an hour.
 const OCTAVES: usize = 32;
-/// How many buckets there are.
+/// Number of buckets.
 pub const BUCKETS: usize = (OCTAVES - CUTS as usize + 1) << CUTS;
 const LONGEST_US: u64 = (1 << OCTAVES) - 1;
 
-/// The bounds that `/metrics` shows, in microseconds: powers of two from 128 µs to 67 s, which are edges of buckets, so that
+/// Bounds shown by `/metrics`, in microseconds: powers of two from 128 µs to 67 s. They are edges of buckets, so that
 /// each count below them is exact.
 pub const BOUNDS_US: [u64; 20] = {
     let mut bounds = [0; 20];
@@ -27,7 +27,7 @@ pub const BOUNDS_US: [u64; 20] = {
     bounds
 };
 
-/// Durations as they come in, from any number of threads.
+/// Counts of durations, which any number of threads may add to.
 #[derive(Debug)]
 pub struct Histogram([AtomicU64; BUCKETS]);
 
@@ -43,14 +43,14 @@ impl Histogram {
         self.0[bucket_of(micros(took))].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn read(&self) -> Durations {
         Durations(self.0.iter().map(|count| count.load(Ordering::Relaxed)).collect())
     }
 }
 
-/// Whole microseconds, capped at the longest duration that is distinguished.
+/// Returns whole microseconds, capped at the longest duration that is distinguished.
 pub(crate) fn micros(took: Duration) -> u64 {
     u64::try_from(took.as_micros()).unwrap_or(LONGEST_US).min(LONGEST_US)
 }
@@ -59,12 +59,12 @@ fn bucket_of(us: u64) -> usize {
     step_of::<CUTS>(us)
 }
 
-/// The first duration of a bucket, in microseconds; also the first that the bucket before it does not hold.
+/// Returns the first duration of a bucket, in microseconds, which is also the exclusive end of the bucket before it.
 fn lower_edge(bucket: usize) -> u64 {
     start_of::<CUTS>(bucket)
 }
 
-/// The counts of a histogram at one moment, or between two.
+/// Counts of a histogram at one moment, or between two.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Durations(Box<[u64]>);
 
@@ -75,19 +75,19 @@ impl Default for Durations {
 }
 
 impl Durations {
-    /// How many durations.
+    /// Returns the number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// How many were shorter than this many microseconds; exact at the edge of a bucket.
+    /// Returns the number of durations below `us` microseconds. Exact at bucket boundaries.
     #[must_use]
     pub fn below(&self, us: u64) -> u64 {
         self.0.iter().enumerate().take_while(|(bucket, _)| lower_edge(*bucket) < us).map(|(_, count)| count).sum()
     }
 
-    /// The quantile of this share, in microseconds; `None` without durations.
+    /// Returns the quantile of this share, in microseconds; `None` without durations.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let count = self.count();
@@ -101,21 +101,21 @@ impl Durations {
         self.0.iter().position(held).map(middle)
     }
 
-    /// Adds the counts of another.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (own, more) in self.0.iter_mut().zip(&other.0) {
             *own += more;
         }
     }
 
-    /// The counts since an earlier moment.
+    /// Returns the counts since an earlier moment.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self(self.0.iter().zip(&earlier.0).map(|(now, then)| now.saturating_sub(*then)).collect())
     }
 }
 
-/// The number whose relative distance to either edge of the bucket is the same.
+/// Returns the number whose relative distance to either edge of the bucket is the same.
 fn middle(bucket: usize) -> u64 {
     let (low, high) = (lower_edge(bucket), lower_edge(bucket + 1));
     if high - low == 1 { low } else { low + low * (high - low) / (low + high) }

@@ -1,15 +1,16 @@
-//! What a tape may know of the heads of HTTP: everything but credentials.
+//! HTTP heads for tapes, without credentials.
 
 use crate::fact::HttpHead;
 
-/// What stands in the place of a credential.
+/// Replacement for a credential.
 const REDACTED: &str = "[redacted]";
-/// Most headers of one head that are told; what is beyond is left out.
+/// Maximum number of headers recorded of one head; the rest are omitted.
 pub const MAX_HEADERS: usize = 100;
-/// Longest value that is told.
+/// Maximum length of a recorded value.
 pub const MAX_VALUE: usize = 4096;
 
-/// Headers that are credentials or may hold them. The id of a session is one: whoever has it is the client.
+/// Headers that are credentials or may hold them. The session id is one, because presenting it is enough to act as the
+/// client.
 const SECRET_HEADERS: [&str; 10] = [
     "authorization",
     "proxy-authorization",
@@ -22,11 +23,11 @@ const SECRET_HEADERS: [&str; 10] = [
     "api-key",
     "x-auth-token",
 ];
-/// Words that make a header or a member of a query a credential.
+/// Words that mark a header or a query member as a credential.
 const SECRET_WORDS: [&str; 8] = ["token", "secret", "password", "session", "apikey", "signature", "credential", "auth"];
 
 impl HttpHead {
-    /// The head of a request for this path and query.
+    /// Builds the head of a request for this path and query.
     #[must_use]
     pub fn of_request<'a>(method: &str, place: &str, headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut head = Self { method: Some(method.to_owned()), ..Self::default() };
@@ -35,7 +36,7 @@ impl HttpHead {
         head
     }
 
-    /// The head of an answer.
+    /// Builds the head of a response.
     #[must_use]
     pub fn of_answer<'a>(status: u16, headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut head = Self { status: Some(status), ..Self::default() };
@@ -74,7 +75,7 @@ fn is_secret(name: &str) -> bool {
     matches!(&*plain, "key" | "code" | "sig" | "state") || SECRET_WORDS.iter().any(|word| plain.contains(word))
 }
 
-/// An address whose query has no credentials.
+/// Returns an address with the credentials in its query replaced.
 fn without_secrets(url: &str, redacted: &mut bool) -> String {
     let Some((path, query)) = url.split_once('?') else { return url.to_owned() };
     let member = |part: &str| match part.split_once('=') {

@@ -1,4 +1,4 @@
-//! Keys: the numbers that identify sessions, streams, connections and exchanges.
+//! Numbers that identify sessions, streams, connections and exchanges.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -19,24 +19,24 @@ macro_rules! key {
 }
 
 key!(
-    /// One front session: an old-era session, a stdio pipe, or a single stateless request.
+    /// Key of a front session: an old-era session, a stdio pipe, or a single stateless request.
     SessionKey
 );
 key!(
-    /// One stream to the client: the answer to a POST, a GET stream, or the stdio pipe.
+    /// Key of a stream to the client: the answer to a POST, a GET stream, or the stdio pipe.
     StreamId
 );
 key!(
-    /// One connection to a backend: a child process, or an HTTP backend session.
+    /// Key of a connection to a backend: a child process, or an HTTP backend session.
     PeerId
 );
 key!(
-    /// One request of a client from arrival to outcome, unique within its process.
+    /// Key of a client's request from arrival to outcome, unique within its process.
     ExchangeId
 );
 
 impl SessionKey {
-    /// Stands for the gateway itself. No session has this number.
+    /// Key of the gateway itself. No session has this number.
     pub const GATEWAY: Self = Self(0);
 }
 
@@ -54,25 +54,25 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// The number of a new exchange.
+    /// Returns the number of a new exchange.
     pub fn exchange(&self) -> ExchangeId {
         ExchangeId(self.exchanges.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The number of a new message.
+    /// Returns the number of a new message.
     pub fn message(&self) -> u64 {
         self.messages.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// A map keyed by numbers that the gateway counts itself. Clients cannot choose them, so a cheap hash is enough.
+/// Map keyed by numbers that the gateway assigns. Clients cannot choose them, so a cheap hash is enough.
 pub type KeyMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
 
-/// A map keyed by texts that others may choose. Its hash is fast, and seeded per process, so that nobody can choose
-/// texts that collide.
+/// Map keyed by texts from outside. Its hash is fast, and seeded per process, so that an attacker cannot choose texts
+/// that collide.
 pub type TextMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// A hasher that spreads consecutive numbers.
+/// Hasher that spreads consecutive numbers.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Spread(u64);
 

@@ -1,4 +1,4 @@
-//! Durations in buckets with given bounds, kept apart by one label from a closed set.
+//! Durations in buckets with given bounds, separated by one label from a closed set.
 //!
 //! Counting a duration is a walk over a few labels, a search among a few bounds and two atomic additions.
 
@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many labels are kept apart; further ones are counted together.
+/// Maximum number of labels counted separately; the rest are counted together.
 pub const MAX_LABELS: usize = 24;
-/// The label of these.
+/// Label of the rest.
 const OTHER: &str = "other";
 
-/// The bounds of durations of operations and sessions in microseconds, as the semantic conventions of OpenTelemetry for MCP
-/// give them: 10 ms to 300 s.
+/// Bounds for durations of operations and sessions in microseconds, from the OpenTelemetry semantic conventions for
+/// MCP: 10 ms to 300 s.
 pub const OPERATION_BOUNDS_US: &[u64] = &[
     10_000,
     20_000,
@@ -31,7 +31,7 @@ pub const OPERATION_BOUNDS_US: &[u64] = &[
     300_000_000,
 ];
 
-/// The bounds of durations of tools in microseconds: 1 ms to 300 s.
+/// Bounds for durations of tools in microseconds: 1 ms to 300 s.
 pub const TOOL_BOUNDS_US: &[u64] = &[
     1_000,
     2_500,
@@ -51,10 +51,10 @@ pub const TOOL_BOUNDS_US: &[u64] = &[
     300_000_000,
 ];
 
-/// Durations as they come in, from any number of threads.
+/// Counts of durations, which any number of threads may add to.
 #[derive(Debug)]
 struct Buckets {
-    /// One for each bound, and one for what is longer.
+    /// One count for each bound, and one for longer durations.
     counts: Box<[AtomicU64]>,
     total_us: AtomicU64,
 }
@@ -72,19 +72,19 @@ impl Buckets {
     }
 }
 
-/// The counts of one label at one moment.
+/// Counts of one label at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BucketReading {
-    /// The bounds in microseconds, and how many durations were not longer than each.
+    /// Bounds in microseconds, each with the number of durations that did not exceed it.
     pub within: Vec<(u64, u64)>,
-    /// All durations.
+    /// Number of durations.
     pub count: u64,
-    /// Their sum in microseconds.
+    /// Sum of the durations in microseconds.
     pub total_us: u64,
 }
 
 impl BucketReading {
-    /// Adds the counts of another with the same bounds.
+    /// Adds the counts of another reading with the same bounds.
     pub fn merge(&mut self, other: &Self) {
         for ((_, own), (_, more)) in self.within.iter_mut().zip(&other.within) {
             *own += more;
@@ -94,11 +94,11 @@ impl BucketReading {
     }
 }
 
-/// Durations by label.
+/// Histograms of durations, one for each label.
 #[derive(Debug)]
 pub struct LabelledDurations {
     bounds: &'static [u64],
-    /// Filled from the front, in the order in which labels were first seen; the last place is for all others.
+    /// Filled from the front, in the order of first use. The last place is for all other labels.
     cells: Box<[OnceLock<(&'static str, Buckets)>]>,
 }
 
@@ -109,7 +109,7 @@ impl Default for LabelledDurations {
 }
 
 impl LabelledDurations {
-    /// Nothing counted yet, in buckets with these bounds.
+    /// Creates empty histograms with these bounds.
     #[must_use]
     pub fn new(bounds: &'static [u64]) -> Self {
         Self { bounds, cells: (0..MAX_LABELS).map(|_| OnceLock::new()).collect() }
@@ -125,7 +125,7 @@ impl LabelledDurations {
         buckets.add(self.bounds, micros(took));
     }
 
-    /// What was counted, by label.
+    /// Returns the counts by label.
     #[must_use]
     pub fn read(&self) -> Vec<(&'static str, BucketReading)> {
         self.cells.iter().filter_map(OnceLock::get).map(|(label, buckets)| (*label, self.reading(buckets))).collect()

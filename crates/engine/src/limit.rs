@@ -1,6 +1,6 @@
-//! Limits at which something is refused before it becomes a request.
+//! Limits at which input is refused before it becomes a request.
 
-/// A limit. Its name is a label of `signalbox_refused_total`.
+/// Limit of the gateway. Its name is a label of `signalbox_refused_total`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Limit {
     /// The head of a request did not come in time, or the first byte of a connection.
@@ -25,13 +25,13 @@ pub enum Limit {
     Subscriptions,
     /// The memory budget for messages is exhausted.
     Memory,
-    /// A message is too large for a caller whom only its signature could prove.
+    /// A message is too large for a caller that can only be authenticated by its signature.
     UnknownCaller,
     /// An idle connection made room for another one.
     Idle,
     /// A connection made room for another one, since its caller or address had more than its share.
     ConnectionShare,
-    /// A webhook was not asked, since its caller or all callers had too many questions under way.
+    /// A webhook was not asked, since its caller or all callers had too many questions in flight.
     Webhooks,
 }
 
@@ -55,7 +55,7 @@ impl Limit {
         Self::Webhooks,
     ];
 
-    /// Its label in metrics.
+    /// Returns the label in metrics.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl Limit {
         }
     }
 
-    /// Its index in [`Limit::ALL`].
+    /// Returns the index in [`Limit::ALL`].
     #[must_use]
     pub fn number(self) -> usize {
         self as usize

@@ -1,13 +1,13 @@
-//! Locks that outlive a panic.
+//! Locks that survive a panic.
 //!
-//! A thread that panics while it holds a lock poisons it. The gateway goes on: the panic ended one request and is reported on
-//! its own, and what the lock guards is still needed by all others. So everybody takes a poisoned lock as if it were not.
+//! A thread that panics while it holds a lock poisons it. The gateway continues: the panic ended one request and is
+//! reported on its own, and all other threads still need the guarded data. So every thread ignores the poison.
 
 use std::sync::{LockResult, PoisonError};
 
-/// What can be done with the outcome of taking a lock.
+/// Extension of the result of taking a lock.
 pub trait LockResultExt<G> {
-    /// The guard, whether or not the lock is poisoned.
+    /// Returns the guard, even if the lock is poisoned.
     fn unpoisoned(self) -> G;
 }
 

@@ -1,23 +1,23 @@
 //! The eight log levels of MCP, in order.
 
-/// A level as `logging/setLevel` and `notifications/message` name it.
+/// Level as named by `logging/setLevel` and `notifications/message`.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LogLevel {
-    /// Finest.
+    /// Detailed debugging information.
     Debug,
-    /// Ordinary events.
+    /// Informational messages about ordinary events.
     Info,
-    /// Normal but significant.
+    /// Normal but significant events.
     Notice,
-    /// Something is odd.
+    /// Warning conditions.
     Warning,
-    /// Something failed.
+    /// Error conditions.
     Error,
-    /// A component failed.
+    /// Critical conditions, such as a failed component.
     Critical,
-    /// Act at once.
+    /// Conditions that need action at once.
     Alert,
-    /// Unusable.
+    /// The system is unusable.
     Emergency,
 }
 
@@ -33,13 +33,13 @@ const NAMES: [(&str, LogLevel); 8] = [
 ];
 
 impl LogLevel {
-    /// Reads a level by its name on the wire.
+    /// Parses a level by its name on the wire.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
     }
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         NAMES[self as usize].0

@@ -1,31 +1,31 @@
-//! Proofs of who calls that the message itself carries. This is the second stage of authentication: it looks at
-//! messages that passed the strict scan, whatever transport they came by.
+//! Proofs of identity inside messages. This is the second stage of authentication: it checks messages that passed the
+//! strict scan, on every transport.
 
 use crate::caller::Caller;
 use crate::fault::Fault;
 use bytes::Bytes;
 use signalbox_wire::Envelope;
 
-/// Looks at the proofs that messages carry.
+/// Checks the proofs that messages carry.
 pub trait MessageProof: Send + Sync {
-    /// The caller by a proof in this message; `None` if it carries none. `caller` is the one that the connection
-    /// proved. Asked once about every message of a client, so it must be cheap where there is no proof.
+    /// Returns the caller proved by this message; `None` if it carries no proof. `caller` is the one that the
+    /// connection proved. Called once for every message of a client, so it must be cheap without a proof.
     ///
     /// # Errors
-    /// If it carries a proof that is not valid, or proves somebody else than the connection does.
+    /// Returns a fault if the message carries a proof that is not valid, or proves another identity than the connection
+    /// does.
     fn confirm(&self, caller: &Caller, message: &Envelope) -> Result<Option<Caller>, Fault>;
 
-    /// The same about a message that came as protobuf, as its bytes.
+    /// Does the same for a message that came as protobuf, given its bytes.
     ///
     /// # Errors
-    /// As [`MessageProof::confirm`].
+    /// Same as [`MessageProof::confirm`].
     fn confirm_protobuf(&self, caller: &Caller, message: &Bytes) -> Result<Option<Caller>, Fault>;
 
-    /// Ends the credentials of callers that can no longer prove themselves with what they proved themselves with.
-    /// Called about twice a second while there are any.
+    /// Ends the credentials of callers whose proof is no longer valid. Called about twice a second while there are any.
     fn refresh(&self);
 
-    /// Signs an answer that leaves as protobuf, as its bytes; `None` where it leaves as it is. `to_signed` says that
+    /// Signs an answer that leaves as protobuf, given its bytes; `None` if it leaves unsigned. `to_signed` is true if
     /// its request was signed.
     fn sign_protobuf(&self, answer: &Bytes, to_signed: bool) -> Option<Bytes>;
 }

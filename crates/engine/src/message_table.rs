@@ -1,22 +1,22 @@
-//! Every kind of message that passes the gateway: who is asked about it, and what each side gets when it is refused.
-//! `docs/messages.md` shows this table, and a test compares the two.
+//! Table of all kinds of messages that pass the gateway: the phase that judges each, and what each side gets when it is
+//! refused. `docs/messages.md` shows this table, and a test compares the two.
 
 use crate::chain::Phase;
 
-/// One kind of message.
+/// Row of the table.
 #[derive(Copy, Clone, Debug)]
 pub struct MessageRow {
-    /// Which messages.
+    /// Description of the messages.
     pub kind: &'static str,
-    /// From whom to whom.
+    /// Sender and receiver.
     pub way: &'static str,
-    /// The phase in which interceptors are asked, if they are. Every message is recorded.
+    /// Phase in which interceptors judge it, if they do. Every message is recorded.
     pub judged: Option<Phase>,
     /// True if an interceptor may refuse it.
     pub refusable: bool,
-    /// What the client gets when it is refused.
+    /// Effect of a refusal for the client.
     pub client: &'static str,
-    /// What the backend gets when it is refused.
+    /// Effect of a refusal for the backend.
     pub backend: &'static str,
 }
 
@@ -30,7 +30,7 @@ const fn row(
     MessageRow { kind, way, judged, refusable: judged.is_some(), client, backend }
 }
 
-/// The table.
+/// Rows of the table, in the order of the documentation.
 pub const MESSAGES: [MessageRow; 18] = [
     row("a request that is routed, in any round", "client to backend", Some(Phase::Request), "an error", "nothing"),
     row("a list request", "client to gateway", Some(Phase::Request), "an error", "nothing"),
@@ -85,7 +85,7 @@ pub const MESSAGES: [MessageRow; 18] = [
     row("an orphan, late or doubled answer; a request without an id", "either way, and no further", None, "—", "—"),
 ];
 
-/// The table as the documentation shows it.
+/// Renders the table for the documentation.
 #[must_use]
 pub fn markdown() -> String {
     let mut text = String::from(

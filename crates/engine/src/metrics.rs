@@ -1,8 +1,8 @@
 //! Request metrics per method and backend: counts, outcomes, durations (S-19 to S-21).
 //!
 //! Counting a fact costs a walk over a few names and a handful of atomic additions: nothing is locked, hashed or
-//! allocated once a method has been seen on a backend. Labels come from closed sets or are capped, so a hostile
-//! client cannot grow the table.
+//! allocated once a method has been seen on a backend. Labels come from closed sets or are capped, so a hostile client
+//! cannot grow the table.
 
 use crate::fact::{Fact, FactSink, Finished, Outcome};
 use crate::histogram::{Durations, Histogram, micros};
@@ -14,32 +14,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const MAX_BACKENDS: usize = 256;
 /// Maximum number of outcomes counted separately; the rest are counted together.
 const MAX_OUTCOMES: usize = 48;
-/// The label of unknown methods, and of outcomes beyond the maximum.
+/// Label of unknown methods, and of outcomes beyond the maximum.
 const OTHER: &str = "other";
 
-/// What is known of one method on one backend.
+/// Metrics of one method on one backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Series {
-    /// Ended exchanges by outcome.
+    /// Number of ended exchanges by outcome.
     pub outcomes: Vec<(&'static str, u64)>,
-    /// How long they took.
+    /// Durations of the exchanges.
     pub took: Durations,
     /// Sum of all durations in microseconds.
     pub total_us: u64,
-    /// Bytes from clients.
+    /// Total size of requests in bytes.
     pub bytes_in: u64,
-    /// Bytes to clients.
+    /// Total size of answers in bytes.
     pub bytes_out: u64,
 }
 
 impl Series {
-    /// All ended exchanges.
+    /// Returns the number of ended exchanges.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.outcomes.iter().map(|(_, n)| n).sum()
     }
 
-    /// Exchanges that did not end with a plain result.
+    /// Returns the number of exchanges that did not end with a plain result.
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.count() - self.outcomes.iter().find(|(name, _)| *name == Outcome::Ok.label()).map_or(0, |(_, n)| *n)
@@ -60,17 +60,17 @@ impl Series {
     }
 }
 
-/// The key of a series: the method as MCP knows it (`other` for anything else) and the backend (empty for ourselves).
+/// Key of a series: the method as MCP knows it (`other` for anything else) and the backend (empty for the gateway).
 pub type SeriesKey = (&'static str, Box<str>);
 
-/// The table of series; a subscriber to facts.
+/// Table of series. It subscribes to facts.
 #[derive(Debug)]
 pub struct MethodMetrics {
     /// Filled from the front, the gateway first. Filled slots never change.
     backends: Box<[OnceLock<Row>]>,
 }
 
-/// The series of one backend: a slot per method, and one for all other methods.
+/// Series of one backend: a slot per method, and one for all other methods.
 #[derive(Debug)]
 struct Row {
     backend: Box<str>,
@@ -88,7 +88,7 @@ impl Row {
     }
 }
 
-/// The numbers of one series.
+/// Counters of one series.
 #[derive(Debug, Default)]
 struct Cell {
     total_us: AtomicU64,
@@ -118,7 +118,7 @@ impl Cell {
     }
 }
 
-/// Counts by outcome, in the order in which the outcomes were first seen.
+/// Counts by outcome, in the order of first use.
 #[derive(Debug)]
 pub(crate) struct Outcomes([(OnceLock<&'static str>, AtomicU64); MAX_OUTCOMES]);
 
@@ -153,7 +153,7 @@ impl Default for MethodMetrics {
 }
 
 impl MethodMetrics {
-    /// A sorted copy of everything.
+    /// Returns a sorted copy of all series.
     #[must_use]
     pub fn read(&self) -> Vec<(SeriesKey, Series)> {
         let names: Vec<&'static str> = method::all().chain([OTHER]).collect();

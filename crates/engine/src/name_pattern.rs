@@ -1,70 +1,70 @@
-//! A pattern of names and URIs, read in the same ways as the URIs it is held against.
+//! Patterns of names and URIs, which are interpreted in the same ways as the URIs matched against them.
 
 use signalbox_wire::glob::{Wildcards, fits};
 use signalbox_wire::uri_readings::{Omission, UriReading, UriReadings};
 
-/// How URIs of app pages begin, whose qualified form has the backend behind it.
+/// Prefix of app page URIs. In their qualified form the backend follows it.
 const APP: &str = "ui://";
 
-/// A pattern of names or URIs with `*` and `?`.
+/// Pattern of names or URIs with `*` and `?`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamePattern {
     text: Box<str>,
-    /// The ways in which servers read a URI that is written so.
+    /// Readings of a URI written like the pattern.
     readings: Box<[UriReading]>,
 }
 
 impl NamePattern {
-    /// Reads a pattern. It may be of qualified names.
+    /// Parses a pattern, which may be of qualified names.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self { text: text.into(), readings: readings(text).into() }
     }
 
-    /// A pattern of tools and prompts, whose names have no readings.
+    /// Parses a pattern of tools and prompts, whose names have no other readings.
     #[must_use]
     pub fn of_names(text: &str) -> Self {
         Self { text: text.into(), readings: Box::default() }
     }
 
-    /// The pattern as it is written.
+    /// Returns the pattern as it is written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// True if it takes in everything.
+    /// Returns true if the pattern matches everything.
     #[must_use]
     pub fn is_all(&self) -> bool {
         !self.text.is_empty() && self.text.bytes().all(|byte| byte == b'*')
     }
 
-    /// True if this name fits the pattern as it is written.
+    /// Returns true if this name fits the pattern as it is written.
     #[must_use]
     pub fn fits(&self, name: &str) -> bool {
         fits(&self.text, name, Wildcards::StarAndQuestion)
     }
 
-    /// True if this URI fits a reading of the pattern that leaves nothing out.
+    /// Returns true if this URI fits a reading of the pattern that omits nothing.
     pub(crate) fn fits_read(&self, uri: &str) -> bool {
         self.fits_reading(uri, Omission::default())
     }
 
-    /// True if this reading of a URI fits the pattern, read so as to leave out no more than the URI was.
+    /// Returns true if this reading of a URI fits the pattern in a reading that omits no more than the URI's.
     pub(crate) fn fits_reading(&self, uri: &str, omits: Omission) -> bool {
         let read = self.readings.iter().filter(|reading| reading.omits.is_within(omits));
         self.fits(uri) || read.into_iter().any(|reading| fits(&reading.text, uri, Wildcards::StarAndQuestion))
     }
 }
 
-/// The readings of a pattern besides its own text. One that cannot be read is held against URIs as it is written.
+/// Returns the readings of a pattern besides its own text. A pattern that cannot be read is matched as it is written.
 fn readings(text: &str) -> Vec<UriReading> {
     let known = |text: &str| match UriReadings::of_pattern(text) {
         UriReadings::Known(readings) => readings,
         UriReadings::Unreadable => Vec::new(),
     };
     let mut all = known(text);
-    // Of a qualified name only the URI is read.
+    // Of a qualified name, only the URI part has readings.
     let divided = match text.strip_prefix(APP) {
         Some(rest) => rest.split_once('+').map(|(backend, rest)| (backend, format!("{APP}{rest}"))),
         None => text.split_once('+').map(|(backend, uri)| (backend, uri.to_owned())),

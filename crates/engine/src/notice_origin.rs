@@ -1,18 +1,18 @@
-//! Keeps notifications of a backend from passing for those of the gateway or of another backend.
+//! Protection of the gateway's name in notifications: a backend must not pass for the gateway or for another backend.
 //!
-//! The client sees one server, so a logger's name and the members of `_meta` under `io.signalbox/` are all that tells
-//! it who speaks. Both belong to the gateway: it names the backend wherever the backend's own words could be mistaken.
+//! The client sees one server, so the sender shows only in the logger's name and in the members of `_meta` under
+//! `io.signalbox/`. The gateway controls both, and adds the backend's name wherever its text could be mistaken.
 
 use crate::bridge::object::{Object, is_object};
 use signalbox_wire::{Edits, Envelope, json, meta};
 
-/// The name of the gateway, which no logger of a backend may use.
+/// Name of the gateway, which no logger of a backend may use.
 const GATEWAY: &str = "signalbox";
-/// The prefix of the names in `_meta` that only the gateway may use.
+/// Prefix of the names in `_meta` that only the gateway may use.
 pub(crate) const OWN_META: &str = "io.signalbox/";
 
 /// Puts the backend's name before a logger that reads like the gateway or another backend. A logger with other than
-/// printable ASCII characters always counts as such; one that is no text becomes the backend's name.
+/// printable ASCII characters always counts as such; one that is not text becomes the backend's name.
 pub(crate) fn rename_logger<'a>(
     backend: &str,
     backends: impl Iterator<Item = &'a str> + Clone,
@@ -61,7 +61,7 @@ fn is_mistakable<'a>(logger: &str, backend: &str, mut backends: impl Iterator<It
         || backends.any(|other| other != backend && skeleton(other) == first)
 }
 
-/// The letters and digits of a text, with those that look alike made one.
+/// Reduces a text to its letters and digits, with similar-looking ones made equal.
 fn skeleton(text: &str) -> String {
     let alike = |one: char| match one.to_ascii_lowercase() {
         'i' | '1' | '|' | '!' => 'l',

@@ -1,5 +1,5 @@
-//! How long operations of MCP take, by method and kind of error, as the semantic conventions of OpenTelemetry for MCP count them:
-//! requests of clients that the gateway serves, and requests that it makes of backends.
+//! Durations of MCP operations by method and kind of error, following the OpenTelemetry semantic conventions for MCP:
+//! requests of clients that the gateway serves, and requests that it sends to backends.
 
 use crate::fact::{Fact, FactSink, Outcome};
 use crate::labelled_durations::{BucketReading, LabelledDurations, OPERATION_BOUNDS_US};
@@ -7,10 +7,10 @@ use signalbox_wire::method;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The label of a method that MCP does not know; its own name could be anything.
+/// Label of a method that MCP does not define. Its own name could be anything.
 const OTHER: &str = "other";
 
-/// Durations by method, and by kind of error; a subscriber to facts, which tell of the operations of clients.
+/// Durations by method and kind of error. It subscribes to facts for the operations of clients.
 #[derive(Debug)]
 pub struct OperationMetrics {
     /// One place for each method, and one for all others.
@@ -32,7 +32,7 @@ impl OperationMetrics {
         }
     }
 
-    /// What was counted, by method and kind of error.
+    /// Returns the counts by method and kind of error.
     #[must_use]
     pub fn read(&self) -> Vec<((&'static str, &'static str), BucketReading)> {
         let names = method::all().chain([OTHER]);
@@ -44,26 +44,26 @@ impl OperationMetrics {
     }
 }
 
-/// A place where ended operations are counted, or none.
+/// Optional destination for the durations of ended operations.
 #[derive(Clone, Debug, Default)]
 pub struct OperationTimer(Option<Arc<OperationMetrics>>);
 
 impl OperationTimer {
-    /// Counts there.
+    /// Creates a timer that counts in `metrics`, if any.
     #[must_use]
     pub fn new(metrics: Option<Arc<OperationMetrics>>) -> Self {
         Self(metrics)
     }
 
     /// Counts an operation that was sent and has ended, with the kind of its error; empty if there was none.
-    pub fn took(&self, method: &str, error: &'static str, (sent, ended): (Instant, Instant)) {
+    pub fn took(&self, method: &str, error: &'static str, sent: Instant, ended: Instant) {
         if let Some(metrics) = &self.0 {
             metrics.add(method, error, ended.saturating_duration_since(sent));
         }
     }
 }
 
-/// The kind of error of an outcome; empty for a result.
+/// Returns the kind of error of an outcome; empty for a result.
 #[must_use]
 pub fn error_type(outcome: Outcome) -> &'static str {
     match outcome {

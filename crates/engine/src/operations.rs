@@ -1,12 +1,12 @@
-//! Recognises requests of the new era that are rounds of the same call (S-16).
+//! Recognition of requests of the new era that are rounds of the same call (S-16).
 //!
-//! A backend that wants input answers a call with a `requestState`, and the client sends the call again with it. The
-//! gateway remembers which state it gave to whom and for what, so the next round is recognised as part of its call.
+//! A backend that wants input answers a call with a `requestState`, and the client repeats the call with it. The
+//! gateway remembers the caller and the request of each state, so the next round is recognised as part of its call.
 //! Each state counts as the next round once: limits, budgets and rules see a second use as a new call. A state that was
-//! given to other callers only is refused.
+//! given only to other callers is refused.
 //!
-//! The state itself is the backend's and opaque, so nothing is known of one that was forgotten, or given out by an
-//! earlier process: it counts as a new call too.
+//! The state itself is the backend's and opaque. A state that was dropped, or given out by an earlier process, is
+//! unknown and counts as a new call too.
 
 use crate::caller::Principal;
 use crate::keys::ExchangeId;
@@ -28,40 +28,40 @@ pub const MAX_OPERATION_BYTES_EACH: usize = 1 << 20;
 /// Maximum number of calls of one caller that wait with the same state, which some backends give to every call.
 pub const MAX_SAME_STATE: usize = 64;
 
-/// A round of a call.
+/// Round of a call.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct OperationRound {
-    /// The exchange of the first round.
+    /// Exchange of the first round.
     pub operation: ExchangeId,
-    /// Which round it is; the first is 1.
+    /// Number of the round, starting at 1.
     pub round: u32,
-    /// True if a hold on the call was answered and it was let through.
+    /// True if the call was held and then let through.
     pub consulted: bool,
 }
 
-/// What a state that a client brings is to the gateway.
+/// Origin of a state that a client sends.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum StateOrigin {
-    /// It ended this round, and has not come back before.
+    /// It ended this round, and is used for the first time.
     Fresh(OperationRound),
-    /// This caller was given it, and brought it before or brings it for another request.
+    /// This caller was given it, and has used it before or uses it for another request.
     Spent,
-    /// Only other callers were given it.
+    /// It was given only to other callers.
     Foreign,
-    /// Nothing is known of it.
+    /// It is not remembered.
     Unknown,
 }
 
-/// The request that a state belongs to: its method and its tool, prompt or resource, as the client names them.
+/// Request that a state belongs to: its method and its tool, prompt or resource, as the client names them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StateSubject<'a> {
-    /// The method.
+    /// Method of the request.
     pub method: &'a str,
-    /// The name or URI.
+    /// The client's name or URI for the subject.
     pub name: &'a str,
 }
 
-/// A call that waits for its next round.
+/// Call that waits for its next round.
 #[derive(Debug)]
 struct WaitingRound {
     round: OperationRound,
@@ -75,7 +75,7 @@ impl WaitingRound {
     }
 }
 
-/// The states of one caller. One that has come back stays, without a round.
+/// States of one caller. A used state stays, without a round.
 #[derive(Default, Debug)]
 struct CallerStates {
     waiting: HashMap<Bytes, VecDeque<WaitingRound>>,
@@ -86,20 +86,20 @@ struct CallerStates {
 #[derive(Default, Debug)]
 struct Inner {
     callers: HashMap<Principal, CallerStates>,
-    /// How many callers were given each state.
+    /// Number of callers that were given each state.
     holders: HashMap<Bytes, usize>,
     states: usize,
     bytes: usize,
-    /// Number of accounts that were forgotten.
+    /// Number of deleted accounts whose states remain.
     gone: u64,
 }
 
-/// The rounds that clients may continue.
+/// Rounds that clients may continue.
 #[derive(Default, Debug)]
 pub struct Operations(Mutex<Inner>);
 
 impl Operations {
-    /// Remembers that this state was given to this principal at the end of a round.
+    /// Remembers that this principal was given this state at the end of a round.
     pub fn note(&self, principal: &Principal, state: &[u8], subject: StateSubject<'_>, round: OperationRound) {
         let state = &*as_read(state);
         if state.len() > MAX_OPERATION_BYTES_EACH / 16 {
@@ -125,7 +125,7 @@ impl Operations {
         inner.make_room(principal);
     }
 
-    /// Says what a state is to its bringer. A fresh one is spent by this.
+    /// Returns the origin of a state. A fresh one is thereby used up.
     #[must_use]
     pub fn take(&self, principal: &Principal, state: &[u8], subject: StateSubject<'_>) -> StateOrigin {
         let state = &*as_read(state);
@@ -138,8 +138,8 @@ impl Operations {
         if inner.holders.contains_key(state) { StateOrigin::Foreign } else { StateOrigin::Unknown }
     }
 
-    /// Has the states of a principal be those of no caller, since its account is gone: a later one of the
-    /// same name gets none.
+    /// Detaches the states of a principal whose account was deleted: a later account with the same name gets none of
+    /// them.
     pub fn forget(&self, principal: &Principal) {
         let mut inner = self.lock();
         if let Some(own) = inner.callers.remove(principal) {
@@ -154,8 +154,8 @@ impl Operations {
     }
 }
 
-/// A state, given as JSON, as servers read it: without escapes, blanks around it and padding, and with one alphabet of
-/// base64. States that only a strict server tells apart are one here.
+/// Normalises a state, given as JSON, as servers read it: without escapes, surrounding blanks and padding, and with one
+/// base64 alphabet. States that only a strict server distinguishes are equal here.
 fn as_read(json: &[u8]) -> Cow<'_, [u8]> {
     let Some(text) = json::string(json) else { return Cow::Borrowed(json) };
     let plain = |char: char| match char {
@@ -167,7 +167,7 @@ fn as_read(json: &[u8]) -> Cow<'_, [u8]> {
 }
 
 impl Inner {
-    /// Forgets states until every bound holds: first of the caller who was given one, then of the greediest.
+    /// Drops states until every bound holds: first of the caller that was given one, then of the one with the most.
     fn make_room(&mut self, principal: &Principal) {
         let crowded =
             |own: &CallerStates| own.order.len() > MAX_OPERATIONS_EACH || own.bytes > MAX_OPERATION_BYTES_EACH;

@@ -1,13 +1,14 @@
-//! How fast calls go to a backend that failed or restarted: the delay before a retry, and the slow start after a restart.
+//! Pacing of calls to a backend that failed or restarted: the delay before a retry, and the slow start after a restart.
 
 use std::time::Duration;
 
-/// The first wait, before jitter.
+/// Delay before the first retry, without jitter.
 pub const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// Number of retries after which the delay stops growing.
 const GROWING: u32 = 16;
 
-/// The wait before this retry, counted from 0: 100 ms x 2^n, and up to half of that on top. `chance` is any random number.
+/// Returns the delay before this retry, counted from 0: 100 ms x 2^n, plus up to half of that. `chance` is any random
+/// number.
 #[must_use]
 pub fn retry_delay(retry: u32, chance: u64) -> Duration {
     let wait = FIRST_DELAY.saturating_mul(1 << retry.min(GROWING));
@@ -15,12 +16,12 @@ pub fn retry_delay(retry: u32, chance: u64) -> Duration {
     wait + Duration::from_micros(chance % (half + 1))
 }
 
-/// Concurrent calls right after the start.
+/// Limit on concurrent calls right after the start.
 pub const FIRST_LIMIT: usize = 4;
-/// Concurrent calls at the end of the slow start, after which there is no limit.
+/// Limit on concurrent calls at the end of the slow start, after which there is no limit.
 pub const LAST_LIMIT: usize = 256;
 
-/// The limit on concurrent calls at a backend that started this long ago. `None` once the slow start is over.
+/// Returns the limit on concurrent calls to a backend that started this long ago. `None` once the slow start is over.
 #[must_use]
 pub fn slow_start_limit(since: Duration, slow_start: Duration) -> Option<usize> {
     if since >= slow_start {

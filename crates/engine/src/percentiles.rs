@@ -1,15 +1,15 @@
-//! Percentiles of many numbers in bounded memory, and the steps behind them.
+//! Percentiles of many numbers in bounded memory, and the steps they are based on.
 //!
-//! Numbers are counted in steps whose width grows with the number: every doubling is cut into `1 << BITS` steps, so that a
-//! number is known to one part in `1 << BITS`, whatever its size. Small numbers have a step each.
+//! Numbers are counted in steps whose width grows with the number: every doubling is divided into `1 << BITS` steps, so
+//! that a number of any size is known to one part in `1 << BITS`. Small numbers have a step each.
 
-/// How many steps 64 bits have.
+/// Returns the number of steps for 64 bits.
 #[must_use]
 pub const fn steps<const BITS: u32>() -> usize {
     (64 - BITS as usize + 1) << BITS
 }
 
-/// The step that holds a number.
+/// Returns the step that holds a number.
 #[must_use]
 pub fn step_of<const BITS: u32>(number: u64) -> usize {
     let bits = 64 - number.leading_zeros();
@@ -19,21 +19,21 @@ pub fn step_of<const BITS: u32>(number: u64) -> usize {
     }
 }
 
-/// The smallest number of a step.
+/// Returns the smallest number of a step.
 #[must_use]
 pub fn start_of<const BITS: u32>(step: usize) -> u64 {
     let shift = (step >> BITS).saturating_sub(1);
     ((step - (shift << BITS)) as u64) << shift
 }
 
-/// The largest number of a step.
+/// Returns the largest number of a step.
 #[must_use]
 pub fn end_of<const BITS: u32>(step: usize) -> u64 {
     let shift = (step >> BITS).saturating_sub(1);
     start_of::<BITS>(step) + ((1 << shift) - 1)
 }
 
-/// Numbers as they come.
+/// Sketch of the numbers added so far.
 #[derive(Clone, Debug)]
 pub struct Percentiles<const BITS: u32> {
     steps: Box<[u32]>,
@@ -47,7 +47,7 @@ impl<const BITS: u32> Default for Percentiles<BITS> {
 }
 
 impl<const BITS: u32> Percentiles<BITS> {
-    /// Counts one more.
+    /// Adds a number.
     pub fn add(&mut self, number: u64) {
         self.count += 1;
         if let Some(step) = self.steps.get_mut(step_of::<BITS>(number)) {
@@ -55,13 +55,14 @@ impl<const BITS: u32> Percentiles<BITS> {
         }
     }
 
-    /// How many there are.
+    /// Returns how many numbers were added.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The number that this many of a hundred do not exceed, rounded up to the end of its step; zero where there are none.
+    /// Returns the least number that this many of a hundred do not exceed, rounded up to the end of its step; zero
+    /// without numbers.
     #[must_use]
     pub fn at(&self, percent: u64) -> u64 {
         let rank = rank(self.count, percent);
@@ -74,7 +75,7 @@ impl<const BITS: u32> Percentiles<BITS> {
     }
 }
 
-/// Which of so many numbers in their order is the smallest that this many of a hundred do not exceed. The first is 1.
+/// Returns the rank, starting at 1, of the least of `count` sorted numbers that this many of a hundred do not exceed.
 #[must_use]
 pub fn rank(count: u64, percent: u64) -> u64 {
     (count * percent).div_ceil(100).max(1)

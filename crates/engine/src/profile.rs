@@ -1,4 +1,4 @@
-//! What each side says about itself when a connection opens.
+//! Profiles that clients and servers declare when a connection opens.
 
 use crate::bridge::{self, capabilities};
 use crate::capset::CapSet;
@@ -10,24 +10,24 @@ use std::sync::OnceLock;
 /// Maximum length of `clientInfo` and of the capabilities that a client may send.
 pub const MAX_CLAIMED: usize = 64 << 10;
 
-/// What a client said about itself: once at `initialize`, or with every request since 2026-07-28.
+/// Profile of a client, declared once at `initialize`, or with every request since 2026-07-28.
 #[derive(Clone, Debug)]
 pub struct ClientProfile {
-    /// The revision its messages follow.
+    /// Revision that its messages follow.
     pub revision: Revision,
-    /// The declared capabilities, raw.
+    /// Declared capabilities, raw.
     pub capabilities: Bytes,
-    /// The `clientInfo` object, raw; absent if the client gave none.
+    /// The `clientInfo` object, raw; `None` if the client gave none.
     pub info: Option<Bytes>,
     caps: OnceLock<CapSet>,
     modern: [OnceLock<Box<str>>; 2],
 }
 
 impl ClientProfile {
-    /// Refuses introductions that are too long to keep for each session.
+    /// Refuses profiles that are too long to store for each session.
     ///
     /// # Errors
-    /// Which part is too long.
+    /// Returns a fault that names the part that is too long.
     pub fn check(capabilities: &[u8], info: Option<&[u8]>) -> Result<(), Fault> {
         for (what, length) in [("clientInfo", info.map_or(0, <[u8]>::len)), ("capabilities", capabilities.len())] {
             if length > MAX_CLAIMED {
@@ -38,13 +38,13 @@ impl ClientProfile {
         Ok(())
     }
 
-    /// What a client of this revision said.
+    /// Creates the profile of a client of this revision.
     #[must_use]
     pub fn new(revision: Revision, capabilities: Bytes, info: Option<Bytes>) -> Self {
         Self { revision, capabilities, info, caps: OnceLock::new(), modern: Default::default() }
     }
 
-    /// Its name and version, as far as it gave them.
+    /// Returns the client's name and version, as far as it gave them.
     #[must_use]
     pub fn title(&self) -> String {
         let text = |member: &str| {
@@ -54,7 +54,7 @@ impl ClientProfile {
         [text("name"), text("version")].into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    /// The capabilities as a key for lists and connections, in the words of the old era. Computed on first use,
+    /// Returns the capabilities as a key for lists and connections, in the form of the old era. Computed on first use,
     /// because a request between two ends of the new era never needs them.
     #[must_use]
     pub fn caps(&self) -> &CapSet {
@@ -66,7 +66,7 @@ impl ClientProfile {
         })
     }
 
-    /// The capabilities in the words of the new era, with or without the tasks extension, which the gateway
+    /// Returns the capabilities in the form of the new era, with or without the tasks extension, which the gateway
     /// understands even if the client does not.
     #[must_use]
     pub fn modern_capabilities(&self, tasks: bool) -> &str {
@@ -77,27 +77,27 @@ impl ClientProfile {
     }
 }
 
-/// What a backend said about itself.
+/// Profile that a backend declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerProfile {
-    /// The revision agreed with it.
+    /// Revision agreed with the backend.
     pub revision: Revision,
-    /// Its capabilities object, raw.
+    /// The `capabilities` object, raw.
     pub capabilities: Bytes,
-    /// Its `serverInfo` object, raw; `{}` if it gave none.
+    /// The `serverInfo` object, raw; `{}` if the backend gave none.
     pub info: Bytes,
-    /// Its instructions for the model, decoded.
+    /// Instructions for the model, decoded.
     pub instructions: Option<String>,
 }
 
 impl ServerProfile {
-    /// The era of the agreed revision.
+    /// Returns the era of the agreed revision.
     #[must_use]
     pub fn era(&self) -> Era {
         self.revision.era()
     }
 
-    /// True if the capabilities have a member at this path that is neither `false` nor `null`.
+    /// Returns true if the capabilities have a member at this path that is neither `false` nor `null`.
     #[must_use]
     pub fn has(&self, path: &[&str]) -> bool {
         json::path(&self.capabilities, path)
@@ -105,7 +105,7 @@ impl ServerProfile {
             .is_some_and(|value| value != b"false" && value != b"null")
     }
 
-    /// True if it runs tool calls as tasks, in the shape of its revision.
+    /// Returns true if the backend runs tool calls as tasks, in the form of its revision.
     #[must_use]
     pub fn hosts_tasks(&self) -> bool {
         match self.era() {
@@ -114,13 +114,13 @@ impl ServerProfile {
         }
     }
 
-    /// The backend's display name.
+    /// Returns the backend's display name.
     #[must_use]
     pub fn name(&self) -> Option<String> {
         self.info_text("name")
     }
 
-    /// The backend's version.
+    /// Returns the version that the backend declared.
     #[must_use]
     pub fn version(&self) -> Option<String> {
         self.info_text("version")

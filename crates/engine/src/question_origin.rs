@@ -1,7 +1,7 @@
-//! Which questions of a backend reach a client, and how the client sees who asks.
+//! Filter and signature for questions of a backend to a client.
 //!
-//! The client sees one server, the gateway, so a question must not look like the gateway's own. [`Asker::sign`] names
-//! the backend in `_meta`, and before the text for the user where several backends are configured. It must never be
+//! The client sees one server, the gateway, so a question must not look like the gateway's own. [`Asker::sign`] adds
+//! the backend's name to `_meta`, and before the text for the user if several backends are configured. It must never be
 //! applied to questions of the gateway itself (consent, sign-in).
 
 use crate::bridge::capabilities;
@@ -15,49 +15,49 @@ use signalbox_wire::{Edits, Envelope, RawId, Span, builder, codes, json, meta, m
 /// Maximum length of a backend's text quoted in a message.
 const MAX_QUOTED: usize = 80;
 
-/// Whether a server asks its client by this method. Every other request of a backend is refused.
+/// Returns true if a server may ask its client by this method. Every other request of a backend is refused.
 #[must_use]
 pub fn is_question(method: &str) -> bool {
     matches!(method, method::SAMPLING_CREATE_MESSAGE | method::ELICITATION_CREATE | method::ROOTS_LIST)
 }
 
-/// Whether a question needs a running call of the client. Servers of the old era ask for roots right after the
+/// Returns true if a question needs a running call of the client. Servers of the old era ask for roots right after the
 /// handshake.
 #[must_use]
 pub fn needs_call(method: &str) -> bool {
     method != method::ROOTS_LIST
 }
 
-/// A question that no client may be asked.
+/// Question that no client may be asked.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UnaskableQuestion {
     /// The method asks a client nothing.
     #[error("`{0}` is not a question that a server may ask a client")]
     Method(String),
-    /// The user would be sent to something else than a web page.
+    /// The user would be sent to something other than a web page.
     #[error("a user is only sent to http and https URLs, not to `{0}`")]
     Url(String),
     /// The question has no `url` although its mode is `url`.
     #[error("an elicitation by URL needs the string `url`")]
     NoUrl,
-    /// Readers of JSON would disagree on what is asked.
+    /// JSON readers would disagree on the content of the question.
     #[error("the question names `{0}` twice")]
     Twice(&'static str),
-    /// The question is not of the form that the protocol wants.
+    /// The question does not have the form that the protocol requires.
     #[error("the question is not an object with a method and params")]
     Shape,
     /// The client did not declare the capability that the question needs.
     #[error("`{method}` needs a client with the capability {required}")]
     Undeclared {
-        /// The method of the question.
+        /// Method of the question.
         method: String,
-        /// The capabilities that it needs, as in `requiredCapabilities` of error -32021.
+        /// Capabilities that it needs, as in `requiredCapabilities` of error -32021.
         required: String,
     },
 }
 
 impl UnaskableQuestion {
-    /// The refusal that a backend gets whose request this is.
+    /// Returns the refusal for the backend that sent this as a request.
     #[must_use]
     pub fn refusal(&self) -> Fault {
         let kind = match self {
@@ -67,7 +67,7 @@ impl UnaskableQuestion {
         Fault::new(kind, self.to_string())
     }
 
-    /// The fault with which a call ends whose answer holds this question.
+    /// Returns the fault that ends a call whose answer contains this question.
     #[must_use]
     pub fn fault(&self, backend: &str) -> Fault {
         let fault = match self {
@@ -85,7 +85,7 @@ impl UnaskableQuestion {
         fault.with_str("backend", backend)
     }
 
-    /// The refusal as the bytes of an answer.
+    /// Returns the refusal as the bytes of an answer.
     pub(crate) fn reply(&self, id: &RawId) -> Bytes {
         let code = match self {
             Self::Method(_) | Self::Undeclared { .. } => codes::METHOD_NOT_FOUND,
@@ -95,10 +95,10 @@ impl UnaskableQuestion {
     }
 }
 
-/// Checks what no client may be asked, whoever asks.
+/// Checks a question against the rules that hold for every backend and client.
 ///
 /// # Errors
-/// Why the client may not be asked this.
+/// Returns the reason why the client may not be asked this.
 pub fn check(method: &str, params: &[u8]) -> Result<(), UnaskableQuestion> {
     if !is_question(method) {
         return Err(UnaskableQuestion::Method(quoted(method)));
@@ -106,7 +106,7 @@ pub fn check(method: &str, params: &[u8]) -> Result<(), UnaskableQuestion> {
     if method == method::ELICITATION_CREATE { check_mode(params).and_then(|()| check_url(params)) } else { Ok(()) }
 }
 
-/// Clients read a mode that they do not know as they like, so that it must be one of the protocol.
+/// Checks the mode. It must be one of the protocol, because clients handle unknown modes in different ways.
 fn check_mode(params: &[u8]) -> Result<(), UnaskableQuestion> {
     let mut modes = json::members(params).filter(|member| json::key_eq(member.key.of(params), "mode"));
     let known = |mode: &[u8]| ["form", "url"].iter().any(|one| json::key_eq(mode, one));
@@ -118,7 +118,7 @@ fn check_mode(params: &[u8]) -> Result<(), UnaskableQuestion> {
     }
 }
 
-/// Every `url` is looked at, in whatever mode: a client may prefer the last of several.
+/// Checks every `url`, in any mode: a client may prefer the last of several.
 fn check_url(params: &[u8]) -> Result<(), UnaskableQuestion> {
     let mut found = false;
     for member in json::members(params).filter(|member| json::key_eq(member.key.of(params), "url")) {
@@ -133,7 +133,8 @@ fn check_url(params: &[u8]) -> Result<(), UnaskableQuestion> {
     if capabilities::by_url(params) && !found { Err(UnaskableQuestion::NoUrl) } else { Ok(()) }
 }
 
-/// Browsers skip control characters and blanks in a URL, so none may stand before, in or after the scheme.
+/// Returns true for the address of a web page. Browsers skip control characters and blanks in a URL, so none may stand
+/// before, in or after the scheme.
 fn is_web_address(url: &str) -> bool {
     let scheme = |scheme: &str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
     let host = url.split_once("://").map_or("", |(_, rest)| rest);
@@ -147,14 +148,14 @@ fn quoted(text: &str) -> String {
     text.chars().take(MAX_QUOTED).flat_map(char::escape_debug).collect()
 }
 
-/// The backend that asks.
+/// Backend that asks a question.
 #[derive(Copy, Clone, Debug)]
 pub struct Asker<'a> {
-    /// Its name.
+    /// Configured name of the backend.
     pub backend: &'a str,
     /// True if other backends are configured too, so that the user has to be told which one asks.
     pub several: bool,
-    /// The client whose capabilities limit the questions; `None` where they are compared elsewhere.
+    /// Client whose capabilities limit the questions; `None` if they are checked elsewhere.
     pub client: Option<&'a ClientProfile>,
 }
 
@@ -175,11 +176,11 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// The params of a question as the client gets them: with the backend's name, and without a wish for the context
-    /// of other servers.
+    /// Returns the params of a question as the client gets them: with the backend's name, and without a request for the
+    /// context of other servers.
     ///
     /// # Errors
-    /// Why the client may not be asked this.
+    /// Returns the reason why the client may not be asked this.
     pub fn sign(&self, method: &str, params: &[u8]) -> Result<Bytes, UnaskableQuestion> {
         check(method, params)?;
         self.check_declared(method, params)?;
@@ -198,7 +199,7 @@ impl<'a> Asker<'a> {
                     return Err(UnaskableQuestion::Twice(meta::META));
                 }
             } else if self.several && method == method::ELICITATION_CREATE && json::key_eq(key, "message") {
-                // A carriage return or a mark of direction could put other words before the name.
+                // A carriage return or a directional mark could put other words before the name.
                 let text = printable::lines(&json::string(value).unwrap_or_default());
                 edits.replace(member.value, json::quote(&format!("[{}] {text}", self.backend)));
             } else if method == method::SAMPLING_CREATE_MESSAGE
@@ -207,7 +208,7 @@ impl<'a> Asker<'a> {
             {
                 edits.replace(member.value, "\"thisServer\"");
             } else if method == method::ELICITATION_CREATE && !by_url && json::key_eq(key, "url") {
-                // A form has no address; a client might open it all the same, though it declared forms alone.
+                // A form has no address; a client might open it all the same, though it declared only forms.
                 edits.remove_member(&base, Span::new(0, base.len()), "url");
             }
         }
@@ -243,10 +244,10 @@ impl<'a> Asker<'a> {
         Ok(())
     }
 
-    /// A backend's request as the client gets it.
+    /// Signs a backend's request for the client.
     ///
     /// # Errors
-    /// Why the client may not be asked this.
+    /// Returns the reason why the client may not be asked this.
     pub fn sign_request(&self, message: &Envelope) -> Result<Envelope, UnaskableQuestion> {
         let name = message.method().unwrap_or_default();
         let params = self.sign(name, message.params().unwrap_or(b"{}"))?;
@@ -258,10 +259,10 @@ impl<'a> Asker<'a> {
         Envelope::parse(edits.apply(message.bytes())).map_err(|_| UnaskableQuestion::Shape)
     }
 
-    /// An `inputRequests` object as the client gets it.
+    /// Signs an `inputRequests` object for the client.
     ///
     /// # Errors
-    /// Why the client may not be asked one of its questions.
+    /// Returns the reason why the client may not be asked one of its questions.
     pub fn sign_all(&self, requests: &[u8]) -> Result<Bytes, UnaskableQuestion> {
         let base = Bytes::copy_from_slice(requests);
         let mut edits = Edits::new();
@@ -289,7 +290,7 @@ impl<'a> Asker<'a> {
     /// Signs every `inputRequests` of an object that lies at `whole` in `base`.
     ///
     /// # Errors
-    /// Why the client may not be asked one of its questions.
+    /// Returns the reason why the client may not be asked one of its questions.
     pub(crate) fn sign_within(&self, base: &[u8], whole: Span, edits: &mut Edits) -> Result<(), UnaskableQuestion> {
         let object = whole.of(base);
         for member in json::members(object).filter(|one| json::key_eq(one.key.of(object), "inputRequests")) {
@@ -301,7 +302,7 @@ impl<'a> Asker<'a> {
     /// Signs the elicitations of the error by which a server of 2025-11-25 sends the user to a URL first.
     ///
     /// # Errors
-    /// Why the client may not be asked one of them.
+    /// Returns the reason why the client may not be asked one of them.
     pub(crate) fn sign_error(&self, message: &Envelope, edits: &mut Edits) -> Result<(), UnaskableQuestion> {
         let Some(error) = message.error_span() else { return Ok(()) };
         let object = error.of(message.bytes());

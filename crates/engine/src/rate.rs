@@ -1,23 +1,24 @@
-//! How often something may happen (GCRA): a bucket that is full at first and fills again evenly. All that is kept of a bucket is
-//! the moment at which it will be full again.
+//! Rate limits (GCRA): a bucket that is full at first and refills evenly. The only state of a bucket is the time at
+//! which it will be full again.
 
 use core::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// So many in this time. All of them may happen at once.
+/// Rate limit. The whole limit may be used at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rate {
-    /// How many.
+    /// Number of events.
     pub limit: u64,
-    /// In which time.
+    /// Period in which that many are allowed.
     pub per: Duration,
 }
 
 impl Rate {
-    /// Takes one from the bucket that will be full at this moment (`None`: it is full). Returns when it will be full then.
+    /// Takes one from the bucket that will be full at this time (`None`: it is full). Returns the new time at which it
+    /// will be full.
     ///
     /// # Errors
-    /// How long it takes until there is one to take, if there is none.
+    /// Returns the time until the next one is available, if the bucket is empty.
     pub fn take(self, full: Option<Instant>, now: Instant) -> Result<Instant, Duration> {
         let after = self.used(full, now) + self.each();
         match after.checked_sub(self.each() * u128::from(self.limit)) {
@@ -26,14 +27,14 @@ impl Rate {
         }
     }
 
-    /// How many are left in the bucket.
+    /// Returns the number left in the bucket.
     #[must_use]
     pub fn left(self, full: Option<Instant>, now: Instant) -> u64 {
         let used = u64::try_from(self.used(full, now).div_ceil(self.each())).unwrap_or(u64::MAX);
         self.limit.saturating_sub(used)
     }
 
-    /// The time in which one comes back, in nanoseconds.
+    /// Returns the time in which one is refilled, in nanoseconds.
     fn each(self) -> u128 {
         (self.per.as_nanos() / u128::from(self.limit.max(1))).max(1)
     }
@@ -43,7 +44,8 @@ impl Rate {
     }
 }
 
-/// An address as the key of a bucket. Whoever has one address of IPv6 has the whole network.
+/// Returns an address as the key of a bucket. An IPv6 address counts as its /64 network, because its holder controls
+/// the whole network.
 #[must_use]
 pub fn address_key(address: Option<IpAddr>) -> String {
     match address.map(|address| address.to_canonical()) {

@@ -1,4 +1,4 @@
-//! Cache of `resources/read` results, kept for as long and for whom a backend of the new era allows.
+//! Cache of `resources/read` results, under the terms that a backend of the new era gives.
 
 use crate::caller::Principal;
 use bytes::Bytes;
@@ -8,13 +8,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of bytes of results that are kept.
+/// Maximum number of bytes of cached results.
 pub const MAX_BYTES: usize = 32 << 20;
-/// The largest result that is kept.
+/// Maximum size of a cached result.
 pub const MAX_RESULT: usize = 1 << 20;
-/// Maximum number of results that are kept.
+/// Maximum number of cached results.
 pub const MAX_RESULTS: usize = 4_096;
-/// The longest a result is kept, whatever the backend says.
+/// Maximum time a result is cached, regardless of the backend's terms.
 pub const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -26,22 +26,22 @@ struct Key {
 }
 
 #[derive(Clone, Debug)]
-struct Kept {
+struct CachedRead {
     result: Bytes,
     until: Instant,
 }
 
-/// Number of change counters. Resources share them, so at worst a result is not kept although it could be.
+/// Number of change counters. Resources share them, so at worst a result is not cached although it could be.
 const COUNTERS: usize = 1024;
 
-/// How often a resource had changed when it was asked for, as far as the gateway knows.
+/// Number of changes of a resource before a request for it, as far as the gateway knows.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
 pub struct Generation(u64);
 
-/// The cache.
+/// Cached results with their owners and expiry.
 #[derive(Debug)]
 pub struct ReadCache {
-    kept: HashMap<Key, Kept>,
+    kept: HashMap<Key, CachedRead>,
     bytes: usize,
     changes: [u64; COUNTERS],
 }
@@ -52,26 +52,26 @@ impl Default for ReadCache {
     }
 }
 
-/// How long a result may be kept, and for whom.
+/// Cache terms of a result.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Terms {
-    /// For how long.
+    /// Time for which the result may be cached.
     pub ttl: Duration,
-    /// True if it is the same for every caller; otherwise it is only for the one who asked.
+    /// True if the result is the same for every caller; otherwise only the caller that asked may cache it.
     pub public: bool,
 }
 
 impl Terms {
-    /// Nobody may keep it.
+    /// Terms that forbid caching.
     pub const NOT_AT_ALL: Self = Self { ttl: Duration::ZERO, public: false };
 
-    /// The value of `cacheScope`.
+    /// Returns the value of `cacheScope`.
     #[must_use]
     pub fn scope(self) -> &'static str {
         if self.public { "public" } else { "private" }
     }
 
-    /// Reads them from a result; `None` if it may not be kept.
+    /// Reads the terms of a result; `None` if it may not be cached.
     #[must_use]
     pub fn read(result: &[u8]) -> Option<Self> {
         let member = |key: &str| json::member(result, key).map(|span| span.of(result));
@@ -86,7 +86,7 @@ impl Terms {
 }
 
 impl ReadCache {
-    /// A result that is still fresh, with the time it has left.
+    /// Returns a result that is still fresh, with the time it has left.
     pub fn get(&self, backend: &Arc<str>, uri: &str, principal: &Principal, now: Instant) -> Option<(Bytes, Duration)> {
         [Some(principal.clone()), None].into_iter().find_map(|owner| {
             let kept = self.kept.get(&Key { backend: Arc::clone(backend), uri: uri.into(), owner })?;
@@ -95,14 +95,15 @@ impl ReadCache {
         })
     }
 
-    /// The current generation of a resource. A result asked for now may be kept as long as it stays the same.
+    /// Returns the current generation of a resource. A result requested now may be cached as long as the generation is
+    /// the same.
     #[must_use]
     pub fn generation(&self, backend: &str, uri: &str) -> Generation {
         Generation(self.changes[counter(backend, uri)])
     }
 
-    /// Keeps a result under its terms, unless its resource changed since it was asked for: the result may be older
-    /// than the change. Results that do not fit are not kept.
+    /// Caches a result under its terms, unless its resource changed since it was requested: the result may be older
+    /// than the change. Results that do not fit are not cached.
     #[allow(clippy::too_many_arguments, reason = "the parts of a kept result, each needed once")]
     pub fn keep(
         &mut self,
@@ -126,19 +127,19 @@ impl ReadCache {
         let owner = (!terms.public).then(|| principal.clone());
         let key = Key { backend: Arc::clone(backend), uri: uri.into(), owner };
         self.bytes += result.len();
-        let kept = Kept { result: Bytes::copy_from_slice(result), until: now + terms.ttl };
+        let kept = CachedRead { result: Bytes::copy_from_slice(result), until: now + terms.ttl };
         if let Some(before) = self.kept.insert(key, kept) {
             self.bytes -= before.result.len();
         }
     }
 
-    /// Forgets a resource that changed.
+    /// Removes a resource that changed.
     pub fn forget(&mut self, backend: &str, uri: &str) {
         self.changes[counter(backend, uri)] += 1;
         self.retain(|key, _| &*key.backend != backend || &*key.uri != uri);
     }
 
-    /// Forgets everything of a backend, including results still in flight.
+    /// Removes all results of a backend, and keeps results still in flight from being cached.
     pub fn forget_backend(&mut self, backend: &str) {
         for count in &mut self.changes {
             *count += 1;
@@ -146,18 +147,18 @@ impl ReadCache {
         self.retain(|key, _| &*key.backend != backend);
     }
 
-    /// Forgets what is kept for a principal alone.
+    /// Removes the results that are cached only for this principal.
     pub fn forget_principal(&mut self, principal: &Principal) {
         self.retain(|key, _| key.owner.as_ref() != Some(principal));
     }
 
-    /// True if nothing is kept.
+    /// Returns true if nothing is cached.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    fn retain(&mut self, mut keep: impl FnMut(&Key, &Kept) -> bool) {
+    fn retain(&mut self, mut keep: impl FnMut(&Key, &CachedRead) -> bool) {
         let bytes = &mut self.bytes;
         self.kept.retain(|key, kept| {
             let stays = keep(key, kept);

@@ -1,36 +1,36 @@
-//! The addresses by which clients know the MCP endpoint as a protected resource.
+//! Addresses by which clients know the MCP endpoint as a protected resource.
 //!
-//! Clients compare the resource in the metadata with the address that they were given and refuse another host or path.
-//! So where the host may vary (loopback has several names), the resource follows the request, and the stream of
-//! HTTP+SSE is a resource of its own.
+//! Clients compare the resource in the metadata with the address they were given, and refuse another host or path. So
+//! where the host may vary (loopback has several names), the resource follows the request, and the HTTP+SSE stream is a
+//! resource of its own.
 
-/// The address of a client's request, as far as it decides which resource was meant.
+/// Address of a client's request, as far as it determines the resource.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RequestAddress<'a> {
-    /// The value of the `Host` header.
+    /// Value of the `Host` header.
     pub host: Option<&'a str>,
-    /// The path, without a query.
+    /// Path without the query.
     pub path: &'a str,
 }
 
-/// The resource, and the variants of it that are this gateway too.
+/// Resource identifier of the gateway, with its accepted variants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResourceAddress {
     resource: String,
-    /// Path of the stream of HTTP+SSE, with what a proxy puts before it.
+    /// Path of the HTTP+SSE stream, with the prefix that a proxy adds.
     stream_path: String,
-    /// Hosts other than loopback that may take the place of the resource's own. `None` if the host never varies.
+    /// Hosts other than loopback that may replace the resource's own. `None` if the host never varies.
     hosts: Option<Vec<String>>,
 }
 
 impl ResourceAddress {
-    /// The resource at this address, whose host never varies.
+    /// Creates the resource at this address, whose host never varies.
     #[must_use]
     pub fn fixed(resource: &str) -> Self {
         Self { resource: resource.to_owned(), stream_path: "/sse".to_owned(), hosts: None }
     }
 
-    /// The same with the stream of HTTP+SSE at `stream`, beside the endpoint at `endpoint`.
+    /// Sets the path of the HTTP+SSE stream to `stream`, beside the endpoint at `endpoint`.
     #[must_use]
     pub fn with_stream(mut self, endpoint: &str, stream: &str) -> Self {
         let before = self.parts().1.strip_suffix(endpoint).unwrap_or_default();
@@ -38,30 +38,30 @@ impl ResourceAddress {
         self
     }
 
-    /// The same, known by every name of loopback and by these hosts.
+    /// Accepts every loopback name and these hosts in place of the resource's own.
     #[must_use]
     pub fn known_as(mut self, hosts: &[String]) -> Self {
         self.hosts = Some(hosts.iter().map(|host| host.to_ascii_lowercase()).collect());
         self
     }
 
-    /// The resource itself, the audience of tokens.
+    /// Returns the resource itself, the audience of tokens.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.resource
     }
 
-    /// True if the resource is at an address of loopback.
+    /// Returns true if the resource is at a loopback address.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.parts().0.split_once("://").is_some_and(|(_, host)| is_local(host))
     }
 
-    /// The resource that a client means which sends its requests to this address.
+    /// Returns the resource for a client that sends its requests to this address.
     #[must_use]
     pub fn at(&self, request: RequestAddress<'_>) -> String {
         let (origin, path) = self.parts();
-        // A resource without a path holds everything below it.
+        // A resource without a path covers everything below it.
         let is_stream = !path.trim_matches('/').is_empty() && request.path.len() > 1 && path != request.path;
         let is_stream = is_stream && self.stream_path.ends_with(request.path);
         let path = if is_stream { &self.stream_path } else { path };
@@ -71,7 +71,8 @@ impl ResourceAddress {
         }
     }
 
-    /// The resource whose metadata is asked for by this path behind the well-known one. `None` if it is not ours.
+    /// Returns the resource whose metadata is requested by this path behind the well-known one. `None` if it is not
+    /// ours.
     #[must_use]
     pub fn of_metadata(&self, host: Option<&str>, path: &str) -> Option<String> {
         let path = path.trim_end_matches('/');
@@ -82,7 +83,7 @@ impl ResourceAddress {
         (path == self.stream_path).then(|| self.at(RequestAddress { host, path }))
     }
 
-    /// True if this canonical address is the resource or a variant of it.
+    /// Returns true if this canonical address is the resource or a variant of it.
     #[must_use]
     pub fn is_own(&self, canonical: &str) -> bool {
         let (origin, path) = parts(canonical);
@@ -94,7 +95,7 @@ impl ResourceAddress {
         same_origin && (path == own_path.trim_end_matches('/') || path == self.stream_path)
     }
 
-    /// The audiences of tokens for the resource: its variants as far as they are known beforehand.
+    /// Returns the audiences of tokens for the resource: all variants that are known beforehand.
     #[must_use]
     pub fn audiences(&self) -> Vec<String> {
         let (origin, path) = self.parts();
@@ -128,13 +129,13 @@ fn parts(url: &str) -> (&str, &str) {
     url.split_at(path)
 }
 
-/// True if an allowed host stands for this one. Without a port it stands for every port.
+/// Returns true if an allowed host matches this one. Without a port it matches every port.
 #[must_use]
 pub fn names(allowed: &str, host: &str) -> bool {
     allowed.eq_ignore_ascii_case(host_name(host)) || allowed.eq_ignore_ascii_case(host)
 }
 
-/// The host without its port.
+/// Returns the host without its port.
 fn host_name(host: &str) -> &str {
     if host.starts_with('[') {
         return host.find(']').map_or(host, |end| &host[..=end]);
@@ -142,7 +143,7 @@ fn host_name(host: &str) -> &str {
     memchr::memrchr(b':', host.as_bytes()).map_or(host, |colon| &host[..colon])
 }
 
-/// True for a name of loopback, with or without a port.
+/// Returns true for a loopback name, with or without a port.
 #[must_use]
 pub fn is_local(host: &str) -> bool {
     let name = host_name(host);

@@ -1,29 +1,29 @@
-//! What a proved caller is known to be: how far it is trusted, its roles, groups and scopes, and for how long the credential
-//! that said so is good.
+//! Standing of an authenticated caller: its trust level, roles, groups and scopes, and the validity of the credential
+//! they come from.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// How far a caller is trusted, from the most to the least.
+/// Trust level of a caller, from the highest to the lowest.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum TrustLevel {
     /// Part of the system itself.
     System,
     /// Known and vouched for.
     Verified,
-    /// Known, but nobody vouches for it.
+    /// Known, but not vouched for.
     Community,
-    /// Nothing is known of it.
+    /// Unknown.
     #[default]
     Untrusted,
 }
 
 impl TrustLevel {
-    /// All of them, from the most trusted to the least.
+    /// All levels, from the highest to the lowest.
     pub const ALL: [Self; 4] = [Self::System, Self::Verified, Self::Community, Self::Untrusted];
 
-    /// The word for it in configuration, policies and answers.
+    /// Returns the word for this level in configuration, policies and answers.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -34,38 +34,38 @@ impl TrustLevel {
         }
     }
 
-    /// The level that this word names, in any case.
+    /// Returns the level that this word names, in any case.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.word().eq_ignore_ascii_case(word))
     }
 }
 
-/// What is known of a caller.
+/// Standing of a caller: its trust, roles and credential.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Standing {
-    /// How far it is trusted.
+    /// Trust level of the caller.
     pub trust: TrustLevel,
-    /// Its roles.
+    /// Roles of the caller.
     pub roles: Vec<Box<str>>,
-    /// Its groups.
+    /// Groups of the caller.
     pub groups: Vec<Box<str>>,
-    /// The scopes of its token or key. `None` if its credential knows no scopes, and so is not limited by them.
+    /// Scopes of its token or key. `None` if its credential has no scopes, and so is not limited by them.
     pub scopes: Option<Vec<Box<str>>>,
     /// Patterns of the resources that it may use; empty if it may use all.
     pub resources: Vec<Box<str>>,
-    /// What it proved itself with, if that can expire or be revoked.
+    /// Credential that it authenticated with, if that can expire or be revoked.
     pub credential: Option<Credential>,
 }
 
 impl Standing {
-    /// True if it has this role.
+    /// Returns true if the caller has this role.
     #[must_use]
     pub fn has_role(&self, role: &str) -> bool {
         self.roles.iter().any(|one| &**one == role)
     }
 
-    /// The scopes of this list that it lacks.
+    /// Returns the scopes of this list that the caller lacks.
     #[must_use]
     pub fn lacks<'a>(&self, scopes: &'a [Box<str>]) -> Vec<&'a str> {
         let Some(has) = &self.scopes else { return Vec::new() };
@@ -73,30 +73,30 @@ impl Standing {
     }
 }
 
-/// A key or token, by its id; its secret is not kept.
+/// Key or token, by its id. Its secret is not stored.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    /// Its id: a key's id, or the issuer and id of a token.
+    /// Id of the key, or issuer and id of the token.
     pub id: Box<str>,
-    /// When it expires, in milliseconds since 1970.
+    /// Time of expiry, in milliseconds since 1970.
     pub expires: Option<u64>,
-    /// The token itself, where a backend is reached with what it is exchanged for.
+    /// The token itself, if a backend is reached with a token obtained in exchange for it.
     pub token: Option<SubjectToken>,
     state: Arc<AtomicU8>,
 }
 
-/// A token that can be exchanged for another (RFC 8693). Its `Debug` output hides it.
+/// Token that can be exchanged for another (RFC 8693). Its `Debug` output hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SubjectToken(Arc<str>);
 
 impl SubjectToken {
-    /// Wraps a token.
+    /// Wraps a token so that it is not printed by accident.
     #[must_use]
     pub fn new(token: &str) -> Self {
         Self(token.into())
     }
 
-    /// The token.
+    /// Returns the secret text of the token.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -115,28 +115,28 @@ const REVOKED: u8 = 2;
 const EXPIRED: u8 = 3;
 
 impl Credential {
-    /// A credential that is good until it expires or [`Revocation::revoke`] is called.
+    /// Creates a credential that is valid until it expires or [`Revocation::revoke`] is called.
     #[must_use]
     pub fn new(id: &str, expires: Option<u64>) -> (Self, Revocation) {
         let state = Arc::new(AtomicU8::new(GOOD));
         (Self { id: id.into(), expires, token: None, state: Arc::clone(&state) }, Revocation(state))
     }
 
-    /// A credential that is outdated or revoked together with this one, and expires on its own.
+    /// Creates a credential that is outdated or revoked together with this one, and expires on its own.
     #[must_use]
     pub fn beside(&self, id: &str, expires: Option<u64>) -> Self {
         Self { id: id.into(), expires, token: None, state: Arc::clone(&self.state) }
     }
 
-    /// This credential for a request that came on a connection which showed another one: it ends with the earlier of
-    /// the two, and backends get the token of the connection.
+    /// Combines this credential of a request with that of its connection: it ends with the earlier of the two, and
+    /// backends get the token of the connection.
     #[must_use]
     pub fn for_request(self, shown: &Self) -> Self {
         let expires = self.expires.into_iter().chain(shown.expires).min();
         Self { expires, token: shown.token.clone(), ..self }
     }
 
-    /// Why it is no longer good at this time, in milliseconds since 1970.
+    /// Returns the reason why it is no longer valid at this time, in milliseconds since 1970.
     #[must_use]
     pub fn fault(&self, now: u64) -> Option<&'static str> {
         match self.state.load(Ordering::Relaxed) {
@@ -146,7 +146,8 @@ impl Credential {
         }
     }
 
-    /// True if it is good and what was derived from it still holds. Otherwise its holder is identified anew.
+    /// Returns true if it is valid and the standing derived from it still holds. Otherwise its holder must be
+    /// identified again.
     #[must_use]
     pub fn is_current(&self, now: u64) -> bool {
         self.state.load(Ordering::Relaxed) == GOOD && self.fault(now).is_none()
@@ -161,22 +162,23 @@ impl PartialEq for Credential {
 
 impl Eq for Credential {}
 
-/// Revokes one credential, wherever copies of it are kept.
+/// Handle that revokes one credential, with all copies of it.
 #[derive(Clone, Debug)]
 pub struct Revocation(Arc<AtomicU8>);
 
 impl Revocation {
-    /// From now on the credential is not good.
+    /// Revokes the credential.
     pub fn revoke(&self) {
         self.0.store(REVOKED, Ordering::Relaxed);
     }
 
-    /// From now on the credential is not good because its time is over, which was not known when it was made.
+    /// Expires the credential, if its end was not known when it was created.
     pub fn expire(&self) {
         self.0.store(EXPIRED, Ordering::Relaxed);
     }
 
-    /// The credential stays good, but its holder has to be identified anew, because its roles may have changed.
+    /// Marks the credential as outdated. It stays valid, but its holder must be identified again, because its roles may
+    /// have changed.
     pub fn outdate(&self) {
         let _ = self.0.compare_exchange(GOOD, OUTDATED, Ordering::Relaxed, Ordering::Relaxed);
     }

@@ -1,10 +1,10 @@
-//! All names of a request's subject, so that a pattern matches however the client spelled it.
+//! All names of a request's subject, so that a pattern matches every spelling a client may use.
 //!
-//! A tool, prompt or resource has its own name at its backend and a qualified one (`backend__tool`, `backend+uri`);
-//! the client may have used either. A URI is read by each server in its own way ([`signalbox_wire::uri_readings`]), so that
-//! `/a/%2e%2e/private` is `/private` for some. A pattern that forbids something matches if any of these forms does. One that
-//! permits something, or follows a "not", must match all of them, because the backend decides which one it reads. Patterns are
-//! read in the same ways, so that one that is written like the URI permits it.
+//! A tool, prompt or resource has its own name at its backend and a qualified one (`backend__tool`, `backend+uri`); the
+//! client may have used either. Servers read a URI in different ways ([`signalbox_wire::uri_readings`]), so that
+//! `/a/%2e%2e/private` is `/private` for some. A pattern that forbids something matches if any of these forms does. One
+//! that permits something, or follows a "not", must match all of them, because the backend decides which one it reads.
+//! Patterns are read in the same ways, so that one that is written like the URI permits it.
 
 use crate::catalog::Style;
 use crate::name_pattern::NamePattern;
@@ -12,14 +12,14 @@ use signalbox_wire::method;
 use signalbox_wire::uri_readings::{Omission, UriReadings};
 use std::borrow::Cow;
 
-/// The names of one subject.
+/// Names of one subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubjectNames<'a> {
     style: Style,
     written: NameForm<'a>,
-    /// The other readings of a URI.
+    /// Other readings of a URI.
     read: Vec<NameForm<'a>>,
-    /// True for a URI of which cannot be told how it is read: it is forbidden by every pattern, and permitted by its own alone.
+    /// True for a URI whose readings cannot be determined: every pattern forbids it, and only its own permits it.
     unreadable: bool,
 }
 
@@ -45,7 +45,7 @@ impl NameForm<'_> {
 }
 
 impl<'a> SubjectNames<'a> {
-    /// The names of a subject; `own` is the backend's name for it.
+    /// Returns the names of a subject; `own` is the backend's name for it.
     #[must_use]
     pub fn new(style: Style, own: Cow<'a, str>, backend: Option<&str>) -> Self {
         let form = |own: Cow<'a, str>, omits| NameForm {
@@ -67,26 +67,26 @@ impl<'a> SubjectNames<'a> {
         Self { style, written: form(own, Omission::default()), read, unreadable }
     }
 
-    /// The names of a subject that the client named by its qualified name.
+    /// Returns the names of a subject that the client named by its qualified name.
     #[must_use]
     pub fn divided(style: Style, spelled: &str) -> Option<Self> {
         let (backend, own) = style.divide(spelled)?;
         Some(Self::new(style, own.into_owned().into(), Some(backend)))
     }
 
-    /// The canonical name of the subject, however the client spelled it.
+    /// Returns the canonical name of the subject, independent of the client's spelling.
     #[must_use]
     pub fn canonical(&self) -> &str {
         self.written.qualified.as_deref().unwrap_or(&self.written.own)
     }
 
-    /// The other ways in which servers read the subject, which is a URI then. `None` if that cannot be told.
+    /// Returns the other readings of a URI. `None` if they cannot be determined.
     #[must_use]
     pub fn readings(&self) -> Option<impl ExactSizeIterator<Item = &str>> {
         (!self.unreadable).then(|| self.read.iter().map(|form| &*form.own))
     }
 
-    /// True if one of the patterns means the subject. `strictly` must be set if a match permits something.
+    /// Returns true if one of the patterns matches the subject. `strictly` must be set if a match permits something.
     #[must_use]
     pub fn meet(&self, strictly: bool, patterns: &[NamePattern]) -> bool {
         let any = |fits: &dyn Fn(&NamePattern) -> bool| patterns.iter().any(fits);
@@ -106,7 +106,7 @@ impl<'a> SubjectNames<'a> {
                     .iter()
                     .all(|form| any(&|pattern| form.any(&|name| pattern.fits_reading(name, form.omits))));
         }
-        // Some servers cut a slash at the end off.
+        // Some servers remove a trailing slash.
         let touches = |pattern: &NamePattern, name: &str| {
             pattern.fits_read(name) || name.strip_suffix('/').is_some_and(|name| pattern.fits_read(name))
         };
@@ -115,7 +115,7 @@ impl<'a> SubjectNames<'a> {
     }
 }
 
-/// How the subjects of a method are named. Those of completions are of either style.
+/// Returns the naming style of a method's subjects. Those of completions have either style.
 #[must_use]
 pub fn style_of(name: &str) -> Style {
     match name {

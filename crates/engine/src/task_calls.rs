@@ -1,4 +1,4 @@
-//! Remembers which call made which task, so that a result that arrives through the task is judged as the result of
+//! Memory of the call that created each task, so that a result that arrives through the task is judged as the result of
 //! that call.
 
 use crate::caller::Principal;
@@ -9,32 +9,32 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Maximum number of tasks whose call is remembered; the oldest are dropped beyond it.
 pub const MAX_TASK_CALLS: usize = 16_384;
-/// Longest id of a task whose call is remembered, in bytes.
+/// Maximum length of a task id whose call is remembered, in bytes.
 pub const MAX_TASK_ID: usize = 1024;
 
-/// A call that made a task.
+/// Call that created a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskCall {
-    /// The session of the call.
+    /// Session of the call.
     pub session: SessionKey,
-    /// Its exchange, which is over.
+    /// Exchange of the call, which has ended.
     pub exchange: ExchangeId,
-    /// The tool, as the client called it.
+    /// The client's name for the tool.
     pub tool: Box<str>,
-    /// What its backend calls it.
+    /// The backend's name for the tool.
     pub own_name: Box<str>,
 }
 
-/// Identifies a task: its owner and its backend.
+/// Key of a task: its owner and its backend.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TaskKey {
-    /// On whose behalf it runs.
+    /// Principal on whose behalf it runs.
     pub principal: Principal,
     /// In the old era, the session whose connection knows the task; another connection may use the same id.
     pub session: Option<SessionKey>,
-    /// The backend's configured name.
+    /// Configured name of the backend.
     pub backend: Arc<str>,
-    /// The id by which a client asks that backend for it.
+    /// Id by which a client asks that backend for the task.
     pub task: Box<str>,
 }
 
@@ -42,16 +42,16 @@ pub struct TaskKey {
 struct Inner {
     calls: HashMap<TaskKey, Arc<TaskCall>>,
     order: VecDeque<TaskKey>,
-    /// Who made a task of this id at this backend last.
+    /// Last principal that created a task with this id at this backend.
     makers: HashMap<(Arc<str>, Box<str>), Principal>,
 }
 
-/// The calls that made the clients' tasks.
+/// Calls that created the clients' tasks.
 #[derive(Default, Debug)]
 pub struct TaskCalls(Mutex<Inner>);
 
 impl TaskCalls {
-    /// Remembers which call made a task.
+    /// Remembers which call created a task.
     pub fn note(&self, key: TaskKey, call: TaskCall) {
         let mut inner = self.lock();
         if key.task.len() > MAX_TASK_ID || inner.calls.insert(key.clone(), Arc::new(call)).is_some() {
@@ -70,7 +70,7 @@ impl TaskCalls {
         }
     }
 
-    /// True if this principal is known to have made a task of this id at this backend, in whichever session.
+    /// Returns true if this principal is known to have created a task with this id at this backend, in any session.
     #[must_use]
     pub fn is_of(&self, key: &TaskKey) -> bool {
         let place = (Arc::clone(&key.backend), key.task.clone());
@@ -78,16 +78,16 @@ impl TaskCalls {
         inner.calls.contains_key(key) || inner.makers.get(&place) == Some(&key.principal)
     }
 
-    /// True if another caller is known to have made a task of this id at this backend. Ask only about one whose call is
-    /// not remembered: two connections may use the same id.
+    /// Returns true if another caller is known to have created a task with this id at this backend. Call it only if the
+    /// task's own call is not remembered: two connections may use the same id.
     #[must_use]
     pub fn is_of_another(&self, key: &TaskKey) -> bool {
         let place = (Arc::clone(&key.backend), key.task.clone());
         self.lock().makers.get(&place).is_some_and(|maker| *maker != key.principal)
     }
 
-    /// Has the tasks of a principal be those of no caller, since its account is gone: a later one of the
-    /// same name gets none.
+    /// Detaches the tasks of a principal whose account was deleted: a later account with the same name gets none of
+    /// them.
     pub fn forget(&self, principal: &Principal) {
         let mut inner = self.lock();
         inner.calls.retain(|key, _| key.principal != *principal);
@@ -101,7 +101,7 @@ impl TaskCalls {
         }
     }
 
-    /// The call that made this task, if it is remembered.
+    /// Returns the call that created this task, if it is remembered.
     #[must_use]
     pub fn find(&self, key: &TaskKey) -> Option<Arc<TaskCall>> {
         self.lock().calls.get(key).cloned()

@@ -1,44 +1,44 @@
-//! What the operator says of a tool: its categories, how far it is trusted, what it takes to call it, its version.
+//! The operator's labels of tools: categories, trust level, required permissions, version.
 //!
-//! A backend says such things of its tools too, but is not believed: labels come from the configuration.
+//! A backend's own claims about its tools are not trusted: labels come from the configuration.
 
 use crate::standing::TrustLevel;
 use std::time::Duration;
 
-/// What one tool is labelled with.
+/// Label of one tool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolLabel {
-    /// What kinds of tool it is, each once, in the order in which they were configured.
+    /// Categories of the tool, each once, in configured order.
     pub categories: Vec<Box<str>>,
-    /// How far it is trusted.
+    /// Trust level of the tool.
     pub trust: TrustLevel,
-    /// What a caller needs to be permitted to call it, such as `read:filesystem`.
+    /// Permissions that a caller needs, such as `read:filesystem`.
     pub permissions: Vec<Box<str>>,
-    /// Its version, where one is configured.
+    /// Version of the tool, if one is configured.
     pub version: Option<Box<str>>,
 }
 
 impl Default for ToolLabel {
-    /// The label of a tool about which nothing is configured.
+    /// Returns the label of a tool without configuration.
     fn default() -> Self {
         Self { categories: Vec::new(), trust: TrustLevel::Community, permissions: Vec::new(), version: None }
     }
 }
 
-/// Who knows the labels of tools.
+/// Source of the labels of tools.
 pub trait LabelSource: Send + Sync {
-    /// The label of the tool that `backend` calls `name`.
+    /// Returns the label of a tool by the backend's own name for it.
     fn label(&self, backend: &str, name: &str) -> ToolLabel;
 }
 
-/// Who knows how long calls of tools may take.
+/// Source of the time-outs of tools.
 pub trait TimeoutSource: Send + Sync {
-    /// How long a call of the tool that `backend` calls `name` may take; `None` as long as any call of the backend. Asked about every
-    /// call, so it must be cheap.
+    /// Returns the time limit for calls of this tool, by the backend's own name for it; `None` for that of the backend.
+    /// Called for every call, so it must be cheap.
     fn timeout(&self, backend: &str, name: &str) -> Option<Duration>;
 }
 
-/// Knows no labels: nothing is configured about any tool.
+/// Source without labels: no tool is configured.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct NoLabels;
 

@@ -1,7 +1,8 @@
-//! What is counted of each tool: calls and durations by status, kinds of errors, and warnings (G-28 to G-30).
+//! Metrics per tool: calls and durations by status, kinds of errors, and warnings (G-28 to G-30).
 //!
-//! A tool is known by its qualified name, however a client spells it. What no list has is counted together with whatever is beyond
-//! [`MAX_TOOLS`], so that nobody can make names up to grow the table. A spelling that was seen before is found without a lock.
+//! A tool is counted by its qualified name, independent of the client's spelling. Unlisted names, and tools beyond
+//! [`MAX_TOOLS`], are counted together, so that a client cannot grow the table with invented names. A spelling that was
+//! seen before is found without a lock.
 
 use crate::fact::{Finished, Outcome};
 use crate::labelled_durations::{BucketReading, LabelledDurations, TOOL_BOUNDS_US};
@@ -13,20 +14,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-/// How many tools are counted apart.
+/// Maximum number of tools counted separately.
 pub const MAX_TOOLS: usize = 1024;
-/// The label of all others.
+/// Label of all others.
 pub const OTHER: &str = "other";
-/// Places for spellings; more than two for each tool.
+/// Number of places for spellings; more than two for each tool.
 const SPELLINGS: usize = 4096;
-/// How many places are looked at for one spelling.
+/// Number of places searched for one spelling.
 const PROBES: usize = 8;
 
 /// Every status of a call.
 pub const STATUSES: [&str; 9] =
     ["success", "error", "denied", "killed", "rate_limited", "invalid_args", "circuit_open", "timeout", "cancelled"];
 
-/// The status of a call that ended so, one of [`STATUSES`].
+/// Returns the status of a call with this outcome, one of [`STATUSES`].
 #[must_use]
 pub fn status_of(outcome: Outcome) -> &'static str {
     match outcome {
@@ -47,18 +48,18 @@ pub fn status_of(outcome: Outcome) -> &'static str {
     }
 }
 
-/// What is known of one tool.
+/// Metrics of one tool.
 #[derive(Clone, Debug)]
 pub struct ToolReading {
-    /// Its qualified name.
+    /// Qualified name of the tool.
     pub tool: Arc<str>,
-    /// Durations by status.
+    /// Histograms of durations by status.
     pub took: Vec<(&'static str, BucketReading)>,
-    /// Calls that did not end with a plain result, by kind of error.
+    /// Number of calls that did not end with a plain result, by kind of error.
     pub errors: Vec<(&'static str, u64)>,
-    /// Calls that took longer than they should.
+    /// Number of calls that exceeded the duration threshold.
     pub slow: u64,
-    /// Calls after which the tool's process held more memory than it should.
+    /// Number of calls after which the tool's process exceeded the memory threshold.
     pub high_memory: u64,
 }
 
@@ -70,7 +71,7 @@ struct ToolCell {
     errors: Outcomes,
     slow: AtomicU64,
     high_memory: AtomicU64,
-    /// Calls that ended since the memory of the backend was last looked at.
+    /// Number of calls that ended since the memory of the backend was last measured.
     unmeasured: AtomicU64,
 }
 
@@ -98,7 +99,7 @@ impl ToolCell {
     }
 }
 
-/// How a client spelled a tool of a backend, and what that tool is.
+/// Client's spelling of a tool of a backend, with the counters of that tool.
 #[derive(Debug)]
 struct Spelling {
     backend: Arc<str>,
@@ -106,13 +107,13 @@ struct Spelling {
     cell: Arc<ToolCell>,
 }
 
-/// The table of tools.
+/// Table of tools.
 #[derive(Debug)]
 pub struct ToolMetrics {
     spellings: Box<[OnceLock<Spelling>]>,
     tools: Mutex<BTreeMap<Arc<str>, Arc<ToolCell>>>,
     others: Arc<ToolCell>,
-    /// The thresholds in microseconds and bytes; 0 for none.
+    /// Thresholds in microseconds and bytes; 0 for none.
     slow_us: AtomicU64,
     high_memory: AtomicU64,
 }
@@ -130,16 +131,15 @@ impl Default for ToolMetrics {
 }
 
 impl ToolMetrics {
-    /// Sets what is warned about: calls that take longer than this, and processes that hold more bytes than this after a call.
+    /// Sets the thresholds for warnings: the duration of a call, and the memory of a process after a call in bytes.
     pub fn warn_above(&self, slow: Option<Duration>, high_memory: Option<u64>) {
         let slow = slow.map_or(0, |slow| u64::try_from(slow.as_micros()).unwrap_or(u64::MAX));
         self.slow_us.store(slow, Ordering::Relaxed);
         self.high_memory.store(high_memory.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Counts the end of a call of a tool; other exchanges are none of its business. `qualified` says which listed tool a backend's
-    /// name stands for, and is asked about spellings that were not seen before. True if the memory of its backend is to be
-    /// looked at.
+    /// Counts the end of a tool call; other exchanges are ignored. `qualified` maps a backend's name to a listed tool,
+    /// and is called for new spellings. Returns true if the memory of its backend is to be measured.
     pub fn add(&self, finished: &Finished, qualified: impl FnOnce(&str) -> Option<String>) -> bool {
         if finished.method != method::TOOLS_CALL {
             return false;
@@ -164,8 +164,8 @@ impl ToolMetrics {
         measured
     }
 
-    /// Looks at the memory of every backend whose tools were called since the last look, and counts the calls after which it held
-    /// too much. `memory` is asked once for each.
+    /// Measures the memory of every backend whose tools were called since the last measurement, and counts the calls
+    /// after which it exceeded the threshold. `memory` is called once for each.
     pub fn measure(&self, memory: impl Fn(&str) -> Option<u64>) {
         let most = self.high_memory.load(Ordering::Relaxed);
         let cells: Vec<Arc<ToolCell>> = self.tools.lock().unpoisoned().values().cloned().collect();
@@ -182,7 +182,7 @@ impl ToolMetrics {
         }
     }
 
-    /// A sorted copy of everything; what is counted together comes last, if there is any.
+    /// Returns a sorted copy of all tools. Those counted together come last, if there are any.
     #[must_use]
     pub fn read(&self) -> Vec<ToolReading> {
         let mut all: Vec<ToolReading> = self.tools.lock().unpoisoned().values().map(|cell| cell.read()).collect();
@@ -208,7 +208,7 @@ impl ToolMetrics {
             }
         }
         let cell = self.known(&qualified(name)?, backend)?;
-        // Where there is no place left, the next call of this spelling takes the long way again.
+        // If there is no place left, the next call of this spelling takes the slow path again.
         for place in places {
             let new = || Spelling { backend: Arc::clone(backend), name: name.into(), cell: Arc::clone(&cell) };
             if is_this(place.get_or_init(new)) {
@@ -218,7 +218,7 @@ impl ToolMetrics {
         Some(cell)
     }
 
-    /// The numbers of a listed tool; `None` if there are too many tools already.
+    /// Returns the counters of a listed tool; `None` if there are too many tools already.
     fn known(&self, tool: &str, backend: &str) -> Option<Arc<ToolCell>> {
         let mut tools = self.tools.lock().unpoisoned();
         if let Some(cell) = tools.get(tool) {
@@ -233,7 +233,8 @@ impl ToolMetrics {
     }
 }
 
-/// Where a spelling is looked for first (FNV-1a). Only listed names get a place, so that clients cannot choose them.
+/// Returns the first place to search for a spelling (FNV-1a). Only listed names get a place, so that clients cannot
+/// choose them.
 fn place_of(backend: &str, name: &str) -> usize {
     let bytes = backend.bytes().chain([0]).chain(name.bytes());
     let hash = bytes

@@ -1,7 +1,7 @@
-//! The trace that an exchange belongs to, and how it is carried on to the backend.
+//! The trace of an exchange, and its propagation to the backend.
 //!
-//! Tracing is a subscriber to facts ([`crate::FactSink::begin`]). It makes the ids, because randomness comes from
-//! outside, and gets them back with the end of the exchange. Without such a subscriber no trace is made.
+//! Tracing is a subscriber to facts ([`crate::FactSink::begin`]). It creates the ids, because randomness comes from
+//! outside, and gets them back with the end of the exchange. Without such a subscriber no trace is created.
 
 use crate::caller::Caller;
 use crate::exchange::{Call, Exchange};
@@ -15,88 +15,88 @@ use std::time::Instant;
 /// Maximum length of a recorded error code; no 64-bit number is longer.
 const MAX_CODE: usize = 20;
 
-/// What arrived with a message: its sender, and the headers that name its trace.
+/// Transport data of a message: its sender, and the headers that name its trace.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Carrier<'a> {
-    /// The HTTP header `traceparent`.
+    /// Value of the HTTP header `traceparent`.
     pub parent: Option<&'a str>,
-    /// The HTTP header `tracestate`.
+    /// Value of the HTTP header `tracestate`.
     pub state: Option<&'a str>,
     /// The client's session id, if it has one.
     pub session: Option<&'a str>,
-    /// The sender, if it is not the opener of the session.
+    /// Sender of the message, if it is not the opener of the session.
     pub caller: Option<&'a Caller>,
-    /// The caller that the connection names, if it differs from the opener of the session. The message may prove more.
+    /// Caller that the connection proves, if it differs from the opener of the session. The message may prove more.
     pub connection_caller: Option<&'a Caller>,
-    /// Why the message is refused, if the front found that its signature does not hold.
+    /// Reason to refuse the message, if the front found an invalid signature.
     pub refusal: Option<&'a Fault>,
 }
 
 /// Starts the trace of a request, if it is traced.
 pub type Begin<'a> = dyn Fn(&Envelope) -> Option<Box<Trace>> + 'a;
 
-/// The trace of one exchange.
+/// Trace of one exchange.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// The span of the exchange itself.
+    /// Span of the exchange itself.
     pub span: TraceParent,
-    /// The span that caused it.
+    /// Span that caused it.
     pub parent: Option<[u8; 8]>,
     /// The client's session id, in a form that opens no session.
     pub session: Option<Box<str>>,
-    /// The context sent to the backend.
+    /// Context sent to the backend.
     pub told: Arc<TraceSent>,
-    /// How it ended, once it has.
+    /// End of the exchange, once it has ended.
     pub ended: Option<ExchangeEnd>,
 }
 
-/// What is known only at the end of an exchange.
+/// Data that is known only at the end of an exchange.
 #[derive(Clone, Debug)]
 pub struct ExchangeEnd {
-    /// The id as the client wrote it.
+    /// Id as the client wrote it.
     pub request: RawId,
-    /// The revision of the client.
+    /// Revision of the client.
     pub revision: Option<Revision>,
-    /// The code of a JSON-RPC error, as the client gets it.
+    /// Code of a JSON-RPC error, as the client gets it.
     pub code: Option<Box<str>>,
 }
 
-/// The trace context for the backend, and when it was sent.
+/// Trace context for the backend, and the time it was sent.
 #[derive(Debug)]
 pub struct TraceSent {
-    /// The span of the call at the backend.
+    /// Span of the call at the backend.
     pub call: TraceParent,
     /// The `tracestate` to send.
     pub state: TraceState,
-    /// When and how the call left, once it has.
+    /// Departure of the call, once it was sent.
     pub sent: OnceLock<Sent>,
 }
 
-/// The `tracestate` that goes with a call.
+/// The `tracestate` of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TraceState {
     /// As the client wrote it in `_meta`.
     Kept,
-    /// This one.
+    /// Replaced by this value.
     Set(Box<str>),
     /// Removed, because it belongs to a `traceparent` that is not passed on.
     Removed,
 }
 
-/// A call that has left for a backend.
+/// Departure of a call to a backend.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// When.
+    /// Time of departure.
     pub at: Instant,
-    /// Its id on that connection.
+    /// Id of the call on that connection.
     pub id: u64,
-    /// The revision of the backend.
+    /// Revision of the backend.
     pub revision: Revision,
-    /// The name or URI under which the backend knows the subject.
+    /// The backend's name or URI for the subject.
     pub name: Option<Box<str>>,
 }
 
-/// The `traceparent` that a message has in `_meta`.
+/// Returns the `traceparent` in a message's `_meta`.
 #[must_use]
 pub fn in_meta(message: &Envelope) -> Option<String> {
     let params = message.params()?;
@@ -122,7 +122,7 @@ pub(crate) fn finished(
 }
 
 impl TraceSent {
-    /// Its members of `_meta`, as raw JSON.
+    /// Returns its members of `_meta`, as raw JSON.
     pub(crate) fn members(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut members = vec![(meta::TRACEPARENT, json::quote(&self.call.to_string()).into_bytes())];
         if let TraceState::Set(state) = &self.state {
@@ -131,7 +131,7 @@ impl TraceSent {
         members
     }
 
-    /// Writes it into a call. The rest of the message stays as it is.
+    /// Writes it into a call. The rest of the message is unchanged.
     pub(crate) fn write(&self, envelope: &Envelope, edits: &mut Edits) {
         let base = envelope.bytes();
         let members = self.members();
@@ -155,7 +155,7 @@ impl TraceSent {
         }
     }
 
-    /// Notes that the call was sent. Later rounds change nothing: the span covers all of them.
+    /// Records that the call was sent. Later rounds change nothing: the span covers all of them.
     pub(crate) fn left(&self, call: &Call, id: u64, revision: Revision, at: Instant) {
         let _ = self.sent.set(Sent { at, id, revision, name: call.name.clone() });
     }

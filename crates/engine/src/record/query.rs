@@ -63,7 +63,7 @@ pub struct Hit {
 /// Statistics of one tape, or of all.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Stats {
-    /// All exchanges together.
+    /// Statistics of all exchanges.
     pub total: MethodStats,
     /// Statistics of each method.
     pub methods: Vec<(String, MethodStats)>,
@@ -82,9 +82,9 @@ pub struct Stats {
 /// Number of notifications of one method.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct NotificationStats {
-    /// How many came from clients and backends.
+    /// Number received from clients and backends.
     pub came: u64,
-    /// How many went to clients and backends; one that came may go to several.
+    /// Number sent to clients and backends. One received notification may be sent to several.
     pub went: u64,
 }
 
