@@ -78,7 +78,7 @@ pub trait Challenge: Send + Sync + std::fmt::Debug {
     fn header(&self, at: RequestAddress<'_>, error: Option<&str>, description: &str, scopes: &[&str]) -> String;
 }
 
-/// Method of authentication.
+/// Method of authentication, such as certificates, API keys or tokens.
 pub trait Authenticator: Send + Sync {
     /// Returns the name used in logs.
     fn name(&self) -> &'static str;

@@ -11,7 +11,7 @@ pub enum Balance {
     Weighted,
     /// The address with the fewest requests in flight.
     LeastConnections,
-    /// A random address.
+    /// A random address, each with the same probability.
     Random,
     /// The first healthy address, in configured order.
     HealthyFirst,

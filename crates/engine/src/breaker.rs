@@ -47,7 +47,7 @@ impl Default for BreakerRules {
 pub enum CallResult {
     /// The backend answered, possibly with an error.
     Answered,
-    /// The call failed.
+    /// The call failed at the backend.
     Failed,
     /// The call was cancelled, or never reached the backend.
     Unknown,

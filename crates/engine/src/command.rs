@@ -22,12 +22,12 @@ pub enum Command {
     Send(ToClient),
     /// End a stream without an answer, because its call was cancelled.
     End {
-        /// Stream to end.
+        /// Stream of the cancelled call.
         stream: StreamId,
     },
     /// Send a call to a backend.
     Forward {
-        /// Exchange to answer.
+        /// Exchange that waits for the answer.
         exchange: ExchangeId,
         /// Configured name of the backend.
         backend: Arc<str>,
@@ -38,7 +38,7 @@ pub enum Command {
     Tell(Draft),
     /// Answer a question of a backend.
     Respond {
-        /// Connection that asked.
+        /// Connection that asked the question.
         peer: PeerId,
         /// Exchange during which it asked.
         exchange: Option<ExchangeId>,
@@ -70,14 +70,14 @@ pub enum Command {
     },
     /// Send [`crate::Event::ListsReady`] once the lists that a request needs are known.
     AwaitLists {
-        /// Exchange to wake.
+        /// Exchange that waits for the lists.
         exchange: ExchangeId,
     },
     /// Answer an interceptor's question about a message it holds, with [`crate::Event::Consulted`].
     Consult {
         /// Exchange of the message.
         exchange: ExchangeId,
-        /// The interceptor's question.
+        /// The interceptor's question, which decides who answers it.
         question: HoldQuestion,
         /// The message, as shown to the person or webhook that decides.
         held: Box<Held>,
@@ -114,7 +114,7 @@ pub enum Command {
     },
     /// Cache the result of a `resources/read`.
     KeepRead {
-        /// Backend that answered.
+        /// Configured name of the backend that answered.
         backend: Arc<str>,
         /// The backend's URI of the resource.
         uri: Box<str>,
@@ -135,7 +135,7 @@ pub enum Command {
     Operational,
     /// Open or close a `subscriptions/listen` request; see `front::listen`.
     Listen(Listen),
-    /// Record a fact.
+    /// Record a fact for metrics, traces and tapes.
     Fact(Fact),
     /// Count a message that was dropped because it could not be delivered or understood. The reason is a metric label.
     Dropped(&'static str),
@@ -160,7 +160,7 @@ pub struct Held {
     pub caller: Caller,
     /// Start of the hold.
     pub since: Instant,
-    /// The held message.
+    /// The held message, with the changes of earlier interceptors.
     pub message: Bytes,
     /// True if its client asked for progress, and can be told that the call waits.
     pub gives_progress: bool,
@@ -169,13 +169,13 @@ pub struct Held {
 /// A `resources/subscribe` or `unsubscribe` of an old-era session.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// Exchange to answer.
+    /// Exchange that waits for the answer.
     pub exchange: ExchangeId,
     /// Backend that has the resource.
     pub backend: Arc<str>,
     /// The backend's URI of the resource.
     pub uri: Box<str>,
-    /// True to subscribe.
+    /// True to subscribe, false to unsubscribe.
     pub on: bool,
     /// The call, for a backend connection that belongs to this session only.
     pub call: Authorized,
@@ -191,7 +191,7 @@ pub enum Listen {
         /// Resources and tasks to follow.
         follow: AuthorizedFollow,
     },
-    /// Stop following them.
+    /// Stop following the targets of this listen request.
     Close {
         /// Exchange of the listen request.
         exchange: ExchangeId,

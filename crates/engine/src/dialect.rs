@@ -56,14 +56,14 @@ pub(crate) fn is_own(name: &str) -> bool {
 /// Request of a client of the dialect, as far as its answer depends on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DialectRequest {
-    /// List the tools.
+    /// List the tools that match a filter.
     List {
         /// Only tools of this category.
         category: Option<Box<str>>,
         /// Only tools of this trust level.
         trust: Option<TrustLevel>,
     },
-    /// Call a tool.
+    /// Call a tool with parameters.
     Invoke {
         /// Listed name of the tool.
         tool_id: Box<str>,
@@ -72,7 +72,7 @@ pub enum DialectRequest {
     },
     /// Validate a call of a tool.
     Validate,
-    /// Register a tool.
+    /// Register a tool, which is not served yet.
     Register,
     /// A method that the dialect does not have.
     Other,
@@ -138,9 +138,9 @@ impl PermissionSource for ScopePermissions {
 /// Ports that the translation of one session uses.
 #[derive(Copy, Clone)]
 pub struct DialectPorts<'a> {
-    /// Labels of tools.
+    /// Source of the labels of tools.
     pub labels: &'a dyn LabelSource,
-    /// Permissions of callers.
+    /// Source of the permissions of callers.
     pub permissions: &'a dyn PermissionSource,
     /// Run of the process, for audit ids.
     pub audit_run: AuditRun,

@@ -17,7 +17,7 @@ pub enum Event {
     Received {
         /// Stream for the answer.
         stream: StreamId,
-        /// The client's message.
+        /// The client's message, as the strict scan accepted it.
         message: Envelope,
     },
     /// The client sent input that is not a valid message, or not acceptable. The client gets the fault.
@@ -43,7 +43,7 @@ pub enum Event {
     },
     /// The client closed this stream.
     Gone {
-        /// The closed stream.
+        /// The stream that was closed.
         stream: StreamId,
     },
     /// A call is sent to its backend again, because it certainly was not processed.
@@ -53,9 +53,9 @@ pub enum Event {
     },
     /// A backend answered a call.
     Answered {
-        /// Exchange to answer.
+        /// Exchange that waits for the answer.
         exchange: ExchangeId,
-        /// The backend's answer.
+        /// The backend's answer, unmodified.
         message: Envelope,
         /// Changes made by the bridge between revisions.
         edits: Edits,
@@ -64,9 +64,9 @@ pub enum Event {
     },
     /// A call is answered from the read cache.
     Kept {
-        /// Exchange to answer.
+        /// Exchange that waits for the answer.
         exchange: ExchangeId,
-        /// The cached answer.
+        /// The cached answer, unmodified.
         message: Envelope,
         /// Changes made by the bridge between revisions.
         edits: Edits,
@@ -75,18 +75,18 @@ pub enum Event {
     Unfinished {
         /// Exchange of the call.
         exchange: ExchangeId,
-        /// The backend's answer.
+        /// The backend's answer, unmodified.
         message: Envelope,
         /// Progress of the call with this answer.
         reach: Reach,
-        /// The unmodified call.
+        /// The call as the client made it.
         call: Authorized,
-        /// The backend's revision.
+        /// The revision agreed with the backend.
         backend: Revision,
     },
     /// An exchange is answered with the questions of a parked call.
     Reply {
-        /// Exchange to answer.
+        /// Exchange that waits for the answer.
         exchange: ExchangeId,
         /// Result with the questions.
         result: Bytes,
@@ -114,7 +114,7 @@ pub enum Event {
         /// Progress message for the client.
         text: Arc<str>,
     },
-    /// A call failed.
+    /// A call failed without an answer of its backend.
     Failed {
         /// Exchange of the call.
         exchange: ExchangeId,
@@ -127,7 +127,7 @@ pub enum Event {
         exchange: ExchangeId,
         /// Fault for the caller, with the address to open.
         fault: Fault,
-        /// The unmodified call.
+        /// The call as the client made it.
         call: Authorized,
     },
     /// A backend asks the client something (old era only).
@@ -136,7 +136,7 @@ pub enum Event {
         backend: Arc<str>,
         /// Connection that asked and waits for the answer.
         peer: PeerId,
-        /// The backend's request.
+        /// The backend's request, under the backend's own id.
         message: Envelope,
         /// Exchange on whose stream it arrived, if known.
         about: Option<ExchangeId>,
@@ -147,14 +147,14 @@ pub enum Event {
         backend: Arc<str>,
         /// Connection that sent it.
         peer: PeerId,
-        /// The notification.
+        /// The notification, still with the backend's names.
         message: Envelope,
         /// Exchange on whose stream it arrived, or whose progress it reports.
         about: Option<ExchangeId>,
     },
     /// A backend connection is lost, so its questions need no answer.
     PeerGone {
-        /// The lost connection.
+        /// The connection that was lost.
         peer: PeerId,
     },
     /// A backend does not follow some of the resources and tasks that a listen request names.
@@ -175,12 +175,12 @@ pub enum Event {
     },
     /// The lists that a request waited for are known, or the wait is over.
     ListsReady {
-        /// Exchange that waited.
+        /// Exchange that waited for the lists.
         exchange: ExchangeId,
     },
     /// The catalog changed.
     ListsChanged {
-        /// Lists that changed.
+        /// Lists whose content may differ.
         changed: Changed,
     },
     /// The session ends: by DELETE, end of input, expiry or shutdown.

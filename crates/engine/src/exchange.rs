@@ -75,7 +75,7 @@ pub struct Exchange {
     pub held_progress: u64,
     /// True if the client asked for a task of the 2025-11-25 kind.
     pub wants_task: bool,
-    /// Time of arrival.
+    /// Time at which the request arrived.
     pub started: Instant,
     /// Size of the request in bytes.
     pub bytes_in: usize,

@@ -291,7 +291,7 @@ impl Decision {
 pub struct SessionFact {
     /// Time of the fact.
     pub at: Instant,
-    /// Session described.
+    /// Session that the fact describes.
     pub session: SessionKey,
     /// Caller that opened the session.
     pub caller: Caller,
@@ -312,7 +312,7 @@ pub struct Finished {
     pub session: SessionKey,
     /// Caller of the exchange.
     pub caller: Caller,
-    /// Exchange that ended.
+    /// Exchange that has ended.
     pub exchange: ExchangeId,
     /// Era of the request.
     pub era: Era,
@@ -343,7 +343,7 @@ pub struct Finished {
     pub unreached: Option<Box<Unreached>>,
 }
 
-/// Subscriber to facts.
+/// Subscriber to facts, such as the recorder or a metrics table.
 pub trait FactSink: Send + Sync {
     /// Returns true if message facts are wanted too; otherwise they are not created.
     fn wants_messages(&self) -> bool {

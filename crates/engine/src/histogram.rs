@@ -11,7 +11,7 @@ use std::time::Duration;
 const CUTS: u32 = 3;
 /// Longest duration that is distinguished from longer ones: 2^32 µs, more than an hour.
 const OCTAVES: usize = 32;
-/// Number of buckets.
+/// Number of buckets in a histogram.
 pub const BUCKETS: usize = (OCTAVES - CUTS as usize + 1) << CUTS;
 const LONGEST_US: u64 = (1 << OCTAVES) - 1;
 
@@ -38,7 +38,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts a duration.
+    /// Counts a duration in its bucket.
     pub fn add(&self, took: Duration) {
         self.0[bucket_of(micros(took))].fetch_add(1, Ordering::Relaxed);
     }

@@ -77,7 +77,7 @@ impl Buckets {
 pub struct BucketReading {
     /// Bounds in microseconds, each with the number of durations that did not exceed it.
     pub within: Vec<(u64, u64)>,
-    /// Number of durations.
+    /// Number of all durations under the label.
     pub count: u64,
     /// Sum of the durations in microseconds.
     pub total_us: u64,

@@ -9,9 +9,9 @@ pub enum LogLevel {
     Info,
     /// Normal but significant events.
     Notice,
-    /// Warning conditions.
+    /// Warnings: conditions that may lead to an error.
     Warning,
-    /// Error conditions.
+    /// Errors: operations that failed.
     Error,
     /// Critical conditions, such as a failed component.
     Critical,

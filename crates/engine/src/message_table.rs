@@ -8,7 +8,7 @@ use crate::chain::Phase;
 pub struct MessageRow {
     /// Description of the messages.
     pub kind: &'static str,
-    /// Sender and receiver.
+    /// Sender and receiver of the messages.
     pub way: &'static str,
     /// Phase in which interceptors judge it, if they do. Every message is recorded.
     pub judged: Option<Phase>,

@@ -15,7 +15,7 @@ pub const MAX_CLAIMED: usize = 64 << 10;
 pub struct ClientProfile {
     /// Revision that its messages follow.
     pub revision: Revision,
-    /// Declared capabilities, raw.
+    /// Declared capabilities as raw JSON.
     pub capabilities: Bytes,
     /// The `clientInfo` object, raw; `None` if the client gave none.
     pub info: Option<Bytes>,

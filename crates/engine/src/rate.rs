@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Rate limit. The whole limit may be used at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rate {
-    /// Number of events.
+    /// Number of events allowed per period.
     pub limit: u64,
     /// Period in which that many are allowed.
     pub per: Duration,

@@ -14,7 +14,7 @@ pub enum TrustLevel {
     Verified,
     /// Known, but not vouched for.
     Community,
-    /// Unknown.
+    /// Not known to the gateway, such as an anonymous caller.
     #[default]
     Untrusted,
 }

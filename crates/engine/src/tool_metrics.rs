@@ -107,7 +107,7 @@ struct Spelling {
     cell: Arc<ToolCell>,
 }
 
-/// Table of tools.
+/// Table of the metrics of all tools.
 #[derive(Debug)]
 pub struct ToolMetrics {
     spellings: Box<[OnceLock<Spelling>]>,

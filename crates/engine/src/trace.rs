@@ -86,7 +86,7 @@ pub enum TraceState {
 /// Departure of a call to a backend.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// Time of departure.
+    /// Time at which the call left.
     pub at: Instant,
     /// Id of the call on that connection.
     pub id: u64,

@@ -28,9 +28,9 @@ pub enum Wish {
 pub struct ClientOffer {
     /// Revision to ask for in the old era.
     pub revision: Revision,
-    /// The `capabilities` object.
+    /// The client's `capabilities` object, raw.
     pub capabilities: Bytes,
-    /// The `clientInfo` object.
+    /// The client's `clientInfo` object, raw.
     pub info: Arc<str>,
     /// Id of the gateway, by which it refuses a connection to itself.
     pub instance: Arc<str>,

@@ -240,7 +240,7 @@ impl std::ops::Deref for ToBackend {
 /// Command of a back machine to its driver.
 #[derive(Clone, Debug)]
 pub enum BackCommand<O> {
-    /// Send this message.
+    /// Send this message on the link.
     Transmit(Outbound),
     /// Stop the transport's work on this request, if any.
     Abort(u64),
@@ -248,7 +248,7 @@ pub enum BackCommand<O> {
     Answer {
         /// Origin of the call.
         to: O,
-        /// The backend's answer.
+        /// The backend's answer, unmodified.
         message: Envelope,
         /// Changes made by the bridge.
         edits: Edits,
@@ -259,18 +259,18 @@ pub enum BackCommand<O> {
     Unfinished {
         /// Origin of the call.
         to: O,
-        /// The backend's answer.
+        /// The backend's answer, unmodified.
         message: Envelope,
         /// Progress of the call with this answer.
         reach: Reach,
-        /// The unmodified call.
+        /// The call as the client made it.
         call: Authorized,
     },
     /// An old backend created a task for a call of the new era.
     TaskMade {
         /// Origin of the call.
         to: O,
-        /// The backend's answer.
+        /// The backend's answer, unmodified.
         message: Envelope,
         /// Edits that turn it into an answer for a client that knows tasks.
         edits: Edits,
@@ -296,7 +296,7 @@ pub enum BackCommand<O> {
         to: O,
         /// Fault with the sign-in address, for the caller.
         fault: Fault,
-        /// The unmodified call.
+        /// The call as the client made it.
         call: Authorized,
     },
     /// A message that the machine handled itself: an answer to the handshake, or a ping.
@@ -305,14 +305,14 @@ pub enum BackCommand<O> {
     Notify {
         /// Origin of the request it is about, if known.
         about: Option<O>,
-        /// The notification.
+        /// The notification, still with the backend's names.
         message: Envelope,
     },
     /// The backend sent a request for the client.
     Ask {
         /// Origin of the request on whose stream it asks, if known.
         about: Option<O>,
-        /// The backend's request.
+        /// The backend's request, under the backend's own id.
         message: Envelope,
     },
     /// Calls may be sent now.
@@ -325,7 +325,7 @@ pub enum BackCommand<O> {
         what: &'static str,
         /// Reason for the mismatch, for the tape.
         why: &'static str,
-        /// The dropped message.
+        /// The message that was dropped.
         message: Envelope,
     },
 }
@@ -335,7 +335,7 @@ pub enum BackCommand<O> {
 pub struct BackendMessage<'a, O> {
     /// Origin that the message belongs to; `None` for the gateway's own traffic.
     pub whose: Option<&'a O>,
-    /// The backend's message.
+    /// The backend's message, unmodified.
     pub message: &'a Envelope,
     /// Reason why the message will not be delivered, if that is certain.
     pub lost: Option<&'static str>,

@@ -30,9 +30,9 @@ pub const MAX_HEARD_BYTES: usize = 256 * 1024;
 /// End of a call.
 #[derive(Clone, Debug)]
 pub enum BridgedCallEnd {
-    /// The backend answered.
+    /// The backend answered with a result or an error.
     Answer {
-        /// The backend's answer.
+        /// The backend's answer, unmodified.
         message: Envelope,
         /// Changes made by the bridge.
         edits: Edits,
@@ -50,9 +50,9 @@ pub enum BridgedCallCommand<H> {
     Settle,
     /// Answer this exchange with the questions. The call is parked.
     Show {
-        /// Exchange that waits.
+        /// Exchange that waits for the call.
         to: H,
-        /// The `inputRequests` object.
+        /// The `inputRequests` object with the questions.
         requests: Bytes,
         /// Round to name in the ticket.
         round: u32,
@@ -61,14 +61,14 @@ pub enum BridgedCallCommand<H> {
     Upstream(Draft),
     /// Pass a notification on to the client.
     Notify {
-        /// Exchange that waits.
+        /// Exchange that waits for the call.
         to: H,
         /// The notification to pass on.
         message: Envelope,
     },
     /// Deliver the end of the call.
     Deliver {
-        /// Exchange that waits.
+        /// Exchange that waits for the call.
         to: H,
         /// Answer or failure of the call.
         ended: Box<BridgedCallEnd>,

@@ -60,7 +60,7 @@ pub fn to_legacy(method: &str, message: &Envelope, edits: &mut Edits) {
 pub struct UrlElicitation {
     /// The old server's id for the elicitation; empty if it gave none.
     pub elicitation_id: String,
-    /// Address to visit.
+    /// Address for the user to visit.
     pub url: String,
     /// Message to the user.
     pub message: String,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Owner of a share.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Holder {
-    /// The whole process.
+    /// The process as a whole, when the entire budget is used up.
     Process,
     /// All sessions and connections of one caller.
     Caller,

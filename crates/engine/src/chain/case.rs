@@ -13,9 +13,9 @@ pub enum Phase {
     Request,
     /// A backend's answer, before it goes to the client.
     Response,
-    /// A client's notification.
+    /// A client's notification, before it goes to the backends.
     FromClient,
-    /// A backend's notification.
+    /// A backend's notification, before it goes to the client.
     FromBackend,
     /// A backend's question, before the client is asked.
     ServerAsks,
@@ -133,7 +133,7 @@ pub enum HoldQuestion {
     Webhook {
         /// Address of the webhook.
         url: Arc<str>,
-        /// JSON to send.
+        /// JSON body to send.
         body: Bytes,
         /// Time limit for the response.
         within: Duration,
@@ -150,28 +150,28 @@ pub enum HoldAnswer {
     },
     /// The message continues in this edited form.
     Edited {
-        /// Person who decided.
+        /// Person who decided, if known.
         by: Option<String>,
-        /// The edited message.
+        /// The edited message, not yet checked.
         message: Bytes,
     },
     /// The request is answered with this result, or the result replaces the answer.
     Result {
-        /// Person who decided.
+        /// Person who decided, if known.
         by: Option<String>,
         /// JSON of the result.
         result: Bytes,
     },
     /// The message is refused.
     Refused {
-        /// Person who decided.
+        /// Person who decided; `None` if the gateway refused.
         by: Option<String>,
         /// Reason for the refusal.
         reason: String,
     },
     /// The time limit passed without an answer.
     Expired,
-    /// The webhook responded.
+    /// The webhook responded, with any status.
     Webhook {
         /// HTTP status of the response.
         status: u16,

@@ -41,7 +41,7 @@ pub struct Consent {
     pub policy: Option<Arc<str>>,
     /// Time limit for the decision.
     pub within: Duration,
-    /// Person who decides.
+    /// Person whose consent is needed.
     pub of: ConsentOf,
 }
 

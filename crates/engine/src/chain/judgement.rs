@@ -41,7 +41,7 @@ pub enum Effect {
     Fork {
         /// Backend that receives the copy.
         backend: Arc<str>,
-        /// The complete request.
+        /// The request to copy, complete with its id.
         message: Envelope,
     },
     /// Write a line to the log.
@@ -51,7 +51,7 @@ pub enum Effect {
         /// Text of the line.
         text: String,
     },
-    /// Increment counters.
+    /// Increment counters of the rules.
     Count {
         /// Names of the counters.
         names: Arc<[Arc<str>]>,
@@ -60,7 +60,7 @@ pub enum Effect {
     Notify {
         /// Address of the webhook.
         url: Arc<str>,
-        /// JSON to send.
+        /// JSON body to send.
         body: Bytes,
         /// Time limit for the delivery.
         within: std::time::Duration,
@@ -95,7 +95,7 @@ impl Ruling {
 /// Rulings in order. Most messages of one kind are decided alike and share one ruling.
 #[derive(Clone, Default, Debug)]
 pub enum Rulings {
-    /// Nothing to record.
+    /// No rulings: there is nothing to record.
     #[default]
     None,
     /// A single, shareable ruling.

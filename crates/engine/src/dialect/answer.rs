@@ -19,7 +19,7 @@ const MAX_WORD: usize = 64;
 /// Context of the request that is answered.
 #[derive(Copy, Clone)]
 pub struct About<'a> {
-    /// The dialect request.
+    /// The dialect request, which determines the form of the answer.
     pub asked: &'a DialectRequest,
     /// Id as the client wrote it.
     pub id: &'a RawId,
@@ -194,7 +194,7 @@ fn is_word(word: &str) -> bool {
     !word.is_empty() && word.len() <= MAX_WORD && word.chars().all(is_plain)
 }
 
-/// Truncates a text.
+/// Truncates a text to [`MAX_ERROR_TEXT`].
 fn short(text: Cow<'_, str>) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_ERROR_TEXT) {
         Some((end, _)) => text[..end].to_owned().into(),

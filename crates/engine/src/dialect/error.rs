@@ -17,7 +17,7 @@ pub struct DialectError<'a> {
     pub category: FaultCategory,
     /// Error code for programs.
     pub word: Cow<'a, str>,
-    /// Sentence for people.
+    /// Sentence about the error for people.
     pub text: Cow<'a, str>,
     /// Members of `details`, as (name, raw JSON).
     pub details: Vec<(&'a str, Bytes)>,
@@ -35,7 +35,7 @@ pub struct Stamp<'a> {
 }
 
 impl<'a> DialectError<'a> {
-    /// Converts a fault.
+    /// Converts a fault to the dialect's form.
     #[must_use]
     pub fn of(fault: &'a Fault, asked: &DialectRequest) -> Self {
         let (reason, suggestion) = fault.kind.advice();

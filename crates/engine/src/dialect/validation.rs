@@ -88,7 +88,7 @@ impl AccessConstraint {
     }
 }
 
-/// Members of `audit_context`.
+/// Members of the result's `audit_context`.
 #[derive(Copy, Clone, Debug)]
 pub struct AuditContext<'a> {
     /// Id of the request in the audit log.

@@ -27,7 +27,7 @@ pub(super) enum Continuation {
     Answer {
         /// HTTP status of the answer.
         status: u16,
-        /// Outcome to record.
+        /// Outcome to record for the exchange.
         outcome: Outcome,
         /// True if the answer is the gateway's own.
         own: bool,

@@ -8,7 +8,7 @@ const MAX_EXACT: usize = 65_536;
 /// Precision beyond that, in bits: a duration is known to one part in 128.
 const STEP_BITS: u32 = 7;
 
-/// Collected durations.
+/// Durations collected for percentiles.
 #[derive(Clone, Debug)]
 pub enum Durations {
     /// Every duration, while there are few.

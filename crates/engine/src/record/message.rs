@@ -102,7 +102,7 @@ impl MessageEntry {
 /// Stored body of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
-    /// The complete body.
+    /// The complete body, after redaction.
     Whole(Bytes),
     /// The body of an earlier entry with its middle replaced: `prefix` bytes of it, `middle`, `suffix` bytes of it. An
     /// equal body has an empty middle and a prefix of its whole length.

@@ -45,7 +45,7 @@ struct Line {
 }
 
 impl Tally {
-    /// Adds one exchange.
+    /// Adds one exchange to the totals.
     pub fn add(&mut self, finished: &FinishedExchange<'_>) {
         self.total.add(finished);
         line(&mut self.methods, finished.method).add(finished);
