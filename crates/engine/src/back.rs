@@ -179,7 +179,7 @@ impl<O: Clone> BackMachine<O> {
             Purpose::Call { origin, method: call.method.clone(), client, kept: None, asker, task: None, unsent };
         let id = self.calls.open(purpose, now, timeout);
         if let Some(told) = &call.trace {
-            told.left(call, id, profile.revision, now);
+            told.record_sent(call, id, profile.revision, now);
         }
         let digits = itoa(id);
         for span in call.envelope.id_span().into_iter().chain(call.progress) {
@@ -381,7 +381,7 @@ impl<O: Clone> BackMachine<O> {
             self.timed.took(method, fault.reason(), *sent_at, now);
         }
         match given_up.map(|pending| pending.origin) {
-            Some(Purpose::Handshake(word)) => self.refused(word, &fault, now, out),
+            Some(Purpose::Handshake(word)) => self.handshake_refused(word, &fault, now, out),
             Some(Purpose::Call { origin, unsent: Some(call), .. }) if fault.kind == FaultKind::SignInNeeded => {
                 out.push(BackCommand::SignIn { to: origin, fault, call });
             }
@@ -396,7 +396,7 @@ impl<O: Clone> BackMachine<O> {
         for (_, pending) in self.calls.drain() {
             if let Purpose::Call { origin, method, .. } = pending.origin {
                 self.timed.took(&method, "backend_died", pending.sent_at, now);
-                out.push(BackCommand::Fail { to: origin, fault: self.died(why), message: None });
+                out.push(BackCommand::Fail { to: origin, fault: self.died_fault(why), message: None });
             }
         }
     }
@@ -408,7 +408,7 @@ impl<O: Clone> BackMachine<O> {
             match pending.origin {
                 Purpose::Handshake(word) => {
                     let text = format!("backend `{}` did not answer the handshake in time", self.backend);
-                    self.refused(word, &Fault::new(FaultKind::TimedOut, text), now, out);
+                    self.handshake_refused(word, &Fault::new(FaultKind::TimedOut, text), now, out);
                 }
                 Purpose::Call { origin, method, .. } => {
                     self.timed.took(&method, "timed_out", pending.sent_at, now);
@@ -461,7 +461,7 @@ impl<O: Clone> BackMachine<O> {
         })
     }
 
-    fn died(&self, why: &str) -> Fault {
+    fn died_fault(&self, why: &str) -> Fault {
         let text = format!("backend `{}` ended while it worked on this call: {why}", self.backend);
         Fault::new(FaultKind::BackendDied, text).with_str("backend", &self.backend)
     }

@@ -5,20 +5,20 @@
 //!
 //! ```text
 //! client ─► backend      request                              answer
-//! new era ─► old era     loses what it says about itself      content, errors and tasks as the new era has them
-//! old era ─► new era     is made to describe itself           content and errors as the client's revision has them
-//! old ─► newer old       stays as it is                       content that the client's revision lacks is rewritten
-//! otherwise              stays as it is                       stays as it is
+//! new era ─► old era     loses its client description         content, errors and tasks in the form of the new era
+//! old era ─► new era     gets a client description            content and errors in the form of the client's revision
+//! old ─► newer old       is unchanged                         content that the client's revision lacks is rewritten
+//! otherwise              is unchanged                         is unchanged
 //! ```
 //!
 //! One answer may not be the end of a call ([`Reach`]). Flows of several messages have a machine of their own:
 //!
 //! ```text
 //!               ┌─ Whole ─► the client is answered
-//! answer ───────┼─ Input ─► front::rounds asks an old client what a new backend wants to know
+//! answer ───────┼─ Input ─► front::rounds asks an old client the questions of a new backend
 //!               └─ Task ──► front::polling waits for a new backend's task; bridge::hosted keeps an old backend's
 //!
-//! an old backend asks in the middle of a call ─► bridge::bridged_call parks the call until its new client comes back
+//! an old backend asks in the middle of a call ─► bridge::bridged_call parks the call until its new client answers
 //! ```
 //!
 //! Invariants:
@@ -204,7 +204,7 @@ pub fn complete_result(method: &str, result: &Bytes) -> Bytes {
         }
     };
     add("resultType", b"\"complete\"");
-    if content::cached(method) {
+    if content::has_cache_terms(method) {
         add("ttlMs", b"0");
         add("cacheScope", b"\"private\"");
     }
@@ -283,7 +283,7 @@ fn describe(call: &mut Call, to: Revision, offered: BackendFeatures, our_info: &
             call.edits.set_member(base, own, key, value);
         }
         if let Some(told) = &call.trace {
-            told.take_away(base, own, &mut call.edits);
+            told.remove_state(base, own, &mut call.edits);
         }
         return;
     }

@@ -251,7 +251,7 @@ impl BackendEntry {
     }
 
     /// Returns the names of all entries of one kind in any view, including app pages that tools link to.
-    fn owned(&self, kind: ListKind) -> impl Iterator<Item = &str> {
+    fn listed_names(&self, kind: ListKind) -> impl Iterator<Item = &str> {
         let listed = self.views.values().flat_map(move |view| view.list(kind)).map(|item| &*item.key);
         let tools = self.views.values().filter(move |_| kind == ListKind::Resources).flat_map(|view| &view.tools);
         listed.chain(tools.flat_map(Item::apps))
@@ -400,9 +400,9 @@ impl Catalog {
             let claims = &mut self.claims[kind as usize];
             for (index, entry) in self.backends.iter().enumerate().filter(|(_, entry)| !entry.apart) {
                 let earlier = |other: &str| self.backends[index..].iter().any(|later| *later.name == *other);
-                entry.owned(kind).for_each(|name| claims.claim(name, &entry.name, earlier));
+                entry.listed_names(kind).for_each(|name| claims.claim(name, &entry.name, earlier));
             }
-            let listed = self.backends.iter().map(|entry| entry.owned(kind).count()).sum();
+            let listed = self.backends.iter().map(|entry| entry.listed_names(kind).count()).sum();
             let lists = |backend: &str, name: &str| {
                 let entry = self.backends.iter().find(|entry| *entry.name == *backend);
                 entry.is_some_and(|entry| entry.views.values().any(|view| view.list(kind).named(name).is_some()))

@@ -24,7 +24,7 @@ impl fmt::Display for DistinguishedName {
                 f.write_str(if at == 0 { "" } else { " + " })?;
                 write!(f, "{}=", attribute.kind)?;
                 match &attribute.value {
-                    Some(value) => escaped(value, f)?,
+                    Some(value) => write_escaped(value, f)?,
                     None => f.write_str("#")?,
                 }
             }
@@ -33,7 +33,7 @@ impl fmt::Display for DistinguishedName {
     }
 }
 
-fn escaped(value: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_escaped(value: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let last = value.chars().count().saturating_sub(1);
     for (at, c) in value.chars().enumerate() {
         let is_edge = (at == 0 && matches!(c, ' ' | '#')) || (at == last && c == ' ');

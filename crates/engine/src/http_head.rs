@@ -51,7 +51,7 @@ impl HttpHead {
                 self.redacted = true;
                 REDACTED.to_owned()
             } else {
-                let value = bounded(value);
+                let value = truncate(value);
                 match &*name {
                     "location" | "referer" => without_secrets(&value, &mut self.redacted),
                     _ => value,
@@ -62,7 +62,7 @@ impl HttpHead {
     }
 }
 
-fn bounded(value: &[u8]) -> String {
+fn truncate(value: &[u8]) -> String {
     let mut value = String::from_utf8_lossy(value.get(..MAX_VALUE).unwrap_or(value)).into_owned();
     while value.len() > MAX_VALUE {
         value.pop();

@@ -101,7 +101,7 @@ impl UnaskableQuestion {
 /// Returns the reason why the client may not be asked this.
 pub fn check(method: &str, params: &[u8]) -> Result<(), UnaskableQuestion> {
     if !is_question(method) {
-        return Err(UnaskableQuestion::Method(quoted(method)));
+        return Err(UnaskableQuestion::Method(quote(method)));
     }
     if method == method::ELICITATION_CREATE { check_mode(params).and_then(|()| check_url(params)) } else { Ok(()) }
 }
@@ -124,7 +124,7 @@ fn check_url(params: &[u8]) -> Result<(), UnaskableQuestion> {
     for member in json::members(params).filter(|member| json::key_eq(member.key.of(params), "url")) {
         let url = json::string(member.value.of(params)).ok_or(UnaskableQuestion::NoUrl)?;
         if !is_web_address(&url) {
-            return Err(UnaskableQuestion::Url(quoted(&url)));
+            return Err(UnaskableQuestion::Url(quote(&url)));
         }
         if std::mem::replace(&mut found, true) {
             return Err(UnaskableQuestion::Twice("url"));
@@ -144,7 +144,7 @@ fn is_web_address(url: &str) -> bool {
         && !url.chars().any(|one| one.is_control() || one.is_whitespace())
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     text.chars().take(MAX_QUOTED).flat_map(char::escape_debug).collect()
 }
 

@@ -207,7 +207,7 @@ impl ToolMetrics {
                 None => break,
             }
         }
-        let cell = self.known(&qualified(name)?, backend)?;
+        let cell = self.listed_cell(&qualified(name)?, backend)?;
         // If there is no place left, the next call of this spelling takes the slow path again.
         for place in places {
             let new = || Spelling { backend: Arc::clone(backend), name: name.into(), cell: Arc::clone(&cell) };
@@ -219,7 +219,7 @@ impl ToolMetrics {
     }
 
     /// Returns the counters of a listed tool; `None` if there are too many tools already.
-    fn known(&self, tool: &str, backend: &str) -> Option<Arc<ToolCell>> {
+    fn listed_cell(&self, tool: &str, backend: &str) -> Option<Arc<ToolCell>> {
         let mut tools = self.tools.lock().unpoisoned();
         if let Some(cell) = tools.get(tool) {
             return Some(Arc::clone(cell));

@@ -105,7 +105,7 @@ pub fn in_meta(message: &Envelope) -> Option<String> {
 }
 
 /// Completes the trace of an exchange that ended.
-pub(crate) fn finished(
+pub(crate) fn complete(
     exchange: &Exchange,
     session: Option<&Arc<ClientProfile>>,
     answer: Option<&Bytes>,
@@ -145,18 +145,18 @@ impl TraceSent {
         for (key, value) in &members {
             edits.set_member(base, own, key, value);
         }
-        self.take_away(base, own, edits);
+        self.remove_state(base, own, edits);
     }
 
     /// Removes a `tracestate` from `_meta` that is not passed on.
-    pub(crate) fn take_away(&self, base: &[u8], own: Span, edits: &mut Edits) {
+    pub(crate) fn remove_state(&self, base: &[u8], own: Span, edits: &mut Edits) {
         if self.state == TraceState::Removed {
             edits.remove_member(base, own, meta::TRACESTATE);
         }
     }
 
     /// Records that the call was sent. Later rounds change nothing: the span covers all of them.
-    pub(crate) fn left(&self, call: &Call, id: u64, revision: Revision, at: Instant) {
+    pub(crate) fn record_sent(&self, call: &Call, id: u64, revision: Revision, at: Instant) {
         let _ = self.sent.set(Sent { at, id, revision, name: call.name.clone() });
     }
 }

@@ -165,12 +165,12 @@ impl<O: Clone> BackMachine<O> {
         out: &mut Vec<BackCommand<O>>,
     ) {
         match word {
-            HandshakeRequest::Probe => self.probed(message, now, out),
-            HandshakeRequest::Initialize => self.initialized(message, out),
+            HandshakeRequest::Probe => self.probe_answered(message, now, out),
+            HandshakeRequest::Initialize => self.initialize_answered(message, out),
         }
     }
 
-    fn probed(&mut self, message: &Envelope, now: Instant, out: &mut Vec<BackCommand<O>>) {
+    fn probe_answered(&mut self, message: &Envelope, now: Instant, out: &mut Vec<BackCommand<O>>) {
         self.handshake.probe = None;
         match message.result().and_then(read_discovery) {
             Some(profile) => self.ready(profile, out),
@@ -192,7 +192,7 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    fn initialized(&mut self, message: &Envelope, out: &mut Vec<BackCommand<O>>) {
+    fn initialize_answered(&mut self, message: &Envelope, out: &mut Vec<BackCommand<O>>) {
         self.handshake.initialize = None;
         let Some(result) = message.result() else {
             let why = format!("refused `initialize`: {}", error_text(message));
@@ -216,7 +216,7 @@ impl<O: Clone> BackMachine<O> {
     }
 
     /// Handles a request of the handshake that the transport refused, or that timed out.
-    pub(super) fn refused(
+    pub(super) fn handshake_refused(
         &mut self,
         word: HandshakeRequest,
         fault: &Fault,

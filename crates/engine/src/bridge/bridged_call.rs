@@ -144,7 +144,7 @@ impl<H: Clone> BridgedCall<H> {
         let params = message.params().unwrap_or(b"{}");
         if !capabilities::allows(&self.capabilities, method, params) {
             out.push(refusal(&id, codes::METHOD_NOT_FOUND, "the client declared no capability for this request"));
-            return self.undeclared(method, params, out);
+            return self.fail_undeclared(method, params, out);
         }
         if let Err(no) = question_origin::check(method, params) {
             return out.push(BridgedCallCommand::Upstream(Draft::word("", no.reply(&id))));
@@ -165,7 +165,7 @@ impl<H: Clone> BridgedCall<H> {
     }
 
     /// Fails the call because the client did not declare the capability that the question needs.
-    fn undeclared(&mut self, method: &str, params: &[u8], out: &mut Vec<BridgedCallCommand<H>>) {
+    fn fail_undeclared(&mut self, method: &str, params: &[u8], out: &mut Vec<BridgedCallCommand<H>>) {
         let Some((fault, to)) = super::undeclared(method, params).zip(self.bound.clone()) else { return };
         self.over();
         out.push(BridgedCallCommand::Deliver { to, ended: Box::new(BridgedCallEnd::Fault(fault)) });

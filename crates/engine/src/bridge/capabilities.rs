@@ -16,7 +16,7 @@ pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// text.
 #[must_use]
 pub fn to_modern(client: &ClientProfile, extensions: &[(&str, &str)]) -> String {
-    let own = bounded(&client.capabilities);
+    let own = within_limit(&client.capabilities);
     let elicitation = declared(own, "elicitation").filter(|_| client.revision.elicitation());
     let mut merged = extensions_of(own);
     for (name, settings) in extensions {
@@ -25,7 +25,7 @@ pub fn to_modern(client: &ClientProfile, extensions: &[(&str, &str)]) -> String 
     Object::new()
         .maybe("elicitation", elicitation.map(|value| modes(value, client.revision)))
         .maybe("experimental", canonical_object(own, "experimental"))
-        .maybe("extensions", (!merged.is_empty()).then(|| written(merged)))
+        .maybe("extensions", (!merged.is_empty()).then(|| write_extensions(merged)))
         .maybe("roots", declared(own, "roots").map(|_| "{}"))
         .maybe("sampling", declared(own, "sampling").map(|value| sampling(value, client.revision)))
         .text()
@@ -35,13 +35,13 @@ pub fn to_modern(client: &ClientProfile, extensions: &[(&str, &str)]) -> String 
 /// sorted, so equal clients give equal text. `roots` has no `listChanged`: such a client cannot report changes.
 #[must_use]
 pub fn to_legacy(capabilities: &[u8], to: Revision) -> String {
-    let own = bounded(capabilities);
+    let own = within_limit(capabilities);
     let elicitation = declared(own, "elicitation")
         .filter(|value| if to.url_elicitation() { true } else { to.elicitation() && takes_forms(value) });
     let mut extensions = extensions_of(own);
     extensions.remove(TASKS_EXTENSION);
     // Software that speaks the older of these revisions does not read extensions.
-    let extensions = (to >= Revision::LATEST_LEGACY && !extensions.is_empty()).then(|| written(extensions));
+    let extensions = (to >= Revision::LATEST_LEGACY && !extensions.is_empty()).then(|| write_extensions(extensions));
     Object::new()
         .maybe(
             "elicitation",
@@ -93,7 +93,7 @@ fn takes_forms(elicitation: &[u8]) -> bool {
 }
 
 /// Returns the capabilities, or none if they are too large to be a key, as for connections.
-fn bounded(capabilities: &[u8]) -> &[u8] {
+fn within_limit(capabilities: &[u8]) -> &[u8] {
     if capabilities.len() > MAX_CAPABILITIES { b"{}" } else { capabilities }
 }
 
@@ -139,7 +139,7 @@ fn extensions_of(capabilities: &[u8]) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-fn written(extensions: BTreeMap<String, Vec<u8>>) -> Vec<u8> {
+fn write_extensions(extensions: BTreeMap<String, Vec<u8>>) -> Vec<u8> {
     extensions.iter().fold(Object::new(), |object, (name, value)| object.raw(name, value)).finish()
 }
 

@@ -87,7 +87,7 @@ pub(super) fn fit(
                     older_block(base, span.shift(content.start), to, &mut made, edits, &mut changed);
                 }
             }
-            structured(to, base, result, found, edits, &mut changed);
+            fit_structured(to, base, result, found, edits, &mut changed);
         }
         method::PROMPTS_GET if !to.resource_links() => {
             let Some(messages) = found.messages else { return changed };
@@ -138,7 +138,7 @@ fn with_comma(base: &[u8], whole: Span) -> Span {
 }
 
 /// Returns true if complete results of this method carry cache terms.
-pub(super) fn cached(name: &str) -> bool {
+pub(super) fn has_cache_terms(name: &str) -> bool {
     matches!(
         name,
         method::RESOURCES_READ
@@ -153,14 +153,14 @@ pub(super) fn cached(name: &str) -> bool {
 /// Removes the members that only results of 2026-07-28 have.
 fn strip(method: &str, base: &[u8], result: Span, found: &ResultMembers, edits: &mut Edits) {
     let complete = found.result_type.is_some_and(|span| json::key_eq(span.of(base), "complete"));
-    let alone = found.meta.or(found.structured).is_none() && !cached(method);
+    let alone = found.meta.or(found.structured).is_none() && !has_cache_terms(method);
     match found.kind.filter(|_| complete) {
         // If nothing else is removed, the comma is adjacent and the result need not be walked again.
         Some(whole) if alone => edits.remove(with_comma(base, whole)),
         Some(_) => edits.remove_member(base, result, "resultType"),
         None => {}
     }
-    if cached(method) {
+    if has_cache_terms(method) {
         for (there, key) in [(found.ttl, "ttlMs"), (found.scope, "cacheScope")] {
             if there.is_some() {
                 edits.remove_member(base, result, key);
@@ -241,7 +241,7 @@ fn annotations(block: &[u8]) -> Option<&[u8]> {
 }
 
 /// Converts structured content to text, if the client's revision does not know it, or knows it only as an object.
-fn structured(
+fn fit_structured(
     to: Revision,
     base: &[u8],
     result: Span,

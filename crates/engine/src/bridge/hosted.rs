@@ -123,7 +123,7 @@ impl<H: Clone> Hosted<H> {
     pub fn get(&mut self, to: H, out: &mut Vec<HostedCommand<H>>) {
         if !self.questions.is_empty() {
             let shown = self.shown();
-            return out.push(HostedCommand::Deliver(to, self.rendered(Payload::Questions(&shown))));
+            return out.push(HostedCommand::Deliver(to, self.render(Payload::Questions(&shown))));
         }
         if self.looking.len() >= MAX_WAITING {
             return out.push(HostedCommand::Fail(to, too_many_requests()));
@@ -185,7 +185,7 @@ impl<H: Clone> Hosted<H> {
             return out.push(refusal(&id, codes::INTERNAL_ERROR, "this task has asked too often"));
         }
         self.asked += 1;
-        let params = questions::to_modern(method, &unrelated(params));
+        let params = questions::to_modern(method, &without_task_reference(params));
         self.questions.push(Question { key: format!("q{}", self.asked), id, method: method.to_owned(), params });
         if !self.getting {
             let shown = self.shown();
@@ -281,7 +281,7 @@ impl<H: Clone> Hosted<H> {
     fn deliver(&mut self, payload: Payload<'_>, out: &mut Vec<HostedCommand<H>>) {
         let looking = std::mem::take(&mut self.looking);
         for to in looking {
-            out.push(HostedCommand::Deliver(to, self.rendered(payload)));
+            out.push(HostedCommand::Deliver(to, self.render(payload)));
         }
     }
 
@@ -291,7 +291,7 @@ impl<H: Clone> Hosted<H> {
         }
     }
 
-    fn rendered(&self, payload: Payload<'_>) -> Bytes {
+    fn render(&self, payload: Payload<'_>) -> Bytes {
         let told = tasks::get_to_modern(&self.told, payload).unwrap_or_else(|| self.state.modern(payload));
         let mut edits = Edits::new();
         if let Some(name) = &self.name {
@@ -310,7 +310,7 @@ impl<H: Clone> Hosted<H> {
 }
 
 /// Removes a question's reference to the task, which the client already knows.
-fn unrelated(params: &[u8]) -> Bytes {
+fn without_task_reference(params: &[u8]) -> Bytes {
     let base = Bytes::copy_from_slice(params);
     let mut edits = Edits::new();
     if let Some(own) = json::member(&base, meta::META) {

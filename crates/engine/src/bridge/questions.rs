@@ -101,7 +101,7 @@ pub fn answer_to_legacy(method: &str, result: &[u8], to: Revision) -> Result<Byt
     let Some(content) = json::member(&base, "content") else { return Ok(base) };
     let mut edits = Edits::new();
     if base.get(content.range().start) == Some(&b'[') {
-        edits.replace(content, joined(content.of(&base))?);
+        edits.replace(content, join_contents(content.of(&base))?);
     }
     let base = edits.apply(&base);
     let content = json::member(&base, "content").map_or(&b""[..], |span| span.of(&base));
@@ -190,7 +190,7 @@ fn plain_choices(base: &[u8], edits: &mut Edits) -> Result<(), Untranslatable> {
         }
         for key in ["oneOf", "anyOf"] {
             let Some(choices) = json::member(field, key) else { continue };
-            let (values, names) = titled(choices.of(field)).ok_or(CHOICES)?;
+            let (values, names) = split_titles(choices.of(field)).ok_or(CHOICES)?;
             edits.remove_member(base, schema, key);
             edits.set_member(base, schema, "enum", &values);
             edits.set_member(base, schema, "enumNames", &names);
@@ -200,7 +200,7 @@ fn plain_choices(base: &[u8], edits: &mut Edits) -> Result<(), Untranslatable> {
 }
 
 /// Returns the values and the titles of titled choices, each as a JSON array. `None` if a choice is not a string.
-fn titled(choices: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+fn split_titles(choices: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (mut values, mut names) = (vec![b'['], vec![b'[']);
     for span in json::elements(choices) {
         let choice = span.of(choices);
@@ -252,7 +252,7 @@ fn single_contents(base: &[u8], to: Revision, edits: &mut Edits) -> Result<(), U
 }
 
 /// Reduces a list of contents to one: the only one, or the text of all.
-fn joined(list: &[u8]) -> Result<Vec<u8>, Untranslatable> {
+fn join_contents(list: &[u8]) -> Result<Vec<u8>, Untranslatable> {
     let mut parts = json::elements(list);
     if let (Some(only), None) = (parts.next(), parts.next()) {
         return Ok(only.of(list).to_vec());

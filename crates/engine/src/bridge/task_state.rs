@@ -113,19 +113,19 @@ impl TaskState {
     /// Writes the result of `tasks/get` for 2026-07-28. The status follows from the payload, see [`Payload::status`].
     #[must_use]
     pub fn modern(&self, payload: Payload<'_>) -> Bytes {
-        self.detailed(Object::new().string("resultType", "complete"), payload)
+        self.with_payload(Object::new().string("resultType", "complete"), payload)
     }
 
     /// Writes the params of `notifications/tasks` for 2026-07-28. The caller adds the id of the subscription.
     #[must_use]
     pub fn notice_modern(&self, payload: Payload<'_>) -> Bytes {
-        self.detailed(Object::new(), payload)
+        self.with_payload(Object::new(), payload)
     }
 
-    fn detailed(&self, object: Object, payload: Payload<'_>) -> Bytes {
+    fn with_payload(&self, object: Object, payload: Payload<'_>) -> Bytes {
         let object = self.members(object, payload.status(self.status), MODERN_NAMES);
         match payload.member() {
-            Some(("result", value)) => object.raw("result", inlined(value)).finish().into(),
+            Some(("result", value)) => object.raw("result", inline_result(value)).finish().into(),
             Some((key, value)) => object.raw(key, value).finish().into(),
             None => object.finish().into(),
         }
@@ -196,7 +196,7 @@ impl<'a> Payload<'a> {
 }
 
 /// Adapts the result of `tasks/result` for embedding in a task: complete, and without the reference to the task.
-pub(crate) fn inlined(result: &[u8]) -> Bytes {
+pub(crate) fn inline_result(result: &[u8]) -> Bytes {
     let base = Bytes::copy_from_slice(result);
     let whole = Span::new(0, base.len());
     let mut edits = Edits::new();

@@ -4,7 +4,7 @@
 //! old one returns them by `tasks/result`, so the caller fetches them and passes them as a [`Payload`].
 
 use super::object::{Object, declared, is_object, says};
-use super::task_state::{inlined, milliseconds, task_of};
+use super::task_state::{inline_result, milliseconds, task_of};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Span, json, meta};
 
@@ -23,7 +23,7 @@ pub fn create_to_modern(result: &[u8]) -> Option<Bytes> {
     TaskState::read(result)?;
     let base = Bytes::copy_from_slice(task_of(result));
     let mut edits = Edits::new();
-    let whole = renamed(&base, Era::New, &mut edits);
+    let whole = rename_fields(&base, Era::New, &mut edits);
     edits.set_member(&base, whole, "resultType", b"\"task\"");
     if let Some(own) = json::member(result, meta::META).filter(|_| json::member(&base, meta::META).is_none()) {
         edits.set_member(&base, whole, meta::META, own.of(result));
@@ -38,7 +38,7 @@ pub fn create_to_legacy(result: &[u8]) -> Option<Bytes> {
     TaskState::read(result).filter(|_| says(result, "resultType", "task"))?;
     let base = Bytes::copy_from_slice(result);
     let mut edits = Edits::new();
-    let whole = renamed(&base, Era::Old, &mut edits);
+    let whole = rename_fields(&base, Era::Old, &mut edits);
     edits.remove_member(&base, whole, meta::META);
     let task = edits.apply(&base);
     let own = json::member(result, meta::META).map(|span| span.of(result));
@@ -49,7 +49,7 @@ pub fn create_to_legacy(result: &[u8]) -> Option<Bytes> {
 /// client of 2026-07-28. `None` if it is not a task.
 #[must_use]
 pub fn get_to_modern(result: &[u8], payload: Payload<'_>) -> Option<Bytes> {
-    detailed(result, payload, true)
+    with_payload(result, payload, true)
 }
 
 /// Translates the params of an old server's `notifications/tasks/status`, with the payload that the caller got by
@@ -57,7 +57,7 @@ pub fn get_to_modern(result: &[u8], payload: Payload<'_>) -> Option<Bytes> {
 /// task.
 #[must_use]
 pub fn notice_to_modern(params: &[u8], payload: Payload<'_>) -> Option<Bytes> {
-    detailed(params, payload, false)
+    with_payload(params, payload, false)
 }
 
 /// Translates the result of `tasks/get` of 2026-07-28 for a client of 2025-11-25, where it also answers `tasks/cancel`.
@@ -67,7 +67,7 @@ pub fn get_to_legacy(result: &[u8]) -> Option<Bytes> {
     let state = TaskState::read(result)?;
     let base = Bytes::copy_from_slice(result);
     let mut edits = Edits::new();
-    let whole = renamed(&base, Era::Old, &mut edits);
+    let whole = rename_fields(&base, Era::Old, &mut edits);
     // In the old form a call has failed if its result says that the tool failed.
     let failed = state.status == TaskStatus::Completed
         && json::path(result, &["result", "isError"]).is_some_and(|span| span.of(result) == b"true");
@@ -173,7 +173,7 @@ enum Era {
 }
 
 /// Renames the fields of a flat task for the other form, and removes those that only 2026-07-28 has.
-fn renamed(base: &[u8], to: Era, edits: &mut Edits) -> Span {
+fn rename_fields(base: &[u8], to: Era, edits: &mut Edits) -> Span {
     let whole = Span::new(0, base.len());
     for (old, new) in NAMES {
         let (from, into) = if to == Era::New { (old, new) } else { (new, old) };
@@ -194,11 +194,11 @@ fn renamed(base: &[u8], to: Era, edits: &mut Edits) -> Span {
     whole
 }
 
-fn detailed(task: &[u8], payload: Payload<'_>, is_result: bool) -> Option<Bytes> {
+fn with_payload(task: &[u8], payload: Payload<'_>, is_result: bool) -> Option<Bytes> {
     let state = TaskState::read(task)?;
     let base = Bytes::copy_from_slice(task_of(task));
     let mut edits = Edits::new();
-    let whole = renamed(&base, Era::New, &mut edits);
+    let whole = rename_fields(&base, Era::New, &mut edits);
     let status = payload.status(state.status);
     if status != state.status {
         edits.set_member(&base, whole, "status", json::quote(status.as_str()).as_bytes());
@@ -207,7 +207,7 @@ fn detailed(task: &[u8], payload: Payload<'_>, is_result: bool) -> Option<Bytes>
         edits.set_member(&base, whole, "resultType", b"\"complete\"");
     }
     match payload.member() {
-        Some(("result", value)) => edits.set_member(&base, whole, "result", &inlined(value)),
+        Some(("result", value)) => edits.set_member(&base, whole, "result", &inline_result(value)),
         Some((key, value)) => edits.set_member(&base, whole, key, value),
         None => {}
     }

@@ -74,7 +74,7 @@ pub fn write(catalog: &Catalog) -> Vec<u8> {
 fn write_owners(catalog: &Catalog, kind: ListKind) -> impl Iterator<Item = SavedOwner> {
     let mut listed: HashMap<&str, usize> = HashMap::new();
     for entry in catalog.backends() {
-        let names: HashSet<&str> = entry.owned(kind).collect();
+        let names: HashSet<&str> = entry.listed_names(kind).collect();
         names.into_iter().for_each(|name| *listed.entry(name).or_default() += 1);
     }
     let claims = catalog.claims[kind as usize].iter();

@@ -85,7 +85,7 @@ impl Snapshot {
     pub(super) fn new(backends: Vec<BackendEntry>, claims: &[Claims; 4], generation: u64) -> Self {
         let names: Vec<Arc<str>> = backends.iter().map(|entry| Arc::clone(&entry.name)).collect();
         let of = |kind: ListKind| {
-            let owned = backends.iter().map(|entry| entry.owned(kind).map(Box::from).collect()).collect();
+            let owned = backends.iter().map(|entry| entry.listed_names(kind).map(Box::from).collect()).collect();
             let first = |name: &str| {
                 let owner = claims[kind as usize].owner(name)?;
                 names.iter().position(|name| name == owner)

@@ -75,7 +75,7 @@ pub(crate) fn result(result: &Bytes, limits: &Limits) -> Result<Bytes, EditError
 /// the hold.
 #[must_use]
 pub fn settle(case: &Case<'_>, answer: &HoldAnswer, rule: Option<Arc<str>>, limits: &Limits) -> Judgement {
-    let (word, detail, by, verdict) = settled(case, answer, limits);
+    let (word, detail, by, verdict) = settlement(case, answer, limits);
     let inputs = by.map(|by| ("person", by)).into_iter().collect();
     let ruling = Ruling { rule, verdict: word, detail, inputs, ..Ruling::default() };
     Judgement { verdict, rulings: ruling.into(), effects: vec![] }
@@ -83,7 +83,7 @@ pub fn settle(case: &Case<'_>, answer: &HoldAnswer, rule: Option<Arc<str>>, limi
 
 type Settlement = (&'static str, String, Option<String>, Verdict);
 
-fn settled(case: &Case<'_>, answer: &HoldAnswer, limits: &Limits) -> Settlement {
+fn settlement(case: &Case<'_>, answer: &HoldAnswer, limits: &Limits) -> Settlement {
     let refused = |kind, text: &str| Verdict::Refuse(Fault::new(kind, text));
     let what = if case.phase == Phase::Response { "answer" } else { "request" };
     match answer {

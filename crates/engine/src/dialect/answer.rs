@@ -44,7 +44,7 @@ pub fn translate(message: &Bytes, about: &About<'_>) -> Bytes {
         return fault(&Fault::new(FaultKind::Internal, "the answer is not a valid message"), about);
     };
     if let Some(error) = envelope.error() {
-        return failed(&rpc_error(error, about.asked), about);
+        return error_reply(&rpc_error(error, about.asked), about);
     }
     let result = envelope.result().unwrap_or(b"{}");
     match about.asked {
@@ -53,21 +53,21 @@ pub fn translate(message: &Bytes, about: &About<'_>) -> Bytes {
             let list = listing::translate(result, wanted, about.label, about.session);
             builder::response(about.id, &list)
         }
-        DialectRequest::Invoke { tool_id, .. } => invoked(result, tool_id, about),
+        DialectRequest::Invoke { tool_id, .. } => invoke_reply(result, tool_id, about),
         DialectRequest::Validate | DialectRequest::Register | DialectRequest::Other => message.clone(),
     }
 }
 
 /// Builds the answer for a fault.
 fn fault(fault: &Fault, about: &About<'_>) -> Bytes {
-    failed(&DialectError::of(fault, about.asked), about)
+    error_reply(&DialectError::of(fault, about.asked), about)
 }
 
-fn failed(error: &DialectError<'_>, about: &About<'_>) -> Bytes {
+fn error_reply(error: &DialectError<'_>, about: &About<'_>) -> Bytes {
     error.reply(Some(about.id), Stamp { audit_id: Some(about.audit_id), unix_ms: about.unix_ms })
 }
 
-fn invoked(result: &[u8], tool_id: &str, about: &About<'_>) -> Bytes {
+fn invoke_reply(result: &[u8], tool_id: &str, about: &About<'_>) -> Bytes {
     let member = |name: &str| json::member(result, name).map(|span| span.of(result));
     let kind = member("resultType").and_then(json::string);
     if let Some(kind) = kind.filter(|kind| kind != "complete") {
@@ -76,7 +76,7 @@ fn invoked(result: &[u8], tool_id: &str, about: &About<'_>) -> Bytes {
         return fault(&Fault::new(FaultKind::NotBridged, text), about);
     }
     if member("isError") == Some(b"true") {
-        return failed(&tool_error(result, about.asked), about);
+        return error_reply(&tool_error(result, about.asked), about);
     }
     let mut out = br#"{"tool_id":"#.to_vec();
     json::write_quoted(&mut out, tool_id);

@@ -47,7 +47,7 @@ fn invoke(message: &Envelope, known: &CallerContext<'_>) -> (DialectRequest, Res
         version: version.as_ref().ok().and_then(Option::as_deref).map(Into::into),
     };
     let inner = checked_call(message, known).and_then(|call| {
-        let request = described(message, method::TOOLS_CALL).param_str("name", &call.tool_id);
+        let request = mcp_request(message, method::TOOLS_CALL).param_str("name", &call.tool_id);
         mcp(&request.param_raw("arguments", call.parameters))
     });
     (asked, inner)
@@ -98,7 +98,7 @@ fn list(message: &Envelope, known: &CallerContext<'_>) -> (DialectRequest, Resul
         category?;
         trust?;
         context(message, known)?;
-        let request = described(message, method::TOOLS_LIST);
+        let request = mcp_request(message, method::TOOLS_LIST);
         mcp(&match text(message, "cursor")? {
             Some(cursor) => request.param_str("cursor", &cursor),
             None => request,
@@ -115,7 +115,7 @@ fn unknown_level(word: &str) -> String {
 }
 
 /// Starts an MCP request with the same id, revision and client info of its own.
-fn described(message: &Envelope, method: &str) -> builder::Request {
+fn mcp_request(message: &Envelope, method: &str) -> builder::Request {
     builder::Request::new(method)
         .id(message.id().unwrap_or_else(RawId::null))
         .meta_str(meta::PROTOCOL_VERSION, Revision::LATEST.as_str())

@@ -81,7 +81,7 @@ impl FrontMachine {
             took: now.saturating_duration_since(exchange.started),
             bytes_in: exchange.bytes_in,
             bytes_out: answer.map_or(0, Bytes::len),
-            trace: trace::finished(exchange, self.client.as_ref(), answer),
+            trace: trace::complete(exchange, self.client.as_ref(), answer),
             unreached: exchange.unreached.clone(),
         };
         ctx.chain.finished(&finished);

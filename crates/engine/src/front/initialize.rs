@@ -103,11 +103,11 @@ fn read_client(message: &Envelope) -> Result<ClientProfile, Fault> {
     let info = raw("clientInfo");
     ClientProfile::check(capabilities, info)?;
     let info = info.map(Bytes::copy_from_slice);
-    Ok(ClientProfile::new(agreed(&version), Bytes::copy_from_slice(capabilities), info))
+    Ok(ClientProfile::new(negotiate(&version), Bytes::copy_from_slice(capabilities), info))
 }
 
 /// Returns the revision with which the gateway answers `initialize`.
-fn agreed(asked: &str) -> Revision {
+fn negotiate(asked: &str) -> Revision {
     Revision::parse(asked).filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::LATEST_LEGACY)
 }
 

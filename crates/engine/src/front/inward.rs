@@ -45,8 +45,8 @@ impl FrontMachine {
             return self.notify_listener(listener, backend, message, edits, ctx, out);
         }
         match message.method().unwrap_or_default() {
-            method::PROGRESS => self.progressed(message, about, edits, ctx, out),
-            method::MESSAGE => self.logged(message, about, &edits, ctx, out),
+            method::PROGRESS => self.forward_progress(message, about, edits, ctx, out),
+            method::MESSAGE => self.forward_log(message, about, &edits, ctx, out),
             method::RESOURCES_UPDATED => {
                 let span = in_params(message, &["uri"]);
                 let uri = span.and_then(|span| json::string(span.of(message.bytes())));
@@ -94,7 +94,7 @@ impl FrontMachine {
         }
     }
 
-    fn progressed(
+    fn forward_progress(
         &self,
         message: &Envelope,
         about: Option<ExchangeId>,
@@ -128,7 +128,7 @@ impl FrontMachine {
         self.send(about, Delivery::droppable(exchange.stream), Self::passed(message).edited(&edits), ctx, out);
     }
 
-    fn logged(
+    fn forward_log(
         &self,
         message: &Envelope,
         about: Option<ExchangeId>,

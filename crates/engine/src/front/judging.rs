@@ -284,7 +284,7 @@ impl FrontMachine {
         }
         match verdict {
             Verdict::Reply(result) => {
-                let result = self.fitted(id, result);
+                let result = self.complete_for_client(id, result);
                 let Some(exchange) = self.exchanges.get(&id) else { return };
                 let reply = builder::response(&exchange.client_id, &result);
                 match self.judge_reply(id, reply, ctx, out) {
@@ -326,7 +326,7 @@ impl FrontMachine {
     }
 
     /// Completes an interceptor's result for the client's revision.
-    fn fitted(&self, id: ExchangeId, result: Bytes) -> Bytes {
+    fn complete_for_client(&self, id: ExchangeId, result: Bytes) -> Bytes {
         match self.exchanges.get(&id) {
             Some(exchange) if exchange.era == Era::Modern => bridge::complete_result(&exchange.method, &result),
             _ => result,

@@ -126,7 +126,7 @@ impl FrontMachine {
             ..Listener::default()
         };
         let mut follow = AuthorizedFollow::default();
-        let uris = named(filter, "resourceSubscriptions", out);
+        let uris = strings_in(filter, "resourceSubscriptions", out);
         if uris.iter().any(|uri| has_control(uri)) {
             return self.fail(id, &control_in_uri("notifications.resourceSubscriptions"), ctx, out);
         }
@@ -141,7 +141,7 @@ impl FrontMachine {
                 None => self.not_followed(id, method::RESOURCES_SUBSCRIBE, &uri, None, ctx, out),
             }
         }
-        for task in named(filter, "taskIds", out) {
+        for task in strings_in(filter, "taskIds", out) {
             match self.judge_task(id, &task, &mut follow, ctx) {
                 Some(route) => {
                     listener.tasks.insert((route.backend, route.name), task);
@@ -197,7 +197,7 @@ impl FrontMachine {
     /// Notifies the client of changed lists, in the form of its era.
     pub(super) fn lists_changed(&mut self, changed: Changed, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if let Some(stream) = self.general.filter(|_| self.state == Lifecycle::Operational) {
-            for name in names(changed) {
+            for name in change_methods(changed) {
                 let bytes = builder::Notification::new(name).build();
                 self.send(None, Delivery::midway(stream), ClientMessage::own(bytes), ctx, out);
             }
@@ -224,7 +224,7 @@ impl FrontMachine {
             listener.missed.resources |= wanted.resources;
             return;
         }
-        for name in names(wanted) {
+        for name in change_methods(wanted) {
             let bytes = builder::Notification::new(name).meta_raw(meta::SUBSCRIPTION_ID, token.token()).build();
             self.send(Some(id), Delivery::midway(stream), ClientMessage::own(bytes), ctx, out);
         }
@@ -318,7 +318,7 @@ fn list_member(kind: ListKind) -> &'static str {
 }
 
 /// Returns the strings in a list of the filter, up to the maximum.
-fn named(filter: &[u8], list: &str, out: &mut Vec<Command>) -> Vec<Box<str>> {
+fn strings_in(filter: &[u8], list: &str, out: &mut Vec<Command>) -> Vec<Box<str>> {
     let Some(array) = json::member(filter, list).map(|span| span.of(filter)) else { return Vec::new() };
     if json::elements(array).nth(MAX_FOLLOWED).is_some() {
         out.push(Command::Refused(Limit::Subscriptions));
@@ -328,7 +328,7 @@ fn named(filter: &[u8], list: &str, out: &mut Vec<Command>) -> Vec<Box<str>> {
 }
 
 /// Returns the methods of the notifications for these changes.
-fn names(changed: Changed) -> impl Iterator<Item = &'static str> {
+fn change_methods(changed: Changed) -> impl Iterator<Item = &'static str> {
     let kinds = [
         (changed.tools, method::TOOLS_LIST_CHANGED),
         (changed.prompts, method::PROMPTS_LIST_CHANGED),

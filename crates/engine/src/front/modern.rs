@@ -65,7 +65,7 @@ impl FrontMachine {
                 self.judge_request(id, message, Continuation::Here, None, ctx, out);
             }
             _ if ListKind::of_method(name).is_some() => self.list_request(id, message, ctx, out),
-            _ if removed(name) => {
+            _ if is_removed(name) => {
                 let text = format!("`{name}` is not part of revision {}", Revision::LATEST.as_str());
                 self.fail(id, &Fault::new(FaultKind::MethodNotFound, text), ctx, out);
             }
@@ -93,7 +93,7 @@ impl FrontMachine {
 }
 
 /// Returns true for methods of old revisions that the new one removed.
-fn removed(name: &str) -> bool {
+fn is_removed(name: &str) -> bool {
     Revision::ALL.iter().any(|revision| revision.era() == Era::Legacy && method::exists(name, *revision))
         && !method::exists(name, Revision::LATEST)
         && !name.starts_with("tasks/")

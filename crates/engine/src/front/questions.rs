@@ -76,7 +76,7 @@ impl FrontMachine {
             let fault = Fault::new(FaultKind::Overloaded, "too many questions wait for this client");
             return out.push(refuse(&fault));
         }
-        if let Some(fault) = self.undeclared(message) {
+        if let Some(fault) = self.undeclared_fault(message) {
             out.push(Command::Dropped("undeclared_question"));
             return out.push(refuse(&fault));
         }
@@ -125,7 +125,7 @@ impl FrontMachine {
     }
 
     /// Returns the fault for a question of a kind that the client did not declare.
-    fn undeclared(&self, message: &Envelope) -> Option<Fault> {
+    fn undeclared_fault(&self, message: &Envelope) -> Option<Fault> {
         let name = message.method().unwrap_or_default();
         let known = matches!(name, method::SAMPLING_CREATE_MESSAGE | method::ELICITATION_CREATE | method::ROOTS_LIST);
         let client = self.client.as_ref().filter(|_| known)?;

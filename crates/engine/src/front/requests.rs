@@ -27,6 +27,12 @@ use std::sync::Arc;
 /// Maximum number of alternative tool names in an error.
 const MAX_OTHERS: usize = 10;
 
+/// Route of a request, and the span of its subject's name.
+pub(super) struct FoundRoute {
+    pub route: Route,
+    pub subject: Option<Span>,
+}
+
 /// Places to look for the subject of a request.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum Search {
@@ -34,12 +40,6 @@ pub(super) enum Search {
     Listed,
     /// Also backends that list nothing before the caller has signed in. Only for callers whose lists are ready.
     BehindSignIn,
-}
-
-/// Route of a request, and the span of its subject's name.
-pub(super) struct FoundRoute {
-    pub route: Route,
-    pub subject: Option<Span>,
 }
 
 impl Search {

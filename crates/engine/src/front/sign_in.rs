@@ -135,10 +135,10 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let exchange = self.exchanges.get_mut(&id).filter(|_| accepted(answers));
+        let exchange = self.exchanges.get_mut(&id).filter(|_| is_accepted(answers));
         let Some((exchange, backend)) = exchange.and_then(|one| one.backend.clone().map(|backend| (one, backend)))
         else {
-            return self.fail(id, &declined(), ctx, out);
+            return self.fail(id, &declined_fault(), ctx, out);
         };
         // A client of the new era repeats the call as a later round, so this counts as one too: limits have counted the
         // call.
@@ -169,8 +169,8 @@ pub(super) fn round_of(
         // The interceptors that asked have checked that this call was asked about.
         Some(HoldAnswer::GoOn { .. }) => Ok(None),
         Some(_) => Err(Fault::new(FaultKind::Denied, "the caller did not agree to it")),
-        None if params.responses.is_some_and(|span| accepted(span.of(message.bytes()))) => Ok(None),
-        None => Err(declined()),
+        None if params.responses.is_some_and(|span| is_accepted(span.of(message.bytes()))) => Ok(None),
+        None => Err(declined_fault()),
     }
 }
 
@@ -181,12 +181,12 @@ pub(super) fn is_return(message: &Envelope, params: &Params) -> bool {
 }
 
 /// Returns the fault for a caller who declined to sign in.
-fn declined() -> Fault {
+fn declined_fault() -> Fault {
     Fault::new(FaultKind::Refused, "the backend wants you to sign in, which was declined")
 }
 
 /// Returns true if the answers say that the user opens the address.
-fn accepted(answers: &[u8]) -> bool {
+fn is_accepted(answers: &[u8]) -> bool {
     let answer = json::member(answers, KEY).map_or(&b""[..], |span| span.of(answers));
     let action = json::member(answer, "action").and_then(|span| json::string(span.of(answer)));
     action.is_some_and(|action| action == "accept")

@@ -112,7 +112,7 @@ impl TaskRegistry {
 }
 
 /// Formats milliseconds since 1970 as the JSON string used in tasks.
-pub(super) fn written(unix_ms: u64) -> Bytes {
+pub(super) fn timestamp_token(unix_ms: u64) -> Bytes {
     Bytes::from(format!("\"{}\"", timestamp::rfc3339_millis(unix_ms)))
 }
 
@@ -153,6 +153,6 @@ mod tests {
 
     #[test]
     fn moments_are_written_as_dates() {
-        assert_eq!(written(1_785_196_799_999), "\"2026-07-27T23:59:59.999Z\"");
+        assert_eq!(timestamp_token(1_785_196_799_999), "\"2026-07-27T23:59:59.999Z\"");
     }
 }

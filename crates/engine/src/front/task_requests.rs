@@ -4,7 +4,7 @@ use super::judging::{Authorized, ClearedRequest};
 use super::params::Params;
 use super::polling::{PollGoal, TaskPoll};
 use super::requests::FoundRoute;
-use super::task_registry::{TaskEntry, TaskHost, TaskRegistry, written};
+use super::task_registry::{TaskEntry, TaskHost, TaskRegistry, timestamp_token};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, TaskState, TaskStatus};
 use crate::bridge::{self, Reach};
@@ -93,7 +93,7 @@ impl FrontMachine {
         let wish = call.envelope.params().and_then(tasks::wish).and_then(|wish| wish.ttl);
         let stay = wish.unwrap_or(u64::MAX).min(u64::try_from(STAY.as_millis()).unwrap_or(u64::MAX));
         let failed = json::member(result, "isError").is_some_and(|span| span.of(result) == b"true");
-        let at = written((ctx.unix_ms)());
+        let at = timestamp_token((ctx.unix_ms)());
         TaskState {
             id: format!("signalbox-{}-{}", self.session, id),
             status: if failed { TaskStatus::Failed } else { TaskStatus::Completed },
@@ -125,7 +125,7 @@ impl FrontMachine {
         let params = Params::read(message);
         if name == method::TASKS_LIST {
             let listed = self.lists_tasks(id, ctx);
-            if listed && self.admitted(id, message, None, ctx, out).is_some() {
+            if listed && self.judge_local(id, message, None, ctx, out).is_some() {
                 let whose = self.task_owner(id, Era::Legacy);
                 let known = self.task_registry.states(ctx.now);
                 let known = known.filter(|(backend, state)| !self.hides_task(whose, backend, &state.id, ctx));
@@ -147,7 +147,7 @@ impl FrontMachine {
         if matches!(entry.host, TaskHost::Legacy) {
             return false;
         }
-        let Some(cleared) = self.admitted(id, message, Some(&entry.backend), ctx, out) else { return true };
+        let Some(cleared) = self.judge_local(id, message, Some(&entry.backend), ctx, out) else { return true };
         match entry.host {
             TaskHost::Legacy => {}
             TaskHost::Kept(result) => {
@@ -193,7 +193,7 @@ impl FrontMachine {
     }
 
     /// Judges a request that the gateway answers or translates itself.
-    fn admitted(
+    fn judge_local(
         &mut self,
         id: ExchangeId,
         message: &Envelope,

@@ -120,7 +120,7 @@ fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
             _ => Absence::Hidden,
         },
         None => match ctx.sight {
-            Some(sight) => unlisted(name, sight),
+            Some(sight) => unlisted_absence(name, sight),
             None => Absence::Unknown,
         },
     }
@@ -128,7 +128,7 @@ fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
 
 /// Returns the absence of a name that no list has. If the caller is limited to one backend and sees nothing of it, all
 /// of that backend's tools are hidden, listed or not.
-fn unlisted(name: &str, sight: &Sight<'_>) -> Absence {
+fn unlisted_absence(name: &str, sight: &Sight<'_>) -> Absence {
     let Some(backend) = sight.sole().filter(|sole| !sight.backend(sole)) else { return Absence::UnknownToLimited };
     match sight.is_off(&EntryRef { kind: ListKind::Tools, backend, name, definition: None }) {
         true => Absence::SwitchedOff,
