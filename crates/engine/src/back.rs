@@ -69,13 +69,13 @@ enum Purpose<O> {
         method: MethodName,
         client: Revision,
         /// The unmodified call, stored if the backend may ask for more input.
-        kept: Option<Authorized>,
+        repeatable: Option<Authorized>,
         /// Profile of the client, stored if an old backend may create a task for the call.
-        asker: Option<Arc<ClientProfile>>,
+        task_client: Option<Arc<ClientProfile>>,
         /// Task whose result the request waits for, in place of the call that created the task.
         task: Option<Box<str>>,
         /// The unmodified call, stored if its caller may have to sign in first.
-        unsent: Option<Authorized>,
+        sign_in_call: Option<Authorized>,
     },
 }
 
@@ -166,7 +166,7 @@ impl<O: Clone> BackMachine<O> {
     /// Returns a fault if the call cannot be translated to this backend's revision.
     pub fn call(&mut self, origin: O, call: Authorized, timeout: Duration, now: Instant) -> Result<Outbound, Fault> {
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
-        let unsent = self.keeps_calls.then(|| call.clone());
+        let sign_in_call = self.keeps_calls.then(|| call.clone());
         let mut authorized = call;
         let call = authorized.fitting();
         let up = call.era == Era::Legacy && profile.era() == Era::Modern && bridge::may_ask(&call.method);
@@ -174,9 +174,16 @@ impl<O: Clone> BackMachine<O> {
         bridge::request(call, profile.revision, self.offered, &self.offer.info)?;
         let client = call.client.revision;
         let tool = call.era == Era::Modern && profile.era() == Era::Legacy && call.method == method::TOOLS_CALL;
-        let asker = tool.then(|| Arc::clone(&call.client));
-        let purpose =
-            Purpose::Call { origin, method: call.method.clone(), client, kept: None, asker, task: None, unsent };
+        let task_client = tool.then(|| Arc::clone(&call.client));
+        let purpose = Purpose::Call {
+            origin,
+            method: call.method.clone(),
+            client,
+            repeatable: None,
+            task_client,
+            task: None,
+            sign_in_call,
+        };
         let id = self.calls.open(purpose, now, timeout);
         if let Some(told) = &call.trace {
             told.record_sent(call, id, profile.revision, now);
@@ -209,10 +216,10 @@ impl<O: Clone> BackMachine<O> {
             params,
         };
         if let (Some(before), Some(pending)) = (before, self.calls.get_mut(id))
-            && let Purpose::Call { kept, .. } = &mut pending.origin
+            && let Purpose::Call { repeatable, .. } = &mut pending.origin
         {
             call.edits = before;
-            *kept = Some(authorized);
+            *repeatable = Some(authorized);
         }
         Ok(draft.depart())
     }
@@ -287,7 +294,7 @@ impl<O: Clone> BackMachine<O> {
                 out.push(BackCommand::Own(message.clone()));
                 self.handshake_answered(word, &message, now, out);
             }
-            Purpose::Call { origin, method, client, kept, asker, .. } => {
+            Purpose::Call { origin, method, client, repeatable, task_client, .. } => {
                 self.timed.took(&method, error_type(Outcome::of(&message)), pending.sent_at, now);
                 let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
                 let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
@@ -302,10 +309,10 @@ impl<O: Clone> BackMachine<O> {
                 if !rewritten.is_empty() {
                     out.push(BackCommand::Rewritten(rewritten));
                 }
-                if let (Ok(Reach::Task), Some(client)) = (&fitted, asker) {
+                if let (Ok(Reach::Task), Some(client)) = (&fitted, task_client) {
                     return out.push(BackCommand::TaskMade { to: origin, message, edits, status, client });
                 }
-                out.push(match (fitted, kept) {
+                out.push(match (fitted, repeatable) {
                     (Ok(reach @ Reach::Whole), Some(call)) if message.kind() == Kind::Response && wants_task(&call) => {
                         BackCommand::Unfinished { to: origin, message, reach, call }
                     }
@@ -382,7 +389,7 @@ impl<O: Clone> BackMachine<O> {
         }
         match given_up.map(|pending| pending.origin) {
             Some(Purpose::Handshake(word)) => self.handshake_refused(word, &fault, now, out),
-            Some(Purpose::Call { origin, unsent: Some(call), .. }) if fault.kind == FaultKind::SignInNeeded => {
+            Some(Purpose::Call { origin, sign_in_call: Some(call), .. }) if fault.kind == FaultKind::SignInNeeded => {
                 out.push(BackCommand::SignIn { to: origin, fault, call });
             }
             Some(Purpose::Call { origin, .. }) => out.push(BackCommand::Fail { to: origin, fault, message: None }),

@@ -134,7 +134,7 @@ pub struct FrontMachine {
     answers_only: HashSet<StreamId>,
     exchanges: Exchanges,
     by_client_id: TextMap<RawId, ExchangeId>,
-    asked: KeyMap<u64, PendingQuestion>,
+    pending_questions: KeyMap<u64, PendingQuestion>,
     task_registry: TaskRegistry,
     /// Subscriptions to renamed resources: (backend, the backend's URI) to the exposed URI.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
@@ -142,7 +142,7 @@ pub struct FrontMachine {
     /// Copies to send to other backends once the request they belong to leaves the interceptors.
     copies: KeyMap<ExchangeId, Vec<Effect>>,
     /// Sign-in addresses in the last warning to the client, as a JSON array.
-    warned_of: String,
+    last_sign_in_warning: String,
     /// True once the client speaks the governed dialect.
     governed: bool,
     /// True if the client initialized with an earlier process, whose tasks are unknown to this one.
@@ -165,12 +165,12 @@ impl FrontMachine {
             answers_only: HashSet::new(),
             exchanges: Exchanges::default(),
             by_client_id: TextMap::default(),
-            asked: KeyMap::default(),
+            pending_questions: KeyMap::default(),
             task_registry: TaskRegistry::default(),
             followed: HashMap::new(),
             next_question: 1,
             copies: KeyMap::default(),
-            warned_of: String::new(),
+            last_sign_in_warning: String::new(),
             governed: false,
             restored: false,
         }
@@ -210,13 +210,13 @@ impl FrontMachine {
             Event::Failed { exchange, fault } => self.poll_failed(exchange, &fault, ctx, out),
             Event::SignIn { exchange, fault, call } => self.sign_in(exchange, &fault, call, ctx, out),
             Event::Asked { backend, peer, message, about } => {
-                self.asked(&backend, peer, &message, about, ctx, out);
+                self.backend_asked(&backend, peer, &message, about, ctx, out);
             }
             Event::Unreadable { stream, id, era, fault } => self.unreadable(stream, id.as_ref(), era, &fault, ctx, out),
             Event::Notified { backend, peer, message, about } => {
                 self.notified(&backend, peer, &message, about, ctx, out);
             }
-            Event::PeerGone { peer } => self.asked.retain(|_, question| !question.is_of(peer)),
+            Event::PeerGone { peer } => self.pending_questions.retain(|_, question| !question.is_of(peer)),
             Event::Unfollowed { exchange, backend, uris, tasks } => {
                 self.unfollowed(exchange, &backend, uris, tasks);
             }

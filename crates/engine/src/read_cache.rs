@@ -41,14 +41,14 @@ pub struct Generation(u64);
 /// Cached results with their owners and expiry.
 #[derive(Debug)]
 pub struct ReadCache {
-    kept: HashMap<Key, CachedRead>,
+    entries: HashMap<Key, CachedRead>,
     bytes: usize,
     changes: [u64; COUNTERS],
 }
 
 impl Default for ReadCache {
     fn default() -> Self {
-        Self { kept: HashMap::new(), bytes: 0, changes: [0; COUNTERS] }
+        Self { entries: HashMap::new(), bytes: 0, changes: [0; COUNTERS] }
     }
 }
 
@@ -89,7 +89,7 @@ impl ReadCache {
     /// Returns a result that is still fresh, with the time it has left.
     pub fn get(&self, backend: &Arc<str>, uri: &str, principal: &Principal, now: Instant) -> Option<(Bytes, Duration)> {
         [Some(principal.clone()), None].into_iter().find_map(|owner| {
-            let kept = self.kept.get(&Key { backend: Arc::clone(backend), uri: uri.into(), owner })?;
+            let kept = self.entries.get(&Key { backend: Arc::clone(backend), uri: uri.into(), owner })?;
             let left = kept.until.checked_duration_since(now).filter(|left| !left.is_zero())?;
             Some((kept.result.clone(), left))
         })
@@ -118,17 +118,17 @@ impl ReadCache {
         if result.len() > MAX_RESULT || asked != self.generation(backend, uri) {
             return;
         }
-        if self.kept.len() >= MAX_RESULTS || self.bytes + result.len() > MAX_BYTES {
+        if self.entries.len() >= MAX_RESULTS || self.bytes + result.len() > MAX_BYTES {
             self.retain(|_, kept| kept.until > now);
         }
-        if self.kept.len() >= MAX_RESULTS || self.bytes + result.len() > MAX_BYTES {
+        if self.entries.len() >= MAX_RESULTS || self.bytes + result.len() > MAX_BYTES {
             return;
         }
         let owner = (!terms.public).then(|| principal.clone());
         let key = Key { backend: Arc::clone(backend), uri: uri.into(), owner };
         self.bytes += result.len();
         let kept = CachedRead { result: Bytes::copy_from_slice(result), until: now + terms.ttl };
-        if let Some(before) = self.kept.insert(key, kept) {
+        if let Some(before) = self.entries.insert(key, kept) {
             self.bytes -= before.result.len();
         }
     }
@@ -155,12 +155,12 @@ impl ReadCache {
     /// Returns true if nothing is cached.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.entries.is_empty()
     }
 
     fn retain(&mut self, mut keep: impl FnMut(&Key, &CachedRead) -> bool) {
         let bytes = &mut self.bytes;
-        self.kept.retain(|key, kept| {
+        self.entries.retain(|key, kept| {
             let stays = keep(key, kept);
             if !stays {
                 *bytes -= kept.result.len();

@@ -29,7 +29,15 @@ impl<O: Clone> BackMachine<O> {
         }
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
         let (client, method) = (profile.revision, name.into());
-        let purpose = Purpose::Call { origin, method, client, kept: None, asker: None, task: None, unsent: None };
+        let purpose = Purpose::Call {
+            origin,
+            method,
+            client,
+            repeatable: None,
+            task_client: None,
+            task: None,
+            sign_in_call: None,
+        };
         let id = self.calls.open(purpose, now, timeout);
         Ok(self.request(id, name, params, profile.revision))
     }
@@ -48,8 +56,15 @@ impl<O: Clone> BackMachine<O> {
     ) -> Result<Outbound, Fault> {
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
         let method = method::TOOLS_CALL.into();
-        let purpose =
-            Purpose::Call { origin, method, client, kept: None, asker: None, task: Some(task.into()), unsent: None };
+        let purpose = Purpose::Call {
+            origin,
+            method,
+            client,
+            repeatable: None,
+            task_client: None,
+            task: Some(task.into()),
+            sign_in_call: None,
+        };
         let id = self.calls.open(purpose, now, timeout);
         let params = format!(r#""taskId":{}"#, json::quote(task));
         Ok(self.request(id, method::TASKS_RESULT, &params, profile.revision))

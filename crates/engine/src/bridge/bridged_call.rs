@@ -98,15 +98,15 @@ struct Question {
 pub struct BridgedCall<H> {
     capabilities: Bytes,
     backend: Revision,
-    stay: Duration,
-    bound: Option<H>,
+    park_timeout: Duration,
+    waiting: Option<H>,
     questions: Vec<Question>,
     next_key: u32,
     rounds: u32,
     settling: bool,
-    heard: VecDeque<Envelope>,
-    ended: Option<Box<BridgedCallEnd>>,
-    until: Option<Instant>,
+    notifications: VecDeque<Envelope>,
+    end: Option<Box<BridgedCallEnd>>,
+    deadline: Option<Instant>,
 }
 
 impl<H: Clone> BridgedCall<H> {
@@ -116,26 +116,26 @@ impl<H: Clone> BridgedCall<H> {
         Self {
             capabilities,
             backend,
-            stay,
-            bound: Some(to),
+            park_timeout: stay,
+            waiting: Some(to),
             questions: Vec::new(),
             next_key: 1,
             rounds: 0,
             settling: false,
-            heard: VecDeque::new(),
-            ended: None,
-            until: None,
+            notifications: VecDeque::new(),
+            end: None,
+            deadline: None,
         }
     }
 
     /// Returns the exchange that waits for the call now.
     pub fn bound(&self) -> Option<&H> {
-        self.bound.as_ref()
+        self.waiting.as_ref()
     }
 
     /// Returns true while no exchange waits for the call.
     pub fn is_parked(&self) -> bool {
-        self.bound.is_none()
+        self.waiting.is_none()
     }
 
     /// Handles a request of the backend for the client.
@@ -166,7 +166,7 @@ impl<H: Clone> BridgedCall<H> {
 
     /// Fails the call because the client did not declare the capability that the question needs.
     fn fail_undeclared(&mut self, method: &str, params: &[u8], out: &mut Vec<BridgedCallCommand<H>>) {
-        let Some((fault, to)) = super::undeclared(method, params).zip(self.bound.clone()) else { return };
+        let Some((fault, to)) = super::undeclared(method, params).zip(self.waiting.clone()) else { return };
         self.over();
         out.push(BridgedCallCommand::Deliver { to, ended: Box::new(BridgedCallEnd::Fault(fault)) });
         out.push(BridgedCallCommand::Abandon);
@@ -174,10 +174,10 @@ impl<H: Clone> BridgedCall<H> {
 
     /// Ends the call without an answer: it was cancelled, or answered in another way.
     pub fn over(&mut self) {
-        self.bound = None;
-        self.until = None;
+        self.waiting = None;
+        self.deadline = None;
         self.questions.clear();
-        self.heard.clear();
+        self.notifications.clear();
     }
 
     /// Removes a question that the backend cancelled.
@@ -186,7 +186,7 @@ impl<H: Clone> BridgedCall<H> {
     }
 
     fn settle(&mut self, out: &mut Vec<BridgedCallCommand<H>>) {
-        if self.bound.is_some() && !self.settling {
+        if self.waiting.is_some() && !self.settling {
             self.settling = true;
             out.push(BridgedCallCommand::Settle);
         }
@@ -198,7 +198,7 @@ impl<H: Clone> BridgedCall<H> {
         if self.questions.is_empty() {
             return;
         }
-        let Some(to) = self.bound.take() else { return };
+        let Some(to) = self.waiting.take() else { return };
         let mut requests = b"{".to_vec();
         for (index, question) in self.questions.iter_mut().enumerate() {
             question.shown = true;
@@ -214,8 +214,8 @@ impl<H: Clone> BridgedCall<H> {
         }
         requests.push(b'}');
         self.rounds += 1;
-        let until = now + self.stay;
-        self.until = Some(until);
+        let until = now + self.park_timeout;
+        self.deadline = Some(until);
         out.push(BridgedCallCommand::Hold(until));
         out.push(BridgedCallCommand::Show { to, requests: requests.into(), round: self.rounds });
     }
@@ -231,7 +231,7 @@ impl<H: Clone> BridgedCall<H> {
         responses: &[u8],
         out: &mut Vec<BridgedCallCommand<H>>,
     ) -> Result<(), Fault> {
-        if self.bound.is_some() || round != self.rounds {
+        if self.waiting.is_some() || round != self.rounds {
             let text = "this input was already given and the call continues with it; it is not run a second time";
             return Err(Fault::new(FaultKind::InvalidParams, text));
         }
@@ -250,12 +250,12 @@ impl<H: Clone> BridgedCall<H> {
             }
             None => true,
         });
-        self.until = None;
-        self.bound = Some(to.clone());
-        for message in self.heard.drain(..) {
+        self.deadline = None;
+        self.waiting = Some(to.clone());
+        for message in self.notifications.drain(..) {
             out.push(BridgedCallCommand::Notify { to: to.clone(), message });
         }
-        match self.ended.take() {
+        match self.end.take() {
             Some(ended) => out.push(BridgedCallCommand::Deliver { to, ended }),
             None => {
                 out.push(BridgedCallCommand::Release);
@@ -269,34 +269,34 @@ impl<H: Clone> BridgedCall<H> {
 
     /// Handles a notification of the backend about the call.
     pub fn notified(&mut self, message: Envelope, out: &mut Vec<BridgedCallCommand<H>>) {
-        match &self.bound {
+        match &self.waiting {
             Some(to) => out.push(BridgedCallCommand::Notify { to: to.clone(), message }),
-            None if self.has_room_for(&message) => self.heard.push_back(message),
+            None if self.has_room_for(&message) => self.notifications.push_back(message),
             None => out.push(BridgedCallCommand::Dropped),
         }
     }
 
     fn has_room_for(&self, message: &Envelope) -> bool {
-        let bytes: usize = self.heard.iter().map(|one| one.bytes().len()).sum();
-        self.heard.len() < MAX_HEARD && bytes + message.bytes().len() <= MAX_HEARD_BYTES
+        let bytes: usize = self.notifications.iter().map(|one| one.bytes().len()).sum();
+        self.notifications.len() < MAX_HEARD && bytes + message.bytes().len() <= MAX_HEARD_BYTES
     }
 
     /// Ends the call. If it is parked, the end is stored until the client resumes it.
     pub fn ended(&mut self, ended: BridgedCallEnd, out: &mut Vec<BridgedCallCommand<H>>) {
         self.questions.clear();
-        match &self.bound {
+        match &self.waiting {
             Some(to) => out.push(BridgedCallCommand::Deliver { to: to.clone(), ended: Box::new(ended) }),
-            None => self.ended = Some(Box::new(ended)),
+            None => self.end = Some(Box::new(ended)),
         }
     }
 
     /// Gives up a parked call that the client did not resume in time.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<BridgedCallCommand<H>>) {
-        if self.bound.is_none() && self.until.is_some_and(|until| until <= now) {
-            self.until = None;
+        if self.waiting.is_none() && self.deadline.is_some_and(|until| until <= now) {
+            self.deadline = None;
             // A client that resumes the call right now gets this fault at once.
             let text = "the call waited too long for this input and was given up; it is not run a second time";
-            self.ended = Some(Box::new(BridgedCallEnd::Fault(Fault::new(FaultKind::InvalidParams, text))));
+            self.end = Some(Box::new(BridgedCallEnd::Fault(Fault::new(FaultKind::InvalidParams, text))));
             out.push(BridgedCallCommand::Abandon);
         }
     }

@@ -74,13 +74,13 @@ pub struct Hosted<H> {
     name: Option<String>,
     state: TaskState,
     /// Last result of `tasks/get`, raw.
-    told: Bytes,
+    last_state: Bytes,
     questions: Vec<Question>,
-    asked: u32,
-    looking: Vec<H>,
-    stopping: Vec<H>,
-    getting: bool,
-    watching: bool,
+    question_count: u32,
+    waiting_gets: Vec<H>,
+    waiting_cancels: Vec<H>,
+    get_in_flight: bool,
+    result_in_flight: bool,
 }
 
 impl<H: Clone> Hosted<H> {
@@ -92,14 +92,14 @@ impl<H: Clone> Hosted<H> {
             capabilities,
             backend,
             name: None,
-            told: state.legacy(),
+            last_state: state.legacy(),
             state,
             questions: Vec::new(),
-            asked: 0,
-            looking: Vec::new(),
-            stopping: Vec::new(),
-            getting: false,
-            watching: false,
+            question_count: 0,
+            waiting_gets: Vec::new(),
+            waiting_cancels: Vec::new(),
+            get_in_flight: false,
+            result_in_flight: false,
         })
     }
 
@@ -125,13 +125,13 @@ impl<H: Clone> Hosted<H> {
             let shown = self.shown();
             return out.push(HostedCommand::Deliver(to, self.render(Payload::Questions(&shown))));
         }
-        if self.looking.len() >= MAX_WAITING {
+        if self.waiting_gets.len() >= MAX_WAITING {
             return out.push(HostedCommand::Fail(to, too_many_requests()));
         }
-        self.looking.push(to);
-        let at_hand = self.watching && tasks::is_terminal(self.state.status);
-        if !self.getting && !at_hand {
-            self.getting = true;
+        self.waiting_gets.push(to);
+        let at_hand = self.result_in_flight && tasks::is_terminal(self.state.status);
+        if !self.get_in_flight && !at_hand {
+            self.get_in_flight = true;
             out.push(HostedCommand::Ask(TaskQuery::Get));
         }
     }
@@ -157,11 +157,11 @@ impl<H: Clone> Hosted<H> {
 
     /// Handles the client's `tasks/cancel`.
     pub fn cancel(&mut self, to: H, out: &mut Vec<HostedCommand<H>>) {
-        if self.stopping.len() >= MAX_WAITING {
+        if self.waiting_cancels.len() >= MAX_WAITING {
             return out.push(HostedCommand::Fail(to, too_many_requests()));
         }
-        self.stopping.push(to);
-        if self.stopping.len() == 1 {
+        self.waiting_cancels.push(to);
+        if self.waiting_cancels.len() == 1 {
             out.push(HostedCommand::Ask(TaskQuery::Cancel));
         }
     }
@@ -181,13 +181,18 @@ impl<H: Clone> Hosted<H> {
             let text = "a task that the client would host cannot be carried to revision 2026-07-28";
             return out.push(refusal(&id, codes::METHOD_NOT_FOUND, text));
         }
-        if self.asked >= MAX_ASKED || self.questions.len() >= MAX_QUESTIONS {
+        if self.question_count >= MAX_ASKED || self.questions.len() >= MAX_QUESTIONS {
             return out.push(refusal(&id, codes::INTERNAL_ERROR, "this task has asked too often"));
         }
-        self.asked += 1;
+        self.question_count += 1;
         let params = questions::to_modern(method, &without_task_reference(params));
-        self.questions.push(Question { key: format!("q{}", self.asked), id, method: method.to_owned(), params });
-        if !self.getting {
+        self.questions.push(Question {
+            key: format!("q{}", self.question_count),
+            id,
+            method: method.to_owned(),
+            params,
+        });
+        if !self.get_in_flight {
             let shown = self.shown();
             self.deliver(Payload::Questions(&shown), out);
         }
@@ -203,18 +208,18 @@ impl<H: Clone> Hosted<H> {
         match (about, answer) {
             (TaskQuery::Get, Ok(message)) => self.state_received(message, out),
             (TaskQuery::Get, Err(fault)) => {
-                self.getting = false;
+                self.get_in_flight = false;
                 self.fail(&fault, out);
             }
             (TaskQuery::Result, Ok(message)) => self.result_received(message, out),
             (TaskQuery::Result, Err(fault)) => {
-                self.watching = false;
+                self.result_in_flight = false;
                 self.questions.clear();
                 self.fail(&fault, out);
             }
             (TaskQuery::Cancel, answer) => {
                 self.questions.clear();
-                for to in std::mem::take(&mut self.stopping) {
+                for to in std::mem::take(&mut self.waiting_cancels) {
                     out.push(match &answer {
                         // A task that is already over counts as cancelled.
                         Ok(_) => HostedCommand::Deliver(to, response(tasks::ACKNOWLEDGED)),
@@ -226,9 +231,9 @@ impl<H: Clone> Hosted<H> {
     }
 
     fn state_received(&mut self, message: &Envelope, out: &mut Vec<HostedCommand<H>>) {
-        self.getting = false;
+        self.get_in_flight = false;
         if message.kind() == Kind::Error {
-            for to in std::mem::take(&mut self.looking) {
+            for to in std::mem::take(&mut self.waiting_gets) {
                 out.push(HostedCommand::Deliver(to, message.bytes().clone()));
             }
             return;
@@ -239,10 +244,10 @@ impl<H: Clone> Hosted<H> {
             return self.fail(&Fault::new(FaultKind::BackendGarbage, text), out);
         };
         self.state = state;
-        self.told = Bytes::copy_from_slice(result);
+        self.last_state = Bytes::copy_from_slice(result);
         let over = matches!(self.state.status, TaskStatus::Completed | TaskStatus::Failed);
-        if (over || self.state.status == TaskStatus::InputRequired) && !self.watching {
-            self.watching = true;
+        if (over || self.state.status == TaskStatus::InputRequired) && !self.result_in_flight {
+            self.result_in_flight = true;
             out.push(HostedCommand::Ask(TaskQuery::Result));
         }
         match (over, self.questions.is_empty()) {
@@ -258,7 +263,7 @@ impl<H: Clone> Hosted<H> {
 
     /// Handles the answer to `tasks/result`. It is not stored: a later `tasks/get` asks again.
     fn result_received(&mut self, message: &Envelope, out: &mut Vec<HostedCommand<H>>) {
-        self.watching = false;
+        self.result_in_flight = false;
         self.questions.clear();
         if message.kind() == Kind::Error && !tasks::is_terminal(self.state.status) {
             // Probably cancelled; the next `tasks/get` will tell.
@@ -279,20 +284,20 @@ impl<H: Clone> Hosted<H> {
     }
 
     fn deliver(&mut self, payload: Payload<'_>, out: &mut Vec<HostedCommand<H>>) {
-        let looking = std::mem::take(&mut self.looking);
+        let looking = std::mem::take(&mut self.waiting_gets);
         for to in looking {
             out.push(HostedCommand::Deliver(to, self.render(payload)));
         }
     }
 
     fn fail(&mut self, fault: &Fault, out: &mut Vec<HostedCommand<H>>) {
-        for to in std::mem::take(&mut self.looking) {
+        for to in std::mem::take(&mut self.waiting_gets) {
             out.push(HostedCommand::Fail(to, fault.clone()));
         }
     }
 
     fn render(&self, payload: Payload<'_>) -> Bytes {
-        let told = tasks::get_to_modern(&self.told, payload).unwrap_or_else(|| self.state.modern(payload));
+        let told = tasks::get_to_modern(&self.last_state, payload).unwrap_or_else(|| self.state.modern(payload));
         let mut edits = Edits::new();
         if let Some(name) = &self.name {
             edits.set_member(&told, Span::new(0, told.len()), "taskId", json::quote(name).as_bytes());

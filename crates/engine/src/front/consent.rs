@@ -93,7 +93,7 @@ impl FrontMachine {
                 .then_some(QuestionForm::Round)
                 .ok_or(Unaskable::NoForm);
         }
-        if self.asked.len() >= MAX_ASKED {
+        if self.pending_questions.len() >= MAX_ASKED {
             return Err(Unaskable::TooMany);
         }
         let stream = self.client_stream(Some(id)).ok_or(Unaskable::NoStream)?;
@@ -123,7 +123,7 @@ impl FrontMachine {
         let mut history = self.exchanges.take_input_history(id);
         let round = history.begin_round();
         self.exchanges.set_input_history(id, history);
-        self.asked.insert(number, PendingQuestion::Consent { exchange: id, round });
+        self.pending_questions.insert(number, PendingQuestion::Consent { exchange: id, round });
         self.send(Some(id), Delivery::midway(stream), passed, ctx, out);
         out.push(Command::Wake { exchange: id, after: consent.within, round: Some(round) });
     }
@@ -139,11 +139,11 @@ impl FrontMachine {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let by = exchange.caller.principal().as_str();
         let answer = match judged {
-            InstantVerdict::Goes(message) if message.kind() == Kind::Response => {
+            InstantVerdict::Pass(message) if message.kind() == Kind::Response => {
                 consent::answer(message.result().unwrap_or_default(), by)
             }
             // A user who cannot be asked has not agreed.
-            InstantVerdict::Goes(_) => consent::answer(b"{}", by),
+            InstantVerdict::Pass(_) => consent::answer(b"{}", by),
             InstantVerdict::Answered(result) => consent::answer(&result, by),
             end => return self.end_by(id, super::operations::call_verdict(end), ctx, out),
         };
@@ -159,10 +159,11 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) -> bool {
         let is_meant = |one: &PendingQuestion| matches!(one, PendingQuestion::Consent { exchange, round: own } if (*exchange, *own) == (id, round));
-        let Some(number) = self.asked.iter().find(|(_, one)| is_meant(one)).map(|(number, _)| *number) else {
+        let Some(number) = self.pending_questions.iter().find(|(_, one)| is_meant(one)).map(|(number, _)| *number)
+        else {
             return false;
         };
-        self.asked.remove(&number);
+        self.pending_questions.remove(&number);
         if let Some(stream) = self.client_stream(Some(id)) {
             self.send(Some(id), Delivery::droppable(stream), timed_out(number), ctx, out);
         }

@@ -56,8 +56,8 @@ impl FrontMachine {
         if !self.by_client_id.is_empty() {
             self.by_client_id.remove(&open.exchange.client_id);
         }
-        if !self.asked.is_empty() {
-            self.asked.retain(|_, asked| !asked.belongs_to(id));
+        if !self.pending_questions.is_empty() {
+            self.pending_questions.retain(|_, asked| !asked.belongs_to(id));
         }
         if !self.copies.is_empty() {
             self.copies.remove(&id);
@@ -122,7 +122,7 @@ impl FrontMachine {
         for id in open {
             self.cancel(id, None, ctx, out);
         }
-        self.asked.clear();
+        self.pending_questions.clear();
     }
 }
 

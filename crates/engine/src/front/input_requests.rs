@@ -89,7 +89,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<Option<InputResponses>, Fault> {
-        if self.asked.len() + wanted.len() > MAX_ASKED {
+        if self.pending_questions.len() + wanted.len() > MAX_ASKED {
             return Err(Fault::new(FaultKind::Overloaded, "too many questions wait for this client"));
         }
         let mut history = self.exchanges.take_input_history(id);
@@ -130,7 +130,7 @@ impl FrontMachine {
                 Fault::new(FaultKind::NotBridged, "the client has no stream open on which it could be asked")
             })?;
             for (number, asked, passed) in sends {
-                self.asked.insert(number, asked);
+                self.pending_questions.insert(number, asked);
                 self.send(Some(id), Delivery::midway(stream), passed, ctx, out);
             }
             out.push(Command::Wake { exchange: id, after: ctx.round_timeout, round: Some(responses.round) });
@@ -149,7 +149,8 @@ impl FrontMachine {
             return;
         }
         if let Some(stream) = self.client_stream(Some(id)) {
-            let open = self.asked.iter().filter(|(_, asked)| asked.belongs_to(id)).map(|(number, _)| *number);
+            let open =
+                self.pending_questions.iter().filter(|(_, asked)| asked.belongs_to(id)).map(|(number, _)| *number);
             let mut open: Vec<u64> = open.collect();
             open.sort_unstable();
             for number in open {

@@ -163,9 +163,9 @@ impl FrontMachine {
         let Some(span) = in_params(message, &["requestId"]) else { return };
         let id = RawId::from_token(message.bytes().slice(span.range()));
         let same = |one: &PendingQuestion| matches!(one, PendingQuestion::Peer { peer: own, id: theirs, .. } if *own == peer && *theirs == id);
-        let number = self.asked.iter().find(|(_, one)| same(one)).map(|(number, _)| *number);
+        let number = self.pending_questions.iter().find(|(_, one)| same(one)).map(|(number, _)| *number);
         let Some(number) = number else { return out.push(Command::Dropped("stray_cancel")) };
-        self.asked.remove(&number);
+        self.pending_questions.remove(&number);
         edits.replace(span, number.to_string().into_bytes());
         self.pass(message, None, &edits, false, ctx, out);
     }

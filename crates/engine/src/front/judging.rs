@@ -352,7 +352,7 @@ impl FrontMachine {
             return Some(message.clone());
         }
         match self.consult_at_once(phase, about, message, ctx, out) {
-            InstantVerdict::Goes(message) => Some(message),
+            InstantVerdict::Pass(message) => Some(message),
             InstantVerdict::Answered(_) => Some(message.clone()),
             InstantVerdict::Refused(_) | InstantVerdict::Failed(_) if is_vital(message) => Some(message.clone()),
             InstantVerdict::Refused(_) | InstantVerdict::Failed(_) => {

@@ -116,10 +116,10 @@ impl FrontMachine {
             };
             let place = part.place.map(|span| span.shift(whole.start + member.value.start));
             match (self.consult_at_once(phase, (Some(id), None), &part.message, ctx, out), place) {
-                (InstantVerdict::Goes(judged), Some(place)) if judged.bytes() != part.message.bytes() => {
+                (InstantVerdict::Pass(judged), Some(place)) if judged.bytes() != part.message.bytes() => {
                     edits.replace(place, part.changed(&judged));
                 }
-                (InstantVerdict::Goes(_), _) => {}
+                (InstantVerdict::Pass(_), _) => {}
                 (InstantVerdict::Answered(result), Some(place)) if phase == Phase::ClientAnswers => {
                     edits.replace(place, result)
                 }
@@ -178,7 +178,7 @@ fn unreadable(phase: Phase) -> Fault {
 /// Converts the verdict on a part of a call into the verdict on the call.
 pub(super) fn call_verdict(verdict: InstantVerdict) -> Verdict {
     match verdict {
-        InstantVerdict::Goes(message) => Verdict::Modify(message),
+        InstantVerdict::Pass(message) => Verdict::Modify(message),
         InstantVerdict::Answered(result) => Verdict::Reply(result),
         InstantVerdict::Failed(error) => Verdict::Error(error),
         InstantVerdict::Refused(fault) => Verdict::Refuse(fault),

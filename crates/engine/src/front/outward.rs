@@ -77,7 +77,7 @@ impl FrontMachine {
     fn question_progressed(&mut self, message: &Envelope, out: &mut Vec<Command>) {
         let Some(span) = in_params(message, &["progressToken"]) else { return };
         let number = RawId::from_token(message.bytes().slice(span.range())).as_u64();
-        let question = number.and_then(|number| self.asked.get(&number));
+        let question = number.and_then(|number| self.pending_questions.get(&number));
         let Some(PendingQuestion::Peer { peer, progress_token: Some(token), about, .. }) = question else {
             return out.push(Command::Dropped("stray_progress"));
         };

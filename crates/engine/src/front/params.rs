@@ -25,12 +25,12 @@ pub struct Params {
     /// Span of `requestState`: the state of the earlier round.
     pub state: Option<Span>,
     /// Spans of the members of `_meta`, if present.
-    pub own: Option<Own>,
+    pub own: Option<MetaSpans>,
 }
 
 /// Members of `_meta` that the gateway reads.
 #[derive(Copy, Clone, Default, Debug)]
-pub struct Own {
+pub struct MetaSpans {
     /// Token under which the client wants progress.
     pub progress_token: Option<Span>,
     /// Revision of the new era.
@@ -43,7 +43,7 @@ pub struct Own {
     pub log_level: Option<Span>,
 }
 
-impl Own {
+impl MetaSpans {
     fn read(message: &Envelope) -> Self {
         let mut found = Self::default();
         for member in message.params_meta() {
@@ -84,7 +84,7 @@ impl Params {
                 b"inputResponses" => &mut found.responses,
                 b"requestState" => &mut found.state,
                 b"_meta" => {
-                    found.own = Some(Own::read(message));
+                    found.own = Some(MetaSpans::read(message));
                     continue;
                 }
                 _ => continue,

@@ -60,7 +60,7 @@ impl PendingQuestion {
 
 impl FrontMachine {
     /// Passes a backend's question on under an id of the gateway.
-    pub(super) fn asked(
+    pub(super) fn backend_asked(
         &mut self,
         backend: &Arc<str>,
         peer: PeerId,
@@ -71,7 +71,7 @@ impl FrontMachine {
     ) {
         let Some(id) = message.id() else { return };
         let refuse = |fault: &Fault| Command::Respond { peer, exchange: about, draft: Draft::refusal(&id, fault) };
-        if self.asked.len() >= MAX_ASKED {
+        if self.pending_questions.len() >= MAX_ASKED {
             out.push(Command::Refused(Limit::Questions));
             let fault = Fault::new(FaultKind::Overloaded, "too many questions wait for this client");
             return out.push(refuse(&fault));
@@ -90,7 +90,7 @@ impl FrontMachine {
         let message = if ctx.chain.looks_at(Phase::ServerAsks) {
             let about = (about, Some(&**backend));
             match self.consult_at_once(Phase::ServerAsks, about, &message, ctx, out) {
-                InstantVerdict::Goes(message) => message,
+                InstantVerdict::Pass(message) => message,
                 InstantVerdict::Answered(result) => {
                     return out.push(answer(peer, about.0, builder::response(&id, &result)));
                 }
@@ -120,7 +120,7 @@ impl FrontMachine {
         }
         let progress_token = token.map(|span| RawId::from_token(message.bytes().slice(span.range())));
         let backend = Arc::clone(backend);
-        self.asked.insert(number, PendingQuestion::Peer { backend, peer, id, progress_token, about });
+        self.pending_questions.insert(number, PendingQuestion::Peer { backend, peer, id, progress_token, about });
         self.send(about, Delivery::midway(stream), Self::passed(&message).edited(&edits), ctx, out);
     }
 
@@ -140,7 +140,7 @@ impl FrontMachine {
     /// Passes the client's answer to the backend that asked, under the backend's id.
     pub(super) fn client_answered(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let number = message.id().and_then(|id| id.as_u64());
-        let Some(question) = number.and_then(|number| self.asked.remove(&number)) else {
+        let Some(question) = number.and_then(|number| self.pending_questions.remove(&number)) else {
             self.record_client_message(None, message.bytes(), Some("orphan"), ctx, out);
             return out.push(Command::Dropped("orphan_client_answer"));
         };
@@ -149,12 +149,12 @@ impl FrontMachine {
             let about = (question.exchange(), question.backend().map(|name| &**name));
             self.consult_at_once(Phase::ClientAnswers, about, message, ctx, out)
         } else {
-            InstantVerdict::Goes(message.clone())
+            InstantVerdict::Pass(message.clone())
         };
         match question {
             PendingQuestion::Peer { peer, id, about, .. } => {
                 let bytes = match judged {
-                    InstantVerdict::Goes(message) => message.with_id(id.token()),
+                    InstantVerdict::Pass(message) => message.with_id(id.token()),
                     InstantVerdict::Answered(result) => builder::response(&id, &result),
                     InstantVerdict::Failed(error) => super::judging::error_message(&id, &error),
                     InstantVerdict::Refused(fault) => {
@@ -169,7 +169,7 @@ impl FrontMachine {
             }
             PendingQuestion::Round { exchange, key, method } => {
                 let message = match judged {
-                    InstantVerdict::Goes(message) => message,
+                    InstantVerdict::Pass(message) => message,
                     InstantVerdict::Answered(result) => {
                         let Ok(message) = Envelope::parse(builder::response(&RawId::number(0), &result)) else {
                             return;
@@ -206,7 +206,7 @@ impl FrontMachine {
             return Ok(Self::passed(&message));
         }
         match self.consult_at_once(Phase::ServerAsks, (Some(id), None), &message, ctx, out) {
-            InstantVerdict::Goes(message) => Ok(Self::passed(&message)),
+            InstantVerdict::Pass(message) => Ok(Self::passed(&message)),
             end => Err(end),
         }
     }

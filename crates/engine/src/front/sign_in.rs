@@ -110,7 +110,8 @@ impl FrontMachine {
             }
             _ => ctx.offer(&self.selector(id)).logging && self.log_level.is_none_or(|least| least <= LogLevel::Warning),
         };
-        let way = self.client_stream(Some(id)).filter(|_| takes_logs && self.warned_of != all && !self.governed);
+        let way =
+            self.client_stream(Some(id)).filter(|_| takes_logs && self.last_sign_in_warning != all && !self.governed);
         if let Some(stream) = way {
             for (_, fault) in &wanted {
                 let bytes = builder::Notification::new(method::MESSAGE)
@@ -120,7 +121,7 @@ impl FrontMachine {
                     .build();
                 self.send(Some(id), Delivery::droppable(stream), ClientMessage::own(bytes), ctx, out);
             }
-            self.warned_of.clone_from(&all);
+            self.last_sign_in_warning.clone_from(&all);
         }
         Some(all)
     }

@@ -22,7 +22,7 @@ pub(super) enum TaskHost {
     /// A backend of this revision of the new era. Requests about the task are translated.
     Modern(Revision),
     /// The gateway. The call ended at once with this result.
-    Kept(Bytes),
+    Gateway(Bytes),
 }
 
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl TaskEntry {
 
     fn bytes(&self) -> usize {
         match &self.host {
-            TaskHost::Kept(result) => result.len(),
+            TaskHost::Gateway(result) => result.len(),
             TaskHost::Legacy | TaskHost::Modern(_) => 0,
         }
     }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn entry(kept: usize, now: Instant) -> TaskEntry {
-        TaskEntry::new("a".into(), TaskHost::Kept(Bytes::from(vec![0; kept])), None, now)
+        TaskEntry::new("a".into(), TaskHost::Gateway(Bytes::from(vec![0; kept])), None, now)
     }
 
     #[test]

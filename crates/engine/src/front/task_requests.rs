@@ -82,7 +82,7 @@ impl FrontMachine {
         }
         let state = self.stored_task_state(id, &result, call, ctx);
         let created = state.created_legacy();
-        let entry = TaskEntry::new(name, TaskHost::Kept(result), Some(state.clone()), ctx.now);
+        let entry = TaskEntry::new(name, TaskHost::Gateway(result), Some(state.clone()), ctx.now);
         self.register_task(&state.id, entry, ctx, out);
         self.note_task_of(id, &state.id, ctx);
         self.reply(id, &created, ctx, out);
@@ -150,7 +150,7 @@ impl FrontMachine {
         let Some(cleared) = self.judge_local(id, message, Some(&entry.backend), ctx, out) else { return true };
         match entry.host {
             TaskHost::Legacy => {}
-            TaskHost::Kept(result) => {
+            TaskHost::Gateway(result) => {
                 self.stored_task_request(id, name, &task, &result, entry.state.as_ref(), ctx, out)
             }
             TaskHost::Modern(revision) => {

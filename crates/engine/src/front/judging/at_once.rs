@@ -15,7 +15,7 @@ const MAX_HOLDS: usize = 1100;
 /// Verdict on a message that cannot wait.
 pub(in crate::front) enum InstantVerdict {
     /// The message continues in this form.
-    Goes(Envelope),
+    Pass(Envelope),
     /// The request is answered with this result.
     Answered(Bytes),
     /// The request is answered with this error object.
@@ -56,8 +56,8 @@ impl FrontMachine {
                         Some(Resume { passed: judged.passed, told: Resumed { cursor: hold.cursor, answer: &go_on } });
                     changed = hold.message.or(changed);
                 }
-                Verdict::Pass => return InstantVerdict::Goes(changed.unwrap_or_else(|| message.clone())),
-                Verdict::Modify(message) => return InstantVerdict::Goes(message),
+                Verdict::Pass => return InstantVerdict::Pass(changed.unwrap_or_else(|| message.clone())),
+                Verdict::Modify(message) => return InstantVerdict::Pass(message),
                 Verdict::Reply(result) => return InstantVerdict::Answered(result),
                 Verdict::Error(error) => return InstantVerdict::Failed(error),
                 Verdict::Refuse(fault) => return InstantVerdict::Refused(fault),
@@ -106,7 +106,7 @@ impl FrontMachine {
             return Some(message.clone());
         }
         let end = match self.consult_at_once(phase, (Some(id), None), message, ctx, out) {
-            InstantVerdict::Goes(message) => return Some(message),
+            InstantVerdict::Pass(message) => return Some(message),
             InstantVerdict::Answered(result) => Verdict::Reply(result),
             InstantVerdict::Failed(error) => Verdict::Error(error),
             InstantVerdict::Refused(fault) => Verdict::Refuse(fault),
