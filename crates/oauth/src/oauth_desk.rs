@@ -405,7 +405,7 @@ impl OauthDesk {
         };
         self.sign_ins.lock().unpoisoned().end(state, outcome.is_ok());
         let holder = sign_in.as_ref().map(|sign_in| &sign_in.holder);
-        let ended = EndedSignIn { holder, place, outcome: outcome.as_ref().map(|()| ()) };
+        let ended = EndedSignIn { holder, place, outcome: outcome.as_ref().copied() };
         let backend = ended.backend();
         self.tell(&ended);
         match &outcome {
