@@ -8,8 +8,8 @@ use signalbox_audit::ends::TakenRecords;
 use signalbox_audit::search::AuditQuery;
 use signalbox_audit::sinks::{AlertSink, DatabaseSink, FileSink, Poster, RemoteSink, Sink, SinkError, SyslogSink};
 use signalbox_audit::{
-    AdminAction, AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass, Pruner, Record,
-    SinkPlace, StartError, ends, files, undelivered,
+    AdminAction, AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass, CallVerifier, Pruner,
+    Record, SinkPlace, StartError, ends, files, undelivered,
 };
 use signalbox_config::{Audit, Config, Secret};
 use signalbox_engine::FactSink;
@@ -417,23 +417,40 @@ impl AuditPlace {
         let failed = |error| AuditReadError::File { path: folder.clone(), error };
         let taken = TakenRecords::read(&folder, &sink).map_err(failed)?;
         let mut verifier = AuditVerifier::new(&keys).of_place(&sink);
+        let days = config.audit.as_ref().map_or(0, |audit| audit.retention_days);
+        let since = unix_millis().saturating_sub(days * DAY_MS);
         match self {
             Self::Files(_) => self.lines(&mut |place, line| {
                 verifier.line(place, line);
                 true
             })?,
             Self::Database(url) => {
-                let mut number = 0_u64;
-                AuditDatabase::at(url.expose())?.records(&mut |row| {
-                    number += 1;
-                    verifier.row(&format!("row {number}"), row);
-                    true
-                })?;
+                verify_database(&mut verifier, url.expose(), since)?;
             }
         }
-        let days = config.audit.as_ref().map_or(0, |audit| audit.retention_days);
-        let since = unix_millis().saturating_sub(days * DAY_MS);
         ends::compare(&mut verifier, &folder, &sink, since, &taken).map_err(failed)?;
         Ok(verifier.finish())
     }
+}
+
+/// Holds every row of a database against its record. Calls from before this time may have been deleted by age.
+fn verify_database(verifier: &mut AuditVerifier<'_>, url: &str, since: u64) -> Result<(), StoreError> {
+    let (mut database, mut calls, mut number) = (AuditDatabase::at(url)?, CallVerifier::default(), 0_u64);
+    database.calls(i64::MIN, &mut |call| {
+        calls.row(call);
+        true
+    })?;
+    let seen = calls.last();
+    database.records(&mut |row| {
+        number += 1;
+        verifier.row(&format!("row {number}"), row);
+        calls.record(verifier, row.record);
+        true
+    })?;
+    database.calls(seen, &mut |call| {
+        calls.row(call);
+        true
+    })?;
+    calls.finish(verifier, seen, since);
+    Ok(())
 }

@@ -26,6 +26,7 @@
 mod admin_action;
 mod broken_glass;
 mod chain;
+mod columns;
 pub mod ends;
 mod event;
 pub mod export;
@@ -62,4 +63,4 @@ pub use record::{BadRecord, Record};
 pub use settings::AuditSettings;
 pub use signed::SignedPlace;
 pub use status::Status;
-pub use verify::{AuditFault, AuditReport, AuditVerifier, FaultKind, Verdict};
+pub use verify::{AuditFault, AuditReport, AuditVerifier, CallVerifier, FaultKind, Verdict};

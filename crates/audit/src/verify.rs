@@ -1,5 +1,9 @@
 //! Does the chain again, and names the first record that is not as it was written.
 
+mod calls;
+
+pub use calls::CallVerifier;
+
 use crate::chain::{ChainPlace, SEALED, next};
 use crate::event::EventType;
 use crate::place::SinkPlace;
@@ -24,9 +28,18 @@ pub enum FaultKind {
     /// It stands behind a later one, or twice.
     #[error("record {0} is not where it was written")]
     Reordered(u64),
-    /// The columns of its row in a database say something else.
-    #[error("the row of record {0} has another chain, number or time than the record")]
-    Misfiled(u64),
+    /// A column of its row in a database says something else.
+    #[error("the column `{1}` of the row of record {0} says something else than the record")]
+    Misfiled(u64, &'static str),
+    /// A column of the row of its call says something else.
+    #[error("the column `{1}` says something else than record {0}")]
+    CallChanged(u64, &'static str),
+    /// The row of its call is not there.
+    #[error("the row of the call of record {0} is missing, or has another `request_id`")]
+    CallMissing(u64),
+    /// No record is the outcome of the call of this row.
+    #[error("no record tells of the call of row {0}")]
+    CallInvented(i64),
     /// Its signature does not fit what it signs.
     #[error("the signature of record {0} does not fit")]
     BadSignature(u64),
@@ -95,6 +108,8 @@ pub struct AuditReport {
     pub lost: u64,
     /// How many records were deleted by age, as signed checkpoints say.
     pub pruned: u64,
+    /// Number of rows of calls without the arguments that their records have: the process ended between intent and outcome.
+    pub without_arguments: u64,
     /// How many records stand behind the last head of their chain: these are chained, but not signed yet.
     pub unsigned: u64,
     /// Everything that is wrong, the first first, but no more than some.
@@ -198,9 +213,9 @@ impl<'a> AuditVerifier<'a> {
     pub fn row(&mut self, place: &str, row: &StoredRecord<'_>) {
         let record = Record::read(row.record);
         if let Ok(record) = &record
-            && !record.is_filed_in(row)
+            && let Some(column) = record.misfiled_column(row)
         {
-            self.fault(place, &record.chain, FaultKind::Misfiled(record.seq));
+            self.fault(place, &record.chain, FaultKind::Misfiled(record.seq, column));
         }
         self.record(place, row.record, record);
     }
@@ -359,6 +374,15 @@ impl<'a> AuditVerifier<'a> {
     #[must_use]
     pub fn reached(&self, chain: &str) -> u64 {
         self.reached.get(chain).map_or(0, |reached| reached.seq)
+    }
+
+    /// True if checkpoints stand for records that were deleted by age.
+    pub(crate) fn has_pruned(&self) -> bool {
+        self.report.pruned > 0
+    }
+
+    pub(crate) fn count_without_arguments(&mut self) {
+        self.report.without_arguments += 1;
     }
 
     /// From now on, what the journals of the data folder do not have is wrong.

@@ -65,8 +65,45 @@ pub struct StoredRecord<'a> {
     pub seq: Option<u64>,
     /// Column `at`; `None` if it holds no number from 0 on.
     pub at: Option<u64>,
+    /// Column `event_type`.
+    pub event_type: Option<&'a str>,
+    /// Column `risk_level`.
+    pub risk: Option<&'a str>,
+    /// Column `principal`.
+    pub principal: Option<&'a str>,
+    /// Column `backend`.
+    pub backend: Option<&'a str>,
+    /// Column `correlation_id`.
+    pub correlation_id: Option<&'a str>,
     /// The record as it was written.
     pub record: &'a str,
+}
+
+/// A row of `audit_log` as it is read back.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct StoredCall<'a> {
+    /// Column `id`, which the database gives.
+    pub id: i64,
+    /// Column `request_id`.
+    pub request_id: Option<&'a str>,
+    /// Column `timestamp`, in milliseconds since 1970; `None` if it is no whole number of them.
+    pub at: Option<u64>,
+    /// Column `client_subject`.
+    pub subject: Option<&'a str>,
+    /// Column `client_role`.
+    pub role: Option<&'a str>,
+    /// Column `tool_name`.
+    pub tool: Option<&'a str>,
+    /// Column `backend_name`.
+    pub backend: Option<&'a str>,
+    /// Column `request_args`.
+    pub arguments: Option<&'a str>,
+    /// Column `response_status`.
+    pub status: Option<&'a str>,
+    /// Column `error_message`.
+    pub error: Option<&'a str>,
+    /// Column `latency_ms`.
+    pub latency_ms: Option<u64>,
 }
 
 /// Pattern of the event types of checkpoints, which stand for records that were deleted by age.
@@ -187,6 +224,19 @@ impl AuditDatabase {
         match &mut self.0 {
             Kind::Sqlite(database) => database.records(each),
             Kind::Postgres(database) => database.records(each),
+        }
+    }
+}
+
+impl AuditDatabase {
+    /// Hands every row of a call with a higher id than this one to `each`, in the order of ids, until that says false.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub fn calls(&mut self, after: i64, each: &mut dyn FnMut(&StoredCall<'_>) -> bool) -> Result<(), StoreError> {
+        match &mut self.0 {
+            Kind::Sqlite(database) => database.calls(after, each),
+            Kind::Postgres(database) => database.calls(after, each),
         }
     }
 }

@@ -178,7 +178,11 @@ fn records_whose_times_were_edited_stay() {
             for line in rows {
                 let record = crate::Record::read(line).unwrap();
                 let (seq, at) = (Some(record.seq), Some(record.at));
-                if !each(&StoredRecord { chain: "c", seq, at, record: line }) {
+                let (event_type, risk, principal, backend, correlation_id) = (None, None, None, None, None);
+                let chain = "c";
+                let row =
+                    StoredRecord { chain, seq, at, event_type, risk, principal, backend, correlation_id, record: line };
+                if !each(&row) {
                     break;
                 }
             }

@@ -153,6 +153,7 @@ fn verify(global: &Global, config: &Config, args: &AuditVerifyArgs) -> Result<Ex
             "elsewhere": report.elsewhere,
             "pruned": report.pruned,
             "unsigned": report.unsigned,
+            "without_arguments": report.without_arguments,
             "not_noticed": unnoticed_json(&report, config, is_copy),
             "faults": told(&report.faults),
             "doubts": told(&report.doubts),
@@ -206,7 +207,8 @@ fn place_of(config: &Config, args: &AuditVerifyArgs, path: &Path) -> Result<Opti
 }
 
 fn words(report: &AuditReport, verdict: Verdict) -> String {
-    let AuditReport { records, chains, heads, skipped, elsewhere, lost, pruned, unsigned, faults, doubts } = report;
+    let AuditReport { records, chains, heads, skipped, elsewhere, lost, pruned, unsigned, .. } = report;
+    let AuditReport { without_arguments, faults, doubts, .. } = report;
     let mut text = String::new();
     for fault in faults.iter().chain(doubts) {
         text.push_str(&format!("{fault}\n"));
@@ -227,6 +229,9 @@ fn words(report: &AuditReport, verdict: Verdict) -> String {
     }
     if *pruned > 0 {
         text.push_str(&format!(", {pruned} records behind signed checkpoints"));
+    }
+    if *without_arguments > 0 {
+        text.push_str(&format!(", {without_arguments} rows of audit_log without the arguments of their records"));
     }
     text.push('\n');
     text

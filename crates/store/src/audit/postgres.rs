@@ -1,4 +1,4 @@
-use super::{AuditRow, CHECKPOINTS, StoredRecord, number};
+use super::{AuditRow, CHECKPOINTS, StoredCall, StoredRecord, number};
 use crate::postgres::{BadAddress, Failure, PostgresAddress};
 use ::postgres::fallible_iterator::FallibleIterator as _;
 use ::postgres::{Client, RowIter};
@@ -62,6 +62,13 @@ INSERT INTO audit_log (request_id, timestamp, client_subject, client_role, tool_
     response_status, error_message, latency_ms)
 SELECT coalesce(request_id, ''), to_timestamp(at / 1000.0), principal, role, tool, backend, args::jsonb, status, error, latency
 FROM given JOIN kept USING (chain, seq) WHERE tool IS NOT NULL ORDER BY chain, seq";
+
+/// Calls behind an id. A time that is no whole number of milliseconds is none that a record has.
+const CALLS: &str = "
+SELECT id, request_id, CASE WHEN isfinite(timestamp) AND timestamp = date_trunc('milliseconds', timestamp)
+        THEN round(extract(epoch FROM timestamp) * 1000)::bigint END,
+    client_subject, client_role, tool_name, backend_name, request_args::text, response_status, error_message, latency_ms
+FROM audit_log WHERE id > $1 ORDER BY id";
 
 /// Audit records in a PostgreSQL database.
 pub struct PostgresAudit {
@@ -193,14 +200,40 @@ impl PostgresAudit {
 
     pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         self.ask(|client| {
-            let sql = "SELECT chain, seq, at, record FROM audit_record WHERE chain = $1 ORDER BY seq";
+            let sql = "SELECT chain, seq, at, record, event_type, risk_level, principal, backend, correlation_id FROM audit_record WHERE chain = $1 ORDER BY seq";
             hand_over(client.query_raw(sql, [chain])?, each)
+        })
+    }
+
+    pub fn calls(&mut self, after: i64, each: &mut dyn FnMut(&StoredCall<'_>) -> bool) -> Result<(), StoreError> {
+        self.ask(|client| {
+            let mut rows = client.query_raw(CALLS, [after])?;
+            while let Some(row) = rows.next()? {
+                let number = |column| row.get::<_, Option<i64>>(column).and_then(|value| u64::try_from(value).ok());
+                let call = StoredCall {
+                    id: row.get(0),
+                    request_id: row.get(1),
+                    at: number(2),
+                    subject: row.get(3),
+                    role: row.get(4),
+                    tool: row.get(5),
+                    backend: row.get(6),
+                    arguments: row.get(7),
+                    status: row.get(8),
+                    error: row.get(9),
+                    latency_ms: number(10),
+                };
+                if !each(&call) {
+                    break;
+                }
+            }
+            Ok(())
         })
     }
 
     pub fn records(&mut self, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         self.ask(|client| {
-            let sql = "SELECT chain, seq, at, record FROM audit_record ORDER BY chain COLLATE \"C\", seq";
+            let sql = "SELECT chain, seq, at, record, event_type, risk_level, principal, backend, correlation_id FROM audit_record ORDER BY chain COLLATE \"C\", seq";
             hand_over(client.query_raw(sql, std::iter::empty::<i64>())?, each)
         })
     }
@@ -211,7 +244,18 @@ fn hand_over(mut rows: RowIter<'_>, each: &mut dyn FnMut(&StoredRecord<'_>) -> b
     while let Some(row) = rows.next()? {
         let (seq, at): (i64, i64) = (row.get(1), row.get(2));
         let (seq, at) = (u64::try_from(seq).ok(), u64::try_from(at).ok());
-        if !each(&StoredRecord { chain: row.get(0), seq, at, record: row.get(3) }) {
+        let found = StoredRecord {
+            chain: row.get(0),
+            seq,
+            at,
+            event_type: row.get(4),
+            risk: row.get(5),
+            principal: row.get(6),
+            backend: row.get(7),
+            correlation_id: row.get(8),
+            record: row.get(3),
+        };
+        if !each(&found) {
             break;
         }
     }

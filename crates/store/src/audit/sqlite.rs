@@ -1,6 +1,7 @@
-use super::{AuditRow, CHECKPOINTS, StoredRecord, number};
+use super::{AuditRow, CHECKPOINTS, StoredCall, StoredRecord, number};
 use crate::sqlite::{Failure, SqliteFile, create_if};
-use rusqlite::{Connection, Rows, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, Rows, params};
 use signalbox_engine::record::StoreError;
 use std::path::Path;
 use std::time::Duration;
@@ -44,6 +45,13 @@ CREATE INDEX IF NOT EXISTS audit_log_request_id ON audit_log (request_id);
 
 /// Milliseconds since 1970 as SQLite writes times.
 const TIME: &str = "strftime('%Y-%m-%dT%H:%M:%fZ', ?2 / 1000.0, 'unixepoch')";
+
+/// Calls behind an id. A time that is not written as we write it is none that a record has.
+const CALLS: &str = "
+SELECT id, request_id, CASE WHEN strftime('%Y-%m-%dT%H:%M:%fZ', timestamp) = timestamp
+        THEN CAST(round((julianday(timestamp) - 2440587.5) * 86400000) AS INTEGER) END,
+    client_subject, client_role, tool_name, backend_name, request_args, response_status, error_message, latency_ms
+FROM audit_log WHERE id > ?1 ORDER BY id";
 
 /// Audit records in a SQLite file.
 #[derive(Debug)]
@@ -171,14 +179,18 @@ impl SqliteAudit {
 
     pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         self.ask(|connection| {
-            let sql = "SELECT chain, seq, at, record FROM audit_record WHERE chain = ?1 ORDER BY seq";
+            let sql = "SELECT chain, seq, at, record, event_type, risk_level, principal, backend, correlation_id FROM audit_record WHERE chain = ?1 ORDER BY seq";
             hand_over(connection.prepare(sql)?.query([chain])?, each)
         })
     }
 
+    pub fn calls(&mut self, after: i64, each: &mut dyn FnMut(&StoredCall<'_>) -> bool) -> Result<(), StoreError> {
+        self.ask(|connection| hand_calls_over(connection.prepare(CALLS)?.query([after])?, each))
+    }
+
     pub fn records(&mut self, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         self.ask(|connection| {
-            let sql = "SELECT chain, seq, at, record FROM audit_record ORDER BY chain, seq";
+            let sql = "SELECT chain, seq, at, record, event_type, risk_level, principal, backend, correlation_id FROM audit_record ORDER BY chain, seq";
             hand_over(connection.prepare(sql)?.query([])?, each)
         })
     }
@@ -190,11 +202,40 @@ fn hand_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool
         // A column of SQLite holds any type.
         let number = |column| row.get::<_, i64>(column).ok().and_then(|value| u64::try_from(value).ok());
         let (chain, record): (String, String) = (row.get(0)?, row.get(3)?);
-        if !each(&StoredRecord { chain: &chain, seq: number(1), at: number(2), record: &record }) {
+        let texts = [4, 5, 6, 7, 8].map(|column| text(row, column));
+        let [event_type, risk, principal, backend, correlation_id] = texts.each_ref().map(Option::as_deref);
+        let (chain, record, seq, at) = (&*chain, &*record, number(1), number(2));
+        if !each(&StoredRecord { chain, seq, at, event_type, risk, principal, backend, correlation_id, record }) {
             break;
         }
     }
     Ok(())
+}
+
+/// The same with rows of calls.
+fn hand_calls_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredCall<'_>) -> bool) -> Result<(), Failure> {
+    while let Some(row) = rows.next()? {
+        let number = |column| row.get::<_, i64>(column).ok().and_then(|value| u64::try_from(value).ok());
+        let texts = [1, 3, 4, 5, 6, 7, 8, 9].map(|column| text(row, column));
+        let [request_id, subject, role, tool, backend, arguments, status, error] =
+            texts.each_ref().map(Option::as_deref);
+        let (id, at, latency_ms) = (row.get(0)?, number(2), number(10));
+        let call =
+            StoredCall { id, request_id, at, subject, role, tool, backend, arguments, status, error, latency_ms };
+        if !each(&call) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A column as text. One of another type is none that a record gives, and reads as a text that no record has.
+fn text(row: &Row<'_>, column: usize) -> Option<String> {
+    match row.get_ref(column) {
+        Ok(ValueRef::Null) => None,
+        Ok(ValueRef::Text(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        other => Some(format!("{other:?}")),
+    }
 }
 
 /// Refuses a file that has tables, but none of an audit log.

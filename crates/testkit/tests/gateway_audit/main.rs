@@ -3,6 +3,7 @@
 
 mod administration;
 mod bad_days;
+mod columns;
 mod glass;
 mod moves;
 mod nothing_done;

@@ -201,7 +201,10 @@ async fn issue_31_17_rows_that_were_dated_back_stay() {
                     SELECT count(*) FROM changed";
                 assert!(sql(changed) >= 10);
             }
-            _ => assert!(code == Some(1) && said.contains("the row of record 1 has another"), "{said}"),
+            _ => assert!(
+                code == Some(1) && said.contains("the column `at` of the row of record 1 says something else"),
+                "{said}"
+            ),
         }
     }
     assert_eq!(sql("SELECT count(*) FROM signalbox.audit_record WHERE event_type LIKE 'pruned%'"), 0);

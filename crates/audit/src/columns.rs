@@ -1,0 +1,90 @@
+//! The columns that a database has besides a record. They are made of the record alone, so that a verification can hold what is
+//! there against it.
+
+use crate::journal::Line;
+use crate::log::unix_ms;
+use crate::record::Record;
+use signalbox_store::audit::{AuditRow, CallRow, StoredRecord};
+
+/// The audit id `audit-RUN-EXCHANGE` as a UUID of version 8: both numbers are in it, so that it sorts by time and each
+/// can be made of the other (NO-7). Another id stays as it is.
+pub(crate) fn request_id(audit_id: &str) -> String {
+    let numbers = audit_id.strip_prefix("audit-").and_then(|rest| rest.split_once('-'));
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let numbers = numbers.and_then(|(run, exchange)| number(run).zip(number(exchange)));
+    let Some((run, exchange)) = numbers.filter(|(_, exchange)| exchange >> 58 == 0) else {
+        return audit_id.to_owned();
+    };
+    // 60 bits of the run before the variant and 4 after it; the exchange has the remaining 58.
+    let (high, middle) = (run >> 16, (run >> 4) & 0xfff);
+    let low = (0b10 << 62) | ((run & 0xf) << 58) | exchange;
+    format!("{:08x}-{:04x}-8{middle:03x}-{:04x}-{:012x}", high >> 16, high & 0xffff, low >> 48, low & 0xffff_ffff_ffff)
+}
+
+/// A record as the database keeps it.
+pub(crate) fn row(line: &Line) -> AuditRow {
+    let Ok(record) = Record::read(&line.text) else {
+        let (event_type, risk) = ("unreadable".to_owned(), "high".to_owned());
+        return AuditRow {
+            seq: line.seq,
+            at: unix_ms(),
+            event_type,
+            risk,
+            record: line.text.clone(),
+            ..AuditRow::default()
+        };
+    };
+    row_of(&record, &line.text)
+}
+
+/// The row of a record with this text.
+pub(crate) fn row_of(record: &Record, line: &str) -> AuditRow {
+    let text = |name: &str| record.detail(name).map(str::to_owned);
+    let is_call = record.detail("phase") == Some("outcome");
+    let call = is_call.then(|| CallRow {
+        request_id: record.correlation_id().map(request_id).unwrap_or_default(),
+        role: record.value["user_context"]["roles"][0].as_str().map(str::to_owned),
+        tool: text("tool").unwrap_or_default(),
+        arguments: None,
+        status: text("status").unwrap_or_default(),
+        error: text("error"),
+        latency_ms: record.value["details"]["latency_ms"].as_u64().unwrap_or(0),
+    });
+    AuditRow {
+        chain: record.chain.clone(),
+        seq: record.seq,
+        at: record.at,
+        event_type: record.kind().to_owned(),
+        risk: record.risk.word().to_owned(),
+        principal: record.principal().map(str::to_owned),
+        backend: text("backend"),
+        correlation_id: record.correlation_id().map(str::to_owned),
+        call,
+        record: line.to_owned(),
+    }
+}
+
+impl Record {
+    /// The first column of its row in a database that does not say what it says itself.
+    #[must_use]
+    pub fn misfiled_column(&self, row: &StoredRecord<'_>) -> Option<&'static str> {
+        let own = row_of(self, row.record);
+        let (event_type, risk) = (Some(own.event_type), Some(own.risk));
+        let texts = [
+            ("event_type", &event_type, row.event_type),
+            ("risk_level", &risk, row.risk),
+            ("principal", &own.principal, row.principal),
+            ("backend", &own.backend, row.backend),
+            ("correlation_id", &own.correlation_id, row.correlation_id),
+        ];
+        let filed =
+            [("chain", row.chain == own.chain), ("seq", row.seq == Some(own.seq)), ("at", row.at == Some(own.at))];
+        let texts = texts.map(|(name, own, found)| (name, own.as_deref().map(storable) == found.map(storable)));
+        filed.into_iter().chain(texts).find_map(|(name, is_same)| (!is_same).then_some(name))
+    }
+}
+
+/// A text as every database can keep it: PostgreSQL has no zero character.
+pub(crate) fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
