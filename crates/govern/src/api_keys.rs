@@ -1,6 +1,7 @@
-//! API keys: random, shown once, kept as hashes.
+//! API keys: random, shown once, stored as hashes.
 //!
-//! A key is `sbx_ID_SECRET`. The id is public and finds the key; of the secret, 256 random bits, only the SHA-256 is kept.
+//! A key is `sbx_ID_SECRET`. The id is public and identifies the key. The secret has 256 random bits, of which only the
+//! SHA-256 is stored.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
@@ -12,17 +13,17 @@ use signalbox_wire::hex::hex;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What every key begins with.
+/// Prefix of every key.
 pub const PREFIX: &str = "sbx_";
-/// How many random bytes a key is made of: those of its id, then those of its secret.
+/// Number of random bytes in a key: those of its id, then those of its secret.
 pub const RANDOM: usize = ID + 32;
 const ID: usize = 6;
 
-/// A key in clear. Neither its `Debug` output nor an error shows it.
+/// API key in clear text. Neither its `Debug` output nor an error reveals it.
 pub struct Secret(String);
 
 impl Secret {
-    /// The key, to be shown once.
+    /// Returns the key, to be shown once.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -35,54 +36,50 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What a new key is for.
+/// Properties of a key to be created.
 #[derive(Clone, Debug, Default)]
 pub struct NewKey {
-    /// What people call it.
     pub name: String,
-    /// On whose behalf its holder calls.
+    /// Principal on whose behalf the holder calls.
     pub subject: String,
-    /// Its roles.
     pub roles: Vec<String>,
-    /// Its scopes; `None` if it is not limited by scopes.
+    /// Scopes; `None` leaves the key unlimited by scopes.
     pub scopes: Option<Vec<String>>,
-    /// How far its holder is trusted.
+    /// Trust level of the holder.
     pub trust: Option<TrustLevel>,
-    /// When it expires, in milliseconds since 1970.
+    /// Expiry, in milliseconds since 1970.
     pub expires: Option<u64>,
 }
 
-/// A key as it is kept.
+/// API key as stored: a hash of the secret and the holder's properties.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiKey {
-    /// What people call it.
     pub name: String,
-    /// On whose behalf its holder calls.
+    /// Principal on whose behalf the holder calls.
     pub subject: String,
-    /// The SHA-256 of the secret, in hexadecimal.
+    /// SHA-256 of the secret, in hexadecimal.
     sha256: String,
-    /// Its roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
-    /// Its scopes; absent if it is not limited by scopes.
+    /// Scopes; absent if the key is not limited by scopes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Vec<String>>,
-    /// How far its holder is trusted.
+    /// Trust level of the holder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<String>,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     pub created: u64,
-    /// When it expires, in milliseconds since 1970.
+    /// Expiry, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
-    /// When it was revoked, in milliseconds since 1970.
+    /// Time of revocation, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<u64>,
 }
 
 impl ApiKey {
-    /// Why it is not good at this time.
+    /// Returns the reason why the key is not valid at `now`, if it is not.
     #[must_use]
     pub fn fault(&self, now: u64) -> Option<&'static str> {
         match (self.revoked, self.expires) {
@@ -93,21 +90,21 @@ impl ApiKey {
     }
 }
 
-/// Why a file of keys cannot be used.
+/// Error for a key file that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// It is not the JSON that this program writes.
+    /// The file is not the JSON that this program writes.
     #[error("the file of API keys is damaged: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// A key's hash is not one.
+    /// The hash of a key is not a SHA-256.
     #[error("the file of API keys is damaged: the hash of key `{0}` is not a SHA-256")]
     Hash(String),
-    /// A trust level that does not exist.
+    /// The trust level of a key does not exist.
     #[error("the file of API keys is damaged: key `{0}` has an unknown trust level")]
     Trust(String),
 }
 
-/// All keys, by id.
+/// All API keys, by id.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiKeys {
@@ -115,10 +112,10 @@ pub struct ApiKeys {
 }
 
 impl ApiKeys {
-    /// Reads the text of a file of keys.
+    /// Parses the text of a key file.
     ///
     /// # Errors
-    /// If it is not what [`ApiKeys::to_text`] wrote.
+    /// If [`ApiKeys::to_text`] did not write it.
     pub fn parse(text: &str) -> Result<Self, KeyFileError> {
         let keys: Self = serde_json::from_str(text)?;
         for (id, key) in &keys.keys {
@@ -132,7 +129,7 @@ impl ApiKeys {
         Ok(keys)
     }
 
-    /// The text to keep. It holds no secret.
+    /// Serializes the keys for storage. The text contains no secret.
     ///
     /// # Errors
     /// Never in practice: every field can be written as JSON.
@@ -140,7 +137,7 @@ impl ApiKeys {
         Ok(serde_json::to_string_pretty(self)?)
     }
 
-    /// Adds a key made of these random bytes, and returns its id and the key to show.
+    /// Adds a key made of these random bytes. Returns its id and the secret to show.
     pub fn add(&mut self, new: NewKey, random: &[u8; RANDOM], now: u64) -> (String, Secret) {
         let (id, secret) = random.split_at(ID);
         let (id, secret) = (hex(id), URL_SAFE_NO_PAD.encode(secret));
@@ -160,7 +157,7 @@ impl ApiKeys {
         (id, shown)
     }
 
-    /// Revokes a key, found by id or by name; returns the ids of those that were not revoked before.
+    /// Revokes the keys with this id or name. Returns the ids of those that were not revoked before.
     pub fn revoke(&mut self, id_or_name: &str, now: u64) -> Vec<String> {
         let meant = |id: &str, key: &ApiKey| id == id_or_name || key.name == id_or_name;
         let mut revoked = Vec::new();
@@ -173,7 +170,7 @@ impl ApiKeys {
         revoked
     }
 
-    /// Revokes all keys by which their holders call as `subject`, and returns the ids of those that were not revoked before.
+    /// Revokes all keys of `subject`. Returns the ids of those that were not revoked before.
     pub fn revoke_subject(&mut self, subject: &str, now: u64) -> Vec<String> {
         let good = self.keys.iter_mut().filter(|(_, key)| key.subject == subject && key.revoked.is_none());
         good.map(|(id, key)| {
@@ -183,18 +180,18 @@ impl ApiKeys {
         .collect()
     }
 
-    /// True if a key has this id or name.
+    /// Returns true if a key has this id or name.
     #[must_use]
     pub fn knows(&self, id_or_name: &str) -> bool {
         self.keys.iter().any(|(id, key)| id == id_or_name || key.name == id_or_name)
     }
 
-    /// All of them with their ids.
+    /// Iterates over all keys with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ApiKey)> {
         self.keys.iter().map(|(id, key)| (id.as_str(), key))
     }
 
-    /// The key that this text is, whether it is still good or not.
+    /// Finds the key whose clear text is `shown`. It may be expired or revoked.
     #[must_use]
     pub fn find(&self, shown: &[u8]) -> Option<(&str, &ApiKey)> {
         let rest = std::str::from_utf8(shown).ok()?.strip_prefix(PREFIX)?;

@@ -1,10 +1,9 @@
-//! Bounds on what calls use: how many run at once, how large results are, how often the same call is made in a row, and
-//! what callers spend in a day.
+//! Budgets of calls: concurrency, size of results, repetitions of the same call, and the calls and cost per day.
 //!
-//! Each bound is given for the tools that a pattern means; where several patterns fit, the strictest
-//! bound holds and the highest price counts. Days are those of UTC. Counts of a day are handed out to
-//! be kept elsewhere ([`CallBudgets::take_unsaved`]), and taken over with those of other processes and
-//! of earlier runs ([`CallBudgets::take_over`]).
+//! Each bound applies to the tools that its pattern matches. Where several patterns match, the strictest bound and the
+//! highest price apply. Days are UTC days. The counts of a day are stored elsewhere: [`CallBudgets::take_unsaved`]
+//! returns what has been counted here, and [`CallBudgets::take_over`] takes the total of all processes and earlier
+//! runs.
 
 use crate::day_counts::{DayCounts, MAX_COUNTED};
 use signalbox_engine::bridge::digest::write_canonical;
@@ -24,35 +23,34 @@ use std::time::Duration;
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
-/// The bounds of the tools that a pattern means; `None` for no bound.
+/// Bounds for the tools that a pattern matches; `None` for no bound.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolBounds {
-    /// Which tools.
+    /// Tools that the bounds apply to.
     pub pattern: SubjectPattern,
-    /// How many calls may run at once.
+    /// Maximum number of concurrent calls.
     pub max_concurrent: Option<u64>,
-    /// How many bytes an answer may have.
+    /// Maximum size of a response, in bytes.
     pub max_result: Option<u64>,
-    /// How often a caller may make the same call in a row.
+    /// Maximum number of identical calls in a row by one caller.
     pub max_repeats: Option<u64>,
-    /// How many calls a caller may make in a day.
+    /// Maximum number of calls per caller and day.
     pub calls_per_day: Option<u64>,
-    /// What a call costs, in units of the budget.
+    /// Price of a call, in units of the budget.
     pub price: u64,
-    /// How long a call may take, instead of what its backend says.
+    /// Timeout of a call, in place of the backend's.
     pub timeout: Option<Duration>,
 }
 
-/// Everything that is configured.
+/// Budgets of tools and callers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Budgets {
-    /// Bounds by pattern.
     pub tools: Vec<ToolBounds>,
-    /// What each caller may spend in a day; `None` for any amount.
+    /// Daily budget of each caller; `None` for unlimited.
     pub user_per_day: Option<u64>,
 }
 
-/// The bounds of one tool.
+/// Bounds of a single tool, combined from every pattern that matches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Bounds {
     max_concurrent: Option<u64>,
@@ -88,31 +86,39 @@ impl Budgets {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct BudgetState {
     budgets: Budgets,
-    /// Counts of all processes of the data folder, as far as they are known here.
+    /// Counts of all processes that share the data folder, as far as this one has read them.
     today: DayCounts,
-    /// The part of them that has not been handed out yet.
+    /// Part of `today` that has not been handed out for storage yet.
     unsaved: DayCounts,
-    /// The calls that run, with their tools.
+    /// Running calls with their tools.
     running: KeyMap<ExchangeId, Box<str>>,
-    /// How many of each tool run.
+    /// Number of running calls by tool.
     at_once: TextMap<Box<str>, u64>,
-    /// The last call of each caller, and how often it was made in a row.
+    /// Hash of each caller's last call, and the number of times it was made in a row.
     last: TextMap<Box<str>, (u64, u64)>,
 }
 
-/// The interceptor.
+/// Keys under which a call is counted: its tool, its caller, and both together.
+#[derive(Clone, Copy, Debug)]
+struct CallKeys<'a> {
+    tool: &'a str,
+    caller: &'a str,
+    both: &'a str,
+}
+
+/// Interceptor that enforces call budgets.
 #[derive(Debug, Default)]
 pub struct CallBudgets {
-    kept: Mutex<Kept>,
+    state: Mutex<BudgetState>,
     on: AtomicBool,
-    /// False while no tool has a time of its own.
+    /// False if no tool has a timeout of its own.
     times: AtomicBool,
 }
 
 impl CallBudgets {
-    /// With these bounds.
+    /// Creates the interceptor with these budgets.
     #[must_use]
     pub fn new(budgets: Budgets) -> Self {
         let this = Self::default();
@@ -120,79 +126,80 @@ impl CallBudgets {
         this
     }
 
-    /// Takes over other bounds. What was used counts.
+    /// Replaces the budgets. Past usage still counts.
     pub fn replace(&self, budgets: Budgets) {
         self.on.store(!budgets.is_none(), Ordering::Relaxed);
         self.times.store(budgets.tools.iter().any(|bounds| bounds.timeout.is_some()), Ordering::Relaxed);
-        self.kept.lock().unpoisoned().budgets = budgets;
+        self.state.lock().unpoisoned().budgets = budgets;
     }
 
-    /// True if calls were counted since counts were last handed out.
+    /// Returns true if calls were counted since [`CallBudgets::take_unsaved`] was last called.
     #[must_use]
     pub fn has_unsaved(&self) -> bool {
-        !self.kept.lock().unpoisoned().unsaved.is_empty()
+        !self.state.lock().unpoisoned().unsaved.is_empty()
     }
 
-    /// Hands out the counts since the last time, to be added to those that are kept.
+    /// Takes the counts that have accumulated since the last call, to be added to the stored ones.
     #[must_use]
     pub fn take_unsaved(&self) -> DayCounts {
-        std::mem::take(&mut self.kept.lock().unpoisoned().unsaved)
+        std::mem::take(&mut self.state.lock().unpoisoned().unsaved)
     }
 
-    /// Takes back counts that could not be kept.
+    /// Puts back counts that could not be stored.
     pub fn put_back(&self, unsaved: &DayCounts) {
-        self.kept.lock().unpoisoned().unsaved.add(unsaved);
+        self.state.lock().unpoisoned().unsaved.add(unsaved);
     }
 
-    /// Counts on from `total`, which holds everything that was handed out before.
+    /// Continues from `total`, which includes all counts that were taken before.
     pub fn take_over(&self, mut total: DayCounts) {
-        let mut kept = self.kept.lock().unpoisoned();
-        if total.day >= kept.today.day {
-            total.add(&kept.unsaved);
-            kept.today = total;
+        let mut state = self.state.lock().unpoisoned();
+        if total.day >= state.today.day {
+            total.add(&state.unsaved);
+            state.today = total;
         }
     }
 
     fn request(&self, case: &Case<'_>) -> Result<(), Fault> {
         let Some((exchange, entry)) = tool_of(case) else { return Ok(()) };
-        // A further round or another try belongs to a call that was counted.
+        // // Later rounds and retries belong to a call that was already counted.
         if case.round > 1 || case.attempt > 1 {
             return Ok(());
         }
-        let mut kept = self.kept.lock().unpoisoned();
-        let bounds = kept.budgets.of(&entry);
+        let mut state = self.state.lock().unpoisoned();
+        let bounds = state.budgets.of(&entry);
         if bounds == Bounds::default() {
             return Ok(());
         }
-        kept.start_day(case.unix_ms / DAY_MS);
+        state.start_day(case.unix_ms / DAY_MS);
         let tool = format!("{}/{}", entry.backend, entry.name);
         let caller = case.caller.principal().as_str();
         let both = format!("{caller}\0{tool}");
         let mut mark = None;
         if bounds.max_repeats.is_some() {
-            // Large arguments must not hold up other callers.
-            drop(kept);
+            // // Hashing large arguments must not block other callers.
+            drop(state);
             let arguments = case.message.param("arguments").map_or(&b""[..], |span| span.of(case.message.bytes()));
             mark = Some(call_mark(&tool, arguments));
-            kept = self.kept.lock().unpoisoned();
+            state = self.state.lock().unpoisoned();
         }
-        let last = kept.last.get(caller).filter(|(last, _)| Some(*last) == mark);
+        let last = state.last.get(caller).filter(|(last, _)| Some(*last) == mark);
         let repeats = last.map_or(1, |(_, count)| count + 1);
-        kept.check(&bounds, (&tool, caller, &both), repeats, case.unix_ms)?;
-        kept.room();
+        let keys = CallKeys { tool: &tool, caller, both: &both };
+        state.check(&bounds, keys, repeats, case.unix_ms)?;
+        state.evict();
         if let Some(mark) = mark {
-            kept.last.insert(caller.into(), (mark, repeats));
+            state.last.insert(caller.into(), (mark, repeats));
         }
-        kept.count(&bounds, caller, both);
-        if bounds.max_concurrent.is_some() && kept.running.insert(exchange, tool.as_str().into()).is_none() {
-            *kept.at_once.entry(tool.into()).or_default() += 1;
+        state.count(&bounds, caller, both);
+        if bounds.max_concurrent.is_some() && state.running.insert(exchange, tool.as_str().into()).is_none() {
+            *state.at_once.entry(tool.into()).or_default() += 1;
         }
         Ok(())
     }
 
     fn response(&self, case: &Case<'_>) -> Result<(), Fault> {
         let Some((_, entry)) = tool_of(case) else { return Ok(()) };
-        let most = self.kept.lock().unpoisoned().budgets.of(&entry).max_result;
+        let most = self.state.lock().unpoisoned().budgets.of(&entry).max_result;
         let size = case.message.bytes().len() as u64;
         match most.filter(|most| size > *most) {
             Some(most) => {
@@ -203,7 +210,7 @@ impl CallBudgets {
     }
 }
 
-impl Kept {
+impl BudgetState {
     fn start_day(&mut self, day: u64) {
         self.today.start(day);
         self.unsaved.start(day);
@@ -220,13 +227,8 @@ impl Kept {
         }
     }
 
-    fn check(
-        &self,
-        bounds: &Bounds,
-        (tool, caller, both): (&str, &str, &str),
-        repeats: u64,
-        now: u64,
-    ) -> Result<(), Fault> {
+    fn check(&self, bounds: &Bounds, keys: CallKeys<'_>, repeats: u64, now: u64) -> Result<(), Fault> {
+        let CallKeys { tool, caller, both } = keys;
         let tomorrow = Some((DAY_MS - now % DAY_MS).div_ceil(1000));
         let of = |map: &TextMap<Box<str>, u64>, key: &str| map.get(key).copied().unwrap_or(0);
         if let Some(most) = bounds.max_concurrent.filter(|most| of(&self.at_once, tool) >= *most) {
@@ -247,12 +249,12 @@ impl Kept {
         Ok(())
     }
 
-    fn room(&mut self) {
+    fn evict(&mut self) {
         if self.last.len() >= MAX_COUNTED {
             self.last.clear();
         }
-        self.today.room();
-        self.unsaved.room();
+        self.today.evict();
+        self.unsaved.evict();
     }
 
     fn done(&mut self, exchange: ExchangeId) {
@@ -274,14 +276,13 @@ fn limited(limit: &str, text: String, retry_after: Option<u64>) -> Fault {
     }
 }
 
-/// The exchange and the tool that is called.
 impl TimeoutSource for CallBudgets {
     fn timeout(&self, backend: &str, name: &str) -> Option<Duration> {
         if !self.times.load(Ordering::Relaxed) {
             return None;
         }
         let entry = EntryRef { kind: ListKind::Tools, backend, name, definition: None };
-        self.kept.lock().unpoisoned().budgets.of(&entry).timeout
+        self.state.lock().unpoisoned().budgets.of(&entry).timeout
     }
 }
 
@@ -322,12 +323,12 @@ impl Interceptor for CallBudgets {
 
     fn finished(&self, finished: &Finished) {
         if !self.is_idle() {
-            self.kept.lock().unpoisoned().done(finished.exchange);
+            self.state.lock().unpoisoned().done(finished.exchange);
         }
     }
 }
 
-/// Hashes a call by the value of its arguments, so that another spelling of them is the same call.
+/// Hashes a call by the value of its arguments, so that two spellings of the same value are the same call.
 fn call_mark(tool: &str, arguments: &[u8]) -> u64 {
     let mut written = Vec::with_capacity(arguments.len());
     write_canonical(arguments, &mut written);
@@ -362,8 +363,8 @@ mod tests {
         assert_eq!(budgets.timeout("bank", "pay"), None);
     }
 
-    fn kept(budgets: Budgets) -> Kept {
-        Kept { budgets, ..Kept::default() }
+    fn state(budgets: Budgets) -> BudgetState {
+        BudgetState { budgets, ..BudgetState::default() }
     }
 
     #[test]
@@ -381,29 +382,29 @@ mod tests {
 
     #[test]
     fn a_budget_is_spent_and_comes_back_the_next_day() {
-        let mut kept = kept(Budgets { tools: Vec::new(), user_per_day: Some(5) });
+        let mut state = state(Budgets { tools: Vec::new(), user_per_day: Some(5) });
         let price = Bounds { price: 3, ..Bounds::default() };
-        let names = ("bank/pay", "ada", "ada\0bank/pay");
-        kept.start_day(1);
-        assert!(kept.check(&price, names, 1, DAY_MS).is_ok());
-        kept.today.spent.insert("ada".into(), 3);
-        let told = kept.check(&price, names, 1, DAY_MS + DAY_MS / 2).unwrap_err();
+        let keys = CallKeys { tool: "bank/pay", caller: "ada", both: "ada\0bank/pay" };
+        state.start_day(1);
+        assert!(state.check(&price, keys, 1, DAY_MS).is_ok());
+        state.today.spent.insert("ada".into(), 3);
+        let told = state.check(&price, keys, 1, DAY_MS + DAY_MS / 2).unwrap_err();
         assert_eq!(told.message, "the call costs 3, and 2 of the caller's budget are left today");
         assert!(told.data.iter().any(|(name, value)| *name == "retryAfter" && &**value == b"43200"));
-        assert!(kept.check(&price, ("bank/pay", "eve", "eve"), 1, DAY_MS).is_ok());
-        kept.start_day(2);
-        assert!(kept.check(&price, names, 1, 2 * DAY_MS).is_ok());
+        assert!(state.check(&price, CallKeys { tool: "bank/pay", caller: "eve", both: "eve" }, 1, DAY_MS).is_ok());
+        state.start_day(2);
+        assert!(state.check(&price, keys, 1, 2 * DAY_MS).is_ok());
     }
 
     #[test]
     fn counts_of_a_day_are_kept_and_taken_over_with_those_of_others() {
         let bounds = Bounds { price: 3, calls_per_day: Some(9), ..Bounds::default() };
         let spend = |budgets: &CallBudgets, day: u64| {
-            let mut kept = budgets.kept.lock().unwrap();
-            kept.start_day(day);
-            kept.count(&bounds, "ada", "ada\0bank/pay".to_owned());
+            let mut state = budgets.state.lock().unwrap();
+            state.start_day(day);
+            state.count(&bounds, "ada", "ada\0bank/pay".to_owned());
         };
-        let spent = |budgets: &CallBudgets| budgets.kept.lock().unwrap().today.spent.get("ada").copied();
+        let spent = |budgets: &CallBudgets| budgets.state.lock().unwrap().today.spent.get("ada").copied();
         let (first, second) = (CallBudgets::default(), CallBudgets::default());
         assert!(!first.has_unsaved());
         spend(&first, 5);
@@ -447,22 +448,22 @@ mod tests {
 
     #[test]
     fn calls_that_run_repeat_or_are_many_are_refused_by_name() {
-        let mut kept = kept(Budgets::default());
-        let names = ("a/t", "ada", "ada\0a/t");
-        kept.running.insert(ExchangeId(1), "a/t".into());
-        kept.at_once.insert("a/t".into(), 1);
-        kept.today.calls.insert("ada\0a/t".into(), 4);
-        let told = |kept: &Kept, bounds: Bounds, repeats| {
-            let fault = kept.check(&bounds, names, repeats, 0).err()?;
+        let mut state = state(Budgets::default());
+        let keys = CallKeys { tool: "a/t", caller: "ada", both: "ada\0a/t" };
+        state.running.insert(ExchangeId(1), "a/t".into());
+        state.at_once.insert("a/t".into(), 1);
+        state.today.calls.insert("ada\0a/t".into(), 4);
+        let told = |state: &BudgetState, bounds: Bounds, repeats| {
+            let fault = state.check(&bounds, keys, repeats, 0).err()?;
             fault.data.iter().find(|(name, _)| *name == "limit").map(|(_, value)| value.clone())
         };
         let one = Bounds { max_concurrent: Some(1), ..Bounds::default() };
-        assert_eq!(told(&kept, one, 1).as_deref(), Some(&b"\"concurrent\""[..]));
+        assert_eq!(told(&state, one, 1).as_deref(), Some(&b"\"concurrent\""[..]));
         let loops = Bounds { max_repeats: Some(2), ..Bounds::default() };
-        assert_eq!((told(&kept, loops, 2), told(&kept, loops, 3).as_deref()), (None, Some(&b"\"repeats\""[..])));
+        assert_eq!((told(&state, loops, 2), told(&state, loops, 3).as_deref()), (None, Some(&b"\"repeats\""[..])));
         let daily = Bounds { calls_per_day: Some(4), ..Bounds::default() };
-        assert_eq!(told(&kept, daily, 1).as_deref(), Some(&b"\"day\""[..]));
-        kept.done(ExchangeId(1));
-        assert_eq!(told(&kept, one, 1), None);
+        assert_eq!(told(&state, daily, 1).as_deref(), Some(&b"\"day\""[..]));
+        state.done(ExchangeId(1));
+        assert_eq!(told(&state, one, 1), None);
     }
 }

@@ -1,8 +1,8 @@
-//! How often callers may ask: all of them together, each by itself, for each tool, and each for each tool.
+//! Rate limits: for all callers together, per caller, per tool, and per caller and tool.
 //!
-//! A request takes one from every bucket that it falls into, or, if one of them is empty, from none. Buckets are kept
-//! by the moment at which they are full again, so that one that was not used for a minute is the same as none; those
-//! make room when there are too many. While there is no room, new callers and tools share one bucket of their kind.
+//! A request takes a token from every bucket that applies to it, or from none if one of them is empty. A bucket is
+//! stored as the time at which it is full again, so a bucket that has been unused for a minute equals an absent one and
+//! can be evicted. When the table is full, new callers and tools share one bucket per scope.
 
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{
@@ -17,30 +17,28 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Most buckets of one kind.
+/// Maximum number of buckets per scope.
 pub const MAX_BUCKETS: usize = 100_000;
 
-/// The key of all tools that are unknown to their callers. No backend has a name that is empty.
+/// Key of all tools that their callers do not know. No backend has an empty name, so it never collides.
 const UNKNOWN: &str = "\0";
 
-/// Whose requests are counted together.
+/// Scope within which requests are counted together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LimitScope {
-    /// Everybody's.
     Global,
-    /// Those of one caller.
     User,
-    /// The calls of one tool.
+    /// Calls of one tool by all callers.
     Tool,
-    /// The calls of one tool by one caller.
+    /// Calls of one tool by one caller.
     UserAndTool,
 }
 
 impl LimitScope {
-    /// All of them, in the order in which they are looked at.
+    /// All scopes, in the order in which they are checked.
     pub const ALL: [Self; 4] = [Self::Global, Self::User, Self::Tool, Self::UserAndTool];
 
-    /// The word for it in errors.
+    /// Returns the name of the scope in errors.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -51,7 +49,7 @@ impl LimitScope {
         }
     }
 
-    /// What was done too often.
+    /// Describes the limit that was exceeded.
     fn exceeded(self, limit: u64) -> String {
         match self {
             Self::Global => format!("all callers together made more than {limit} requests"),
@@ -62,12 +60,10 @@ impl LimitScope {
     }
 }
 
-/// How many requests of one scope may come; `None` for any number.
+/// Maximum rates of one scope; `None` for unlimited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ScopeRates {
-    /// In a second.
     pub per_second: Option<u64>,
-    /// In a minute.
     pub per_minute: Option<u64>,
 }
 
@@ -82,24 +78,22 @@ impl ScopeRates {
     }
 }
 
-/// The rates of every scope, in the order of [`LimitScope::ALL`].
+/// Rates of all scopes, in the order of [`LimitScope::ALL`].
 pub type Rates = [ScopeRates; 4];
 
-/// Rate of each caller at the tools of a pattern, in place of the rate in a minute of [`LimitScope::UserAndTool`].
+/// Rate per caller for the tools of a pattern, in place of the per-minute rate of [`LimitScope::UserAndTool`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolRate {
-    /// The tools that it is about.
+    /// Tools that the rate applies to.
     pub pattern: SubjectPattern,
-    /// Calls in a minute.
     pub per_minute: u64,
 }
 
-/// Rates of all scopes, and of single tools.
+/// Configured rates, for scopes and for individual tools.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LimitRules {
-    /// The rates of every scope.
     pub scopes: Rates,
-    /// Tools with a rate of their own. Where several patterns fit, the lowest rate holds.
+    /// Tools with their own rate. Where several patterns match, the lowest rate applies.
     pub tools: Vec<ToolRate>,
 }
 
@@ -110,7 +104,7 @@ impl From<Rates> for LimitRules {
 }
 
 impl LimitRules {
-    /// Rates of every scope for a request that calls `tool`, a key of [`CallLimits::tool_key`].
+    /// Returns the rates for a request that calls `tool`, a key of [`CallLimits::tool_key`].
     fn of(&self, tool: Option<&str>) -> Rates {
         let mut rates = self.scopes;
         if self.tools.is_empty() {
@@ -126,37 +120,36 @@ impl LimitRules {
     }
 }
 
-/// A limit that is used up.
+/// Limit that a request exceeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UsedUp {
-    /// Whose.
+    /// Scope of the limit.
     pub scope: LimitScope,
-    /// The limit.
     pub rate: Rate,
-    /// When there is room again, if nobody else takes it.
+    /// Time until a request fits again, if no other request takes the token.
     pub wait: Duration,
 }
 
-/// When the buckets of a key are full again: that of a second and that of a minute.
+/// Times at which the per-second and per-minute buckets of a key are full again.
 type Buckets = [Option<Instant>; 2];
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LimitState {
     rules: LimitRules,
     buckets: [TextMap<Box<str>, Buckets>; 4],
     swept: Option<Instant>,
 }
 
-/// The interceptor.
+/// Interceptor that enforces rate limits.
 #[derive(Debug, Default)]
 pub struct CallLimits {
-    kept: Mutex<Kept>,
-    /// False while nothing is limited.
+    state: Mutex<LimitState>,
+    /// False if no limit is configured.
     on: AtomicBool,
 }
 
 impl CallLimits {
-    /// With these limits.
+    /// Creates the interceptor with these limits.
     #[must_use]
     pub fn new(rules: impl Into<LimitRules>) -> Self {
         let limits = Self::default();
@@ -164,56 +157,57 @@ impl CallLimits {
         limits
     }
 
-    /// Takes over other limits. What was used of the old ones counts.
+    /// Replaces the limits. Tokens taken under the old limits still count.
     pub fn replace(&self, rules: impl Into<LimitRules>) {
         let rules = rules.into();
         let on = !rules.tools.is_empty() || rules.scopes.iter().any(|rates| !rates.is_none());
-        self.kept.lock().unpoisoned().rules = rules;
+        self.state.lock().unpoisoned().rules = rules;
         self.on.store(on, Ordering::Relaxed);
     }
 
-    /// The key of a tool.
+    /// Returns the key of a tool.
     #[must_use]
     pub fn tool_key(backend: &str, name: &str) -> String {
         format!("{backend}\0{name}")
     }
 
-    /// The key of all tools that are unknown to their callers.
+    /// Returns the key of all tools that their callers do not know.
     #[must_use]
     pub fn unknown_tool_key() -> String {
         UNKNOWN.to_owned()
     }
 
-    /// False for requests that cost nothing: without them nobody could say who it is, or that it is still there.
+    /// Returns false for methods that are free: without them a caller could neither connect nor keep its connection
+    /// alive.
     #[must_use]
     pub fn counts(method: Option<&str>) -> bool {
         method.is_some_and(|name| ![method::INITIALIZE, method::PING, method::SERVER_DISCOVER].contains(&name))
     }
 
-    /// The limits of this caller's own requests, each with how many are left now.
+    /// Returns the limits on this caller's own requests, each with the number of requests left.
     #[must_use]
     pub fn left_to(&self, user: &str, now: Instant) -> Vec<(Rate, u64)> {
-        let kept = self.kept.lock().unpoisoned();
-        let buckets = kept.buckets[1].get(user).copied().unwrap_or_default();
-        let rates = kept.rules.scopes[1].rates().into_iter().zip(buckets);
+        let state = self.state.lock().unpoisoned();
+        let buckets = state.buckets[1].get(user).copied().unwrap_or_default();
+        let rates = state.rules.scopes[1].rates().into_iter().zip(buckets);
         rates.filter_map(|(rate, bucket)| rate.map(|rate| (rate, rate.left(bucket, now)))).collect()
     }
 
-    /// Takes a request of this caller out of all buckets that it falls into. `tool` is the tool that is called.
+    /// Takes a token for a request of this caller from every bucket that applies. `tool` is the key of the called tool.
     ///
     /// # Errors
-    /// The limit for which one has to wait longest; nothing was taken then.
+    /// The exhausted limit with the longest wait. Nothing is taken in this case.
     pub fn take(&self, user: &str, tool: Option<&str>, now: Instant) -> Result<(), UsedUp> {
-        let mut kept = self.kept.lock().unpoisoned();
-        let rates = kept.rules.of(tool);
+        let mut state = self.state.lock().unpoisoned();
+        let rates = state.rules.of(tool);
         let both = tool.filter(|_| !rates[3].is_none()).map(|tool| format!("{user}\0{tool}"));
         let keys = [Some(""), Some(user), tool, both.as_deref()];
         let mut taken: [Option<(&str, Buckets)>; 4] = [None; 4];
         let mut worst: Option<UsedUp> = None;
         for (at, key) in keys.iter().enumerate() {
             let (Some(key), false) = (key, rates[at].is_none()) else { continue };
-            let key = kept.room_for(at, key, now);
-            let mut buckets = kept.buckets[at].get(key).copied().unwrap_or_default();
+            let key = state.key_for(at, key, now);
+            let mut buckets = state.buckets[at].get(key).copied().unwrap_or_default();
             for (bucket, rate) in buckets.iter_mut().zip(rates[at].rates()) {
                 let Some(rate) = rate else { continue };
                 match rate.take(*bucket, now) {
@@ -230,10 +224,10 @@ impl CallLimits {
             return Err(worst);
         }
         for (at, (key, buckets)) in taken.into_iter().enumerate().filter_map(|(at, taken)| Some((at, taken?))) {
-            match kept.buckets[at].get_mut(key) {
+            match state.buckets[at].get_mut(key) {
                 Some(place) => *place = buckets,
                 None => {
-                    kept.buckets[at].insert(key.into(), buckets);
+                    state.buckets[at].insert(key.into(), buckets);
                 }
             }
         }
@@ -241,9 +235,9 @@ impl CallLimits {
     }
 }
 
-impl Kept {
-    /// The key to count under: if there is no room for more, all further ones share one.
-    fn room_for<'a>(&mut self, at: usize, key: &'a str, now: Instant) -> &'a str {
+impl LimitState {
+    /// Returns the key to count under. When the table is full, all new keys share one bucket.
+    fn key_for<'a>(&mut self, at: usize, key: &'a str, now: Instant) -> &'a str {
         if self.buckets[at].len() < MAX_BUCKETS || self.buckets[at].contains_key(key) {
             return key;
         }
@@ -257,7 +251,7 @@ impl Kept {
     }
 }
 
-/// Requests that cost nothing, and those that were counted before.
+/// Returns true for free requests and for those that were counted before.
 fn is_free(case: &Case<'_>) -> bool {
     case.round > 1 || case.attempt > 1 || !CallLimits::counts(case.message.method())
 }
@@ -282,8 +276,8 @@ impl Interceptor for CallLimits {
         }
     }
 
-    /// Counts unknown tools and those that the caller must not know of as one tool, so that neither is free and a
-    /// caller cannot tell them apart by how soon it meets a limit.
+    /// Counts unknown and hidden tools as one tool. Neither is free, and a caller cannot tell them apart by when it
+    /// reaches a limit.
     fn judge_unknown(&self, case: &Case<'_>) -> Option<Judgement> {
         if self.is_idle() || is_free(case) {
             return None;
@@ -303,7 +297,7 @@ impl Interceptor for CallLimits {
 }
 
 fn refused(UsedUp { scope, rate, wait }: &UsedUp) -> Judgement {
-    // Whole seconds, and never zero: who comes back at once would be refused again.
+    // // Round up to whole seconds, at least one: a client that retries at once would be refused again.
     let seconds = wait.as_millis().div_ceil(1000).max(1);
     let per = if rate.per.as_secs() == 1 { "second" } else { "minute" };
     let text = format!("{} in a {per}; try again in {seconds} s", scope.exceeded(rate.limit));
@@ -404,6 +398,6 @@ mod tests {
         assert!(limits.take("one more", None, start).is_ok());
         assert!(limits.take("and another", None, start).is_err());
         assert!(limits.take("and another", None, at(start, 2_000)).is_ok());
-        assert!(limits.kept.lock().unwrap().buckets[1].len() < 10);
+        assert!(limits.state.lock().unwrap().buckets[1].len() < 10);
     }
 }

@@ -1,4 +1,4 @@
-//! Identifies callers by their client certificate, with the names that the configuration gives to some of them.
+//! Authenticates callers by client certificate. Configured rules map certificates to principals.
 
 use crate::directory::{Directory, Said};
 use crate::subject_pattern::SubjectPattern;
@@ -12,23 +12,22 @@ use signalbox_engine::{Fault, Principal};
 use signalbox_wire::glob::{Wildcards, fits};
 use std::sync::{Arc, Mutex};
 
-/// Gives a name to the holders of certificates.
+/// Rule that maps certificates to a principal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CertificateRule {
-    /// The SHA-256 of the certificate, in hexadecimal without colons.
+    /// SHA-256 of the certificate, in hexadecimal without colons.
     pub fingerprint: Option<String>,
-    /// A pattern of an alternative name, such as `uri:spiffe://example/*`.
+    /// Pattern for an alternative name, such as `uri:spiffe://example/*`.
     pub name: Option<String>,
-    /// A pattern of the whole subject.
+    /// Pattern for the whole subject.
     pub subject: Option<SubjectPattern>,
-    /// The principal.
+    /// Principal of the holder.
     pub principal: String,
-    /// Its roles.
     pub roles: Vec<String>,
 }
 
 impl CertificateRule {
-    /// True if every pattern that it has fits.
+    /// Returns true if every pattern of the rule matches.
     #[must_use]
     pub fn is_meant(&self, shown: &ShownCertificate) -> bool {
         let has_name =
@@ -40,23 +39,25 @@ impl CertificateRule {
     }
 }
 
-/// The authenticator. The first rule that fits names the holder; a certificate without one keeps its fingerprint as its name.
+/// Authenticator for client certificates. The first matching rule names the principal; without one, the fingerprint
+/// does.
 #[derive(Debug)]
 pub struct CertificateAuthenticator {
     rules: Vec<CertificateRule>,
     directory: Arc<ArcSwap<Directory>>,
-    /// Outdates the standings that were made of the present directory; every credential is made beside the first part.
+    /// Parent of every credential issued for the current directory. Its revocation outdates the standings derived from
+    /// it.
     issued: Mutex<(Credential, Revocation)>,
 }
 
 impl CertificateAuthenticator {
-    /// Certificates with these names.
+    /// Creates an authenticator with these rules.
     #[must_use]
     pub fn new(rules: Vec<CertificateRule>, directory: Arc<ArcSwap<Directory>>) -> Self {
         Self { rules, directory, issued: Mutex::new(Credential::new("certificates", None)) }
     }
 
-    /// The directory has changed: the holder of each certificate is identified anew at its next request.
+    /// Outdates all standings after a change of the directory. Each holder is identified anew at its next request.
     pub fn forget_standings(&self) {
         let mut issued = self.issued.lock().unpoisoned();
         issued.1.outdate();
@@ -72,7 +73,7 @@ impl Authenticator for CertificateAuthenticator {
     fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault> {
         let Some(shown) = arrival.certificate() else { return Ok(None) };
         shown.check_time(arrival.now)?;
-        // Taken before the directory is read, so that what is made of an old directory is outdated with it.
+        // // Taken before the directory is read, so that a standing made of an old directory is outdated with it.
         let credential = self.issued.lock().unpoisoned().0.beside(shown.principal.as_str(), shown.expires);
         let rule = self.rules.iter().find(|rule| rule.is_meant(shown));
         let principal = rule.map_or_else(|| shown.principal.clone(), |rule| Principal::named(&rule.principal));

@@ -1,7 +1,7 @@
-//! Constraints on calls that are allowed: the paths in their arguments have to lie within folders.
+//! Constraints on calls that are allowed: paths in arguments must lie within configured folders.
 //!
-//! They are checked before people are asked, so that people decide only about calls that can be made, and only where
-//! permissions would let the call through.
+//! Constraints are checked before approvals are requested, so that approvers decide only about calls that can be made.
+//! They apply only to calls that the permissions would let through.
 
 use crate::path_bounds::{Folders, PathFault};
 use crate::permissions::{Access, Permissions, entry_of};
@@ -16,34 +16,33 @@ use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_wire::{json, printable};
 use std::sync::Arc;
 
-/// How many characters of an argument's name are shown.
+/// Maximum number of characters of an argument's name in errors.
 const MAX_SHOWN: usize = 100;
 
-/// For whom and what a constraint is.
+/// Tools and callers that a constraint applies to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scope {
-    /// Its name: the pattern as it is written.
+    /// Name of the constraint: its pattern as written.
     pub name: Arc<str>,
-    /// Which tools.
     pub tools: SubjectPattern,
-    /// Callers with one of these roles; everybody if there are none.
+    /// Roles of the callers it applies to; empty for every caller.
     pub roles: Vec<Box<str>>,
 }
 
 impl Scope {
-    /// The name of the constraint in rulings and errors.
+    /// Returns the name of the constraint in rulings and errors.
     #[must_use]
     pub fn policy(&self) -> Arc<str> {
         format!("constraint:{}", self.name).into()
     }
 
-    /// True if it is for this caller and this entry.
+    /// Returns true if the constraint applies to this caller and entry.
     #[must_use]
     pub fn holds_for(&self, permissions: &Permissions, caller: &Caller, entry: &EntryRef<'_>) -> bool {
         entry.kind == ListKind::Tools && self.tools.touches(&EntryNames::of(entry)) && self.is_for(permissions, caller)
     }
 
-    /// True if it is for this caller and some tool of this backend.
+    /// Returns true if the constraint applies to this caller and some tool of this backend.
     #[must_use]
     pub fn holds_at(&self, permissions: &Permissions, caller: &Caller, backend: &str) -> bool {
         self.tools.fits_backend(backend) && self.is_for(permissions, caller)
@@ -54,21 +53,20 @@ impl Scope {
     }
 }
 
-/// Paths have to lie within folders.
+/// Constraint that paths must lie within folders.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathConstraint {
-    /// For whom and what.
+    /// Tools and callers that it applies to.
     pub scope: Scope,
-    /// The arguments that are paths, or lists of paths.
+    /// Names of the arguments that are paths or lists of paths.
     pub arguments: Vec<Box<str>>,
-    /// The folders.
     pub folders: Folders,
-    /// The folders, for people.
+    /// The folders as shown in errors.
     pub shown: Box<str>,
 }
 
 impl PathConstraint {
-    /// What is wrong with these arguments, a JSON object.
+    /// Returns the violation in these arguments, a JSON object, if there is one.
     fn fault(&self, arguments: &[u8]) -> Option<String> {
         for member in json::members(arguments) {
             let Some(name) = json::string(member.key.of(arguments)) else {
@@ -89,7 +87,7 @@ impl PathConstraint {
         None
     }
 
-    /// Whether a value is a path within the folders, a list of such, or null.
+    /// Returns true if a value is null, a path within the folders, or a list of such paths.
     fn value(&self, value: &[u8]) -> Result<bool, PathFault> {
         if value == b"null" {
             return Ok(true);
@@ -110,7 +108,7 @@ impl PathConstraint {
     }
 }
 
-/// The interceptor.
+/// Interceptor that enforces path constraints.
 #[derive(Debug)]
 pub struct ConstraintCheck {
     all: ArcSwap<Vec<PathConstraint>>,
@@ -118,21 +116,20 @@ pub struct ConstraintCheck {
 }
 
 impl ConstraintCheck {
-    /// With these constraints on what these permissions allow.
+    /// Creates the interceptor with these constraints. They apply to what `permissions` allow.
     #[must_use]
     pub fn new(all: Vec<PathConstraint>, permissions: &Arc<Permissions>) -> Self {
         Self { all: ArcSwap::from_pointee(all), permissions: Arc::clone(permissions) }
     }
 
-    /// Takes over other constraints.
     pub fn replace(&self, all: Vec<PathConstraint>) {
         self.all.store(Arc::new(all));
     }
 
-    /// The constraints on a call of this tool.
+    /// Returns the constraints on a call of this tool.
     ///
     /// # Errors
-    /// The fault for arguments, a JSON object, that break one.
+    /// The fault if the arguments, a JSON object, violate one.
     pub fn on_call(
         &self,
         caller: &Caller,
@@ -168,7 +165,8 @@ impl ConstraintCheck {
         let broken = held.find_map(|one| Some((one.scope.policy(), one.fault(arguments)?)))?;
         let address = case.caller.identity().address.map(|address| address.ip());
         let around = Circumstances { unix_ms: case.unix_ms, address };
-        // What the caller may not use anyway is answered by those who say so, who may not even tell that it is there.
+        // // Calls that the caller may not make are left to the permission check, which may even hide that the tool
+        // exists.
         let access = self.permissions.access(case.caller, &entry, Some(arguments), &around);
         matches!(access, Access::Usable(_) | Access::AfterAsking(_)).then_some(broken)
     }

@@ -1,20 +1,20 @@
-//! Counts of the calls and costs of callers in a day.
+//! Per-day counts of calls and costs by caller.
 
 use serde::{Deserialize, Serialize};
 use signalbox_engine::keys::TextMap;
 
-/// Most callers, and pairs of caller and tool, that are counted. Beyond that the smallest counts are dropped.
+/// Maximum number of callers, and of pairs of caller and tool. Beyond it, the smallest counts are dropped.
 pub const MAX_COUNTED: usize = 100_000;
 
-/// Counts of one day.
+/// Counts of a single day.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct DayCounts {
-    /// The day, counted from 1970.
+    /// Day number, counted from 1970.
     pub day: u64,
-    /// Amount that each caller spent.
+    /// Amount spent by each caller.
     #[serde(default)]
     pub spent: TextMap<Box<str>, u64>,
-    /// Number of calls of each caller at each tool.
+    /// Number of calls by caller and tool.
     #[serde(default)]
     pub calls: TextMap<Box<str>, u64>,
 }
@@ -43,11 +43,11 @@ impl DayCounts {
         self.spent.is_empty() && self.calls.is_empty()
     }
 
-    /// Makes room where too much is counted. A caller who comes back then starts anew.
-    pub(crate) fn room(&mut self) {
+    /// Evicts counts when the maximum is reached. A caller that returns afterwards starts from zero.
+    pub(crate) fn evict(&mut self) {
         for counts in [&mut self.spent, &mut self.calls] {
             if counts.len() >= MAX_COUNTED {
-                // The smallest counts say least.
+                // // The smallest counts carry the least information.
                 counts.retain(|_, count| *count > 1);
             }
             if counts.len() >= MAX_COUNTED {

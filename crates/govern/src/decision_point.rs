@@ -1,4 +1,4 @@
-//! An external decision point: a service that is asked about calls, by the AuthZEN API or by that of the Open Policy Agent.
+//! External decision point: a service that decides about calls, over the AuthZEN or the Open Policy Agent API.
 //!
 //! ```text
 //! request ─► cached? ── yes ─► as before
@@ -6,10 +6,10 @@
 //!              └─► Hold(Webhook) ─► answer ─► allow · deny · no answer: what `when_down` says
 //! ```
 //!
-//! It is asked about uses of entries, not about lists, and only after roles and policies have allowed a use. What it
-//! answers is kept for `cache`, for the same caller with the same rights and address, entry, definition and arguments.
+//! It decides about uses of entries, not about lists, and only after roles and policies have allowed the use. A
+//! decision is cached for `cache`, keyed by caller, rights, address, entry, definition and arguments.
 
-use crate::permissions::{Approvals, Bound, Permissions, Use, entry_of};
+use crate::permissions::{ApprovalDigest, Approvals, Permissions, Use, entry_of};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::caller::Identity;
@@ -25,53 +25,53 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Most decisions that are kept.
+/// Maximum number of cached decisions.
 pub const MAX_KEPT: usize = 16_384;
 
-/// How the service is spoken to.
+/// API of the service.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum PointApi {
-    /// The AuthZEN Authorization API: `subject`, `action`, `resource`, `context`; answered with `decision`.
+    /// AuthZEN Authorization API: sends `subject`, `action`, `resource` and `context`; reads `decision`.
     AuthZen,
-    /// The Open Policy Agent's data API: the same under `input`; answered with `result`, a boolean or an object with `allow`.
+    /// Data API of the Open Policy Agent: sends the same under `input`; reads `result`, a boolean or an object with
+    /// `allow`.
     Opa,
 }
 
-/// What is configured.
+/// Configuration of the decision point.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PointRules {
-    /// The address.
+    /// Address of the service.
     pub url: Arc<str>,
-    /// How it is spoken to.
     pub api: PointApi,
-    /// How long it may take.
+    /// Timeout of a request.
     pub timeout: Duration,
-    /// How long a decision is kept, if it is.
+    /// Time a decision is cached; `None` disables the cache.
     pub cache: Option<Duration>,
-    /// Whether calls go on while it does not answer.
+    /// True if calls proceed while the service does not answer.
     pub allow_when_down: bool,
-    /// What it is asked about.
+    /// Entries that the service decides about.
     pub entries: Vec<SubjectPattern>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct DecisionState {
     rules: Option<Arc<PointRules>>,
-    decisions: HashMap<Bound, (bool, String, Instant)>,
+    decisions: HashMap<ApprovalDigest, (bool, String, Instant)>,
 }
 
-/// The interceptor.
+/// Interceptor that consults an external decision point.
 #[derive(Debug, Default)]
 pub struct DecisionPoint {
-    kept: Mutex<Kept>,
+    state: Mutex<DecisionState>,
     approvals: Approvals,
     on: AtomicBool,
-    /// Says for whom the glass is broken: then nobody is asked.
+    /// Source of break-glass grants. Callers that have one skip the decision point.
     permissions: Option<Arc<Permissions>>,
 }
 
 impl DecisionPoint {
-    /// With this service, or none. It is not asked about callers for whom these permissions have the glass broken.
+    /// Creates the interceptor with this service, if any. Callers with a break-glass grant in `permissions` skip it.
     #[must_use]
     pub fn new(rules: Option<PointRules>, permissions: Option<&Arc<Permissions>>) -> Self {
         let this = Self { permissions: permissions.cloned(), ..Self::default() };
@@ -79,12 +79,12 @@ impl DecisionPoint {
         this
     }
 
-    /// Asks another service from now on. What the one before decided is forgotten, unless it is the same.
+    /// Replaces the service. Clears the cached decisions unless the configuration is unchanged.
     pub fn replace(&self, rules: Option<PointRules>) {
         self.on.store(rules.is_some(), Ordering::Relaxed);
-        let mut kept = self.kept.lock().unpoisoned();
-        if kept.rules.as_deref() != rules.as_ref() {
-            *kept = Kept { rules: rules.map(Arc::new), decisions: HashMap::new() };
+        let mut state = self.state.lock().unpoisoned();
+        if state.rules.as_deref() != rules.as_ref() {
+            *state = DecisionState { rules: rules.map(Arc::new), decisions: HashMap::new() };
         }
     }
 
@@ -97,7 +97,7 @@ impl DecisionPoint {
     ) -> Judgement {
         let Some(exchange) = case.exchange else { return Judgement::pass() };
         let arguments = case.message.param("arguments").map(|span| span.of(case.message.bytes())).unwrap_or_default();
-        let bound = Bound::to(&[
+        let bound = ApprovalDigest::to(&[
             case.caller.principal().as_str().as_bytes(),
             rights(case.caller.identity()).as_bytes(),
             entry.backend.as_bytes(),
@@ -107,12 +107,12 @@ impl DecisionPoint {
         ]);
         let used = Use { call: exchange.operation, exchange: exchange.id, round: case.round };
         if let Some(resumed) = resumed {
-            return self.answered(rules, (used, bound), resumed.answer, case);
+            return self.resume(rules, used, bound, resumed.answer, case);
         }
         if self.approvals.covers(used, bound) {
             return Judgement::pass();
         }
-        let known = self.kept.lock().unpoisoned().decisions.get(&bound).cloned();
+        let known = self.state.lock().unpoisoned().decisions.get(&bound).cloned();
         if let Some((allowed, reason, _)) = known.filter(|(.., until)| *until > case.now) {
             return if allowed { Judgement::pass() } else { denied(&reason, "kept") };
         }
@@ -128,10 +128,11 @@ impl DecisionPoint {
         Verdict::Hold(Hold { question, cursor: 0, message: None }).into()
     }
 
-    fn answered(
+    fn resume(
         &self,
         rules: &PointRules,
-        (used, bound): (Use, Bound),
+        used: Use,
+        bound: ApprovalDigest,
         answer: &HoldAnswer,
         case: &Case<'_>,
     ) -> Judgement {
@@ -152,7 +153,7 @@ impl DecisionPoint {
                 self.approvals.withdraw(used.call);
                 let judgement = self.down(rules, why);
                 if matches!(judgement.verdict, Verdict::Pass) {
-                    // The walk looks at the request once more when it ends.
+                    // // The chain checks the request once more when it ends.
                     let asked = self.approvals.ask(used.call, case.caller.principal(), bound, now, rules.timeout);
                     if asked.is_ok() {
                         self.approvals.grant(used, bound, now);
@@ -162,7 +163,7 @@ impl DecisionPoint {
             }
         };
         if let Some(cache) = rules.cache {
-            self.keep(bound, allowed, &reason, now, now + cache);
+            self.cache_decision(bound, allowed, &reason, now, now + cache);
         }
         if !allowed {
             self.approvals.withdraw(used.call);
@@ -173,18 +174,18 @@ impl DecisionPoint {
         Judgement { verdict: Verdict::Pass, rulings: ruling.into(), effects: Vec::new() }
     }
 
-    fn keep(&self, bound: Bound, allowed: bool, reason: &str, now: Instant, until: Instant) {
-        let mut kept = self.kept.lock().unpoisoned();
-        if kept.decisions.len() >= MAX_KEPT {
-            kept.decisions.retain(|_, (.., until)| *until > now);
+    fn cache_decision(&self, bound: ApprovalDigest, allowed: bool, reason: &str, now: Instant, until: Instant) {
+        let mut state = self.state.lock().unpoisoned();
+        if state.decisions.len() >= MAX_KEPT {
+            state.decisions.retain(|_, (.., until)| *until > now);
         }
-        if kept.decisions.len() >= MAX_KEPT {
-            kept.decisions.clear();
+        if state.decisions.len() >= MAX_KEPT {
+            state.decisions.clear();
         }
-        kept.decisions.insert(bound, (allowed, reason.to_owned(), until));
+        state.decisions.insert(bound, (allowed, reason.to_owned(), until));
     }
 
-    /// What is decided while the service does not answer.
+    /// Returns the verdict for a service that does not answer.
     fn down(&self, rules: &PointRules, why: &str) -> Judgement {
         if !rules.allow_when_down {
             let text = format!("the decision point does not decide: {why}");
@@ -197,8 +198,8 @@ impl DecisionPoint {
     }
 }
 
-/// Describes what the service is told of the caller besides its principal: another credential may have other rights,
-/// and the decision may depend on the address.
+/// Describes the caller's rights beyond its principal, as part of the cache key: another credential may have other
+/// rights, and the decision may depend on the address.
 fn rights(identity: &Identity) -> String {
     let (trust, address) = (identity.trust().word(), identity.address.map(|address| address.ip()));
     identity.standing.as_ref().map_or_else(
@@ -207,8 +208,8 @@ fn rights(identity: &Identity) -> String {
     )
 }
 
-/// Refuses a call for which there is no room to ask. It is never passed, whatever holds while the service is down: a
-/// caller must not get around the decision by asking for many.
+/// Refuses a call when no further request can be queued. It never lets the call pass, even with `allow_when_down`: a
+/// caller must not bypass the decision by flooding the queue.
 fn overloaded(why: &str) -> Judgement {
     let text = format!("the decision point cannot be asked now: {why}");
     let rulings = Ruling::of("deny", text.clone()).into();
@@ -222,7 +223,7 @@ fn denied(reason: &str, by: &'static str) -> Judgement {
     Judgement { verdict: Verdict::Refuse(fault), rulings: ruling.into(), effects: Vec::new() }
 }
 
-/// What the service is asked.
+/// Builds the body of the request to the service.
 fn question(case: &Case<'_>, entry: &EntryRef<'_>, arguments: &[u8], api: PointApi) -> Value {
     let identity = case.caller.identity();
     let (kind, action) = match entry.kind {
@@ -262,7 +263,7 @@ fn question(case: &Case<'_>, entry: &EntryRef<'_>, arguments: &[u8], api: PointA
     }
 }
 
-/// What the service decided, and why.
+/// Parses the decision and its reason from a response.
 fn decision(body: &[u8], api: PointApi) -> Option<(bool, String)> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     let (allowed, about) = match api {
@@ -282,7 +283,7 @@ impl Interceptor for DecisionPoint {
     }
 
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
-        let Some(rules) = self.kept.lock().unpoisoned().rules.clone() else { return Judgement::pass() };
+        let Some(rules) = self.state.lock().unpoisoned().rules.clone() else { return Judgement::pass() };
         if case.phase != Phase::Request {
             return Judgement::pass();
         }
@@ -381,7 +382,7 @@ mod tests {
             unix_ms: 0,
         };
         let used = Use { call: ExchangeId(1), exchange: ExchangeId(1), round: 1 };
-        let judge = |answer| point.answered(&rules, (used, Bound::to(&[b"x"])), &answer, &case).verdict;
+        let judge = |answer| point.resume(&rules, used, ApprovalDigest::to(&[b"x"]), &answer, &case).verdict;
         assert!(matches!(judge(HoldAnswer::Failed("it is gone".to_owned())), Verdict::Pass));
         let refused = judge(HoldAnswer::Overloaded("too many".to_owned()));
         assert!(matches!(refused, Verdict::Refuse(fault) if fault.kind == FaultKind::Overloaded));
@@ -391,11 +392,11 @@ mod tests {
     fn another_service_does_not_inherit_what_was_decided() {
         let point = DecisionPoint::new(Some(rules("http://a")), None);
         let now = Instant::now();
-        point.keep(Bound::to(&[b"x"]), true, "", now, now + Duration::from_secs(60));
+        point.cache_decision(ApprovalDigest::to(&[b"x"]), true, "", now, now + Duration::from_secs(60));
         point.replace(Some(rules("http://a")));
-        assert_eq!(point.kept.lock().unwrap().decisions.len(), 1);
+        assert_eq!(point.state.lock().unwrap().decisions.len(), 1);
         point.replace(Some(rules("http://b")));
-        assert!(point.kept.lock().unwrap().decisions.is_empty() && !point.is_idle());
+        assert!(point.state.lock().unwrap().decisions.is_empty() && !point.is_idle());
         point.replace(None);
         assert!(point.is_idle());
     }

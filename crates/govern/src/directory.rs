@@ -1,42 +1,38 @@
-//! What callers are known to be: users and groups of the configuration, and the roles that claims bring.
+//! Directory of users and groups: merges the configuration with what a credential claims.
 
 use signalbox_engine::standing::{Credential, Standing, TrustLevel};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the configuration gives to a user or a group.
+/// Rights that the configuration gives to a user or a group.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Grant {
-    /// Roles.
     pub roles: Vec<String>,
     /// Groups; only for users.
     pub groups: Vec<String>,
-    /// How far they are trusted.
     pub trust: Option<TrustLevel>,
-    /// Patterns of resources that they may use.
+    /// Patterns of the resources that they may use.
     pub resources: Vec<String>,
 }
 
-/// What a credential says of its holder.
+/// Claims of a credential about its holder.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Said {
-    /// Roles.
     pub roles: Vec<String>,
-    /// Groups.
     pub groups: Vec<String>,
-    /// Scopes, if it has any notion of them.
+    /// Scopes, if the credential has any notion of them.
     pub scopes: Option<Vec<String>>,
-    /// How far the holder is trusted.
+    /// Trust level of the holder.
     pub trust: Option<TrustLevel>,
 }
 
-/// All users and groups of the configuration.
+/// Users and groups of the configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Directory {
     users: HashMap<String, Grant>,
     groups: HashMap<String, Grant>,
     default_trust: TrustLevel,
-    /// Scopes that include others.
+    /// Scopes by name, each with the scopes that it includes.
     scopes: HashMap<String, Vec<String>>,
 }
 
@@ -47,19 +43,20 @@ impl Default for Directory {
 }
 
 impl Directory {
-    /// Users by principal, groups by name, and how far a proved caller is trusted about whom nothing else is said.
+    /// Creates a directory of users by principal and groups by name. `default_trust` applies to proved callers for whom
+    /// nothing else does.
     #[must_use]
     pub fn new(users: HashMap<String, Grant>, groups: HashMap<String, Grant>, default_trust: TrustLevel) -> Self {
         Self { users, groups, default_trust, scopes: HashMap::new() }
     }
 
-    /// The same with scopes that include others: a caller with such a scope has those too.
+    /// Adds scopes that include others: a caller with such a scope has those too.
     #[must_use]
     pub fn with_scopes(self, scopes: HashMap<String, Vec<String>>) -> Self {
         Self { scopes, ..self }
     }
 
-    /// These scopes and all that they include.
+    /// Returns the scopes with all that they include.
     fn with_included(&self, mut scopes: Vec<String>) -> Vec<String> {
         let mut seen = 0;
         while let Some(scope) = scopes.get(seen) {
@@ -71,14 +68,14 @@ impl Directory {
         scopes
     }
 
-    /// The groups that the configuration puts a principal in.
+    /// Returns the groups that the configuration gives to a principal.
     #[must_use]
     pub fn groups_of(&self, principal: &str) -> &[String] {
         self.users.get(principal).map_or(&[], |user| &user.groups)
     }
 
-    /// What is known of a principal with such a credential. The configuration's word on a user's trust is the last one; among
-    /// groups the most trusted one counts.
+    /// Returns the standing of a principal with such a credential. The configured trust of a user takes precedence;
+    /// among groups, the most trusted one counts.
     #[must_use]
     pub fn standing(&self, principal: &str, said: Said, credential: Option<Credential>) -> Arc<Standing> {
         let user = self.users.get(principal);

@@ -1,10 +1,10 @@
-//! The bodies of the fuzz targets in /fuzz.
+//! Bodies of the fuzz targets in /fuzz.
 
 use crate::api_keys::ApiKeys;
 use crate::jwks::KeySet;
 use crate::token::Parts;
 
-/// Any bytes as a token, a key set of an issuer, and a file of keys: nothing panics, and no token is taken apart in two ways.
+/// Parses any bytes as a token, a key set and a key file. Nothing panics, and a parsed token has exactly three parts.
 #[expect(clippy::expect_used, reason = "a fuzz target reports by panicking")]
 pub fn credential(data: &[u8]) {
     if let Ok(parts) = Parts::of(data) {

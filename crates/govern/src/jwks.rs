@@ -1,4 +1,4 @@
-//! JSON Web Key Sets: the public keys of an issuer, each with the algorithms that it may be used with.
+//! JSON Web Key Sets: the public keys of an issuer, each with the algorithms it may be used with.
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
@@ -7,17 +7,17 @@ use serde_json::value::RawValue;
 use std::fmt;
 use std::str::FromStr as _;
 
-/// The most bytes of a key set.
+/// Maximum size of a key set, in bytes.
 pub const MAX_BYTES: usize = 256 * 1024;
-/// The most keys of a key set.
+/// Maximum number of keys in a key set.
 pub const MAX_KEYS: usize = 100;
 
-/// A key that verifies tokens.
+/// Key that verifies tokens.
 #[derive(Clone)]
 pub struct VerifyingKey {
-    /// Its id.
+    /// Key id from the JWK.
     pub kid: Option<Box<str>>,
-    /// What it may be used with, whatever a token says.
+    /// Algorithms it may be used with, regardless of what a token claims.
     pub algorithms: Vec<Algorithm>,
     pub(crate) key: DecodingKey,
 }
@@ -31,28 +31,27 @@ impl fmt::Debug for VerifyingKey {
     }
 }
 
-/// The keys of an issuer.
+/// Keys of an issuer.
 #[derive(Clone, Debug, Default)]
 pub struct KeySet {
-    /// All that can be used.
     pub keys: Vec<VerifyingKey>,
-    /// How many could not be used: of another kind, for another use, or damaged.
+    /// Number of unusable keys: of another kind, for another use, or malformed.
     pub skipped: usize,
 }
 
-/// Why a key set cannot be used.
+/// Error for a key set that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeySetError {
-    /// It is larger than any real one.
+    /// The text exceeds [`MAX_BYTES`].
     #[error("the key set has {0} bytes; at most {MAX_BYTES} are read")]
     TooLarge(usize),
-    /// It is not a JWKS.
+    /// The text is not a JWKS.
     #[error("this is not a JSON Web Key Set: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// It has too many keys.
+    /// The set has more than [`MAX_KEYS`] keys.
     #[error("the key set has {0} keys; at most {MAX_KEYS} are read")]
     TooMany(usize),
-    /// Nothing in it verifies signatures.
+    /// No key verifies signatures.
     #[error("the key set has no key that verifies signatures with {0}")]
     NoKey(String),
     /// A secret is too short for its algorithm.
@@ -67,11 +66,11 @@ struct RawSet<'a> {
 }
 
 impl KeySet {
-    /// Reads a JWKS. Of its keys those are taken that verify signatures by one of the `allowed` algorithms; shared secrets
-    /// never are.
+    /// Parses a JWKS. Keeps the keys that verify signatures with one of the `allowed` algorithms; shared secrets are
+    /// never accepted.
     ///
     /// # Errors
-    /// If it is not a JWKS, or none of its keys can be used.
+    /// If the text is not a JWKS, or none of its keys can be used.
     pub fn parse(text: &str, allowed: &[Algorithm]) -> Result<Self, KeySetError> {
         if text.len() > MAX_BYTES {
             return Err(KeySetError::TooLarge(text.len()));
@@ -80,7 +79,7 @@ impl KeySet {
         if raw.keys.len() > MAX_KEYS {
             return Err(KeySetError::TooMany(raw.keys.len()));
         }
-        // Issuers publish keys of kinds that we do not know beside those that we do.
+        // // Issuers publish keys of unsupported kinds beside the ones that we can use.
         let read = |raw: &&RawValue| verifying_key(&serde_json::from_str(raw.get()).ok()?, allowed);
         let keys: Vec<VerifyingKey> = raw.keys.iter().filter_map(read).collect();
         if keys.is_empty() {
@@ -90,7 +89,7 @@ impl KeySet {
         Ok(Self { skipped: raw.keys.len() - keys.len(), keys })
     }
 
-    /// The one secret of an issuer that signs by HS256.
+    /// Wraps the secret of an issuer that signs with HS256.
     ///
     /// # Errors
     /// If it is too short to resist guessing.
@@ -102,13 +101,14 @@ impl KeySet {
         Ok(Self { keys: vec![VerifyingKey { kid: None, algorithms: vec![Algorithm::HS256], key }], skipped: 0 })
     }
 
-    /// The key for a token with this key id and algorithm. A token without a key id is verified only where one key fits.
+    /// Finds the key for this key id and algorithm. A token without a key id is verified only if exactly one key
+    /// matches.
     #[must_use]
     pub fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<&VerifyingKey> {
         let mut fitting = self.keys.iter().filter(|key| {
             let named = match (kid, key.kid.as_deref()) {
                 (Some(wanted), Some(kid)) => wanted == kid,
-                // A secret has no id, and issuers name it as they like.
+                // // A secret has no id, and issuers name it as they like.
                 (_, None) | (None, _) => true,
             };
             named && key.algorithms.contains(&algorithm)
@@ -116,7 +116,7 @@ impl KeySet {
         fitting.next().filter(|_| fitting.next().is_none())
     }
 
-    /// True if a key has this id.
+    /// Returns true if a key has this id.
     #[must_use]
     pub fn knows(&self, kid: Option<&str>) -> bool {
         self.keys.iter().any(|key| key.kid.as_deref() == kid || key.kid.is_none())
@@ -142,7 +142,8 @@ fn verifying_key(jwk: &Jwk, allowed: &[Algorithm]) -> Option<VerifyingKey> {
     Some(VerifyingKey { kid: jwk.common.key_id.as_deref().map(Box::from), algorithms, key })
 }
 
-/// What a key of this kind can sign with; nothing for shared secrets, which do not belong in a public set.
+/// Returns the algorithms that a key of this kind can sign with. Shared secrets have none: they do not belong in a
+/// public set.
 fn family(parameters: &AlgorithmParameters) -> &'static [Algorithm] {
     use Algorithm as A;
     match parameters {

@@ -1,4 +1,4 @@
-//! Identifies callers by an API key of this gateway.
+//! Authenticates callers by the API keys of this gateway.
 
 use crate::api_keys::{ApiKeys, PREFIX};
 use crate::directory::{Directory, Said};
@@ -13,20 +13,20 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// What is kept of a key that was used.
+/// State of a key that has been used.
 #[derive(Debug)]
 struct UsedKey {
     principal: Principal,
-    /// What its holder is known to be; computed anew after the directory has changed.
+    /// Standing of the holder; recomputed after a change of the directory.
     standing: Option<Arc<Standing>>,
-    /// Ends all that it was good for, also what was computed before.
+    /// Revocations of every credential issued for the key, including outdated ones.
     revocations: Vec<Revocation>,
 }
 
-/// Brings keys up to date before somebody is identified by one, if they have changed.
+/// Callback that reloads the keys, if they have changed, before a caller is authenticated.
 pub type Refresh = Box<dyn Fn() + Send + Sync>;
 
-/// The keys of a process, which follow the file that they are kept in.
+/// Keys of a process, kept in sync with their file.
 #[derive(Default)]
 pub struct SharedKeys {
     keys: ArcSwap<ApiKeys>,
@@ -41,12 +41,12 @@ impl fmt::Debug for SharedKeys {
 }
 
 impl SharedKeys {
-    /// Calls this before each look for a key. Only the first one counts.
+    /// Sets the callback to run before each lookup. Only the first call has an effect.
     pub fn refresh_by(&self, refresh: Refresh) {
         let _ = self.refresh.set(refresh);
     }
 
-    /// Replaces the keys, and revokes those in use that are no longer good or no longer the same.
+    /// Replaces the keys. Revokes the credentials of keys in use that have changed or are no longer valid.
     pub fn replace(&self, keys: ApiKeys, now: u64) {
         let mut used = self.used.lock().unpoisoned();
         let before = self.keys.swap(Arc::new(keys));
@@ -62,7 +62,7 @@ impl SharedKeys {
         });
     }
 
-    /// The directory has changed: what was derived from it is computed anew at the next request of each key.
+    /// Outdates all standings after a change of the directory. Each is recomputed at the next request of its key.
     pub fn forget_standings(&self) {
         for used in self.used.lock().unpoisoned().values_mut() {
             used.standing = None;
@@ -70,14 +70,14 @@ impl SharedKeys {
         }
     }
 
-    /// True if there is no key at all.
+    /// Returns true if there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.load().iter().next().is_none()
     }
 }
 
-/// The authenticator.
+/// Authenticator for API keys.
 #[derive(Debug)]
 pub struct KeyAuthenticator {
     keys: Arc<SharedKeys>,
@@ -85,7 +85,7 @@ pub struct KeyAuthenticator {
 }
 
 impl KeyAuthenticator {
-    /// Takes these keys.
+    /// Creates an authenticator for these keys.
     #[must_use]
     pub fn new(keys: Arc<SharedKeys>, directory: Arc<ArcSwap<Directory>>) -> Self {
         Self { keys, directory }

@@ -1,7 +1,7 @@
-//! Who is calling, proved, what each caller is known to be, what it may see and use, and how often it may call.
+//! Authentication, authorization and limits: who a caller is, what it may see and use, and how often it may call.
 //!
-//! The crate decides and does nothing else: it opens no file and no socket and reads no clock. Keys and key sets are handed
-//! to it as text, times as arguments; `signalbox_assembly` reads the files and fetches the key sets.
+//! This crate only decides. It opens no file or socket and reads no clock: keys and key sets are passed as text, times
+//! as arguments. `signalbox_assembly` reads the files and fetches the key sets.
 //!
 //! ```text
 //! Authorization: Bearer sbx_…  ─► KeyAuthenticator    ─► ApiKeys      ─┐
@@ -11,10 +11,10 @@
 //!
 //! # Invariants
 //!
-//! - A credential that is there and not valid ends the attempt: no other way of proving is tried after it.
-//! - The algorithm of a signature is that of the key, never what the token says of itself.
+//! - An invalid credential ends the authentication: no other method is tried after it.
+//! - The algorithm of a signature is that of the key, never the one that the token claims.
 //! - Secrets are compared in constant time and appear in no error and no `Debug` output.
-//! - A verified token is kept until it expires; revoking its key, its id or its subject reaches every copy.
+//! - A verified token is cached until it expires. Revoking its key, its id or its subject reaches every copy.
 
 pub mod api_keys;
 pub mod call_budgets;
@@ -62,14 +62,14 @@ pub use tool_labels::{ToolLabel, ToolLabels};
 use signalbox_engine::authenticator::Arrival;
 use signalbox_engine::{Fault, FaultKind};
 
-/// The token of an `Authorization: Bearer` header, if there is one.
+/// Returns the token of an `Authorization: Bearer` header, if there is one.
 pub(crate) fn bearer<'a>(arrival: &Arrival<'a>) -> Option<&'a [u8]> {
     let value = (arrival.header)("authorization")?;
     let (scheme, token) = value.split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-/// The refusal of a credential that was given.
+/// Refuses a credential that the caller presented.
 pub(crate) fn invalid(text: &str) -> Fault {
     Fault::new(FaultKind::Unauthenticated, text).with_str("error", "invalid_token")
 }

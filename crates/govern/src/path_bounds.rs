@@ -1,53 +1,54 @@
-//! Whether a path lies within folders, by its text alone: no file is looked at, so that what a link in a folder leads to is not known.
+//! Path containment by text alone: no file is accessed, so symbolic links are not resolved.
 //!
-//! A server may read a path in more than one way, so every way has to lie within: as it is written, with `\` for `/`, with its percent
-//! escapes decoded, as a `file:` URI. What a server might expand or cannot be a path at all lies nowhere.
+//! A server may interpret a path in more than one way, and every interpretation must lie within the folders: as
+//! written, with `\` for `/`, with percent escapes decoded, as a `file:` URI. A path that a server might expand, or
+//! that cannot be a path at all, lies within no folder.
 
 use signalbox_wire::endpoint::without_dots;
 
-/// The longest path that is judged.
+/// Maximum length of a path.
 const MAX_PATH: usize = 32 * 1024;
-/// How often escapes of escapes are decoded.
+/// Maximum depth of nested percent escapes.
 const MAX_DECODED: usize = 8;
 
-/// Why a text is no path that could be judged.
+/// Reason why a path cannot be judged.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PathFault {
-    /// It leaves the folder that it begins in.
+    /// The path leaves the folder that it starts in.
     #[error("it leads above where it begins")]
     Above,
-    /// It begins with `~`, has a control character, or is too long or too often escaped.
+    /// The path starts with `~`, contains a control character, is too long, or is escaped too many times.
     #[error("it is no path that could be judged")]
     Unfit,
-    /// It is an address of something else than a file of the server's own machine.
+    /// The address of something other than a file on the server's machine.
     #[error("it is the address of something else than a file")]
     Elsewhere,
 }
 
-/// Folders, as they are compared.
+/// Folders in normalized form.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Folders(Vec<Vec<String>>);
 
 impl Folders {
-    /// These folders. An absolute one holds absolute paths, a relative one relative paths.
+    /// Normalizes folders. An absolute folder contains absolute paths, a relative one relative paths.
     ///
     /// # Errors
-    /// If one is no path.
+    /// If one of them is not a path.
     pub fn new(folders: &[String]) -> Result<Self, PathFault> {
         folders.iter().map(|folder| parts(folder)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether a path lies within one of them, however a server reads it.
+    /// Returns true if a path lies within one of the folders under every interpretation.
     ///
     /// # Errors
-    /// If it is none that could be judged.
+    /// If the path cannot be judged.
     pub fn hold(&self, path: &str) -> Result<bool, PathFault> {
         if path.len() > MAX_PATH {
             return Err(PathFault::Unfit);
         }
         let written = local(path)?;
         let holds = |path: &str| parts(path).map(|parts| self.0.iter().any(|folder| parts.starts_with(folder)));
-        // For a file system `a//../b` is `b`, and for a URL it is `a/b`.
+        // // A file system resolves `a//../b` to `b`, a URL parser to `a/b`.
         let within = |path: &str| match path.contains("//") || path.contains("\\") {
             true => Ok(holds(path)? && holds(&without_dots_as_url(path))?),
             false => holds(path),
@@ -57,13 +58,13 @@ impl Folders {
         }
         match decoded(written)? {
             Some(decoded) => within(&decoded),
-            // A `%` that begins no escape is an ordinary character of a path.
+            // // A `%` that starts no escape is an ordinary character of a path.
             None => Ok(true),
         }
     }
 }
 
-/// The path of a `file:` URI of this machine, or the text itself if it is no URI.
+/// Returns the path of a `file:` URI of this machine, or the text itself if it is not a URI.
 fn local(text: &str) -> Result<&str, PathFault> {
     let Some((scheme, rest)) = text.split_once(':') else { return Ok(text) };
     let is_scheme =
@@ -85,13 +86,13 @@ fn local(text: &str) -> Result<&str, PathFault> {
             path
         }
     };
-    // A query or a fragment is no part of the path for some, and for others it is.
+    // // Servers disagree on whether a query or a fragment is part of the path.
     if path.contains(['?', '#']) { Err(PathFault::Unfit) } else { Ok(path) }
 }
 
-/// The segments of a path, with an empty one first if it is absolute.
+/// Splits a path into segments. An absolute path starts with an empty one.
 fn parts(path: &str) -> Result<Vec<String>, PathFault> {
-    // Some servers drop tabs and line breaks, so that `.` and `.` around one become `..`.
+    // // Some servers drop tabs and line breaks, so that `.` and `.` around one become `..`.
     if path.starts_with('~') || path.contains(char::is_control) {
         return Err(PathFault::Unfit);
     }
@@ -110,14 +111,14 @@ fn parts(path: &str) -> Result<Vec<String>, PathFault> {
     Ok(parts)
 }
 
-/// The path as RFC 3986 resolves it, where an empty segment is one that `..` takes back.
+/// Resolves dots as RFC 3986 does, where `..` removes an empty segment too.
 fn without_dots_as_url(path: &str) -> String {
     let path = path.replace('\\', "/");
     let resolved = without_dots(&path);
     if path.starts_with('/') { resolved } else { resolved.trim_start_matches('/').to_owned() }
 }
 
-/// The text without percent escapes, as often as it has some; `None` if it has none. What is not UTF-8 keeps its segments.
+/// Decodes percent escapes until none are left; `None` if there are none. Bytes that are not UTF-8 keep their segments.
 fn decoded(text: &str) -> Result<Option<String>, PathFault> {
     let mut bytes = text.as_bytes().to_vec();
     let mut any = false;

@@ -1,27 +1,27 @@
-//! Who may see and use which tools, prompts and resources.
+//! Permissions on tools, prompts and resources: visibility and use.
 //!
-//! One set of permissions decides lists and calls, so that they agree. It is looked at in this order:
+//! One set of permissions decides both lists and calls, so that they agree. It is evaluated in this order:
 //!
 //! ```text
-//! switches      off for everybody, or the caller is off          killed, quarantined
+//! switches      off for all callers, or the caller is off         killed, quarantined
 //! callers       the backend is closed to the caller              answered like an unknown name, always
 //! roles         patterns of names; permissions that labels ask   hidden, listed only, after asking, usable
 //! resources     what the caller's own entry restricts it to      hidden
 //! policies      Cedar, with the arguments of the call            forbid, ask, permit
 //! ```
 //!
-//! A grant that ends by itself makes up for a role or a `permit` that is lacking, and for consent ([`TimedGrants`]).
+//! A timed grant makes up for a missing role or `permit`, and for consent ([`TimedGrants`]).
 //!
 //! Entries that a caller may not see are not listed, and a use of one is answered like that of an unknown name, unless
-//! `reveal` is on. A listed entry that is denied for its arguments is answered with the reason and the policy.
+//! `reveal` is on. If a listed entry is denied because of its arguments, the answer has the reason and the policy.
 //!
 //! # Invariants
 //!
-//! - What can be used is listed. Without conditions on the context of a call, what is listed can be used, but for roles that
-//!   may only read.
-//! - A new set is taken over whole. What was derived from the old one is forgotten, and audiences of the two differ, so that no
-//!   rendered list outlives its set.
-//! - A request that an interceptor changed after it was checked is checked again ([`CallCheck`]).
+//! - What can be used is listed. Unless policies have conditions on the context of a call, what is listed can be used,
+//!   except by roles that may only read.
+//! - A new set replaces the old one as a whole. Everything derived from the old set is dropped, and the audiences of
+//!   the two differ, so that no rendered list outlives its set.
+//! - A request that an interceptor changed after the check is checked again ([`CallCheck`]).
 
 mod access;
 mod approval_links;
@@ -36,7 +36,7 @@ mod validation;
 
 pub use access::{Access, Denial};
 pub use approval_links::ApprovalLinks;
-pub use approvals::{Approvals, Bound, Granted, MAX_APPROVALS, Use};
+pub use approvals::{ApprovalDigest, Approvals, GrantOutcome, MAX_APPROVALS, Use};
 pub use call_check::CallCheck;
 pub use call_check::entry_of;
 pub use roles::{Reach, Role, RoleBook, Why};
@@ -44,11 +44,11 @@ pub use switch_check::SwitchCheck;
 pub use switches::{Off, Switch, Switches, Target};
 pub use timed_grants::{BREAK_GLASS, TimedGrant, TimedGrants};
 
-use crate::policy::{AskOf, Asking, Circumstances, Known, Policies, Verdict};
+use crate::policy::{AskOf, Asking, Circumstances, EntityAttributes, Policies, Verdict};
 use crate::tool_labels::ToolLabels;
 use access::Entitlement;
 use arc_swap::{ArcSwap, Guard};
-use entitlements::{Entitlements, Traits, Wanted};
+use entitlements::{EntitlementQuery, Entitlements, Traits};
 use roles::EXECUTE;
 use signalbox_engine::NamePattern;
 use signalbox_engine::catalog::{Audience, EntryRef, ListKind, Style, Visibility};
@@ -63,44 +63,42 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Most pairs of caller and entry whose entitlement is kept.
+/// Maximum number of cached entitlements, one per caller and entry.
 pub const MAX_ENTITLEMENTS: usize = 16_384;
 
-/// What is configured.
+/// Permissions as configured.
 #[derive(Clone, Debug, Default)]
 pub struct PermissionSet {
-    /// Backends that only some callers may use, with patterns of their principals.
+    /// Backends that are closed to other callers, each with the patterns of the principals that may use it.
     pub callers: Vec<(Box<str>, Vec<String>)>,
-    /// Roles of callers about whom nothing else is known, by principal.
+    /// Roles of callers without a standing, by principal.
     pub users: HashMap<Box<str>, Vec<Box<str>>>,
-    /// The roles.
     pub roles: RoleBook,
-    /// The policies.
     pub policies: Option<Arc<Policies>>,
-    /// What is off.
+    /// Switches of the configuration.
     pub switches: Switches,
-    /// Whether some callers may use only some resources.
+    /// True if some callers are restricted to some resources.
     pub keeps_resources: bool,
-    /// Whether callers are told of what they may not see when they use it.
+    /// True if a caller that uses a hidden entry is told why it is denied.
     pub reveal: bool,
-    /// Whether denials are only recorded.
+    /// True if denials are only recorded.
     pub shadow: bool,
-    /// How long somebody may take to decide.
+    /// Deadline of approval requests.
     pub ask_timeout: Duration,
-    /// Whether the caller itself is asked where a role or policy does not say who is.
+    /// True if the caller itself is asked where a role or policy does not say who is.
     pub ask_caller: bool,
-    /// Whether approvers are asked where a client cannot ask its user.
+    /// True if approvers are asked when a client cannot ask its user.
     pub ask_others: bool,
 }
 
 impl PermissionSet {
-    /// True if it restricts nobody.
+    /// Returns true if the set restricts no caller.
     fn is_open(&self) -> bool {
         let restricts = !self.callers.is_empty() || !self.roles.is_empty() || self.policies.is_some();
         !restricts && !self.keeps_resources && self.switches.0.is_empty()
     }
 
-    /// Whose consent is needed.
+    /// Returns whose consent is needed.
     fn consent_of(&self, of: AskOf) -> ConsentOf {
         match of {
             AskOf::Caller if self.ask_others => ConsentOf::CallerOrApprover,
@@ -117,8 +115,8 @@ impl PermissionSet {
         }
     }
 
-    /// With roles configured, permissions come from them and from scopes; otherwise a caller has all that its scopes
-    /// do not leave out.
+    /// Returns true if the caller has a permission. With roles configured, permissions come from roles and scopes;
+    /// otherwise a caller has every permission that its scopes do not exclude.
     fn has_permission(&self, caller: &Caller, permission: &str) -> bool {
         if self.roles.is_empty() {
             return ScopePermissions.has(caller, permission);
@@ -138,26 +136,26 @@ impl PermissionSet {
     }
 }
 
-/// The permissions in force. Lists ask it as a [`Visibility`], calls by way of [`SwitchCheck`] and [`CallCheck`].
+/// Permissions in force. Lists use them as a [`Visibility`], calls through [`SwitchCheck`] and [`CallCheck`].
 #[derive(Debug)]
 pub struct Permissions {
     set: ArcSwap<PermissionSet>,
-    /// Switches that were set while the process runs.
+    /// Switches set at run time.
     manual: ArcSwap<Switches>,
     grants: ArcSwap<TimedGrants>,
     labels: Arc<ToolLabels>,
-    kept: Entitlements,
+    entitlements: Entitlements,
     approvals: Approvals,
-    /// Changes with everything that lists depend on.
+    /// Increments with every change that lists depend on.
     version: AtomicU64,
-    /// Changes with what is configured and what is off. A grant for one caller does not change what
-    /// others are asked about.
+    /// Increments with every change of the configuration or the switches. Approvals are bound to it, not to `version`:
+    /// a grant for one caller does not change what others were asked.
     rules_version: AtomicU64,
     open: AtomicBool,
 }
 
 impl Permissions {
-    /// With this set. `labels` say which permissions tools need.
+    /// Creates the permissions with this set. `labels` give the permissions that tools require.
     #[must_use]
     pub fn new(set: PermissionSet, labels: Arc<ToolLabels>) -> Self {
         let open = AtomicBool::new(set.is_open());
@@ -166,7 +164,7 @@ impl Permissions {
             manual: ArcSwap::default(),
             grants: ArcSwap::default(),
             labels,
-            kept: Entitlements::default(),
+            entitlements: Entitlements::default(),
             approvals: Approvals::default(),
             version: AtomicU64::new(1),
             rules_version: AtomicU64::new(1),
@@ -174,39 +172,39 @@ impl Permissions {
         }
     }
 
-    /// Takes over another set, and what labels say now.
+    /// Replaces the set, and evaluates the labels anew.
     pub fn replace(&self, set: PermissionSet) {
         self.set.store(Arc::new(set));
         self.rules_version.fetch_add(1, Ordering::Relaxed);
         self.changed();
     }
 
-    /// The set in force.
+    /// Returns the set in force.
     #[must_use]
     pub fn set(&self) -> Arc<PermissionSet> {
         self.set.load_full()
     }
 
-    /// The switches that were set while the process runs.
+    /// Returns the switches that were set at run time.
     #[must_use]
     pub fn manual(&self) -> Arc<Switches> {
         self.manual.load_full()
     }
 
-    /// Sets other switches, besides those of the configuration.
+    /// Replaces the switches that were set at run time. Those of the configuration stay.
     pub fn switch(&self, switches: Switches) {
         self.manual.store(Arc::new(switches));
         self.rules_version.fetch_add(1, Ordering::Relaxed);
         self.changed();
     }
 
-    /// The grants that count.
+    /// Returns the grants in force.
     #[must_use]
     pub fn grants(&self) -> Arc<TimedGrants> {
         self.grants.load_full()
     }
 
-    /// Takes over other grants. False if they are the same as before.
+    /// Replaces the grants. Returns false if they are unchanged.
     pub fn grant(&self, grants: TimedGrants) -> bool {
         if **self.grants.load() == grants {
             return false;
@@ -216,7 +214,7 @@ impl Permissions {
         true
     }
 
-    /// True if the caller has this role.
+    /// Returns true if the caller has this role.
     #[must_use]
     pub fn has_role(&self, caller: &Caller, role: &str) -> bool {
         let set = self.set.load();
@@ -224,7 +222,7 @@ impl Permissions {
         roles.iter().any(|one| **one == *role) || (roles.is_empty() && set.roles.is_default(role))
     }
 
-    /// True if this principal may use everything but what is switched off.
+    /// Returns true if this principal may use everything that is not switched off.
     #[must_use]
     pub fn breaks_glass(&self, principal: &str, unix_ms: u64) -> bool {
         let grants = self.grants.load();
@@ -235,29 +233,29 @@ impl Permissions {
         let open = self.set.load().is_open() && self.manual.load().0.is_empty();
         self.open.store(open, Ordering::Relaxed);
         self.version.fetch_add(1, Ordering::Release);
-        self.kept.clear();
+        self.entitlements.clear();
     }
 
-    /// The switch that turns this entry off.
+    /// Returns the switch that turns this entry off.
     fn off(&self, set: &PermissionSet, entry: &EntryRef<'_>) -> Option<Switch> {
         let manual = self.manual.load();
         set.switches.of_entry(entry).or_else(|| manual.of_entry(entry)).cloned()
     }
 
-    /// The switch that turns this caller off.
+    /// Returns the switch that turns this caller off.
     fn principal_off(&self, caller: &Caller) -> Option<Switch> {
         let (set, manual) = (self.set.load(), self.manual.load());
         let principal = caller.principal().as_str();
         set.switches.of_principal(principal).or_else(|| manual.of_principal(principal)).cloned()
     }
 
-    /// True if the caller itself is switched off.
+    /// Returns true if the caller itself is switched off.
     #[must_use]
     pub fn is_switched_off(&self, caller: &Caller) -> bool {
         self.principal_off(caller).is_some()
     }
 
-    /// The answer to a caller that is off, or to one that uses an entry that is off and that it may know of.
+    /// Returns the fault for a caller that is off, or for an entry that is off and visible to the caller.
     #[must_use]
     pub fn stops(&self, caller: &Caller, entry: &EntryRef<'_>) -> Option<Fault> {
         if let Some(switch) = self.principal_off(caller) {
@@ -272,7 +270,7 @@ impl Permissions {
         self.set.load().switches.name_principals() || self.manual.load().name_principals()
     }
 
-    /// Whether the caller may use the entry with these arguments, a JSON object. Shadow mode is not looked at.
+    /// Decides whether the caller may use the entry with these arguments, a JSON object. Ignores shadow mode.
     #[must_use]
     pub fn access(
         &self,
@@ -282,9 +280,9 @@ impl Permissions {
         around: &Circumstances,
     ) -> Access {
         let (version, set) = self.current();
-        let mut entitlement = self.entitlement((version, &set), caller, entry);
+        let mut entitlement = self.entitlement(version, &set, caller, entry);
         if entitlement.grant.as_ref().is_some_and(|grant| grant.until_ms <= around.unix_ms) {
-            // It ended a moment ago, and will be taken away in the next one.
+            // // The grant has expired but has not been removed yet.
             entitlement = Arc::new(self.entitle(&set, caller, entry, None));
         }
         let (Some(prepared), Some(policies)) = (&entitlement.prepared, &set.policies) else {
@@ -294,7 +292,7 @@ impl Permissions {
             (Verdict::Permit(policy), Access::Usable(None)) => Access::Usable(Some(policy)),
             (Verdict::Permit(_), other) => other.clone(),
             (Verdict::Ask(asking), Access::AfterAsking(by_role)) => match set.consent_of(by_role.of) {
-                // One of them wants somebody else to agree.
+                // // An approver's consent is stronger than the caller's.
                 ConsentOf::Approver => Access::AfterAsking(by_role.clone()),
                 _ => Access::AfterAsking(asking),
             },
@@ -311,8 +309,8 @@ impl Permissions {
         self.grants.load().of(caller.principal().as_str(), entry).cloned()
     }
 
-    /// The version of what is in force, and the set. What is worked out from it is kept under that version, which must
-    /// be the older of the two if both change meanwhile.
+    /// Returns the version and the set in force. Results are cached under that version, which must be the older of the
+    /// two if both change meanwhile.
     fn current(&self) -> (u64, Guard<Arc<PermissionSet>>) {
         let version = self.version.load(Ordering::Acquire);
         (version, self.set.load())
@@ -320,13 +318,14 @@ impl Permissions {
 
     fn entitlement(
         &self,
-        (version, set): (u64, &PermissionSet),
+        version: u64,
+        set: &PermissionSet,
         caller: &Caller,
         entry: &EntryRef<'_>,
     ) -> Arc<Entitlement> {
         let granted = !self.grants.load().0.is_empty();
-        let wanted = Wanted { version, set, granted, caller, entry };
-        self.kept.get(&wanted, || self.entitle(set, caller, entry, self.granted(caller, entry)))
+        let query = EntitlementQuery { version, set, granted, caller, entry };
+        self.entitlements.get(&query, || self.entitle(set, caller, entry, self.granted(caller, entry)))
     }
 
     fn entitle(
@@ -351,7 +350,7 @@ impl Permissions {
             return Entitlement { access, prepared: None, grant };
         };
         let label = self.labels.of(entry.backend, entry.name);
-        let known = Known {
+        let known = EntityAttributes {
             roles: set.roles_of(caller),
             categories: label.categories,
             permissions: label.permissions,
@@ -366,7 +365,7 @@ impl Permissions {
         }
     }
 
-    /// Everything but policies.
+    /// Evaluates everything but the policies.
     fn by_roles(&self, set: &PermissionSet, caller: &Caller, entry: &EntryRef<'_>) -> Access {
         if set.is_closed(caller, entry.backend) {
             return Access::Closed;
@@ -391,14 +390,14 @@ impl Permissions {
             Reach::Usable => Access::Usable(None),
         };
         match lacking {
-            // A role that may find it in lists may know what is lacking.
+            // // A role that may list the entry may know what is missing.
             Some(denial) if set.roles.shows(roles, entry) => Access::Denied(denial),
             Some(denial) => Access::Hidden(denial),
             None => access,
         }
     }
 
-    /// The first permission that the label of a tool asks for and that the caller lacks (G-14).
+    /// Returns the denial for the first permission that the tool's label requires and the caller lacks.
     fn lacking(&self, set: &PermissionSet, caller: &Caller, entry: &EntryRef<'_>) -> Option<Denial> {
         if entry.kind != ListKind::Tools || !self.labels.demand_permissions() {
             return None;
@@ -410,7 +409,7 @@ impl Permissions {
     }
 }
 
-/// True unless the entry is a resource, or a template of some, outside of these patterns (G-12).
+/// Returns true unless the entry is a resource or template outside of these patterns.
 fn may_use_resource(patterns: &[Box<str>], entry: &EntryRef<'_>) -> bool {
     if patterns.is_empty() || entry.kind.style() != Style::Uri {
         return true;
@@ -462,13 +461,13 @@ impl Visibility for Permissions {
         if self.off(&set, entry).is_some() {
             return false;
         }
-        let entitlement = self.entitlement((version, &set), caller, entry);
+        let entitlement = self.entitlement(version, &set, caller, entry);
         entitlement.is_listed() || (set.shadow && entitlement.access != Access::Closed)
     }
 
     fn reveals(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
         let (version, set) = self.current();
-        let entitlement = self.entitlement((version, &set), caller, entry);
+        let entitlement = self.entitlement(version, &set, caller, entry);
         entitlement.is_listed() || ((set.reveal || set.shadow) && entitlement.access != Access::Closed)
     }
 

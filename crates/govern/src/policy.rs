@@ -1,20 +1,20 @@
-//! Policies in Cedar: who may use which entries, with which arguments.
+//! Cedar policies: which callers may use which entries, with which arguments.
 //!
-//! A bundle is all `*.cedar` files of a folder, taken over whole or not at all. For each caller and entry the policies that
-//! could apply are picked once (a slice), together with the caller and the entry as Cedar sees them; where none of them looks at
-//! the context, the verdict is there at once. [`crate::permissions`] keeps what is prepared.
+//! A bundle is all `*.cedar` files of a folder. It is loaded as a whole or not at all. For each caller and entry, the
+//! policies that could apply (a slice) are selected once, together with the Cedar entities of both. If none of them
+//! looks at the context, the verdict is known at once. [`crate::permissions`] caches what is prepared.
 //!
 //! ```text
-//! (caller, entry) ─► Prepared { slice, parties, listed, constant verdict? }
+//! (caller, entry) ─► PreparedPolicies { slice, parties, listed, constant verdict? }
 //! arguments ───────► known for the same values? else only those that the slice mentions become values of Cedar
 //!                    └─► authorizer ─► Permit · Ask (every `forbid` that holds has `@ask`) · Forbid
 //! ```
 //!
 //! # Invariants
 //!
-//! - Nothing is permitted that no `permit` permits, and a `forbid` outweighs every `permit`.
-//! - **An error denies and is named.** Cedar itself skips a policy that errs, so that a `forbid` which looks at an absent argument
-//!   would let the call through.
+//! - Nothing is permitted without a `permit`, and a `forbid` outweighs every `permit`.
+//! - **An error denies and is named.** Cedar itself skips a policy that fails, so a `forbid` that looks at an absent
+//!   argument would let the call through.
 //! - An entry is listed if some arguments could make it usable; see [`conditions`].
 
 pub mod check;
@@ -25,7 +25,7 @@ pub mod rule;
 pub mod values;
 
 pub use check::{KnownTool, Warning};
-pub use entities::{BASE_SCHEMA, Circumstances, Known};
+pub use entities::{BASE_SCHEMA, Circumstances, EntityAttributes};
 pub use readings::PreparedReadings;
 pub use rule::{AskOf, BundleError, Rule};
 
@@ -41,88 +41,89 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use values::ValueError;
 
-/// Most verdicts that are kept of one caller and entry.
+/// Maximum number of cached verdicts per caller and entry.
 pub const MAX_VERDICTS: usize = 64;
-/// The most bytes of arguments by which a verdict is kept.
+/// Maximum size of the arguments that form the cache key of a verdict, in bytes.
 const MAX_KEY: usize = 512;
 
-/// What the policies say.
+/// Decision of the policies.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// This policy permits it.
+    /// Permitted by this policy.
     Permit(Arc<str>),
-    /// It is not permitted.
     Forbid(Grounds),
-    /// It is permitted once somebody has agreed.
+    /// Permitted once a person has approved it.
     Ask(Asking),
 }
 
-/// Why somebody has to agree, and who.
+/// Approval that a role or policy requires.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asking {
-    /// The role or policy that asks, and why.
+    /// The requiring role or policy, and the reason.
     pub grounds: Grounds,
-    /// Who is asked.
+    /// Person whose consent is needed.
     pub of: AskOf,
 }
 
-/// Which policy decided, and why.
+/// Policy that decided, and its reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grounds {
-    /// The policy; `None` if no policy permits it.
+    /// The deciding policy; `None` if no policy permits the use.
     pub policy: Option<Arc<str>>,
     /// The reason, for the caller.
     pub reason: String,
 }
 
-/// The reason where no policy says anything about a use.
+/// Reason given when no policy permits a use.
 const NOT_PERMITTED: &str = "no policy permits it";
 
 impl Grounds {
-    /// True if a permission is lacking, rather than something forbidden or beyond judgement: a grant makes up for that.
+    /// Returns true if a permission is missing, as opposed to a use that is forbidden or cannot be judged. A grant
+    /// makes up for it.
     #[must_use]
     pub fn is_lack(&self) -> bool {
         self.policy.is_none() && self.reason == NOT_PERMITTED
     }
 }
 
-/// What lists show of an entry.
+/// Visibility of an entry in lists.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Listing {
     Shown,
-    /// No policy permits it, whatever the arguments.
+    /// No policy permits the entry, whatever the arguments.
     Lacking,
-    /// A policy forbids it, whatever the arguments, or errs.
+    /// A policy forbids the entry whatever the arguments, or cannot be evaluated.
     Barred,
 }
 
-/// A bundle of policies.
+/// Policies of a bundle, indexed by the entry or backend they name.
 #[derive(Debug, Default)]
 pub struct Policies {
     rules: Vec<Rule>,
     ids: HashMap<Arc<str>, usize>,
-    /// The policies that name an entry or a backend.
+    /// Policies that name an entry or a backend.
     named: HashMap<(String, String), Vec<usize>>,
-    /// All others.
+    /// Policies that name neither.
     general: Vec<usize>,
 }
 
-/// What is known of a caller and an entry before there are arguments.
+/// Policies prepared for a caller and an entry, before the arguments are known.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedPolicies {
     parties: Parties,
     policies: PolicySet,
-    /// Those that a person cannot lift, where there are others.
+    /// Policies that a person cannot lift, if there are others.
     firm: Option<PolicySet>,
     mentions: Mentions,
     listing: Listing,
     constant: Option<Verdict>,
-    /// Verdicts by the arguments that the policies look at.
+    /// Cached verdicts, by the arguments that the policies look at.
     verdicts: Mutex<TextMap<Box<[u8]>, Verdict>>,
 }
 
-impl Prepared {
-    /// Everything in the arguments of a call that its verdict depends on; `None` if that is too much, or depends on more.
+impl PreparedPolicies {
+    /// Returns the part of the arguments that the verdict depends on, as cache key. `None` if it is too large, or if
+    /// the verdict depends on more than arguments.
     fn key(&self, arguments: &[u8]) -> Option<Box<[u8]>> {
         if self.mentions.circumstances || self.mentions.all_arguments {
             return None;
@@ -142,13 +143,13 @@ impl Prepared {
         Some(key.into())
     }
 
-    /// True if the caller finds the entry in lists.
+    /// Returns true if the caller finds the entry in lists.
     #[must_use]
     pub fn is_listed(&self) -> bool {
         self.listing == Listing::Shown
     }
 
-    /// True if no grant can show it: a policy forbids it, whatever the arguments.
+    /// Returns true if no grant can show the entry: a policy forbids it, whatever the arguments.
     #[must_use]
     pub fn is_barred(&self) -> bool {
         self.listing == Listing::Barred
@@ -156,10 +157,10 @@ impl Prepared {
 }
 
 impl Policies {
-    /// The policies of these files, as (name, text).
+    /// Loads the policies of these files, as (name, text).
     ///
     /// # Errors
-    /// What is wrong with the first that cannot be used.
+    /// The error of the first file that cannot be used.
     pub fn load(files: &[(String, String)]) -> Result<Self, BundleError> {
         let mut bundle = Self::default();
         for (file, text) in files {
@@ -184,15 +185,15 @@ impl Policies {
         Ok(())
     }
 
-    /// All policies, in the order of the files.
+    /// Returns all policies, in the order of the files.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// What the policies say about a use of a prepared entry with these arguments, a JSON object.
+    /// Decides about a use of a prepared entry with these arguments, a JSON object.
     #[must_use]
-    pub fn decide(&self, prepared: &Prepared, arguments: Option<&[u8]>, around: &Circumstances) -> Verdict {
+    pub fn decide(&self, prepared: &PreparedPolicies, arguments: Option<&[u8]>, around: &Circumstances) -> Verdict {
         if let Some(constant) = &prepared.constant {
             return constant.clone();
         }
@@ -216,10 +217,16 @@ impl Policies {
         verdict
     }
 
-    /// Picks the policies that could apply when this caller uses this entry, whose name or URI is read so. `None` if Cedar cannot
-    /// hold their names.
+    /// Selects the policies that could apply when this caller uses this entry, whose name or URI reads as `read`.
+    /// `None` if Cedar cannot represent the names.
     #[must_use]
-    pub fn prepare(&self, caller: &Caller, entry: &EntryRef<'_>, read: &str, known: &Known<'_>) -> Option<Prepared> {
+    pub fn prepare(
+        &self,
+        caller: &Caller,
+        entry: &EntryRef<'_>,
+        read: &str,
+        known: &EntityAttributes<'_>,
+    ) -> Option<PreparedPolicies> {
         let parties = Parties::new(caller, entry, read, known)?;
         let rules: Vec<&Rule> = self.slice(entry).collect();
         let set = |wanted: &dyn Fn(&Rule) -> bool| {
@@ -232,7 +239,7 @@ impl Policies {
         let mut mentions = Mentions::default();
         rules.iter().for_each(|rule| mentions.add(&rule.mentions));
         let lifted = rules.iter().any(|rule| rule.ask.is_some());
-        let mut prepared = Prepared {
+        let mut prepared = PreparedPolicies {
             listing: listing(&parties, &rules)?,
             policies: set(&|_| true)?,
             firm: if lifted { Some(set(&|rule| rule.ask.is_none())?) } else { None },
@@ -247,7 +254,7 @@ impl Policies {
         Some(prepared)
     }
 
-    /// The policies that could apply to an entry.
+    /// Returns the policies that could apply to an entry.
     fn slice<'a>(&'a self, entry: &'a EntryRef<'_>) -> impl Iterator<Item = &'a Rule> {
         let (type_name, _) = entities::words(entry.kind);
         let of = |type_name: &str, id: String| self.named.get(&(type_name.to_owned(), id)).into_iter().flatten();
@@ -256,7 +263,7 @@ impl Policies {
         places.filter_map(|place| self.rules.get(*place)).filter(move |rule| rule.is_for(entry))
     }
 
-    fn judge(&self, prepared: &Prepared, context: Context) -> Verdict {
+    fn judge(&self, prepared: &PreparedPolicies, context: Context) -> Verdict {
         let Some(request) = request(&prepared.parties, context) else {
             return forbid(None, "it cannot be judged".to_owned());
         };
@@ -264,7 +271,7 @@ impl Policies {
         let response = Authorizer::new().is_authorized(&request, &prepared.policies, entities);
         match self.verdict(&response) {
             Verdict::Ask(asking) => {
-                // A person can lift the policies that ask, not make up for a permission that is lacking.
+                // // A person can lift the policies that ask, but cannot make up for a missing permission.
                 let Some(firm) = &prepared.firm else { return Verdict::Ask(asking) };
                 let without = Authorizer::new().is_authorized(&request, firm, entities);
                 match self.verdict(&without) {
@@ -284,7 +291,7 @@ impl Policies {
         }
         let mut deciding: Vec<&Rule> =
             response.diagnostics().reason().filter_map(|id| self.rule(id.as_ref())).collect();
-        // What nobody can lift goes first, then what somebody else has to agree to.
+        // // Policies that cannot be lifted go first, then those that need an approver.
         deciding.sort_by_key(|rule| (rule.ask.is_some(), rule.ask_of, Arc::clone(&rule.id)));
         match (response.decision(), deciding.first()) {
             (Decision::Allow, Some(rule)) => Verdict::Permit(Arc::clone(&rule.id)),
@@ -319,7 +326,7 @@ fn request(parties: &Parties, context: Context) -> Option<Request> {
     Request::new(principal, action, resource, context, None).ok()
 }
 
-/// Why the arguments of a call cannot be judged.
+/// Reason why the arguments of a call cannot be judged.
 #[derive(Debug, thiserror::Error)]
 enum ContextError {
     #[error("the argument `{name}` cannot be judged: {error}")]
@@ -328,7 +335,7 @@ enum ContextError {
     Unfit,
 }
 
-/// The context of a request, with those arguments that policies look at.
+/// Builds the context of a request from the arguments that policies look at.
 fn context(mentions: &Mentions, arguments: &[u8], around: &Circumstances) -> Result<Context, ContextError> {
     let mut pairs = Vec::new();
     for member in json::members(arguments) {
@@ -343,8 +350,8 @@ fn context(mentions: &Mentions, arguments: &[u8], around: &Circumstances) -> Res
     entities::context(pairs, around).ok_or(ContextError::Unfit)
 }
 
-/// Whether the weaker forms of these policies show it. A `permit` that was made weaker counts as holding if it errs: with some
-/// arguments it may not be looked at so far.
+/// Decides by the weaker forms of the policies whether lists show the entry. A weakened `permit` that fails to evaluate
+/// counts as satisfied: with some arguments, Cedar may not evaluate the failing part.
 fn listing(parties: &Parties, rules: &[&Rule]) -> Option<Listing> {
     let mut set = PolicySet::new();
     let mut weaker = HashSet::new();
@@ -372,7 +379,7 @@ fn listing(parties: &Parties, rules: &[&Rule]) -> Option<Listing> {
     })
 }
 
-/// The beginning of a client's text.
+/// Returns the beginning of a client's text.
 fn short(text: &str) -> String {
     text.chars().take(100).collect()
 }

@@ -5,27 +5,27 @@ use signalbox_engine::authenticator::Challenge;
 use signalbox_engine::resource_address::{RequestAddress, ResourceAddress};
 use std::fmt::Write as _;
 
-/// Where metadata of protected resources is found, before the path of the resource.
+/// Prefix of the path of resource metadata, before the path of the resource.
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// The MCP endpoint as a protected resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProtectedResource {
-    /// Its address, which is also the audience of its tokens, and the variants of it.
+    /// Address of the endpoint, which is also the audience of its tokens, with its variants.
     pub address: ResourceAddress,
-    /// The issuers that clients get tokens from; at least one.
+    /// Issuers that clients get tokens from; at least one.
     pub authorization_servers: Vec<String>,
     /// Scopes that every request needs.
     pub required_scopes: Vec<String>,
-    /// Scopes that clients may ask for.
+    /// Scopes that clients may request.
     pub scopes_supported: Vec<String>,
-    /// A page for people.
+    /// Documentation page for people.
     pub documentation: Option<String>,
 }
 
 impl ProtectedResource {
-    /// The metadata document of a variant of the resource. It never names `offline_access`, which is between
-    /// client and authorization server.
+    /// Returns the metadata document for a variant of the resource. Omits `offline_access`, which concerns only the
+    /// client and the authorization server.
     #[must_use]
     pub fn metadata(&self, resource: &str) -> String {
         let scopes: Vec<&String> = self.scopes_supported.iter().filter(|scope| *scope != "offline_access").collect();
@@ -44,7 +44,7 @@ impl ProtectedResource {
     }
 }
 
-/// The address of the metadata of a resource, by its path.
+/// Returns the URL of the metadata of a resource.
 #[must_use]
 pub fn metadata_url(resource: &str) -> String {
     let after_scheme = resource.find("://").map_or(0, |at| at + 3);
@@ -70,7 +70,7 @@ impl Challenge for ProtectedResource {
     }
 }
 
-/// What can stand between quotes in a header.
+/// Drops characters that cannot appear in a quoted string of a header.
 fn quoted(text: &str) -> String {
     text.chars().filter(|c| (' '..='~').contains(c) && !matches!(c, '"' | '\\')).collect()
 }

@@ -1,4 +1,4 @@
-//! Asks for the scopes that a tool, prompt or resource needs, of callers whose credential is limited by scopes.
+//! Checks that a credential limited by scopes has those that a tool, prompt or resource requires.
 
 use signalbox_engine::catalog::EntryRef;
 use signalbox_engine::chain::{
@@ -7,23 +7,24 @@ use signalbox_engine::chain::{
 use signalbox_engine::standing::Standing;
 use signalbox_engine::{Caller, Fault, FaultKind};
 
-/// A scope and what it is needed for.
+/// Scope with the entries that require it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct ScopeRule {
     scope: Box<str>,
     patterns: Vec<SubjectPattern>,
 }
 
-/// The interceptor.
+/// Interceptor that enforces scopes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ScopeCheck {
-    /// Needed for every request.
+    /// Scopes that every request needs.
     required: Vec<Box<str>>,
     rules: Vec<ScopeRule>,
 }
 
 impl ScopeCheck {
-    /// Needs the `required` scopes for everything, and each of the others where a pattern `BACKEND` or `BACKEND/NAME` fits.
+    /// Creates the check. Every request needs the `required` scopes, and each of `scopes` where one of its patterns
+    /// `BACKEND` or `BACKEND/NAME` matches.
     #[must_use]
     pub fn new(required: &[String], scopes: &[(String, Vec<String>)]) -> Self {
         let rule = |(scope, patterns): &(String, Vec<String>)| ScopeRule {
@@ -36,7 +37,7 @@ impl ScopeCheck {
         }
     }
 
-    /// All scopes that this request needs.
+    /// Returns all scopes that this request needs.
     fn needed(&self, case: &Case<'_>) -> Vec<Box<str>> {
         let mut needed = self.required.clone();
         let names = case.exchange.and_then(|exchange| exchange.subject_names());
@@ -48,7 +49,7 @@ impl ScopeCheck {
 }
 
 impl ScopeCheck {
-    /// The fault for a caller whose credential lacks a scope that this entry needs.
+    /// Returns the fault if the caller's credential lacks a scope that this entry requires.
     #[must_use]
     pub fn refusal(&self, caller: &Caller, entry: &EntryRef<'_>) -> Option<Fault> {
         let standing = caller.identity().standing.as_ref().filter(|standing| standing.scopes.is_some())?;
@@ -60,7 +61,7 @@ impl ScopeCheck {
     }
 }
 
-/// The fault for scopes that a credential lacks.
+/// Returns the fault if a credential lacks any of the needed scopes.
 fn lacking(standing: &Standing, needed: &[Box<str>]) -> Option<Fault> {
     let lacking = standing.lacks(needed);
     let text = format!("the credential lacks the scope {}", lacking.join(" "));

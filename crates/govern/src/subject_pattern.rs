@@ -1,12 +1,13 @@
-//! Patterns of certificate subjects, which are compared name by name (RFC 4514).
+//! Patterns for certificate subjects, compared name by name (RFC 4514).
 //!
-//! `CN=ada, O=Example` fits the subject of exactly these two names in this order. `*` and `?` in a value stay within that value; `*` as
-//! a whole name stands for one or more names of any kind. A comma, a plus sign or an equals sign of a value is written with a backslash.
+//! `CN=ada, O=Example` matches the subject with exactly these two names in this order. `*` and `?` in a value stay
+//! within that value; `*` as a whole name stands for one or more names of any kind. A comma, plus sign or equals sign
+//! in a value is escaped with a backslash.
 
 use signalbox_engine::distinguished_name::{DistinguishedName, NameAttribute};
 use signalbox_wire::glob::{Wildcards, fits};
 
-/// Why a text is no pattern of subjects.
+/// Error for a text that is not a subject pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SubjectPatternError {
     /// A name without its type.
@@ -17,7 +18,7 @@ pub enum SubjectPatternError {
     Escape,
 }
 
-/// A pattern of whole subjects.
+/// Pattern for a whole subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubjectPattern(Vec<NamePattern>);
 
@@ -36,22 +37,23 @@ struct AttributePattern {
 }
 
 impl SubjectPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// If a part is no name.
+    /// If a part is not a name.
     pub fn parse(text: &str) -> Result<Self, SubjectPatternError> {
         parts(text, ',').map(name).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether all of a subject fits.
+    /// Returns true if the whole subject matches.
     #[must_use]
     pub fn is_met(&self, subject: &DistinguishedName) -> bool {
         names_fit(&self.0, &subject.0)
     }
 }
 
-/// Patterns are short, and each `*` takes at least one name, so that trying all ways is cheap.
+/// Matches names by backtracking. Patterns are short and each `*` takes at least one name, so trying every split is
+/// cheap.
 fn names_fit(patterns: &[NamePattern], names: &[Vec<NameAttribute>]) -> bool {
     match (patterns.split_first(), names.split_first()) {
         (None, None) => true,
@@ -63,7 +65,7 @@ fn names_fit(patterns: &[NamePattern], names: &[Vec<NameAttribute>]) -> bool {
     }
 }
 
-/// The attributes of one relative name have no order.
+/// Matches the attributes of one relative name, in any order.
 fn attributes_fit(wanted: &[AttributePattern], name: &[NameAttribute]) -> bool {
     let mut open: Vec<&NameAttribute> = name.iter().collect();
     let found = wanted.iter().all(|pattern| {
@@ -93,7 +95,7 @@ fn attribute(text: &str) -> Result<AttributePattern, SubjectPatternError> {
     Ok(AttributePattern { kind: kind.to_owned(), value: unescaped(value.trim_start())? })
 }
 
-/// The parts between separators that no backslash escapes.
+/// Splits a text at unescaped separators.
 fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut is_escaped = false;
     text.split(move |c| {
@@ -103,10 +105,10 @@ fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A value without its backslashes and the blanks around it.
+/// Removes escapes and surrounding blanks from a value.
 fn unescaped(text: &str) -> Result<String, SubjectPatternError> {
     let mut bytes = Vec::with_capacity(text.len());
-    // Blanks at the end count only if they are escaped.
+    // // Trailing blanks count only if they are escaped.
     let mut kept = 0;
     let mut rest = text.chars();
     while let Some(c) = rest.next() {

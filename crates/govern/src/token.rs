@@ -1,4 +1,4 @@
-//! Tokens in the form of RFC 7519 and RFC 9068: one issuer, its keys, and what is asked of a token of its.
+//! Tokens in the form of RFC 7519 and RFC 9068: verification of a token against the keys and rules of its issuer.
 
 use crate::directory::Said;
 use crate::jwks::{KeySet, VerifyingKey};
@@ -13,96 +13,96 @@ use std::fmt;
 use std::str::FromStr as _;
 use std::sync::Arc;
 
-/// The most bytes of a token.
+/// Maximum size of a token, in bytes.
 pub const MAX_TOKEN: usize = 16 * 1024;
 
-/// What is asked of the tokens of an issuer.
+/// Requirements on the tokens of an issuer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IssuerRules {
-    /// What the configuration calls it; the first part of its principals.
+    /// Name in the configuration, and the first part of the issuer's principals.
     pub name: String,
     /// The exact `iss` of its tokens.
     pub issuer: String,
-    /// What `aud` must name one of.
+    /// Accepted audiences; `aud` must name one of them.
     pub audiences: Vec<String>,
-    /// What may be used to sign.
+    /// Signature algorithms that are accepted.
     pub algorithms: Vec<Algorithm>,
-    /// How far its clock may be off, in seconds.
+    /// Tolerated clock skew, in seconds.
     pub skew: u64,
-    /// The claim that names the caller.
+    /// Claim that names the caller.
     pub subject_claim: String,
-    /// The claims that hold roles, with dots between the names of members.
+    /// Claims that hold roles, as member names joined by dots.
     pub role_claims: Vec<String>,
-    /// The claims that hold groups.
+    /// Claims that hold groups.
     pub group_claims: Vec<String>,
-    /// Whether a token must have an id.
+    /// True if a token must have an id.
     pub require_id: bool,
 }
 
-/// Why a token is refused. The words are for people who look after clients; none repeats anything of the token.
+/// Reason to refuse a token. The messages are for operators of clients; none repeats anything of the token.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TokenError {
-    /// It is not three parts of base64url, or too large.
+    /// The token is not three parts of base64url, or is too large.
     #[error("the token is malformed")]
     Malformed,
-    /// Its header or claims are not one JSON object with every member once.
+    /// The header or the claims are not a JSON object without duplicate members.
     #[error("the token's {0} is not a JSON object with each member once")]
     Json(&'static str),
-    /// No issuer of this name is trusted.
+    /// No trusted issuer has this name.
     #[error("the token's issuer is not trusted")]
     Issuer,
-    /// An algorithm that is not allowed for its key.
+    /// The algorithm is not allowed for the key.
     #[error("the token's algorithm is not allowed")]
     Algorithm,
-    /// Its header asks for something that is never honoured: keys from elsewhere, or unknown critical members.
+    /// The header has a member that is never honoured: keys from elsewhere, or unknown critical members.
     #[error("the token's header names `{0}`, which is never honoured")]
     Header(&'static str),
     /// The issuer has no such key.
     #[error("the token is signed with a key that its issuer does not have")]
     Key,
-    /// The signature is not that of the key.
+    /// The signature does not match the key.
     #[error("the token's signature is wrong")]
     Signature,
-    /// A claim is missing or of another kind than it must be.
+    /// A claim is missing or of the wrong type.
     #[error("the token's claim `{0}` is missing or malformed")]
     Claim(&'static str),
-    /// It is meant for somebody else.
+    /// The audience is not this gateway.
     #[error("the token is meant for another audience")]
     Audience,
-    /// It is over.
+    /// The token has expired.
     #[error("the token has expired")]
     Expired,
-    /// It is not good yet.
+    /// The token is not valid yet.
     #[error("the token is not valid yet")]
     Early,
-    /// Its issuer has taken it back.
+    /// The issuer has revoked the token.
     #[error("the token is revoked")]
     Revoked,
 }
 
-/// What a token says, once it is verified.
+/// Contents of a verified token.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verified {
-    /// On whose behalf its holder calls: the issuer's name and the subject.
+pub struct VerifiedClaims {
+    /// Principal on whose behalf the holder calls: the issuer's name and the subject.
     pub principal: String,
-    /// The id of the token, if it has one.
+    /// Id of the token, if it has one.
     pub id: Option<String>,
-    /// The id of the key that signed it.
+    /// Id of the key that signed it.
     pub kid: Option<Box<str>>,
-    /// When it expires, in milliseconds since 1970.
+    /// Expiry, in milliseconds since 1970.
     pub expires: u64,
-    /// The client that it was given to, if it says.
+    /// Client that it was issued to, if the token names it.
     pub client: Option<String>,
-    /// What it says of its holder.
+    /// Claims about the holder.
     pub said: Said,
 }
 
-/// An issuer and its keys, which can be replaced while tokens are verified.
+/// Issuer with its keys, which can be replaced while tokens are verified.
 pub struct TokenIssuer {
-    /// What is asked of its tokens.
+    /// Requirements on its tokens.
     pub rules: IssuerRules,
     keys: ArcSwap<KeySet>,
-    /// The ids of tokens that it has taken back.
+    /// Ids of revoked tokens.
     revoked: ArcSwap<HashSet<String>>,
 }
 
@@ -112,7 +112,7 @@ impl fmt::Debug for TokenIssuer {
     }
 }
 
-/// A token that is taken apart and not verified.
+/// Token split into its parts, not verified.
 pub(crate) struct Parts<'a> {
     signed: &'a str,
     signature: &'a str,
@@ -121,7 +121,7 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Takes a token apart.
+    /// Splits a token and decodes its parts.
     pub fn of(token: &'a [u8]) -> Result<Self, TokenError> {
         let token = std::str::from_utf8(token).map_err(|_| TokenError::Malformed)?;
         if token.len() > MAX_TOKEN {
@@ -135,12 +135,12 @@ impl<'a> Parts<'a> {
         Ok(Self { signed, signature, header: object(header, "header")?, claims: object(claims, "claims")? })
     }
 
-    /// Its issuer, which nobody has verified.
+    /// Returns the issuer that the token claims.
     pub fn issuer(&self) -> Option<&str> {
         self.claims.get("iss").and_then(Value::as_str)
     }
 
-    /// The key that it says it is signed with.
+    /// Returns the id of the key that the token claims to be signed with.
     pub fn kid(&self) -> Option<&str> {
         self.header.get("kid").and_then(Value::as_str)
     }
@@ -153,36 +153,35 @@ fn object(part: &str, which: &'static str) -> Result<Map<String, Value>, TokenEr
 }
 
 impl TokenIssuer {
-    /// An issuer with these keys.
+    /// Creates an issuer with these keys.
     #[must_use]
     pub fn new(rules: IssuerRules, keys: KeySet) -> Self {
         Self { rules, keys: ArcSwap::from_pointee(keys), revoked: ArcSwap::default() }
     }
 
-    /// Its keys.
+    /// Returns the current keys.
     #[must_use]
     pub fn keys(&self) -> Arc<KeySet> {
         self.keys.load_full()
     }
 
-    /// Replaces its keys.
     pub fn replace_keys(&self, keys: KeySet) {
         self.keys.store(Arc::new(keys));
     }
 
-    /// Replaces the ids of tokens that are no longer good.
+    /// Replaces the ids of revoked tokens.
     pub fn replace_revoked(&self, ids: HashSet<String>) {
         self.revoked.store(Arc::new(ids));
     }
 
-    /// Whether the token of this id was taken back.
+    /// Returns true if the token with this id is revoked.
     #[must_use]
     pub fn is_revoked(&self, id: &str) -> bool {
         self.revoked.load().contains(id)
     }
 
-    /// Verifies a token of this issuer at this time, in milliseconds since 1970.
-    pub(crate) fn verify(&self, parts: &Parts<'_>, now: u64) -> Result<Verified, TokenError> {
+    /// Verifies a token of this issuer at `now`, in milliseconds since 1970.
+    pub(crate) fn verify(&self, parts: &Parts<'_>, now: u64) -> Result<VerifiedClaims, TokenError> {
         for never in ["jku", "x5u", "jwk", "crit"] {
             if parts.header.contains_key(never) {
                 return Err(TokenError::Header(never));
@@ -205,11 +204,11 @@ impl TokenIssuer {
         }
     }
 
-    /// Verifies an ID token of OpenID Connect, which was asked for with this nonce, at this time in milliseconds since 1970.
+    /// Verifies an OpenID Connect ID token that was requested with `nonce`, at `now` in milliseconds since 1970.
     ///
     /// # Errors
-    /// If it is not good, or is the answer to another request.
-    pub fn verify_id_token(&self, token: &[u8], nonce: &str, now: u64) -> Result<Verified, TokenError> {
+    /// If the token is not valid, or answers another request.
+    pub fn verify_id_token(&self, token: &[u8], nonce: &str, now: u64) -> Result<VerifiedClaims, TokenError> {
         let parts = Parts::of(token)?;
         let verified = self.verify(&parts, now)?;
         if parts.claims.get("nonce").and_then(Value::as_str) != Some(nonce) {
@@ -222,7 +221,7 @@ impl TokenIssuer {
         }
     }
 
-    fn claims(&self, parts: &Parts<'_>, key: &VerifyingKey, now: u64) -> Result<Verified, TokenError> {
+    fn claims(&self, parts: &Parts<'_>, key: &VerifyingKey, now: u64) -> Result<VerifiedClaims, TokenError> {
         let claims = &parts.claims;
         if parts.issuer() != Some(&self.rules.issuer) {
             return Err(TokenError::Issuer);
@@ -248,17 +247,17 @@ impl TokenIssuer {
         if id.as_deref().is_some_and(|id| self.is_revoked(id)) {
             return Err(TokenError::Revoked);
         }
-        Ok(Verified {
+        Ok(VerifiedClaims {
             principal: format!("{}:{subject}", self.rules.name),
             id,
             kid: key.kid.clone(),
             expires: expires.saturating_add(skew),
             client: text(claims, "client_id")?.or(text(claims, "azp")?),
-            said: self.said(claims),
+            said: self.holder_claims(claims),
         })
     }
 
-    fn said(&self, claims: &Map<String, Value>) -> Said {
+    fn holder_claims(&self, claims: &Map<String, Value>) -> Said {
         let all = |paths: &[String]| paths.iter().flat_map(|path| strings(member(claims, path))).collect();
         let scopes = match (claims.get("scope"), claims.get("scp")) {
             (Some(Value::String(scope)), _) | (None, Some(Value::String(scope))) => {
@@ -271,14 +270,15 @@ impl TokenIssuer {
     }
 }
 
-/// A name that can stand in a principal: not empty, not long, and without anything that a log could not show.
+/// Returns true for a name that is fit for a principal: not empty, not long, and without control characters, so that
+/// logs can show it.
 fn is_name(subject: &str) -> bool {
     !subject.is_empty() && subject.len() <= 256 && !subject.chars().any(char::is_control)
 }
 
-/// The member that a path with dots leads to.
+/// Resolves a path of member names joined by dots.
 fn member<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
-    // Some issuers use a URL as the name of a claim.
+    // // Some issuers use a URL as the name of a claim.
     if let Some(whole) = claims.get(path) {
         return Some(whole);
     }
@@ -287,7 +287,7 @@ fn member<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     names.try_fold(first, |value, name| value.get(name))
 }
 
-/// A string, or the strings of a list.
+/// Returns a string, or the strings of a list.
 fn strings(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::String(one)) => vec![one.clone()],
@@ -296,7 +296,7 @@ fn strings(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// A claim that is a string, if it is there.
+/// Returns a claim that must be a string, if present.
 fn text(claims: &Map<String, Value>, name: &'static str) -> Result<Option<String>, TokenError> {
     match claims.get(name) {
         None => Ok(None),
@@ -305,7 +305,7 @@ fn text(claims: &Map<String, Value>, name: &'static str) -> Result<Option<String
     }
 }
 
-/// A claim that is a time in seconds, whole or not, as milliseconds.
+/// Returns a claim that is a time in seconds, whole or not, as milliseconds.
 fn time(claims: &Map<String, Value>, name: &'static str) -> Result<Option<u64>, TokenError> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let seconds = value.as_f64().filter(|seconds| (0.0..1e12).contains(seconds)).ok_or(TokenError::Claim(name))?;

@@ -1,8 +1,8 @@
-//! Identifies callers by a bearer token that a trusted issuer has signed.
+//! Authenticates callers by bearer tokens of trusted issuers.
 
 use crate::directory::Directory;
 use crate::key_authenticator::Refresh;
-use crate::token::{Parts, TokenError, TokenIssuer, Verified};
+use crate::token::{Parts, TokenError, TokenIssuer, VerifiedClaims};
 use crate::verified_tokens::{VerifiedToken, VerifiedTokens};
 use crate::{api_keys, bearer, invalid};
 use arc_swap::ArcSwap;
@@ -14,19 +14,19 @@ use signalbox_engine::{Fault, Principal, Proof};
 use std::fmt;
 use std::sync::Arc;
 
-/// When the keys of an issuer are asked for.
+/// Reason to refresh the keys of an issuer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum KeysWanted {
-    /// A token is about to be verified: what can be read at once is brought up to date.
+    /// A token is about to be verified: keys that can be read at once are refreshed.
     BeforeUse,
-    /// A token names a key that the issuer did not have when its keys were last read.
+    /// A token names a key that the issuer did not have at the last refresh.
     Unknown,
 }
 
-/// Brings the keys of issuers up to date.
+/// Callback that refreshes the keys of an issuer.
 pub type KeySupply = Box<dyn Fn(&TokenIssuer, KeysWanted) + Send + Sync>;
 
-/// The authenticator.
+/// Authenticator for bearer tokens.
 pub struct TokenAuthenticator {
     issuers: Vec<Arc<TokenIssuer>>,
     directory: Arc<ArcSwap<Directory>>,
@@ -43,38 +43,38 @@ impl fmt::Debug for TokenAuthenticator {
 }
 
 impl TokenAuthenticator {
-    /// Trusts these issuers.
+    /// Creates an authenticator that trusts these issuers.
     #[must_use]
     pub fn new(issuers: Vec<Arc<TokenIssuer>>, directory: Arc<ArcSwap<Directory>>, supply: KeySupply) -> Self {
         Self { issuers, directory, tokens: VerifiedTokens::default(), supply, refresh: None, callers: Arc::default() }
     }
 
-    /// Calls this before each look at a token, also at one that was verified before, so that what was withdrawn is not honoured
-    /// once more.
+    /// Sets the callback to run before each lookup of a token, including one from the cache, so that a revoked token is
+    /// not accepted once more.
     #[must_use]
     pub fn refreshed_by(self, refresh: Refresh) -> Self {
         Self { refresh: Some(refresh), ..self }
     }
 
-    /// Keeps what callers show for the backends that want it.
+    /// Keeps the callers' tokens for backends that need them.
     #[must_use]
     pub fn keeping(self, callers: Arc<CallerTokens>) -> Self {
         Self { callers, ..self }
     }
 
-    /// The tokens that were verified.
+    /// Returns the cache of verified tokens.
     #[must_use]
     pub fn tokens(&self) -> &VerifiedTokens {
         &self.tokens
     }
 
-    /// Forgets and revokes the tokens whose key their issuer no longer has.
+    /// Revokes the tokens whose key their issuer no longer has.
     pub fn withdraw_keys(&self, issuer: &TokenIssuer) -> usize {
         let keys = issuer.keys();
         self.tokens.revoke(|token| *token.issuer == *issuer.rules.name && !keys.knows(token.kid.as_deref()))
     }
 
-    /// Forgets and revokes the tokens that their issuer has taken back by their ids.
+    /// Revokes the tokens whose id their issuer has revoked.
     pub fn withdraw_ids(&self, issuer: &TokenIssuer) -> usize {
         let prefix = format!("{}/", issuer.rules.name);
         self.tokens.revoke(|token| {
@@ -98,7 +98,7 @@ impl TokenAuthenticator {
         Ok(token_kept)
     }
 
-    fn keep(&self, issuer: &TokenIssuer, verified: Verified, token: &[u8]) -> VerifiedToken {
+    fn keep(&self, issuer: &TokenIssuer, verified: VerifiedClaims, token: &[u8]) -> VerifiedToken {
         let id = format!("{}/{}", issuer.rules.name, verified.id.as_deref().unwrap_or("-"));
         let (mut credential, revocation) = Credential::new(&id, Some(verified.expires));
         let subject = std::str::from_utf8(token).ok().filter(|_| self.callers.is_wanted());
@@ -129,7 +129,7 @@ impl Authenticator for TokenAuthenticator {
         if let Some(refresh) = &self.refresh {
             refresh();
         }
-        // One that was verified before a backend wanted tokens was not kept.
+        // // A token that was cached before a backend needed it has no subject token.
         let lacks_token = |known: &VerifiedToken| {
             self.callers.is_wanted() && known.standing.credential.as_ref().is_some_and(|one| one.token.is_none())
         };

@@ -1,7 +1,7 @@
-//! The labels of tools: what the configuration says of a backend as a whole, and of the tools that patterns fit.
+//! Labels of tools, for backends as a whole and for the tools that patterns match.
 //!
-//! All patterns that fit a tool count. Categories and permissions are united; the least of the trust levels holds; of versions the
-//! last. Where no pattern says how far a tool is trusted, it is trusted as far as its backend.
+//! All patterns that match a tool apply. Categories and permissions are united, the lowest trust level wins, and so
+//! does the last version. If no pattern gives a trust level, that of the backend applies.
 
 use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::lock::LockResultExt as _;
@@ -10,47 +10,44 @@ pub use signalbox_engine::tool_label::{LabelSource, ToolLabel};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What the tools that a pattern fits are labelled with.
+/// Label for the tools that a pattern matches.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LabelRule {
-    /// Which tools.
     pub pattern: SubjectPattern,
-    /// What kinds of tool they are.
+    /// Categories of the tools.
     pub categories: Vec<Box<str>>,
-    /// How far they are trusted, if that is said.
+    /// Trust level, if given.
     pub trust: Option<TrustLevel>,
-    /// What a caller needs to be permitted to call them.
+    /// Permissions that a caller needs to call them.
     pub permissions: Vec<Box<str>>,
-    /// Their version, if that is said.
     pub version: Option<Box<str>>,
 }
 
-/// What is said of a backend as a whole.
+/// Label for all tools of a backend.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BackendLabel {
-    /// Which one.
     pub backend: Box<str>,
-    /// What kind of tools it has.
+    /// Category of its tools.
     pub category: Option<Box<str>>,
-    /// How far they are trusted.
+    /// Trust level of its tools.
     pub trust: TrustLevel,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LabelTable {
     backends: Vec<BackendLabel>,
     rules: Vec<LabelRule>,
 }
 
-/// The labels of all tools. Clones of the `Arc` that holds it see what a reload changes.
+/// Labels of all tools. Shared by `Arc`, so that every holder sees a reload.
 #[derive(Debug, Default)]
 pub struct ToolLabels {
-    kept: Mutex<Arc<Kept>>,
+    table: Mutex<Arc<LabelTable>>,
     demands: AtomicBool,
 }
 
 impl ToolLabels {
-    /// The labels that are configured: of backends, and of patterns in the order of the file.
+    /// Creates the labels of backends, and of patterns in the order of the file.
     #[must_use]
     pub fn new(backends: Vec<BackendLabel>, rules: Vec<LabelRule>) -> Self {
         let labels = Self::default();
@@ -58,30 +55,29 @@ impl ToolLabels {
         labels
     }
 
-    /// Takes over other labels.
     pub fn replace(&self, backends: Vec<BackendLabel>, rules: Vec<LabelRule>) {
         self.demands.store(rules.iter().any(|rule| !rule.permissions.is_empty()), Ordering::Relaxed);
-        *self.kept.lock().unpoisoned() = Arc::new(Kept { backends, rules });
+        *self.table.lock().unpoisoned() = Arc::new(LabelTable { backends, rules });
     }
 
-    /// False while no tool needs any permission: one atomic load, for whoever asks about every call.
+    /// Returns false if no tool requires a permission. One atomic load: it runs on every call.
     #[must_use]
     pub fn demand_permissions(&self) -> bool {
         self.demands.load(Ordering::Relaxed)
     }
 
-    /// The label of the tool that `backend` calls `name`.
+    /// Returns the label of the tool that `backend` calls `name`.
     #[must_use]
     pub fn of(&self, backend: &str, name: &str) -> ToolLabel {
-        let kept = Arc::clone(&self.kept.lock().unpoisoned());
-        let whole = kept.backends.iter().find(|label| &*label.backend == backend);
+        let table = Arc::clone(&self.table.lock().unpoisoned());
+        let whole = table.backends.iter().find(|label| &*label.backend == backend);
         let mut label = ToolLabel::default();
         add(&mut label.categories, whole.and_then(|whole| whole.category.as_ref()));
         let mut trust = None;
-        for rule in kept.rules.iter().filter(|rule| rule.pattern.fits_tool(backend, name)) {
+        for rule in table.rules.iter().filter(|rule| rule.pattern.fits_tool(backend, name)) {
             add(&mut label.categories, &rule.categories);
             add(&mut label.permissions, &rule.permissions);
-            // The least trusted level is the greatest.
+            // // The least trusted level is the greatest.
             trust = trust.max(rule.trust);
             label.version = rule.version.clone().or(label.version);
         }
@@ -98,7 +94,7 @@ impl LabelSource for ToolLabels {
     }
 }
 
-/// Adds what is not there yet.
+/// Adds the words that are not present yet.
 fn add<'a>(to: &mut Vec<Box<str>>, more: impl IntoIterator<Item = &'a Box<str>>) {
     for one in more {
         if !to.contains(one) {

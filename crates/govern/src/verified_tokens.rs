@@ -1,4 +1,4 @@
-//! Tokens that were verified, kept by the hash of their bytes until they expire, so that each is verified once.
+//! Cache of verified tokens, keyed by the hash of their bytes, so that each is verified once until it expires.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use signalbox_engine::Principal;
@@ -8,23 +8,23 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, RwLock};
 
-/// The most tokens that are kept. When there are more, those that expire first go first.
+/// Maximum number of cached tokens. Beyond it, those that expire first are evicted.
 pub const MAX_TOKENS: usize = 10_000;
 
-/// A token that was verified.
+/// Verified token with its standing.
 #[derive(Clone, Debug)]
 pub struct VerifiedToken {
-    /// On whose behalf its holder calls.
+    /// Principal on whose behalf the holder calls.
     pub principal: Principal,
-    /// What is known of it.
+    /// Standing of the principal.
     pub standing: Arc<Standing>,
-    /// What else the token says, as (name, value).
+    /// Other claims of the token, as (name, value).
     pub claims: Vec<(Box<str>, Box<str>)>,
-    /// The name of its issuer.
+    /// Name of its issuer.
     pub issuer: Arc<str>,
-    /// The key that signed it.
+    /// Id of the key that signed it.
     pub kid: Option<Box<str>>,
-    /// Ends it early, with all that was computed of it before.
+    /// Revocations of every credential issued for the token, including outdated ones.
     pub revocations: Vec<Revocation>,
 }
 
@@ -38,18 +38,17 @@ impl VerifiedToken {
     }
 }
 
-/// The table. Copies share it.
+/// Cache table. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct VerifiedTokens(Arc<RwLock<HashMap<[u8; 32], VerifiedToken>>>);
 
 impl VerifiedTokens {
-    /// The token, if it was verified before and is still good.
+    /// Returns the token if it is cached and still valid.
     #[must_use]
     pub fn get(&self, token: &[u8], now: u64) -> Option<VerifiedToken> {
         self.0.read().unpoisoned().get(&key(token)).filter(|known| known.is_good(now)).cloned()
     }
 
-    /// Keeps a token.
     pub fn insert(&self, token: &[u8], verified: VerifiedToken, now: u64) {
         let mut table = self.0.write().unpoisoned();
         if table.len() >= MAX_TOKENS {
@@ -58,7 +57,7 @@ impl VerifiedTokens {
         if table.len() >= MAX_TOKENS {
             let mut times: Vec<u64> = table.values().map(VerifiedToken::expires).collect();
             times.sort_unstable();
-            // A quarter goes at once, so that this is rare.
+            // // Evict a quarter at once, so that this is rare.
             let least = times.get(MAX_TOKENS / 4).copied().unwrap_or(u64::MAX);
             table.retain(|_, known| known.expires() > least);
         }
@@ -72,12 +71,12 @@ impl VerifiedTokens {
         }
     }
 
-    /// Has every token verified again when it comes again, without revoking any.
+    /// Has every token verified anew at its next use, without revoking any.
     pub fn outdate(&self) {
         self.0.read().unpoisoned().values().for_each(|known| known.revocations.iter().for_each(Revocation::outdate));
     }
 
-    /// Revokes all tokens that this is true of, and returns how many they were.
+    /// Revokes all tokens that match, and returns their number.
     pub fn revoke(&self, which: impl Fn(&VerifiedToken) -> bool) -> usize {
         let mut table = self.0.write().unpoisoned();
         let before = table.len();
@@ -91,13 +90,13 @@ impl VerifiedTokens {
         before - table.len()
     }
 
-    /// How many are kept.
+    /// Returns the number of cached tokens.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.read().unpoisoned().len()
     }
 
-    /// True if none is kept.
+    /// Returns true if no token is cached.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,44 +1,44 @@
-//! Whether a caller may use an entry, and why not.
+//! Access decision about an entry, with the reason for a denial.
 
 use super::roles::Why;
 use super::timed_grants::TimedGrant;
 use crate::policy::{Asking, Grounds, PreparedReadings};
 use std::sync::Arc;
 
-/// Whether a caller may use an entry.
+/// Access of a caller to an entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// It may; with the role or policy that says so, if one does.
+    /// Allowed, with the role or policy that grants it, if one does.
     Usable(Option<Arc<str>>),
-    /// It may once somebody has agreed.
+    /// Allowed once a person has approved it.
     AfterAsking(Asking),
-    /// It may not, though it may know of the entry.
+    /// Denied, though the caller may know of the entry.
     Denied(Denial),
-    /// It may not, and the entry is as good as unknown to it.
+    /// Denied, and the entry is answered like an unknown one.
     Hidden(Denial),
-    /// The backend is closed to it, which nothing reveals.
+    /// The backend is closed to the caller, which no answer reveals.
     Closed,
 }
 
-/// Why something is denied.
+/// Reason for a denial.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Denial {
-    /// The role or policy that decided, and why.
+    /// The deciding role or policy, and the reason.
     pub grounds: Grounds,
-    /// The permission that is lacking, if one is (G-14).
+    /// The missing permission, if that is the reason.
     pub permission: Option<Box<str>>,
-    /// Whether a grant can make up for it: nothing denies it, something is lacking.
+    /// True if a grant can lift the denial: nothing forbids the use, something is missing.
     pub is_lack: bool,
 }
 
-/// What a caller may do with an entry before there are arguments.
+/// Access to an entry before the arguments are known.
 #[derive(Debug)]
 pub(super) struct Entitlement {
-    /// What everything but policies says.
+    /// Result of everything but the policies.
     pub access: Access,
-    /// What policies will say, if there are any and nothing else denies it.
+    /// Policies that apply, unless something else denies access.
     pub prepared: Option<PreparedReadings>,
-    /// The grant that was looked at.
+    /// Grant that was considered.
     pub grant: Option<Arc<TimedGrant>>,
 }
 

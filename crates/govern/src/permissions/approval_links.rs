@@ -1,44 +1,44 @@
-//! Links under which people decide about held calls. A link names its hold and proves that the gateway made it; the form behind it
-//! proves in the same way whom it was shown to, so that no other page can send it in that person's name.
+//! Links to the approval form of a held call. A link names its hold and carries a MAC of the gateway. The form carries
+//! a second MAC that binds it to the person it was shown to, so that no other page can submit it on their behalf.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac::{self, HMAC_SHA256, Key};
 use signalbox_wire::hex::hex;
 
-/// How many bytes of a digest a link has.
+/// Length of the truncated MAC in a link, in bytes.
 const SHORT: usize = 16;
 
-/// Makes and recognises links under a key that dies with the process.
+/// Creates and verifies links, with a key that lives as long as the process.
 #[derive(Debug)]
 pub struct ApprovalLinks(Key);
 
 impl ApprovalLinks {
-    /// Under this key.
+    /// Creates the links under this key.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         Self(Key::new(HMAC_SHA256, &key))
     }
 
-    /// The last part of the link of a hold.
+    /// Returns the last path segment of the link for a hold.
     #[must_use]
     pub fn link(&self, hold: u64) -> String {
         format!("{hold}-{}", self.mark(b"link", hold, ""))
     }
 
-    /// The hold that a link names, if it is one of ours.
+    /// Returns the hold that a link names, if the link is valid.
     #[must_use]
     pub fn hold(&self, link: &str) -> Option<u64> {
         let hold = link.split_once('-')?.0.parse().ok()?;
         same(&self.link(hold), link).then_some(hold)
     }
 
-    /// What a form about a hold carries that was shown to this person.
+    /// Returns the token for the form about a hold as shown to this principal.
     #[must_use]
     pub fn form_token(&self, hold: u64, principal: &str) -> String {
         self.mark(b"form", hold, principal)
     }
 
-    /// True if the form was shown to this person.
+    /// Returns true if the form was shown to this principal.
     #[must_use]
     pub fn is_form_token(&self, hold: u64, principal: &str, token: &str) -> bool {
         same(&self.form_token(hold, principal), token)

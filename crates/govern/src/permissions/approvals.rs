@@ -1,4 +1,4 @@
-//! What people agreed to: one call each, bound to what it was when they were asked.
+//! Approvals of held calls. Each covers one call, bound to its content at the time of the request.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use signalbox_engine::keys::KeyMap;
@@ -7,19 +7,19 @@ use signalbox_engine::{ExchangeId, Principal};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Most calls about which somebody is being asked or has agreed.
+/// Maximum number of calls with a pending or granted approval.
 pub const MAX_APPROVALS: usize = 10_000;
-/// Most calls of one caller about which somebody is being asked.
+/// Maximum number of pending approvals per caller.
 pub const MAX_APPROVALS_EACH: usize = MAX_APPROVALS / 4;
-/// How long an approval is remembered for further rounds of its call.
+/// Time an approval is remembered for further rounds of its call.
 const KEPT: Duration = Duration::from_secs(3600);
 
-/// A digest of everything that an approval is bound to.
+/// Digest of everything that an approval is bound to.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Bound([u8; 32]);
+pub struct ApprovalDigest([u8; 32]);
 
-impl Bound {
-    /// Binds to these parts, in this order.
+impl ApprovalDigest {
+    /// Hashes these parts, in this order.
     #[must_use]
     pub fn to(parts: &[&[u8]]) -> Self {
         let mut all = Vec::new();
@@ -33,37 +33,37 @@ impl Bound {
     }
 }
 
-/// One message of a call that wants to be covered.
+/// One message of a call that needs to be covered by an approval.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Use {
     /// The call: the exchange of its first round.
     pub call: ExchangeId,
-    /// The exchange that carries the message.
+    /// Exchange that carries the message.
     pub exchange: ExchangeId,
-    /// Which round of the call it is.
+    /// Round of the call.
     pub round: u32,
 }
 
-/// What becomes of somebody's consent.
+/// Outcome of granting an approval.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Granted {
-    /// It counts.
+pub enum GrantOutcome {
+    /// The approval is in force.
     Yes,
-    /// The call is not what it was when they were asked, or nobody was asked about it.
+    /// The call has changed since the request, or no approval was requested.
     Changed,
-    /// It comes too late.
+    /// The deadline has passed.
     Expired,
-    /// It was used before.
+    /// The approval was already used.
     Used,
 }
 
-/// Why nobody can be asked about one more call.
+/// Error when no further approval can be requested.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ApprovalsFull {
-    /// The caller has too many calls that wait.
+    /// The caller has too many pending approvals.
     #[error("{} calls of yours wait for a decision already, which is the limit for one caller", MAX_APPROVALS_EACH)]
     OfCaller,
-    /// All callers together have too many.
+    /// All callers together have too many approvals.
     #[error(
         "{} calls of all callers wait for a decision or have one, which is the limit of the gateway",
         MAX_APPROVALS
@@ -74,27 +74,27 @@ pub enum ApprovalsFull {
 #[derive(Clone, Debug)]
 struct Approval {
     caller: Principal,
-    bound: Bound,
-    /// The last message that it covered; `None` while nobody has agreed.
+    bound: ApprovalDigest,
+    /// Round and exchange of the last message covered; `None` while the approval is pending.
     covered: Option<(u32, ExchangeId)>,
-    /// When it is forgotten.
+    /// Time at which it is dropped.
     until: Instant,
 }
 
-/// The calls about which somebody is being asked, and those that were approved.
+/// Pending and granted approvals, by call.
 #[derive(Debug, Default)]
 pub struct Approvals(Mutex<KeyMap<ExchangeId, Approval>>);
 
 impl Approvals {
-    /// Registers that somebody is asked about a call, with a deadline.
+    /// Registers an approval request with a deadline.
     ///
     /// # Errors
-    /// The bound that is met.
+    /// The limit that is reached.
     pub fn ask(
         &self,
         call: ExchangeId,
         caller: &Principal,
-        bound: Bound,
+        bound: ApprovalDigest,
         now: Instant,
         within: Duration,
     ) -> Result<(), ApprovalsFull> {
@@ -116,26 +116,26 @@ impl Approvals {
         Ok(())
     }
 
-    /// Somebody agreed to this message.
-    pub fn grant(&self, used: Use, bound: Bound, now: Instant) -> Granted {
+    /// Grants the approval for this message.
+    pub fn grant(&self, used: Use, bound: ApprovalDigest, now: Instant) -> GrantOutcome {
         let mut all = self.0.lock().unpoisoned();
         match all.get_mut(&used.call) {
-            None => Granted::Changed,
-            Some(approval) if approval.covered.is_some() => Granted::Used,
-            Some(approval) if approval.until < now => Granted::Expired,
-            Some(approval) if approval.bound != bound => Granted::Changed,
+            None => GrantOutcome::Changed,
+            Some(approval) if approval.covered.is_some() => GrantOutcome::Used,
+            Some(approval) if approval.until < now => GrantOutcome::Expired,
+            Some(approval) if approval.bound != bound => GrantOutcome::Changed,
             Some(approval) => {
                 approval.covered = Some((used.round, used.exchange));
                 approval.until = now + KEPT;
-                Granted::Yes
+                GrantOutcome::Yes
             }
         }
     }
 
-    /// True if somebody agreed to exactly this call, and the message is the one that they agreed to or a later round, which no other
-    /// message has been: what is sent twice is not covered twice.
+    /// Returns true if the call is approved and `used` is the approved message or a later round of it. Each round is
+    /// covered by one exchange only, so a message that is sent twice is not covered twice.
     #[must_use]
-    pub fn covers(&self, used: Use, bound: Bound) -> bool {
+    pub fn covers(&self, used: Use, bound: ApprovalDigest) -> bool {
         let mut all = self.0.lock().unpoisoned();
         let Some(approval) = all.get_mut(&used.call).filter(|approval| approval.bound == bound) else { return false };
         let Some((round, exchange)) = approval.covered else { return false };
@@ -146,7 +146,7 @@ impl Approvals {
         covers
     }
 
-    /// Nobody is asked any more. What was agreed to stays.
+    /// Removes a pending approval request. A granted approval stays.
     pub fn withdraw(&self, call: ExchangeId) {
         let mut all = self.0.lock().unpoisoned();
         if all.get(&call).is_some_and(|approval| approval.covered.is_none()) {
@@ -161,7 +161,7 @@ mod tests {
 
     const WITHIN: Duration = Duration::from_secs(60);
 
-    fn asks(approvals: &Approvals, call: u64, bound: Bound, now: Instant) -> bool {
+    fn asks(approvals: &Approvals, call: u64, bound: ApprovalDigest, now: Instant) -> bool {
         approvals.ask(ExchangeId(call), &Principal::named("ann"), bound, now, WITHIN).is_ok()
     }
 
@@ -173,12 +173,12 @@ mod tests {
     #[test]
     fn t34_an_approval_is_for_what_was_asked_about_and_nothing_else() {
         let (approvals, now) = (Approvals::default(), Instant::now());
-        let (bound, other) = (Bound::to(&[b"ab", b"c"]), Bound::to(&[b"a", b"bc"]));
+        let (bound, other) = (ApprovalDigest::to(&[b"ab", b"c"]), ApprovalDigest::to(&[b"a", b"bc"]));
         assert_ne!(bound, other, "parts do not run into each other");
-        assert_eq!(approvals.grant(first(1), bound, now), Granted::Changed, "nobody was asked");
+        assert_eq!(approvals.grant(first(1), bound, now), GrantOutcome::Changed, "nobody was asked");
         assert!(asks(&approvals, 1, bound, now) && !approvals.covers(first(1), bound));
-        assert_eq!(approvals.grant(first(1), other, now), Granted::Changed);
-        assert_eq!(approvals.grant(first(1), bound, now), Granted::Yes);
+        assert_eq!(approvals.grant(first(1), other, now), GrantOutcome::Changed);
+        assert_eq!(approvals.grant(first(1), bound, now), GrantOutcome::Yes);
         assert!(approvals.covers(first(1), bound) && !approvals.covers(first(1), other));
         assert!(!approvals.covers(first(2), bound));
         approvals.withdraw(ExchangeId(1));
@@ -188,27 +188,27 @@ mod tests {
     /// T34: consent is used once. Further rounds of the call are covered, each by one message.
     #[test]
     fn t34_an_approval_is_used_once() {
-        let (approvals, now, bound) = (Approvals::default(), Instant::now(), Bound::to(&[]));
+        let (approvals, now, bound) = (Approvals::default(), Instant::now(), ApprovalDigest::to(&[]));
         let message = |exchange, round| Use { call: ExchangeId(1), exchange: ExchangeId(exchange), round };
         assert!(asks(&approvals, 1, bound, now));
-        assert_eq!(approvals.grant(message(2, 2), bound, now), Granted::Yes);
+        assert_eq!(approvals.grant(message(2, 2), bound, now), GrantOutcome::Yes);
         assert!(approvals.covers(message(2, 2), bound), "the same message is looked at again");
-        assert_eq!(approvals.grant(message(3, 2), bound, now), Granted::Used);
+        assert_eq!(approvals.grant(message(3, 2), bound, now), GrantOutcome::Used);
         assert!(!approvals.covers(message(3, 2), bound), "the same answer comes twice");
         assert!(approvals.covers(message(4, 3), bound) && !approvals.covers(message(5, 3), bound));
     }
 
     #[test]
     fn t34_an_approval_that_comes_too_late_does_not_count() {
-        let (approvals, now, bound) = (Approvals::default(), Instant::now(), Bound::to(&[]));
+        let (approvals, now, bound) = (Approvals::default(), Instant::now(), ApprovalDigest::to(&[]));
         assert!(asks(&approvals, 1, bound, now));
-        assert_eq!(approvals.grant(first(1), bound, now + WITHIN * 2), Granted::Expired);
+        assert_eq!(approvals.grant(first(1), bound, now + WITHIN * 2), GrantOutcome::Expired);
         assert!(!approvals.covers(first(1), bound));
     }
 
     #[test]
     fn old_approvals_make_room() {
-        let (approvals, start, bound) = (Approvals::default(), Instant::now(), Bound::to(&[]));
+        let (approvals, start, bound) = (Approvals::default(), Instant::now(), ApprovalDigest::to(&[]));
         let ask = |call: u64, now| {
             let caller = Principal::named(&(call % 8).to_string());
             approvals.ask(ExchangeId(call), &caller, bound, now, WITHIN)
@@ -222,14 +222,14 @@ mod tests {
     /// Issue 31, point 14.
     #[test]
     fn a_caller_who_fills_its_share_leaves_the_rest_to_others() {
-        let (approvals, now, bound) = (Approvals::default(), Instant::now(), Bound::to(&[]));
+        let (approvals, now, bound) = (Approvals::default(), Instant::now(), ApprovalDigest::to(&[]));
         let (ann, bob) = (Principal::named("ann"), Principal::named("bob"));
         let ask = |call: usize, caller| approvals.ask(ExchangeId(call as u64), caller, bound, now, WITHIN);
         assert!((0..MAX_APPROVALS_EACH).all(|call| ask(call, &ann).is_ok()));
         assert_eq!(ask(MAX_APPROVALS_EACH, &ann), Err(ApprovalsFull::OfCaller));
         assert!(ask(MAX_APPROVALS_EACH, &bob).is_ok());
         let decided = Use { call: ExchangeId(0), exchange: ExchangeId(0), round: 1 };
-        assert_eq!(approvals.grant(decided, bound, now), Granted::Yes);
+        assert_eq!(approvals.grant(decided, bound, now), GrantOutcome::Yes);
         assert!(ask(MAX_APPROVALS_EACH + 1, &ann).is_ok(), "one was decided");
     }
 }

@@ -1,6 +1,6 @@
-//! Stops requests that their callers may not make, and has people asked about those that need their consent.
+//! Refuses requests that their callers may not make, and requests approval for those that need it.
 
-use super::approvals::{Bound, Granted, Use};
+use super::approvals::{ApprovalDigest, GrantOutcome, Use};
 use super::{Access, BREAK_GLASS, Denial, PermissionSet, Permissions};
 use crate::policy::{AskOf, Asking, Circumstances, Grounds};
 use signalbox_engine::catalog::{EntryRef, ListKind, Visibility as _};
@@ -15,15 +15,15 @@ use signalbox_wire::completion_ref::{self, Referenced};
 use signalbox_wire::{method, printable};
 use std::sync::Arc;
 
-/// How many characters of a name the log shows.
+/// Maximum number of characters of a name in the log.
 const MAX_SHOWN: usize = 200;
 
-/// The interceptor. It is asked again about a request that others changed after it.
+/// Interceptor that enforces permissions. It also judges requests that a later interceptor has changed.
 #[derive(Clone, Debug)]
 pub struct CallCheck(Arc<Permissions>);
 
 impl CallCheck {
-    /// Asks these permissions.
+    /// Creates the interceptor for these permissions.
     #[must_use]
     pub fn new(permissions: &Arc<Permissions>) -> Self {
         Self(Arc::clone(permissions))
@@ -41,7 +41,7 @@ impl CallCheck {
         let answer = resumed.map(|resumed| resumed.answer.clone());
         let answer = answer.or_else(|| consent::returned(case.message, case.caller.principal().as_str()));
         match access {
-            // Whoever was asked has decided, even if nobody would have to be asked any more.
+            // // A decision that was requested counts, even if the rules no longer ask for one.
             Access::Usable(policy) if answer.is_some() => {
                 let asking = Asking { grounds: Grounds { policy, reason: String::new() }, of: AskOf::Configured };
                 self.ask(case, &set, entry, arguments, asking, answer)
@@ -59,7 +59,8 @@ impl CallCheck {
         }
     }
 
-    /// Has somebody asked, or goes on with what they said. An approval is bound to everything that was asked about.
+    /// Requests approval, or continues with the answer to a request. An approval is bound to everything it was
+    /// requested for.
     fn ask(
         &self,
         case: &Case<'_>,
@@ -69,9 +70,9 @@ impl CallCheck {
         Asking { grounds, of }: Asking,
         answer: Option<HoldAnswer>,
     ) -> Judgement {
-        let Some(exchange) = case.exchange else { return denied(&grounds.into(), nobody_to_ask()) };
+        let Some(exchange) = case.exchange else { return denied(&grounds.into(), no_approver()) };
         let version = self.0.rules_version.load(std::sync::atomic::Ordering::Relaxed).to_be_bytes();
-        let bound = Bound::to(&[
+        let bound = ApprovalDigest::to(&[
             &version,
             case.caller.principal().as_str().as_bytes(),
             entry.backend.as_bytes(),
@@ -86,7 +87,7 @@ impl CallCheck {
         }
         let Some(answer) = answer else {
             if !case.can_wait {
-                return denied(&grounds.into(), nobody_to_ask());
+                return denied(&grounds.into(), no_approver());
             }
             let asked = approvals.ask(used.call, case.caller.principal(), bound, case.now, set.ask_timeout);
             if let Err(full) = asked {
@@ -99,8 +100,8 @@ impl CallCheck {
             let verdict = Verdict::Hold(Hold { question, cursor: 0, message: None });
             return Judgement { verdict, rulings: ruling.into(), effects: Vec::new() };
         };
-        let verdict = answered(&answer, of, || approvals.grant(used, bound, case.now));
-        let (by, detail) = said(&answer, &verdict);
+        let verdict = approval_verdict(&answer, of, || approvals.grant(used, bound, case.now));
+        let (by, detail) = decision_record(&answer, &verdict);
         let passes = matches!(verdict, Verdict::Pass);
         let ruling = Ruling {
             rule: grounds.policy,
@@ -120,18 +121,18 @@ impl CallCheck {
     }
 }
 
-/// The verdict on a call about which somebody was asked.
-fn answered(answer: &HoldAnswer, of: ConsentOf, grant: impl FnOnce() -> Granted) -> Verdict {
+/// Returns the verdict on a call whose approval was requested.
+fn approval_verdict(answer: &HoldAnswer, of: ConsentOf, grant: impl FnOnce() -> GrantOutcome) -> Verdict {
     let refuse = |kind, text: &str| Verdict::Refuse(Fault::new(kind, text));
     match answer {
         HoldAnswer::GoOn { .. } => match grant() {
-            Granted::Yes => Verdict::Pass,
-            Granted::Changed => refuse(FaultKind::Denied, CHANGED),
-            Granted::Expired => refuse(FaultKind::HoldExpired, EXPIRED),
-            Granted::Used => refuse(FaultKind::Denied, "the consent was for one call, which was made"),
+            GrantOutcome::Yes => Verdict::Pass,
+            GrantOutcome::Changed => refuse(FaultKind::Denied, CHANGED),
+            GrantOutcome::Expired => refuse(FaultKind::HoldExpired, EXPIRED),
+            GrantOutcome::Used => refuse(FaultKind::Denied, "the consent was for one call, which was made"),
         },
         HoldAnswer::Edited { .. } => refuse(FaultKind::Denied, CHANGED),
-        // No person decided: the gateway ends.
+        // // No person decided: the gateway is shutting down.
         HoldAnswer::Refused { by: None, reason } if !reason.is_empty() => refuse(FaultKind::Draining, reason),
         HoldAnswer::Refused { reason, .. } if reason.is_empty() => refuse(FaultKind::Denied, "somebody refused it"),
         HoldAnswer::Refused { reason, .. } => refuse(FaultKind::Denied, &format!("somebody refused it: {reason}")),
@@ -145,15 +146,15 @@ fn answered(answer: &HoldAnswer, of: ConsentOf, grant: impl FnOnce() -> Granted)
             refuse(FaultKind::Denied, &text)
         }
         HoldAnswer::Failed(why) | HoldAnswer::Overloaded(why) => Verdict::Refuse(too_many(why)),
-        HoldAnswer::Webhook { .. } => Verdict::Refuse(nobody_to_ask()),
+        HoldAnswer::Webhook { .. } => Verdict::Refuse(no_approver()),
     }
 }
 
 const CHANGED: &str = "the call, its tool or the policy changed after somebody was asked";
 const EXPIRED: &str = "nobody decided about it in time";
 
-/// Who decided, and in which words it is recorded.
-fn said(answer: &HoldAnswer, verdict: &Verdict) -> (Option<String>, String) {
+/// Returns the decider and the detail to record.
+fn decision_record(answer: &HoldAnswer, verdict: &Verdict) -> (Option<String>, String) {
     let by = match answer {
         HoldAnswer::GoOn { by }
         | HoldAnswer::Edited { by, .. }
@@ -168,16 +169,16 @@ fn said(answer: &HoldAnswer, verdict: &Verdict) -> (Option<String>, String) {
     (by, detail)
 }
 
-/// The refusal of a call for whose question there is no room.
+/// Refuses a call because no further approval can be requested.
 fn too_many(why: &dyn std::fmt::Display) -> Fault {
     Fault::new(FaultKind::Overloaded, format!("this needs somebody's consent, and nobody can be asked now: {why}"))
 }
 
-fn nobody_to_ask() -> Fault {
+fn no_approver() -> Fault {
     Fault::new(FaultKind::Denied, "this needs somebody's consent, and nobody can be asked about it here")
 }
 
-/// The entry that a request is about. Requests that name none, such as those about tasks, have no entry.
+/// Returns the entry that a request uses. Requests that name none, such as those about tasks, have no entry.
 #[must_use]
 pub fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
     let exchange = case.exchange?;
@@ -192,7 +193,7 @@ pub fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
                 Referenced::Resource => ListKind::Resources,
             }
         }
-        // What it does is known to its backend alone, so that it needs what a tool of its name would.
+        // // Only the backend knows what an extension method does, so it needs the permissions of a tool of its name.
         _ if exchange.is_foreign() => ListKind::Tools,
         _ => return None,
     };
@@ -200,7 +201,7 @@ pub fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
     Some(EntryRef { kind, backend: case.backend?, name, definition: case.definition.map(|bytes| &**bytes) })
 }
 
-/// The answer for an entry that is not there, by the name that the client used.
+/// Returns the fault for an unknown entry, under the name that the client used.
 fn unknown(case: &Case<'_>, entry: &EntryRef<'_>) -> Fault {
     if case.exchange.is_some_and(Exchange::is_foreign) {
         return Fault::no_method(entry.name);
@@ -209,7 +210,7 @@ fn unknown(case: &Case<'_>, entry: &EntryRef<'_>) -> Fault {
     Fault::unknown(entry.kind, asked.unwrap_or(entry.name))
 }
 
-/// A call that this role, policy or grant allows. One behind broken glass is told in the log.
+/// Allows a call on the ground of this role, policy or grant. Logs a warning for a break-glass grant.
 fn allowed(case: &Case<'_>, entry: &EntryRef<'_>, policy: Arc<str>) -> Judgement {
     let mut effects = Vec::new();
     let mut verdict = "allow";
@@ -225,7 +226,7 @@ fn allowed(case: &Case<'_>, entry: &EntryRef<'_>, policy: Arc<str>) -> Judgement
     Judgement { verdict: Verdict::Pass, rulings: ruling.into(), effects }
 }
 
-/// What would have been decided, for the record.
+/// Records what would have been decided without shadow mode.
 fn shadowed(access: &Access) -> Judgement {
     let (grounds, verdict) = match access {
         Access::Denied(denial) | Access::Hidden(denial) => (&denial.grounds, "would_deny"),
@@ -260,7 +261,7 @@ impl Interceptor for CallCheck {
     }
 
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
-        // The chain shows everybody every phase that one of them looks at.
+        // // The chain shows an interceptor every phase that any of them looks at.
         match entry_of(case).filter(|_| case.phase == Phase::Request) {
             Some(entry) => self.decide(case, &entry, resumed),
             None => Judgement::pass(),
@@ -289,7 +290,7 @@ mod tests {
     fn a_refusal_names_a_person_only_if_one_decided() {
         let told = |by: Option<&str>| {
             let answer = HoldAnswer::Refused { by: by.map(str::to_owned), reason: "not now".to_owned() };
-            match answered(&answer, ConsentOf::Caller, || Granted::Expired) {
+            match approval_verdict(&answer, ConsentOf::Caller, || GrantOutcome::Expired) {
                 Verdict::Refuse(fault) => (fault.kind, fault.message),
                 other => panic!("{other:?}"),
             }

@@ -1,4 +1,4 @@
-//! The entitlements that were worked out already, so that a call looks its own up without copying anything.
+//! Cache of entitlements, so that a call looks its own up without copying.
 
 use super::access::Entitlement;
 use super::{MAX_ENTITLEMENTS, PermissionSet};
@@ -10,25 +10,25 @@ use signalbox_engine::{Caller, Proof};
 use std::hash::{BuildHasher as _, Hash};
 use std::sync::{Arc, Mutex};
 
-/// The longest name whose entitlement is kept.
+/// Maximum length of a name whose entitlement is cached.
 const MAX_KEPT_NAME: usize = 4096;
 
-/// Everything about a caller that permissions tell apart.
+/// All properties of a caller that permissions distinguish.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub(super) struct Traits<'a> {
-    /// The version of the permissions that look at it. It was read before they were, so that what is made of old ones is never
+    /// Version of the permissions. It is read before the permissions are, so that an entitlement of old ones is never
     /// found under a new version.
     pub version: u64,
-    /// Who it is, where that counts: its principal, how that was proved and how it calls.
+    /// Principal, trust, proof and transport, if a rule distinguishes them. All four can change the verdict.
     pub who: Option<(&'a str, TrustLevel, Proof, &'static str)>,
-    /// True if scopes limit it. Without any it may do less than a caller that none limit.
+    /// True if the caller has scopes, even an empty list: that allows less than having none.
     pub limited: bool,
-    /// Its roles, groups, scopes and resources.
+    /// Roles, groups, scopes and resources.
     pub words: [&'a [Box<str>]; 4],
 }
 
 impl<'a> Traits<'a> {
-    /// Those of a caller. Somebody has a grant that is in force if `granted`.
+    /// Collects the traits of a caller. `granted` is true if any grant is in force.
     pub fn of(version: u64, set: &'a PermissionSet, granted: bool, caller: &'a Caller) -> Self {
         let identity = caller.identity();
         let standing = identity.standing.as_deref();
@@ -42,9 +42,8 @@ impl<'a> Traits<'a> {
     }
 }
 
-/// One that is kept.
 #[derive(Debug)]
-struct Kept {
+struct CachedEntitlement {
     hash: u64,
     version: u64,
     granted: bool,
@@ -56,9 +55,9 @@ struct Kept {
     entitlement: Arc<Entitlement>,
 }
 
-/// What was asked for.
+/// Key of a lookup.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct EntitlementQuery<'a> {
     pub version: u64,
     pub set: &'a PermissionSet,
     pub granted: bool,
@@ -66,56 +65,58 @@ pub(super) struct Wanted<'a> {
     pub entry: &'a EntryRef<'a>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> EntitlementQuery<'a> {
     fn traits(&self) -> Traits<'a> {
         Traits::of(self.version, self.set, self.granted, self.caller)
     }
 
-    /// The definition, if anything depends on it.
+    /// Returns the definition, if any rule depends on it.
     fn definition(&self) -> Option<&'a [u8]> {
         self.entry.definition.filter(|_| self.set.policies.is_some())
     }
 
-    fn is_of(&self, kept: &Kept) -> bool {
+    fn is_of(&self, cached: &CachedEntitlement) -> bool {
         let entry = self.entry;
-        kept.version == self.version
-            && (kept.kind, &*kept.backend, &*kept.name) == (entry.kind, entry.backend, entry.name)
-            && kept.definition.as_deref() == self.definition()
-            && Traits::of(kept.version, self.set, kept.granted, &kept.caller) == self.traits()
+        cached.version == self.version
+            && (cached.kind, &*cached.backend, &*cached.name) == (entry.kind, entry.backend, entry.name)
+            && cached.definition.as_deref() == self.definition()
+            && Traits::of(cached.version, self.set, cached.granted, &cached.caller) == self.traits()
     }
 }
 
-/// Those that are kept.
+/// Bounded cache of entitlements.
 #[derive(Default, Debug)]
 pub(super) struct Entitlements {
-    table: Mutex<HashTable<Kept>>,
+    table: Mutex<HashTable<CachedEntitlement>>,
     hasher: foldhash::fast::RandomState,
 }
 
 impl Entitlements {
-    /// The one that is wanted, which is made by `make` if it is not there.
-    pub fn get(&self, wanted: &Wanted<'_>, make: impl FnOnce() -> Entitlement) -> Arc<Entitlement> {
-        let entry = wanted.entry;
-        let hash = self.hasher.hash_one((wanted.traits(), entry.kind, entry.backend, entry.name));
-        let found = |table: &HashTable<Kept>| {
-            table.find(hash, |kept| kept.hash == hash && wanted.is_of(kept)).map(|kept| Arc::clone(&kept.entitlement))
+    /// Returns the entitlement for `query`. Calls `make` if it is not cached.
+    pub fn get(&self, query: &EntitlementQuery<'_>, make: impl FnOnce() -> Entitlement) -> Arc<Entitlement> {
+        let entry = query.entry;
+        let hash = self.hasher.hash_one((query.traits(), entry.kind, entry.backend, entry.name));
+        let found = |table: &HashTable<CachedEntitlement>| {
+            table
+                .find(hash, |cached| cached.hash == hash && query.is_of(cached))
+                .map(|cached| Arc::clone(&cached.entitlement))
         };
-        if let Some(kept) = found(&self.table.lock().unpoisoned()) {
-            return kept;
+        if let Some(cached) = found(&self.table.lock().unpoisoned()) {
+            return cached;
         }
         let made = Arc::new(make());
         if entry.name.len() > MAX_KEPT_NAME || made.prepared.as_ref().is_some_and(|prepared| !prepared.is_small()) {
             return made;
         }
-        let kept = Kept {
+        let cached = CachedEntitlement {
             hash,
-            version: wanted.version,
-            granted: wanted.granted,
-            caller: wanted.caller.clone(),
+            version: query.version,
+            granted: query.granted,
+            caller: query.caller.clone(),
             kind: entry.kind,
             backend: entry.backend.into(),
             name: entry.name.into(),
-            definition: wanted.definition().map(Into::into),
+            definition: query.definition().map(Into::into),
             entitlement: Arc::clone(&made),
         };
         let mut table = self.table.lock().unpoisoned();
@@ -123,12 +124,11 @@ impl Entitlements {
             table.clear();
         }
         if found(&table).is_none() {
-            table.insert_unique(hash, kept, |kept| kept.hash);
+            table.insert_unique(hash, cached, |cached| cached.hash);
         }
         made
     }
 
-    /// Forgets all of them.
     pub fn clear(&self) {
         self.table.lock().unpoisoned().clear();
     }

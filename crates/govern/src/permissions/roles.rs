@@ -1,95 +1,95 @@
-//! Roles: what callers may see and use, as patterns of names.
+//! Roles: patterns of the entries that callers may see and use.
 
 use signalbox_engine::catalog::EntryRef;
 use signalbox_engine::chain::{EntryNames, SubjectPattern};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The permission that includes all others.
+/// Permission that includes all others.
 const ALL: &str = "*";
-/// The permission to find entries in lists.
+/// Permission to find entries in lists.
 const READ: &str = "tools.read";
-/// The permission to use them, which includes that to find them.
+/// Permission to use entries, which includes finding them.
 pub(super) const EXECUTE: &str = "tools.execute";
 
-/// One role.
+/// Permissions on a set of entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Role {
-    /// Its permissions: `*`, `tools.read`, `tools.execute`, and those that labels of tools ask for, such as `read:filesystem`.
+    /// Permissions: `*`, `tools.read`, `tools.execute`, and those that tool labels require, such as `read:filesystem`.
     pub permissions: Vec<Box<str>>,
-    /// The entries that it is for.
+    /// Entries that the role applies to.
     pub allow: Vec<SubjectPattern>,
-    /// The entries that its holders may not use, whatever their other roles say.
+    /// Entries that its holders may not use, whatever their other roles allow.
     pub deny: Vec<SubjectPattern>,
-    /// The entries about whose use somebody is asked each time.
+    /// Entries whose use needs approval each time.
     pub ask: Vec<SubjectPattern>,
 }
 
 impl Role {
-    /// True if it has this permission.
+    /// Returns true if the role has this permission.
     #[must_use]
     pub fn has(&self, permission: &str) -> bool {
         self.permissions.iter().any(|one| &**one == ALL || &**one == permission)
     }
 }
 
-/// How far the roles of a caller go toward an entry.
+/// Access to an entry that a caller's roles give.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// They hide it.
+    /// The roles hide the entry.
     Hidden(Why),
-    /// They show it, but it cannot be used.
+    /// The roles list the entry, but it cannot be used.
     Listed(Why),
-    /// It can be used once somebody has agreed.
+    /// The entry can be used after approval.
     AfterAsking(Why),
-    /// It can be used.
+    /// The entry can be used.
     Usable,
 }
 
-/// Which role decided, and why.
+/// Role that decided, and its reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Why {
-    /// The role, if it was one.
+    /// The deciding role, if there is one.
     pub role: Option<Arc<str>>,
     /// The reason, for the caller.
     pub reason: String,
 }
 
-/// All roles that are configured.
+/// All roles of the configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RoleBook {
     roles: BTreeMap<Arc<str>, Role>,
-    /// The role of callers who have none.
+    /// Role of callers that have none.
     default: Option<Arc<str>>,
 }
 
 impl RoleBook {
-    /// These roles; callers without any have the role `default`.
+    /// Creates the roles. Callers without any have the role `default`.
     #[must_use]
     pub fn new(roles: impl IntoIterator<Item = (String, Role)>, default: Option<&str>) -> Self {
         let roles = roles.into_iter().map(|(name, role)| (name.into(), role)).collect();
         Self { roles, default: default.map(Into::into) }
     }
 
-    /// True if no role is configured, so that roles restrict nobody.
+    /// Returns true if no role is configured, so that roles restrict no caller.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.roles.is_empty()
     }
 
-    /// True if callers who have no role have this one.
+    /// Returns true if callers without a role have this one.
     #[must_use]
     pub fn is_default(&self, role: &str) -> bool {
         self.default.as_deref() == Some(role)
     }
 
-    /// The configured ones among the roles of a caller.
+    /// Returns the configured roles among those of a caller.
     fn held<'a>(&'a self, roles: &'a [Box<str>]) -> impl Iterator<Item = (&'a Arc<str>, &'a Role)> {
         let default = self.default.as_deref().filter(|_| roles.is_empty());
         roles.iter().map(|role| &**role).chain(default).filter_map(|name| self.roles.get_key_value(name))
     }
 
-    /// How far these roles go toward an entry. A denial of one role outweighs the others.
+    /// Returns the access to an entry that these roles give. A denial by one role outweighs the others.
     #[must_use]
     pub fn reach(&self, roles: &[Box<str>], entry: &EntryRef<'_>) -> Reach {
         let (mut any, mut listed, mut usable, mut asks) = (false, None, false, None);
@@ -115,26 +115,26 @@ impl RoleBook {
             (false, _, Some(name)) => {
                 Reach::Listed(Why::of(name, format!("the role `{name}` lacks the permission `{EXECUTE}`")))
             }
-            (false, ..) if any => Reach::Hidden(Why::nobody("no role of the caller allows it")),
-            (false, ..) => Reach::Hidden(Why::nobody("the caller has no role that is configured")),
+            (false, ..) if any => Reach::Hidden(Why::without_role("no role of the caller allows it")),
+            (false, ..) => Reach::Hidden(Why::without_role("the caller has no role that is configured")),
         }
     }
 
-    /// True if one of these roles may find the entry in lists, whether or not it may use it.
+    /// Returns true if one of these roles lists the entry, usable or not.
     #[must_use]
     pub fn shows(&self, roles: &[Box<str>], entry: &EntryRef<'_>) -> bool {
         let names = EntryNames::of(entry);
         self.held(roles).any(|(_, role)| role.has(READ) && role.allow.iter().any(|pattern| pattern.covers(&names)))
     }
 
-    /// The first of these permissions that none of the roles has (G-14).
+    /// Returns the first of the wanted permissions that none of the roles has.
     #[must_use]
     pub fn lacks<'a>(&self, roles: &[Box<str>], wanted: &'a [Box<str>]) -> Option<&'a str> {
         let has = |permission: &str| self.held(roles).any(|(_, role)| role.has(permission));
         wanted.iter().map(|permission| &**permission).find(|permission| !has(permission))
     }
 
-    /// True if the roles show anything of this backend.
+    /// Returns true if the roles show anything of this backend.
     #[must_use]
     pub fn shows_backend(&self, roles: &[Box<str>], backend: &str) -> bool {
         let mut held = self.held(roles);
@@ -149,7 +149,7 @@ impl Why {
         Self { role: Some(Arc::clone(role)), reason }
     }
 
-    fn nobody(reason: &str) -> Self {
+    fn without_role(reason: &str) -> Self {
         Self { role: None, reason: reason.to_owned() }
     }
 }

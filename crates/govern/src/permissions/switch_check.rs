@@ -1,4 +1,4 @@
-//! Stops what is switched off, before anything else is looked at (NO-14).
+//! Refuses uses of what is switched off. It runs before every other check.
 
 use super::Permissions;
 use super::call_check::entry_of;
@@ -6,19 +6,19 @@ use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruli
 use signalbox_engine::{Fault, catalog::Visibility as _};
 use std::sync::Arc;
 
-/// The interceptor.
+/// Interceptor that enforces kill switches and quarantine.
 #[derive(Clone, Debug)]
 pub struct SwitchCheck(Arc<Permissions>);
 
 impl SwitchCheck {
-    /// Asks these permissions.
+    /// Creates the interceptor for these permissions.
     #[must_use]
     pub fn new(permissions: &Arc<Permissions>) -> Self {
         Self(Arc::clone(permissions))
     }
 
-    /// The answer to a message that is stopped. Whoever may not know of an entry is answered as if it were not there, by the check
-    /// that comes later.
+    /// Returns the fault for a message that is stopped. If the caller may not know of the entry, it returns none: the
+    /// permission check answers it as unknown.
     fn stops(&self, case: &Case<'_>) -> Option<Fault> {
         match entry_of(case).filter(|_| case.phase == Phase::Request) {
             Some(entry) => self.0.stops(case.caller, &entry),

@@ -1,4 +1,4 @@
-//! Tools, backends and principals that are switched off at once, or put aside until somebody has looked at them.
+//! Kill switches and quarantine for tools, backends and principals.
 
 use signalbox_engine::catalog::EntryRef;
 use signalbox_engine::chain::{EntryNames, SubjectPattern};
@@ -6,17 +6,17 @@ use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::glob::{Wildcards, fits};
 use std::sync::Arc;
 
-/// Why something is off.
+/// Reason why something is off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Off {
     /// The kill switch is on.
     Killed,
-    /// It is in quarantine.
+    /// The target is in quarantine.
     Quarantined,
 }
 
 impl Off {
-    /// The word for it in configuration, commands and answers.
+    /// Returns the name in configuration, commands and answers.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -25,7 +25,7 @@ impl Off {
         }
     }
 
-    /// The one that this word names.
+    /// Parses the name that [`Off::word`] returns.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         [Self::Killed, Self::Quarantined].into_iter().find(|one| one.word() == word)
@@ -39,28 +39,28 @@ impl Off {
     }
 }
 
-/// What is off.
+/// Target of a switch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// The tools, prompts and resources that the pattern `BACKEND/NAME` means; a backend alone means all that it has.
+    /// Tools, prompts and resources that the pattern `BACKEND/NAME` matches; a backend alone matches all of its
+    /// entries.
     Entries(SubjectPattern),
-    /// The principals that the pattern means.
+    /// Principals that the pattern matches.
     Principals(Box<str>),
 }
 
-/// One switch.
+/// A target that is off, with the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Switch {
-    /// What is off.
     pub target: Target,
-    /// How.
+    /// Kill switch or quarantine.
     pub off: Off,
-    /// Why, for those who call it; may be empty.
+    /// Reason shown to callers; may be empty.
     pub reason: Arc<str>,
 }
 
 impl Switch {
-    /// The answer to those who use what is off.
+    /// Returns the fault for a use of the target.
     #[must_use]
     pub fn fault(&self, what: &str) -> Fault {
         let how = if self.off == Off::Killed { "switched off" } else { "in quarantine" };
@@ -69,33 +69,33 @@ impl Switch {
     }
 }
 
-/// All switches of one source.
+/// Switches of one source.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Switches(pub Vec<Switch>);
 
 impl Switches {
-    /// The switch that turns this entry off.
+    /// Returns the switch that turns this entry off.
     #[must_use]
     pub fn of_entry(&self, entry: &EntryRef<'_>) -> Option<&Switch> {
         let names = EntryNames::of(entry);
         self.0.iter().find(|switch| matches!(&switch.target, Target::Entries(pattern) if pattern.touches(&names)))
     }
 
-    /// The switch that turns this backend off as a whole.
+    /// Returns the switch that turns this whole backend off.
     #[must_use]
     pub fn of_backend(&self, backend: &str) -> Option<&Switch> {
         let whole = |pattern: &SubjectPattern| pattern.is_whole_backend() && pattern.fits_backend(backend);
         self.0.iter().find(|switch| matches!(&switch.target, Target::Entries(pattern) if whole(pattern)))
     }
 
-    /// The switch that turns this principal off.
+    /// Returns the switch that turns this principal off.
     #[must_use]
     pub fn of_principal(&self, principal: &str) -> Option<&Switch> {
         let meant = |pattern: &str| fits(pattern, principal, Wildcards::StarAndQuestion);
         self.0.iter().find(|switch| matches!(&switch.target, Target::Principals(pattern) if meant(pattern)))
     }
 
-    /// True if any principal is off.
+    /// Returns true if any principal is off.
     #[must_use]
     pub fn name_principals(&self) -> bool {
         self.0.iter().any(|switch| matches!(switch.target, Target::Principals(_)))

@@ -1,27 +1,27 @@
-//! Permissions that end by themselves: somebody gave a caller the use of some entries for a while, or broke the glass.
+//! Grants that expire: they give a caller the use of some entries for a while, or break the glass.
 //!
-//! A grant makes up for a role or a `permit` that is lacking, and counts as consent where somebody would be asked. What a role denies
-//! or a policy forbids stays denied. A grant that breaks the glass allows everything but what is switched off.
+//! A grant makes up for a missing role or `permit`, and counts as consent where approval is needed. It does not lift
+//! what a role denies or a policy forbids. A break-glass grant allows everything that is not switched off.
 
 use signalbox_engine::catalog::EntryRef;
 use signalbox_engine::chain::{EntryNames, SubjectPattern};
 use std::sync::Arc;
 
-/// How the name of a grant that breaks the glass begins.
+/// Prefix of the name of a break-glass grant.
 pub const BREAK_GLASS: &str = "break_glass:";
 
-/// One grant.
+/// Permission with an end, for one principal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TimedGrant {
-    /// Its name in decisions: `grant:ID`, or `break_glass:ID`.
+    /// Name in decisions: `grant:ID`, or `break_glass:ID`.
     pub name: Arc<str>,
-    /// The principal who has it.
+    /// Principal that holds it.
     pub to: Box<str>,
-    /// What it is for. Nothing else is looked at if it breaks the glass.
+    /// Entries that it allows. Ignored if it breaks the glass.
     pub entries: Vec<SubjectPattern>,
-    /// When it ends, in milliseconds since 1970.
+    /// End of the grant, in milliseconds since 1970.
     pub until_ms: u64,
-    /// Whether it allows everything but what is switched off.
+    /// True if it allows everything that is not switched off.
     pub breaks_glass: bool,
 }
 
@@ -31,12 +31,12 @@ impl TimedGrant {
     }
 }
 
-/// All grants that count.
+/// Grants of all principals that are in force.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TimedGrants(pub Vec<Arc<TimedGrant>>);
 
 impl TimedGrants {
-    /// The grant that lets this principal use this entry; one that breaks the glass before others, and of those the one that lasts
+    /// Returns the grant that lets this principal use this entry. Prefers a break-glass grant, then the one that lasts
     /// longest.
     #[must_use]
     pub fn of(&self, principal: &str, entry: &EntryRef<'_>) -> Option<&Arc<TimedGrant>> {
@@ -45,7 +45,7 @@ impl TimedGrants {
         all.max_by_key(|grant| (grant.breaks_glass, grant.until_ms))
     }
 
-    /// True if this principal is granted anything of this backend.
+    /// Returns true if this principal is granted anything of this backend.
     #[must_use]
     pub fn shows_backend(&self, principal: &str, backend: &str) -> bool {
         let shows = |grant: &TimedGrant| {
@@ -54,19 +54,19 @@ impl TimedGrants {
         self.0.iter().any(|grant| *grant.to == *principal && shows(grant))
     }
 
-    /// True if the glass is broken for this principal.
+    /// Returns true if this principal has a break-glass grant.
     #[must_use]
     pub fn breaks_glass(&self, principal: &str) -> bool {
         self.0.iter().any(|grant| grant.breaks_glass && *grant.to == *principal)
     }
 
-    /// When the next one ends, in milliseconds since 1970.
+    /// Returns the time at which the next grant ends, in milliseconds since 1970.
     #[must_use]
     pub fn next_end(&self) -> Option<u64> {
         self.0.iter().map(|grant| grant.until_ms).min()
     }
 
-    /// Those that have not ended by then.
+    /// Returns the grants that end after this time.
     #[must_use]
     pub fn after(&self, unix_ms: u64) -> Self {
         Self(self.0.iter().filter(|grant| grant.until_ms > unix_ms).cloned().collect())

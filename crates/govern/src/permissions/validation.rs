@@ -1,4 +1,4 @@
-//! Permissions as the governed dialect asks for them: one by one, and all that a call needs (G-13).
+//! Permission queries of the governed dialect: single permissions, and everything that a call needs.
 
 use super::call_check::denial_fault;
 use super::{Access, Permissions};
@@ -16,7 +16,7 @@ impl PermissionSource for Permissions {
         set.has_permission(caller, permission)
     }
 
-    /// Switches, roles and policies. A call that needs consent is allowed under that constraint.
+    /// Checks switches, roles and policies. A call that needs consent is allowed under that constraint.
     fn validate(&self, usage: &ToolUse<'_>) -> Result<Vec<AccessConstraint>, Fault> {
         if let Some(fault) = self.stops(usage.caller, &usage.entry) {
             return Err(fault);

@@ -1,7 +1,8 @@
-//! Holds policies against the schema, and against the tools that are known.
+//! Validation of policies against the schema and the known tools.
 //!
-//! What the base schema makes impossible is an error: an attribute that no caller has, an action on the wrong type. What depends on
-//! the catalog is only a warning, because lists change while policies stay: a tool or an argument that is not known.
+//! What the base schema makes impossible is an error: an attribute that no caller has, an action on the wrong type.
+//! What depends on the catalog, such as an unknown tool or argument, is only a warning, because lists change while
+//! policies stay.
 
 use super::entities::BASE_SCHEMA;
 use super::rule::{BundleError, Rule};
@@ -9,14 +10,13 @@ use cedar_policy::{Policy, PolicyId, PolicySet, Schema, ValidationMode, Validati
 use serde_json::Value;
 use signalbox_wire::json;
 
-/// A tool that is known, with the definition of its backend.
+/// Tool with the definition of its backend.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownTool {
-    /// The backend.
     pub backend: String,
-    /// The backend's own name for it.
+    /// Name of the tool at the backend.
     pub name: String,
-    /// What the backend lists it as.
+    /// Definition as the backend lists it.
     pub definition: Vec<u8>,
 }
 
@@ -25,20 +25,20 @@ impl KnownTool {
         json::path(&self.definition, &["inputSchema", "properties", name]).is_some()
     }
 
-    /// True if its schema does not say which arguments there are.
+    /// Returns true if the schema does not list the arguments.
     fn is_vague(&self) -> bool {
         json::path(&self.definition, &["inputSchema", "properties"]).is_none()
     }
 }
 
-/// Something about a policy that may be a mistake.
+/// Likely mistake in a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Warning {
-    /// The policy.
+    /// Id of the policy.
     pub policy: String,
-    /// The file that it stands in.
+    /// File that contains it.
     pub file: String,
-    /// What may be wrong.
+    /// Description of the likely mistake.
     pub text: String,
 }
 
@@ -48,10 +48,10 @@ impl std::fmt::Display for Warning {
     }
 }
 
-/// Holds policies against the base schema. Conditions on arguments are left out, since it does not know any.
+/// Validates policies against the base schema. Skips conditions on arguments, which the schema does not describe.
 ///
 /// # Errors
-/// The first policy that cannot ever apply as it is written.
+/// The first policy that can never apply as written.
 pub fn against_base(rules: &[Rule]) -> Result<(), BundleError> {
     let impossible = |rule: &Rule, error: String| BundleError::Impossible {
         file: rule.file.to_string(),
@@ -78,7 +78,7 @@ pub fn against_base(rules: &[Rule]) -> Result<(), BundleError> {
     Ok(())
 }
 
-/// A policy without the conditions that look at arguments.
+/// Removes the conditions that look at arguments from a policy.
 fn without_arguments(mut policy: Value) -> Value {
     if let Some(conditions) = policy.get_mut("conditions").and_then(Value::as_array_mut) {
         conditions.retain(|condition| {
@@ -89,7 +89,8 @@ fn without_arguments(mut policy: Value) -> Value {
     policy
 }
 
-/// What the tools that are known say about policies: tools and backends that nothing has, arguments that no tool takes.
+/// Checks policies against the known tools. Warns of tools and backends that do not exist and of arguments that no tool
+/// takes.
 #[must_use]
 pub fn against_tools(rules: &[Rule], tools: &[KnownTool]) -> Vec<Warning> {
     rules.iter().flat_map(|rule| doubts(rule, tools)).collect()

@@ -1,27 +1,27 @@
-//! What a policy depends on, read from its JSON form, and the form of it by which lists are decided.
+//! Inputs of a policy, read from its JSON form, and the weaker form that decides lists.
 //!
-//! Whether an entry is listed must not depend on arguments that nobody has given yet, or on the time of the day. A policy is
-//! therefore kept twice. The second form is weaker: of a `permit` all parts are left out that look at `context`, so that it
-//! permits whatever the first may permit with some arguments; a `forbid` that looks at `context` is left out as a whole.
+//! A list must not depend on arguments that have not been given yet, or on the time of day. Each policy therefore has a
+//! second, weaker form. A `permit` loses all parts that look at `context`, so that it permits whatever the full form
+//! may permit with some arguments. A `forbid` that looks at `context` is dropped as a whole.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// What a policy looks at besides principal, action and resource.
+/// Inputs of a policy besides principal, action and resource.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Mentions {
-    /// Whether it looks at `context` at all.
+    /// True if it looks at `context` at all.
     pub context: bool,
-    /// Whether it looks at the time or the address of the call.
+    /// True if it looks at the time or the address of the call.
     pub circumstances: bool,
-    /// The arguments by name.
+    /// Names of the arguments it looks at.
     pub arguments: BTreeSet<String>,
-    /// Whether it looks at all arguments together.
+    /// True if it looks at the arguments as a whole.
     pub all_arguments: bool,
 }
 
 impl Mentions {
-    /// What this policy looks at, in its JSON form.
+    /// Collects the inputs of a policy in JSON form.
     #[must_use]
     pub fn of(policy: &Value) -> Self {
         let mut found = Self::default();
@@ -31,7 +31,7 @@ impl Mentions {
         found
     }
 
-    /// Adds what another policy looks at.
+    /// Adds the inputs of another policy.
     pub fn add(&mut self, other: &Self) {
         self.context |= other.context;
         self.circumstances |= other.circumstances;
@@ -64,7 +64,7 @@ impl Mentions {
     }
 }
 
-/// The form of a policy by which lists are decided; nothing if it has no say in them.
+/// Returns the form of a policy that decides lists; `None` if it does not affect them.
 #[must_use]
 pub fn for_listing(policy: &Value, is_permit: bool) -> Option<Value> {
     if !is_permit {
@@ -81,7 +81,7 @@ pub fn for_listing(policy: &Value, is_permit: bool) -> Option<Value> {
     Some(weaker)
 }
 
-/// The parts of a condition, joined by `&&` or `||`, that do not look at `context`.
+/// Returns the parts of a condition, joined by `&&` or `||`, that do not look at `context`.
 fn without_context(body: &Value, joined_by: &str) -> Option<Value> {
     if let Some((left, right)) = sides(body, joined_by) {
         return match (without_context(left, joined_by), without_context(right, joined_by)) {
@@ -102,7 +102,7 @@ fn sides<'a>(node: &'a Value, operator: &str) -> Option<(&'a Value, &'a Value)> 
     Some((inside.get("left")?, inside.get("right")?))
 }
 
-/// The two sides of `left.attr` and `left has attr`.
+/// Returns the two sides of `left.attr` or `left has attr`.
 fn access(node: &Value) -> Option<(&Value, &str)> {
     let inside = node.get(".").or_else(|| node.get("has"))?;
     Some((inside.get("left")?, inside.get("attr")?.as_str()?))

@@ -1,4 +1,4 @@
-//! Callers and entries as Cedar sees them. The schema here is the one definition of what policies can say.
+//! Callers and entries as Cedar entities. The schema here is the only definition of what policies can express.
 
 use cedar_policy::{Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, RestrictedExpression};
 use signalbox_engine::Caller;
@@ -7,7 +7,7 @@ use signalbox_wire::json;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-/// The schema of policies. What arguments a tool has is not in it: that comes from the catalog, which may change.
+/// Schema of policies. It omits the arguments of tools: they come from the catalog, which may change.
 pub const BASE_SCHEMA: &str = r#"
 entity Role, Group, Backend;
 entity User in [Role, Group] {
@@ -26,29 +26,27 @@ action get appliesTo { principal: User, resource: Prompt, context: Circumstances
 action read appliesTo { principal: User, resource: Resource, context: Circumstances };
 "#;
 
-/// What is known of a caller and of an entry besides their names.
+/// Attributes of a caller and an entry besides their names.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Known<'a> {
-    /// The roles of the caller.
+pub struct EntityAttributes<'a> {
     pub roles: &'a [Box<str>],
-    /// What kinds of tool the entry is.
+    /// Categories of the tool.
     pub categories: Vec<Box<str>>,
-    /// What a caller needs to be permitted to call it.
+    /// Permissions that the tool requires.
     pub permissions: Vec<Box<str>>,
-    /// How far the tool is trusted.
+    /// Trust level of the tool.
     pub trust: &'static str,
 }
 
-/// Where and when something is asked for.
+/// Time and address of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Circumstances {
-    /// The wall-clock time, in milliseconds since 1970.
+    /// Wall-clock time, in milliseconds since 1970.
     pub unix_ms: u64,
-    /// The address of the caller, if known.
     pub address: Option<IpAddr>,
 }
 
-/// The type and the action of an entry.
+/// Returns the entity type and the action for a kind of entry.
 #[must_use]
 pub fn words(kind: ListKind) -> (&'static str, &'static str) {
     match kind {
@@ -58,37 +56,34 @@ pub fn words(kind: ListKind) -> (&'static str, &'static str) {
     }
 }
 
-/// The name of an entity of this type. `None` never happens for the types of the schema.
+/// Builds the uid of an entity. `None` never happens for the types of the schema.
 #[must_use]
 pub fn uid(type_name: &str, id: &str) -> Option<EntityUid> {
     let type_name: EntityTypeName = type_name.parse().ok()?;
     Some(EntityUid::from_type_name_and_id(type_name, EntityId::new(id)))
 }
 
-/// The id of an entry.
+/// Returns the entity id of an entry.
 #[must_use]
 pub fn entry_id(backend: &str, name: &str) -> String {
     format!("{backend}/{name}")
 }
 
-/// A caller and an entry with all that belongs to them.
+/// Principal, action and resource of a Cedar request, with their entities.
 #[derive(Clone, Debug)]
 pub struct Parties {
-    /// The caller.
     pub principal: EntityUid,
-    /// What it wants to do.
     pub action: EntityUid,
-    /// To what.
     pub resource: EntityUid,
-    /// Both, with their attributes and what they belong to.
+    /// Both parties with their attributes and parents.
     pub entities: Entities,
 }
 
 impl Parties {
-    /// The parties of a request for an entry whose name or URI is read so. `None` if Cedar cannot hold them, so that nothing is
-    /// permitted.
+    /// Builds the parties of a request for an entry whose name or URI reads as `read`. `None` if Cedar cannot represent
+    /// them, in which case nothing is permitted.
     #[must_use]
-    pub fn new(caller: &Caller, entry: &EntryRef<'_>, read: &str, known: &Known<'_>) -> Option<Self> {
+    pub fn new(caller: &Caller, entry: &EntryRef<'_>, read: &str, known: &EntityAttributes<'_>) -> Option<Self> {
         let (type_name, action) = words(entry.kind);
         let (user, user_parents) = user(caller, known)?;
         let resource = uid(type_name, &entry_id(entry.backend, entry.name))?;
@@ -102,7 +97,7 @@ impl Parties {
     }
 }
 
-fn user(caller: &Caller, known: &Known<'_>) -> Option<(Entity, HashSet<EntityUid>)> {
+fn user(caller: &Caller, known: &EntityAttributes<'_>) -> Option<(Entity, HashSet<EntityUid>)> {
     let identity = caller.identity();
     let standing = identity.standing.as_deref();
     let groups = standing.map_or(&[][..], |standing| &standing.groups);
@@ -122,14 +117,14 @@ fn user(caller: &Caller, known: &Known<'_>) -> Option<(Entity, HashSet<EntityUid
     Some((user, parents))
 }
 
-fn attributes(entry: &EntryRef<'_>, read: &str, known: &Known<'_>) -> HashMap<String, RestrictedExpression> {
+fn attributes(entry: &EntryRef<'_>, read: &str, known: &EntityAttributes<'_>) -> HashMap<String, RestrictedExpression> {
     let name = if matches!(entry.kind, ListKind::Resources | ListKind::Templates) { "uri" } else { "name" };
     let mut all = HashMap::from([(name.to_owned(), text(read)), ("backend".to_owned(), text(entry.backend))]);
     if entry.kind == ListKind::Tools {
         all.insert("trust".to_owned(), text(known.trust));
         all.insert("categories".to_owned(), texts(&known.categories));
         all.insert("permissions".to_owned(), texts(&known.permissions));
-        // What MCP has a client assume where a tool does not say it.
+        // // Defaults that MCP defines for hints that a tool omits.
         for (attribute, hint, assumed) in [
             ("readOnly", "readOnlyHint", false),
             ("destructive", "destructiveHint", true),
@@ -145,7 +140,7 @@ fn attributes(entry: &EntryRef<'_>, read: &str, known: &Known<'_>) -> HashMap<St
     all
 }
 
-/// The context of a request. `arguments` are those that policies look at.
+/// Builds the context of a request. `arguments` are those that policies look at.
 #[must_use]
 pub fn context(arguments: Vec<(String, RestrictedExpression)>, around: &Circumstances) -> Option<Context> {
     let mut pairs = vec![
@@ -158,7 +153,7 @@ pub fn context(arguments: Vec<(String, RestrictedExpression)>, around: &Circumst
     Context::from_pairs(pairs).ok()
 }
 
-/// A time as Cedar reads it.
+/// Formats a time for Cedar.
 fn instant(unix_ms: u64) -> String {
     signalbox_wire::timestamp::rfc3339_millis(unix_ms)
 }

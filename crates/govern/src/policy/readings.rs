@@ -1,58 +1,58 @@
-//! What policies say of an entry whose URI servers read in several ways: they have to permit all of them.
+//! Decisions about entries whose URI servers read in several ways: policies have to permit every reading.
 
-use super::{Circumstances, Known, Policies, Prepared, Verdict};
+use super::{Circumstances, EntityAttributes, Policies, PreparedPolicies, Verdict};
 use signalbox_engine::Caller;
 use signalbox_engine::catalog::{EntryRef, Style};
 use signalbox_engine::subject_names::SubjectNames;
 
-/// Most readings with which what is prepared is worth keeping.
+/// Maximum number of readings of an entry whose preparation is cached.
 const MAX_KEPT: usize = 4;
 
-/// What is known of a caller and an entry before there are arguments, for every reading of the entry's URI.
+/// Policies prepared for a caller and an entry, for every reading of the entry's URI, before the arguments are known.
 #[derive(Debug)]
 pub struct PreparedReadings {
-    written: Prepared,
-    /// The entry itself with another `uri`. A policy that names the entry as it is written is for all of its readings.
-    read: Vec<Prepared>,
-    /// The entry that other policies may name so. Nothing is lacking if none does.
-    named: Vec<Prepared>,
+    written: PreparedPolicies,
+    /// The entry itself with another `uri`. A policy that names the entry as written applies to all of its readings.
+    read: Vec<PreparedPolicies>,
+    /// Entries that other policies may name by a reading. It is no denial if no policy permits them.
+    named: Vec<PreparedPolicies>,
 }
 
 impl PreparedReadings {
-    /// True if the caller finds the entry in lists.
+    /// Returns true if the caller finds the entry in lists.
     #[must_use]
     pub fn is_listed(&self) -> bool {
         self.written.is_listed()
-            && self.read.iter().all(Prepared::is_listed)
-            && !self.named.iter().any(Prepared::is_barred)
+            && self.read.iter().all(PreparedPolicies::is_listed)
+            && !self.named.iter().any(PreparedPolicies::is_barred)
     }
 
-    /// True if no grant can show it: a policy forbids a reading of it, whatever the arguments.
+    /// Returns true if no grant can show the entry: a policy forbids a reading of it, whatever the arguments.
     #[must_use]
     pub fn is_barred(&self) -> bool {
-        self.all().any(Prepared::is_barred)
+        self.all().any(PreparedPolicies::is_barred)
     }
 
-    /// True if it is small enough to be kept for each caller and entry.
+    /// Returns true if it is small enough to be cached per caller and entry.
     #[must_use]
     pub fn is_small(&self) -> bool {
         self.read.len() <= MAX_KEPT
     }
 
-    fn all(&self) -> impl Iterator<Item = &Prepared> {
+    fn all(&self) -> impl Iterator<Item = &PreparedPolicies> {
         std::iter::once(&self.written).chain(&self.read).chain(&self.named)
     }
 }
 
 impl Policies {
-    /// Picks the policies that could apply when this caller uses this entry, however it is read. `None` if Cedar cannot hold its
-    /// names, or it cannot be told how servers read it.
+    /// Selects the policies that could apply when this caller uses this entry, under every reading. `None` if Cedar
+    /// cannot represent its names, or if its readings cannot be determined.
     #[must_use]
     pub fn prepare_readings(
         &self,
         caller: &Caller,
         entry: &EntryRef<'_>,
-        known: &Known<'_>,
+        known: &EntityAttributes<'_>,
     ) -> Option<PreparedReadings> {
         let mut all = PreparedReadings {
             written: self.prepare(caller, entry, entry.name, known)?,
@@ -68,15 +68,15 @@ impl Policies {
             all.read.push(self.prepare(caller, entry, uri, known)?);
             all.named.push(named(uri)?);
         }
-        // Some servers cut a slash at the end off.
+        // // Some servers cut off a trailing slash.
         for uri in std::iter::once(entry.name).chain(names.readings()?).filter_map(|uri| uri.strip_suffix('/')) {
             all.named.push(named(uri)?);
         }
         Some(all)
     }
 
-    /// What the policies say about a use of a prepared entry with these arguments, a JSON object: the worst that they say of any
-    /// reading.
+    /// Decides about a use of a prepared entry with these arguments, a JSON object. Returns the worst verdict over all
+    /// readings.
     #[must_use]
     pub fn decide_readings(
         &self,
@@ -99,7 +99,7 @@ impl Policies {
 }
 
 impl Verdict {
-    /// The worse of the two; this one if they are alike.
+    /// Returns the worse of the two verdicts; `self` if they rank the same.
     fn max(self, other: Self) -> Self {
         let rank = |verdict: &Self| match verdict {
             Self::Permit(_) => 0,

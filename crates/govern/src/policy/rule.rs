@@ -1,4 +1,4 @@
-//! One policy of a bundle, with what it depends on.
+//! A policy of a bundle, with its inputs.
 
 use super::conditions::{Mentions, for_listing};
 use super::entities::words;
@@ -6,106 +6,89 @@ use cedar_policy::{ActionConstraint, Effect, Policy, PolicyId, PolicySet, Resour
 use signalbox_engine::catalog::EntryRef;
 use std::sync::Arc;
 
-/// Why a bundle cannot be used.
+/// Error for a bundle that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BundleError {
     /// A file is not Cedar.
     #[error("{file}: {error}")]
     Syntax {
-        /// The file.
         file: String,
-        /// What is wrong, and where.
+        /// Error of the parser, with its position.
         error: String,
     },
     /// Two policies have the same id.
     #[error("{file}: the id `{id}` is used by another policy already")]
     SameId {
-        /// The file of the second.
+        /// File of the second policy.
         file: String,
-        /// The id.
         id: String,
     },
-    /// A template, which nothing links.
+    /// The file contains a template, which nothing links.
     #[error("{file}: `{id}` is a template; write it for a role or group instead of a slot")]
     Template {
-        /// The file.
         file: String,
-        /// The template.
+        /// Id of the template.
         id: String,
     },
-    /// A `permit` that asks: nobody would be asked where another `permit` holds too.
+    /// A `permit` has `@ask`: it would be bypassed wherever another `permit` applies.
     #[error("{file}: `{id}`: `@ask` belongs on a `forbid`, which a person can then lift")]
-    AskOnPermit {
-        /// The file.
-        file: String,
-        /// The policy.
-        id: String,
-    },
-    /// Somebody is to be asked who is neither the caller nor an approver.
+    AskOnPermit { file: String, id: String },
+    /// `@of` names neither the caller nor an approver.
     #[error("{file}: `{id}`: `@of` must be \"caller\" or \"approver\", on a policy with `@ask`")]
-    AskOf {
-        /// The file.
-        file: String,
-        /// The policy.
-        id: String,
-    },
-    /// The schema makes it impossible.
+    AskOf { file: String, id: String },
+    /// The schema makes the policy impossible.
     #[error("{file}: `{id}`: {error}")]
     Impossible {
-        /// The file.
         file: String,
-        /// The policy.
         id: String,
-        /// What cannot be.
+        /// Error of the validator.
         error: String,
     },
 }
 
-/// Whom a policy has asked.
+/// Person whose approval a policy requests.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum AskOf {
-    /// Somebody with the role of an approver.
+    /// A person with the approver role.
     Approver,
-    /// Whoever the configuration says.
+    /// The caller or an approver, as configured.
     Configured,
-    /// The caller.
     Caller,
 }
 
-/// One policy.
+/// A parsed policy with its annotations.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Its id, by which it is named to people.
+    /// Id, shown in answers and logs.
     pub id: Arc<str>,
-    /// The file that it stands in.
+    /// File that contains it.
     pub file: Arc<str>,
-    /// The policy.
     pub policy: Policy,
-    /// The form by which lists are decided, if it has a say in them.
+    /// Form that decides lists, if the policy affects them.
     pub listing: Option<Policy>,
-    /// What it looks at besides principal, action and resource.
+    /// Inputs besides principal, action and resource.
     pub mentions: Mentions,
-    /// Why somebody is asked, if it is a `forbid` that a person can lift.
+    /// Reason to request approval, if it is a `forbid` that a person can lift.
     pub ask: Option<Arc<str>>,
-    /// Who is asked then.
+    /// Person to ask for that approval.
     pub ask_of: AskOf,
-    /// Why, in the words of whoever wrote it.
+    /// The author's reason for the policy.
     pub reason: Option<Arc<str>>,
 }
 
 impl Rule {
-    /// All policies of a file. Without an `@id`, a policy is named by its file and its place in it.
+    /// Parses all policies of a file. A policy without an `@id` is named by its file and position.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first error in the file.
     pub fn all(file: &str, text: &str) -> Result<Vec<Self>, BundleError> {
         let set: PolicySet =
-            text.parse().map_err(|error| BundleError::Syntax { file: file.to_owned(), error: told(&error) })?;
+            text.parse().map_err(|error| BundleError::Syntax { file: file.to_owned(), error: parse_error(&error) })?;
         if let Some(template) = set.templates().next() {
             return Err(BundleError::Template { file: file.to_owned(), id: template.id().to_string() });
         }
         let mut policies: Vec<&Policy> = set.policies().collect();
-        // The parser numbers them in the order of the file.
+        // // The parser numbers them in the order of the file.
         policies.sort_by_key(|policy| policy.id().to_string().trim_start_matches("policy").parse::<u64>().ok());
         policies.iter().enumerate().map(|(place, policy)| Self::new(file, place + 1, policy)).collect()
     }
@@ -147,7 +130,7 @@ impl Rule {
         })
     }
 
-    /// The entry or backend that it is for, as (type, id), where it names one.
+    /// Returns the entry or backend that the policy names, as (type, id).
     #[must_use]
     pub fn named(&self) -> Option<(String, String)> {
         match self.policy.resource_constraint() {
@@ -158,7 +141,7 @@ impl Rule {
         }
     }
 
-    /// False if its action or the type of its resource rules it out for entries of this kind.
+    /// Returns false if the policy's action or resource type excludes entries of this kind.
     #[must_use]
     pub fn is_for(&self, entry: &EntryRef<'_>) -> bool {
         let (type_name, action) = words(entry.kind);
@@ -174,8 +157,8 @@ impl Rule {
     }
 }
 
-/// An error of the parser with its place.
-fn told(error: &cedar_policy::ParseErrors) -> String {
+/// Formats an error of the parser.
+fn parse_error(error: &cedar_policy::ParseErrors) -> String {
     error.to_string()
 }
 

@@ -17,11 +17,11 @@ fn ada() -> Caller {
     Caller::of(Principal::named("user:ada"), Proof::ApiKey, "http")
 }
 
-fn known() -> Known<'static> {
-    Known { trust: "community", ..Known::default() }
+fn known() -> EntityAttributes<'static> {
+    EntityAttributes { trust: "community", ..EntityAttributes::default() }
 }
 
-fn prepare(policies: &Policies, entry: &EntryRef<'_>) -> Prepared {
+fn prepare(policies: &Policies, entry: &EntryRef<'_>) -> PreparedPolicies {
     policies.prepare(&ada(), entry, entry.name, &known()).unwrap()
 }
 
@@ -109,7 +109,7 @@ fn roles_annotations_time_and_address_can_be_asked_for() {
              when { context.now.toTime() < duration("20h") && context has address && context.address.isLoopback() };"#,
     );
     let ops: Vec<Box<str>> = vec!["ops".into()];
-    let known = Known { roles: &ops, ..known() };
+    let known = EntityAttributes { roles: &ops, ..known() };
     let definition = br#"{"name":"read","annotations":{"readOnlyHint":true}}"#;
     let safe = EntryRef { definition: Some(definition), ..tool("read") };
     let around = Circumstances { unix_ms: 1_700_000_000_000, address: "127.0.0.1".parse().ok() };

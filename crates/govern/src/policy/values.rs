@@ -1,34 +1,33 @@
-//! JSON as values of Cedar: null is absent, integers are `Long`, other numbers exact decimals.
+//! JSON as Cedar values: null is absent, integers are `Long`, other numbers exact decimals.
 
 use cedar_policy::RestrictedExpression;
 use signalbox_wire::json;
 
-/// How deep values may be nested.
+/// Maximum nesting depth of values.
 pub const MAX_DEPTH: usize = 64;
-/// How many digits after the point a decimal of Cedar has.
+/// Number of decimal places of a Cedar decimal.
 const SCALE: u32 = 4;
 
-/// Why a value cannot be one of Cedar.
+/// Reason why Cedar cannot represent a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// A whole number that 64 bits do not hold.
+    /// A whole number that does not fit 64 bits.
     #[error("`{0}` is too large for a whole number")]
     TooLarge(String),
-    /// A number that is no exact decimal.
+    /// A number that is not an exact decimal.
     #[error("`{0}` is not exact with four digits after the point")]
     NotExact(String),
-    /// Too many levels.
+    /// The nesting exceeds [`MAX_DEPTH`].
     #[error("it is nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
-    /// Not JSON.
     #[error("it is not JSON")]
     Malformed,
 }
 
-/// The value of this JSON; nothing for null.
+/// Converts JSON to a Cedar value; `None` for null.
 ///
 /// # Errors
-/// Why Cedar has no such value.
+/// The reason why Cedar cannot represent it.
 pub fn value(token: &[u8]) -> Result<Option<RestrictedExpression>, ValueError> {
     at_depth(token.trim_ascii(), 0)
 }
@@ -71,7 +70,7 @@ fn number(token: &str) -> Result<RestrictedExpression, ValueError> {
     exact(token).map(RestrictedExpression::new_decimal).ok_or_else(|| ValueError::NotExact(short(token)))
 }
 
-/// A number as Cedar writes a decimal, if it is one exactly.
+/// Formats a number as a Cedar decimal, if it is exactly representable.
 fn exact(token: &str) -> Option<String> {
     let (sign, token) = token.strip_prefix('-').map_or(("", token), |rest| ("-", rest));
     let (mantissa, exponent) = token.split_once(['e', 'E']).unwrap_or((token, "0"));
@@ -81,7 +80,7 @@ fn exact(token: &str) -> Option<String> {
     if kept.trim_start_matches('0').is_empty() {
         return Some("0.0".to_owned());
     }
-    // The value is `kept` times ten to this power.
+    // // The value is `kept` times ten to this power.
     let dropped = i64::try_from(digits.len() - kept.len()).ok()?;
     let power = exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(dropped)?;
     let shift = u32::try_from(power.checked_add(i64::from(SCALE))?).ok()?;
@@ -91,7 +90,7 @@ fn exact(token: &str) -> Option<String> {
     (scaled <= most).then(|| format!("{sign}{}.{:04}", scaled / unit, scaled % unit))
 }
 
-/// The beginning of a number, for messages.
+/// Returns the beginning of a number, for messages.
 fn short(token: &str) -> String {
     token.chars().take(40).collect()
 }
