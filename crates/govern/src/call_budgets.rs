@@ -161,7 +161,7 @@ impl CallBudgets {
 
     fn request(&self, case: &Case<'_>) -> Result<(), Fault> {
         let Some((exchange, entry)) = tool_of(case) else { return Ok(()) };
-        // // Later rounds and retries belong to a call that was already counted.
+        // Later rounds and retries belong to a call that was already counted.
         if case.round > 1 || case.attempt > 1 {
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl CallBudgets {
         let both = format!("{caller}\0{tool}");
         let mut mark = None;
         if bounds.max_repeats.is_some() {
-            // // Hashing large arguments must not block other callers.
+            // Hashing large arguments must not block other callers.
             drop(state);
             let arguments = case.message.param("arguments").map_or(&b""[..], |span| span.of(case.message.bytes()));
             mark = Some(call_mark(&tool, arguments));

@@ -297,7 +297,7 @@ impl Interceptor for CallLimits {
 }
 
 fn refused(UsedUp { scope, rate, wait }: &UsedUp) -> Judgement {
-    // // Round up to whole seconds, at least one: a client that retries at once would be refused again.
+    // Round up to whole seconds, at least one: a client that retries at once would be refused again.
     let seconds = wait.as_millis().div_ceil(1000).max(1);
     let per = if rate.per.as_secs() == 1 { "second" } else { "minute" };
     let text = format!("{} in a {per}; try again in {seconds} s", scope.exceeded(rate.limit));

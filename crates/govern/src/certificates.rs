@@ -73,7 +73,7 @@ impl Authenticator for CertificateAuthenticator {
     fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault> {
         let Some(shown) = arrival.certificate() else { return Ok(None) };
         shown.check_time(arrival.now)?;
-        // // Taken before the directory is read, so that a standing made of an old directory is outdated with it.
+        // Taken before the directory is read, so that a standing made of an old directory is outdated with it.
         let credential = self.issued.lock().unpoisoned().0.beside(shown.principal.as_str(), shown.expires);
         let rule = self.rules.iter().find(|rule| rule.is_meant(shown));
         let principal = rule.map_or_else(|| shown.principal.clone(), |rule| Principal::named(&rule.principal));

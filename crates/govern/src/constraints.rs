@@ -165,7 +165,7 @@ impl ConstraintCheck {
         let broken = held.find_map(|one| Some((one.scope.policy(), one.fault(arguments)?)))?;
         let address = case.caller.identity().address.map(|address| address.ip());
         let around = Circumstances { unix_ms: case.unix_ms, address };
-        // // Calls that the caller may not make are left to the permission check, which may even hide that the tool
+        // Calls that the caller may not make are left to the permission check, which may even hide that the tool
         // exists.
         let access = self.permissions.access(case.caller, &entry, Some(arguments), &around);
         matches!(access, Access::Usable(_) | Access::AfterAsking(_)).then_some(broken)

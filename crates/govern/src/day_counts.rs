@@ -47,7 +47,7 @@ impl DayCounts {
     pub(crate) fn evict(&mut self) {
         for counts in [&mut self.spent, &mut self.calls] {
             if counts.len() >= MAX_COUNTED {
-                // // The smallest counts carry the least information.
+                // The smallest counts carry the least information.
                 counts.retain(|_, count| *count > 1);
             }
             if counts.len() >= MAX_COUNTED {

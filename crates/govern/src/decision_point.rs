@@ -153,7 +153,7 @@ impl DecisionPoint {
                 self.approvals.withdraw(used.call);
                 let judgement = self.down(rules, why);
                 if matches!(judgement.verdict, Verdict::Pass) {
-                    // // The chain checks the request once more when it ends.
+                    // The chain checks the request once more when it ends.
                     let asked = self.approvals.ask(used.call, case.caller.principal(), bound, now, rules.timeout);
                     if asked.is_ok() {
                         self.approvals.grant(used, bound, now);

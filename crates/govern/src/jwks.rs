@@ -79,7 +79,7 @@ impl KeySet {
         if raw.keys.len() > MAX_KEYS {
             return Err(KeySetError::TooMany(raw.keys.len()));
         }
-        // // Issuers publish keys of unsupported kinds beside the ones that we can use.
+        // Issuers publish keys of unsupported kinds beside the ones that we can use.
         let read = |raw: &&RawValue| verifying_key(&serde_json::from_str(raw.get()).ok()?, allowed);
         let keys: Vec<VerifyingKey> = raw.keys.iter().filter_map(read).collect();
         if keys.is_empty() {
@@ -108,7 +108,7 @@ impl KeySet {
         let mut fitting = self.keys.iter().filter(|key| {
             let named = match (kid, key.kid.as_deref()) {
                 (Some(wanted), Some(kid)) => wanted == kid,
-                // // A secret has no id, and issuers name it as they like.
+                // A secret has no id, and issuers name it as they like.
                 (_, None) | (None, _) => true,
             };
             named && key.algorithms.contains(&algorithm)

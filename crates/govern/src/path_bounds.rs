@@ -48,7 +48,7 @@ impl Folders {
         }
         let written = local(path)?;
         let holds = |path: &str| parts(path).map(|parts| self.0.iter().any(|folder| parts.starts_with(folder)));
-        // // A file system resolves `a//../b` to `b`, a URL parser to `a/b`.
+        // A file system resolves `a//../b` to `b`, a URL parser to `a/b`.
         let within = |path: &str| match path.contains("//") || path.contains("\\") {
             true => Ok(holds(path)? && holds(&without_dots_as_url(path))?),
             false => holds(path),
@@ -58,7 +58,7 @@ impl Folders {
         }
         match decoded(written)? {
             Some(decoded) => within(&decoded),
-            // // A `%` that starts no escape is an ordinary character of a path.
+            // A `%` that starts no escape is an ordinary character of a path.
             None => Ok(true),
         }
     }
@@ -86,13 +86,13 @@ fn local(text: &str) -> Result<&str, PathFault> {
             path
         }
     };
-    // // Servers disagree on whether a query or a fragment is part of the path.
+    // Servers disagree on whether a query or a fragment is part of the path.
     if path.contains(['?', '#']) { Err(PathFault::Unfit) } else { Ok(path) }
 }
 
 /// Splits a path into segments. An absolute path starts with an empty one.
 fn parts(path: &str) -> Result<Vec<String>, PathFault> {
-    // // Some servers drop tabs and line breaks, so that `.` and `.` around one become `..`.
+    // Some servers drop tabs and line breaks, so that `.` and `.` around one become `..`.
     if path.starts_with('~') || path.contains(char::is_control) {
         return Err(PathFault::Unfit);
     }

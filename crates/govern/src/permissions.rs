@@ -282,7 +282,7 @@ impl Permissions {
         let (version, set) = self.current();
         let mut entitlement = self.entitlement(version, &set, caller, entry);
         if entitlement.grant.as_ref().is_some_and(|grant| grant.until_ms <= around.unix_ms) {
-            // // The grant has expired but has not been removed yet.
+            // The grant has expired but has not been removed yet.
             entitlement = Arc::new(self.entitle(&set, caller, entry, None));
         }
         let (Some(prepared), Some(policies)) = (&entitlement.prepared, &set.policies) else {
@@ -292,7 +292,7 @@ impl Permissions {
             (Verdict::Permit(policy), Access::Usable(None)) => Access::Usable(Some(policy)),
             (Verdict::Permit(_), other) => other.clone(),
             (Verdict::Ask(asking), Access::AfterAsking(by_role)) => match set.consent_of(by_role.of) {
-                // // An approver's consent is stronger than the caller's.
+                // An approver's consent is stronger than the caller's.
                 ConsentOf::Approver => Access::AfterAsking(by_role.clone()),
                 _ => Access::AfterAsking(asking),
             },
@@ -390,7 +390,7 @@ impl Permissions {
             Reach::Usable => Access::Usable(None),
         };
         match lacking {
-            // // A role that may list the entry may know what is missing.
+            // A role that may list the entry may know what is missing.
             Some(denial) if set.roles.shows(roles, entry) => Access::Denied(denial),
             Some(denial) => Access::Hidden(denial),
             None => access,

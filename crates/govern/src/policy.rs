@@ -271,7 +271,7 @@ impl Policies {
         let response = Authorizer::new().is_authorized(&request, &prepared.policies, entities);
         match self.verdict(&response) {
             Verdict::Ask(asking) => {
-                // // A person can lift the policies that ask, but cannot make up for a missing permission.
+                // A person can lift the policies that ask, but cannot make up for a missing permission.
                 let Some(firm) = &prepared.firm else { return Verdict::Ask(asking) };
                 let without = Authorizer::new().is_authorized(&request, firm, entities);
                 match self.verdict(&without) {
@@ -291,7 +291,7 @@ impl Policies {
         }
         let mut deciding: Vec<&Rule> =
             response.diagnostics().reason().filter_map(|id| self.rule(id.as_ref())).collect();
-        // // Policies that cannot be lifted go first, then those that need an approver.
+        // Policies that cannot be lifted go first, then those that need an approver.
         deciding.sort_by_key(|rule| (rule.ask.is_some(), rule.ask_of, Arc::clone(&rule.id)));
         match (response.decision(), deciding.first()) {
             (Decision::Allow, Some(rule)) => Verdict::Permit(Arc::clone(&rule.id)),

@@ -108,7 +108,7 @@ fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {
 /// Removes escapes and surrounding blanks from a value.
 fn unescaped(text: &str) -> Result<String, SubjectPatternError> {
     let mut bytes = Vec::with_capacity(text.len());
-    // // Trailing blanks count only if they are escaped.
+    // Trailing blanks count only if they are escaped.
     let mut kept = 0;
     let mut rest = text.chars();
     while let Some(c) = rest.next() {

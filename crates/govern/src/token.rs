@@ -278,7 +278,7 @@ fn is_name(subject: &str) -> bool {
 
 /// Resolves a path of member names joined by dots.
 fn member<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
-    // // Some issuers use a URL as the name of a claim.
+    // Some issuers use a URL as the name of a claim.
     if let Some(whole) = claims.get(path) {
         return Some(whole);
     }

@@ -129,7 +129,7 @@ impl Authenticator for TokenAuthenticator {
         if let Some(refresh) = &self.refresh {
             refresh();
         }
-        // // A token that was cached before a backend needed it has no subject token.
+        // A token that was cached before a backend needed it has no subject token.
         let lacks_token = |known: &VerifiedToken| {
             self.callers.is_wanted() && known.standing.credential.as_ref().is_some_and(|one| one.token.is_none())
         };

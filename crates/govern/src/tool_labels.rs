@@ -77,7 +77,7 @@ impl ToolLabels {
         for rule in table.rules.iter().filter(|rule| rule.pattern.fits_tool(backend, name)) {
             add(&mut label.categories, &rule.categories);
             add(&mut label.permissions, &rule.permissions);
-            // // The least trusted level is the greatest.
+            // The least trusted level is the greatest.
             trust = trust.max(rule.trust);
             label.version = rule.version.clone().or(label.version);
         }

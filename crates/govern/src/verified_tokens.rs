@@ -57,7 +57,7 @@ impl VerifiedTokens {
         if table.len() >= MAX_TOKENS {
             let mut times: Vec<u64> = table.values().map(VerifiedToken::expires).collect();
             times.sort_unstable();
-            // // Evict a quarter at once, so that this is rare.
+            // Evict a quarter at once, so that this is rare.
             let least = times.get(MAX_TOKENS / 4).copied().unwrap_or(u64::MAX);
             table.retain(|_, known| known.expires() > least);
         }

@@ -1,15 +1,13 @@
-//! The files that are served below `/relay/`, built into the program. They lie in `assets/`; a file that is added there is added
-//! to the list here, and a test compares the two.
+//! Files served below `/relay/`, compiled into the program. They lie in `assets/`. A file added there must be added to
+//! the list here; a test compares the two.
 
 use crate::random::hex;
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// A file.
+/// File that is embedded in the program.
 #[derive(Debug)]
 pub struct Asset {
-    /// Its path below `/relay/`.
     pub path: &'static str,
-    /// What is in it.
     pub content: &'static [u8],
 }
 
@@ -19,7 +17,6 @@ macro_rules! assets {
     };
 }
 
-/// All files.
 pub const ASSETS: &[Asset] = assets![
     "codap/LICENSES.txt",
     "codap/codap.css",
@@ -38,7 +35,7 @@ pub const ASSETS: &[Asset] = assets![
 ];
 
 impl Asset {
-    /// The type of its content, by its name.
+    /// Returns the content type, by file extension.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.path.rsplit_once('.').map(|(_, end)| end) {
@@ -54,7 +51,7 @@ impl Asset {
         }
     }
 
-    /// A mark of its content.
+    /// Returns the entity tag of the content.
     #[must_use]
     pub fn tag(&self) -> String {
         format!("\"{}\"", hex(&digest(&SHA256, self.content).as_ref()[..12]))

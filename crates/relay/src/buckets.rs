@@ -1,4 +1,4 @@
-//! How often each address may do something.
+//! Rate limits per key, such as an address.
 
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::rate::Rate;
@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Keys that are counted at a time. When there are more, those that have their whole bucket back are forgotten, then all.
+/// Maximum number of keys counted at a time. Beyond it, keys with a full bucket are evicted, then all of them.
 pub const MAX_KEYS: usize = 10_000;
 
-/// A bucket for each key. Not more than `limit` of 0 means no bound.
+/// Token bucket per key. A `limit` of 0 means unlimited.
 #[derive(Debug)]
 pub struct Buckets {
     rate: Rate,
@@ -17,16 +17,16 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// So many in a minute.
+    /// Creates buckets of `limit` tokens per minute.
     #[must_use]
     pub fn per_minute(limit: u64) -> Self {
         Self { rate: Rate { limit, per: Duration::from_secs(60) }, full: Mutex::default() }
     }
 
-    /// Takes one.
+    /// Takes a token.
     ///
     /// # Errors
-    /// How long it takes until there is one to take.
+    /// The time until the next token is available.
     pub fn take(&self, key: &str, now: Instant) -> Result<(), Duration> {
         if self.rate.limit == 0 {
             return Ok(());
@@ -43,7 +43,7 @@ impl Buckets {
         Ok(())
     }
 
-    /// True if there is none to take, which takes none.
+    /// Returns true if the bucket is empty. Takes no token.
     #[must_use]
     pub fn is_empty(&self, key: &str, now: Instant) -> bool {
         let full = self.full.lock().unpoisoned().get(key).copied();

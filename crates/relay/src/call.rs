@@ -1,4 +1,4 @@
-//! One call of a page's tool, from the queue to its end.
+//! A call of a page's tool, from the queue to its end.
 
 use crate::code::Code;
 use crate::counts::Counts;
@@ -6,45 +6,45 @@ use crate::json_text::JsonText;
 use crate::random;
 use crate::relay::Relay;
 use crate::settings::millis;
-use crate::store::{EventReader, Pushed, RelayEvent};
+use crate::store::{EventReader, PushOutcome, RelayEvent};
 use crate::tool_request::{ToolAnswer, ToolRequest, WorkerError};
 use signalbox_runtime::clock::unix_millis;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug)]
 pub enum CallEnd {
-    /// The page answered.
+    /// The page has answered.
     Answered(Arc<ToolAnswer>),
-    /// The session is over.
+    /// The session has ended.
     Expired,
-    /// Something else is to be told, as a page would tell it.
+    /// The call failed, with the error in the form that pages use.
     Failed(WorkerError),
 }
 
-/// A call.
+/// Call of a page's tool.
 #[derive(Debug)]
 pub struct RelayCall {
-    /// The session.
+    /// Code of the session.
     pub code: Code,
-    /// The tool.
     pub tool: String,
-    /// Its arguments, an object.
+    /// Arguments, a JSON object.
     pub arguments: JsonText,
-    /// True if it may be carried out twice.
+    /// True if the call may be executed twice.
     pub idempotent: bool,
-    /// Longest time in the queue and at the page together.
+    /// Maximum time in the queue and at the page together.
     pub within: Duration,
 }
 
 impl RelayCall {
-    /// Has a page carry it out. `progress` is told how far it is. Dropping the future takes the call back.
+    /// Has a page execute the call. Calls `progress` with each progress message. Dropping the future withdraws the
+    /// call.
     pub async fn run(self, relay: &Arc<Relay>, mut progress: impl FnMut(&str) + Send) -> CallEnd {
         let deadline = Instant::now() + self.within;
         let Ok(id) = random::request_id() else { return failed("internal_error", "the system gives no random bytes") };
-        // Before it is queued, so that the answer is not missed.
+        // Subscribe before the request is queued, so that its answer is not missed.
         let mut events = match relay.store.subscribe(&self.code).await {
             Ok(events) => events,
             Err(error) => return failed("internal_error", &error.to_string()),
@@ -52,12 +52,12 @@ impl RelayCall {
         let mut withdrawal =
             Withdrawal { relay: Arc::clone(relay), code: self.code.clone(), id: id.clone(), armed: true };
         match self.push(relay, &id).await {
-            Ok(Pushed::Queued) => {}
-            Ok(Pushed::NoSession) => {
+            Ok(PushOutcome::Queued) => {}
+            Ok(PushOutcome::NoSession) => {
                 withdrawal.armed = false;
                 return CallEnd::Expired;
             }
-            Ok(Pushed::Full) => {
+            Ok(PushOutcome::Full) => {
                 withdrawal.armed = false;
                 let most = relay.settings.limits.queue;
                 return failed("queue_full", &format!("{most} requests wait for the page already"));
@@ -94,7 +94,7 @@ impl RelayCall {
         end
     }
 
-    async fn push(&self, relay: &Relay, id: &str) -> Result<Pushed, crate::store::StoreError> {
+    async fn push(&self, relay: &Relay, id: &str) -> Result<PushOutcome, crate::store::StoreError> {
         let now = unix_millis();
         let deadline = now.saturating_add(millis(self.within));
         let request = ToolRequest {
@@ -109,7 +109,8 @@ impl RelayCall {
         relay.store.push(&self.code, request, relay.settings.limits.queue, now).await
     }
 
-    /// Events were missed. If the call still waits, its answer is yet to come; else nobody knows it.
+    /// Subscribes again after events were missed. If the request is still queued, its answer is yet to come; otherwise
+    /// its outcome is unknown.
     async fn reread(&self, relay: &Relay, id: &str) -> Result<EventReader, CallEnd> {
         let trouble = |error: crate::store::StoreError| failed("internal_error", &error.to_string());
         let events = relay.store.subscribe(&self.code).await.map_err(trouble)?;
@@ -136,7 +137,7 @@ fn failed(kind: &str, message: &str) -> CallEnd {
     CallEnd::Failed(WorkerError { kind: kind.into(), message: message.into(), details: None })
 }
 
-/// Takes a call back that nobody waits for any more.
+/// Guard that withdraws a call when its future is dropped.
 struct Withdrawal {
     relay: Arc<Relay>,
     code: Code,

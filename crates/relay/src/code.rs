@@ -1,29 +1,29 @@
-//! Session codes: eight characters that a person reads off a page and tells an agent.
+//! Session codes: eight characters that a person reads off a page and gives to an agent.
 
 use crate::random::{self, NoRandomness};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How many characters a code has.
+/// Length of a code, in characters.
 const LENGTH: usize = 8;
-/// The characters of codes that are given out: Base32, without the digits that look like letters.
+/// Alphabet of generated codes: Base32, whose digits exclude those that look like letters.
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// A session code. Whoever has it may use the session, so it is not shown where people look for faults.
+/// Session code. It gives access to the session, so its `Debug` output withholds it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Code([u8; LENGTH]);
 
-/// What is not a code.
+/// Error for a text that is not a code.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a session code has {LENGTH} characters of A-Z and 0-9")]
 pub struct NotACode;
 
 impl Code {
-    /// A new code of 40 random bits.
+    /// Generates a code of 40 random bits.
     ///
     /// # Errors
-    /// If the system gives no random bytes.
+    /// If the system provides no random bytes.
     pub fn new() -> Result<Self, NoRandomness> {
         Ok(Self::of(random::bytes()?))
     }
@@ -34,17 +34,17 @@ impl Code {
         Self(std::array::from_fn(digit))
     }
 
-    /// Reads a code. Earlier systems gave out 0, 1, 8 and 9 too, so they are taken.
+    /// Parses a code. Accepts 0, 1, 8 and 9 too, because earlier systems generated them.
     ///
     /// # Errors
-    /// If it has another form.
+    /// If the text has another form.
     pub fn parse(text: &str) -> Result<Self, NotACode> {
         let fits = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
         let bytes: [u8; LENGTH] = text.as_bytes().try_into().map_err(|_| NotACode)?;
         if bytes.iter().all(fits) { Ok(Self(bytes)) } else { Err(NotACode) }
     }
 
-    /// The code itself, for whoever may have it.
+    /// Returns the code in clear text, for peers that are entitled to it.
     #[must_use]
     pub fn expose(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()

@@ -1,48 +1,46 @@
-//! What the relay counts.
+//! Metrics of the relay.
 
 use crate::settings::Phase;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Families of clients by which the use of legacy routes is counted. The set is closed, so that nobody can fill the metrics.
+/// Families of clients by which uses of legacy routes are counted. The set is closed, so that clients cannot create
+/// labels without bound.
 pub const CLIENTS: [&str; 8] = ["browser", "curl", "python", "node", "go", "java", "signalbox", "other"];
 
-/// The legacy routes by which their use is counted.
+/// Legacy routes by which uses are counted.
 pub const ROUTES: [&str; 6] = ["sessions", "metadata", "request", "response", "stream", "tools"];
 
-/// The counters.
+/// Counters of a relay.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Uses of legacy routes, by route and family of client.
     legacy: [[AtomicU64; CLIENTS.len()]; ROUTES.len()],
-    /// Sessions that were made.
     pub sessions: AtomicU64,
-    /// Requests that were given to pages, each time.
+    /// Requests delivered to pages, including redeliveries.
     pub delivered: AtomicU64,
-    /// Requests that were given to a page again.
+    /// Requests delivered to a page again.
     pub redelivered: AtomicU64,
-    /// Answers that were taken.
     pub answered: AtomicU64,
-    /// Second answers, which were refused.
+    /// Duplicate answers, which are rejected.
     pub duplicate_answers: AtomicU64,
-    /// Late, foreign and unknown answers, which were refused.
+    /// Late, foreign and unknown answers, which are rejected.
     pub unknown_answers: AtomicU64,
-    /// Calls whose outcome nobody knows.
+    /// Calls whose outcome is unknown.
     pub unknown_outcomes: AtomicU64,
-    /// Calls for which the time was over.
+    /// Calls that timed out.
     pub timeouts: AtomicU64,
-    /// Codes that were none.
+    /// Codes that belong to no session.
     pub wrong_codes: AtomicU64,
-    /// Requests that were refused because there were too many.
+    /// Requests refused by a rate limit.
     pub rate_limited: AtomicU64,
 }
 
 impl Counts {
-    /// Adds one.
     pub fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that a client of this family used a legacy route.
+    /// Counts a use of a legacy route by a client of this family.
     pub fn used(&self, route: &str, family: &str) {
         let route = ROUTES.iter().position(|known| *known == route);
         let client = CLIENTS.iter().position(|known| *known == family).unwrap_or(CLIENTS.len() - 1);
@@ -51,7 +49,7 @@ impl Counts {
         }
     }
 
-    /// The metrics in the text format of Prometheus, with these sessions and active workers.
+    /// Renders the metrics in the Prometheus text format, with these numbers of sessions and active workers.
     #[must_use]
     pub fn page(&self, phase: Phase, (sessions, workers): (usize, usize)) -> String {
         use std::fmt::Write as _;
@@ -90,7 +88,7 @@ impl Counts {
     }
 }
 
-/// The family of a client by what it calls itself.
+/// Returns the family of a client by its `User-Agent`.
 #[must_use]
 pub fn family(user_agent: &str) -> &'static str {
     let agent = user_agent.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! `/api/mcp`: the MCP endpoint of the relay, as the front asks about it.
+//! `/api/mcp`: the MCP endpoint of the relay, as an [`Entry`] of the HTTP front end.
 
 use crate::code::Code;
 use crate::counts::Counts;
@@ -23,20 +23,20 @@ use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, json as wire_json, 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Its path.
+/// Path of the endpoint.
 pub const PATH: &str = "/api/mcp";
-/// Where a request of the new revision may say which page it means, besides the argument.
+/// `_meta` member by which a request of a stateless revision may name the page, as an alternative to the argument.
 pub const META_CODE: &str = "io.signalbox/sessionCode";
-/// The version that it says it has.
+/// Server version reported to clients.
 const VERSION: &str = "1.0.0";
-/// What is answered to who sends too much.
+/// JSON-RPC code for exceeded rate limits.
 const RATE_LIMITED: i64 = -32429;
-/// What is answered where the relay itself fails.
+/// JSON-RPC code for failures of the relay itself.
 const INTERNAL_ERROR: i64 = -32603;
-/// What is answered to a code that is none.
+/// JSON-RPC code for invalid session codes.
 const INVALID_PARAMS: i64 = -32602;
 
-/// The endpoint.
+/// MCP endpoint of a relay.
 #[derive(Clone, Debug)]
 pub struct RelayEntry(pub Arc<Relay>);
 
@@ -53,7 +53,7 @@ impl Entry for RelayEntry {
         path == PATH || is_page(path) || crate::routes::is_legacy(path)
     }
 
-    /// CO-11.
+    /// Adds the headers that the specification of the relay requires on every response.
     fn mark(&self, headers: &mut HeaderMap, took: Duration) {
         headers.insert(HeaderName::from_static("x-processing-time-ms"), HeaderValue::from(millis(took)));
         headers.insert(HeaderName::from_static("x-server-version"), HeaderValue::from_static(VERSION));
@@ -91,7 +91,7 @@ impl Entry for RelayEntry {
                 |refusal: Refusal| rpc_error(refusal.name().1, id.as_ref(), INTERNAL_ERROR, &refusal.to_string(), None);
             let session = random::uuid().map_err(|_| refused(Refusal::Internal))?;
             let new = relay.create(Some(&session)).await.map_err(refused)?;
-            Ok(OpenedRoom { principal: relay.session_room(&caller, &session, &new.record), session })
+            Ok(OpenedRoom { principal: relay.session_target(&caller, &session, &new.record), session })
         })
     }
 
@@ -101,7 +101,7 @@ impl Entry for RelayEntry {
             let found = relay.store.by_mcp(&session, unix_millis()).await.map_err(|error| relay.failed(&error));
             let Some(mut record) = found.map_err(|_| unavailable())? else { return Ok(None) };
             match relay.touch(&mut record).await {
-                Ok(()) => Ok(Some(relay.session_room(&caller, &session, &record))),
+                Ok(()) => Ok(Some(relay.session_target(&caller, &session, &record))),
                 Err(Refusal::Internal) => Err(unavailable()),
                 Err(_) => Ok(None),
             }
@@ -115,7 +115,7 @@ impl Entry for RelayEntry {
             let message = without_stray_codes(message);
             let Some(code) = code else { return Ok(Named { principal: relay.nowhere(&caller), message }) };
             let id = message.id();
-            // C-34: this revision has no -32002, so that clients that look for it find it beside the standard code.
+            // This revision has no -32002. Clients that look for it find it in the data, beside the standard code.
             let refused = |refusal: Refusal| match &refusal {
                 Refusal::RateLimited { wait, .. } => rate_limited(id.as_ref(), &refusal.to_string(), *wait),
                 _ => {
@@ -132,7 +132,7 @@ impl Entry for RelayEntry {
                 return Err(rpc_error(StatusCode::BAD_REQUEST, id.as_ref(), INVALID_PARAMS, &text, None));
             };
             let record = relay.find(&code, &key).await.map_err(refused)?;
-            Ok(Named { principal: relay.code_room(&caller, &record), message })
+            Ok(Named { principal: relay.code_target(&caller, &record), message })
         })
     }
 
@@ -144,12 +144,14 @@ impl Entry for RelayEntry {
         without_stray_codes(Envelope::parse(edits.apply(message.bytes())).unwrap_or(message))
     }
 
-    /// The document's clients speak 2024-11-05 and may send batches (C-31), as JSON-RPC 2.0 has them.
+    /// Accepts batches for 2024-11-05 too: the original clients speak that revision and may send batches, as JSON-RPC
+    /// 2.0 allows.
     fn takes_batches(&self, revision: Revision) -> bool {
         revision.batches() || revision == Revision::V2024_11_05
     }
 
-    /// What is secret in such a call is taken out of single messages only.
+    /// Returns true if a message of a batch must be handled on its own, because codes are removed from single messages
+    /// only.
     fn stands_alone(&self, messages: &[u8]) -> bool {
         wire_json::elements(messages).any(|span| {
             let message = Envelope::parse(Bytes::copy_from_slice(span.of(messages)));
@@ -185,14 +187,14 @@ impl Entry for RelayEntry {
     }
 }
 
-/// The refusal of a caller that sends too much (CO-11).
+/// Refuses a caller that exceeds a rate limit.
 fn rate_limited(id: Option<&RawId>, message: &str, wait: Duration) -> RoutedAnswer {
     let mut answer = rpc_error(StatusCode::TOO_MANY_REQUESTS, id, RATE_LIMITED, message, None);
     answer.headers.insert(RETRY_AFTER, retry_after(wait));
     answer
 }
 
-/// The store of sessions does not answer; the session may well be there.
+/// Answers that the session store is unreachable. The session may still exist, so this is not "not found".
 fn unavailable() -> RoutedAnswer {
     let message = "The sessions cannot be reached now; try again";
     let mut answer = rpc_error(StatusCode::SERVICE_UNAVAILABLE, None, INTERNAL_ERROR, message, None);
@@ -200,19 +202,19 @@ fn unavailable() -> RoutedAnswer {
     answer
 }
 
-/// True for what pages load.
+/// Returns true for paths of pages and their assets.
 fn is_page(path: &str) -> bool {
     path == "/relay" || path.starts_with("/relay/")
 }
 
-/// True for a call that binds a session to a page.
+/// Returns true for a call of the tool that binds a session to a page.
 fn connects(message: &Envelope) -> bool {
     let name = message.param("name").and_then(|span| wire_json::string(span.of(message.bytes())));
     message.method() == Some(method::TOOLS_CALL) && name.as_deref() == Some(CONNECT)
 }
 
-/// The member of the arguments of this name, if it is a string: the object's place, its value's place,
-/// and what it says.
+/// Finds a string member of the call's arguments. Returns the span of the arguments, the span of the value, and the
+/// string.
 fn argument(message: &Envelope, name: &str) -> Option<(Span, Span, String)> {
     let bytes = message.bytes();
     let object = message.param("arguments")?;
@@ -221,7 +223,7 @@ fn argument(message: &Envelope, name: &str) -> Option<(Span, Span, String)> {
     Some((object, span, wire_json::string(span.of(bytes))?.into_owned()))
 }
 
-/// The code that a request of the new revision names, and the request without it.
+/// Extracts the session code of a stateless request. Returns it with the request without it.
 fn without_code(message: Envelope) -> (Option<String>, Envelope) {
     let bytes = message.bytes();
     let mut edits = Edits::new();
@@ -246,7 +248,7 @@ fn without_code(message: Envelope) -> (Option<String>, Envelope) {
     }
 }
 
-/// An error of JSON-RPC.
+/// Builds a JSON-RPC error response.
 fn rpc_error(
     status: StatusCode,
     id: Option<&RawId>,

@@ -1,4 +1,4 @@
-//! JSON text that is kept as it was sent.
+//! JSON text, kept as it was received.
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,19 +6,19 @@ use serde_json::value::RawValue;
 use signalbox_engine::budget::WEIGHED;
 use std::fmt;
 
-/// A JSON value as text. A large one is a part of the message that carried it, not a copy, so it stays charged to the budget of
-/// messages for as long as any copy of it lives, and copies cost nothing.
+/// JSON value as text. A large value is a slice of the message that carried it, so it stays charged to the message
+/// budget for as long as a clone lives, and clones are cheap.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JsonText(Bytes);
 
 impl JsonText {
-    /// A value that was found in `message`.
+    /// Creates the text of a value parsed from `message`.
     #[must_use]
     pub fn within(message: &Bytes, value: &RawValue) -> Self {
         let text = value.get().as_bytes();
         let start = (text.as_ptr() as usize).checked_sub(message.as_ptr() as usize);
         match start.and_then(|start| Some(start..start.checked_add(text.len())?)) {
-            // A small value does not keep the rest of its message.
+            // A small value is copied, so that it does not keep its whole message alive.
             Some(place) if text.len() >= WEIGHED && message.get(place.clone()) == Some(text) => {
                 Self(message.slice(place))
             }
@@ -26,16 +26,15 @@ impl JsonText {
         }
     }
 
-    /// The value `{}`.
+    /// Returns the value `{}`.
     #[must_use]
     pub fn empty_object() -> Self {
         Self(Bytes::from_static(b"{}"))
     }
 
-    /// The text.
     #[must_use]
     pub fn get(&self) -> &str {
-        // It is made of text only.
+        // Always constructed from UTF-8.
         std::str::from_utf8(&self.0).unwrap_or("null")
     }
 }

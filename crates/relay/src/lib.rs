@@ -1,7 +1,7 @@
-//! The relay: tools that live in a web page are called by agents.
+//! The relay: lets agents call tools that live in a web page.
 //!
-//! A page (a *worker*) opens a session and gets a *code*. Whoever has the code calls the page's tools: clients of old by five REST
-//! routes and an event stream, MCP clients at an MCP endpoint of its own. Both work on the same sessions.
+//! A page (a *worker*) opens a session and gets a *code*. Clients that have the code call the page's tools: legacy
+//! clients over five REST routes and an event stream, MCP clients over an MCP endpoint. Both work on the same sessions.
 //!
 //! ```text
 //!  REST client ─► routes ─► Gateway ─┐                        ┌─► worker stream, long poll ─► page
@@ -10,8 +10,8 @@
 //!                                           └──────── answered, exactly once
 //! ```
 //!
-//! What several gateways have to agree on (sessions, requests, answers, which worker is active) goes through a
-//! [`store::RelayStore`]; everything else is of one process.
+//! All state that several gateways share (sessions, requests, answers, the active worker) is in a
+//! [`store::RelayStore`]. Everything else belongs to one process.
 
 pub mod assets;
 pub mod buckets;

@@ -1,13 +1,13 @@
-//! A page as a backend: each connection acts for one room, whose page may change.
+//! A page as a backend. Each connection serves one [`PageTarget`], whose page may change.
 //!
-//! The server side of a connection speaks an old revision, in which a server tells of changed lists by itself. It asks the relay at
-//! each call which page the room is bound to.
+//! The server side of a connection speaks an old revision, in which a server announces list changes by itself. It looks
+//! up the page of the target on each call.
 
 use crate::call::{CallEnd, RelayCall};
 use crate::code::Code;
 use crate::json_text::JsonText;
 use crate::mcp_result;
-use crate::relay::{BACKEND, Relay, Room, own_tools};
+use crate::relay::{BACKEND, PageTarget, Relay, own_tools};
 use crate::session::SessionRecord;
 use crate::store::{EventReader, RelayEvent};
 use crate::tool_request::{ToolRequest, WorkerError};
@@ -28,20 +28,20 @@ use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Where a legacy call says that it wants its result as the page said it.
+/// `_meta` member by which a legacy call asks for its result in the form that the page sent.
 pub const REST: &str = "io.signalbox/rest";
-/// What is answered where a session is not there any more (C-10).
+/// JSON-RPC code for a session that no longer exists.
 pub const SESSION_EXPIRED: i64 = -32002;
 const INVALID_PARAMS: i64 = -32602;
 const METHOD_NOT_FOUND: i64 = -32601;
-/// What is answered where there is no room for an answer.
+/// JSON-RPC code when the memory budget has no room for a response.
 const OVERLOADED: i64 = -32603;
 /// Revisions that the server side speaks.
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 type Serve = Box<dyn Fn(Visitor) -> BoxFuture<()> + Send + Sync>;
 
-/// Opens connections to pages.
+/// Connector that opens connections to pages.
 pub struct RelayConnector {
     inner: InProcessConnector<Serve>,
     relay: Arc<Relay>,
@@ -54,7 +54,7 @@ impl fmt::Debug for RelayConnector {
 }
 
 impl RelayConnector {
-    /// A connector to the pages of this relay.
+    /// Creates a connector to the pages of this relay.
     #[must_use]
     pub fn new(relay: &Arc<Relay>) -> Self {
         let served = Arc::clone(relay);
@@ -93,12 +93,12 @@ impl Connector for RelayConnector {
     }
 }
 
-/// Answers the messages of one connection until it is closed.
+/// Serves one connection until it is closed.
 async fn serve(relay: Arc<Relay>, visitor: Visitor) {
     let Visitor { mut incoming, outgoing, principal } = visitor;
-    let room = principal.as_ref().map_or(Room::Nowhere, |principal| relay.room_of(principal));
+    let target = principal.as_ref().map_or(PageTarget::Nowhere, |principal| relay.target_of(principal));
     let mut conversation = Conversation {
-        room,
+        target,
         who: principal.map_or_else(String::new, |principal: Principal| principal.as_str().to_owned()),
         relay,
         outgoing,
@@ -112,7 +112,7 @@ async fn serve(relay: Arc<Relay>, visitor: Visitor) {
                 Some(bytes) => conversation.receive(bytes).await,
                 None => return,
             },
-            event = next(&mut conversation.events) => conversation.heard(event).await,
+            event = next(&mut conversation.events) => conversation.handle_event(event).await,
             Some(ended) = conversation.calls.join_next(), if !conversation.calls.is_empty() => {
                 if let Ok((id, reply)) = ended && conversation.running.remove(&id).is_some() {
                     conversation.reply(&id, reply).await;
@@ -122,7 +122,7 @@ async fn serve(relay: Arc<Relay>, visitor: Visitor) {
     }
 }
 
-/// The next event of the session; never, where nobody listens.
+/// Returns the next event of the session; pends forever without a subscription.
 async fn next(events: &mut Option<EventReader>) -> Option<RelayEvent> {
     match events {
         Some(events) => events.recv().await,
@@ -130,11 +130,11 @@ async fn next(events: &mut Option<EventReader>) -> Option<RelayEvent> {
     }
 }
 
-/// One connection.
+/// Server side of one connection.
 struct Conversation {
     relay: Arc<Relay>,
-    room: Room,
-    /// Whose wrong codes are counted.
+    target: PageTarget,
+    /// Key under which wrong codes are counted.
     who: String,
     outgoing: Sender<Bytes>,
     events: Option<EventReader>,
@@ -142,7 +142,7 @@ struct Conversation {
     running: HashMap<Box<str>, AbortHandle>,
 }
 
-/// A message of the gateway.
+/// JSON-RPC message from the gateway.
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(borrow)]
@@ -161,18 +161,17 @@ struct CallParams<'a> {
     meta: CallMeta,
 }
 
-/// What is read of the `_meta` of a call; the rest of it may be large.
+/// Members of a call's `_meta` that are read. The rest may be large and is skipped.
 #[derive(Deserialize, Default)]
 struct CallMeta {
     #[serde(rename = "progressToken", default)]
     progress_token: Value,
-    /// Under [`REST`].
     #[serde(rename = "io.signalbox/rest", default)]
     rest: Value,
 }
 
-/// A call as the gateway sent it.
-struct Asked {
+/// Call received from the gateway.
+struct ToolCall {
     name: String,
     arguments: JsonText,
     meta: CallMeta,
@@ -192,27 +191,28 @@ impl Conversation {
             Some("initialize") => {
                 self.listen().await;
                 let reply = result(id.get(), &initialized(params));
-                self.say(reply).await;
+                self.send(reply).await;
             }
-            Some("ping") => self.say(result(id.get(), "{}")).await,
+            Some("ping") => self.send(result(id.get(), "{}")).await,
             Some("tools/list") => {
                 let list = self.list().await;
-                self.say(result(id.get(), &list)).await;
+                self.send(result(id.get(), &list)).await;
             }
             Some("tools/call") => self.call(id.get(), &bytes, params).await,
             Some(other) => {
                 let text = format!("there is no method {other:?} here");
-                self.say(error(id.get(), METHOD_NOT_FOUND, &text, None)).await;
+                self.send(error(id.get(), METHOD_NOT_FOUND, &text, None)).await;
             }
             None => {}
         }
     }
 
-    async fn say(&self, message: String) {
+    async fn send(&self, message: String) {
         let _ = self.outgoing.send(message.into()).await;
     }
 
-    /// Says what came of a call. It is charged like what comes from other backends, and refused where there is no room for it.
+    /// Sends the response to a call. It is charged to the budget like responses of other backends, and replaced by an
+    /// error if there is no room.
     async fn reply(&self, id: &str, reply: String) {
         let held = self.relay.shares.hold_for_page(reply.into());
         let reply = held.unwrap_or_else(|refused| error(id, OVERLOADED, &refused.to_string(), None).into());
@@ -226,68 +226,72 @@ impl Conversation {
         }
     }
 
-    /// The page's tools have changed, or it is gone.
-    async fn heard(&mut self, event: Option<RelayEvent>) {
+    /// Handles a session event: a change of the page's tools, or the end of the session.
+    async fn handle_event(&mut self, event: Option<RelayEvent>) {
         match event {
             Some(RelayEvent::ToolsChanged) => {
-                if let Ok(Some(record)) = self.relay.bound(&self.room).await {
+                if let Ok(Some(record)) = self.relay.bound(&self.target).await {
                     self.relay.note_tools(&self.who, &record);
                 }
-                self.tell_changed().await;
+                self.announce_tools_changed().await;
             }
             Some(RelayEvent::Ended) | None => {
-                // The next list looks for a session anew.
+                // The next list subscribes anew.
                 self.events = None;
             }
             Some(_) => {}
         }
     }
 
-    async fn tell_changed(&self) {
-        self.say(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_owned()).await;
+    async fn announce_tools_changed(&self) {
+        self.send(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_owned()).await;
     }
 
-    /// Hears from now on when the page's tools change. Returns the session that the room is bound to.
+    /// Subscribes to the session that the target is bound to, so that changes of its tools are announced. Returns the
+    /// session.
     async fn listen(&mut self) -> Option<SessionRecord> {
-        let record = self.relay.bound(&self.room).await.ok().flatten()?;
+        let record = self.relay.bound(&self.target).await.ok().flatten()?;
         if self.events.is_none() {
             self.events = self.relay.store.subscribe(&record.code).await.ok();
         }
         Some(record)
     }
 
-    /// Everything that can be called in this room. What of it callers are shown is decided where lists are.
+    /// Lists every tool that can be called in this target. The gateway filters the list for each caller.
     async fn list(&mut self) -> String {
         let record = self.listen().await;
         let own = record.as_ref().map(own_tools).unwrap_or_default();
         let all = self.relay.tools.all(&own);
-        let tools: Vec<Value> = match &self.room {
-            Room::Session(_) => all.cloned().chain([tools::connect_tool()]).collect(),
-            Room::Code(_) | Room::Nowhere => all.map(with_session_code).collect(),
+        let tools: Vec<Value> = match &self.target {
+            PageTarget::Session(_) => all.cloned().chain([tools::connect_tool()]).collect(),
+            PageTarget::Code(_) | PageTarget::Nowhere => all.map(with_session_code).collect(),
         };
         json!({"tools": tools}).to_string()
     }
 
     async fn call(&mut self, id: &str, message: &Bytes, params: &str) {
         let Ok(params) = serde_json::from_str::<CallParams>(params) else {
-            return self.say(error(id, INVALID_PARAMS, "params.name must be a string", None)).await;
+            return self.send(error(id, INVALID_PARAMS, "params.name must be a string", None)).await;
         };
-        if params.name == CONNECT && matches!(self.room, Room::Session(_)) {
+        if params.name == CONNECT && matches!(self.target, PageTarget::Session(_)) {
             let reply = match self.connect(params.arguments).await {
                 Ok(text) => text_result(text),
                 Err(failure) => mcp_result::of_error(&failure),
             };
-            return self.say(result(id, &reply)).await;
+            return self.send(result(id, &reply)).await;
         }
         let call = PageCall {
             relay: Arc::clone(&self.relay),
-            room: self.room.clone(),
+            target: self.target.clone(),
             outgoing: self.outgoing.clone(),
             id: id.to_owned(),
         };
         let arguments = params.arguments.map(|raw| JsonText::within(message, raw));
-        let asked =
-            Asked { name: params.name, arguments: arguments.unwrap_or_else(JsonText::empty_object), meta: params.meta };
+        let asked = ToolCall {
+            name: params.name,
+            arguments: arguments.unwrap_or_else(JsonText::empty_object),
+            meta: params.meta,
+        };
         let key: Box<str> = id.into();
         let task = self.calls.spawn({
             let key = key.clone();
@@ -296,9 +300,9 @@ impl Conversation {
         self.running.insert(key, task);
     }
 
-    /// Binds the MCP session of this room to the page whose code a ticket stands for (CO-12).
+    /// Binds the MCP session of this target to the page whose code the ticket stands for.
     async fn connect(&mut self, arguments: Option<&RawValue>) -> Result<&'static str, WorkerError> {
-        let Room::Session(mcp_id) = self.room.clone() else { return Err(refused("this needs a session")) };
+        let PageTarget::Session(mcp_id) = self.target.clone() else { return Err(refused("this needs a session")) };
         let arguments: Value = arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         let given = arguments["sessionId"].as_str().and_then(|ticket| self.relay.redeem(ticket));
         let Some(given) = given else { return Err(refused("sessionId must be the code that the page shows")) };
@@ -312,11 +316,11 @@ impl Conversation {
         self.events = self.relay.store.subscribe(&code).await.ok();
         self.relay.note_tools(&self.who, &found);
         self.announce(&found).await;
-        self.tell_changed().await;
+        self.announce_tools_changed().await;
         Ok("Connected to the page. Its tools can be used now.")
     }
 
-    /// Tells the page that an agent has come. Nobody waits for its answer.
+    /// Tells the page that an agent has connected. Its answer is ignored.
     async fn announce(&self, record: &SessionRecord) {
         let Ok(id) = random::request_id() else { return };
         let (at, limits) = (unix_millis(), &self.relay.settings.limits);
@@ -333,19 +337,19 @@ impl Conversation {
     }
 }
 
-/// A call on its way to a page.
+/// Call that runs against a page.
 struct PageCall {
     relay: Arc<Relay>,
-    room: Room,
+    target: PageTarget,
     outgoing: Sender<Bytes>,
     id: String,
 }
 
 impl PageCall {
-    async fn run(self, asked: Asked) -> String {
-        let record = match self.relay.bound(&self.room).await {
+    async fn run(self, asked: ToolCall) -> String {
+        let record = match self.relay.bound(&self.target).await {
             Ok(Some(record)) => record,
-            Ok(None) if self.room == Room::Nowhere => {
+            Ok(None) if self.target == PageTarget::Nowhere => {
                 let text = "say which page is meant: give `sessionCode`, the 8-character code that the page shows";
                 return result(&self.id, &mcp_result::of_error(&refused(text)));
             }
@@ -375,7 +379,7 @@ impl PageCall {
             if !token.is_null()
                 && let Some(message) = progressed(&token, how_far)
             {
-                // One that cannot be taken now is left out; a later one says more.
+                // Progress may be dropped when the queue is full: the next message supersedes it.
                 let _ = outgoing.try_send(message.into());
             }
         };
@@ -387,15 +391,15 @@ impl PageCall {
     }
 
     fn expired(&self) -> String {
-        let session = match &self.room {
-            Room::Session(id) => Some(&**id),
-            Room::Code(_) | Room::Nowhere => None,
+        let session = match &self.target {
+            PageTarget::Session(id) => Some(&**id),
+            PageTarget::Code(_) | PageTarget::Nowhere => None,
         };
         error(&self.id, SESSION_EXPIRED, "Session expired", Some(&expired_data(session)))
     }
 }
 
-/// What C-10 says of a session that is over.
+/// Returns the error data for a session that has ended.
 #[must_use]
 pub fn expired_data(session: Option<&str>) -> Value {
     match session {

@@ -1,4 +1,4 @@
-//! What a page says, as the result of an MCP tool call and back (C-14).
+//! Conversion between a page's answers and results of MCP tool calls.
 
 use crate::json_text::JsonText;
 use crate::tool_request::{ToolAnswer, WorkerError};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use signalbox_wire::{Edits, Span, json};
 use std::borrow::Cow;
 
-/// Where the form of a result is noted for the legacy routes, which tell it as the page said it.
+/// `_meta` member that records the original form of a result, so that legacy routes can restore it.
 pub const FORM: &str = "io.signalbox/relay";
 
-/// The result of `tools/call`, as JSON. With `form` it says how it was made.
+/// Converts a page's answer to the result of `tools/call`, as JSON. With `form`, it records the original form.
 #[must_use]
 pub fn of_answer(answer: &ToolAnswer, form: bool) -> String {
     match answer {
@@ -19,7 +19,7 @@ pub fn of_answer(answer: &ToolAnswer, form: bool) -> String {
     }
 }
 
-/// A result that says that there is none.
+/// Returns the result for a failed call.
 #[must_use]
 pub fn of_error(error: &WorkerError) -> String {
     let details: Value =
@@ -35,7 +35,7 @@ pub fn of_error(error: &WorkerError) -> String {
 }
 
 fn of_result(result: &JsonText, form: bool) -> String {
-    // Looked at as text: a tree of a large result is many times larger.
+    // Scan the text: a parsed tree of a large result takes several times its memory.
     let raw = result.get().trim();
     let is_ready =
         raw.starts_with('{') && json::member(raw.as_bytes(), "content").is_some_and(|span| is_array(span, raw));
@@ -57,7 +57,7 @@ fn is_array(span: Span, json: &str) -> bool {
     span.of(json.as_bytes()).first() == Some(&b'[')
 }
 
-/// A result that is one of MCP already, with a note that says so.
+/// Records in an MCP result that the page sent it in this form.
 fn with_form(raw: &str) -> String {
     let bytes = Bytes::from(minified(raw));
     let whole = Span { start: 0, end: u32::try_from(bytes.len()).unwrap_or(u32::MAX) };
@@ -75,33 +75,33 @@ fn with_form(raw: &str) -> String {
     String::from_utf8_lossy(&edits.apply(&bytes)).into_owned()
 }
 
-/// Why a call by the legacy routes has no result. Its words are what the client is told.
+/// Reason why a legacy call has no result. The messages are shown to the client.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallFailure {
-    /// The page or the gateway says why.
+    /// The page or the gateway gave this reason.
     #[error("{0}")]
     Told(String),
-    /// The page says that its tool failed, and nothing more.
+    /// The page reports a failure without a reason.
     #[error("the tool failed")]
     Failed,
-    /// What came back is no JSON.
+    /// The response is not JSON.
     #[error("the answer cannot be read")]
     Unreadable,
-    /// The call makes no message that may be sent.
+    /// The call cannot be made into a valid message.
     #[error("the request cannot be read: {0}")]
     BadRequest(String),
-    /// Nothing came back.
+    /// The call ended without a response.
     #[error("the call ended without an answer")]
     NoAnswer,
-    /// The process is ending.
+    /// The gateway is shutting down.
     #[error("the gateway is shutting down")]
     ShuttingDown,
 }
 
-/// What the legacy routes tell of the answer to a `tools/call`: the page's result, or an error.
+/// Converts the response to a `tools/call` for the legacy routes.
 ///
 /// # Errors
-/// Why there is no result.
+/// The reason why there is no result.
 pub fn to_legacy(answer: &[u8]) -> Result<String, CallFailure> {
     let string = |json: &[u8], path: &[&str]| {
         let token = json::path(json, path)?.of(json);
@@ -123,7 +123,7 @@ pub fn to_legacy(answer: &[u8]) -> Result<String, CallFailure> {
     }
 }
 
-/// A result without what the gateway added.
+/// Removes the members that the gateway added to a result.
 fn without_notes(result: &[u8]) -> String {
     let mut out = String::from("{");
     for member in json::members(result) {
@@ -139,7 +139,7 @@ fn without_notes(result: &[u8]) -> String {
     out
 }
 
-/// JSON without the blanks between its parts, as `JSON.stringify` writes it.
+/// Removes whitespace between JSON tokens, as `JSON.stringify` writes it.
 #[must_use]
 pub fn minified(json: &str) -> String {
     let mut out = String::with_capacity(json.len());

@@ -1,55 +1,53 @@
-//! A legacy call as its MCP equal, for people who move a client over.
+//! Translation of a legacy call to MCP, for developers who migrate a client.
 
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
-/// A legacy call, as far as it is known.
+/// Legacy call as parsed from `curl` or JSON.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LegacyCall {
-    /// The method; empty where it was not given.
+    /// HTTP method; empty if not given.
     pub method: String,
-    /// The address, or its path.
     pub url: String,
-    /// The body, if there is one.
     pub body: Option<String>,
 }
 
-/// Why a call has no MCP equal that can be told.
+/// Reason why a call cannot be translated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MigrateError {
-    /// There is no address.
+    /// There is no URL.
     #[error("no address is given; write it as curl takes it, like `-d '{{…}}' https://host/api/request`")]
     NoUrl,
-    /// An option that takes a value has none.
+    /// An option lacks its value.
     #[error("`{0}` needs a value")]
     NoValue(String),
-    /// Some other address.
+    /// The URL is not a legacy route.
     #[error(
         "`{0}` is not a legacy route: those are /api/sessions, /api/metadata, /api/request, /api/response and /api/stream"
     )]
     NotLegacy(String),
-    /// A body that cannot be read.
+    /// The body cannot be parsed.
     #[error("the body is not a JSON object: {0}")]
     Body(String),
-    /// A call without a tool.
+    /// The call names no tool.
     #[error("the body has no `tool`")]
     NoTool,
 }
 
-/// Which MCP clients speak.
+/// Flavor of MCP to translate to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Style {
-    /// With sessions, revision 2025-11-25 and older.
+    /// With sessions: revision 2025-11-25 and older.
     Sessions,
-    /// Without, revision 2026-07-28.
+    /// Without sessions: revision 2026-07-28.
     Stateless,
 }
 
 impl LegacyCall {
-    /// Reads the arguments of a `curl` command.
+    /// Parses the arguments of a `curl` command.
     ///
     /// # Errors
-    /// If there is no address among them.
+    /// If they contain no URL.
     pub fn of_curl(args: impl IntoIterator<Item = String>) -> Result<Self, MigrateError> {
         let mut call = Self::default();
         let mut args = args.into_iter().skip_while(|word| word == "curl");
@@ -72,10 +70,10 @@ impl LegacyCall {
         if call.url.is_empty() { Err(MigrateError::NoUrl) } else { Ok(call) }
     }
 
-    /// Reads a call written as JSON: `{"method": …, "url": …, "body": {…}}`.
+    /// Parses a call in JSON: `{"method": …, "url": …, "body": {…}}`.
     ///
     /// # Errors
-    /// If it is something else.
+    /// If the text has another form.
     pub fn of_json(text: &str) -> Result<Self, MigrateError> {
         let value: Value = serde_json::from_str(text).map_err(|error| MigrateError::Body(error.to_string()))?;
         let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
@@ -91,7 +89,7 @@ impl LegacyCall {
         Ok(Self { method: text("method"), url, body })
     }
 
-    /// What an MCP client sends instead, with a few words about it.
+    /// Describes what an MCP client sends instead.
     ///
     /// # Errors
     /// If it is not a legacy call.
@@ -102,7 +100,7 @@ impl LegacyCall {
             let in_body = body.get(*name).and_then(Value::as_str).map(str::to_owned);
             in_body.or_else(|| parameter(query, name))
         });
-        let mut out = Told { text: String::new(), base, code, style };
+        let mut out = Translation { text: String::new(), base, code, style };
         match path {
             "/api/sessions" => match style {
                 Style::Sessions => out.message("a session, whose id comes in the header Mcp-Session-Id", &initialize()),
@@ -135,14 +133,14 @@ impl LegacyCall {
     }
 }
 
-struct Told<'a> {
+struct Translation<'a> {
     text: String,
     base: &'a str,
     code: Option<String>,
     style: Style,
 }
 
-impl Told<'_> {
+impl Translation<'_> {
     fn say(&mut self, words: &str) {
         let _ = writeln!(self.text, "# {words}");
     }
@@ -156,7 +154,7 @@ impl Told<'_> {
         }
     }
 
-    /// The parameters of a call, with the page that is meant where each call names it.
+    /// Adds the session code to the parameters of a call in the stateless style, where every call names its page.
     fn named(&self, mut params: Value) -> Value {
         if let (Style::Stateless, Some(code)) = (self.style, &self.code) {
             params["arguments"]["sessionCode"] = code.as_str().into();
@@ -203,7 +201,7 @@ fn initialize() -> Value {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "my-client", "version": "1.0.0"}}})
 }
 
-/// An address as its beginning, path and query.
+/// Splits a URL into base, path and query.
 fn split(url: &str) -> (&str, &str, &str) {
     let start = url.find("://").map_or(0, |scheme| scheme + 3);
     let path = url[start..].find('/').map_or(url.len(), |slash| start + slash);

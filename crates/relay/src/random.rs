@@ -1,44 +1,44 @@
-//! What nobody can guess: codes, request ids, tokens, session ids.
+//! Unguessable values: codes, request ids, tokens, session ids.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::fmt::Write as _;
 
-/// The system gives no random bytes.
+/// The system provides no random bytes.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the system gives no random bytes")]
 pub struct NoRandomness;
 
-/// So many random bytes.
+/// Returns `N` random bytes.
 ///
 /// # Errors
-/// If the system gives none.
+/// If the system provides none.
 pub fn bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| NoRandomness)?;
     Ok(bytes)
 }
 
-/// The id of a request: 128 bits as 32 hexadecimal digits.
+/// Generates a request id: 128 bits as 32 hexadecimal digits.
 ///
 /// # Errors
-/// If the system gives no random bytes.
+/// If the system provides no random bytes.
 pub fn request_id() -> Result<String, NoRandomness> {
     Ok(hex(&bytes::<16>()?))
 }
 
-/// A worker's token: 256 bits as 43 characters.
+/// Generates a worker token: 256 bits as 43 characters.
 ///
 /// # Errors
-/// If the system gives no random bytes.
+/// If the system provides no random bytes.
 pub fn worker_token() -> Result<String, NoRandomness> {
     Ok(URL_SAFE_NO_PAD.encode(bytes::<32>()?))
 }
 
-/// The id of an MCP session: a UUID of version 4.
+/// Generates an MCP session id: a UUID of version 4.
 ///
 /// # Errors
-/// If the system gives no random bytes.
+/// If the system provides no random bytes.
 pub fn uuid() -> Result<String, NoRandomness> {
     let mut bytes = bytes::<16>()?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -47,7 +47,7 @@ pub fn uuid() -> Result<String, NoRandomness> {
     Ok([&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join("-"))
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {

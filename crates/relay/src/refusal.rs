@@ -1,4 +1,4 @@
-//! Refusals as legacy clients are told them: `{error, message, code, sessionCode?}` with the names they know (CO-3).
+//! Refusals in the form that legacy clients know: `{error, message, code, sessionCode?}`.
 
 use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -7,87 +7,87 @@ use signalbox_engine::budget::OverBudget;
 use signalbox_transport::router::RoutedAnswer;
 use std::time::Duration;
 
-/// The version of the legacy routes and of the list of tools.
+/// Version of the legacy routes and of the tool manifest.
 pub(crate) const VERSION: &str = "1.0.0";
 
-/// Why a legacy request is refused.
+/// Reason to refuse a legacy request.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Another method is served here.
+    /// The route serves another method.
     #[error("only {0} is served here")]
     MethodNotAllowed(&'static str),
-    /// No code was given.
+    /// The request has no code.
     #[error("a session code is needed: sessionCode or code, or the header X-Session-Code")]
     MissingSessionCode,
-    /// Something else was given as a code.
+    /// The code has the wrong form.
     #[error("a session code has 8 characters of A-Z and 0-9")]
     InvalidSessionCode,
-    /// Nothing has this code, or not any more.
+    /// No session has this code, or its session has ended.
     #[error("no session has this code; it may have expired")]
     SessionNotFound,
-    /// The session is over.
+    /// The session has ended.
     #[error("Session expired")]
     SessionExpired,
-    /// The store holds something for this code that is no session.
+    /// The store holds an unreadable record under this code.
     #[error("the session of this code cannot be verified; open another")]
     SessionValidationFailed,
-    /// The version that the client accepts is not served.
+    /// The client accepts no version that is served.
     #[error("version {0} is not served; API-Version and Supported-Versions say which are")]
     VersionNotAcceptable(String),
-    /// Too many requests.
+    /// A rate limit is exceeded.
     #[error("too many requests: {what}; try again in {} s", whole_seconds(*.wait))]
     RateLimited {
-        /// Of which kind.
+        /// Kind of request that is limited.
         what: &'static str,
-        /// For how long.
+        /// Time until the next request is allowed.
         wait: Duration,
     },
-    /// The body is not what it must be.
+    /// The body is invalid.
     #[error("{0}")]
     Validation(String),
-    /// A new session takes no settings.
+    /// The body of a new session is not empty.
     #[error("the body must be empty or {{}}")]
     InvalidRequest,
     /// The body is not JSON.
     #[error("the body is not JSON: {0}")]
     InvalidJson(String),
-    /// An answer says not to what.
+    /// An answer names no request.
     #[error("requestId is needed")]
     MissingRequestId,
-    /// An answer says nothing.
+    /// An answer has neither a result nor an error.
     #[error("result or error is needed")]
     MissingResultOrError,
-    /// There was an answer already.
+    /// The request was already answered.
     #[error("this request was answered already")]
     DuplicateResponse,
-    /// No such request waits.
+    /// No such request is waiting.
     #[error("no such request waits for an answer: it was never made, was withdrawn, or its time is over")]
     RequestNotFound,
-    /// The worker's token is needed, or is not this one.
+    /// The worker token is missing or wrong.
     #[error("the worker's token of this session is needed: header X-Worker-Token or member workerToken")]
     WorkerTokenNeeded,
-    /// Callers have to prove who they are.
+    /// The caller must authenticate.
     #[error("this needs a credential, such as `Authorization: Bearer KEY`, besides the session code")]
     Unauthenticated,
-    /// There are as many sessions as may be.
+    /// The maximum number of sessions is open.
     #[error("as many sessions are open as may be; try again later")]
     Full,
-    /// There is no room for what would have to be kept.
+    /// The memory budget is exhausted.
     #[error("{0}; try again later")]
     NoRoom(OverBudget),
-    /// The legacy routes are gone.
+    /// The legacy routes have been removed.
     #[error("this route is gone; use MCP at {0}/api/mcp, see {0}/relay/migrate")]
     Gone(String),
-    /// Something failed inside.
+    /// The relay itself fails.
     #[error("the relay cannot do that now")]
     Internal,
 }
 
 impl Refusal {
-    /// The name of refusals for want of memory.
+    /// Name of a refusal for lack of memory.
     pub const NO_ROOM: &'static str = "overloaded";
 
-    /// The name that clients know it by, and its status.
+    /// Returns the name that clients know the refusal by, and its status.
     #[must_use]
     pub fn name(&self) -> (&'static str, StatusCode) {
         match self {
@@ -115,7 +115,7 @@ impl Refusal {
         }
     }
 
-    /// The body. The code of the session is told to who sent it.
+    /// Returns the body of the response. It repeats the session code only to the client that sent it.
     #[must_use]
     pub fn body(&self, code: Option<&str>) -> serde_json::Value {
         let (name, _) = self.name();
@@ -126,7 +126,7 @@ impl Refusal {
         body
     }
 
-    /// The answer.
+    /// Returns the complete response.
     #[must_use]
     pub fn answer(&self, code: Option<&str>) -> RoutedAnswer {
         let mut answer = RoutedAnswer::json(self.name().1, self.body(code).to_string());
@@ -150,14 +150,14 @@ impl Refusal {
     }
 }
 
-/// Names the versions that are served, in answers and in the refusal of another one (CO-4).
+/// Sets the headers that announce the served versions, on responses and on the refusal of another version.
 pub(crate) fn name_versions(headers: &mut HeaderMap) {
     for name in ["api-version", "tool-manifest-version", "supported-versions"] {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(VERSION));
     }
 }
 
-/// Value of `Retry-After`: a client that keeps to it does not come too early.
+/// Formats `Retry-After`, rounded up so that a client that obeys it does not retry too early.
 pub(crate) fn retry_after(wait: Duration) -> HeaderValue {
     HeaderValue::from(whole_seconds(wait))
 }

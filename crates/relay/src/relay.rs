@@ -1,4 +1,4 @@
-//! What all parts of the relay share.
+//! State that all parts of the relay share.
 
 use crate::buckets::Buckets;
 use crate::code::Code;
@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::session::{NewSession, SessionRecord, mcp_mark};
 use crate::settings::{RelaySettings, millis};
 use crate::shares::Shares;
-use crate::store::{Created, RelayStore, StoreError};
+use crate::store::{CreateOutcome, RelayStore, StoreError};
 use crate::stream_roles::StreamRoles;
 use crate::tools::ToolSet;
 use serde_json::Value;
@@ -25,83 +25,82 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
-/// The name of the backend.
+/// Name of the backend.
 pub const BACKEND: &str = "relay";
-/// The word for how callers come who come by the relay.
+/// Transport name of callers that arrive through the relay.
 pub const TRANSPORT: &str = "relay";
-/// Whom the lists belong to that all MCP sessions without a page's own tools are shown, and all clients without sessions.
+/// Owner of the tool list shared by all MCP sessions whose page has no tools of its own; [`CODES`] is the one for
+/// clients without sessions.
 const SESSIONS: &str = "relay:sessions";
 const CODES: &str = "relay:codes";
-/// How often a silent stream says that it is there.
+/// Interval of heartbeats on a silent stream.
 pub const HEARTBEAT: Duration = Duration::from_secs(25);
-/// How often it is told that the store fails, in milliseconds.
+/// Minimum interval between log messages about a failing store, in milliseconds.
 const TELL_FAILURES_MS: u64 = 10_000;
-/// How often sessions are looked through for those whose time is over.
+/// Interval at which expired sessions are removed.
 const SWEEP: Duration = Duration::from_secs(1);
-/// How often a code is tried to be made that nobody has.
+/// Maximum number of attempts to generate an unused code.
 const TRIES: usize = 5;
-/// Codes on their way from a front to a link.
+/// Maximum number of codes in transit from the front end to a link.
 const MAX_TICKETS: usize = 10_000;
-/// Codes that are remembered as given out.
+/// Maximum number of issued codes to remember.
 const MAX_MADE: usize = 100_000;
 
-/// Whose calls come by a connection: which page they are for.
+/// Target of a connection: the page that its calls go to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Room {
-    /// The page that an MCP session is bound to at this moment.
+pub enum PageTarget {
+    /// The page that an MCP session is bound to at the moment.
     Session(Arc<str>),
-    /// The page of this code.
+    /// The page with this code.
     Code(Code),
-    /// None: a client of the new revision that has named no page.
+    /// No page: a stateless client that has named none.
     Nowhere,
 }
 
 /// A page of a session.
 pub type PageKey = (Code, Box<str>);
 
-/// What is known of a room.
+/// Target that is registered under its mark.
 #[derive(Clone, Debug)]
-struct Known {
-    room: Room,
+struct TargetEntry {
+    target: PageTarget,
     /// True if its page has tools of its own.
     own: bool,
 }
 
-/// The relay of one gateway.
+/// The relay of a gateway.
 pub struct Relay {
-    /// How it is set up.
+    /// Configuration of the relay.
     pub settings: RelaySettings,
-    /// What gateways agree on.
+    /// State shared between gateways.
     pub store: Arc<dyn RelayStore>,
-    /// Whom messages are charged to.
+    /// Memory shares that messages are charged to.
     pub shares: Shares,
-    /// CODAP's tools.
     pub tools: ToolSet,
-    /// What it counts.
     pub counts: Counts,
-    /// Which streams are workers' and which are clients'.
+    /// Roles of event streams: worker or client.
     pub roles: StreamRoles,
-    /// New sessions per address.
+    /// Rate of new sessions per address.
     pub session_rate: Buckets,
-    /// Legacy calls per address and code.
+    /// Rate of legacy calls per address and code.
     pub request_rate: Buckets,
-    /// MCP messages per address.
+    /// Rate of MCP messages per address.
     pub mcp_rate: Buckets,
     wrong_rate: Buckets,
-    rooms: Mutex<HashMap<Box<str>, Known>>,
+    targets: Mutex<HashMap<Box<str>, TargetEntry>>,
     tickets: Mutex<HashMap<Box<str>, Box<str>>>,
     gateway: OnceLock<Weak<Gateway>>,
     address: OnceLock<String>,
-    /// When it began, in milliseconds since 1970.
+    /// Start time, in milliseconds since 1970.
     pub started: u64,
-    /// When it was last told that the store fails, in milliseconds since 1970.
+    /// Time of the last log message about a failing store, in milliseconds since 1970.
     failure_told: AtomicU64,
     warned: Mutex<HashSet<&'static str>>,
-    /// What pollers were given, so that they are given it once.
+    /// Requests delivered to each polling page, so that each is delivered once.
     pub polled: Mutex<HashMap<PageKey, HashSet<Box<str>>>>,
-    /// Codes that this gateway has given out, to tell those that are over from those that never were.
+    /// Codes issued by this gateway, to distinguish expired codes from ones that never existed.
     made: Mutex<HashSet<Code>>,
-    /// The stream that each page has open at this gateway: an older one of the same page ends.
+    /// Current stream of each page at this gateway. A new one replaces it.
     streams: Mutex<HashMap<PageKey, oneshot::Sender<()>>>,
     /// Turns true when the gateway shuts down.
     closing: watch::Sender<bool>,
@@ -114,19 +113,19 @@ impl fmt::Debug for Relay {
 }
 
 impl Relay {
-    /// Ends every call that waits for a page, and those to come. No page can answer a gateway that shuts down.
+    /// Ends all calls that wait for a page, and all later ones. No page can answer a gateway that shuts down.
     pub fn end_calls(&self) {
         self.closing.send_replace(true);
     }
 
-    /// Waits until calls are to end.
+    /// Waits until [`Relay::end_calls`] is called.
     pub(crate) async fn closed(&self) {
         let mut closing = self.closing.subscribe();
-        // The sender is in `self`, so that it cannot be gone.
+        // `self` holds the sender, so this cannot fail.
         let _ = closing.wait_for(|closing| *closing).await;
     }
 
-    /// A relay with these settings and this store.
+    /// Creates a relay with these settings and this store.
     #[must_use]
     pub fn new(settings: RelaySettings, store: Arc<dyn RelayStore>) -> Arc<Self> {
         let limits = &settings.limits;
@@ -139,7 +138,7 @@ impl Relay {
             request_rate: Buckets::per_minute(limits.requests_per_minute),
             mcp_rate: Buckets::per_minute(limits.mcp_requests_per_minute),
             wrong_rate: Buckets::per_minute(limits.wrong_codes_per_minute),
-            rooms: Mutex::default(),
+            targets: Mutex::default(),
             tickets: Mutex::default(),
             gateway: OnceLock::new(),
             address: OnceLock::new(),
@@ -155,13 +154,14 @@ impl Relay {
         })
     }
 
-    /// Calls go through this gateway.
+    /// Attaches the gateway that calls go through.
     pub fn attach(&self, gateway: &Arc<Gateway>) {
         self.shares.attach(&gateway.budget);
         let _ = self.gateway.set(Arc::downgrade(gateway));
     }
 
-    /// From now on sessions end when their time is over. Where no address is configured, this one is told. Needs a runtime.
+    /// Starts the removal of expired sessions. `address` is used where no public address is configured. Requires a
+    /// runtime.
     pub fn start(self: &Arc<Self>, address: &str) {
         let _ = self.address.set(address.to_owned());
         let relay = Arc::downgrade(self);
@@ -178,7 +178,7 @@ impl Relay {
         });
     }
 
-    /// Where pages and clients reach it.
+    /// Returns the base URL for pages and clients.
     #[must_use]
     pub fn base(&self) -> &str {
         match self.settings.public_url.as_str() {
@@ -187,22 +187,22 @@ impl Relay {
         }
     }
 
-    /// The gateway that calls go through.
+    /// Returns the gateway that calls go through.
     #[must_use]
     pub fn gateway(&self) -> Option<Arc<Gateway>> {
         self.gateway.get()?.upgrade()
     }
 
-    /// The time at which the former account of this principal's name was removed, in milliseconds since
-    /// 1970; 0 for none.
+    /// Returns the time at which a previous account with this principal's name was removed, in milliseconds since 1970;
+    /// 0 for none.
     pub(crate) fn account_gone(&self, principal: &Principal) -> u64 {
         self.gateway().map_or(0, |gateway| gateway.presence.account_gone(principal))
     }
 
-    /// Makes a session, for this MCP session or one that nobody has opened.
+    /// Creates a session, for this MCP session or for a new one.
     ///
     /// # Errors
-    /// If there are too many, or the store cannot be reached.
+    /// If there are too many sessions, or the store is unreachable.
     pub async fn create(&self, mcp_id: Option<&str>) -> Result<NewSession, Refusal> {
         for _ in 0..TRIES {
             let at = unix_millis();
@@ -210,23 +210,23 @@ impl Relay {
                 SessionRecord::make(mcp_id, at, self.settings.ttl_ms()).map_err(|NoRandomness| Refusal::Internal)?;
             let created = self.store.create(new.record.clone(), self.settings.limits.max_sessions, at).await;
             match created.map_err(|error| self.failed(&error))? {
-                Created::Both => {
+                CreateOutcome::Both => {
                     Counts::add(&self.counts.sessions);
                     self.note_made(&new.record.code);
                     return Ok(new);
                 }
-                Created::Taken => {}
-                Created::Full => return Err(Refusal::Full),
+                CreateOutcome::Taken => {}
+                CreateOutcome::Full => return Err(Refusal::Full),
             }
         }
         Err(Refusal::Internal)
     }
 
-    /// The session of a code that somebody at this address (or whatever `who` stands for) gave. Using it lets it go on. Whoever
-    /// gives too many wrong ones has to wait, with a right one too.
+    /// Finds the session of a code and extends its life. Wrong codes are counted per `who`, such as an address: after
+    /// too many, even a correct code is refused for a while.
     ///
     /// # Errors
-    /// If there is none, or the guesses were too many.
+    /// If there is no such session, or there were too many wrong codes.
     pub async fn find(&self, code: &Code, who: &str) -> Result<SessionRecord, Refusal> {
         if self.wrong_rate.is_empty(who, Instant::now()) {
             Counts::add(&self.counts.rate_limited);
@@ -251,7 +251,7 @@ impl Relay {
         Ok(record)
     }
 
-    /// True the first time that it is asked about a family of clients.
+    /// Returns true on the first call for a family of clients.
     #[must_use]
     pub fn warn_once(&self, client: &'static str) -> bool {
         self.warned.lock().unpoisoned().insert(client)
@@ -271,14 +271,14 @@ impl Relay {
         let _ = self.wrong_rate.take(who, Instant::now());
     }
 
-    /// Lets a session go on.
+    /// Extends the life of a session.
     ///
     /// # Errors
-    /// If it is over, or the store cannot be reached.
+    /// If the session has ended, or the store is unreachable.
     pub async fn touch(&self, record: &mut SessionRecord) -> Result<(), Refusal> {
         let at = unix_millis();
         let until = at.saturating_add(self.settings.ttl_ms());
-        // Not for every message: an eighth of the time makes no difference to anybody.
+        // Skip the write for most messages: an eighth of the lifetime makes no difference.
         if record.until.saturating_add(self.settings.ttl_ms() / 8) >= until {
             return Ok(());
         }
@@ -290,7 +290,7 @@ impl Relay {
         }
     }
 
-    /// What is told of a store that fails: nothing that would help an attacker. The log says more.
+    /// Maps a failure of the store to a refusal that reveals nothing. The log has the details.
     pub fn failed(&self, error: &StoreError) -> Refusal {
         let now = unix_millis();
         let last = self.failure_told.load(Ordering::Relaxed);
@@ -302,7 +302,7 @@ impl Relay {
         Refusal::Internal
     }
 
-    /// Refuses and counts what there is no room for.
+    /// Refuses and counts a message that exceeds the memory budget.
     pub fn no_room(&self, refused: OverBudget) -> Refusal {
         if let Some(gateway) = self.gateway() {
             gateway.counters.refused(Limit::Memory);
@@ -310,73 +310,73 @@ impl Relay {
         Refusal::NoRoom(refused)
     }
 
-    /// The room of an MCP session.
+    /// Registers the target of an MCP session.
     #[must_use]
-    pub fn session_room(&self, caller: &Caller, mcp_id: &str, bound: &SessionRecord) -> Principal {
+    pub fn session_target(&self, caller: &Caller, mcp_id: &str, bound: &SessionRecord) -> Principal {
         let own = bound.tools.is_some();
-        self.room(caller, format!("s-{}", mcp_mark(mcp_id)), own, || Room::Session(mcp_id.into()))
+        self.target(caller, format!("s-{}", mcp_mark(mcp_id)), own, || PageTarget::Session(mcp_id.into()))
     }
 
-    /// The room of a session's code.
+    /// Registers the target of a session code.
     #[must_use]
-    pub fn code_room(&self, caller: &Caller, record: &SessionRecord) -> Principal {
+    pub fn code_target(&self, caller: &Caller, record: &SessionRecord) -> Principal {
         let own = record.tools.is_some();
-        self.room(caller, format!("c-{}", record.mark), own, || Room::Code(record.code.clone()))
+        self.target(caller, format!("c-{}", record.mark), own, || PageTarget::Code(record.code.clone()))
     }
 
-    /// The room of a client that has named no page.
+    /// Returns the principal of a client that has named no page.
     #[must_use]
     pub fn nowhere(&self, caller: &Caller) -> Principal {
         Principal::named(&format!("{}/{TRANSPORT}", caller.principal()))
     }
 
-    fn room(&self, caller: &Caller, mark: String, own: bool, room: impl FnOnce() -> Room) -> Principal {
+    fn target(&self, caller: &Caller, mark: String, own: bool, target: impl FnOnce() -> PageTarget) -> Principal {
         let principal = Principal::named(&format!("{}/{TRANSPORT}:{mark}", caller.principal()));
-        let mut rooms = self.rooms.lock().unpoisoned();
-        if let Some(known) = rooms.get_mut(mark.as_str()) {
+        let mut targets = self.targets.lock().unpoisoned();
+        if let Some(known) = targets.get_mut(mark.as_str()) {
             known.own = own;
         } else {
-            // Whoever comes again is noted again.
-            if rooms.len() >= 4 * self.settings.limits.max_sessions {
-                rooms.clear();
+            // A target that is still in use is registered again at its next message.
+            if targets.len() >= 4 * self.settings.limits.max_sessions {
+                targets.clear();
             }
-            rooms.insert(mark.into(), Known { room: room(), own });
+            targets.insert(mark.into(), TargetEntry { target: target(), own });
         }
         principal
     }
 
-    /// The room that a connection for this principal is for.
+    /// Returns the target that a connection for this principal serves.
     #[must_use]
-    pub fn room_of(&self, principal: &Principal) -> Room {
-        self.known(principal).map_or(Room::Nowhere, |known| known.room)
+    pub fn target_of(&self, principal: &Principal) -> PageTarget {
+        self.known(principal).map_or(PageTarget::Nowhere, |known| known.target)
     }
 
-    fn known(&self, principal: &Principal) -> Option<Known> {
+    fn known(&self, principal: &Principal) -> Option<TargetEntry> {
         let mark = mark_in(principal.as_str())?;
-        self.rooms.lock().unpoisoned().get(mark).cloned()
+        self.targets.lock().unpoisoned().get(mark).cloned()
     }
 
-    /// Notes whether the page of a room has tools of its own.
+    /// Records whether the page of a target has tools of its own.
     pub fn note_tools(&self, principal: &str, record: &SessionRecord) {
         let Some(mark) = mark_in(principal) else { return };
-        if let Some(known) = self.rooms.lock().unpoisoned().get_mut(mark) {
+        if let Some(known) = self.targets.lock().unpoisoned().get_mut(mark) {
             known.own = record.tools.is_some();
         }
     }
 
-    /// The session that a room is bound to at this moment.
+    /// Returns the session that a target is bound to at the moment.
     ///
     /// # Errors
-    /// If the store cannot be reached.
-    pub async fn bound(&self, room: &Room) -> Result<Option<SessionRecord>, StoreError> {
-        match room {
-            Room::Session(id) => self.store.by_mcp(id, unix_millis()).await,
-            Room::Code(code) => self.store.by_code(code, unix_millis()).await,
-            Room::Nowhere => Ok(None),
+    /// If the store is unreachable.
+    pub async fn bound(&self, target: &PageTarget) -> Result<Option<SessionRecord>, StoreError> {
+        match target {
+            PageTarget::Session(id) => self.store.by_mcp(id, unix_millis()).await,
+            PageTarget::Code(code) => self.store.by_code(code, unix_millis()).await,
+            PageTarget::Nowhere => Ok(None),
         }
     }
 
-    /// Something secret on its way to a link, by another name. Everybody may see that.
+    /// Stores a secret for a link under a random name. The name is safe to record.
     #[must_use]
     pub fn ticket(&self, text: &str) -> String {
         let Ok(name) = random::request_id() else { return String::new() };
@@ -388,13 +388,14 @@ impl Relay {
         name
     }
 
-    /// What a ticket stands for, once.
+    /// Takes the secret that a ticket stands for.
     #[must_use]
     pub fn redeem(&self, ticket: &str) -> Option<Box<str>> {
         self.tickets.lock().unpoisoned().remove(ticket)
     }
 
-    /// A page has opened another stream: the one it had ends. The receiver ends when that happens to the new one.
+    /// Registers a page's new stream and ends its previous one. The receiver fires when the new one is replaced in
+    /// turn.
     pub fn replace_stream(&self, code: &Code, holder: &str) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         let mut streams = self.streams.lock().unpoisoned();
@@ -405,7 +406,7 @@ impl Relay {
         receiver
     }
 
-    /// A page's stream has ended.
+    /// Unregisters a page's stream after it has ended.
     pub fn forget_stream(&self, code: &Code, holder: &str) {
         let mut streams = self.streams.lock().unpoisoned();
         let key = (code.clone(), Box::from(holder));
@@ -414,39 +415,39 @@ impl Relay {
         }
     }
 
-    /// How often a stream says that it is there; often enough that its session goes on.
+    /// Returns the heartbeat interval of a stream, short enough to keep its session alive.
     #[must_use]
     pub fn heartbeat(&self) -> Duration {
         HEARTBEAT.min(self.settings.ttl / 3).max(Duration::from_millis(200))
     }
 
-    /// How long a lead holds that is not renewed.
+    /// Returns the duration of a lead that is not renewed.
     #[must_use]
     pub fn lease_ms(&self) -> u64 {
         millis(self.heartbeat()).saturating_mul(3)
     }
 }
 
-/// Rooms whose page has no tools of its own are all shown the same.
+/// Rooms whose page has no tools of its own share one tool list.
 impl ListOwners for Relay {
     fn owner(&self, principal: &Principal) -> Option<Principal> {
         if [SESSIONS, CODES].contains(&principal.as_str()) {
             return None;
         }
         match self.known(principal) {
-            Some(Known { own: true, .. }) => None,
-            Some(Known { room: Room::Session(_), .. }) => Some(Principal::named(SESSIONS)),
+            Some(TargetEntry { own: true, .. }) => None,
+            Some(TargetEntry { target: PageTarget::Session(_), .. }) => Some(Principal::named(SESSIONS)),
             _ => Some(Principal::named(CODES)),
         }
     }
 }
 
-/// What stands for a room in the name of a principal.
+/// Extracts the mark of a target from the name of a principal.
 fn mark_in(principal: &str) -> Option<&str> {
     principal.rsplit_once("/relay:").map(|(_, mark)| mark)
 }
 
-/// The page's own tools.
+/// Returns the page's own tools.
 #[must_use]
 pub fn own_tools(record: &SessionRecord) -> Vec<Value> {
     record.tools.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()

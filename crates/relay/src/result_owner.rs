@@ -1,18 +1,19 @@
-//! Who may read the result of a legacy call.
+//! Ownership of the results of legacy calls.
 
 use crate::random::hex;
 use aws_lc_rs::digest::{SHA256, digest};
 use signalbox_engine::{Caller, Proof};
 
-/// Who may read the result of a legacy call: the caller who made it. A caller who has proved who it is, is known by its
-/// principal; another by the id that it gives itself; one that gives none shares its results with all others of the session
-/// that give none, because the legacy protocol has nothing to tell them apart by.
+/// Owner of a legacy call's result: only the caller that made the call may read it. An authenticated caller is
+/// identified by its principal, another by the client id that it sends. Unauthenticated clients that send no id share
+/// the results of a session, because the legacy protocol has no other way to distinguish them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResultOwner(Box<str>);
 
 impl ResultOwner {
-    /// The owner of the calls of this caller, with the id of its client if it gives one. `account_gone` is when an
-    /// account of the caller's name went, 0 if none did: the next one owns nothing of it.
+    /// Returns the owner for a caller and the client id it sends, if any. `account_gone` is the time at which an
+    /// account with the caller's name was removed, 0 for none: a later account of that name owns none of the earlier
+    /// results.
     #[must_use]
     pub fn of(caller: &Caller, client_id: Option<&str>, account_gone: u64) -> Self {
         let identity = caller.identity();
@@ -28,7 +29,7 @@ impl ResultOwner {
         Self(hex(&digest(&SHA256, text.as_bytes()).as_ref()[..16]).into())
     }
 
-    /// A name of it that says nothing about the owner.
+    /// Returns an opaque name of the owner.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

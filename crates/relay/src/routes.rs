@@ -1,4 +1,4 @@
-//! The legacy routes, the pages, and what describes the relay: everything of it that is not MCP.
+//! Legacy routes, pages and metadata: everything of the relay that is not MCP.
 
 mod legacy_request;
 mod metadata;
@@ -18,29 +18,29 @@ use crate::settings::Phase;
 use crate::when;
 use http::header::{CACHE_CONTROL, LINK, REFERRER_POLICY, WARNING};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use legacy_request::{Refused, user_agent};
+use legacy_request::{RouteRefusal, user_agent};
 pub use response::{MAX_ERROR, MAX_PROGRESS};
 use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_transport::router::{Access, Mount, Route, RoutedAnswer, RoutedRequest};
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// The methods that are told apart.
+/// Methods that are routed; others are not found.
 const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::PATCH];
-/// Where its metrics are.
+/// Path of the relay's metrics.
 pub const METRICS: &str = "/api/mcp/metrics";
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// A handler at work.
-type Doing = Pin<Box<dyn Future<Output = Result<RoutedAnswer, Refused>> + Send>>;
-type Handler = fn(Arc<Relay>, RoutedRequest) -> Doing;
+/// Future of a running handler.
+type HandlerFuture = Pin<Box<dyn Future<Output = Result<RoutedAnswer, RouteRefusal>> + Send>>;
+type Handler = fn(Arc<Relay>, RoutedRequest) -> HandlerFuture;
 
-/// A legacy route.
+/// A legacy route with its handler.
 #[derive(Copy, Clone)]
 struct Legacy {
     path: &'static str,
-    /// The name that its use is counted under.
+    /// Name under which its uses are counted.
     name: &'static str,
     method: &'static str,
     handler: Handler,
@@ -53,7 +53,7 @@ const LEGACY: [Legacy; 7] = [
         method: "POST",
         handler: |r, q| Box::pin(sessions::create(r, q)),
     },
-    Legacy { path: "/api/metadata", name: "metadata", method: "GET", handler: |r, q| Box::pin(metadata::tell(r, q)) },
+    Legacy { path: "/api/metadata", name: "metadata", method: "GET", handler: |r, q| Box::pin(metadata::list(r, q)) },
     Legacy { path: "/api/request", name: "request", method: "POST", handler: |r, q| Box::pin(request::take(r, q)) },
     Legacy {
         path: "/api/request/{code}",
@@ -66,14 +66,14 @@ const LEGACY: [Legacy; 7] = [
     Legacy { path: "/api/tools", name: "tools", method: "PUT", handler: |r, q| Box::pin(tools::put(r, q)) },
 ];
 
-/// True for the path of a legacy route, or of what describes them.
+/// Returns true for the path of a legacy route or of the relay's description.
 #[must_use]
 pub fn is_legacy(path: &str) -> bool {
     let below = path.strip_prefix("/api/request/").is_some_and(|code| !code.is_empty() && !code.contains('/'));
     below || path == well_known::PATH || LEGACY.iter().any(|route| route.path == path)
 }
 
-/// All routes of a relay.
+/// Returns all routes of a relay.
 #[must_use]
 pub fn routes(relay: &Arc<Relay>) -> Vec<Route> {
     let mut all = Vec::new();
@@ -93,7 +93,7 @@ pub fn routes(relay: &Arc<Relay>) -> Vec<Route> {
     all
 }
 
-/// What the relay counts, for those who may use MCP here (CO-11); `/metrics` has it too, among all else.
+/// Returns the route of the relay's metrics, for callers that may use MCP. `/metrics` includes them too.
 fn metrics(relay: &Arc<Relay>) -> Route {
     let relay = Arc::clone(relay);
     Route::new(Method::GET, METRICS, Mount::Listener, move |_| {
@@ -104,24 +104,24 @@ fn metrics(relay: &Arc<Relay>) -> Route {
     .access(Access::Caller)
 }
 
-/// Answers a legacy request as the phase has it.
+/// Serves a legacy request according to the migration phase.
 async fn serve(relay: Arc<Relay>, legacy: Legacy, asked: RoutedRequest) -> RoutedAnswer {
     let client = family(user_agent(&asked));
     relay.counts.used(legacy.name, client);
-    // A page needs some of them whatever agents speak: its stream, its answers, its tools and its session.
+    // Pages need some of the routes in every phase: stream, answers, tools and sessions.
     let for_pages = !matches!(legacy.path, "/api/metadata" | "/api/request");
     let gone = relay.settings.phase == Phase::McpOnly && !(for_pages && legacy_request::is_page(&asked));
     let caller = asked.caller.clone();
     let answered = match asked.method.as_str() {
-        _ if gone => Err(Refused::of(Refusal::Gone(relay.base().to_owned()))),
+        _ if gone => Err(RouteRefusal::of(Refusal::Gone(relay.base().to_owned()))),
         method if method == legacy.method || (method == "HEAD" && legacy.method == "GET") => {
             (legacy.handler)(Arc::clone(&relay), asked).await
         }
-        _ => Err(Refused::of(Refusal::MethodNotAllowed(legacy.method))),
+        _ => Err(RouteRefusal::of(Refusal::MethodNotAllowed(legacy.method))),
     };
     let mut answer = answered.unwrap_or_else(|refused| {
         let answer = refused.answer();
-        tell(&relay, &caller, answer.status, &refused);
+        record_refusal(&relay, &caller, answer.status, &refused);
         answer
     });
     answer.headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
@@ -132,8 +132,8 @@ async fn serve(relay: Arc<Relay>, legacy: Legacy, asked: RoutedRequest) -> Route
     answer
 }
 
-/// Has a refusal recorded, like those of MCP.
-fn tell(relay: &Relay, caller: &Caller, status: StatusCode, refused: &Refused) {
+/// Records a refusal like those of MCP requests.
+fn record_refusal(relay: &Relay, caller: &Caller, status: StatusCode, refused: &RouteRefusal) {
     let kind = match status {
         StatusCode::TOO_MANY_REQUESTS => FaultKind::RateLimited,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FaultKind::Unauthenticated,
@@ -145,7 +145,7 @@ fn tell(relay: &Relay, caller: &Caller, status: StatusCode, refused: &Refused) {
     }
 }
 
-/// Tells a client that the legacy routes will go, or are gone (C-19).
+/// Adds headers that announce the removal of the legacy routes.
 fn deprecate(relay: &Relay, answer: &mut RoutedAnswer, client: &'static str) {
     let base = relay.base();
     let mut set = |name: HeaderName, value: String| {

@@ -1,4 +1,4 @@
-//! What is kept of a relay session.
+//! Stored state of a relay session.
 
 use crate::code::Code;
 use crate::random::{self, NoRandomness, hex};
@@ -6,41 +6,39 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-/// A relay session: a code and an MCP session id, mapped both ways.
+/// Relay session: maps a code and an MCP session id to each other.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SessionRecord {
-    /// The code.
     pub code: Code,
-    /// The MCP session that was made with it. Others can be bound to the code later.
+    /// MCP session that was created with it. Others can be bound to the code later.
     pub mcp_id: Box<str>,
-    /// What the session is called where the code must not stand.
+    /// Name of the session in places where the code must not appear.
     pub mark: Box<str>,
-    /// The SHA-256 of the worker's token.
+    /// SHA-256 of the worker token.
     pub token_digest: Box<str>,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     pub created: u64,
-    /// When it ends unless it is used, in milliseconds since 1970.
+    /// Expiry unless the session is used, in milliseconds since 1970.
     pub until: u64,
-    /// True once a worker has shown the token: from then on answers need it.
+    /// True once a worker has presented the token. From then on, answers require it.
     pub tokened: bool,
-    /// The page's own tools, a JSON array, if it has told of any.
+    /// The page's own tools, a JSON array, if it has registered any.
     pub tools: Option<Box<str>>,
 }
 
-/// A new session and the token of its worker, which is kept nowhere.
+/// New session with its worker token, which is not stored.
 #[derive(Debug)]
 pub struct NewSession {
-    /// What is kept.
     pub record: SessionRecord,
-    /// What the page is given.
+    /// Token for the page.
     pub worker_token: String,
 }
 
 impl SessionRecord {
-    /// A session with a code of its own, for this MCP session or a new one, good for so many milliseconds.
+    /// Generates a session with a new code, for this MCP session or a new one. It lives for `ttl_ms` milliseconds.
     ///
     /// # Errors
-    /// If the system gives no random bytes.
+    /// If the system provides no random bytes.
     pub fn make(mcp_id: Option<&str>, now: u64, ttl_ms: u64) -> Result<NewSession, NoRandomness> {
         let worker_token = random::worker_token()?;
         let mcp_id = mcp_id.map_or_else(random::uuid, |id| Ok(id.to_owned()))?;
@@ -57,13 +55,13 @@ impl SessionRecord {
         Ok(NewSession { record, worker_token })
     }
 
-    /// True while it may be used.
+    /// Returns true if the session has not expired.
     #[must_use]
     pub fn is_live(&self, now: u64) -> bool {
         now < self.until
     }
 
-    /// True for the token that its worker was given.
+    /// Returns true for the session's worker token.
     #[must_use]
     pub fn is_token(&self, token: &str) -> bool {
         verify_slices_are_equal(token_digest(token).as_bytes(), self.token_digest.as_bytes()).is_ok()
@@ -74,7 +72,7 @@ fn token_digest(token: &str) -> Box<str> {
     hex(digest(&SHA256, token.as_bytes()).as_ref()).into()
 }
 
-/// What an MCP session is called where its id must not stand: a part of its SHA-256, which cannot be turned back.
+/// Returns a name for an MCP session in places where its id must not appear: a prefix of its SHA-256.
 #[must_use]
 pub fn mcp_mark(mcp_id: &str) -> String {
     hex(&digest(&SHA256, mcp_id.as_bytes()).as_ref()[..8])

@@ -1,24 +1,23 @@
-//! How the relay is set up.
+//! Configuration of the relay.
 
 use std::time::Duration;
 
-/// How far the way from the legacy routes to MCP has been gone.
+/// Phase of the migration from the legacy routes to MCP.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Phase {
-    /// Both are served.
     #[default]
     Dual,
-    /// Both are served, and whoever uses the legacy routes is told that they will go.
+    /// Both are served. Responses of the legacy routes announce their removal.
     Deprecated,
     /// The legacy routes are gone.
     McpOnly,
 }
 
 impl Phase {
-    /// All of them, in their order.
+    /// All phases, in order.
     pub const ALL: [Self; 3] = [Self::Dual, Self::Deprecated, Self::McpOnly];
 
-    /// The word for it in configurations.
+    /// Returns the name in configurations.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -28,7 +27,7 @@ impl Phase {
         }
     }
 
-    /// What the document calls the features of this phase (C-18 to C-20).
+    /// Returns the feature names that the relay's specification assigns to this phase.
     #[must_use]
     pub fn features(self) -> &'static [&'static str] {
         match self {
@@ -39,25 +38,23 @@ impl Phase {
     }
 }
 
-/// Which of CODAP's tools are listed.
+/// Selection of CODAP's tools that are listed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum ListedTools {
-    /// The 33 of the document. The later ones can be called all the same.
+    /// The 33 original tools. The later ones can still be called.
     #[default]
     Document,
-    /// The 34 later ones. Those of the document can be called all the same.
+    /// The 34 later tools. The original ones can still be called.
     Later,
-    /// All of them.
     Both,
-    /// None, and none can be called: pages bring their own.
+    /// None, and none can be called: pages register their own.
     None,
 }
 
 impl ListedTools {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Document, Self::Later, Self::Both, Self::None];
 
-    /// The word for it in configurations.
+    /// Returns the name in configurations.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -69,47 +66,46 @@ impl ListedTools {
     }
 }
 
-/// The settings.
+/// Settings of a relay.
 #[derive(Clone, Debug)]
 pub struct RelaySettings {
-    /// The phase.
+    /// Phase of the migration.
     pub phase: Phase,
-    /// How long a session lives that nobody uses.
+    /// Lifetime of an unused session.
     pub ttl: Duration,
-    /// Where pages and clients reach this gateway, without a slash at the end.
+    /// Base URL for pages and clients, without a trailing slash.
     pub public_url: String,
-    /// The origins of pages that may use it from elsewhere.
+    /// Origins of other sites whose pages may use the relay.
     pub origins: Vec<String>,
-    /// Which of CODAP's tools are listed.
+    /// Selection of CODAP's tools that are listed.
     pub tools: ListedTools,
-    /// Whether agents must prove who they are, besides having a code.
+    /// True if agents must authenticate in addition to having a code.
     pub proof_needed: bool,
-    /// When the legacy routes go, as a day: `2027-06-30`.
+    /// Date of removal of the legacy routes, as `2027-06-30`.
     pub sunset: Option<String>,
-    /// The limits.
     pub limits: RelayLimits,
 }
 
-/// The limits. Those per minute are of one address.
+/// Limits of a relay. Rates per minute apply to each address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RelayLimits {
-    /// New sessions.
+    /// Rate of new sessions.
     pub sessions_per_minute: u64,
-    /// Calls by the legacy routes in one session.
+    /// Rate of legacy calls in one session.
     pub requests_per_minute: u64,
-    /// Messages to the MCP endpoint.
+    /// Rate of messages to the MCP endpoint.
     pub mcp_requests_per_minute: u64,
-    /// Codes that are none.
+    /// Rate of wrong codes.
     pub wrong_codes_per_minute: u64,
-    /// Sessions at a time.
+    /// Maximum number of open sessions.
     pub max_sessions: usize,
-    /// Requests of one session that wait for its page.
+    /// Maximum number of requests of one session that wait for its page.
     pub queue: usize,
-    /// The largest body of a legacy route, in bytes.
+    /// Maximum size of the body of a legacy request, in bytes.
     pub body: usize,
-    /// How long a page may take for a call.
+    /// Timeout of a call at a page.
     pub request_timeout: Duration,
-    /// Time for which a legacy call is kept for its page, its answer included (CO-5).
+    /// Time a legacy call is kept for its page, including its answer.
     pub request_ttl: Duration,
 }
 
@@ -145,14 +141,14 @@ impl Default for RelaySettings {
 }
 
 impl RelaySettings {
-    /// The time to live in milliseconds.
+    /// Returns the lifetime of a session in milliseconds.
     #[must_use]
     pub fn ttl_ms(&self) -> u64 {
         millis(self.ttl)
     }
 }
 
-/// A time in whole milliseconds.
+/// Converts a duration to whole milliseconds.
 #[must_use]
 pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)

@@ -1,5 +1,6 @@
-//! Whom the relay's messages are charged to: the caller if it has proved who it is, else its address, and within that the
-//! session. So neither one address nor one session uses up `gateway.memory`, with a code that anybody can get.
+//! Memory shares of the relay's messages. Messages are charged to the caller if it is authenticated, otherwise to its
+//! address, and within that to the session. So neither one address nor one session can exhaust `gateway.memory` with a
+//! code, which any client can obtain.
 
 use bytes::Bytes;
 use signalbox_engine::budget::{Budget, OverBudget, Share};
@@ -9,22 +10,22 @@ use signalbox_engine::{Caller, Principal, Proof};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// Number of sessions' shares that are kept before unused ones are forgotten.
+/// Number of session shares above which unused ones are dropped.
 const MAX_SHARES: usize = 1_024;
 
-/// A session, by its mark, and who is charged.
+/// Session, by its mark, and the principal that is charged.
 type SessionHolder = (Box<str>, Principal);
 
-/// The shares.
+/// Shares of all sessions and pages.
 #[derive(Debug, Default)]
 pub struct Shares {
     budget: OnceLock<Arc<Budget>>,
     sessions: Mutex<HashMap<SessionHolder, Weak<Share>>>,
-    /// What goes to pages and comes from them by way of the gateway.
+    /// Share of messages between the gateway and pages.
     pages: OnceLock<Arc<Share>>,
 }
 
-/// Who is charged for a request: its caller, if proved, or its address.
+/// Returns the principal that a request is charged to: its caller if authenticated, otherwise its address.
 #[must_use]
 pub fn holder(caller: &Caller) -> Principal {
     let identity = caller.identity();
@@ -35,13 +36,13 @@ pub fn holder(caller: &Caller) -> Principal {
 }
 
 impl Shares {
-    /// From now on messages are charged to this budget.
+    /// Charges messages to this budget from now on.
     pub fn attach(&self, budget: &Arc<Budget>) {
         let _ = self.budget.set(Arc::clone(budget));
         let _ = self.pages.set(budget.backend());
     }
 
-    /// The share of one request that is being read.
+    /// Returns the share for reading one request.
     #[must_use]
     pub fn request(&self, holder: &Principal) -> Option<Arc<Share>> {
         self.budget.get().map(|budget| budget.connection(holder))
@@ -50,7 +51,7 @@ impl Shares {
     /// Charges a message that is kept for a session.
     ///
     /// # Errors
-    /// If the session or the holder has as much as it may.
+    /// If the session or the holder has reached its share.
     pub fn hold(&self, session: &str, holder: &Principal, message: Bytes) -> Result<Bytes, OverBudget> {
         let Some(budget) = self.budget.get() else { return Ok(message) };
         let mut sessions = self.sessions.lock().unpoisoned();
@@ -68,11 +69,11 @@ impl Shares {
         share.hold(message)
     }
 
-    /// Charges a message on its way to or from a page. One at a time is taken even if there is no room for it, so that a page is
-    /// never kept from what others wait for.
+    /// Charges a message on its way to or from a page. One message at a time is accepted even without room, so that
+    /// other traffic can never starve a page.
     ///
     /// # Errors
-    /// If pages have as much as they may.
+    /// If pages have reached their share.
     pub fn hold_for_page(&self, message: Bytes) -> Result<Bytes, OverBudget> {
         match self.pages.get() {
             None => Ok(message),

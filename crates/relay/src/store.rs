@@ -1,12 +1,12 @@
-//! What gateways that serve the same sessions have to agree on.
+//! Shared state of the gateways that serve the same sessions.
 //!
 //! ```text
 //! mcp:<id> ──► code          the two mappings are made together or not at all
 //! legacy:<code> ──► record   with requests, answers and results of the session
 //! ```
 //!
-//! Times are arguments, in milliseconds since 1970. A session whose time is over does not exist for any method. Every change of
-//! what others wait for is published to the subscribers of the code, on whichever gateway they are.
+//! Times are arguments, in milliseconds since 1970. An expired session does not exist for any method. Every change that
+//! others wait for is published to the subscribers of the code, on all gateways.
 
 pub mod memory;
 pub mod redis;
@@ -26,165 +26,175 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Events that wait for one subscriber. One that is further behind is let go: its receiver ends.
+/// Event queue length of a subscriber. One that lags further behind is disconnected: its receiver ends.
 pub const EVENT_QUEUE: usize = 256;
-/// Answered requests of a session that are remembered, so that a second answer is known as one.
+/// Number of answered requests remembered per session, to recognize duplicate answers.
 pub const MAX_ANSWERED: usize = 256;
 
-/// What a store does, when it is done.
-pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+/// Future of a store operation.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Why a store could not do something.
+/// Error of a store operation.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot be reached, or does not answer.
+    /// The store is unreachable or does not answer.
     #[error("the relay's store cannot be reached: {0}")]
     Unreachable(String),
-    /// It holds something that is none of ours.
+    /// The store holds data of an unknown form.
     #[error("the relay's store holds something that cannot be read: {0}")]
     Unreadable(String),
 }
 
-/// What became of a session that was to be made.
+/// Outcome of creating a session.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Created {
-    /// Both mappings are there.
+pub enum CreateOutcome {
+    /// Both mappings were created.
     Both,
-    /// Another session has the code or the id. Nothing was made.
+    /// Another session has the code or the id. Nothing was created.
     Taken,
-    /// There are as many sessions as there may be. Nothing was made.
+    /// The maximum number of sessions is reached. Nothing was created.
     Full,
 }
 
-/// What became of a request that was to be queued.
+/// Outcome of queueing a request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Pushed {
-    /// It is queued, and its worker hears of it.
+pub enum PushOutcome {
+    /// The request is queued, and its worker is notified.
     Queued,
-    /// As many wait as may.
+    /// The queue is full.
     Full,
-    /// There is no such session.
+    /// The session does not exist.
     NoSession,
 }
 
-/// What became of an answer.
+/// Outcome of answering a request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Answered {
-    /// It is the answer.
+pub enum AnswerOutcome {
+    /// The answer was accepted.
     Taken,
-    /// There was one already.
+    /// The request was already answered.
     Duplicate,
-    /// No such request waits: it never did, was withdrawn, or its time is over.
+    /// No such request is waiting: it never existed, was withdrawn, or has expired.
     Unknown,
 }
 
-/// What happens in a session. What is large is shared.
+/// Event in a session. Large payloads are shared.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RelayEvent {
-    /// A request was queued. What it is stands in the store.
+    /// A request was queued. The store has its content.
     Requested {
-        /// Which.
+        /// Id of the request.
         id: Box<str>,
     },
     /// A request was answered.
     Answered {
-        /// Which.
+        /// Id of the request.
         id: Box<str>,
-        /// With what.
+        /// The answer. It does not travel with the event.
         #[serde(skip, default = "nothing")]
         answer: Arc<ToolAnswer>,
     },
-    /// Nobody waits for a request any more.
+    /// A request was withdrawn.
     Cancelled {
-        /// Which.
+        /// Id of the request.
         id: Box<str>,
-        /// Why.
+        /// Reason of the withdrawal.
         reason: Box<str>,
     },
-    /// A worker says how far it is.
+    /// A worker reported progress.
     Progressed {
-        /// With which request.
+        /// Id of the request.
         id: Box<str>,
-        /// What it says: `{progress, total?, message?}`.
+        /// The report: `{progress, total?, message?}`.
         progress: JsonText,
     },
-    /// There are results for clients.
+    /// New results for clients are available.
     Results,
-    /// The page has other tools.
+    /// The page's tools have changed.
     ToolsChanged,
-    /// The active worker has left, or another has taken its place.
+    /// The active worker has left or was replaced.
     LeadChanged,
-    /// The session is over.
+    /// The session has ended.
     Ended,
 }
 
-/// An answer that does not travel with its event; a store that sends events elsewhere puts the real one in place.
+/// Placeholder for an answer that does not travel with its event. A store that sends events between processes fills in
+/// the real one.
 fn nothing() -> Arc<ToolAnswer> {
     Arc::new(ToolAnswer::Result(RawValue::NULL.to_owned().into()))
 }
 
-/// Where the events of one session arrive. It ends when the subscriber is too far behind or the store has lost its connection:
-/// whoever reads it looks at the store anew.
+/// Receiver of a session's events. It ends when the subscriber lags behind or the store has lost events: the reader
+/// then has to read the store anew.
 pub type EventReader = mpsc::Receiver<RelayEvent>;
 
-/// A result for the clients of a session.
+/// Result for the clients of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NumberedResult {
-    /// Its number within the session, from 1 on.
+    /// Number within the session, from 1.
     pub number: u64,
-    /// What is sent: one line of JSON.
+    /// One line of JSON, as sent to the client.
     pub data: Bytes,
 }
 
-/// Keeps sessions, requests and answers, and tells of changes.
+/// Store of sessions, requests and answers, which notifies subscribers of changes.
 pub trait RelayStore: Send + Sync {
-    /// Makes both mappings of a session, `mcp:<id>` and `legacy:<code>`, or neither. `most` sessions may be there.
-    fn create(&self, record: SessionRecord, most: usize, now: u64) -> Stored<'_, Created>;
+    /// Creates both mappings of a session, `mcp:<id>` and `legacy:<code>`, or neither. `most` is the maximum number of
+    /// sessions.
+    fn create(&self, record: SessionRecord, most: usize, now: u64) -> StoreFuture<'_, CreateOutcome>;
 
-    /// The session of this code.
-    fn by_code<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, Option<SessionRecord>>;
+    /// Returns the session of this code.
+    fn by_code<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, Option<SessionRecord>>;
 
-    /// The session that this MCP session is bound to.
-    fn by_mcp<'a>(&'a self, mcp_id: &'a str, now: u64) -> Stored<'a, Option<SessionRecord>>;
+    /// Returns the session that this MCP session is bound to.
+    fn by_mcp<'a>(&'a self, mcp_id: &'a str, now: u64) -> StoreFuture<'a, Option<SessionRecord>>;
 
-    /// Binds an MCP session that is known here to another code. False if one of the two is not there.
-    fn bind<'a>(&'a self, mcp_id: &'a str, code: &'a Code, now: u64) -> Stored<'a, bool>;
+    /// Binds a known MCP session to another code. Returns false if one of the two does not exist.
+    fn bind<'a>(&'a self, mcp_id: &'a str, code: &'a Code, now: u64) -> StoreFuture<'a, bool>;
 
-    /// Lets a session, and the MCP sessions bound to it, go on until then. False if it is not there.
-    fn touch<'a>(&'a self, code: &'a Code, until: u64, now: u64) -> Stored<'a, bool>;
+    /// Extends a session, and the MCP sessions bound to it, until `until`. Returns false if it does not exist.
+    fn touch<'a>(&'a self, code: &'a Code, until: u64, now: u64) -> StoreFuture<'a, bool>;
 
-    /// Ends a session and tells its subscribers. False if it is not there.
-    fn remove<'a>(&'a self, code: &'a Code) -> Stored<'a, bool>;
+    /// Ends a session and notifies its subscribers. Returns false if it does not exist.
+    fn remove<'a>(&'a self, code: &'a Code) -> StoreFuture<'a, bool>;
 
-    /// Unbinds an MCP session, and ends the session that was made with it unless others are bound to that.
-    fn forget_mcp<'a>(&'a self, mcp_id: &'a str) -> Stored<'a, ()>;
+    /// Unbinds an MCP session. Ends the session that was created with it unless others are bound to that.
+    fn forget_mcp<'a>(&'a self, mcp_id: &'a str) -> StoreFuture<'a, ()>;
 
-    /// Notes that a worker has shown the token.
-    fn set_tokened<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, bool>;
+    /// Records that a worker has presented the token.
+    fn set_tokened<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, bool>;
 
-    /// Replaces the page's own tools, a JSON array, and tells of it.
-    fn set_tools<'a>(&'a self, code: &'a Code, tools: &'a str, now: u64) -> Stored<'a, bool>;
+    /// Replaces the page's own tools, a JSON array. Notifies subscribers.
+    fn set_tools<'a>(&'a self, code: &'a Code, tools: &'a str, now: u64) -> StoreFuture<'a, bool>;
 
-    /// Queues a request and tells of it. `most` may wait. What is past its deadline waits no more.
-    fn push<'a>(&'a self, code: &'a Code, request: ToolRequest, most: usize, now: u64) -> Stored<'a, Pushed>;
+    /// Queues a request, up to `most`. Requests past their deadline do not count. Notifies subscribers.
+    fn push<'a>(&'a self, code: &'a Code, request: ToolRequest, most: usize, now: u64) -> StoreFuture<'a, PushOutcome>;
 
-    /// The requests that wait for an answer, the oldest first.
-    fn unanswered<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, Vec<ToolRequest>>;
+    /// Returns the requests that wait for an answer, oldest first.
+    fn unanswered<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, Vec<ToolRequest>>;
 
-    /// Notes that a request goes to the worker with this journal, unless it was sent before. False if it does not wait any more.
-    fn mark_sent<'a>(&'a self, code: &'a Code, id: &'a str, journal: &'a str, now: u64) -> Stored<'a, bool>;
+    /// Records that a request goes to the worker with this journal, unless it was sent before. Returns false if it is
+    /// no longer waiting.
+    fn mark_sent<'a>(&'a self, code: &'a Code, id: &'a str, journal: &'a str, now: u64) -> StoreFuture<'a, bool>;
 
-    /// Answers a request, exactly once, and tells of it.
-    fn answer<'a>(&'a self, code: &'a Code, id: &'a str, answer: ToolAnswer, now: u64) -> Stored<'a, Answered>;
+    /// Answers a request, exactly once. Notifies subscribers.
+    fn answer<'a>(
+        &'a self,
+        code: &'a Code,
+        id: &'a str,
+        answer: ToolAnswer,
+        now: u64,
+    ) -> StoreFuture<'a, AnswerOutcome>;
 
-    /// Takes a request back that nobody waits for any more. False if it does not wait. Tells of it.
-    fn withdraw<'a>(&'a self, code: &'a Code, id: &'a str, reason: &'a str, now: u64) -> Stored<'a, bool>;
+    /// Withdraws a request. Returns false if it is not waiting. Notifies subscribers.
+    fn withdraw<'a>(&'a self, code: &'a Code, id: &'a str, reason: &'a str, now: u64) -> StoreFuture<'a, bool>;
 
-    /// Tells subscribers something that is kept nowhere.
-    fn publish<'a>(&'a self, code: &'a Code, event: RelayEvent) -> Stored<'a, ()>;
+    /// Sends an event to subscribers without storing it.
+    fn publish<'a>(&'a self, code: &'a Code, event: RelayEvent) -> StoreFuture<'a, ()>;
 
-    /// Keeps a result for the clients of `owner`. A session has `most` of them; older ones give way. Tells of it.
+    /// Stores a result for the clients of `owner`. A session keeps `most` results; the oldest are dropped. Notifies
+    /// subscribers.
     fn push_result<'a>(
         &'a self,
         code: &'a Code,
@@ -192,22 +202,23 @@ pub trait RelayStore: Send + Sync {
         data: Bytes,
         most: usize,
         now: u64,
-    ) -> Stored<'a, bool>;
+    ) -> StoreFuture<'a, bool>;
 
-    /// The results of an owner after this number, or after the last that any of its clients got.
+    /// Returns the results of an owner after this number, or after the last one that any of its clients received.
     fn results<'a>(
         &'a self,
         code: &'a Code,
         owner: &'a ResultOwner,
         after: Option<u64>,
         now: u64,
-    ) -> Stored<'a, Vec<NumberedResult>>;
+    ) -> StoreFuture<'a, Vec<NumberedResult>>;
 
-    /// Notes that a client of an owner got its results up to this number.
-    fn delivered<'a>(&'a self, code: &'a Code, owner: &'a ResultOwner, number: u64, now: u64) -> Stored<'a, ()>;
+    /// Records that a client of an owner has received its results up to this number.
+    fn delivered<'a>(&'a self, code: &'a Code, owner: &'a ResultOwner, number: u64, now: u64) -> StoreFuture<'a, ()>;
 
-    /// Makes a stream the one whose worker is asked, until then: where there is none, or it belongs to the same `holder`. A
-    /// holder is a page; a stream is one of its connections. True if it is that one now. A change is told.
+    /// Makes a stream the active one until `until`, if there is none or it belongs to the same `holder`. A holder is a
+    /// page; a stream is one of its connections. Returns true if the stream is active now. Notifies subscribers of a
+    /// change.
     fn take_lead<'a>(
         &'a self,
         code: &'a Code,
@@ -215,31 +226,31 @@ pub trait RelayStore: Send + Sync {
         stream: &'a str,
         until: u64,
         now: u64,
-    ) -> Stored<'a, bool>;
+    ) -> StoreFuture<'a, bool>;
 
-    /// Gives the lead up, if this stream has it, and tells of it.
-    fn yield_lead<'a>(&'a self, code: &'a Code, stream: &'a str, now: u64) -> Stored<'a, ()>;
+    /// Gives up the lead if this stream has it. Notifies subscribers.
+    fn yield_lead<'a>(&'a self, code: &'a Code, stream: &'a str, now: u64) -> StoreFuture<'a, ()>;
 
-    /// True while some stream has the lead.
-    fn has_lead<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, bool>;
+    /// Returns true if a stream has the lead.
+    fn has_lead<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, bool>;
 
-    /// The events of a session from now on.
-    fn subscribe<'a>(&'a self, code: &'a Code) -> Stored<'a, EventReader>;
+    /// Subscribes to the events of a session from now on.
+    fn subscribe<'a>(&'a self, code: &'a Code) -> StoreFuture<'a, EventReader>;
 
-    /// Ends sessions whose time is over and tells their subscribers. A store that does so by itself does nothing here.
-    fn sweep(&self, _now: u64) -> Stored<'_, ()> {
+    /// Ends expired sessions and notifies their subscribers. Does nothing in a store that expires sessions by itself.
+    fn sweep(&self, _now: u64) -> StoreFuture<'_, ()> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// How many sessions there are, and how many of them have an active worker, as far as that is known without waiting.
+    /// Returns the number of sessions, and of those with an active worker, as far as known without waiting.
     fn counts(&self) -> (usize, usize);
 
-    /// Why it cannot be used at this moment, if it cannot.
+    /// Returns the reason why the store is unusable at the moment, if it is.
     fn trouble(&self) -> Option<StoreError> {
         None
     }
 
-    /// What it counts itself, in the text format of Prometheus.
+    /// Returns the store's own metrics, in the Prometheus text format.
     fn metrics(&self) -> String {
         String::new()
     }

@@ -1,14 +1,14 @@
-//! Session codes where no code belongs: under the names that old clients use, for this page or another one.
+//! Session codes in places where no code belongs: under the names that legacy clients use, for this page or another.
 
 use crate::code::Code;
 use crate::entry::META_CODE;
 use signalbox_wire::{Edits, Envelope, Span, json, method};
 
-/// Names by which clients of the legacy API and of the document give a code. Case, `_` and `-` make no difference.
+/// Member names by which legacy clients pass a code. Case, `_` and `-` are ignored.
 const NAMES: [&str; 3] = ["sessioncode", "code", "sessionid"];
 
-/// Returns the message without codes in its params, in the arguments of a call and in `_meta`. A code is known by its
-/// form, never by asking the store: a caller could guess codes by what is left.
+/// Removes codes from the params, from the arguments of a call and from `_meta`. A code is recognized by its form,
+/// never by a lookup: a caller could otherwise test guesses by what is removed.
 pub(crate) fn without_stray_codes(message: Envelope) -> Envelope {
     let edits = edits(&message);
     if edits.is_empty() {
@@ -17,7 +17,7 @@ pub(crate) fn without_stray_codes(message: Envelope) -> Envelope {
     Envelope::parse(edits.apply(message.bytes())).unwrap_or(message)
 }
 
-/// True if a message holds such a code.
+/// Returns true if a message contains such a code.
 pub(crate) fn has_stray_codes(message: &Envelope) -> bool {
     !edits(message).is_empty()
 }
@@ -40,21 +40,21 @@ fn edits(message: &Envelope) -> Edits {
     edits
 }
 
-/// Removes the members of an object that give a code.
+/// Removes the members of an object that contain a code.
 fn remove_codes(bytes: &[u8], object: Span, edits: &mut Edits) {
     let inner = object.of(bytes);
     for member in json::members(inner) {
         let Some(name) = json::string(member.key.of(inner)) else { continue };
         let plain: String = name.chars().filter(|c| !matches!(c, '_' | '-')).take(16).collect();
         let Some(known) = NAMES.into_iter().find(|known| plain.eq_ignore_ascii_case(known)) else { continue };
-        // No tool has an argument of the first name, so that a mistyped code goes too.
+        // No tool has an argument of the first name, so a mistyped code is removed too.
         if known == NAMES[0] || holds_code(member.value.of(inner)) {
             edits.remove_member(bytes, object, &name);
         }
     }
 }
 
-/// True for a code, and for a list or an object with one in it.
+/// Returns true for a code, or a list or object that directly contains one.
 fn holds_code(value: &[u8]) -> bool {
     let is_code = |value: &[u8]| json::string(value).is_some_and(|text| Code::parse(&text).is_ok());
     is_code(value)

@@ -1,38 +1,38 @@
-//! Whether an event stream is a page's or a client's. Earlier systems had one address for both, so who does not say is known by what
-//! it posts.
+//! Roles of event streams. Pages and clients share one URL in earlier systems, so an undeclared role is inferred from
+//! what the peer posts.
 
 use signalbox_engine::lock::LockResultExt as _;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use tokio::sync::watch;
 
-/// Who posted is remembered of so many.
+/// Maximum number of peers to remember.
 const MAX_PEERS: usize = 10_000;
 
-/// What a stream is for.
+/// Role of an event stream.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// It carries requests to a page.
+    /// Carries requests to a page.
     Worker,
-    /// It carries results to a client.
+    /// Carries results to a client.
     Client,
 }
 
-/// What a sender has posted in a session.
+/// Kinds of messages that a peer has posted in a session.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-struct Posted {
+struct PeerActivity {
     requests: bool,
     answers: bool,
 }
 
-/// A session, by its mark, and who posted in it, by address and name.
+/// A session, by its mark, and a peer, by address and name.
 type Sender = (Box<str>, Box<str>);
 
-/// Who posted what, by session. Behind one address a class has a session for each pupil, so nothing that is seen in one session
-/// says anything about another.
+/// Roles of peers by session. A classroom behind one address has a session per pupil, so an observation in one session
+/// says nothing about another.
 #[derive(Debug)]
 pub struct StreamRoles {
-    seen: Mutex<HashMap<Sender, Posted>>,
+    seen: Mutex<HashMap<Sender, PeerActivity>>,
     changes: watch::Sender<u64>,
 }
 
@@ -43,7 +43,7 @@ impl Default for StreamRoles {
 }
 
 impl StreamRoles {
-    /// Notes what a sender, by address and name, has shown to be in this session.
+    /// Records the role that a peer, by address and name, has shown in this session.
     pub fn note(&self, session: &str, peer: &str, role: Role) {
         let mut seen = self.seen.lock().unpoisoned();
         if seen.len() >= MAX_PEERS {
@@ -62,18 +62,18 @@ impl StreamRoles {
         }
     }
 
-    /// What a sender has shown to be in this session. Where a page and a client share address and name, it is not known.
+    /// Returns the role that a peer has shown in this session. `None` if a page and a client share address and name.
     #[must_use]
     pub fn of(&self, session: &str, peer: &str) -> Option<Role> {
         let posted = self.seen.lock().unpoisoned().get(&(session.into(), peer.into())).copied()?;
         match posted {
-            Posted { requests: true, answers: false } => Some(Role::Client),
-            Posted { requests: false, answers: true } => Some(Role::Worker),
+            PeerActivity { requests: true, answers: false } => Some(Role::Client),
+            PeerActivity { requests: false, answers: true } => Some(Role::Worker),
             _ => None,
         }
     }
 
-    /// Tells when somebody has shown something else.
+    /// Returns a receiver that is notified when a peer's role changes.
     #[must_use]
     pub fn follow(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()

@@ -1,30 +1,29 @@
-//! A call of a page's tool, and what came of it, as they are kept until both sides are done.
+//! Call of a page's tool and its answer, as stored until both sides are done.
 
 use crate::json_text::JsonText;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// A call that a worker is to carry out.
+/// Call for a worker to execute.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToolRequest {
-    /// 128 random bits: whoever answers has been sent it.
+    /// Request id of 128 random bits: only a worker that was sent the request knows it.
     pub id: Box<str>,
-    /// The tool.
     pub tool: Box<str>,
-    /// Its arguments, an object.
+    /// Arguments, a JSON object.
     pub arguments: JsonText,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     pub at: u64,
-    /// When nobody waits for its answer any more, in milliseconds since 1970.
+    /// Time at which the caller stops waiting, in milliseconds since 1970.
     pub deadline: u64,
-    /// True if it may be carried out twice.
+    /// True if the call may be executed twice.
     pub idempotent: bool,
-    /// The journal of the worker that it was sent to first; empty for a worker without one. `None` while it was sent to nobody.
+    /// Journal of the worker that it was first sent to; empty for a worker without one. `None` until it is sent.
     pub sent_to: Option<Box<str>>,
 }
 
 impl ToolRequest {
-    /// What is to be done with it when a worker with this journal becomes the one that is asked.
+    /// Decides about delivery to a worker with this journal that has become active.
     #[must_use]
     pub fn delivery(&self, journal: &str) -> Delivery {
         match &self.sent_to {
@@ -36,40 +35,38 @@ impl ToolRequest {
     }
 }
 
-/// How a request goes to a worker.
+/// Kind of delivery to a worker.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Delivery {
-    /// For the first time.
+    /// The request has not been sent before.
     First,
-    /// Once more: the worker's journal knows it, or it does no harm.
+    /// Redelivery: the worker's journal knows the request, or repeating it does no harm.
     Again,
-    /// Not at all: another worker had it, and nobody knows how far that got.
+    /// No delivery: another worker had it, and its progress is unknown.
     Unknown,
 }
 
-/// What a worker says of a request.
+/// Answer of a worker to a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolAnswer {
     /// The result, any JSON.
     Result(JsonText),
-    /// Why there is none.
     Error(WorkerError),
 }
 
-/// Why a worker has no result.
+/// Error of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorkerError {
-    /// One of the kinds that workers know, as a word.
+    /// Kind of error, one of those that workers know.
     pub kind: Box<str>,
-    /// In words.
     pub message: Box<str>,
-    /// More about it, any JSON.
+    /// More about the error, any JSON.
     pub details: Option<Box<RawValue>>,
 }
 
 impl WorkerError {
-    /// Nobody knows whether the call was carried out.
+    /// Creates the error for a call that may or may not have been executed.
     #[must_use]
     pub fn outcome_unknown() -> Self {
         let message =

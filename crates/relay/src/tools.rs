@@ -1,19 +1,19 @@
-//! The tools: CODAP's two sets, those that a page brings, and the one that binds an MCP session to a code.
+//! Tools: CODAP's two sets, those that a page registers, and the one that binds an MCP session to a code.
 
 use crate::settings::ListedTools;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// Most tools that a page may bring.
+/// Maximum number of tools that a page may register.
 pub const MAX_PAGE_TOOLS: usize = 256;
-/// The longest name of a tool.
+/// Maximum length of a tool's name.
 const MAX_NAME: usize = 128;
 
-/// The tool by which a client of an older revision says which page it means.
+/// Name of the tool by which a client with sessions selects a page.
 pub const CONNECT: &str = "connect_to_session";
-/// What a page is told when an agent has come (CO-12).
+/// Name of the request that tells a page that an agent has connected.
 pub const CONNECTED: &str = "__claude_connected__";
-/// The argument by which a client of the new revision says which page it means.
+/// Argument by which a stateless client selects a page.
 pub const SESSION_CODE: &str = "sessionCode";
 
 const DOCUMENT: &str = include_str!("../assets/tools-document.json");
@@ -27,7 +27,7 @@ struct Tool {
     idempotent: bool,
 }
 
-/// The tools that do not depend on a page.
+/// Tools that do not depend on a page.
 #[derive(Debug)]
 pub struct ToolSet {
     listed: ListedTools,
@@ -35,13 +35,13 @@ pub struct ToolSet {
     by_name: HashMap<String, Tool>,
 }
 
-/// Why a page's tools are not taken.
+/// Reason to reject a page's tools.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadTools {
     /// There are too many.
     #[error("a page may have {MAX_PAGE_TOOLS} tools")]
     TooMany,
-    /// One of them is not a tool.
+    /// An entry is not a tool.
     #[error("tool {0}: {1}")]
     NotATool(usize, &'static str),
     /// The name is taken.
@@ -50,7 +50,7 @@ pub enum BadTools {
 }
 
 impl ToolSet {
-    /// The tools that are part of the program, of which these are listed.
+    /// Loads the built-in tools, of which `listed` are listed.
     #[must_use]
     pub fn new(listed: ListedTools) -> Self {
         let mut set = Self { listed, order: Vec::new(), by_name: HashMap::new() };
@@ -71,7 +71,7 @@ impl ToolSet {
         }
     }
 
-    /// True if a tool of this name is found in lists; of others than CODAP's it is.
+    /// Returns true if lists include the tool of this name. Tools of pages are always listed.
     #[must_use]
     pub fn is_listed(&self, name: &str) -> bool {
         self.by_name.get(name).is_none_or(|tool| match self.listed {
@@ -82,7 +82,7 @@ impl ToolSet {
         })
     }
 
-    /// True if a call of this tool may be carried out twice. The page's own tools say so themselves.
+    /// Returns true if a call of this tool may be executed twice. The page's own tools declare it by their annotations.
     #[must_use]
     pub fn is_idempotent(&self, name: &str, own: &[Value]) -> bool {
         match self.by_name.get(name) {
@@ -91,18 +91,18 @@ impl ToolSet {
         }
     }
 
-    /// True if there is a tool of this name, of CODAP or of the page.
+    /// Returns true if CODAP or the page has a tool of this name.
     #[must_use]
     pub fn has(&self, name: &str, own: &[Value]) -> bool {
         self.by_name.contains_key(name) || own.iter().any(|tool| tool["name"] == *name)
     }
 
-    /// Everything that can be called, CODAP's tools first.
+    /// Returns all tools that can be called, CODAP's first.
     pub fn all<'a>(&'a self, own: &'a [Value]) -> impl Iterator<Item = &'a Value> {
         self.order.iter().filter_map(|name| self.by_name.get(name)).map(|tool| &tool.definition).chain(own)
     }
 
-    /// What `/api/metadata` lists: what is listed, each with its schema under both names (C-4, CO-4).
+    /// Returns the tool manifest of `/api/metadata`: the listed tools, with their schema under both names.
     #[must_use]
     pub fn manifest(&self, own: &[Value]) -> Vec<Value> {
         let listed = self.all(own).filter(|tool| tool["name"].as_str().is_some_and(|name| self.is_listed(name)));
@@ -118,10 +118,10 @@ impl ToolSet {
         listed.map(entry).collect()
     }
 
-    /// Reads the tools that a page brings. Only what MCP knows of a tool is kept.
+    /// Validates the tools that a page registers. Keeps only the members that MCP defines.
     ///
     /// # Errors
-    /// If they are not tools, or their names are taken.
+    /// If an entry is not a tool, or its name is taken.
     pub fn read_own(&self, tools: &[Value]) -> Result<Vec<Value>, BadTools> {
         if tools.len() > MAX_PAGE_TOOLS {
             return Err(BadTools::TooMany);
@@ -153,7 +153,7 @@ fn is_idempotent(tool: &Value) -> bool {
     hint("readOnlyHint") || hint("idempotentHint")
 }
 
-/// A tool as clients of the new revision see it: it also takes the code of the session.
+/// Adds the session code to a tool's schema, for stateless clients.
 #[must_use]
 pub fn with_session_code(tool: &Value) -> Value {
     let mut tool = tool.clone();
@@ -173,7 +173,7 @@ pub fn with_session_code(tool: &Value) -> Value {
     tool
 }
 
-/// The tool that binds an MCP session to a page.
+/// Returns the tool that binds an MCP session to a page.
 #[must_use]
 pub fn connect_tool() -> Value {
     json!({

@@ -1,8 +1,8 @@
-//! Times as clients read them.
+//! Time formats of the legacy API.
 
 use time::{Date, Month, OffsetDateTime, Weekday};
 
-/// Milliseconds since 1970 as `2026-11-17T18:53:21.000Z`.
+/// Formats milliseconds since 1970 as `2026-11-17T18:53:21.000Z`.
 #[must_use]
 pub fn iso(millis: u64) -> String {
     let seconds = i64::try_from(millis / 1_000).unwrap_or(i64::MAX);
@@ -20,7 +20,7 @@ pub fn iso(millis: u64) -> String {
     )
 }
 
-/// A day, `2027-06-30`, as the moment in which it begins, in the form of HTTP headers. `None` for what is no day.
+/// Formats the beginning of a day, `2027-06-30`, as an HTTP date. `None` if it is not a day.
 #[must_use]
 pub fn http_date(day: &str) -> Option<String> {
     let mut parts = day.splitn(3, '-');

@@ -1,5 +1,5 @@
-//! A page that is asked: which requests it is given, which of them again, and which end because it is not known how
-//! far another page got.
+//! Delivery of requests to a page: which are sent, which are sent again, and which fail because another page may have
+//! executed them.
 
 use crate::code::Code;
 use crate::counts::Counts;
@@ -13,68 +13,67 @@ use signalbox_runtime::clock::unix_millis;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Bytes of requests after which no other is added to what is sent at once.
+/// Number of bytes after which a batch of requests takes no more.
 const MAX_DUE: usize = 64 * 1024;
 
-/// A worker of a session.
+/// Page that executes requests of a session.
 #[derive(Debug)]
 pub struct Worker {
-    /// The session.
     pub code: Code,
-    /// The page: it has the lead, or waits for it.
+    /// Id of the page, which has the lead or waits for it.
     pub holder: Box<str>,
-    /// The journal that it keeps; empty for none.
+    /// Journal of the page; empty for none.
     pub journal: Box<str>,
-    /// This connection of it.
+    /// Id of this connection.
     pub stream: Box<str>,
-    /// What it was given on this connection.
+    /// Requests sent on this connection.
     sent: HashSet<Box<str>>,
 }
 
 impl Worker {
-    /// A worker that was given nothing yet.
+    /// Creates a worker that has been sent nothing yet.
     #[must_use]
     pub fn new(code: Code, holder: &str, journal: &str, stream: &str) -> Self {
         Self { code, holder: holder.into(), journal: journal.into(), stream: stream.into(), sent: HashSet::new() }
     }
 
-    /// The same, which was given these before.
+    /// Sets the requests that it has been sent before.
     #[must_use]
     pub fn having(self, sent: HashSet<Box<str>>) -> Self {
         Self { sent, ..self }
     }
 
-    /// What it was given.
+    /// Returns the requests that it has been sent.
     #[must_use]
     pub fn into_sent(self) -> HashSet<Box<str>> {
         self.sent
     }
 
-    /// True if it was given this request on this connection.
+    /// Returns true if it was sent this request on this connection.
     #[must_use]
     pub fn was_given(&self, id: &str) -> bool {
         self.sent.contains(id)
     }
 
-    /// Takes the lead if it is free, or keeps it.
+    /// Takes or renews the lead if it is free.
     ///
     /// # Errors
-    /// If the store cannot be reached.
+    /// If the store is unreachable.
     pub async fn take_lead(&self, relay: &Relay) -> Result<bool, StoreError> {
         let now = unix_millis();
         let until = now.saturating_add(relay.lease_ms());
         relay.store.take_lead(&self.code, &self.holder, &self.stream, until, now).await
     }
 
-    /// The requests to send to it now, none of which was sent before on this connection: [`MAX_DUE`] bytes at a time,
-    /// or one request that is larger. The sender asks again for the rest.
+    /// Returns the next requests to send that were not sent on this connection: about [`MAX_DUE`] bytes, or one request
+    /// that is larger. The caller repeats this until it is empty.
     ///
     /// # Errors
-    /// If the store cannot be reached.
+    /// If the store is unreachable.
     pub async fn due(&mut self, relay: &Arc<Relay>) -> Result<Vec<String>, StoreError> {
         let now = unix_millis();
         let waiting = relay.store.unanswered(&self.code, now).await?;
-        // What is answered is not sent again; its id need not be kept.
+        // Answered requests are not sent again, so their ids can be dropped.
         self.sent.retain(|id| waiting.iter().any(|request| request.id == *id));
         let (mut due, mut bytes) = (Vec::new(), 0);
         for request in waiting {
@@ -100,8 +99,8 @@ impl Worker {
                     Counts::add(&relay.counts.redelivered);
                 }
                 let text = match relay.settings.phase {
-                    Phase::McpOnly => told_once(&request, again),
-                    Phase::Dual | Phase::Deprecated => told(&self.code, &request, again),
+                    Phase::McpOnly => to_compact_json(&request, again),
+                    Phase::Dual | Phase::Deprecated => to_json(&self.code, &request, again),
                 };
                 bytes += text.len();
                 due.push(text);
@@ -112,10 +111,10 @@ impl Worker {
     }
 }
 
-/// A request as pages read it, in both spellings (C-13, CO-10).
+/// Serializes a request for pages, with both spellings of its members.
 #[must_use]
-pub fn told(code: &Code, request: &ToolRequest, redelivered: bool) -> String {
-    // Written as text: the arguments can be large, and a tree of them is many times larger.
+pub fn to_json(code: &Code, request: &ToolRequest, redelivered: bool) -> String {
+    // Built as text: the arguments can be large, and a parsed tree takes several times their memory.
     let (id, tool, code) = (Value::from(&*request.id), Value::from(&*request.tool), Value::from(code.expose()));
     let (arguments, at, deadline) = (minified(request.arguments.get()), request.at, request.deadline);
     let idempotent = request.idempotent;
@@ -124,9 +123,9 @@ pub fn told(code: &Code, request: &ToolRequest, redelivered: bool) -> String {
     )
 }
 
-/// A request in one spelling: once the legacy pages are gone, no page needs its arguments twice (C-20).
+/// Serializes a request with one spelling. Without legacy pages, no page needs its arguments twice.
 #[must_use]
-pub fn told_once(request: &ToolRequest, redelivered: bool) -> String {
+pub fn to_compact_json(request: &ToolRequest, redelivered: bool) -> String {
     let (id, tool) = (Value::from(&*request.id), Value::from(&*request.tool));
     let (arguments, at, deadline) = (minified(request.arguments.get()), request.at, request.deadline);
     let idempotent = request.idempotent;
@@ -195,8 +194,8 @@ mod tests {
         };
         let code = Code::parse("ABC123XY").unwrap();
         let expected = r#"{"id":"00ff","requestId":"00ff","tool":"get_items","args":{"b":1,"a":2},"arguments":{"b":1,"a":2},"timestamp":5,"sessionCode":"ABC123XY","idempotent":true,"redelivered":false,"deadline":9}"#;
-        assert_eq!(told(&code, &request, false).to_string(), expected);
+        assert_eq!(to_json(&code, &request, false).to_string(), expected);
         let once = r#"{"id":"00ff","tool":"get_items","arguments":{"b":1,"a":2},"timestamp":5,"idempotent":true,"redelivered":false,"deadline":9}"#;
-        assert_eq!(told_once(&request, false), once, "C-20");
+        assert_eq!(to_compact_json(&request, false), once, "C-20");
     }
 }

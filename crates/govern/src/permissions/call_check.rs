@@ -41,7 +41,7 @@ impl CallCheck {
         let answer = resumed.map(|resumed| resumed.answer.clone());
         let answer = answer.or_else(|| consent::returned(case.message, case.caller.principal().as_str()));
         match access {
-            // // A decision that was requested counts, even if the rules no longer ask for one.
+            // A decision that was requested counts, even if the rules no longer ask for one.
             Access::Usable(policy) if answer.is_some() => {
                 let asking = Asking { grounds: Grounds { policy, reason: String::new() }, of: AskOf::Configured };
                 self.ask(case, &set, entry, arguments, asking, answer)
@@ -132,7 +132,7 @@ fn approval_verdict(answer: &HoldAnswer, of: ConsentOf, grant: impl FnOnce() -> 
             GrantOutcome::Used => refuse(FaultKind::Denied, "the consent was for one call, which was made"),
         },
         HoldAnswer::Edited { .. } => refuse(FaultKind::Denied, CHANGED),
-        // // No person decided: the gateway is shutting down.
+        // No person decided: the gateway is shutting down.
         HoldAnswer::Refused { by: None, reason } if !reason.is_empty() => refuse(FaultKind::Draining, reason),
         HoldAnswer::Refused { reason, .. } if reason.is_empty() => refuse(FaultKind::Denied, "somebody refused it"),
         HoldAnswer::Refused { reason, .. } => refuse(FaultKind::Denied, &format!("somebody refused it: {reason}")),
@@ -193,7 +193,7 @@ pub fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
                 Referenced::Resource => ListKind::Resources,
             }
         }
-        // // Only the backend knows what an extension method does, so it needs the permissions of a tool of its name.
+        // Only the backend knows what an extension method does, so it needs the permissions of a tool of its name.
         _ if exchange.is_foreign() => ListKind::Tools,
         _ => return None,
     };
@@ -261,7 +261,7 @@ impl Interceptor for CallCheck {
     }
 
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
-        // // The chain shows an interceptor every phase that any of them looks at.
+        // The chain shows an interceptor every phase that any of them looks at.
         match entry_of(case).filter(|_| case.phase == Phase::Request) {
             Some(entry) => self.decide(case, &entry, resumed),
             None => Judgement::pass(),

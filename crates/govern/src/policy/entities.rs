@@ -124,7 +124,7 @@ fn attributes(entry: &EntryRef<'_>, read: &str, known: &EntityAttributes<'_>) ->
         all.insert("trust".to_owned(), text(known.trust));
         all.insert("categories".to_owned(), texts(&known.categories));
         all.insert("permissions".to_owned(), texts(&known.permissions));
-        // // Defaults that MCP defines for hints that a tool omits.
+        // Defaults that MCP defines for hints that a tool omits.
         for (attribute, hint, assumed) in [
             ("readOnly", "readOnlyHint", false),
             ("destructive", "destructiveHint", true),

@@ -68,7 +68,7 @@ impl Policies {
             all.read.push(self.prepare(caller, entry, uri, known)?);
             all.named.push(named(uri)?);
         }
-        // // Some servers cut off a trailing slash.
+        // Some servers cut off a trailing slash.
         for uri in std::iter::once(entry.name).chain(names.readings()?).filter_map(|uri| uri.strip_suffix('/')) {
             all.named.push(named(uri)?);
         }

@@ -88,7 +88,7 @@ impl Rule {
             return Err(BundleError::Template { file: file.to_owned(), id: template.id().to_string() });
         }
         let mut policies: Vec<&Policy> = set.policies().collect();
-        // // The parser numbers them in the order of the file.
+        // The parser numbers them in the order of the file.
         policies.sort_by_key(|policy| policy.id().to_string().trim_start_matches("policy").parse::<u64>().ok());
         policies.iter().enumerate().map(|(place, policy)| Self::new(file, place + 1, policy)).collect()
     }

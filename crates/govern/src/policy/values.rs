@@ -80,7 +80,7 @@ fn exact(token: &str) -> Option<String> {
     if kept.trim_start_matches('0').is_empty() {
         return Some("0.0".to_owned());
     }
-    // // The value is `kept` times ten to this power.
+    // The value is `kept` times ten to this power.
     let dropped = i64::try_from(digits.len() - kept.len()).ok()?;
     let power = exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(dropped)?;
     let shift = u32::try_from(power.checked_add(i64::from(SCALE))?).ok()?;

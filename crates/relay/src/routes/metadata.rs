@@ -1,6 +1,6 @@
-//! `GET /api/metadata`: which tools there are (C-4, CO-4).
+//! `GET /api/metadata`: the tool manifest.
 
-use super::legacy_request::{Refused, address, caller, code_outside, header, proved, session};
+use super::legacy_request::{RouteRefusal, address, caller, code_outside, header, proved, session};
 use crate::refusal::{Refusal, VERSION, name_versions};
 use crate::relay::{BACKEND, Relay, own_tools};
 use crate::when::iso;
@@ -13,10 +13,10 @@ use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 
 /// Lists the tools that this caller may see.
-pub async fn tell(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
+pub async fn list(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, RouteRefusal> {
     proved(&relay, &asked)?;
     if let Some(wanted) = header(&asked.headers, "accept-version").filter(|wanted| !is_served(wanted)) {
-        return Err(Refused::of(Refusal::VersionNotAcceptable(wanted.chars().take(50).collect())));
+        return Err(RouteRefusal::of(Refusal::VersionNotAcceptable(wanted.chars().take(50).collect())));
     }
     let record = session(&relay, code_outside(&asked), &address(&asked)).await?;
     let mut tools = relay.tools.manifest(&own_tools(&record));
@@ -38,7 +38,7 @@ pub async fn tell(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     Ok(answer)
 }
 
-/// Who may not see a tool by MCP does not see it here.
+/// Returns true if the caller may see the tool over MCP.
 fn is_seen(relay: &Relay, caller: &Caller, tool: &Value) -> bool {
     let Some(gateway) = relay.gateway() else { return true };
     let Some(visibility) = gateway.visibility() else { return true };
@@ -51,7 +51,8 @@ fn is_seen(relay: &Relay, caller: &Caller, tool: &Value) -> bool {
     visibility.lists(caller, &entry)
 }
 
-/// True for a version that this one satisfies: `1`, `1.0`, `1.0.0`, `1.x`, `^1.0`, `~1.0.0`, `v1`, `*`.
+/// Returns true for a version requirement that the served version satisfies: `1`, `1.0`, `1.0.0`, `1.x`, `^1.0`,
+/// `~1.0.0`, `v1`, `*`.
 fn is_served(wanted: &str) -> bool {
     let wanted = wanted.trim().trim_start_matches(['v', '^', '~', '=', ' ']);
     let mut parts = wanted.split('.');

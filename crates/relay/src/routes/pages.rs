@@ -1,4 +1,4 @@
-//! The pages and scripts that are part of the program.
+//! Pages and scripts that are part of the program.
 
 use crate::assets::{ASSETS, Asset};
 use crate::relay::Relay;
@@ -9,10 +9,10 @@ use http::{HeaderValue, Method, StatusCode};
 use signalbox_transport::router::{Access, Answered, Mount, Problem, Route, RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 
-/// The folder that CODAP may show in a frame.
+/// Folder of pages that CODAP may embed in a frame.
 const CODAP: &str = "codap/";
 
-/// Everything below `/relay/`.
+/// Returns the route for everything below `/relay/`.
 pub fn routes(relay: &Arc<Relay>) -> Vec<Route> {
     let relay = Arc::clone(relay);
     let serve = move |asked: RoutedRequest| {
@@ -26,7 +26,7 @@ fn page(relay: &Relay, asked: &RoutedRequest) -> Answered {
     let path = asked.path.strip_prefix("/relay/").unwrap_or_default();
     let asset = match find(path) {
         Some(asset) => asset,
-        // The address of a folder ends with a slash, or its files are looked for beside it.
+        // Redirect a folder to its address with a slash: relative links would resolve beside it otherwise.
         None if find(&format!("{path}/")).is_some() => {
             let mut answer = RoutedAnswer::whole(StatusCode::PERMANENT_REDIRECT, "text/plain", "");
             if let Ok(to) = HeaderValue::try_from(format!("/relay/{path}/")) {
@@ -62,7 +62,7 @@ fn find(path: &str) -> Option<&'static Asset> {
     }
 }
 
-/// What a page may load, and who may show it in a frame.
+/// Returns the content security policy of a page: what it may load, and which origins may frame it.
 fn policy(path: &str, origins: &[String]) -> String {
     let framed = match path.starts_with(CODAP) {
         true => origins.iter().fold("'self'".to_owned(), |all, origin| format!("{all} {origin}")),

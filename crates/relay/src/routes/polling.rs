@@ -1,7 +1,11 @@
-//! `GET /api/request/{code}`: requests for a page that cannot keep a stream open (CO-9). The answer waits until there is something.
-//! A code in the header `X-Session-Code` goes before that in the address.
+//! `GET /api/request/{code}`: long polling for pages that cannot keep a stream open. The response waits until there is
+//! a request.
+//!
+//! A code in the header `X-Session-Code` takes precedence over the one in the URL.
 
-use super::legacy_request::{Refused, address, code_outside, header, is_tokened, peer, session, shows_worker, token};
+use super::legacy_request::{
+    RouteRefusal, address, code_outside, header, is_tokened, peer, session, shows_worker, token,
+};
 use crate::refusal::Refusal;
 use crate::relay::Relay;
 use crate::store::RelayEvent;
@@ -15,14 +19,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// How long an answer waits, unless the page says less.
+/// Maximum time that a poll waits; the default if the page gives none.
 const MAX_WAIT: Duration = Duration::from_secs(25);
-/// Pages that poll, of which it is remembered what they were given.
+/// Maximum number of polling pages whose deliveries are remembered.
 const MAX_POLLERS: usize = 10_000;
 
-/// Gives the page what waits for it.
-pub async fn poll(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
-    // The library of pages gives the code in a header and writes a dash into the address.
+/// Returns the requests that wait for the page.
+pub async fn poll(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, RouteRefusal> {
+    // The page library sends the code in a header and a dash in the URL.
     let code = code_outside(&asked).unwrap_or_else(|| asked.segment("code").to_owned());
     let record = session(&relay, Some(code), &address(&asked)).await?;
     let who = peer(&asked);
@@ -35,11 +39,11 @@ pub async fn poll(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
         Some(Ok(seconds)) if (0.0..=MAX_WAIT.as_secs_f64()).contains(&seconds) => Duration::from_secs_f64(seconds),
         Some(_) => {
             let why = format!("wait is a number of seconds from 0 to {}", MAX_WAIT.as_secs());
-            return Err(Refused::about(Refusal::Validation(why), &record.code));
+            return Err(RouteRefusal::about(Refusal::Validation(why), &record.code));
         }
     };
     let holder = header(&asked.headers, "x-worker-id").map_or_else(|| format!("poll {who}"), str::to_owned);
-    // A page that polls without a journal is the same page as long as it has the same address and name.
+    // Without a journal, a polling page is identified by its address and name.
     let journal = header(&asked.headers, "x-worker-journal").map_or_else(|| holder.clone(), str::to_owned);
     let key = (record.code.clone(), Box::from(holder.as_str()));
     let given = relay.polled.lock().unpoisoned().remove(&key).unwrap_or_default();
@@ -55,8 +59,8 @@ pub async fn poll(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     Ok(RoutedAnswer::json(StatusCode::OK, format!(r#"{{"requests":[{due}]}}"#)))
 }
 
-async fn wait_for(relay: &Arc<Relay>, worker: &mut Worker, wait: Duration) -> Result<Vec<String>, Refused> {
-    let failed = |error| Refused::of(relay.failed(&error));
+async fn wait_for(relay: &Arc<Relay>, worker: &mut Worker, wait: Duration) -> Result<Vec<String>, RouteRefusal> {
+    let failed = |error| RouteRefusal::of(relay.failed(&error));
     let until = Instant::now() + wait;
     let mut events = relay.store.subscribe(&worker.code).await.map_err(failed)?;
     loop {
@@ -70,11 +74,11 @@ async fn wait_for(relay: &Arc<Relay>, worker: &mut Worker, wait: Duration) -> Re
             match timeout_at(until, events.recv()).await {
                 Err(_) => return Ok(Vec::new()),
                 Ok(Some(RelayEvent::Requested { .. } | RelayEvent::LeadChanged)) => break,
-                Ok(Some(RelayEvent::Ended)) => return Err(Refused::about(Refusal::SessionExpired, &worker.code)),
+                Ok(Some(RelayEvent::Ended)) => return Err(RouteRefusal::about(Refusal::SessionExpired, &worker.code)),
                 Ok(Some(_)) => {}
                 Ok(None) => {
                     if relay.store.by_code(&worker.code, unix_millis()).await.map_err(failed)?.is_none() {
-                        return Err(Refused::about(Refusal::SessionExpired, &worker.code));
+                        return Err(RouteRefusal::about(Refusal::SessionExpired, &worker.code));
                     }
                     events = relay.store.subscribe(&worker.code).await.map_err(failed)?;
                     break;

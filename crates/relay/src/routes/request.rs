@@ -1,8 +1,8 @@
-//! `POST /api/request`: a legacy client calls a tool (C-6, CO-5). The call goes through the gateway like one by MCP, and its result to
-//! the client's stream.
+//! `POST /api/request`: a legacy client calls a tool. The call goes through the gateway like one over MCP, and its
+//! result goes to the client's event stream.
 
 use super::legacy_request::{
-    Refused, address, caller, code_outside, owner, peer, proved, read, session, small_value, user_agent, whole,
+    RouteRefusal, address, caller, code_outside, owner, peer, proved, read, session, small_value, user_agent, whole,
 };
 use crate::counts::{Counts, family};
 use crate::link::REST;
@@ -27,11 +27,11 @@ use signalbox_wire::{Envelope, Revision, meta};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The longest id of a client, in bytes.
+/// Maximum length of a client's request id, in bytes.
 const MAX_ID: usize = 128;
 
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct RequestBody<'a> {
     #[serde(rename = "sessionCode")]
     session_code: Option<String>,
     code: Option<String>,
@@ -44,35 +44,35 @@ struct Asked<'a> {
     id: Option<&'a RawValue>,
 }
 
-/// A call that was taken, and who is told its result.
+/// Accepted call, with the recipient of its result.
 struct TakenCall {
     caller: Caller,
-    /// Whose share its message and result are charged to.
+    /// Principal that the message and the result are charged to.
     holder: Principal,
     record: SessionRecord,
     tool: String,
-    /// Whose clients get the result.
+    /// Owner of the result.
     owner: ResultOwner,
-    /// The client's id for it.
+    /// Client's id of the call.
     id: String,
     message: Bytes,
 }
 
-/// Takes a call. Its result comes later, on the client's stream.
-pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
+/// Accepts a call. Its result is sent later, on the client's stream.
+pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, RouteRefusal> {
     proved(&relay, &asked)?;
     let (address, caller, outside) = (address(&asked), caller(&asked), code_outside(&asked));
     let (peer, client) = (peer(&asked), family(user_agent(&asked)));
     let (holder, owner) = (holder(&asked.caller), owner(&relay, &asked));
     let bytes = whole(&relay, &holder, asked.body).await?;
-    let body: Asked<'_> = read(&bytes)?;
+    let body: RequestBody<'_> = read(&bytes)?;
     let record = session(&relay, outside.or(body.session_code).or(body.code), &address).await?;
     relay.roles.note(&record.mark, &peer, Role::Client);
     if let Err(wait) = relay.request_rate.take(&format!("{address} {}", record.mark), Instant::now()) {
         Counts::add(&relay.counts.rate_limited);
-        return Err(Refused::about(Refusal::RateLimited { what: "requests", wait }, &record.code));
+        return Err(RouteRefusal::about(Refusal::RateLimited { what: "requests", wait }, &record.code));
     }
-    let bad = |why: &str| Refused::about(Refusal::Validation(why.to_owned()), &record.code);
+    let bad = |why: &str| RouteRefusal::about(Refusal::Validation(why.to_owned()), &record.code);
     let tool = body.tool.filter(|tool| !tool.is_empty()).ok_or_else(|| bad("tool must be a string"))?;
     let arguments = body.arguments.or(body.args);
     if arguments.is_some_and(|arguments| !arguments.get().starts_with('{')) {
@@ -80,7 +80,7 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     }
     let id = body.id.filter(|id| id.get() != "null").map(|id| small_value(id, 6 * MAX_ID + 2));
     let id = match id {
-        None => random::request_id().map_err(|_| Refused::of(Refusal::Internal))?,
+        None => random::request_id().map_err(|_| RouteRefusal::of(Refusal::Internal))?,
         Some(Value::String(id)) if !id.is_empty() && id.len() <= MAX_ID => id,
         Some(Value::Number(id)) => id.to_string(),
         Some(_) => return Err(bad("id must be a string of up to 128 characters")),
@@ -88,13 +88,13 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let call = Bytes::from(call(client, &tool, arguments));
     drop(bytes);
     let held = relay.shares.hold(&record.mark, &holder, call);
-    let held = held.map_err(|refused| Refused::about(relay.no_room(refused), &record.code))?;
+    let held = held.map_err(|refused| RouteRefusal::about(relay.no_room(refused), &record.code))?;
     let message = json!({"id": id, "status": "queued", "message": "Request queued; its result comes on /api/stream"});
     tokio::spawn(run(relay, TakenCall { caller, holder, record, tool, owner, id, message: held }));
     Ok(RoutedAnswer::json(StatusCode::ACCEPTED, message.to_string()))
 }
 
-/// Carries a call out and keeps its result for the client.
+/// Executes a call and stores its result for the client.
 async fn run(relay: Arc<Relay>, call: TakenCall) {
     let TakenCall { caller, holder, record, tool, owner, id, message } = call;
     let told = carry_out(&relay, caller, &record, message).await;
@@ -109,7 +109,7 @@ async fn run(relay: Arc<Relay>, call: TakenCall) {
     }
 }
 
-/// What the client's stream carries: `{tool, result, requestId}` or `{tool, error, requestId}`, in this order (C-7).
+/// Builds the event for the client's stream: `{tool, result, requestId}` or `{tool, error, requestId}`, in this order.
 fn legacy_result(tool: &str, id: &str, told: Result<String, CallFailure>) -> String {
     let (tool, id) = (Value::from(tool), Value::from(id));
     match told {
@@ -118,7 +118,7 @@ fn legacy_result(tool: &str, id: &str, told: Result<String, CallFailure>) -> Str
     }
 }
 
-/// Calls the tool through the gateway, on behalf of this caller.
+/// Calls the tool through the gateway on behalf of the caller.
 async fn carry_out(
     relay: &Arc<Relay>,
     caller: Caller,
@@ -127,7 +127,7 @@ async fn carry_out(
 ) -> Result<String, CallFailure> {
     let told = |fault: Fault| CallFailure::Told(fault.message);
     let gateway = relay.gateway().ok_or(CallFailure::ShuttingDown)?;
-    let principal = relay.code_room(&caller, record);
+    let principal = relay.code_target(&caller, record);
     let session = gateway.open_session_for(caller, principal, Mode::Stateless, "", "http").map_err(told)?;
     let message = Envelope::read(message, &gateway.settings().limits);
     let message = message.map_err(|refusal| CallFailure::BadRequest(refusal.to_string()))?;
@@ -141,7 +141,7 @@ async fn carry_out(
     Err(CallFailure::NoAnswer)
 }
 
-/// The call as a message of the new revision, which stands alone.
+/// Builds the call as a self-contained message of a stateless revision.
 fn call(client: &str, tool: &str, arguments: Option<&RawValue>) -> String {
     let arguments = arguments.map_or("{}", RawValue::get);
     let about = json!({

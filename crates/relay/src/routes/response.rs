@@ -1,14 +1,14 @@
-//! `POST /api/response`: a page answers (C-9, CO-6), or says how far it is.
+//! `POST /api/response`: a page answers a request or reports progress.
 
 use super::legacy_request::{
-    Refused, address, code_outside, is_tokened, peer, read, session, shows_worker, small_value, token, whole,
+    RouteRefusal, address, code_outside, is_tokened, peer, read, session, shows_worker, small_value, token, whole,
 };
 use crate::counts::Counts;
 use crate::json_text::JsonText;
 use crate::refusal::Refusal;
 use crate::relay::Relay;
 use crate::shares::holder;
-use crate::store::{Answered, RelayEvent};
+use crate::store::{AnswerOutcome, RelayEvent};
 use crate::stream_roles::Role;
 use crate::tool_request::{ToolAnswer, WorkerError};
 use bytes::Bytes;
@@ -20,19 +20,19 @@ use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 
-/// Answers that may come at once.
+/// Maximum number of answers in a batch.
 const MAX_BATCH: usize = 10;
-/// The longest id of a request that is read, in bytes.
+/// Maximum length of a request id, in bytes.
 const MAX_ID: usize = 1024;
-/// The longest word of progress, in bytes.
+/// Maximum size of a progress message, in bytes.
 pub const MAX_PROGRESS: usize = 4 * 1024;
-/// The longest error, in bytes.
+/// Maximum size of an error, in bytes.
 pub const MAX_ERROR: usize = 64 * 1024;
-/// The kinds of errors that pages know.
+/// Error kinds that pages use.
 const KINDS: [&str; 5] = ["execution_error", "tool_not_found", "invalid_args", "codap_error", "outcome_unknown"];
 
 #[derive(Deserialize)]
-struct Told<'a> {
+struct AnswerMessage<'a> {
     #[serde(rename = "sessionCode")]
     session_code: Option<String>,
     code: Option<String>,
@@ -50,22 +50,22 @@ struct Told<'a> {
     worker_token: Option<String>,
 }
 
-/// Any value, `null` too: that is a result like others.
+/// Deserializes any value, including `null`, which is a valid result.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// What came with the request besides its body.
-struct Around {
+/// Parts of the request besides its body.
+struct RequestContext {
     address: String,
     peer: String,
     code: Option<String>,
     headers: HeaderMap,
 }
 
-/// Takes an answer, or several.
-pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
-    let around = Around {
+/// Accepts an answer, or a batch of them.
+pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, RouteRefusal> {
+    let context = RequestContext {
         address: address(&asked),
         peer: peer(&asked),
         code: code_outside(&asked),
@@ -73,17 +73,17 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     };
     let bytes = whole(&relay, &holder(&asked.caller), asked.body).await?;
     if bytes.trim_ascii_start().first() != Some(&b'[') {
-        let (status, body) = answer(&relay, &around, &bytes, read(&bytes)?).await?;
+        let (status, body) = answer(&relay, &context, &bytes, read(&bytes)?).await?;
         return Ok(RoutedAnswer::json(status, body.to_string()));
     }
-    let all: Vec<Told<'_>> = read(&bytes)?;
+    let all: Vec<AnswerMessage<'_>> = read(&bytes)?;
     if all.is_empty() || all.len() > MAX_BATCH {
         let why = format!("1 to {MAX_BATCH} answers can be sent at once");
-        return Err(Refused::of(Refusal::Validation(why)));
+        return Err(RouteRefusal::of(Refusal::Validation(why)));
     }
     let mut told = Vec::with_capacity(all.len());
     for one in all {
-        told.push(match answer(&relay, &around, &bytes, one).await {
+        told.push(match answer(&relay, &context, &bytes, one).await {
             Ok((_, body)) => body,
             Err(refused) => refused.body(),
         });
@@ -93,19 +93,19 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
 
 async fn answer(
     relay: &Arc<Relay>,
-    around: &Around,
+    context: &RequestContext,
     body: &Bytes,
-    told: Told<'_>,
-) -> Result<(StatusCode, Value), Refused> {
+    told: AnswerMessage<'_>,
+) -> Result<(StatusCode, Value), RouteRefusal> {
     // The form of the earliest system: `code` and `id`.
     let old = told.request_id.is_none() && told.code.is_some() && told.id.is_some();
-    let given = around.code.clone().or(told.session_code).or(told.code);
-    let record = session(relay, given, &around.address).await?;
-    is_tokened(relay, &record, token(&around.headers, told.worker_token.as_deref())).await?;
-    if told.worker_token.is_none() && !shows_worker(&around.headers) {
-        relay.roles.note(&record.mark, &around.peer, Role::Worker);
+    let given = context.code.clone().or(told.session_code).or(told.code);
+    let record = session(relay, given, &context.address).await?;
+    is_tokened(relay, &record, token(&context.headers, told.worker_token.as_deref())).await?;
+    if told.worker_token.is_none() && !shows_worker(&context.headers) {
+        relay.roles.note(&record.mark, &context.peer, Role::Worker);
     }
-    let about = |refusal| Refused::about(refusal, &record.code);
+    let about = |refusal| RouteRefusal::about(refusal, &record.code);
     let id = told.request_id.or(told.id).map(|id| small_value(id, MAX_ID));
     let id = match id {
         Some(Value::String(id)) if !id.is_empty() => id,
@@ -134,12 +134,12 @@ async fn answer(
     };
     let answered = relay.store.answer(&record.code, &id, answer, now).await;
     match answered.map_err(|error| about(relay.failed(&error)))? {
-        Answered::Taken => Counts::add(&relay.counts.answered),
-        Answered::Duplicate => {
+        AnswerOutcome::Taken => Counts::add(&relay.counts.answered),
+        AnswerOutcome::Duplicate => {
             Counts::add(&relay.counts.duplicate_answers);
             return Err(about(Refusal::DuplicateResponse));
         }
-        Answered::Unknown => {
+        AnswerOutcome::Unknown => {
             Counts::add(&relay.counts.unknown_answers);
             return Err(about(Refusal::RequestNotFound));
         }
@@ -153,7 +153,7 @@ async fn answer(
     })
 }
 
-/// Refuses what is copied for everybody who listens, where it is too long for that.
+/// Refuses a value that is too long to be copied for every subscriber.
 fn too_long(what: &str, value: &RawValue, most: usize) -> Result<(), Refusal> {
     match value.get().len() > most {
         true => Err(Refusal::Validation(format!("{what} may take up {most} bytes"))),
@@ -161,7 +161,7 @@ fn too_long(what: &str, value: &RawValue, most: usize) -> Result<(), Refusal> {
     }
 }
 
-/// An error as a page tells it: a text, or `{type, message, details}`.
+/// Parses an error from a page: a text, or `{type, message, details}`.
 fn read_error(raw: &RawValue) -> WorkerError {
     let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
     let message = value.as_str().or_else(|| value["message"].as_str()).unwrap_or("the page reports an error");
@@ -178,7 +178,7 @@ mod tests {
     fn co_6_falsy_results_are_results() {
         for falsy in ["null", "false", "0", "\"\""] {
             let text = format!(r#"{{"requestId":"1","result":{falsy}}}"#);
-            let told: Told<'_> = serde_json::from_str(&text).unwrap();
+            let told: AnswerMessage<'_> = serde_json::from_str(&text).unwrap();
             assert_eq!(told.result.unwrap().get(), falsy);
             assert!(told.error.is_none());
         }

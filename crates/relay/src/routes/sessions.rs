@@ -1,6 +1,6 @@
-//! `POST /api/sessions`: a page opens a session (C-1, CO-1).
+//! `POST /api/sessions`: a page opens a session.
 
-use super::legacy_request::{Refused, address, read, whole};
+use super::legacy_request::{RouteRefusal, address, read, whole};
 use crate::counts::Counts;
 use crate::refusal::Refusal;
 use crate::relay::Relay;
@@ -13,20 +13,20 @@ use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The longest way to write nothing, in bytes.
+/// Maximum length of a body that is still empty, in bytes.
 const MAX_BODY: usize = 1024;
 
-/// Makes a session. Both spellings of the code and of the time are told.
-pub async fn create(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
+/// Creates a session. The response has both spellings of the code and the lifetime.
+pub async fn create(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, RouteRefusal> {
     let address = address(&asked);
     let body = whole(&relay, &holder(&asked.caller), asked.body).await?;
-    // A long one is not read: a tree of values is many times larger than its text.
+    // Do not parse a long body: a parsed tree takes several times the memory of its text.
     if body.len() > MAX_BODY || (!body.is_empty() && read::<Value>(&body)? != json!({})) {
-        return Err(Refused::of(Refusal::InvalidRequest));
+        return Err(RouteRefusal::of(Refusal::InvalidRequest));
     }
     if let Err(wait) = relay.session_rate.take(&address, Instant::now()) {
         Counts::add(&relay.counts.rate_limited);
-        return Err(Refused::of(Refusal::RateLimited { what: "new sessions", wait }));
+        return Err(RouteRefusal::of(Refusal::RateLimited { what: "new sessions", wait }));
     }
     let NewSession { record, worker_token } = relay.create(None).await?;
     let (code, ttl) = (record.code.expose(), relay.settings.ttl_ms());

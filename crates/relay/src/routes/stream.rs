@@ -1,4 +1,4 @@
-//! `GET /api/stream`: requests to a page, results to a client (C-7, CO-7).
+//! `GET /api/stream`: requests to a page, or results to a client. The role is decided as follows:
 //!
 //! ```text
 //! it says worker, or shows a worker's token or id ────────────────► Worker
@@ -8,7 +8,7 @@
 //! ```
 
 use super::legacy_request::{
-    Refused, address, code_outside, header, is_tokened, owner, peer, proved, session, shows_worker, token,
+    RouteRefusal, address, code_outside, header, is_tokened, owner, peer, proved, session, shows_worker, token,
 };
 use crate::random;
 use crate::refusal::Refusal;
@@ -30,22 +30,21 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// Events that wait for a stream's reader.
+/// Queue length of a stream, in events.
 const QUEUE: usize = 64;
-/// How long a large event waits for room, and how often it looks meanwhile.
+/// Maximum time that a large event waits for memory, and the interval at which it retries.
 const ROOM_WAIT: Duration = Duration::from_secs(5);
 const ROOM_LOOK: Duration = Duration::from_millis(50);
-/// Interval at which a silent stream looks at the credential that it was opened with.
+/// Interval at which a silent stream checks the credential that it was opened with.
 const CREDENTIAL_LOOK: Duration = Duration::from_millis(500);
-/// The longest id of a page or journal, in bytes.
+/// Maximum length of a page id or a journal id, in bytes.
 const MAX_ID: usize = 128;
 
-/// Opens a stream.
-pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
+pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, RouteRefusal> {
     let accepts = header(&asked.headers, "accept").unwrap_or("*/*").to_ascii_lowercase();
     if !["text/event-stream", "*/*", "text/*"].iter().any(|kind| accepts.contains(kind)) {
         let why = "this is a stream of events: send `Accept: text/event-stream`".to_owned();
-        return Err(Refused::of(Refusal::Validation(why)));
+        return Err(RouteRefusal::of(Refusal::Validation(why)));
     }
     let record = session(&relay, code_outside(&asked), &address(&asked)).await?;
     let who = peer(&asked);
@@ -54,7 +53,7 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
         Some("worker") => Some(Role::Worker),
         Some("client") => Some(Role::Client),
         Some(_) => {
-            return Err(Refused::about(Refusal::Validation("role is worker or client".to_owned()), &record.code));
+            return Err(RouteRefusal::about(Refusal::Validation("role is worker or client".to_owned()), &record.code));
         }
         None if shows_worker(&asked.headers) => Some(Role::Worker),
         None => None,
@@ -65,11 +64,11 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     } else if known == Some(Role::Worker) || shown.is_some() {
         is_tokened(&relay, &record, shown).await?;
     }
-    let random = random::request_id().map_err(|_| Refused::of(Refusal::Internal))?;
+    let random = random::request_id().map_err(|_| RouteRefusal::of(Refusal::Internal))?;
     let given = |name: &str| header(&asked.headers, name).filter(|text| text.len() <= MAX_ID).map(str::to_owned);
     let holder = given("x-worker-id").unwrap_or_else(|| random.clone());
     let journal = given("x-worker-journal").unwrap_or_default();
-    // Where a page has shown its token, nobody becomes a worker without it, or by keeping silent about what it is.
+    // Once a page has presented its token, a stream cannot become a worker without it, nor by leaving its role open.
     let role =
         if known.is_none() && (record.tokened || relay.settings.proof_needed) { Some(Role::Client) } else { known };
     if role == Some(Role::Client) {
@@ -96,7 +95,7 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     Ok(RoutedAnswer::events(Reader(reader)))
 }
 
-/// What the stream's connection reads.
+/// Reading end of a stream, polled by its connection.
 struct Reader(mpsc::Receiver<AnswerEvent>);
 
 impl Events for Reader {
@@ -105,7 +104,7 @@ impl Events for Reader {
     }
 }
 
-/// Waits until a credential is no longer current; forever without one.
+/// Waits until a credential is no longer valid; forever without one.
 async fn lapse(credential: Option<&Credential>) {
     let Some(credential) = credential else { return std::future::pending().await };
     while credential.is_current(unix_millis()) {
@@ -113,37 +112,36 @@ async fn lapse(credential: Option<&Credential>) {
     }
 }
 
-/// One open stream.
+/// Event stream of a page or a client.
 struct Stream {
     relay: Arc<Relay>,
     record: SessionRecord,
     worker: Worker,
-    /// Who reads it, by address and name.
+    /// Address and name of the reader.
     peer: String,
-    /// Whose results it carries.
+    /// Owner of the results that it carries.
     owner: ResultOwner,
-    /// Proof of the reader, if that can expire or be revoked.
+    /// Credential of the reader, if it can expire or be revoked.
     credential: Option<Credential>,
-    /// What it is for, once that is known.
+    /// Role of the stream, once it is known.
     role: Option<Role>,
     roles: watch::Receiver<u64>,
     leads: bool,
-    /// The number of the last result that it carried.
+    /// Number of the last result sent.
     delivered: Option<u64>,
     events: mpsc::Sender<AnswerEvent>,
 }
 
-/// Why a stream ends.
+/// Reason for the end of a stream.
 enum End {
-    /// Its reader has gone, or the page has opened another.
+    /// The reader has disconnected, or the page has opened another stream.
     Gone,
-    /// The session is over.
+    /// The session has ended.
     Expired,
-    /// The credential that it was opened with has expired, was revoked, or stands for other rights by now.
+    /// The credential has expired, was revoked, or stands for other rights by now.
     Unproved,
-    /// The store fails.
     Failed(StoreError),
-    /// There is no room for what it should carry.
+    /// The memory budget is exhausted.
     NoRoom(Refusal),
 }
 
@@ -161,16 +159,16 @@ impl Stream {
             End::Gone => {}
             End::Expired => {
                 let refusal = Refusal::SessionExpired;
-                self.tell_error(refusal.name().0, &refusal.to_string()).await;
+                self.send_error(refusal.name().0, &refusal.to_string()).await;
             }
             End::Unproved => {
                 let refusal = Refusal::Unauthenticated;
-                self.tell_error(refusal.name().0, &refusal.to_string()).await;
+                self.send_error(refusal.name().0, &refusal.to_string()).await;
             }
-            End::NoRoom(refusal) => self.tell_error(refusal.name().0, &refusal.to_string()).await,
+            End::NoRoom(refusal) => self.send_error(refusal.name().0, &refusal.to_string()).await,
             End::Failed(error) => {
                 relay.failed(&error);
-                self.tell_error("polling_error", "the relay cannot be used now").await;
+                self.send_error("polling_error", "the relay cannot be used now").await;
             }
         }
         if self.leads {
@@ -179,23 +177,23 @@ impl Stream {
         relay.forget_stream(&code, &self.worker.holder);
     }
 
-    /// Carries events until something ends it.
+    /// Sends events until the stream ends.
     async fn carry(&mut self, mut replaced: oneshot::Receiver<()>) -> Result<std::convert::Infallible, End> {
         let mut events = self.relay.store.subscribe(&self.record.code).await?;
         if self.may_work() {
             self.leads = self.worker.take_lead(&self.relay).await?;
         }
-        // Nobody knows what it is: with a page connected, it is a client.
+        // The role is unknown: while a page is connected, the stream is a client's.
         if self.role.is_none() && !self.leads {
             self.role = Some(Role::Client);
         }
-        self.tell_connected().await?;
+        self.send_connected().await?;
         self.send_all().await?;
         let pause = self.relay.heartbeat();
         let mut beat = Instant::now() + pause;
         loop {
             tokio::select! {
-                event = events.recv() => self.heard(event, &mut events).await?,
+                event = events.recv() => self.handle_event(event, &mut events).await?,
                 () = sleep_until(beat) => {
                     self.heartbeat().await?;
                     beat = Instant::now() + pause;
@@ -212,21 +210,21 @@ impl Stream {
         self.role != Some(Role::Client)
     }
 
-    async fn heard(&mut self, event: Option<RelayEvent>, events: &mut EventReader) -> Result<(), End> {
-        // A page that answers for the first time shows by that what it is, and must not be sent its own result.
+    async fn handle_event(&mut self, event: Option<RelayEvent>, events: &mut EventReader) -> Result<(), End> {
+        // A page that answers for the first time reveals its role, and must not be sent its own result.
         self.decide().await?;
         match event {
             Some(RelayEvent::Requested { .. }) if self.leads => self.send_requests().await,
             Some(RelayEvent::Results) => self.send_results().await,
             Some(RelayEvent::Cancelled { id, reason }) if self.leads && self.worker.was_given(&id) => {
-                self.tell("cancel", json!({"id": id, "requestId": id, "reason": reason})).await
+                self.send_event("cancel", json!({"id": id, "requestId": id, "reason": reason})).await
             }
             Some(RelayEvent::LeadChanged) if self.role == Some(Role::Worker) && !self.leads => {
                 self.leads = self.worker.take_lead(&self.relay).await?;
                 if !self.leads {
                     return Ok(());
                 }
-                self.tell("promoted", json!({"timestamp": unix_millis()})).await?;
+                self.send_event("promoted", json!({"timestamp": unix_millis()})).await?;
                 self.send_requests().await
             }
             Some(RelayEvent::Ended) => Err(End::Expired),
@@ -241,7 +239,7 @@ impl Stream {
         }
     }
 
-    /// Nothing leaves by the stream of a credential that has ended, even before the next look at it.
+    /// Fails once the credential has ended, so that nothing more is sent even before its next check.
     fn check_credential(&self) -> Result<(), End> {
         match &self.credential {
             Some(credential) if !credential.is_current(unix_millis()) => Err(End::Unproved),
@@ -249,7 +247,7 @@ impl Stream {
         }
     }
 
-    /// Who reads it has shown what it is.
+    /// Settles the role if the peer has revealed it by what it posted.
     async fn decide(&mut self) -> Result<(), End> {
         if self.role.is_none() {
             self.role = self.relay.roles.of(&self.record.mark, &self.peer);
@@ -264,7 +262,7 @@ impl Stream {
     async fn heartbeat(&mut self) -> Result<(), End> {
         let now = unix_millis();
         let until = now.saturating_add(self.relay.settings.ttl_ms());
-        // An open page keeps its session; a client that only listens does not.
+        // An open page keeps its session alive; a listening client does not.
         let kept = match self.leads {
             true => self.relay.store.touch(&self.record.code, until, now).await?,
             false => self.relay.store.by_code(&self.record.code, now).await?.is_some(),
@@ -276,11 +274,11 @@ impl Stream {
             let led = self.leads;
             self.leads = self.worker.take_lead(&self.relay).await?;
             if self.leads && !led {
-                self.tell("promoted", json!({"timestamp": now})).await?;
+                self.send_event("promoted", json!({"timestamp": now})).await?;
                 self.send_requests().await?;
             }
         }
-        self.tell("heartbeat", json!({"timestamp": now})).await
+        self.send_event("heartbeat", json!({"timestamp": now})).await
     }
 
     async fn send_all(&mut self) -> Result<(), End> {
@@ -303,7 +301,7 @@ impl Stream {
         }
     }
 
-    /// Results go to clients, and to who has not shown to be a page.
+    /// Sends results to clients, and to peers that have not proved to be a page.
     async fn send_results(&mut self) -> Result<(), End> {
         if self.role == Some(Role::Worker) {
             return Ok(());
@@ -322,7 +320,7 @@ impl Stream {
         Ok(())
     }
 
-    async fn tell_connected(&self) -> Result<(), End> {
+    async fn send_connected(&self) -> Result<(), End> {
         let mut data = json!({
             "code": self.record.code.expose(),
             "message": "Connected to the session's stream",
@@ -333,28 +331,29 @@ impl Stream {
             data["standby"] = Value::from(!self.leads);
         }
         data["heartbeatMs"] = Value::from(crate::settings::millis(self.relay.heartbeat()));
-        self.tell("connected", data).await
+        self.send_event("connected", data).await
     }
 
-    async fn tell_error(&self, name: &str, message: &str) {
-        let _ = self.tell("error", json!({"error": name, "message": message, "timestamp": unix_millis()})).await;
+    async fn send_error(&self, name: &str, message: &str) {
+        let _ = self.send_event("error", json!({"error": name, "message": message, "timestamp": unix_millis()})).await;
     }
 
-    async fn tell(&self, name: &str, data: Value) -> Result<(), End> {
+    async fn send_event(&self, name: &str, data: Value) -> Result<(), End> {
         self.put(Some(name), data.to_string().into()).await
     }
 
     async fn put(&self, name: Option<&str>, data: Bytes) -> Result<(), End> {
         let large = data.len() >= WEIGHED;
         let data = if large { self.held(data).await? } else { data };
-        // A large event is alone in the queue.
+        // A large event occupies the whole queue.
         let permits = self.events.reserve_many(if large { QUEUE } else { 1 }).await;
         let event = AnswerEvent { id: None, name: name.map(str::to_owned), data };
         permits.map_err(|_| End::Gone)?.next().ok_or(End::Gone)?.send(event);
         Ok(())
     }
 
-    /// The event once there is room for it. A page that gets none in time comes back, and is asked again.
+    /// Charges a large event to the memory budget, waiting for room. If there is none in time, the stream ends, and the
+    /// page receives the request again when it reconnects.
     async fn held(&self, data: Bytes) -> Result<Bytes, End> {
         let deadline = Instant::now() + ROOM_WAIT;
         loop {

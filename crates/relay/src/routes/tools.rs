@@ -1,6 +1,6 @@
-//! `PUT /api/tools`: a page brings tools of its own.
+//! `PUT /api/tools`: a page registers its own tools.
 
-use super::legacy_request::{Refused, address, code_outside, is_tokened, read, session, token, whole};
+use super::legacy_request::{RouteRefusal, address, code_outside, is_tokened, read, session, token, whole};
 use crate::refusal::Refusal;
 use crate::relay::Relay;
 use crate::shares::holder;
@@ -11,11 +11,11 @@ use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 
-/// The largest list of tools, in bytes.
+/// Maximum size of a tool list, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
 #[derive(Deserialize)]
-struct Told {
+struct ToolsBody {
     #[serde(rename = "sessionCode")]
     session_code: Option<String>,
     code: Option<String>,
@@ -24,21 +24,21 @@ struct Told {
     tools: Vec<Value>,
 }
 
-/// Replaces the page's own tools. MCP sessions of the code are told that their lists have changed.
-pub async fn put(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
+/// Replaces the page's own tools. MCP sessions bound to the code are notified of the change.
+pub async fn put(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, RouteRefusal> {
     let (address, outside, headers) = (address(&asked), code_outside(&asked), asked.headers.clone());
     let bytes = whole(&relay, &holder(&asked.caller), asked.body).await?;
-    // A tree of values is many times larger than its text.
+    // A parsed tree takes several times the memory of its text.
     if bytes.len() > 2 * MAX_BYTES {
-        return Err(Refused::of(Refusal::Validation(format!("tools may take up {MAX_BYTES} bytes"))));
+        return Err(RouteRefusal::of(Refusal::Validation(format!("tools may take up {MAX_BYTES} bytes"))));
     }
-    let told: Told = read(&bytes)?;
+    let told: ToolsBody = read(&bytes)?;
     drop(bytes);
     let record = session(&relay, outside.or(told.session_code).or(told.code), &address).await?;
     if !is_tokened(&relay, &record, token(&headers, told.worker_token.as_deref())).await? {
-        return Err(Refused::about(Refusal::WorkerTokenNeeded, &record.code));
+        return Err(RouteRefusal::about(Refusal::WorkerTokenNeeded, &record.code));
     }
-    let bad = |why: String| Refused::about(Refusal::Validation(why), &record.code);
+    let bad = |why: String| RouteRefusal::about(Refusal::Validation(why), &record.code);
     let own = relay.tools.read_own(&told.tools).map_err(|error| bad(error.to_string()))?;
     let (count, text) = (own.len(), Value::from(own).to_string());
     if text.len() > MAX_BYTES {
@@ -46,7 +46,7 @@ pub async fn put(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer
     }
     match relay.store.set_tools(&record.code, &text, unix_millis()).await {
         Ok(true) => Ok(RoutedAnswer::json(StatusCode::OK, json!({"tools": count}).to_string())),
-        Ok(false) => Err(Refused::about(Refusal::SessionExpired, &record.code)),
-        Err(error) => Err(Refused::of(relay.failed(&error))),
+        Ok(false) => Err(RouteRefusal::about(Refusal::SessionExpired, &record.code)),
+        Err(error) => Err(RouteRefusal::of(relay.failed(&error))),
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /.well-known/codap-mcp.json`: what there is, for programs (CO-14).
+//! `GET /.well-known/codap-mcp.json`: a machine-readable description of the relay.
 
 use crate::relay::Relay;
 use crate::settings::Phase;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use signalbox_transport::router::{Access, Mount, Route, RoutedAnswer};
 use std::sync::Arc;
 
-/// Its path.
+/// Path of the description.
 pub const PATH: &str = "/.well-known/codap-mcp.json";
 
-/// The route.
+/// Returns the route that serves the description.
 pub fn route(relay: &Arc<Relay>) -> Route {
     let relay = Arc::clone(relay);
     Route::new(Method::GET, PATH, Mount::Listener, move |_| {

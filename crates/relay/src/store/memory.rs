@@ -1,8 +1,8 @@
-//! Sessions of one gateway, which end with it.
+//! Sessions of a single gateway, in memory. They end with the process.
 
 use super::{
-    Answered, Created, EVENT_QUEUE, EventReader, MAX_ANSWERED, NumberedResult, Pushed, RelayEvent, RelayStore,
-    StoreError, Stored,
+    AnswerOutcome, CreateOutcome, EVENT_QUEUE, EventReader, MAX_ANSWERED, NumberedResult, PushOutcome, RelayEvent,
+    RelayStore, StoreError, StoreFuture,
 };
 use crate::code::Code;
 use crate::result_owner::ResultOwner;
@@ -14,36 +14,36 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 
-/// Subscribers of one session: streams and calls that wait.
+/// Maximum number of subscribers of one session: streams and pending calls.
 const MAX_SUBSCRIBERS: usize = 1_024;
 
-/// The store.
+/// Store that keeps everything in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    rooms: Mutex<Rooms>,
+    sessions: Mutex<Sessions>,
 }
 
 #[derive(Debug, Default)]
-struct Rooms {
-    by_code: HashMap<Code, Room>,
+struct Sessions {
+    by_code: HashMap<Code, Session>,
     by_mcp: HashMap<Box<str>, Code>,
 }
 
-/// One session.
+/// Session with its queues and subscribers.
 #[derive(Debug)]
-struct Room {
+struct Session {
     record: SessionRecord,
     waiting: VecDeque<ToolRequest>,
     answered: VecDeque<Box<str>>,
-    results: VecDeque<KeptResult>,
+    results: VecDeque<StoredResult>,
     last_result: u64,
     lead: Option<Lead>,
     subscribers: Vec<mpsc::Sender<RelayEvent>>,
 }
 
-/// A result, and whether a client of its owner got it.
+/// Result with its owner, and whether a client of that owner has received it.
 #[derive(Debug)]
-struct KeptResult {
+struct StoredResult {
     owner: ResultOwner,
     result: NumberedResult,
     given: bool,
@@ -56,7 +56,7 @@ struct Lead {
     until: u64,
 }
 
-impl Room {
+impl Session {
     fn new(record: SessionRecord) -> Self {
         Self {
             record,
@@ -69,8 +69,9 @@ impl Room {
         }
     }
 
-    /// Whoever does not keep up is let go, and looks at everything anew when it comes back.
-    fn tell(&mut self, event: &RelayEvent) {
+    /// Sends an event to all subscribers. Disconnects those that lag behind; they re-read the full state when they
+    /// reconnect.
+    fn notify(&mut self, event: &RelayEvent) {
         self.subscribers.retain(|subscriber| subscriber.try_send(event.clone()).is_ok());
     }
 
@@ -89,20 +90,20 @@ impl Room {
     }
 }
 
-impl Rooms {
-    fn live(&mut self, code: &Code, now: u64) -> Option<&mut Room> {
-        self.by_code.get_mut(code).filter(|room| room.record.is_live(now))
+impl Sessions {
+    fn live(&mut self, code: &Code, now: u64) -> Option<&mut Session> {
+        self.by_code.get_mut(code).filter(|session| session.record.is_live(now))
     }
 
     fn remove(&mut self, code: &Code) -> bool {
-        let Some(mut room) = self.by_code.remove(code) else { return false };
+        let Some(mut session) = self.by_code.remove(code) else { return false };
         self.by_mcp.retain(|_, bound| bound != code);
-        room.tell(&RelayEvent::Ended);
+        session.notify(&RelayEvent::Ended);
         true
     }
 
     fn sweep(&mut self, now: u64) {
-        let over = |(code, room): (&Code, &Room)| (!room.record.is_live(now)).then(|| code.clone());
+        let over = |(code, session): (&Code, &Session)| (!session.record.is_live(now)).then(|| code.clone());
         let over: Vec<Code> = self.by_code.iter().filter_map(over).collect();
         for code in over {
             self.remove(&code);
@@ -111,128 +112,130 @@ impl Rooms {
 }
 
 impl MemoryStore {
-    /// What `act` makes of everything, at once.
-    fn with<T: Send + 'static>(&self, act: impl FnOnce(&mut Rooms) -> T) -> Stored<'_, T> {
-        let done = act(&mut self.rooms.lock().unpoisoned());
+    /// Runs `act` on all sessions under the lock.
+    fn with<T: Send + 'static>(&self, act: impl FnOnce(&mut Sessions) -> T) -> StoreFuture<'_, T> {
+        let done = act(&mut self.sessions.lock().unpoisoned());
         Box::pin(std::future::ready(Ok(done)))
     }
 
-    /// What `act` makes of a session; `other` where there is none.
-    fn in_room<T: Send + 'static>(
+    /// Runs `act` on a session. Returns `other` if there is none.
+    fn in_session<T: Send + 'static>(
         &self,
         code: &Code,
         now: u64,
         other: T,
-        act: impl FnOnce(&mut Room) -> T,
-    ) -> Stored<'_, T> {
-        self.with(|rooms| match rooms.live(code, now) {
-            Some(room) => act(room),
+        act: impl FnOnce(&mut Session) -> T,
+    ) -> StoreFuture<'_, T> {
+        self.with(|sessions| match sessions.live(code, now) {
+            Some(session) => act(session),
             None => other,
         })
     }
 }
 
 impl RelayStore for MemoryStore {
-    fn create(&self, record: SessionRecord, most: usize, now: u64) -> Stored<'_, Created> {
-        self.with(|rooms| {
-            if rooms.by_code.len() >= most {
-                rooms.sweep(now);
+    fn create(&self, record: SessionRecord, most: usize, now: u64) -> StoreFuture<'_, CreateOutcome> {
+        self.with(|sessions| {
+            if sessions.by_code.len() >= most {
+                sessions.sweep(now);
             }
-            if rooms.live(&record.code, now).is_some() || rooms.by_mcp.contains_key(&record.mcp_id) {
-                return Created::Taken;
+            if sessions.live(&record.code, now).is_some() || sessions.by_mcp.contains_key(&record.mcp_id) {
+                return CreateOutcome::Taken;
             }
-            if rooms.by_code.len() >= most {
-                return Created::Full;
+            if sessions.by_code.len() >= most {
+                return CreateOutcome::Full;
             }
-            rooms.remove(&record.code);
-            rooms.by_mcp.insert(record.mcp_id.clone(), record.code.clone());
-            rooms.by_code.insert(record.code.clone(), Room::new(record));
-            Created::Both
+            sessions.remove(&record.code);
+            sessions.by_mcp.insert(record.mcp_id.clone(), record.code.clone());
+            sessions.by_code.insert(record.code.clone(), Session::new(record));
+            CreateOutcome::Both
         })
     }
 
-    fn by_code<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, Option<SessionRecord>> {
-        self.in_room(code, now, None, |room| Some(room.record.clone()))
+    fn by_code<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, Option<SessionRecord>> {
+        self.in_session(code, now, None, |session| Some(session.record.clone()))
     }
 
-    fn by_mcp<'a>(&'a self, mcp_id: &'a str, now: u64) -> Stored<'a, Option<SessionRecord>> {
-        self.with(|rooms| {
-            let code = rooms.by_mcp.get(mcp_id)?.clone();
-            rooms.live(&code, now).map(|room| room.record.clone())
+    fn by_mcp<'a>(&'a self, mcp_id: &'a str, now: u64) -> StoreFuture<'a, Option<SessionRecord>> {
+        self.with(|sessions| {
+            let code = sessions.by_mcp.get(mcp_id)?.clone();
+            sessions.live(&code, now).map(|session| session.record.clone())
         })
     }
 
-    fn bind<'a>(&'a self, mcp_id: &'a str, code: &'a Code, now: u64) -> Stored<'a, bool> {
-        self.with(|rooms| {
-            let known = rooms.by_mcp.get(mcp_id).cloned().is_some_and(|bound| rooms.live(&bound, now).is_some());
-            let found = known && rooms.live(code, now).is_some();
+    fn bind<'a>(&'a self, mcp_id: &'a str, code: &'a Code, now: u64) -> StoreFuture<'a, bool> {
+        self.with(|sessions| {
+            let known = sessions.by_mcp.get(mcp_id).cloned().is_some_and(|bound| sessions.live(&bound, now).is_some());
+            let found = known && sessions.live(code, now).is_some();
             if found {
-                rooms.by_mcp.insert(mcp_id.into(), code.clone());
+                sessions.by_mcp.insert(mcp_id.into(), code.clone());
             }
             found
         })
     }
 
-    fn touch<'a>(&'a self, code: &'a Code, until: u64, now: u64) -> Stored<'a, bool> {
-        self.in_room(code, now, false, |room| {
-            room.record.until = room.record.until.max(until);
+    fn touch<'a>(&'a self, code: &'a Code, until: u64, now: u64) -> StoreFuture<'a, bool> {
+        self.in_session(code, now, false, |session| {
+            session.record.until = session.record.until.max(until);
             true
         })
     }
 
-    fn remove<'a>(&'a self, code: &'a Code) -> Stored<'a, bool> {
-        self.with(|rooms| rooms.remove(code))
+    fn remove<'a>(&'a self, code: &'a Code) -> StoreFuture<'a, bool> {
+        self.with(|sessions| sessions.remove(code))
     }
 
-    fn forget_mcp<'a>(&'a self, mcp_id: &'a str) -> Stored<'a, ()> {
-        self.with(|rooms| {
-            let Some(code) = rooms.by_mcp.remove(mcp_id) else { return };
-            let own =
-                rooms.by_code.get(&code).is_some_and(|room| *room.record.mcp_id == *mcp_id && room.lead.is_none());
-            if own && !rooms.by_mcp.values().any(|bound| *bound == code) {
-                rooms.remove(&code);
+    fn forget_mcp<'a>(&'a self, mcp_id: &'a str) -> StoreFuture<'a, ()> {
+        self.with(|sessions| {
+            let Some(code) = sessions.by_mcp.remove(mcp_id) else { return };
+            let own = sessions
+                .by_code
+                .get(&code)
+                .is_some_and(|session| *session.record.mcp_id == *mcp_id && session.lead.is_none());
+            if own && !sessions.by_mcp.values().any(|bound| *bound == code) {
+                sessions.remove(&code);
             }
         })
     }
 
-    fn set_tokened<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, bool> {
-        self.in_room(code, now, false, |room| {
-            room.record.tokened = true;
+    fn set_tokened<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, bool> {
+        self.in_session(code, now, false, |session| {
+            session.record.tokened = true;
             true
         })
     }
 
-    fn set_tools<'a>(&'a self, code: &'a Code, tools: &'a str, now: u64) -> Stored<'a, bool> {
-        self.in_room(code, now, false, |room| {
-            room.record.tools = Some(tools.into());
-            room.tell(&RelayEvent::ToolsChanged);
+    fn set_tools<'a>(&'a self, code: &'a Code, tools: &'a str, now: u64) -> StoreFuture<'a, bool> {
+        self.in_session(code, now, false, |session| {
+            session.record.tools = Some(tools.into());
+            session.notify(&RelayEvent::ToolsChanged);
             true
         })
     }
 
-    fn push<'a>(&'a self, code: &'a Code, request: ToolRequest, most: usize, now: u64) -> Stored<'a, Pushed> {
-        self.in_room(code, now, Pushed::NoSession, |room| {
-            room.drop_overdue(now);
-            if room.waiting.len() >= most {
-                return Pushed::Full;
+    fn push<'a>(&'a self, code: &'a Code, request: ToolRequest, most: usize, now: u64) -> StoreFuture<'a, PushOutcome> {
+        self.in_session(code, now, PushOutcome::NoSession, |session| {
+            session.drop_overdue(now);
+            if session.waiting.len() >= most {
+                return PushOutcome::Full;
             }
             let event = RelayEvent::Requested { id: request.id.clone() };
-            room.waiting.push_back(request);
-            room.tell(&event);
-            Pushed::Queued
+            session.waiting.push_back(request);
+            session.notify(&event);
+            PushOutcome::Queued
         })
     }
 
-    fn unanswered<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, Vec<ToolRequest>> {
-        self.in_room(code, now, Vec::new(), |room| {
-            room.drop_overdue(now);
-            room.waiting.iter().cloned().collect()
+    fn unanswered<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, Vec<ToolRequest>> {
+        self.in_session(code, now, Vec::new(), |session| {
+            session.drop_overdue(now);
+            session.waiting.iter().cloned().collect()
         })
     }
 
-    fn mark_sent<'a>(&'a self, code: &'a Code, id: &'a str, journal: &'a str, now: u64) -> Stored<'a, bool> {
-        self.in_room(code, now, false, |room| {
-            let found = room.waiting.iter_mut().find(|request| *request.id == *id && now < request.deadline);
+    fn mark_sent<'a>(&'a self, code: &'a Code, id: &'a str, journal: &'a str, now: u64) -> StoreFuture<'a, bool> {
+        self.in_session(code, now, false, |session| {
+            let found = session.waiting.iter_mut().find(|request| *request.id == *id && now < request.deadline);
             let is_there = found.is_some();
             if let Some(request) = found.filter(|request| request.sent_to.is_none()) {
                 request.sent_to = Some(journal.into());
@@ -241,34 +244,40 @@ impl RelayStore for MemoryStore {
         })
     }
 
-    fn answer<'a>(&'a self, code: &'a Code, id: &'a str, answer: ToolAnswer, now: u64) -> Stored<'a, Answered> {
-        self.in_room(code, now, Answered::Unknown, |room| {
-            if room.take(id, now).is_none() {
-                let known = room.answered.iter().any(|known| **known == *id);
-                return if known { Answered::Duplicate } else { Answered::Unknown };
+    fn answer<'a>(
+        &'a self,
+        code: &'a Code,
+        id: &'a str,
+        answer: ToolAnswer,
+        now: u64,
+    ) -> StoreFuture<'a, AnswerOutcome> {
+        self.in_session(code, now, AnswerOutcome::Unknown, |session| {
+            if session.take(id, now).is_none() {
+                let known = session.answered.iter().any(|known| **known == *id);
+                return if known { AnswerOutcome::Duplicate } else { AnswerOutcome::Unknown };
             }
-            if room.answered.len() >= MAX_ANSWERED {
-                room.answered.pop_front();
+            if session.answered.len() >= MAX_ANSWERED {
+                session.answered.pop_front();
             }
-            room.answered.push_back(id.into());
-            room.tell(&RelayEvent::Answered { id: id.into(), answer: Arc::new(answer) });
-            Answered::Taken
+            session.answered.push_back(id.into());
+            session.notify(&RelayEvent::Answered { id: id.into(), answer: Arc::new(answer) });
+            AnswerOutcome::Taken
         })
     }
 
-    fn withdraw<'a>(&'a self, code: &'a Code, id: &'a str, reason: &'a str, now: u64) -> Stored<'a, bool> {
-        self.in_room(code, now, false, |room| {
-            let place = room.waiting.iter().position(|request| *request.id == *id);
-            let taken = place.and_then(|place| room.waiting.remove(place)).is_some();
+    fn withdraw<'a>(&'a self, code: &'a Code, id: &'a str, reason: &'a str, now: u64) -> StoreFuture<'a, bool> {
+        self.in_session(code, now, false, |session| {
+            let place = session.waiting.iter().position(|request| *request.id == *id);
+            let taken = place.and_then(|place| session.waiting.remove(place)).is_some();
             if taken {
-                room.tell(&RelayEvent::Cancelled { id: id.into(), reason: reason.into() });
+                session.notify(&RelayEvent::Cancelled { id: id.into(), reason: reason.into() });
             }
             taken
         })
     }
 
-    fn publish<'a>(&'a self, code: &'a Code, event: RelayEvent) -> Stored<'a, ()> {
-        self.with(|rooms| rooms.by_code.get_mut(code).into_iter().for_each(|room| room.tell(&event)))
+    fn publish<'a>(&'a self, code: &'a Code, event: RelayEvent) -> StoreFuture<'a, ()> {
+        self.with(|sessions| sessions.by_code.get_mut(code).into_iter().for_each(|session| session.notify(&event)))
     }
 
     fn push_result<'a>(
@@ -278,15 +287,15 @@ impl RelayStore for MemoryStore {
         data: Bytes,
         most: usize,
         now: u64,
-    ) -> Stored<'a, bool> {
-        self.in_room(code, now, false, |room| {
-            if room.results.len() >= most {
-                room.results.pop_front();
+    ) -> StoreFuture<'a, bool> {
+        self.in_session(code, now, false, |session| {
+            if session.results.len() >= most {
+                session.results.pop_front();
             }
-            room.last_result += 1;
-            let result = NumberedResult { number: room.last_result, data };
-            room.results.push_back(KeptResult { owner: owner.clone(), result, given: false });
-            room.tell(&RelayEvent::Results);
+            session.last_result += 1;
+            let result = NumberedResult { number: session.last_result, data };
+            session.results.push_back(StoredResult { owner: owner.clone(), result, given: false });
+            session.notify(&RelayEvent::Results);
             true
         })
     }
@@ -297,21 +306,22 @@ impl RelayStore for MemoryStore {
         owner: &'a ResultOwner,
         after: Option<u64>,
         now: u64,
-    ) -> Stored<'a, Vec<NumberedResult>> {
-        let is_due =
-            |kept: &&KeptResult| kept.owner == *owner && after.map_or(!kept.given, |after| kept.result.number > after);
-        self.in_room(code, now, Vec::new(), |room| {
-            room.results.iter().filter(is_due).map(|kept| kept.result.clone()).collect()
+    ) -> StoreFuture<'a, Vec<NumberedResult>> {
+        let is_due = |kept: &&StoredResult| {
+            kept.owner == *owner && after.map_or(!kept.given, |after| kept.result.number > after)
+        };
+        self.in_session(code, now, Vec::new(), |session| {
+            session.results.iter().filter(is_due).map(|kept| kept.result.clone()).collect()
         })
     }
 
-    fn delivered<'a>(&'a self, code: &'a Code, owner: &'a ResultOwner, number: u64, now: u64) -> Stored<'a, ()> {
-        self.in_room(code, now, (), |room| {
-            let own = room.results.iter_mut().filter(|kept| kept.owner == *owner && kept.result.number <= number);
+    fn delivered<'a>(&'a self, code: &'a Code, owner: &'a ResultOwner, number: u64, now: u64) -> StoreFuture<'a, ()> {
+        self.in_session(code, now, (), |session| {
+            let own = session.results.iter_mut().filter(|kept| kept.owner == *owner && kept.result.number <= number);
             own.for_each(|kept| kept.given = true);
-            // Other streams that were there when a result came have read it by the time the next but some comes.
+            // Keep a few delivered results: another stream of the same owner may still be about to read them.
             let spare = number.saturating_sub(KEPT_DELIVERED);
-            room.results.retain(|kept| !kept.given || kept.result.number > spare);
+            session.results.retain(|kept| !kept.given || kept.result.number > spare);
         })
     }
 
@@ -322,47 +332,47 @@ impl RelayStore for MemoryStore {
         stream: &'a str,
         until: u64,
         now: u64,
-    ) -> Stored<'a, bool> {
-        self.in_room(code, now, false, |room| {
-            let (free, same) = match room.leads(now) {
+    ) -> StoreFuture<'a, bool> {
+        self.in_session(code, now, false, |session| {
+            let (free, same) = match session.leads(now) {
                 None => (true, false),
                 Some(lead) => (*lead.holder == *holder, *lead.stream == *stream),
             };
             if free || same {
-                room.lead = Some(Lead { holder: holder.into(), stream: stream.into(), until });
+                session.lead = Some(Lead { holder: holder.into(), stream: stream.into(), until });
                 if !same {
-                    room.tell(&RelayEvent::LeadChanged);
+                    session.notify(&RelayEvent::LeadChanged);
                 }
             }
             free || same
         })
     }
 
-    fn yield_lead<'a>(&'a self, code: &'a Code, stream: &'a str, now: u64) -> Stored<'a, ()> {
-        self.in_room(code, now, (), |room| {
-            if room.lead.as_ref().is_some_and(|lead| *lead.stream == *stream) {
-                room.lead = None;
-                room.tell(&RelayEvent::LeadChanged);
+    fn yield_lead<'a>(&'a self, code: &'a Code, stream: &'a str, now: u64) -> StoreFuture<'a, ()> {
+        self.in_session(code, now, (), |session| {
+            if session.lead.as_ref().is_some_and(|lead| *lead.stream == *stream) {
+                session.lead = None;
+                session.notify(&RelayEvent::LeadChanged);
             }
         })
     }
 
-    fn has_lead<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, bool> {
-        self.in_room(code, now, false, |room| room.leads(now).is_some())
+    fn has_lead<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, bool> {
+        self.in_session(code, now, false, |session| session.leads(now).is_some())
     }
 
-    fn subscribe<'a>(&'a self, code: &'a Code) -> Stored<'a, EventReader> {
+    fn subscribe<'a>(&'a self, code: &'a Code) -> StoreFuture<'a, EventReader> {
         let (sender, reader) = mpsc::channel(EVENT_QUEUE);
-        let subscribed = self.with(|rooms| match rooms.by_code.get_mut(code) {
-            Some(room) => {
-                room.subscribers.retain(|subscriber| !subscriber.is_closed());
-                let free = room.subscribers.len() < MAX_SUBSCRIBERS;
+        let subscribed = self.with(|sessions| match sessions.by_code.get_mut(code) {
+            Some(session) => {
+                session.subscribers.retain(|subscriber| !subscriber.is_closed());
+                let free = session.subscribers.len() < MAX_SUBSCRIBERS;
                 if free {
-                    room.subscribers.push(sender);
+                    session.subscribers.push(sender);
                 }
                 free
             }
-            // Nobody will tell of it: the reader ends at once.
+            // The session does not exist: dropping the sender ends the reader at once.
             None => true,
         });
         Box::pin(async move {
@@ -375,15 +385,15 @@ impl RelayStore for MemoryStore {
         })
     }
 
-    fn sweep(&self, now: u64) -> Stored<'_, ()> {
-        self.with(|rooms| rooms.sweep(now))
+    fn sweep(&self, now: u64) -> StoreFuture<'_, ()> {
+        self.with(|sessions| sessions.sweep(now))
     }
 
     fn counts(&self) -> (usize, usize) {
-        let rooms = self.rooms.lock().unpoisoned();
-        (rooms.by_code.len(), rooms.by_code.values().filter(|room| room.lead.is_some()).count())
+        let sessions = self.sessions.lock().unpoisoned();
+        (sessions.by_code.len(), sessions.by_code.values().filter(|session| session.lead.is_some()).count())
     }
 }
 
-/// Results that are kept after some client got them, for other streams of the same moment.
+/// Number of results kept after delivery, for other streams of the same owner.
 const KEPT_DELIVERED: u64 = 16;

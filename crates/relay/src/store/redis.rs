@@ -1,13 +1,13 @@
-//! Sessions in Redis: several gateways serve them, and they survive a gateway.
+//! Sessions in Redis: several gateways share them, and they outlive a gateway.
 //!
 //! ```text
 //! RedisStore ──► Line ── commands, one script (relay.lua) ──► Redis
 //!     └────────► Hub ◄── events by publish and subscribe ───────┘
 //! ```
 //!
-//! Each method is one run of one script, so it is done as a whole or not at all, whichever gateway asks. Nobody polls: what
-//! happens is published, and kept in a short log, from which a gateway that lost its connection reads what it missed. A Redis
-//! that was restarted without its data knows no sessions: they are over.
+//! Each method is one run of one script, so it is atomic across gateways. There is no polling: events are published,
+//! and kept in a short log, from which a gateway that lost its connection reads what it missed. After Redis has
+//! restarted without its data, all sessions are over.
 
 pub mod address;
 mod hub;
@@ -16,14 +16,17 @@ mod notice;
 #[cfg(test)]
 mod tests;
 
-use super::{Answered, Created, EventReader, NumberedResult, Pushed, RelayEvent, RelayStore, StoreError, Stored};
+use super::{
+    AnswerOutcome, CreateOutcome, EventReader, NumberedResult, PushOutcome, RelayEvent, RelayStore, StoreError,
+    StoreFuture,
+};
 use crate::code::Code;
 use crate::result_owner::ResultOwner;
 use crate::session::SessionRecord;
 use crate::tool_request::{ToolAnswer, ToolRequest};
 use address::{BadAddress, RedisAddress};
 use bytes::Bytes;
-use hub::{Hub, MAX_WISHES, Wish};
+use hub::{Hub, MAX_SUBSCRIBE_REQUESTS, SubscribeRequest};
 use line::Line;
 use notice::Notice;
 use serde::de::DeserializeOwned;
@@ -34,56 +37,56 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// The longest id that is looked for. Those that are given out are far shorter.
+/// Maximum length of an id in a lookup. Real ids are far shorter.
 const MAX_ID: usize = 256;
 
-/// A record as the script has it: itself, when it ends, whether a token was shown, the tools.
+/// Record as the script returns it: the record, its expiry, the token mark, the tools.
 type Fields = Option<Vec<Option<String>>>;
 
-/// The store.
+/// Store that keeps everything in Redis.
 #[derive(Debug)]
 pub struct RedisStore {
     line: Arc<Line>,
-    wishes: mpsc::Sender<Wish>,
-    /// What the hub reads, until the first wish has it started.
-    wished: Mutex<Option<mpsc::Receiver<Wish>>>,
+    requests: mpsc::Sender<SubscribeRequest>,
+    /// Queue of subscriptions, until the hub starts and takes it.
+    pending_requests: Mutex<Option<mpsc::Receiver<SubscribeRequest>>>,
     sessions: AtomicUsize,
     workers: AtomicUsize,
 }
 
 impl RedisStore {
-    /// A store at this address: `redis://…` or `rediss://…`. Redis need not be there yet.
+    /// Opens a store at this address: `redis://…` or `rediss://…`. Redis need not be reachable yet.
     ///
     /// # Errors
-    /// If the address is none.
+    /// If the address is invalid.
     pub fn open(address: &str) -> Result<Self, BadAddress> {
         Ok(Self::at(RedisAddress::read(address)?))
     }
 
-    /// A store at this address.
+    /// Opens a store at a parsed address.
     #[must_use]
     pub fn at(address: RedisAddress) -> Self {
         let line = Arc::new(Line::new(address));
-        let (wishes, wished) = mpsc::channel(MAX_WISHES);
-        let wished = Mutex::new(Some(wished));
-        Self { line, wishes, wished, sessions: AtomicUsize::new(0), workers: AtomicUsize::new(0) }
+        let (requests, pending_requests) = mpsc::channel(MAX_SUBSCRIBE_REQUESTS);
+        let pending_requests = Mutex::new(Some(pending_requests));
+        Self { line, requests, pending_requests, sessions: AtomicUsize::new(0), workers: AtomicUsize::new(0) }
     }
 
-    /// The connection for events is opened when somebody first wants to hear of any.
+    /// Starts the hub on the first subscription, so that the event connection is opened only if needed.
     fn start_hub(&self) {
-        if let Some(wished) = self.wished.lock().unpoisoned().take() {
-            tokio::spawn(Hub::run(Arc::clone(&self.line), wished));
+        if let Some(pending_requests) = self.pending_requests.lock().unpoisoned().take() {
+            tokio::spawn(Hub::run(Arc::clone(&self.line), pending_requests));
         }
     }
 
-    /// An act on a session that says yes or no, and may be done twice.
+    /// Runs an idempotent action on a session that returns a boolean.
     async fn yes(&self, act: &str, code: &Code, arguments: &[&str], now: u64) -> Result<bool, StoreError> {
         let mut call = self.line.call(act, now);
         call.arg(code.expose()).arg(arguments);
         self.line.run_again(&call).await
     }
 
-    /// An act on a session, done once.
+    /// Runs an action on a session once, without retry.
     async fn word(&self, act: &str, code: &Code, arguments: &[&str], now: u64) -> Result<String, StoreError> {
         let mut call = self.line.call(act, now);
         call.arg(code.expose()).arg(arguments);
@@ -92,21 +95,21 @@ impl RedisStore {
 }
 
 impl RelayStore for RedisStore {
-    fn create(&self, record: SessionRecord, most: usize, now: u64) -> Stored<'_, Created> {
+    fn create(&self, record: SessionRecord, most: usize, now: u64) -> StoreFuture<'_, CreateOutcome> {
         Box::pin(async move {
             let (written, until, most) = (written(&record)?, record.until.to_string(), most.to_string());
             let (ended, lead) = (Notice::write(&RelayEvent::Ended), Notice::write(&RelayEvent::LeadChanged));
             let arguments = [&*record.mcp_id, &written, &until, &most, &ended, &lead];
             match self.word("create", &record.code, &arguments, now).await?.as_str() {
-                "both" => Ok(Created::Both),
-                "taken" => Ok(Created::Taken),
-                "full" => Ok(Created::Full),
+                "both" => Ok(CreateOutcome::Both),
+                "taken" => Ok(CreateOutcome::Taken),
+                "full" => Ok(CreateOutcome::Full),
                 _ => Err(unexpected()),
             }
         })
     }
 
-    fn by_code<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, Option<SessionRecord>> {
+    fn by_code<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, Option<SessionRecord>> {
         Box::pin(async move {
             let mut call = self.line.call("by_code", now);
             call.arg(code.expose());
@@ -114,7 +117,7 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn by_mcp<'a>(&'a self, mcp_id: &'a str, now: u64) -> Stored<'a, Option<SessionRecord>> {
+    fn by_mcp<'a>(&'a self, mcp_id: &'a str, now: u64) -> StoreFuture<'a, Option<SessionRecord>> {
         Box::pin(async move {
             if mcp_id.len() > MAX_ID {
                 return Ok(None);
@@ -125,7 +128,7 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn bind<'a>(&'a self, mcp_id: &'a str, code: &'a Code, now: u64) -> Stored<'a, bool> {
+    fn bind<'a>(&'a self, mcp_id: &'a str, code: &'a Code, now: u64) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             if mcp_id.len() > MAX_ID {
                 return Ok(false);
@@ -136,11 +139,11 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn touch<'a>(&'a self, code: &'a Code, until: u64, now: u64) -> Stored<'a, bool> {
+    fn touch<'a>(&'a self, code: &'a Code, until: u64, now: u64) -> StoreFuture<'a, bool> {
         Box::pin(async move { self.yes("touch", code, &[&until.to_string()], now).await })
     }
 
-    fn remove<'a>(&'a self, code: &'a Code) -> Stored<'a, bool> {
+    fn remove<'a>(&'a self, code: &'a Code) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let mut call = self.line.call("remove", 0);
             call.arg(code.expose()).arg(Notice::write(&RelayEvent::Ended));
@@ -148,7 +151,7 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn forget_mcp<'a>(&'a self, mcp_id: &'a str) -> Stored<'a, ()> {
+    fn forget_mcp<'a>(&'a self, mcp_id: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             if mcp_id.len() > MAX_ID {
                 return Ok(());
@@ -159,34 +162,34 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn set_tokened<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, bool> {
+    fn set_tokened<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, bool> {
         Box::pin(async move { self.yes("set", code, &["tokened", "1"], now).await })
     }
 
-    fn set_tools<'a>(&'a self, code: &'a Code, tools: &'a str, now: u64) -> Stored<'a, bool> {
+    fn set_tools<'a>(&'a self, code: &'a Code, tools: &'a str, now: u64) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let event = Notice::write(&RelayEvent::ToolsChanged);
             self.yes("set", code, &["tools", tools, &event], now).await
         })
     }
 
-    fn push<'a>(&'a self, code: &'a Code, request: ToolRequest, most: usize, now: u64) -> Stored<'a, Pushed> {
+    fn push<'a>(&'a self, code: &'a Code, request: ToolRequest, most: usize, now: u64) -> StoreFuture<'a, PushOutcome> {
         Box::pin(async move {
             let event = Notice::write(&RelayEvent::Requested { id: request.id.clone() });
             let (deadline, most) = (request.deadline.to_string(), most.to_string());
             let mut call = self.line.call("push", now);
             call.arg(code.expose()).arg(&[&*request.id, &written(&request)?, &deadline, &most, &event]);
             match self.line.run_again::<String>(&call).await?.as_str() {
-                "queued" => Ok(Pushed::Queued),
-                "full" => Ok(Pushed::Full),
-                "none" => Ok(Pushed::NoSession),
+                "queued" => Ok(PushOutcome::Queued),
+                "full" => Ok(PushOutcome::Full),
+                "none" => Ok(PushOutcome::NoSession),
                 "taken" => Err(StoreError::Unreadable("a request of another session has the same id".to_owned())),
                 _ => Err(unexpected()),
             }
         })
     }
 
-    fn unanswered<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, Vec<ToolRequest>> {
+    fn unanswered<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, Vec<ToolRequest>> {
         Box::pin(async move {
             let mut call = self.line.call("unanswered", now);
             call.arg(code.expose());
@@ -195,7 +198,7 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn mark_sent<'a>(&'a self, code: &'a Code, id: &'a str, journal: &'a str, now: u64) -> Stored<'a, bool> {
+    fn mark_sent<'a>(&'a self, code: &'a Code, id: &'a str, journal: &'a str, now: u64) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             if id.len() > MAX_ID {
                 return Ok(false);
@@ -204,25 +207,31 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn answer<'a>(&'a self, code: &'a Code, id: &'a str, answer: ToolAnswer, now: u64) -> Stored<'a, Answered> {
+    fn answer<'a>(
+        &'a self,
+        code: &'a Code,
+        id: &'a str,
+        answer: ToolAnswer,
+        now: u64,
+    ) -> StoreFuture<'a, AnswerOutcome> {
         Box::pin(async move {
             if id.len() > MAX_ID {
-                return Ok(Answered::Unknown);
+                return Ok(AnswerOutcome::Unknown);
             }
             let answer = Arc::new(answer);
             let kept = written(&*answer)?;
             let event = RelayEvent::Answered { id: id.into(), answer: Arc::clone(&answer) };
             let told = Notice::write_answer(&event, &answer, kept.len());
             match self.word("answer", code, &[id, &kept, &Notice::write(&event), &told], now).await?.as_str() {
-                "taken" => Ok(Answered::Taken),
-                "duplicate" => Ok(Answered::Duplicate),
-                "unknown" => Ok(Answered::Unknown),
+                "taken" => Ok(AnswerOutcome::Taken),
+                "duplicate" => Ok(AnswerOutcome::Duplicate),
+                "unknown" => Ok(AnswerOutcome::Unknown),
                 _ => Err(unexpected()),
             }
         })
     }
 
-    fn withdraw<'a>(&'a self, code: &'a Code, id: &'a str, reason: &'a str, now: u64) -> Stored<'a, bool> {
+    fn withdraw<'a>(&'a self, code: &'a Code, id: &'a str, reason: &'a str, now: u64) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             if id.len() > MAX_ID {
                 return Ok(false);
@@ -232,7 +241,7 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn publish<'a>(&'a self, code: &'a Code, event: RelayEvent) -> Stored<'a, ()> {
+    fn publish<'a>(&'a self, code: &'a Code, event: RelayEvent) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let mut call = self.line.call("publish", 0);
             call.arg(code.expose()).arg(Notice::write(&event));
@@ -247,7 +256,7 @@ impl RelayStore for RedisStore {
         data: Bytes,
         most: usize,
         now: u64,
-    ) -> Stored<'a, bool> {
+    ) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let mut call = self.line.call("push_result", now);
             let event = Notice::write(&RelayEvent::Results);
@@ -262,7 +271,7 @@ impl RelayStore for RedisStore {
         owner: &'a ResultOwner,
         after: Option<u64>,
         now: u64,
-    ) -> Stored<'a, Vec<NumberedResult>> {
+    ) -> StoreFuture<'a, Vec<NumberedResult>> {
         Box::pin(async move {
             let mut call = self.line.call("results", now);
             call.arg(code.expose()).arg(owner.as_str()).arg(after);
@@ -276,7 +285,7 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn delivered<'a>(&'a self, code: &'a Code, owner: &'a ResultOwner, number: u64, now: u64) -> Stored<'a, ()> {
+    fn delivered<'a>(&'a self, code: &'a Code, owner: &'a ResultOwner, number: u64, now: u64) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let mut call = self.line.call("delivered", now);
             call.arg(code.expose()).arg(owner.as_str()).arg(number);
@@ -291,14 +300,14 @@ impl RelayStore for RedisStore {
         stream: &'a str,
         until: u64,
         now: u64,
-    ) -> Stored<'a, bool> {
+    ) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let event = Notice::write(&RelayEvent::LeadChanged);
             self.yes("take_lead", code, &[holder, stream, &until.to_string(), &event], now).await
         })
     }
 
-    fn yield_lead<'a>(&'a self, code: &'a Code, stream: &'a str, now: u64) -> Stored<'a, ()> {
+    fn yield_lead<'a>(&'a self, code: &'a Code, stream: &'a str, now: u64) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let mut call = self.line.call("yield_lead", now);
             call.arg(code.expose()).arg(stream).arg(Notice::write(&RelayEvent::LeadChanged));
@@ -306,17 +315,17 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn has_lead<'a>(&'a self, code: &'a Code, now: u64) -> Stored<'a, bool> {
+    fn has_lead<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, bool> {
         Box::pin(async move { self.yes("has_lead", code, &[], now).await })
     }
 
-    fn subscribe<'a>(&'a self, code: &'a Code) -> Stored<'a, EventReader> {
+    fn subscribe<'a>(&'a self, code: &'a Code) -> StoreFuture<'a, EventReader> {
         Box::pin(async move {
             self.start_hub();
             let (reply, reader) = oneshot::channel();
             let busy = || StoreError::Unreachable("Redis did not take a subscription in time".to_owned());
             let asked = async {
-                self.wishes.send(Wish { code: code.clone(), reply }).await.map_err(|_| busy())?;
+                self.requests.send(SubscribeRequest { code: code.clone(), reply }).await.map_err(|_| busy())?;
                 reader.await.map_err(|_| busy())?
             };
             match timeout(self.line.address().timeout(), asked).await {
@@ -329,7 +338,7 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn sweep(&self, now: u64) -> Stored<'_, ()> {
+    fn sweep(&self, now: u64) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let mut call = self.line.call("sweep", now);
             call.arg(Notice::write(&RelayEvent::Ended)).arg(Notice::write(&RelayEvent::LeadChanged));
@@ -373,12 +382,12 @@ fn written(value: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|_| StoreError::Unreadable("it cannot be written as JSON".to_owned()))
 }
 
-/// What is wrong is not told in the words of the parser, which may repeat what it read.
+/// Parses JSON. The error omits the parser's message, which may repeat the input.
 fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|_| StoreError::Unreadable(format!("{what} of another form")))
 }
 
-/// What changes stands beside the record.
+/// Reads a record. The fields that change are stored beside it and take precedence.
 fn read_record(fields: Fields) -> Result<Option<SessionRecord>, StoreError> {
     let Some(fields) = fields else { return Ok(None) };
     let Ok([Some(record), Some(until), tokened, tools]) = <[Option<String>; 4]>::try_from(fields) else {

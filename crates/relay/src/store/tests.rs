@@ -60,17 +60,17 @@ pub(crate) async fn check_latencies(store: &dyn RelayStore, now: u64) {
 /// C-11: both mappings are made together or not at all, and end together.
 async fn mappings(store: &dyn RelayStore, now: u64, ttl: u64) {
     let first = session(now, ttl);
-    assert_eq!(store.create(first.clone(), 100, now).await, Ok(Created::Both));
+    assert_eq!(store.create(first.clone(), 100, now).await, Ok(CreateOutcome::Both));
     assert_eq!(store.by_code(&first.code, now).await, Ok(Some(first.clone())));
     assert_eq!(store.by_mcp(&first.mcp_id, now).await, Ok(Some(first.clone())));
     let same_code = SessionRecord { code: first.code.clone(), ..session(now, ttl) };
-    assert_eq!(store.create(same_code.clone(), 100, now).await, Ok(Created::Taken));
+    assert_eq!(store.create(same_code.clone(), 100, now).await, Ok(CreateOutcome::Taken));
     assert_eq!(store.by_mcp(&same_code.mcp_id, now).await, Ok(None), "neither was made");
     let same_id = SessionRecord { mcp_id: first.mcp_id.clone(), ..session(now, ttl) };
-    assert_eq!(store.create(same_id.clone(), 100, now).await, Ok(Created::Taken));
+    assert_eq!(store.create(same_id.clone(), 100, now).await, Ok(CreateOutcome::Taken));
     assert_eq!(store.by_code(&same_id.code, now).await, Ok(None), "neither was made");
     let second = session(now, ttl);
-    assert_eq!(store.create(second.clone(), 100, now).await, Ok(Created::Both));
+    assert_eq!(store.create(second.clone(), 100, now).await, Ok(CreateOutcome::Both));
     assert_eq!(store.bind("not-minted-here", &second.code, now).await, Ok(false), "C-12 without fixation");
     assert_eq!(store.bind(&first.mcp_id, &second.code, now).await, Ok(true));
     assert_eq!(store.by_mcp(&first.mcp_id, now).await, Ok(Some(second.clone())));
@@ -89,7 +89,7 @@ async fn mappings(store: &dyn RelayStore, now: u64, ttl: u64) {
 async fn forgetting(store: &dyn RelayStore, now: u64, ttl: u64) {
     let [alone, shared, led, other] = std::array::from_fn(|_| session(now, ttl));
     for record in [&alone, &shared, &led, &other] {
-        assert_eq!(store.create(record.clone(), 100, now).await, Ok(Created::Both));
+        assert_eq!(store.create(record.clone(), 100, now).await, Ok(CreateOutcome::Both));
     }
     let there = async |record: &SessionRecord| store.by_code(&record.code, now).await.unwrap().is_some();
     let mut events = store.subscribe(&alone.code).await.unwrap();
@@ -117,27 +117,27 @@ async fn requests(store: &dyn RelayStore, now: u64, ttl: u64) {
     store.create(session.clone(), 100, now).await.unwrap();
     let mut events = store.subscribe(code).await.unwrap();
     for id in ["1", "2"] {
-        assert_eq!(store.push(code, request(id, now + 1_000), 2, now).await, Ok(Pushed::Queued));
+        assert_eq!(store.push(code, request(id, now + 1_000), 2, now).await, Ok(PushOutcome::Queued));
         assert!(matches!(events.recv().await, Some(RelayEvent::Requested { id: told }) if *told == *id));
     }
-    assert_eq!(store.push(code, request("3", now + 1_000), 2, now).await, Ok(Pushed::Full));
+    assert_eq!(store.push(code, request("3", now + 1_000), 2, now).await, Ok(PushOutcome::Full));
     assert_eq!(store.mark_sent(code, "1", "journal", now).await, Ok(true));
     assert_eq!(store.mark_sent(code, "1", "other", now).await, Ok(true));
     let waiting = store.unanswered(code, now).await.unwrap();
     assert_eq!((ids(&waiting), waiting[0].sent_to.as_deref()), (vec!["1", "2"], Some("journal")));
-    assert_eq!(store.answer(code, "2", result("null"), now).await, Ok(Answered::Taken));
+    assert_eq!(store.answer(code, "2", result("null"), now).await, Ok(AnswerOutcome::Taken));
     let told = events.recv().await;
     let Some(RelayEvent::Answered { id, answer }) = told else { panic!("{told:?}") };
     assert!(*id == *"2" && matches!(&*answer, ToolAnswer::Result(result) if result.get() == "null"));
     let late = ToolAnswer::Error(WorkerError::outcome_unknown());
-    assert_eq!(store.answer(code, "2", late.clone(), now).await, Ok(Answered::Duplicate));
-    assert_eq!(store.answer(code, "foreign", late.clone(), now).await, Ok(Answered::Unknown));
+    assert_eq!(store.answer(code, "2", late.clone(), now).await, Ok(AnswerOutcome::Duplicate));
+    assert_eq!(store.answer(code, "foreign", late.clone(), now).await, Ok(AnswerOutcome::Unknown));
     assert_eq!(store.withdraw(code, "1", "gone", now).await, Ok(true));
     assert!(matches!(events.recv().await, Some(RelayEvent::Cancelled { id, .. }) if *id == *"1"));
-    assert_eq!(store.answer(code, "1", late.clone(), now).await, Ok(Answered::Unknown));
-    assert_eq!(store.push(code, request("4", now + 10), 2, now).await, Ok(Pushed::Queued));
+    assert_eq!(store.answer(code, "1", late.clone(), now).await, Ok(AnswerOutcome::Unknown));
+    assert_eq!(store.push(code, request("4", now + 10), 2, now).await, Ok(PushOutcome::Queued));
     assert!(store.unanswered(code, now + 10).await.unwrap().is_empty(), "nobody waits for it any more");
-    assert_eq!(store.answer(code, "4", late, now + 10).await, Ok(Answered::Unknown));
+    assert_eq!(store.answer(code, "4", late, now + 10).await, Ok(AnswerOutcome::Unknown));
 }
 
 /// The owner of results of clients who say nothing about themselves.
@@ -209,7 +209,7 @@ async fn c_22_a_session_ends_after_its_time_and_its_subscribers_hear_of_it() {
     let store = MemoryStore::default();
     let record = session(0, 100);
     store.create(record.clone(), 1, 0).await.unwrap();
-    assert_eq!(store.create(session(0, 100), 1, 0).await, Ok(Created::Full));
+    assert_eq!(store.create(session(0, 100), 1, 0).await, Ok(CreateOutcome::Full));
     let mut events = store.subscribe(&record.code).await.unwrap();
     store.touch(&record.code, 150, 99).await.unwrap();
     assert!(store.by_mcp(&record.mcp_id, 149).await.unwrap().is_some());

@@ -1,4 +1,4 @@
-//! Where Redis is. The password is never shown.
+//! Address of Redis. The password is never displayed.
 
 use crate::store::StoreError;
 use percent_encoding::percent_decode_str;
@@ -8,40 +8,40 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What all keys begin with where the address does not say.
+/// Default prefix of all keys.
 const PREFIX: &str = "signalbox:relay:";
-/// The longest prefix.
+/// Maximum length of the prefix.
 const MAX_PREFIX: usize = 64;
-/// How long Redis may take for a command.
+/// Default timeout of a command.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is wrong with an address. Nothing of it is repeated: it may hold the password.
+/// Error in an address. It repeats no part of the address, which may contain the password.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadAddress {
-    /// It is none.
+    /// The address has the wrong form.
     #[error(
         "must be redis://[[user]:password@]host[:port][/database], or rediss:// for TLS; \
          special characters of a password are written as %40"
     )]
     Form,
-    /// It says something that nobody understands.
+    /// An option is unknown.
     #[error("after `?` there may be prefix=, ca_file=, cert_file= and key_file=, each once")]
     Option,
-    /// The prefix cannot be used.
+    /// The prefix is invalid.
     #[error("prefix= takes up to {MAX_PREFIX} letters, digits and `:`, `-`, `_`, `.`, `{{`, `}}`")]
     Prefix,
-    /// It speaks of certificates without TLS.
+    /// Certificates are given without TLS.
     #[error("ca_file=, cert_file= and key_file= need rediss://")]
     NeedsTls,
-    /// One of the two is missing.
+    /// Only one of certificate and key is given.
     #[error("cert_file= and key_file= go together")]
     HalfPair,
 }
 
-/// Where Redis is, and what keys begin with.
+/// Address of Redis, with TLS files and key prefix.
 #[derive(Clone)]
 pub struct RedisAddress {
-    /// All of it, with the password.
+    /// Full text, including the password.
     text: Box<str>,
     info: ConnectionInfo,
     ca_file: Option<PathBuf>,
@@ -64,7 +64,7 @@ impl fmt::Debug for RedisAddress {
     }
 }
 
-/// For a person, without the password.
+/// Displays the address without the password.
 impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls() { "rediss" } else { "redis" };
@@ -73,11 +73,11 @@ impl fmt::Display for RedisAddress {
 }
 
 impl RedisAddress {
-    /// Reads `redis://[[user]:password@]host[:port][/database][?prefix=…]`, or `rediss://` with TLS, which takes `ca_file`,
-    /// `cert_file` and `key_file` too.
+    /// Parses `redis://[[user]:password@]host[:port][/database][?prefix=…]`, or `rediss://` for TLS, which also accepts
+    /// `ca_file`, `cert_file` and `key_file`.
     ///
     /// # Errors
-    /// Says what is wrong, without repeating anything of it.
+    /// The error, without any part of the address.
     pub fn read(address: &str) -> Result<Self, BadAddress> {
         let (base, options) = address.split_once('?').unwrap_or((address, ""));
         let known = base.starts_with("redis://") || base.starts_with("rediss://");
@@ -85,7 +85,7 @@ impl RedisAddress {
             return Err(BadAddress::Form);
         }
         let info: ConnectionInfo = base.parse().map_err(|_| BadAddress::Form)?;
-        // Events come by pushes, which only the newer protocol has. Nobody waits for small commands to be collected.
+        // Events arrive as pushes, which need RESP3. No delay: small commands are not worth batching.
         let redis = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let info = info.set_redis_settings(redis).set_tcp_settings(TcpSettings::default().set_nodelay(true));
         let [prefix, ca_file, cert_file, key_file] = read_options(options)?;
@@ -108,19 +108,19 @@ impl RedisAddress {
         Ok(address)
     }
 
-    /// The same with another time that a command may take.
+    /// Sets the timeout of a command.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// What all keys begin with.
+    /// Returns the prefix of all keys.
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// How long a command may take.
+    /// Returns the timeout of a command.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.timeout
@@ -130,13 +130,14 @@ impl RedisAddress {
         matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
     }
 
-    /// What opens connections. Certificates are read each time, so that new ones are used without a restart.
+    /// Returns a client for new connections. It reads the certificates each time, so that renewed ones are used without
+    /// a restart.
     pub(super) async fn client(&self) -> Result<Client, StoreError> {
         let unfit = |_| StoreError::Unreachable("TLS with Redis cannot be set up from these certificates".to_owned());
         if !self.is_tls() {
             return Client::open(self.info.clone()).map_err(unfit);
         }
-        // Whoever was first has chosen the same: there is one provider in this program.
+        // If it is already installed, it is the same: this program has only one provider.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let root_cert = match &self.ca_file {
             Some(file) => Some(read(file).await?),
@@ -154,7 +155,7 @@ async fn read(file: &Path) -> Result<Vec<u8>, StoreError> {
     tokio::fs::read(file).await.map_err(|error| StoreError::Unreachable(format!("{}: {error}", file.display())))
 }
 
-/// Prefix, authority, certificate and key.
+/// Parses the options: prefix, authority, certificate and key.
 fn read_options(options: &str) -> Result<[Option<String>; 4], BadAddress> {
     const NAMES: [&str; 4] = ["prefix", "ca_file", "cert_file", "key_file"];
     let mut found = [const { None }; 4];

@@ -1,10 +1,10 @@
-//! The connection that events come by. One task has it, and hands events to whoever listens in this process.
+//! Event connection to Redis. One task owns it and forwards events to the subscribers of this process.
 //!
-//! When the connection is lost nobody who listens is told: the task opens another one, with back-off, reads from the log of each
-//! session what was missed, and goes on. Readers end only where events are lost for good.
+//! When the connection is lost, subscribers do not notice: the task reconnects with back-off, reads the missed events
+//! from the log of each session, and continues. Readers end only if events are lost for good.
 
-use super::line::{Counters, FIRST_WAIT, LONGEST_WAIT, Line, told};
-use super::notice::{Heard, Notice};
+use super::line::{Counters, FIRST_WAIT, LONGEST_WAIT, Line, store_error};
+use super::notice::{Notice, ParsedNotice};
 use crate::code::Code;
 use crate::store::{EVENT_QUEUE, EventReader, RelayEvent, StoreError};
 use crate::tool_request::{ToolAnswer, WorkerError};
@@ -19,29 +19,30 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
-/// Who want to listen and were not served yet.
-pub const MAX_WISHES: usize = 1_024;
-/// Messages that were read from the connection and not handed on yet. If there are more, the log is read instead.
+/// Maximum number of queued subscriptions.
+pub const MAX_SUBSCRIBE_REQUESTS: usize = 1_024;
+/// Maximum number of messages that are read from the connection and not yet forwarded. On overflow, the log is read
+/// instead.
 const MAX_PUSHES: usize = 1_024;
-/// Sessions that are listened to in one process.
-const MAX_ROOMS: usize = 100_000;
-/// Readers of one session in one process.
+/// Maximum number of subscribed sessions per process.
+const MAX_SUBSCRIPTIONS: usize = 100_000;
+/// Maximum number of readers of one session per process.
 const MAX_READERS: usize = 1_024;
-/// Sessions that are subscribed to by one command.
+/// Maximum number of sessions per subscribe command.
 const BATCH: usize = 256;
-/// How often it is made sure that the connection lives, and sessions that nobody listens to are given up.
+/// Interval at which the connection is checked and unused subscriptions are dropped.
 const PING: Duration = Duration::from_secs(15);
 
-/// Somebody wants to hear of a session.
-pub struct Wish {
-    /// Which.
+/// Request to subscribe to a session.
+pub struct SubscribeRequest {
+    /// Code of the session.
     pub code: Code,
-    /// Where the reader goes.
+    /// Recipient of the event reader.
     pub reply: oneshot::Sender<Result<EventReader, StoreError>>,
 }
 
-/// Who listens to a session here, and the number of the last event that they were told.
-struct Room {
+/// Readers of a session in this process, with the number of the last event sent to them.
+struct Subscription {
     readers: Vec<mpsc::Sender<RelayEvent>>,
     last: u64,
 }
@@ -51,30 +52,30 @@ struct Message {
     text: String,
 }
 
-/// A connection, what comes by it, and the sign that it is lost or more came than can be held.
-struct Ear {
+/// Open connection, the messages that arrive on it, and the signal that it is lost or has overflowed.
+struct EventConnection {
     connection: MultiplexedConnection,
     pushes: mpsc::Receiver<Message>,
     lost: Arc<Notify>,
 }
 
-/// The task.
+/// Task that owns the event connection.
 pub struct Hub {
     line: Arc<Line>,
-    rooms: HashMap<Code, Room>,
-    /// Subscribed to, and not wanted any more.
+    subscriptions: HashMap<Code, Subscription>,
+    /// Sessions that are still subscribed to but no longer needed.
     leaving: HashSet<Code>,
 }
 
 impl Hub {
-    /// Serves wishes until nobody can have any.
-    pub async fn run(line: Arc<Line>, mut wishes: mpsc::Receiver<Wish>) {
-        let mut hub = Self { line, rooms: HashMap::new(), leaving: HashSet::new() };
+    /// Serves subscriptions until all senders are gone.
+    pub async fn run(line: Arc<Line>, mut requests: mpsc::Receiver<SubscribeRequest>) {
+        let mut hub = Self { line, subscriptions: HashMap::new(), leaving: HashSet::new() };
         let mut wait = FIRST_WAIT;
         loop {
             let began = Instant::now();
             let why = match hub.open().await {
-                Ok(ear) => match hub.serve(ear, &mut wishes).await {
+                Ok(events) => match hub.serve(events, &mut requests).await {
                     Ok(()) => return,
                     Err(error) => error,
                 },
@@ -84,14 +85,14 @@ impl Hub {
                 wait = FIRST_WAIT;
             }
             tracing::debug!(error = %why, "no events come from the relay's store");
-            hub.line.set_deaf(Some(why.clone()));
+            hub.line.set_event_failure(Some(why.clone()));
             let until = Instant::now() + wait;
             wait = (wait * 2).min(LONGEST_WAIT);
             loop {
                 tokio::select! {
                     () = sleep_until(until) => break,
-                    wish = wishes.recv() => match wish {
-                        Some(wish) => drop(wish.reply.send(Err(why.clone()))),
+                    request = requests.recv() => match request {
+                        Some(request) => drop(request.reply.send(Err(why.clone()))),
                         None => return,
                     },
                 }
@@ -99,7 +100,7 @@ impl Hub {
         }
     }
 
-    async fn open(&self) -> Result<Ear, StoreError> {
+    async fn open(&self) -> Result<EventConnection, StoreError> {
         let (sender, pushes) = mpsc::channel(MAX_PUSHES);
         let lost = Arc::new(Notify::new());
         let sign = Arc::clone(&lost);
@@ -122,37 +123,41 @@ impl Hub {
             .set_response_timeout(Some(self.line.address().timeout()))
             .set_push_sender(take);
         let connection = self.line.open(&config).await?;
-        Ok(Ear { connection, pushes, lost })
+        Ok(EventConnection { connection, pushes, lost })
     }
 
-    /// Until the connection is lost, or nobody can have a wish any more.
-    async fn serve(&mut self, mut ear: Ear, wishes: &mut mpsc::Receiver<Wish>) -> Result<(), StoreError> {
-        self.resume(&mut ear.connection).await?;
-        self.line.set_deaf(None);
+    /// Forwards events until the connection is lost. Returns `Ok` when all senders of subscriptions are gone.
+    async fn serve(
+        &mut self,
+        mut events: EventConnection,
+        requests: &mut mpsc::Receiver<SubscribeRequest>,
+    ) -> Result<(), StoreError> {
+        self.resume(&mut events.connection).await?;
+        self.line.set_event_failure(None);
         let mut tick = interval(PING);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         tick.tick().await;
         let mut batch = Vec::new();
         loop {
             tokio::select! {
-                // What came already is told before more is asked for.
+                // Forward what has arrived before subscribing to more.
                 biased;
-                () = ear.lost.notified() => return Err(StoreError::Unreachable("the connection was lost".to_owned())),
-                Some(message) = ear.pushes.recv() => self.heard(message).await?,
-                count = wishes.recv_many(&mut batch, BATCH) => match count {
+                () = events.lost.notified() => return Err(StoreError::Unreachable("the connection was lost".to_owned())),
+                Some(message) = events.pushes.recv() => self.handle_message(message).await?,
+                count = requests.recv_many(&mut batch, BATCH) => match count {
                     0 => return Ok(()),
-                    _ => self.admit(&mut ear.connection, &mut batch).await?,
+                    _ => self.admit(&mut events.connection, &mut batch).await?,
                 },
-                _ = tick.tick() => self.tidy(&mut ear.connection).await?,
+                _ = tick.tick() => self.tidy(&mut events.connection).await?,
             }
         }
     }
 
-    /// Subscribes to everything that is listened to, and tells what was missed.
+    /// Subscribes to all sessions again and forwards the events that were missed.
     async fn resume(&mut self, connection: &mut MultiplexedConnection) -> Result<(), StoreError> {
         self.leaving.clear();
-        self.rooms.retain(|_, room| room.readers.iter().any(|reader| !reader.is_closed()));
-        let codes: Vec<Code> = self.rooms.keys().cloned().collect();
+        self.subscriptions.retain(|_, subscription| subscription.readers.iter().any(|reader| !reader.is_closed()));
+        let codes: Vec<Code> = self.subscriptions.keys().cloned().collect();
         for some in codes.chunks(BATCH) {
             self.subscribe(connection, some).await?;
         }
@@ -169,7 +174,7 @@ impl Hub {
 
     async fn in_time(&self, doing: impl Future<Output = redis::RedisResult<()>>) -> Result<(), StoreError> {
         match timeout(self.line.address().timeout(), doing).await {
-            Ok(done) => done.map_err(|error| told(&error)),
+            Ok(done) => done.map_err(|error| store_error(&error)),
             Err(_) => {
                 Counters::add(&self.line.counters.timeouts);
                 Err(StoreError::Unreachable("Redis does not answer on the connection for events".to_owned()))
@@ -188,11 +193,11 @@ impl Hub {
         Code::parse(code.strip_suffix(":events")?).ok()
     }
 
-    /// Tells the readers of a session what happened after the last event that they know of.
+    /// Forwards the events that a session's readers have missed.
     async fn catch_up(&mut self, code: &Code) -> Result<(), StoreError> {
-        let Some(room) = self.rooms.get(code) else { return Ok(()) };
+        let Some(subscription) = self.subscriptions.get(code) else { return Ok(()) };
         let mut call = self.line.call("missed", unix_millis());
-        call.arg(code.expose()).arg(room.last);
+        call.arg(code.expose()).arg(subscription.last);
         let mut found: std::vec::IntoIter<Value> = self.line.run_again::<Vec<Value>>(&call).await?.into_iter();
         match found.next() {
             Some(Value::Int(-1)) => self.end(code, true),
@@ -200,43 +205,43 @@ impl Hub {
                 for event in found {
                     let text = String::from_redis_value(event).unwrap_or_default();
                     Counters::add(&self.line.counters.caught_up);
-                    self.tell(code, &text).await?;
+                    self.notify(code, &text).await?;
                 }
-                if let Some(room) = self.rooms.get_mut(code) {
-                    room.last = last.unsigned_abs();
+                if let Some(subscription) = self.subscriptions.get_mut(code) {
+                    subscription.last = last.unsigned_abs();
                 }
             }
-            // Events are lost for good: whoever listens looks at everything anew.
+            // Events are lost for good: end the readers, which then re-read the full state.
             _ => self.end(code, false),
         }
         Ok(())
     }
 
-    /// Nobody is told anything of this session any more.
+    /// Ends all readers of a session.
     fn end(&mut self, code: &Code, over: bool) {
-        let Some(mut room) = self.rooms.remove(code) else { return };
+        let Some(mut subscription) = self.subscriptions.remove(code) else { return };
         if over {
-            room.tell(&RelayEvent::Ended, &self.line.counters);
+            subscription.notify(&RelayEvent::Ended, &self.line.counters);
         } else {
-            room.readers.iter().for_each(|_| Counters::add(&self.line.counters.let_go));
+            subscription.readers.iter().for_each(|_| Counters::add(&self.line.counters.let_go));
         }
         self.leaving.insert(code.clone());
     }
 
-    async fn heard(&mut self, message: Message) -> Result<(), StoreError> {
+    async fn handle_message(&mut self, message: Message) -> Result<(), StoreError> {
         let Some(code) = self.code_of(&message.channel) else { return Ok(()) };
         let Some((number, text)) = Notice::numbered(&message.text) else { return Ok(()) };
-        let Some(room) = self.rooms.get_mut(&code) else { return Ok(()) };
+        let Some(subscription) = self.subscriptions.get_mut(&code) else { return Ok(()) };
         if number == 0 {
-            return self.tell(&code, text).await;
+            return self.notify(&code, text).await;
         }
-        match number.checked_sub(room.last) {
-            // It was read from the log already.
+        match number.checked_sub(subscription.last) {
+            // Already read from the log.
             None | Some(0) => Ok(()),
             Some(1) => {
-                self.tell(&code, text).await?;
-                if let Some(room) = self.rooms.get_mut(&code) {
-                    room.last = number;
+                self.notify(&code, text).await?;
+                if let Some(subscription) = self.subscriptions.get_mut(&code) {
+                    subscription.last = number;
                 }
                 Ok(())
             }
@@ -244,22 +249,22 @@ impl Hub {
         }
     }
 
-    /// Hands an event on. If its answer cannot be read now, that is tried again by another connection.
-    async fn tell(&mut self, code: &Code, text: &str) -> Result<(), StoreError> {
+    /// Forwards an event. If its answer cannot be read now, the task tries again on a new connection.
+    async fn notify(&mut self, code: &Code, text: &str) -> Result<(), StoreError> {
         let event = match Notice::read(text) {
-            Some(Heard::Event(RelayEvent::Ended)) => {
+            Some(ParsedNotice::Event(RelayEvent::Ended)) => {
                 self.end(code, true);
                 return Ok(());
             }
-            Some(Heard::Event(event)) => event,
-            Some(Heard::Answered(id)) => {
+            Some(ParsedNotice::Event(event)) => event,
+            Some(ParsedNotice::Answered(id)) => {
                 let answer = Arc::new(self.answer_of(&id).await?);
                 RelayEvent::Answered { id, answer }
             }
             None => return Ok(()),
         };
-        if let Some(room) = self.rooms.get_mut(code) {
-            room.tell(&event, &self.line.counters);
+        if let Some(subscription) = self.subscriptions.get_mut(code) {
+            subscription.notify(&event, &self.line.counters);
         }
         Ok(())
     }
@@ -272,35 +277,39 @@ impl Hub {
         Ok(read.unwrap_or_else(|| ToolAnswer::Error(WorkerError::outcome_unknown())))
     }
 
-    /// Gives everybody a reader. That of a session which is not there has ended.
-    async fn admit(&mut self, connection: &mut MultiplexedConnection, batch: &mut Vec<Wish>) -> Result<(), StoreError> {
+    /// Gives each requester a reader. The reader of a session that does not exist ends at once.
+    async fn admit(
+        &mut self,
+        connection: &mut MultiplexedConnection,
+        batch: &mut Vec<SubscribeRequest>,
+    ) -> Result<(), StoreError> {
         let fresh: HashSet<&Code> =
-            batch.iter().map(|wish| &wish.code).filter(|code| !self.rooms.contains_key(*code)).collect();
+            batch.iter().map(|request| &request.code).filter(|code| !self.subscriptions.contains_key(*code)).collect();
         let fresh: Vec<Code> = fresh.into_iter().cloned().collect();
         if let Err(error) = self.enter(connection, &fresh).await {
-            for wish in batch.drain(..) {
-                let _ = wish.reply.send(Err(error.clone()));
+            for request in batch.drain(..) {
+                let _ = request.reply.send(Err(error.clone()));
             }
             return Err(error);
         }
-        for Wish { code, reply } in batch.drain(..) {
+        for SubscribeRequest { code, reply } in batch.drain(..) {
             let (sender, reader) = mpsc::channel(EVENT_QUEUE);
-            let added = self.rooms.get_mut(&code).is_none_or(|room| room.add(sender));
+            let added = self.subscriptions.get_mut(&code).is_none_or(|subscription| subscription.add(sender));
             let full = || StoreError::Unreachable(format!("{MAX_READERS} streams and calls wait at one session"));
             let _ = reply.send(if added { Ok(reader) } else { Err(full()) });
         }
         Ok(())
     }
 
-    /// Listens to these sessions, as far as they are there, from now on.
+    /// Subscribes to those of the sessions that exist.
     async fn enter(&mut self, connection: &mut MultiplexedConnection, codes: &[Code]) -> Result<(), StoreError> {
         if codes.is_empty() {
             return Ok(());
         }
-        if self.rooms.len() + codes.len() > MAX_ROOMS {
-            return Err(StoreError::Unreachable(format!("{MAX_ROOMS} sessions are listened to already")));
+        if self.subscriptions.len() + codes.len() > MAX_SUBSCRIPTIONS {
+            return Err(StoreError::Unreachable(format!("{MAX_SUBSCRIPTIONS} sessions are listened to already")));
         }
-        // First, so that nothing is missed between the two.
+        // Subscribe first, so that no event is missed before the head is read.
         self.subscribe(connection, codes).await?;
         let mut call = self.line.call("heads", unix_millis());
         for code in codes {
@@ -311,7 +320,7 @@ impl Hub {
             match u64::try_from(head) {
                 Ok(last) => {
                     self.leaving.remove(code);
-                    self.rooms.insert(code.clone(), Room { readers: Vec::new(), last });
+                    self.subscriptions.insert(code.clone(), Subscription { readers: Vec::new(), last });
                 }
                 Err(_) => drop(self.leaving.insert(code.clone())),
             }
@@ -319,15 +328,15 @@ impl Hub {
         Ok(())
     }
 
-    /// Gives up sessions that nobody listens to, and makes sure that the connection lives.
+    /// Unsubscribes from unused sessions, and checks the connection.
     async fn tidy(&mut self, connection: &mut MultiplexedConnection) -> Result<(), StoreError> {
-        let idle = |(code, room): (&Code, &mut Room)| {
-            room.readers.retain(|reader| !reader.is_closed());
-            room.readers.is_empty().then(|| code.clone())
+        let idle = |(code, subscription): (&Code, &mut Subscription)| {
+            subscription.readers.retain(|reader| !reader.is_closed());
+            subscription.readers.is_empty().then(|| code.clone())
         };
-        let idle: Vec<Code> = self.rooms.iter_mut().filter_map(idle).collect();
+        let idle: Vec<Code> = self.subscriptions.iter_mut().filter_map(idle).collect();
         for code in idle {
-            self.rooms.remove(&code);
+            self.subscriptions.remove(&code);
             self.leaving.insert(code);
         }
         let leaving: Vec<Code> = self.leaving.drain().collect();
@@ -339,7 +348,7 @@ impl Hub {
     }
 }
 
-impl Room {
+impl Subscription {
     fn add(&mut self, reader: mpsc::Sender<RelayEvent>) -> bool {
         self.readers.retain(|reader| !reader.is_closed());
         let free = self.readers.len() < MAX_READERS;
@@ -349,8 +358,9 @@ impl Room {
         free
     }
 
-    /// Whoever does not keep up is let go, and looks at everything anew when it comes back.
-    fn tell(&mut self, event: &RelayEvent, counters: &Counters) {
+    /// Sends an event to all readers. Disconnects those that lag behind; they re-read the full state when they
+    /// reconnect.
+    fn notify(&mut self, event: &RelayEvent, counters: &Counters) {
         self.readers.retain(|reader| match reader.try_send(event.clone()) {
             Ok(()) => true,
             Err(TrySendError::Closed(_)) => false,

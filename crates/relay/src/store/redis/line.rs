@@ -1,4 +1,4 @@
-//! The connection that commands go by. All commands of a process share it.
+//! Command connection to Redis, shared by all commands of a process.
 
 use super::address::RedisAddress;
 use crate::store::StoreError;
@@ -11,53 +11,51 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// How long nothing is tried after a first failure. It doubles with each further one.
+/// Delay before the next attempt after a first failure. It doubles with each further one.
 pub const FIRST_WAIT: Duration = Duration::from_millis(100);
-/// The longest time for which nothing is tried.
+/// Maximum delay between attempts.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// The characters of what Redis calls an error that are passed on.
+/// Maximum number of characters of a Redis error code that are passed on.
 const MAX_ERROR_CODE: usize = 32;
 
-/// What is counted.
+/// Counters of both connections.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Commands without an answer in time, and connections that were not made in time.
+    /// Commands and connection attempts that timed out.
     pub timeouts: AtomicU64,
-    /// Commands that failed otherwise.
+    /// Commands and connection attempts that failed otherwise.
     pub failures: AtomicU64,
-    /// Connections that were made, of both kinds.
+    /// Connections opened, of both kinds.
     pub connections: AtomicU64,
-    /// Events that were read again after a connection was lost.
+    /// Events read from the log after a connection was lost.
     pub caught_up: AtomicU64,
-    /// Readers that were let go because they were too far behind, or events were lost.
+    /// Readers ended because they lagged behind or events were lost.
     pub let_go: AtomicU64,
 }
 
 impl Counters {
-    /// Adds one.
     pub fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// The connection, which is opened when it is needed.
+/// Connection for commands, opened on demand.
 pub struct Line {
     address: RedisAddress,
     script: Script,
     state: Mutex<State>,
-    /// Whoever has it opens the connection.
+    /// Held by the task that opens the connection.
     turn: tokio::sync::Mutex<()>,
-    /// What is wrong with the other connection, by which events come.
-    deaf: Mutex<Option<StoreError>>,
-    /// What is counted.
+    /// Failure of the event connection, if there is one.
+    event_failure: Mutex<Option<StoreError>>,
     pub counters: Counters,
 }
 
 struct State {
-    /// With a number, so that a later one is not taken for it.
+    /// Current connection and its number, so that a failure of an older one does not close it.
     connection: Option<(MultiplexedConnection, u64)>,
     opened: u64,
-    /// Why there is none, and until when no other is tried.
+    /// Last failure, and the time until which no new attempt is made.
     trouble: Option<(StoreError, Instant)>,
     wait: Duration,
 }
@@ -69,36 +67,36 @@ impl fmt::Debug for Line {
 }
 
 impl Line {
-    /// A line to this address. Nothing is opened yet.
+    /// Creates a line to this address. Opens nothing yet.
     pub fn new(address: RedisAddress) -> Self {
         Self {
             address,
             script: Script::new(include_str!("relay.lua")),
             state: Mutex::new(State { connection: None, opened: 0, trouble: None, wait: FIRST_WAIT }),
             turn: tokio::sync::Mutex::default(),
-            deaf: Mutex::default(),
+            event_failure: Mutex::default(),
             counters: Counters::default(),
         }
     }
 
-    /// Where it leads.
+    /// Returns the address of Redis.
     pub fn address(&self) -> &RedisAddress {
         &self.address
     }
 
-    /// One of the acts of the script; what it needs is added by the caller.
+    /// Prepares an action of the script. The caller adds its arguments.
     pub fn call(&self, act: &str, now: u64) -> ScriptInvocation<'_> {
         let mut call = self.script.prepare_invoke();
         call.arg(act).arg(self.address.prefix()).arg(now);
         call
     }
 
-    /// Has Redis do it, in time. A connection that breaks meanwhile may have carried it out.
+    /// Runs an action within the timeout. If the connection breaks, Redis may have executed it.
     pub async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T, StoreError> {
         self.attempt(call).await.map_err(|failure| failure.why)
     }
 
-    /// The same, once more if the connection breaks: for what may be done twice.
+    /// Like [`Line::run`], but retries once if the connection breaks: for idempotent actions.
     pub async fn run_again<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T, StoreError> {
         match self.attempt(call).await {
             Err(failure) if failure.broken => self.attempt(call).await.map_err(|failure| failure.why),
@@ -117,7 +115,7 @@ impl Line {
             Ok(Err(error)) => {
                 Counters::add(&self.counters.failures);
                 let broken = error.is_unrecoverable_error() || matches!(error.code(), Some("READONLY" | "MASTERDOWN"));
-                let why = told(&error);
+                let why = store_error(&error);
                 if broken {
                     self.lost(number, None);
                 }
@@ -136,7 +134,7 @@ impl Line {
         StoreError::Unreachable(format!("Redis did not answer within {} s", self.address.timeout().as_secs_f64()))
     }
 
-    /// The connection, or a new one. While nothing is tried the reason is known at once.
+    /// Returns the connection, opening one if necessary. During a back-off, it returns the last failure at once.
     async fn connection(&self) -> Result<(MultiplexedConnection, u64), StoreError> {
         if let Some(connected) = self.ready()? {
             return Ok(connected);
@@ -145,7 +143,7 @@ impl Line {
         if let Some(connected) = self.ready()? {
             return Ok(connected);
         }
-        // Answers are waited for by whoever sends a command.
+        // The sender of each command awaits its reply.
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.connect_timeout()))
             .set_response_timeout(None);
@@ -165,7 +163,7 @@ impl Line {
         }
     }
 
-    /// Opens a connection of its own kind.
+    /// Opens a connection with this configuration.
     pub async fn open(&self, config: &AsyncConnectionConfig) -> Result<MultiplexedConnection, StoreError> {
         let client = self.address.client().await?;
         let opened = client.get_multiplexed_async_connection_with_config(config).await;
@@ -174,10 +172,10 @@ impl Line {
             Err(error) if error.is_timeout() => &self.counters.timeouts,
             Err(_) => &self.counters.failures,
         });
-        opened.map_err(|error| told(&error))
+        opened.map_err(|error| store_error(&error))
     }
 
-    /// How long a connection may take: other commands wait for it meanwhile.
+    /// Returns the timeout of a connection attempt. It is short because other commands wait meanwhile.
     pub fn connect_timeout(&self) -> Duration {
         self.address.timeout() * 2 / 5
     }
@@ -191,7 +189,8 @@ impl Line {
         }
     }
 
-    /// A connection is of no use any more. One that hangs is not tried again at once.
+    /// Drops a broken connection. With `why`, the next attempt is delayed, so that a hanging server is not tried again
+    /// at once.
     fn lost(&self, number: u64, why: Option<StoreError>) {
         let mut state = self.state.lock().unpoisoned();
         if state.connection.as_ref().is_some_and(|(_, current)| *current == number) {
@@ -202,18 +201,18 @@ impl Line {
         }
     }
 
-    /// Notes what is wrong with the connection by which events come, if anything is.
-    pub fn set_deaf(&self, why: Option<StoreError>) {
-        *self.deaf.lock().unpoisoned() = why;
+    /// Sets or clears the failure of the event connection.
+    pub fn set_event_failure(&self, why: Option<StoreError>) {
+        *self.event_failure.lock().unpoisoned() = why;
     }
 
-    /// Why Redis cannot be used, if it cannot.
+    /// Returns the reason why Redis is unusable, if it is.
     pub fn trouble(&self) -> Option<StoreError> {
         let own = {
             let state = self.state.lock().unpoisoned();
             state.trouble.as_ref().map(|(error, _)| error.clone())
         };
-        own.or_else(|| self.deaf.lock().unpoisoned().clone())
+        own.or_else(|| self.event_failure.lock().unpoisoned().clone())
     }
 }
 
@@ -224,10 +223,10 @@ impl State {
     }
 }
 
-/// Why a command has no answer.
+/// Failure of a command.
 struct Failure {
     why: StoreError,
-    /// The connection broke, so that another one may do better.
+    /// True if the connection broke, so that a new one may succeed.
     broken: bool,
 }
 
@@ -237,8 +236,9 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// An error in our words. What Redis says of a command may repeat its arguments, and those hold codes: only the kind is passed on.
-pub fn told(error: &RedisError) -> StoreError {
+/// Converts an error of Redis. Its text may repeat the arguments of a command, which contain codes, so only the kind is
+/// passed on.
+pub fn store_error(error: &RedisError) -> StoreError {
     match error.kind() {
         ErrorKind::UnexpectedReturnType | ErrorKind::Parse => {
             StoreError::Unreadable("Redis answers in another form".to_owned())

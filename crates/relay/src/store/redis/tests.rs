@@ -52,7 +52,7 @@ async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
 async fn new_session(store: &RedisStore) -> SessionRecord {
     let now = unix_millis();
     let record = session(now, TTL);
-    assert_eq!(store.create(record.clone(), 1_000, now).await, Ok(Created::Both));
+    assert_eq!(store.create(record.clone(), 1_000, now).await, Ok(CreateOutcome::Both));
     record
 }
 
@@ -115,7 +115,7 @@ async fn c_22_a_session_ends_after_its_time_and_subscribers_at_every_gateway_hea
     let Some(server) = RedisServer::start() else { return };
     let (here, there) = (store(&server), store(&server));
     let (record, now) = (new_session(&here).await, unix_millis());
-    assert_eq!(here.create(session(now, TTL), 1, now).await, Ok(Created::Full));
+    assert_eq!(here.create(session(now, TTL), 1, now).await, Ok(CreateOutcome::Full));
     let mut events = there.subscribe(&record.code).await.unwrap();
     here.push(&record.code, request("1", now + TTL), 5, now).await.unwrap();
     assert!(matches!(next(&mut events).await, Some(RelayEvent::Requested { .. })));
@@ -123,7 +123,7 @@ async fn c_22_a_session_ends_after_its_time_and_subscribers_at_every_gateway_hea
     assert_eq!(there.by_mcp(&record.mcp_id, end - 1).await.unwrap().map(|found| found.until), Some(end));
     assert_eq!(there.by_mcp(&record.mcp_id, end).await, Ok(None));
     assert_eq!(there.touch(&record.code, end + TTL, end).await, Ok(false));
-    assert_eq!(there.push(&record.code, request("2", end + TTL), 5, end).await, Ok(Pushed::NoSession));
+    assert_eq!(there.push(&record.code, request("2", end + TTL), 5, end).await, Ok(PushOutcome::NoSession));
     here.sweep(end - 1).await.unwrap();
     assert_eq!(here.counts(), (1, 0));
     here.sweep(end).await.unwrap();
@@ -132,7 +132,7 @@ async fn c_22_a_session_ends_after_its_time_and_subscribers_at_every_gateway_hea
     assert_eq!(here.counts(), (0, 0));
     assert_eq!(server.command("DBSIZE").lines().next(), Some(":0"));
     assert!(there.subscribe(&record.code).await.unwrap().recv().await.is_none(), "there is nothing to hear of");
-    assert_eq!(here.create(session(now, TTL), 1, now).await, Ok(Created::Both), "its place is free");
+    assert_eq!(here.create(session(now, TTL), 1, now).await, Ok(CreateOutcome::Both), "its place is free");
 }
 
 #[tokio::test]
@@ -159,16 +159,16 @@ async fn a_worker_at_one_gateway_serves_a_call_that_came_to_another() {
         assert_eq!(agents.unanswered(code, now).await.unwrap()[0].sent_to.as_deref(), Some("journal"));
         let progress = serde_json::value::RawValue::from_string("{\"progress\":1}".to_owned()).unwrap().into();
         workers.publish(code, RelayEvent::Progressed { id: id.into(), progress }).await.unwrap();
-        assert_eq!(workers.answer(code, id, result(text), now).await, Ok(Answered::Taken));
+        assert_eq!(workers.answer(code, id, result(text), now).await, Ok(AnswerOutcome::Taken));
         let answer = answer_of(&mut at_agent, id).await;
         assert!(matches!(&*answer, ToolAnswer::Result(result) if result.get() == text));
     }
     let other = new_session(&agents).await;
     agents.push(code, request("mine", now + TTL), 5, now).await.unwrap();
     let foreign = workers.answer(&other.code, "mine", result("1"), now).await;
-    assert_eq!(foreign, Ok(Answered::Unknown), "another session's request");
+    assert_eq!(foreign, Ok(AnswerOutcome::Unknown), "another session's request");
     assert!(agents.push(&other.code, request("mine", now + TTL), 5, now).await.is_err(), "nobody's id is taken over");
-    assert_eq!(workers.answer(code, &"x".repeat(1 << 20), result("1"), now).await, Ok(Answered::Unknown));
+    assert_eq!(workers.answer(code, &"x".repeat(1 << 20), result("1"), now).await, Ok(AnswerOutcome::Unknown));
 }
 
 /// Must show 4: no call runs twice, and one answer is the answer.
@@ -187,8 +187,8 @@ async fn of_many_answers_at_once_from_two_gateways_exactly_one_is_taken() {
             racing.spawn(async move { store.answer(&code, &id, result(&runner.to_string()), now).await.unwrap() });
         }
         let ends = racing.join_all().await;
-        assert_eq!(ends.iter().filter(|end| **end == Answered::Taken).count(), 1, "{ends:?}");
-        assert_eq!(ends.iter().filter(|end| **end == Answered::Duplicate).count(), 9, "{ends:?}");
+        assert_eq!(ends.iter().filter(|end| **end == AnswerOutcome::Taken).count(), 1, "{ends:?}");
+        assert_eq!(ends.iter().filter(|end| **end == AnswerOutcome::Duplicate).count(), 9, "{ends:?}");
         answer_of(&mut events, &id).await;
     }
     assert!(events.try_recv().is_err(), "each was told once");
@@ -200,7 +200,7 @@ async fn of_many_answers_at_once_from_two_gateways_exactly_one_is_taken() {
             (store.create(record.clone(), 100, now).await.unwrap(), store.by_mcp(&record.mcp_id, now).await.unwrap())
         });
     }
-    assert!(racing.join_all().await.iter().all(|end| *end == (Created::Taken, None)), "both mappings or neither");
+    assert!(racing.join_all().await.iter().all(|end| *end == (CreateOutcome::Taken, None)), "both mappings or neither");
 }
 
 /// Must show 4: Redis restarted.
@@ -218,7 +218,7 @@ async fn a_redis_that_was_restarted_empty_means_that_sessions_are_over() {
     server.start_again();
     until(async || matches!(next(&mut events).await, Some(RelayEvent::Ended)).then_some(())).await;
     assert_eq!(until(async || store.by_code(&record.code, now).await.ok()).await, None);
-    assert_eq!(store.answer(&record.code, "1", result("1"), now).await, Ok(Answered::Unknown));
+    assert_eq!(store.answer(&record.code, "1", result("1"), now).await, Ok(AnswerOutcome::Unknown));
     assert_eq!(store.touch(&record.code, now + TTL, now).await, Ok(false));
     until(async || store.trouble().is_none().then_some(())).await;
     new_session(&store).await;
@@ -241,7 +241,7 @@ async fn a_redis_that_kept_its_data_goes_on_with_sessions() {
     server.start_again();
     let waiting = until(async || store.unanswered(&record.code, now).await.ok()).await;
     assert_eq!(ids(&waiting), ["1"]);
-    assert_eq!(store.answer(&record.code, "1", result("5"), now).await, Ok(Answered::Taken));
+    assert_eq!(store.answer(&record.code, "1", result("5"), now).await, Ok(AnswerOutcome::Taken));
     let answer = answer_of(&mut events, "1").await;
     assert!(matches!(&*answer, ToolAnswer::Result(result) if result.get() == "5"));
 }
@@ -265,7 +265,7 @@ async fn a_lost_connection_is_made_again_and_what_was_missed_is_told() {
         server.command("CLIENT KILL TYPE pubsub");
         let answered: String = there.line.run(&call).await.unwrap();
         assert_eq!(answered, "taken");
-        assert_eq!(there.push(code, request(&other, now + TTL), 5, now).await, Ok(Pushed::Queued));
+        assert_eq!(there.push(code, request(&other, now + TTL), 5, now).await, Ok(PushOutcome::Queued));
         let answer = answer_of(&mut events, &id).await;
         assert!(matches!(&*answer, ToolAnswer::Result(result) if result.get() == "7"));
         let told = next(&mut events).await;

@@ -70,8 +70,8 @@ async fn a_call_outlives_the_relay_that_had_its_page() {
     let second = relay(&server, PATIENCE);
     assert_eq!(given(&second, &mut worker(&code, "s2")).await, (id.clone(), true), "the journal knows it");
     let now = unix_millis();
-    assert_eq!(second.store.answer(&code, &id, result("1"), now).await, Ok(Answered::Taken));
-    assert_eq!(agents.store.answer(&code, &id, result("2"), now).await, Ok(Answered::Duplicate));
+    assert_eq!(second.store.answer(&code, &id, result("1"), now).await, Ok(AnswerOutcome::Taken));
+    assert_eq!(agents.store.answer(&code, &id, result("2"), now).await, Ok(AnswerOutcome::Duplicate));
     let ended = end(calling).await;
     assert!(
         matches!(&ended, CallEnd::Answered(answer) if matches!(&**answer, ToolAnswer::Result(one) if one.get() == "1"))
@@ -87,7 +87,7 @@ async fn a_call_gets_its_answer_although_the_connection_for_events_broke_meanwhi
     let (id, _) = given(&pages, &mut worker(&code, "s1")).await;
     server.command("CLIENT KILL TYPE pubsub");
     let answered = pages.store.answer(&code, &id, result("1"), unix_millis()).await;
-    assert_eq!(answered, Ok(Answered::Taken));
+    assert_eq!(answered, Ok(AnswerOutcome::Taken));
     assert!(matches!(end(calling).await, CallEnd::Answered(_)));
 }
 
