@@ -1,39 +1,39 @@
-//! Encryption that also proves that nobody changed the text: AES-256-GCM with a random nonce before the ciphertext.
+//! Authenticated encryption: AES-256-GCM with a random nonce in front of the ciphertext.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, MAX_TAG_LEN, NONCE_LEN, Nonce, RandomizedNonceKey};
 
 use crate::signing_key::KeyError;
 
-/// Bytes of a key.
+/// Length of a key, in bytes.
 pub const AEAD_KEY_BYTES: usize = 32;
-/// How much longer a sealed text is than the plain one.
+/// Number of bytes that sealing adds to a plaintext.
 pub const AEAD_OVERHEAD: usize = NONCE_LEN + MAX_TAG_LEN;
 
-/// A key that texts are sealed under.
+/// Key for authenticated encryption.
 pub struct AeadKey(RandomizedNonceKey);
 
 impl AeadKey {
-    /// A key from its bytes.
+    /// Creates a key from its bytes.
     ///
     /// # Errors
-    /// If the library refuses them.
+    /// If the cryptographic library rejects them.
     pub fn new(bytes: &[u8; AEAD_KEY_BYTES]) -> Result<Self, KeyError> {
         RandomizedNonceKey::new(&AES_256_GCM, bytes)
             .map(Self)
             .map_err(|_| KeyError::Library("take a key for AES-256-GCM"))
     }
 
-    /// A new random key, which is lost with this value.
+    /// Generates a random key, which lives only as long as this value.
     ///
     /// # Errors
-    /// If the system gives no randomness.
+    /// If the system provides no randomness.
     pub fn generate() -> Result<Self, KeyError> {
         let mut bytes = [0; AEAD_KEY_BYTES];
         aws_lc_rs::rand::fill(&mut bytes).map_err(|_| KeyError::Library("give random bytes"))?;
         Self::new(&bytes)
     }
 
-    /// Seals a text. What is bound is not in the result, and must be the same when it is opened.
+    /// Encrypts a text. `bound` is authenticated but not included: [`AeadKey::open`] needs the same bytes.
     #[must_use]
     pub fn seal(&self, bound: &[u8], mut text: Vec<u8>) -> Option<Vec<u8>> {
         let nonce = self.0.seal_in_place_append_tag(Aad::from(bound), &mut text).ok()?;
@@ -43,7 +43,7 @@ impl AeadKey {
         Some(sealed)
     }
 
-    /// The plain text; none if it was sealed under another key, bound to something else, or changed.
+    /// Decrypts a text. `None` if it was sealed under another key or with other bound bytes, or was modified.
     #[must_use]
     pub fn open(&self, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, text) = sealed.split_first_chunk::<NONCE_LEN>()?;

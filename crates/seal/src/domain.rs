@@ -1,35 +1,35 @@
-//! What a signature was made for, and the frame that binds it to that.
+//! Signature domains, and the frame that binds a signature to one.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::profile::Profile;
 
-/// What a signature was made for. A signature of one domain is worth nothing in another.
+/// Purpose of a signature. A signature of one domain is invalid in every other.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Domain {
-    /// A request, by whoever asks.
+    /// A request, signed by the sender.
     Request,
-    /// A response, by whoever answers.
+    /// A response, signed by the responder.
     Response,
     /// The head of a recorded tape, or a checkpoint of it.
     Tape,
     /// An entry of an audit log.
     Audit,
-    /// What a gateway changed of a signed request on its way.
+    /// A change that a gateway made to a signed request in transit.
     Hop,
 }
 
-/// A name that is no domain's.
+/// Error for a name that is not a domain.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("signatures are made for `request`, `response`, `tape`, `audit` or `hop`, not for {0:?}")]
 pub struct UnknownDomain(pub String);
 
 impl Domain {
-    /// Every domain.
+    /// All domains, in order of definition.
     pub const ALL: [Self; 5] = [Self::Request, Self::Response, Self::Tape, Self::Audit, Self::Hop];
 
-    /// Its name on the wire.
+    /// Returns the name of the domain on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,9 +41,11 @@ impl Domain {
         }
     }
 
-    /// The bytes that are signed: `signalbox-seal`, the profile and the domain, each ended by a zero byte, then `canonical`.
+    /// Returns the bytes to sign: `signalbox-seal`, the profile and the domain, each followed by a zero byte, then
+    /// `canonical`.
     ///
-    /// The frame begins with `s`, which begins no map of CBOR, so that framed bytes are never taken for bare canonical ones.
+    /// The frame starts with `s`, which cannot start a CBOR map, so framed bytes are never mistaken for bare canonical
+    /// ones.
     #[must_use]
     pub fn frame(self, profile: Profile, canonical: &[u8]) -> Vec<u8> {
         let prefix = self.prefix(profile);
@@ -53,7 +55,7 @@ impl Domain {
         framed
     }
 
-    /// What stands before the canonical bytes in a frame.
+    /// Returns the part of the frame before the canonical bytes.
     #[must_use]
     pub fn prefix(self, profile: Profile) -> String {
         format!("signalbox-seal\0{profile}\0{self}\0")

@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets in /fuzz.
+//! Bodies of the fuzz targets in /fuzz.
 
 use bytes::Bytes;
 
@@ -8,7 +8,8 @@ use crate::prepare::prepare_request_for_signing;
 use crate::profile::Profile;
 use crate::transcode::request_to_json;
 
-/// Any bytes as a request: nothing panics, and what was read is signed alike after another round.
+/// Parses any bytes as a request. Nothing panics, and a request that is written and read again has the same signed
+/// bytes.
 #[expect(clippy::expect_used, reason = "a fuzz target reports by panicking")]
 pub fn protobuf(data: &[u8]) {
     let Ok(request) = deserialize_request(data) else { return };
@@ -22,7 +23,7 @@ pub fn protobuf(data: &[u8]) {
     let _ = limits.deserialize_response(Bytes::copy_from_slice(data));
 }
 
-/// Any bytes as JSON: both profiles agree on what is accepted.
+/// Parses any bytes as JSON. Both profiles accept the same texts.
 pub fn canonical_json(data: &[u8]) {
     let (one, two) = (canonical::json_as(Profile::One, data), canonical::json_as(Profile::Two, data));
     assert_eq!(one.is_ok(), two.is_ok());

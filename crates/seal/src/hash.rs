@@ -1,8 +1,8 @@
-//! SHA-256.
+//! SHA-256 over one or several byte strings.
 
 use aws_lc_rs::digest;
 
-/// The SHA-256 of `bytes`.
+/// Returns the SHA-256 of `bytes`.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut sum = [0; 32];
@@ -10,7 +10,7 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     sum
 }
 
-/// The SHA-256 of these bytes, one after the other, without putting them together.
+/// Returns the SHA-256 of the concatenation of `parts`, without copying them.
 #[must_use]
 pub fn sha256_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
     let mut context = digest::Context::new(&digest::SHA256);

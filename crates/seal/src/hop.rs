@@ -1,7 +1,8 @@
-//! Names that gateways change between the signer and the verifier.
+//! Hops: signed renames that gateways make between the signer and the verifier.
 //!
-//! A signer signs the name that it sees. Each gateway that renames adds a hop: the name as it came, the name as it left, and a
-//! signature over both and over the signature before it, so that a hop cannot be moved to another request or left out.
+//! A signer signs the name that it sees. Each gateway that renames adds a hop: the name as received, the name as sent,
+//! and a signature over both and over the previous signature, so that a hop cannot be moved to another request or
+//! omitted.
 
 use crate::canonical::{EncodeError, Encoder};
 use crate::domain::Domain;
@@ -11,85 +12,85 @@ use crate::proto;
 use crate::signature::{ALGORITHM, Signature, is_supported_algorithm};
 use crate::signing_key::{KeyError, SigningKey};
 
-/// Most hops that are followed.
+/// Maximum number of hops in a request.
 pub const MAX_HOPS: usize = 16;
 
-/// A name that a gateway changed, and its signature for that.
+/// A rename by a gateway, with its signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hop {
-    /// The name as the gateway received it.
+    /// Name as the gateway received it.
     pub from: String,
-    /// The name as the gateway sent it on.
+    /// Name as the gateway sent it.
     pub to: String,
-    /// The id of the gateway's key.
+    /// Id of the gateway's key.
     pub key_id: String,
-    /// The algorithm of the signature.
+    /// Algorithm of the signature.
     pub algorithm: String,
-    /// The signature.
+    /// Signature bytes, over both names and the previous signature.
     pub signature: Vec<u8>,
 }
 
-/// Why hops do not lead from the name that was signed to the name that arrived.
+/// Reason why hops do not lead from the signed name to the received name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HopError {
-    /// A hop begins with another name than the one before it ended with.
+    /// A hop starts from another name than its predecessor ends with.
     #[error("hop {at} starts from {found:?}, but the name before it is {expected:?}")]
     Gap {
-        /// Which hop, counted from 1.
+        /// Index of the hop, from 1.
         at: usize,
-        /// The name before it.
+        /// Name that the predecessor ends with.
         expected: String,
-        /// The name it starts from.
+        /// Name that the hop starts from.
         found: String,
     },
-    /// The name that arrived is not the one that the last hop, or the signer, wrote.
+    /// The received name is not the one that the last hop, or the signer, wrote.
     #[error("the request names {found:?}; what was signed leads to {expected:?}")]
     Renamed {
-        /// Where the signatures lead to.
+        /// Name that the signatures lead to.
         expected: String,
-        /// What the request says.
+        /// Name in the request.
         found: String,
     },
-    /// The key of a hop is not trusted as a gateway's.
+    /// The key of a hop is not trusted as a gateway key.
     #[error("hop {at}: {why}")]
     Untrusted {
-        /// Which hop, counted from 1.
+        /// Index of the hop, from 1.
         at: usize,
-        /// Why not.
+        /// Reason why the key is not trusted.
         why: Untrusted,
     },
-    /// A hop is signed by an algorithm that is not known here.
+    /// The algorithm of a hop is not supported.
     #[error("hop {at} is signed by {algorithm:?}, which is not supported")]
     UnsupportedAlgorithm {
-        /// Which hop, counted from 1.
+        /// Index of the hop, from 1.
         at: usize,
-        /// The algorithm.
+        /// Name of the algorithm.
         algorithm: String,
     },
-    /// The signature of a hop does not fit.
+    /// The signature of a hop is wrong.
     #[error("hop {0} was changed after it was signed, or belongs to another request")]
     Tampered(usize),
-    /// There are more hops than anybody follows.
+    /// There are more than [`MAX_HOPS`] hops.
     #[error("there are {0} hops; {MAX_HOPS} are followed at most")]
     TooMany(usize),
 }
 
-/// Why a hop cannot be signed.
+/// Error when a hop cannot be signed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SignHopError {
     /// The names have no canonical form.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// The key fails.
+    /// The key cannot sign.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
 impl Hop {
-    /// Signs that this gateway changed a name. `previous` is the signature of the hop before, or of the request.
+    /// Signs a rename by this gateway. `previous` is the signature of the previous hop, or of the request.
     ///
     /// # Errors
-    /// If the library fails.
+    /// If the cryptographic library fails.
     pub fn sign(key: &SigningKey, previous: &[u8], from: &str, to: &str) -> Result<Self, SignHopError> {
         let signed = canonical(previous, from, to, key.id())?;
         let signature = key.sign(Profile::Two, Domain::Hop, &signed)?;
@@ -115,7 +116,7 @@ impl Hop {
     }
 }
 
-/// Checks that hops of trusted gateways lead from the name that was signed to the name that arrived. `signature` is that of the
+/// Verifies that hops of trusted gateways lead from the signed name to the received name. `signature` is that of the
 /// request, `now` is in seconds since 1970.
 ///
 /// # Errors

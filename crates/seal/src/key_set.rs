@@ -1,4 +1,4 @@
-//! Public keys that are trusted, for what, and for how long.
+//! Trusted public keys, with their roles and validity.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,29 +6,29 @@ use std::str::FromStr;
 
 use crate::verifying_key::VerifyingKey;
 
-/// What a key may sign.
+/// Role of a key: the kinds of data it may sign.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Role {
-    /// Requests.
+    /// Signs the requests that it sends.
     Client,
-    /// Responses.
+    /// Signs the responses that it sends.
     Server,
-    /// Requests and responses that it passes on, and the names that it changes in them.
+    /// Signs requests and responses that it forwards, and the names that it changes in them.
     Gateway,
-    /// Tapes and audit logs.
+    /// Signs tapes and audit logs.
     Recorder,
 }
 
-/// A name that is no role's.
+/// Error for a name that is not a role.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a key is trusted as `client`, `server`, `gateway` or `recorder`, not as {0:?}")]
 pub struct UnknownRole(pub String);
 
 impl Role {
-    /// Every role.
+    /// All roles, in order of definition.
     pub const ALL: [Self; 4] = [Self::Client, Self::Server, Self::Gateway, Self::Recorder];
 
-    /// Its name in files.
+    /// Returns the name of the role in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,27 +54,27 @@ impl FromStr for Role {
     }
 }
 
-/// A public key and what is known about it. Moments are seconds since 1970.
+/// Trusted public key with its validity. Times are in seconds since 1970.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TrustedKey {
-    /// The key, under the id that signatures name.
+    /// The key, with the id that signatures name.
     pub key: VerifyingKey,
-    /// Whose key it is: the principal that a verified signature proves.
+    /// Principal of the owner, which a valid signature proves.
     pub name: String,
-    /// What it may sign.
+    /// Roles in which the key may sign.
     pub roles: Vec<Role>,
-    /// It is not trusted before this moment.
+    /// Start of validity; `None` for no start.
     pub valid_from: Option<i64>,
-    /// It is not trusted from this moment on.
+    /// End of validity, exclusive; `None` for no end.
     pub valid_until: Option<i64>,
-    /// It is not trusted from this moment on, because somebody else may have it.
+    /// Time of revocation: from then on the key may be compromised.
     pub revoked_at: Option<i64>,
-    /// The id of the key that came before it.
+    /// Id of the key that it replaces.
     pub replaces: Option<String>,
 }
 
 impl TrustedKey {
-    /// A key that is trusted in these roles for good.
+    /// Creates a key that is trusted in these roles without a time limit.
     #[must_use]
     pub fn new(key: VerifyingKey, name: &str, roles: &[Role]) -> Self {
         let (name, roles) = (name.to_owned(), roles.to_vec());
@@ -82,59 +82,60 @@ impl TrustedKey {
     }
 }
 
-/// Why a key is not trusted.
+/// Reason why a key is not trusted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Untrusted {
-    /// Nobody knows it.
+    /// The set does not contain the key.
     #[error("the key {0:?} is not known")]
     Unknown(String),
-    /// It was revoked.
+    /// The key was revoked.
     #[error("the key {0:?} was revoked")]
     Revoked(String),
-    /// Its time has not begun.
+    /// The validity of the key has not begun.
     #[error("the key {0:?} is not valid yet")]
     NotYetValid(String),
-    /// Its time is over.
+    /// The validity of the key has ended.
     #[error("the key {0:?} is no longer valid")]
     Expired(String),
-    /// It is trusted for other things.
+    /// The key does not have the required role.
     #[error("the key {id:?} is not trusted as {}", .roles.iter().map(|role| role.name()).collect::<Vec<_>>().join(" or "))]
     Role {
-        /// The id of the key.
+        /// Id of the key.
         id: String,
-        /// The roles of which it would have needed one.
+        /// Roles of which one is required.
         roles: Vec<Role>,
     },
 }
 
-/// Why a key cannot be added.
+/// Error when a key cannot be added to a set.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum KeyConflict {
-    /// There is another key of that id.
+    /// Another key has this id.
     #[error("there is another key with the id {0:?}")]
     Id(String),
-    /// The same key is there under another id. It could be revoked under one and trusted under the other.
+    /// The set contains the same key under another id. It could be revoked under one id and stay trusted under the
+    /// other.
     #[error("the same key is there with the id {0:?}")]
     SameKey(String),
 }
 
-/// Keys that are trusted, by their ids.
+/// Set of trusted keys, by id.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KeySet {
     keys: BTreeMap<String, TrustedKey>,
 }
 
 impl KeySet {
-    /// A set that trusts nobody.
+    /// Creates an empty set, which trusts no key.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a key.
+    /// Adds a key to the set.
     ///
     /// # Errors
-    /// If the id or the key is there already.
+    /// If the set already contains the id or the key.
     pub fn add(&mut self, key: TrustedKey) -> Result<(), KeyConflict> {
         if let Some(same) = self.keys.values().find(|known| known.key == key.key) {
             return Err(KeyConflict::SameKey(same.key.id().to_owned()));
@@ -146,33 +147,33 @@ impl KeySet {
         Ok(())
     }
 
-    /// A key by its id, trusted or not.
+    /// Returns a key by its id, whether it is valid or not.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&TrustedKey> {
         self.keys.get(id)
     }
 
-    /// All keys in the order of their ids.
+    /// Iterates over all keys in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &TrustedKey> {
         self.keys.values()
     }
 
-    /// Takes a key out of the set, and tells whether it was there.
+    /// Removes a key. Returns true if the set contained it.
     pub fn remove(&mut self, id: &str) -> bool {
         self.keys.remove(id).is_some()
     }
 
-    /// Revokes a key from a moment on. An earlier revocation stays.
+    /// Revokes a key from `at` on. An earlier revocation stays in force.
     ///
     /// # Errors
-    /// If there is no such key.
+    /// If the set does not contain the key.
     pub fn revoke(&mut self, id: &str, at: i64) -> Result<(), Untrusted> {
         let key = self.keys.get_mut(id).ok_or_else(|| Untrusted::Unknown(shown(id)))?;
         key.revoked_at = Some(key.revoked_at.map_or(at, |earlier| earlier.min(at)));
         Ok(())
     }
 
-    /// Revokes all keys of this name from a moment on, and returns the ids of those that were not revoked before.
+    /// Revokes all keys of this name from `at` on. Returns the ids of those that were not revoked before.
     pub fn revoke_name(&mut self, name: &str, at: i64) -> Vec<String> {
         let good = |key: &&mut TrustedKey| key.name == name && key.revoked_at.is_none_or(|earlier| earlier > at);
         let revoke = |key: &mut TrustedKey| {
@@ -182,10 +183,10 @@ impl KeySet {
         self.keys.values_mut().filter(good).map(revoke).collect()
     }
 
-    /// Puts a new key in the place of an old one, with its name and roles. Both are trusted from `at` until `overlap_until`.
+    /// Replaces a key by a new one with the same name and roles. Both are trusted from `at` until `overlap_until`.
     ///
     /// # Errors
-    /// If there is no such key, or the new one is there already.
+    /// If the old key does not exist, or the new one already does.
     pub fn rotate(&mut self, old: &str, new: VerifyingKey, at: i64, overlap_until: i64) -> Result<(), RotateError> {
         let known = self.keys.get(old).ok_or_else(|| Untrusted::Unknown(shown(old)))?;
         let until = known.valid_until.map_or(overlap_until, |earlier| earlier.min(overlap_until));
@@ -199,10 +200,10 @@ impl KeySet {
         Ok(())
     }
 
-    /// The key of an id, if it is trusted in one of these roles at this moment (seconds since 1970).
+    /// Returns the key with this id, if it is trusted in one of these roles at `now` (seconds since 1970).
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason why it is not trusted.
     pub fn trusted(&self, id: &str, roles: &[Role], now: i64) -> Result<&TrustedKey, Untrusted> {
         let key = self.keys.get(id).ok_or_else(|| Untrusted::Unknown(shown(id)))?;
         if key.revoked_at.is_some_and(|at| now >= at) {
@@ -221,10 +222,10 @@ impl KeySet {
     }
 }
 
-/// Why a key cannot be rotated.
+/// Error when a key cannot be rotated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RotateError {
-    /// The old key is not there.
+    /// The old key does not exist.
     #[error(transparent)]
     Old(#[from] Untrusted),
     /// The new key cannot be added.
@@ -232,7 +233,7 @@ pub enum RotateError {
     New(#[from] KeyConflict),
 }
 
-/// An id that came from outside, at a length that an error can hold.
+/// Truncates an id from outside to a length that is safe in an error.
 fn shown(id: &str) -> String {
     id.chars().take(128).collect()
 }

@@ -1,7 +1,8 @@
-//! The files in which keys are kept.
+//! File formats for keys.
 //!
-//! A private key is a file of its own: PKCS#8 as PEM or DER, or its seed of 32 bytes, raw or as 64 hexadecimal digits
-//! ([`read_signing_key`], [`write_pem`]). Public keys that are trusted are one TOML file ([`read_key_set`], [`write_key_set`]):
+//! A private key is a file of its own: PKCS#8 as PEM or DER, or a seed of 32 bytes, raw or as 64 hexadecimal digits
+//! ([`read_signing_key`], [`write_pem`]). Trusted public keys are in one TOML file ([`read_key_set`],
+//! [`write_key_set`]):
 //!
 //! ```toml
 //! [[key]]

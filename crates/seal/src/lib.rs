@@ -1,21 +1,22 @@
-//! Messages that prove who sent them, and records that nobody can change unseen.
+//! Signed messages and tamper-evident records.
 //!
-//! A signature is made over bytes. JSON and protobuf both have many spellings of the same data, so this crate has a
+//! A signature covers bytes. JSON and protobuf both have many encodings of the same data, so this crate defines a
 //! [canonical] form in CBOR that every language computes alike, in two named [profiles](Profile), and Ed25519
 //! [keys](SigningKey) that sign it.
 //!
-//! - [`McpRequest`] and [`McpResponse`] carry any message of MCP as protobuf: [`serialize_request`], [`deserialize_request`].
-//! - [`prepare_request_for_signing`] gives the bytes of such a message that are signed, [`verify_signature`] checks them, and
-//!   [`validate`] asks everything else: time, trust, replay, purpose, permissions.
-//! - [`message_from_json`] and [`message_to_json`] carry JSON-RPC over it, byte for byte.
+//! - [`McpRequest`] and [`McpResponse`] carry any MCP message as protobuf: [`serialize_request`],
+//!   [`deserialize_request`].
+//! - [`prepare_request_for_signing`] returns the bytes to sign, [`verify_signature`] verifies them, and [`validate`]
+//!   checks everything else: time, trust, replay, purpose, permissions.
+//! - [`message_from_json`] and [`message_to_json`] convert JSON-RPC, byte for byte.
 //! - [`signed_json`] does the same for messages that stay JSON.
 //! - [`canonical`] is for everything else that is hashed or signed: tapes, audit logs.
-//! - [`AeadKey`] encrypts what must come back unchanged.
-//! - [`Head`] signs a place in the chain of hashes over a record that grows.
-//! - [`keys`] reads and writes the files in which keys are kept.
+//! - [`AeadKey`] encrypts data that must come back unmodified.
+//! - [`Head`] signs a position in the hash chain of a growing record.
+//! - [`keys`] reads and writes key files.
 //!
-//! Nothing here has a clock or a memory: times are arguments, and nonces are kept by a [`NonceMemory`]. Only [`keys::files`]
-//! touches files, and only [`SigningKey::generate`] needs randomness.
+//! This crate has no clock and no state: times are arguments, and nonces are stored in a [`NonceMemory`]. Only
+//! [`keys::files`] accesses files, and only [`SigningKey::generate`] and [`AeadKey`] need randomness.
 //!
 //! # A signed request
 //!

@@ -1,4 +1,4 @@
-//! Messages to protobuf and back, within limits.
+//! Conversion of messages to protobuf and back, within size limits.
 
 use bytes::Bytes;
 use prost::Message;
@@ -7,12 +7,12 @@ use crate::message_error::MessageError;
 use crate::proto::mcp_message::Message as Either;
 use crate::proto::{McpMessage, McpRequest, McpResponse};
 
-/// How large messages may be.
+/// Size limits for messages.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MessageLimits {
-    /// Largest serialized message, in bytes.
+    /// Maximum size of a serialized message, in bytes.
     pub message: usize,
-    /// Largest `response_payload`, in bytes.
+    /// Maximum size of `response_payload`, in bytes.
     pub payload: usize,
 }
 
@@ -24,7 +24,7 @@ impl Default for MessageLimits {
 }
 
 impl MessageLimits {
-    /// A request as protobuf.
+    /// Serializes a request to protobuf.
     ///
     /// # Errors
     /// If it is too large.
@@ -33,17 +33,17 @@ impl MessageLimits {
         Ok(request.encode_to_vec())
     }
 
-    /// A response as protobuf.
+    /// Serializes a response to protobuf.
     ///
     /// # Errors
-    /// If it or its payload is too large.
+    /// If the response or its payload is too large.
     pub fn serialize_response(&self, response: &McpResponse) -> Result<Vec<u8>, MessageError> {
         check("the payload of the response", response.response_payload.len(), self.payload)?;
         check("the response", response.encoded_len(), self.message)?;
         Ok(response.encode_to_vec())
     }
 
-    /// A request from protobuf. Its binary fields are parts of `bytes`, not copies.
+    /// Parses a request from protobuf. Its binary fields are slices of `bytes`, not copies.
     ///
     /// # Errors
     /// If it is too large or malformed.
@@ -52,10 +52,10 @@ impl MessageLimits {
         Ok(McpRequest::decode(bytes)?)
     }
 
-    /// A message of either kind from protobuf. Its binary fields are parts of `bytes`, not copies.
+    /// Parses a message of either kind from protobuf. Its binary fields are slices of `bytes`, not copies.
     ///
     /// # Errors
-    /// If it or its payload is too large, or if it is malformed.
+    /// If the message or its payload is too large, or if it is malformed.
     pub fn deserialize_message(&self, bytes: Bytes) -> Result<McpMessage, MessageError> {
         check("the message", bytes.len(), self.message)?;
         let message = McpMessage::decode(bytes)?;
@@ -65,10 +65,10 @@ impl MessageLimits {
         Ok(message)
     }
 
-    /// A response from protobuf. Its binary fields are parts of `bytes`, not copies.
+    /// Parses a response from protobuf. Its binary fields are slices of `bytes`, not copies.
     ///
     /// # Errors
-    /// If it or its payload is too large, or if it is malformed.
+    /// If the response or its payload is too large, or if it is malformed.
     pub fn deserialize_response(&self, bytes: Bytes) -> Result<McpResponse, MessageError> {
         check("the response", bytes.len(), self.message)?;
         let response = McpResponse::decode(bytes)?;
@@ -81,7 +81,7 @@ fn check(what: &'static str, bytes: usize, limit: usize) -> Result<(), MessageEr
     if bytes > limit { Err(MessageError::TooLarge { what, bytes, limit }) } else { Ok(()) }
 }
 
-/// A request as protobuf, within the default limits.
+/// Serializes a request to protobuf, within the default limits.
 ///
 /// # Errors
 /// If it is too large.
@@ -89,7 +89,8 @@ pub fn serialize_request(request: &McpRequest) -> Result<Vec<u8>, MessageError> 
     MessageLimits::default().serialize_request(request)
 }
 
-/// A request from protobuf, within the default limits. [`MessageLimits::deserialize_request`] does it without copying.
+/// Parses a request from protobuf, within the default limits. [`MessageLimits::deserialize_request`] does the same
+/// without copying.
 ///
 /// # Errors
 /// If it is too large or malformed.
@@ -98,19 +99,19 @@ pub fn deserialize_request(bytes: &[u8]) -> Result<McpRequest, MessageError> {
     Ok(McpRequest::decode(bytes)?)
 }
 
-/// A response as protobuf, within the default limits.
+/// Serializes a response to protobuf, within the default limits.
 ///
 /// # Errors
-/// If it or its payload is too large.
+/// If the response or its payload is too large.
 pub fn serialize_response(response: &McpResponse) -> Result<Vec<u8>, MessageError> {
     MessageLimits::default().serialize_response(response)
 }
 
-/// A response from protobuf, within the default limits. [`MessageLimits::deserialize_response`]
-/// does it without copying.
+/// Parses a response from protobuf, within the default limits. [`MessageLimits::deserialize_response`] does the same
+/// without copying.
 ///
 /// # Errors
-/// If it or its payload is too large, or if it is malformed.
+/// If the response or its payload is too large, or if it is malformed.
 pub fn deserialize_response(bytes: &[u8]) -> Result<McpResponse, MessageError> {
     let limits = MessageLimits::default();
     check("the response", bytes.len(), limits.message)?;

@@ -1,4 +1,4 @@
-//! Why a message cannot be carried, prepared or checked.
+//! Error of conversion, preparation and verification of messages.
 
 use crate::canonical::EncodeError;
 use crate::hop::HopError;
@@ -6,65 +6,65 @@ use crate::profile::UnknownProfile;
 use crate::signature::BadSignature;
 use crate::signing_key::KeyError;
 
-/// Why a message cannot be carried, prepared for signing or checked.
+/// Reason why a message cannot be converted, prepared for signing or verified.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// The bytes are no message of this package.
+    /// The bytes are not a message of this package.
     #[error("not a protobuf message of signalbox.v1: {0}")]
     Decode(#[from] prost::DecodeError),
-    /// A message or a part of it is larger than allowed.
+    /// A message or a part of it is too large.
     #[error("{what} has {bytes} bytes; {limit} are allowed")]
     TooLarge {
-        /// What is too large.
+        /// Name of the part that is too large.
         what: &'static str,
-        /// How large it is.
+        /// Size of that part, in bytes.
         bytes: usize,
-        /// How large it may be.
+        /// Maximum size of that part, in bytes.
         limit: usize,
     },
-    /// A field is missing without which the message means nothing.
+    /// A required field is missing.
     #[error("the field `{0}` is missing")]
     MissingField(&'static str),
-    /// A value of a `google.protobuf.Struct` says nothing.
+    /// A value of a `google.protobuf.Struct` has no kind.
     #[error("a value of `{0}` is empty")]
     EmptyValue(&'static str),
-    /// A number that a `google.protobuf.Struct` cannot hold.
+    /// A number is not representable in a `google.protobuf.Struct`.
     #[error("the number {0} does not survive in a google.protobuf.Struct, whose numbers are doubles")]
     NumberLost(String),
-    /// A structure is made of a JSON object, and this is none.
+    /// The JSON is not an object, as a structure requires.
     #[error("not a JSON object")]
     NotAnObject,
-    /// A moment outside of the years 1677 to 2262, or with more than a second of nanoseconds.
+    /// A time outside of the years 1677 to 2262, or with nanoseconds of a second or more.
     #[error("the moment in `{0}` cannot be counted in nanoseconds")]
     TimeOutOfRange(&'static str),
-    /// The message is signed for something else.
+    /// The message is signed for another domain.
     #[error("the message is for the domain {found:?}, not for `{expected}`")]
     WrongDomain {
-        /// What it should say.
+        /// Domain that was expected.
         expected: &'static str,
-        /// What it says.
+        /// Domain of the message.
         found: String,
     },
-    /// The message names a canonical form that is not known.
+    /// The canonical profile of the message is unknown.
     #[error(transparent)]
     UnknownProfile(#[from] UnknownProfile),
     /// A part of the message has no canonical form.
     #[error(transparent)]
     Canonical(#[from] EncodeError),
-    /// A JSON message that is no JSON-RPC.
+    /// A JSON message is not JSON-RPC.
     #[error("not a JSON-RPC message: {0}")]
     NotJsonRpc(String),
-    /// A public key that cannot be used.
+    /// The public key cannot be used.
     #[error("the key cannot be used: {0}")]
     InvalidKey(#[from] KeyError),
-    /// The signature is by an algorithm that is not known here.
+    /// The algorithm of the signature is not supported.
     #[error("signatures by {0:?} are not supported; Ed25519 is")]
     UnsupportedAlgorithm(String),
-    /// The name was changed on the way, and no trusted gateway says so.
+    /// The name was changed in transit, and no trusted gateway has signed the change.
     #[error("the name was changed on the way: {0}")]
     Renamed(#[from] HopError),
-    /// The signature cannot be one, or does not fit.
+    /// The signature is malformed or wrong.
     #[error("{0}")]
     Signature(BadSignature),
 }

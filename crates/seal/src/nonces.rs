@@ -1,30 +1,30 @@
-//! The memory by which a message that comes a second time is noticed.
+//! Nonce memory, which detects replayed messages.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// What a memory says about a nonce.
+/// Answer of a memory about a nonce.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum NonceVerdict {
-    /// It was not seen before, and is remembered now.
+    /// The nonce is new and was stored.
     New,
-    /// It was seen before.
+    /// The nonce was seen before.
     Replayed,
-    /// There is no room to remember it, so the message is refused.
+    /// The memory is full. The message must be refused, because a replay of it could not be detected.
     Full,
 }
 
-/// Remembers nonces for as long as the messages that carry them could be accepted. Moments are milliseconds since 1970.
+/// Remembers nonces for as long as their messages could be accepted. Times are in milliseconds since 1970.
 pub trait NonceMemory {
-    /// True if the nonce of a key is remembered. Asked before the costly part of a verification, so that a message that was
-    /// recorded on its way costs little when it comes again.
+    /// Returns true if the nonce of a key is remembered. Verifiers call it before their expensive steps, so that
+    /// replayed messages cost little.
     fn is_remembered(&self, key_id: &str, nonce: &str, now: u64) -> bool;
 
-    /// Remembers the nonce of a key until a moment, unless it is there already.
+    /// Stores the nonce of a key until `until`, unless it is already stored.
     fn remember(&self, key_id: &str, nonce: &str, now: u64, until: u64) -> NonceVerdict;
 }
 
-/// A memory that is lost when the process ends, with room for so many nonces of each key.
+/// In-memory [`NonceMemory`] with a maximum number of nonces per key. It is lost when the process ends.
 #[derive(Debug)]
 pub struct NonceBook {
     room: usize,
@@ -32,7 +32,7 @@ pub struct NonceBook {
 }
 
 impl NonceBook {
-    /// An empty memory. A key's messages are refused while `room` of its nonces are still remembered.
+    /// Creates an empty memory. Messages of a key are refused while `room` of its nonces are remembered.
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self { room, seen: Mutex::default() }

@@ -1,10 +1,11 @@
-//! Messages in the canonical form that is signed.
+//! Canonical form of messages, as it is signed.
 //!
-//! A field that is not written here is not signed. `tests/fields.rs` walks the definition of the messages and fails when one is
-//! forgotten. Not signed on purpose are the signature itself, the hops (each has its own signature) and the id of JSON-RPC.
+//! A field that is not written here is not signed. `tests/fields.rs` walks the definition of the messages and fails if
+//! one is forgotten. Intentionally not signed are the signature itself, the hops (each has its own signature) and the
+//! JSON-RPC id.
 //!
-//! Empty texts, empty bytes, empty lists and enums that say nothing are left out, because protobuf does not tell them from
-//! absent ones. The permissions of a request are always there.
+//! Empty texts, bytes and lists and unspecified enums are omitted, because protobuf does not distinguish them from
+//! absent ones. The permissions of a request are always written.
 
 pub(crate) mod fields;
 mod request;
@@ -21,31 +22,32 @@ use crate::signature::{BadSignature, Signature, is_supported_algorithm};
 use crate::signed_params::{struct_subject, subject};
 use crate::verifying_key::VerifyingKey;
 
-/// The bytes of a request that are signed: its canonical form without the signature.
+/// Returns the bytes of a request to sign: its canonical form without the signature.
 ///
-/// In `mcp-cbor/1` (also if the request names no profile) they are the CBOR alone, as the document has it; a request cannot be
-/// taken for a response there, because each has fields that the other never has. In `mcp-cbor/2` the CBOR stands in the frame
-/// of [`Domain::frame`].
+/// In `mcp-cbor/1`, which is also used if the request names no profile, these are the CBOR alone. A request cannot be
+/// mistaken for a response there, because each has fields that the other never has. In `mcp-cbor/2` the CBOR is in the
+/// frame of [`Domain::frame`].
 ///
 /// # Errors
-/// If a field that every request has is missing, or a part of the request has no canonical form.
+/// If a required field is missing, or a part of the request has no canonical form.
 pub fn prepare_request_for_signing(request: &McpRequest) -> Result<Vec<u8>, MessageError> {
     request::write(request)
 }
 
-/// The bytes of a response that are signed: its canonical form without the signature. See [`prepare_request_for_signing`].
+/// Returns the bytes of a response to sign: its canonical form without the signature. See
+/// [`prepare_request_for_signing`].
 ///
 /// # Errors
-/// If the time is missing, or a part of the response has no canonical form.
+/// If the timestamp is missing, or a part of the response has no canonical form.
 pub fn prepare_response_for_signing(response: &McpResponse) -> Result<Vec<u8>, MessageError> {
     response::write(response)
 }
 
-/// Whether a signature over prepared bytes was made with the private half of a public key.
+/// Returns true if a signature over prepared bytes was made with the private key of `public_key`.
 ///
 /// # Errors
-/// If the algorithm is not Ed25519 (in whatever case), or if the key or the signature cannot be one. A signature that could be
-/// one and does not fit is `false`, not an error.
+/// If the algorithm is not Ed25519 (in any case), or if the key or the signature is malformed. A well-formed signature
+/// that does not match is `false`, not an error.
 pub fn verify_signature(
     public_key: &[u8],
     prepared: &[u8],
@@ -57,7 +59,7 @@ pub fn verify_signature(
     Ok(key.verify_prepared(prepared, &signature).is_ok())
 }
 
-/// The signature, if it could be one of a supported algorithm.
+/// Parses a signature of a supported algorithm.
 pub(crate) fn check_signature(signature: &[u8], algorithm: &str) -> Result<Signature, MessageError> {
     if !is_supported_algorithm(algorithm) {
         return Err(MessageError::UnsupportedAlgorithm(algorithm.chars().take(64).collect()));
@@ -65,11 +67,11 @@ pub(crate) fn check_signature(signature: &[u8], algorithm: &str) -> Result<Signa
     Ok(Signature::from_bytes(signature)?)
 }
 
-/// Checks the signature of a request with the public key that the request names. Whether that key is anybody's whom the
-/// receiver trusts is another question, which [`validate`](crate::validate) asks.
+/// Verifies the signature of a request with the public key that the request itself names. It does not check that the
+/// receiver trusts that key: see [`validate`](crate::validate).
 ///
 /// # Errors
-/// If there is no signature, no key, the signature does not fit, or the name was changed on the way.
+/// If the signature or the key is missing, the signature does not match, or the name was changed in transit.
 pub fn verify_request(request: &McpRequest) -> Result<(), MessageError> {
     let signature = request.signature.as_ref().ok_or(MessageError::MissingField("signature"))?;
     let identity = request.requestor_identity.as_ref().ok_or(MessageError::MissingField("requestor_identity"))?;
@@ -79,8 +81,8 @@ pub fn verify_request(request: &McpRequest) -> Result<(), MessageError> {
     Ok(follow_names(request, &KeySet::new(), 0)?)
 }
 
-/// Checks that hops of trusted gateways lead from the name that was signed to the one in the params. `now` is in seconds since
-/// 1970. The signature of the request is checked elsewhere.
+/// Verifies that hops of trusted gateways lead from the signed name to the one in the params. `now` is in seconds since
+/// 1970. The caller verifies the signature of the request.
 pub(crate) fn follow_names(request: &McpRequest, keys: &KeySet, now: i64) -> Result<(), HopError> {
     let name = match &request.params {
         Some(Params::ParamsJson(params)) => subject(&request.method, params),
@@ -94,10 +96,10 @@ pub(crate) fn follow_names(request: &McpRequest, keys: &KeySet, now: i64) -> Res
     follow_hops(&hops, signature, signed, &name, keys, now)
 }
 
-/// Checks the signature of a response with the key of whoever should have answered.
+/// Verifies the signature of a response with the key of the expected responder.
 ///
 /// # Errors
-/// If there is no signature, or it does not fit.
+/// If there is no signature, or it does not match.
 pub fn verify_response(response: &McpResponse, key: &VerifyingKey) -> Result<(), MessageError> {
     let signature = response.signature.as_ref().ok_or(MessageError::MissingField("signature"))?;
     check_signature(&signature.signature, &signature.algorithm)?;
@@ -109,12 +111,12 @@ fn fits(fits: bool) -> Result<(), MessageError> {
     if fits { Ok(()) } else { Err(BadSignature::Mismatch.into()) }
 }
 
-/// The profile that a message names. A message of the document names none.
+/// Parses the profile that a message names. A message without one uses `mcp-cbor/1`.
 pub(crate) fn profile_of(name: &str) -> Result<Profile, UnknownProfile> {
     if name.is_empty() { Ok(Profile::One) } else { name.parse() }
 }
 
-/// The profile that a message names, and what stands before its CBOR.
+/// Returns the profile that a message names, and the prefix of its CBOR.
 fn frame(profile: &str, domain: &str, expected: Domain) -> Result<(Profile, Vec<u8>), MessageError> {
     if !domain.is_empty() && domain != expected.name() {
         let found = domain.chars().take(64).collect();

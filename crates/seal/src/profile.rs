@@ -1,29 +1,29 @@
-//! The two sets of rules by which data becomes canonical bytes.
+//! Canonical profiles: named sets of rules for canonical bytes.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A named set of rules by which data becomes canonical bytes. See [`crate::canonical`] for both.
+/// Named set of rules for canonical bytes. See [`crate::canonical`] for both.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub enum Profile {
-    /// `mcp-cbor/1`: the rules of the document "MCP Serialization and Canonicalization" to the letter. Different data can
-    /// have the same bytes (1.0 and `"1.00000000"`).
+    /// `mcp-cbor/1`: the exact rules of "MCP Serialization and Canonicalization". Different data can have the same
+    /// bytes (1.0 and `"1.00000000"`).
     One,
-    /// `mcp-cbor/2`: the core deterministic encoding of RFC 8949. Different data always have different bytes.
+    /// `mcp-cbor/2`: the core deterministic encoding of RFC 8949. Different data always has different bytes.
     #[default]
     Two,
 }
 
-/// A name that is no profile's.
+/// Error for a name that is not a profile.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("no canonical profile is called {0:?}; `mcp-cbor/1` and `mcp-cbor/2` are known")]
 pub struct UnknownProfile(pub String);
 
 impl Profile {
-    /// Both profiles.
+    /// Both profiles, in order of definition.
     pub const ALL: [Self; 2] = [Self::One, Self::Two];
 
-    /// Its name on the wire.
+    /// Returns the name of the profile on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! Messages that stay JSON, with a signature in `_meta` under [`META_SIGNATURE`](crate::META_SIGNATURE).
 //!
-//! What is signed is a map in the canonical form that the signature names, in the frame of its domain:
+//! The signature covers a map in the canonical profile that it names, in the frame of its domain:
 //!
 //! | key | of | value |
 //! |---|---|---|
@@ -12,8 +12,8 @@
 //! | `first_signer` | both | who signed before, where a gateway changed the message and signed it anew |
 //! | `other_members` | both | members of the message that JSON-RPC does not know |
 //!
-//! Not signed are the JSON-RPC id, the progress token, trace context, and the `_meta` in which a message of 2026-07-28 describes
-//! its sender. Errors carry `_meta` inside `error`.
+//! Not signed are the JSON-RPC id, the progress token, trace context, and the `_meta` in which a message of 2026-07-28
+//! describes its sender. Errors carry `_meta` inside `error`.
 //!
 //! ```
 //! use signalbox_seal::signed_json::{Terms, Verifier, sign_request};
@@ -53,25 +53,25 @@ use crate::signature::ALGORITHM;
 use crate::signed_params::{META_SIGNATURE, subject};
 use crate::signing_key::{KeyError, SigningKey};
 
-/// What a signer decides about a signature. Moments are milliseconds since 1970.
+/// Parameters of a signature that the signer chooses. Times are in milliseconds since 1970.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Terms {
-    /// A text that this key never used before, of 8 to 128 characters.
+    /// Text of 8 to 128 characters that this key has never used before.
     pub nonce: String,
-    /// When the message is signed.
+    /// Time at which the message is signed.
     pub signed_at: u64,
-    /// When the message stops being valid.
+    /// Time from which the message is invalid.
     pub expires_at: u64,
-    /// The canonical form that is signed.
+    /// Canonical profile to sign.
     pub profile: Profile,
-    /// Of a response: SHA-256 of the request as it was received.
+    /// In a response: SHA-256 of the request as it was received.
     pub request_hash: Option<[u8; 32]>,
-    /// Who signed the message before it was changed.
+    /// Signer of the message before it was changed.
     pub first_signer: Option<FirstSigner>,
 }
 
 impl Terms {
-    /// Terms in `mcp-cbor/2`, with nothing that is optional.
+    /// Creates terms for `mcp-cbor/2`, without any optional part.
     #[must_use]
     pub fn new(nonce: &str, signed_at: u64, expires_at: u64) -> Self {
         let nonce = nonce.to_owned();
@@ -79,31 +79,31 @@ impl Terms {
     }
 }
 
-/// Why a message cannot be signed.
+/// Error when a message cannot be signed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
-    /// It is no message of JSON-RPC, or one of another kind.
+    /// The message is not JSON-RPC, or of another kind.
     #[error("not a {expected} of JSON-RPC: {why}")]
     NotAMessage {
-        /// What it should be.
+        /// Expected kind of message.
         expected: &'static str,
-        /// Why it is not.
+        /// Reason why it is not one.
         why: String,
     },
-    /// A part of it has no canonical form.
+    /// A part of the message has no canonical form.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// The key fails.
+    /// The key cannot sign.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The nonce has another length.
+    /// The nonce has the wrong length.
     #[error("a nonce has 8 to 128 characters, not {0}")]
     Nonce(usize),
-    /// `params` or `_meta` is there and no object, so that a signature has no place.
+    /// `params` or `_meta` is not an object, so a signature cannot be added.
     #[error("`{0}` is no object, so it cannot carry a signature")]
     NoPlace(&'static str),
-    /// There is no signature that a hop could be added to.
+    /// The message carries no signature to add a hop to.
     #[error("the message carries no signature")]
     Unsigned,
 }
@@ -117,10 +117,10 @@ impl From<SignHopError> for SignError {
     }
 }
 
-/// The request or notification with a signature in the `_meta` of its params. A signature that was there is replaced.
+/// Signs a request or notification, in the `_meta` of its params. Replaces an existing signature.
 ///
 /// # Errors
-/// If that is no request, or it cannot be signed.
+/// If the message is not a request, or cannot be signed.
 pub fn sign_request(message: &[u8], key: &SigningKey, terms: &Terms) -> Result<Bytes, SignError> {
     let envelope = read(message, "request")?;
     if !matches!(envelope.kind(), Kind::Request | Kind::Notification) {
@@ -131,10 +131,10 @@ pub fn sign_request(message: &[u8], key: &SigningKey, terms: &Terms) -> Result<B
     sign(&envelope, Domain::Request, key, terms, name)
 }
 
-/// The response with a signature in the `_meta` of its result or error. A signature that was there is replaced.
+/// Signs a response, in the `_meta` of its result or error. Replaces an existing signature.
 ///
 /// # Errors
-/// If that is no response, or it cannot be signed.
+/// If the message is not a response, or cannot be signed.
 pub fn sign_response(message: &[u8], key: &SigningKey, terms: &Terms) -> Result<Bytes, SignError> {
     let envelope = read(message, "response")?;
     if matches!(envelope.kind(), Kind::Request | Kind::Notification) {
@@ -143,17 +143,17 @@ pub fn sign_response(message: &[u8], key: &SigningKey, terms: &Terms) -> Result<
     sign(&envelope, Domain::Response, key, terms, None)
 }
 
-/// The signature that a message carries, unchecked; none if it carries none.
+/// Parses the signature that a message carries, without verifying it. `None` if it carries none.
 ///
 /// # Errors
-/// If that is no message, or what it carries is no signature.
+/// If the message or the signature is malformed.
 pub fn signature_of(message: &[u8]) -> Result<Option<MessageSignature>, VerifyError> {
     let envelope = read(message, "message").map_err(|error| VerifyError::Malformed(error.to_string()))?;
     MessageSignature::of(&envelope)
 }
 
-/// The request with one more hop: this gateway received it under the name `from` and sends it on under `to`. The name in the
-/// params is left alone; renaming is the gateway's own work.
+/// Adds a hop to a request: this gateway received it under the name `from` and sends it under `to`. It does not change
+/// the name in the params, which is up to the gateway.
 ///
 /// # Errors
 /// If the message carries no signature.
@@ -205,7 +205,7 @@ fn not_a(expected: &'static str, why: &str) -> SignError {
     SignError::NotAMessage { expected, why: why.to_owned() }
 }
 
-/// The message with this signature in it.
+/// Adds the signature to the message.
 fn carry(envelope: &Envelope, signature: &MessageSignature) -> Result<Bytes, SignError> {
     let bytes = envelope.bytes();
     let text = signature.to_json();

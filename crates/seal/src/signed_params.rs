@@ -1,8 +1,8 @@
-//! What of params and results is signed: everything but what gateways between signer and verifier must change.
+//! The signed part of params and results: everything except what gateways between signer and verifier have to change.
 //!
-//! Left out are the progress token, the `_meta` keys by which a request of 2026-07-28 describes its sender, trace context, and
-//! our own signature. A `_meta` with nothing else in it counts as none. The name of the tool, prompt or resource is taken out
-//! of the params too, and signed beside them, because gateways rename.
+//! Excluded are the progress token, the `_meta` keys by which a request of 2026-07-28 describes its sender, trace
+//! context, and the signature itself. A `_meta` with nothing else in it is treated as absent. The name of the tool,
+//! prompt or resource is removed from the params and signed separately, because gateways rename.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use signalbox_wire::{json, meta, method};
 
 use crate::canonical::{EncodeError, MapEncoder, Value};
 
-/// The key of `_meta` under which a signature is carried in JSON.
+/// Key of `_meta` under which a JSON message carries its signature.
 pub const META_SIGNATURE: &str = "io.signalbox/signature";
 
 const LEFT_OUT: [&str; 10] = [
@@ -29,7 +29,7 @@ const LEFT_OUT: [&str; 10] = [
     META_SIGNATURE,
 ];
 
-/// The members of the params, outer first, that lead to the name of what a request is about.
+/// Returns the path of params members, outermost first, that leads to the name a request is about.
 fn name_path(method: &str, params: &[u8]) -> &'static [&'static str] {
     match method {
         method::TOOLS_CALL | method::PROMPTS_GET => &["name"],
@@ -39,7 +39,7 @@ fn name_path(method: &str, params: &[u8]) -> &'static [&'static str] {
             match reference.and_then(|reference| completion_ref::read(reference).ok()) {
                 Some((Referenced::Prompt, _)) => &["ref", "name"],
                 Some((Referenced::Resource, _)) => &["ref", "uri"],
-                // It is refused, so that everything in it is signed as it stands.
+                // Such a request is refused, so everything in it is signed as it is.
                 None => &[],
             }
         }
@@ -47,7 +47,7 @@ fn name_path(method: &str, params: &[u8]) -> &'static [&'static str] {
     }
 }
 
-/// The tool, prompt or resource that a request of this method and these params names, if it does.
+/// Returns the tool, prompt or resource that a request with this method and these params names.
 #[must_use]
 pub fn subject<'a>(method: &str, params: &'a [u8]) -> Option<Cow<'a, str>> {
     let path = name_path(method, params);
@@ -57,13 +57,13 @@ pub fn subject<'a>(method: &str, params: &'a [u8]) -> Option<Cow<'a, str>> {
     json::string(json::path(params, path)?.of(params))
 }
 
-/// Writes params that are JSON, without the name and what changes on the way.
+/// Writes JSON params, without the name and the parts that change in transit.
 pub(crate) fn write_params(value: Value<'_>, method: &str, params: &[u8]) -> Result<(), EncodeError> {
     let path = if subject(method, params).is_some() { name_path(method, params) } else { &[] };
     write_object(value, params, path)
 }
 
-/// Writes a result that is JSON, without what changes on the way.
+/// Writes a JSON result, without the parts that change in transit.
 pub(crate) fn write_result(value: Value<'_>, result: &[u8]) -> Result<(), EncodeError> {
     write_object(value, result, &[])
 }
@@ -105,7 +105,7 @@ fn is_object(text: &[u8]) -> bool {
     text.first() == Some(&b'{')
 }
 
-/// The tool, prompt or resource that a request names whose params are a structure.
+/// Returns the tool, prompt or resource that a request with structured params names.
 pub(crate) fn struct_subject<'a>(method: &str, params: &'a Struct) -> Option<&'a str> {
     let path = struct_path(method, params);
     let (leaf, outer) = path.split_last()?;
@@ -140,7 +140,7 @@ fn struct_path(method: &str, params: &Struct) -> &'static [&'static str] {
     name_path(method, read.as_bytes())
 }
 
-/// Writes params that are a structure, without the name and what changes on the way.
+/// Writes structured params, without the name and the parts that change in transit.
 pub(crate) fn write_struct_params(value: Value<'_>, method: &str, params: &Struct) -> Result<(), EncodeError> {
     let path = if struct_subject(method, params).is_some() { struct_path(method, params) } else { &[] };
     write_struct(value, params, path)
@@ -168,12 +168,12 @@ fn write_struct(value: Value<'_>, from: &Struct, name: &[&str]) -> Result<(), En
     })
 }
 
-/// Writes a whole structure.
+/// Writes a structure as a whole.
 pub(crate) fn write_whole_struct(value: Value<'_>, from: &Struct) -> Result<(), EncodeError> {
     value.map(|map| from.fields.iter().try_for_each(|(key, inner)| write_value(map.entry(key), inner)))
 }
 
-/// Writes a result that is a structure, without what changes on the way.
+/// Writes a structured result, without the parts that change in transit.
 pub(crate) fn write_struct_result(value: Value<'_>, from: &Struct) -> Result<(), EncodeError> {
     write_struct(value, from, &[])
 }

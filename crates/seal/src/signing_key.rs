@@ -1,4 +1,4 @@
-//! A private key.
+//! Private keys for Ed25519 signatures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use crate::profile::Profile;
 use crate::signature::Signature;
 use crate::verifying_key::{VerifyingKey, check_key_id};
 
-/// Bytes of the seed that a private key is made of.
+/// Length of the seed of a private key, in bytes.
 pub const SEED_BYTES: usize = 32;
 
-/// A private Ed25519 key and its id. Cheap to clone, and never shown.
+/// Private Ed25519 key with its id. Cheap to clone. Its `Debug` output shows only the id.
 #[derive(Clone)]
 pub struct SigningKey {
     pair: Arc<Ed25519KeyPair>,
     public: VerifyingKey,
 }
 
-/// Why a key cannot be used or made.
+/// Error when a key cannot be created or used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum KeyError {
-    /// A public key or a seed of another length.
+    /// A public key or a seed has the wrong length.
     #[error("{what} is 32 bytes, not {length}")]
     Length {
-        /// Which of the two.
+        /// Kind of key that has the wrong length.
         what: &'static str,
-        /// How many bytes there were.
+        /// Number of bytes given.
         length: usize,
     },
-    /// The bytes are no key of Ed25519.
+    /// The bytes are not an Ed25519 key.
     #[error("that is no Ed25519 key: {0}")]
     Rejected(String),
-    /// A public key with which anybody could make signatures that fit.
+    /// The public key has small order: any signer could forge signatures that match it.
     #[error("that is a public key of small order, whose signatures prove nothing")]
     SmallOrder,
-    /// The id cannot be used.
+    /// The id is invalid.
     #[error("the id of a key is 1 to 128 letters, digits, `_`, `.`, `:`, `@` and `-`, unlike {0:?}")]
     Id(String),
     /// The cryptographic library failed.
@@ -47,15 +47,15 @@ pub enum KeyError {
 }
 
 impl SigningKey {
-    /// A new random key.
+    /// Generates a random key.
     ///
     /// # Errors
-    /// If the system gives no randomness.
+    /// If the system provides no randomness.
     pub fn generate() -> Result<Self, KeyError> {
         Self::of_pair(Ed25519KeyPair::generate().map_err(|_| KeyError::Library("generate a key"))?)
     }
 
-    /// The key of a seed of 32 bytes.
+    /// Creates the key of a seed of 32 bytes.
     ///
     /// # Errors
     /// If the seed has another length.
@@ -66,10 +66,10 @@ impl SigningKey {
         Self::of_pair(Ed25519KeyPair::from_seed_unchecked(seed).map_err(rejected)?)
     }
 
-    /// A key from PKCS#8 DER, with or without its public key.
+    /// Parses a key from PKCS#8 DER, with or without its public key.
     ///
     /// # Errors
-    /// If that is no PKCS#8 of an Ed25519 key, or its public key is another's.
+    /// If the input is not PKCS#8 of an Ed25519 key, or its public key does not match.
     pub fn from_pkcs8(der: &[u8]) -> Result<Self, KeyError> {
         Self::of_pair(Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map_err(rejected)?)
     }
@@ -79,60 +79,60 @@ impl SigningKey {
         Ok(Self { pair: Arc::new(pair), public })
     }
 
-    /// The same key under a name instead of the id that is derived from its public key.
+    /// Replaces the id that is derived from the public key.
     ///
     /// # Errors
-    /// If the id is empty, too long or has other characters than ids have.
+    /// If the id is empty, too long or contains an invalid character.
     pub fn named(mut self, id: &str) -> Result<Self, KeyError> {
         check_key_id(id)?;
         self.public = self.public.named(id)?;
         Ok(self)
     }
 
-    /// Its id.
+    /// Returns the id of the key.
     #[must_use]
     pub fn id(&self) -> &str {
         self.public.id()
     }
 
-    /// The public key, under the same id.
+    /// Returns the public key, under the same id.
     #[must_use]
     pub fn verifying_key(&self) -> &VerifyingKey {
         &self.public
     }
 
-    /// The key as PKCS#8 (version 1) DER, which every other program reads.
+    /// Serializes the key as PKCS#8 (version 1) DER, which other programs read.
     ///
     /// # Errors
-    /// If the library fails.
+    /// If the cryptographic library fails.
     pub fn to_pkcs8(&self) -> Result<Vec<u8>, KeyError> {
         let document = self.pair.to_pkcs8v1().map_err(|_| KeyError::Library("write a key"))?;
         Ok(document.as_ref().to_vec())
     }
 
-    /// The seed of the key.
+    /// Returns the seed of the key.
     ///
     /// # Errors
-    /// If the library fails.
+    /// If the cryptographic library fails.
     pub fn to_seed(&self) -> Result<[u8; SEED_BYTES], KeyError> {
         let failed = |_| KeyError::Library("write a seed");
         let seed = self.pair.seed().and_then(|seed| seed.as_be_bytes()).map_err(failed)?;
         seed.as_ref().try_into().map_err(|_| KeyError::Library("write a seed"))
     }
 
-    /// Signs canonical bytes of a profile for one purpose, in the frame of [`Domain::frame`].
+    /// Signs canonical bytes of a profile for one domain, in the frame of [`Domain::frame`].
     ///
     /// # Errors
-    /// If the library fails.
+    /// If the cryptographic library fails.
     pub fn sign(&self, profile: Profile, domain: Domain, canonical: &[u8]) -> Result<Signature, KeyError> {
         self.sign_prepared(&domain.frame(profile, canonical))
     }
 
-    /// Signs bytes as they are. Meant for what `prepare_request_for_signing` and `prepare_response_for_signing` return, which
-    /// names its domain itself; anything else is signed by [`SigningKey::sign`].
+    /// Signs bytes as they are. It is meant for the result of `prepare_request_for_signing` and
+    /// `prepare_response_for_signing`, which already contains the domain. Use [`SigningKey::sign`] for anything else.
     ///
     /// # Errors
-    /// If the library fails.
+    /// If the cryptographic library fails.
     pub fn sign_prepared(&self, prepared: &[u8]) -> Result<Signature, KeyError> {
         let signature = self.pair.try_sign(prepared).map_err(|_| KeyError::Library("sign"))?;
         Signature::from_bytes(signature.as_ref()).map_err(|_| KeyError::Library("sign"))

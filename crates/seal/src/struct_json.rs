@@ -1,4 +1,5 @@
-//! `google.protobuf.Struct` from JSON and back. Its numbers are doubles; what they cannot hold is refused, not rounded.
+//! Conversion between JSON and `google.protobuf.Struct`. Numbers are doubles there; a number that is not exactly
+//! representable is rejected, not rounded.
 
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
@@ -7,13 +8,13 @@ use signalbox_wire::{Limits, json, scan};
 use crate::canonical::EncodeError;
 use crate::message_error::MessageError;
 
-/// The largest integer up to which every one is a double.
+/// Magnitude up to which every integer is a double.
 const EXACT: u64 = 1 << 53;
 
-/// The structure of a JSON object.
+/// Converts a JSON object to a structure.
 ///
 /// # Errors
-/// If the text is no JSON object, or holds an integer that no double is.
+/// If the text is not a JSON object, or contains an integer that is not a double.
 pub fn struct_from_json(text: &[u8]) -> Result<Struct, MessageError> {
     scan(text, &Limits::default()).map_err(EncodeError::from)?;
     match value_of(text)?.kind {
@@ -63,10 +64,11 @@ fn number(token: &[u8]) -> Result<f64, MessageError> {
     if number.is_finite() && exact && !underflow { Ok(number) } else { Err(lost()) }
 }
 
-/// A structure as JSON text, with keys in lexicographic order. Whole numbers up to 2^53 are written as integers.
+/// Converts a structure to JSON text, with keys in lexicographic order. Whole numbers up to 2^53 are written as
+/// integers.
 ///
 /// # Errors
-/// If it holds an empty value, or a number that JSON has no text for.
+/// If it contains an empty value, or a number that JSON cannot represent.
 pub fn struct_to_json(from: &Struct) -> Result<Vec<u8>, MessageError> {
     let mut out = Vec::new();
     write_struct(&mut out, from)?;

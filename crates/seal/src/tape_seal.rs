@@ -1,7 +1,7 @@
-//! The seal of a record that grows: what is kept with its head and with each entry, and what is signed of it.
+//! Seal of a growing record: what is stored with its head and its entries, and what is signed.
 //!
-//! The entries make a chain of hashes. A [`Head`] says, signed, which hash the chain had at which entry. `docs/seal.md` tells how
-//! the hashes are made.
+//! The entries form a hash chain. A [`Head`] is a signed statement of the hash of the chain at an entry. `docs/seal.md`
+//! specifies the hashes.
 
 use prost::Message as _;
 
@@ -12,81 +12,81 @@ use crate::signature::Signature;
 use crate::signing_key::{KeyError, SigningKey};
 use crate::verifying_key::VerifyingKey;
 
-/// Bytes of a hash of the chain.
+/// Length of a hash of the chain, in bytes.
 pub const HASH_BYTES: usize = 32;
-/// The version of the chain that is written.
+/// Version of the chain that this crate writes.
 pub const CHAIN_VERSION: u32 = 1;
 
-/// A hash of the chain.
+/// Hash of the chain at an entry.
 pub type ChainHash = [u8; HASH_BYTES];
 
-/// What is kept with the head of a tape.
+/// Seal stored with the head of a tape.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TapeSeal {
-    /// [`CHAIN_VERSION`].
+    /// Version of the chain: [`CHAIN_VERSION`].
     #[prost(uint32, tag = "1")]
     pub version: u32,
-    /// What the salts of all bodies are made of; a redacted copy does not have it.
+    /// Seed of the salts of all bodies; absent in a redacted copy.
     #[prost(bytes = "vec", optional, tag = "2")]
     pub seed: Option<Vec<u8>>,
-    /// The members of messages whose leaves are committed to one by one, with dots between their names.
+    /// Members of messages whose leaves are committed to individually, as names joined by dots.
     #[prost(string, repeated, tag = "3")]
     pub commit: Vec<String>,
-    /// Signed before the first entry.
+    /// Head signed before the first entry.
     #[prost(message, optional, tag = "4")]
     pub opening: Option<Head>,
-    /// The last entry that was pruned.
+    /// Head of the last pruned entry.
     #[prost(message, optional, tag = "5")]
     pub checkpoint: Option<Head>,
-    /// Signed after the last entry.
+    /// Head signed after the last entry.
     #[prost(message, optional, tag = "6")]
     pub closing: Option<Head>,
 }
 
-/// A place of the chain, signed.
+/// Signed position of the chain.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Head {
-    /// The number of the entry; 0 before the first.
+    /// Number of the entry; 0 before the first.
     #[prost(uint64, tag = "1")]
     pub seq: u64,
-    /// The hash of the chain at that entry.
+    /// Hash of the chain at that entry.
     #[prost(bytes = "vec", tag = "2")]
     pub hash: Vec<u8>,
-    /// When it was signed, in nanoseconds since 1970.
+    /// Time of signing, in nanoseconds since 1970.
     #[prost(uint64, tag = "3")]
     pub at: u64,
-    /// When the tape ended, in a closing head.
+    /// End of the tape, in a closing head.
     #[prost(uint64, optional, tag = "4")]
     pub ended: Option<u64>,
-    /// The id of the key.
+    /// Id of the signing key.
     #[prost(string, tag = "5")]
     pub key_id: String,
-    /// The public key.
+    /// Public key of the signer.
     #[prost(bytes = "vec", tag = "6")]
     pub public_key: Vec<u8>,
-    /// The signature.
+    /// Signature over all other fields.
     #[prost(bytes = "vec", tag = "7")]
     pub signature: Vec<u8>,
-    /// Facts that could not be recorded, in a closing head.
+    /// Number of facts that could not be recorded, in a closing head.
     #[prost(uint64, tag = "8")]
     pub missing: u64,
 }
 
-/// What a head is signed for. A head of one kind is worth nothing as one of another.
+/// Kind of a head. A signature over one kind is invalid for any other.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum HeadKind {
-    /// Before the first entry.
+    /// Signed before the first entry.
     Opening,
-    /// Between entries.
+    /// Signed between two entries of the tape.
     Interim,
-    /// After the last entry.
+    /// Signed after the last entry.
     Closing,
-    /// Everything up to there was pruned.
+    /// Signed when all entries up to it were pruned.
     Checkpoint,
 }
 
 impl HeadKind {
-    /// Its name in what is signed.
+    /// Returns the name of the kind in the signed data.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -97,29 +97,29 @@ impl HeadKind {
         }
     }
 
-    /// The kind with this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::Opening, Self::Interim, Self::Closing, Self::Checkpoint].into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// Why a head cannot be made.
+/// Error when a head cannot be signed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SignHeadError {
-    /// It has no canonical form.
+    /// The head has no canonical form.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// The key does not sign.
+    /// The key cannot sign.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
 impl Head {
-    /// Signs a place of the chain of a tape.
+    /// Signs a position of a tape's chain.
     ///
     /// # Errors
-    /// If the library fails.
+    /// If the cryptographic library fails.
     pub fn sign(
         kind: HeadKind,
         tape: &str,
@@ -130,10 +130,10 @@ impl Head {
         Self { seq, hash: hash.to_vec(), at, ended, ..Self::default() }.signed(kind, tape, key)
     }
 
-    /// Signs the end of a tape, and how many facts could not be recorded on it.
+    /// Signs the end of a tape, with the number of facts that could not be recorded on it.
     ///
     /// # Errors
-    /// If the library fails.
+    /// If the cryptographic library fails.
     pub fn sign_closing(
         tape: &str,
         (seq, hash): (u64, &ChainHash),
@@ -153,7 +153,8 @@ impl Head {
         Ok(self)
     }
 
-    /// The key that signed this place; none where the signature does not fit. Whether that key is trusted is another question.
+    /// Returns the key that signed this position; `None` if the signature is wrong. The caller decides if that key is
+    /// trusted.
     #[must_use]
     pub fn signer(&self, kind: HeadKind, tape: &str) -> Option<VerifyingKey> {
         let key = VerifyingKey::from_bytes(&self.public_key).ok()?.named(&self.key_id).ok()?;
@@ -177,7 +178,7 @@ impl Head {
             }
             head.item().text(&self.key_id);
             head.item().bytes(&self.public_key);
-            // Heads of tapes without gaps are signed as they were before gaps were counted.
+            // Omitted if there are no gaps, so that these heads match those signed before gaps were counted.
             if self.missing > 0 {
                 head.item().unsigned(self.missing);
             }
@@ -187,28 +188,28 @@ impl Head {
     }
 }
 
-/// What is kept with an entry: 32 bytes of its hash, and then, in some, a [`SealDetails`].
+/// Seal stored with an entry: 32 bytes of its hash, followed by [`SealDetails`] in some entries.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EntrySeal {
-    /// The hash of the chain at this entry.
+    /// Hash of the chain at this entry.
     pub hash: ChainHash,
-    /// What only some entries have.
+    /// Parts that only some entries have.
     pub details: SealDetails,
 }
 
-/// What only some entries have in their seal.
+/// Parts of a seal that only some entries have.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SealDetails {
-    /// This place of the chain, signed.
+    /// Signed head at this position of the chain.
     #[prost(message, optional, tag = "1")]
     pub head: Option<Head>,
-    /// The entry with whose salts the body is committed to; 0 for its own.
+    /// Entry whose salts are used to commit to the body; 0 for this entry itself.
     #[prost(uint64, tag = "2")]
     pub salted_as: u64,
-    /// In a redacted copy: the salt of the body, and those of its leaves, empty for leaves that were removed.
+    /// In a redacted copy: the salts of the body and of its leaves, empty for removed leaves.
     #[prost(bytes = "vec", repeated, tag = "3")]
     pub salts: Vec<Vec<u8>>,
-    /// In a redacted copy: the hashes of the leaves that were removed, in their order.
+    /// In a redacted copy: the hashes of the removed leaves, in order.
     #[prost(bytes = "vec", repeated, tag = "4")]
     pub removed: Vec<Vec<u8>>,
     /// In a redacted copy: the commitment to a body that was removed as a whole.
@@ -217,7 +218,7 @@ pub struct SealDetails {
 }
 
 impl EntrySeal {
-    /// Its stored form.
+    /// Serializes the seal for storage.
     #[must_use]
     pub fn to_bytes(&self) -> Box<[u8]> {
         let mut bytes = Vec::with_capacity(HASH_BYTES + self.details.encoded_len());
@@ -226,7 +227,7 @@ impl EntrySeal {
         bytes.into()
     }
 
-    /// From its stored form; none if it is none.
+    /// Parses a stored seal. `None` if it is malformed.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (hash, rest) = bytes.split_first_chunk()?;
@@ -234,7 +235,7 @@ impl EntrySeal {
         Some(Self { hash: *hash, details })
     }
 
-    /// The hash in a stored form, without reading the rest.
+    /// Returns the hash of a stored seal, without parsing the rest.
     #[must_use]
     pub fn hash_of(bytes: &[u8]) -> Option<ChainHash> {
         bytes.first_chunk().copied()
@@ -242,19 +243,19 @@ impl EntrySeal {
 }
 
 impl TapeSeal {
-    /// Its stored form.
+    /// Serializes the seal for storage.
     #[must_use]
     pub fn to_bytes(&self) -> Box<[u8]> {
         self.encode_to_vec().into()
     }
 
-    /// From its stored form; none if it is none.
+    /// Parses a stored seal. `None` if it is malformed.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Self::decode(bytes).ok()
     }
 
-    /// The stored form with the head that closes the tape; as it is if it cannot be read.
+    /// Adds a closing head to a stored seal. Returns the seal unchanged if it cannot be parsed.
     #[must_use]
     pub fn closed(stored: &[u8], closing: &[u8]) -> Box<[u8]> {
         match (Self::from_bytes(stored), Head::decode(closing)) {
@@ -263,10 +264,11 @@ impl TapeSeal {
         }
     }
 
-    /// The stored form with a checkpoint, signed by `key`, at the last entry that is pruned; as it is if that is no sealed entry.
+    /// Adds a checkpoint, signed by `key`, at the last pruned entry to a stored seal. Returns the seal unchanged if the
+    /// entry is not sealed.
     ///
     /// # Errors
-    /// If it cannot be signed.
+    /// If the checkpoint cannot be signed.
     pub fn pruned(
         stored: &[u8],
         tape: &str,

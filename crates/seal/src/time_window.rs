@@ -1,29 +1,29 @@
-//! How far the time of a message may be from ours.
+//! Tolerated difference between the time of a message and the clock.
 
 use std::time::Duration;
 
-/// How far the time of a message may be from the receiver's.
+/// Tolerated difference between the time of a message and the receiver's clock.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TimeWindow {
-    /// How old a message may be.
+    /// Maximum age of a message.
     pub behind: Duration,
-    /// How far in the future a message may seem to be made, because clocks differ.
+    /// Maximum time that a message may be ahead, because clocks differ.
     pub ahead: Duration,
 }
 
-/// Why the time of a message is wrong.
+/// Reason why the time of a message is wrong.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WrongTime {
-    /// It was made too long ago.
+    /// The message is too old.
     #[error("it was made too long ago")]
     TooOld,
-    /// It says that it was made in the future.
+    /// The message is from the future.
     #[error("it says that it was made in the future")]
     FromTheFuture,
-    /// It has expired.
+    /// The message has expired.
     #[error("it has expired")]
     Expired,
-    /// It expires before it was made.
+    /// The message expires before it was made.
     #[error("it expires before it was made")]
     ExpiresBeforeItWasMade,
 }
@@ -36,16 +36,16 @@ impl Default for TimeWindow {
 }
 
 impl TimeWindow {
-    /// A window that is as wide on both sides.
+    /// Creates a window of the same width in both directions.
     #[must_use]
     pub const fn around(either_way: Duration) -> Self {
         Self { behind: either_way, ahead: either_way }
     }
 
-    /// Checks when a message was made and when it expires, all in nanoseconds since 1970.
+    /// Checks the time and the expiry of a message, all in nanoseconds since 1970.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the time is wrong.
     pub fn check(&self, made: i64, expires: Option<i64>, now: i64) -> Result<(), WrongTime> {
         let (made, now) = (i128::from(made), i128::from(now));
         let nanos = |duration: Duration| i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX / 4);

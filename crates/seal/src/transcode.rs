@@ -1,7 +1,6 @@
-//! JSON-RPC to protobuf and back.
+//! Conversion between JSON-RPC and protobuf.
 //!
-//! Params, results, errors and ids are carried byte for byte. Members that JSON-RPC does not know
-//! are carried beside them.
+//! Params, results, errors and ids are carried byte for byte, and so are members that JSON-RPC does not define.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -23,11 +22,11 @@ use prost_types::Timestamp;
 
 const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// A JSON-RPC message as protobuf. Its params, result, error and id are parts of `message`, not copies. Fields that
-/// JSON-RPC does not have (times, identity, signature) are empty.
+/// Converts a JSON-RPC message to protobuf. Its params, result, error and id are slices of `message`, not copies.
+/// Fields that JSON-RPC does not have (times, identity, signature) stay empty.
 ///
 /// # Errors
-/// If that is no JSON-RPC message.
+/// If the message is not JSON-RPC.
 pub fn message_from_json(message: Bytes) -> Result<McpMessage, MessageError> {
     let envelope =
         Envelope::read(message, &Limits::default()).map_err(|error| MessageError::NotJsonRpc(error.to_string()))?;
@@ -57,30 +56,30 @@ pub fn message_from_json(message: Bytes) -> Result<McpMessage, MessageError> {
     Ok(McpMessage { message: Some(either) })
 }
 
-/// A message from protobuf, within the default [`MessageLimits`] (PO-1). Its binary fields are parts
-/// of `bytes`, not copies.
+/// Parses a message from protobuf, within the default [`MessageLimits`]. Its binary fields are slices of `bytes`, not
+/// copies.
 ///
 /// # Errors
-/// If it or its payload is too large, or it is no message of this package.
+/// If the message or its payload is too large, or it is not a message of this package.
 pub fn message_from_protobuf(bytes: Bytes) -> Result<McpMessage, MessageError> {
     MessageLimits::default().deserialize_message(bytes)
 }
 
-/// The fields of an answer that JSON-RPC does not have, as the document has them.
+/// Fields of a response that protobuf has and JSON-RPC does not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AnswerDetails {
-    /// Names the answer among all answers of this gateway.
+    /// Unique id of the response at this gateway.
     pub response_id: String,
     /// The `request_id` of the request.
     pub request_id: String,
-    /// Revision of MCP that the answer is in.
+    /// MCP revision of the response.
     pub mcp_version: String,
-    /// Time of the answer, in milliseconds since 1970.
+    /// Time of the response, in milliseconds since 1970.
     pub unix_ms: u64,
 }
 
 impl AnswerDetails {
-    /// Adds these details to a message, if it is an answer.
+    /// Adds these fields to a message, if it is a response.
     pub fn add_to(self, message: &mut McpMessage) {
         let Some(Either::Response(response)) = &mut message.message else { return };
         let seconds = i64::try_from(self.unix_ms / 1_000).unwrap_or(i64::MAX);
@@ -92,10 +91,10 @@ impl AnswerDetails {
     }
 }
 
-/// Signs an answer in `mcp-cbor/2`. Its details must have been added.
+/// Signs a response in `mcp-cbor/2`. Its [`AnswerDetails`] must have been added before.
 ///
 /// # Errors
-/// If the answer has no canonical form, or the key cannot sign.
+/// If the response has no canonical form, or the key cannot sign.
 pub fn sign_answer(response: &mut McpResponse, key: &SigningKey) -> Result<(), MessageError> {
     response.profile = Profile::Two.name().to_owned();
     response.domain = Domain::Response.name().to_owned();
@@ -108,15 +107,16 @@ pub fn sign_answer(response: &mut McpResponse, key: &SigningKey) -> Result<(), M
     Ok(())
 }
 
-/// A message as protobuf; after its length, where several messages follow each other.
+/// Serializes a message to protobuf. With `delimited`, its length precedes it, for streams of messages.
 #[must_use]
 pub fn message_to_protobuf(message: &McpMessage, delimited: bool) -> Vec<u8> {
     if delimited { message.encode_length_delimited_to_vec() } else { message.encode_to_vec() }
 }
 
-/// A message as JSON-RPC: `jsonrpc`, `id`, `method` and `params` or `result` or `error`, in this order, without space.
+/// Converts a message to JSON-RPC: `jsonrpc`, `id`, `method` and `params` or `result` or `error`, in this order,
+/// without whitespace.
 ///
-/// The fields of protobuf that JSON-RPC does not have are not in it.
+/// Fields that JSON-RPC does not have are dropped.
 ///
 /// # Errors
 /// If the message is empty, or a part that should be JSON is not.
@@ -128,7 +128,7 @@ pub fn message_to_json(message: &McpMessage) -> Result<Bytes, MessageError> {
     }
 }
 
-/// A request or notification as JSON-RPC.
+/// Converts a request or notification to JSON-RPC.
 ///
 /// # Errors
 /// If the method is missing, or a part that should be JSON is not.
@@ -147,7 +147,7 @@ pub fn request_to_json(request: &McpRequest) -> Result<Bytes, MessageError> {
     finish(out, &request.other_members_json)
 }
 
-/// A response as JSON-RPC.
+/// Converts a response to JSON-RPC.
 ///
 /// # Errors
 /// If the outcome is missing, or a part that should be JSON is not.
@@ -177,7 +177,7 @@ fn member(out: &mut Vec<u8>, key: &str, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Closes the object and reads it again, because its parts came from outside and could be anything.
+/// Closes the object and parses it, because its parts came from outside and may be malformed.
 fn finish(mut out: Vec<u8>, other_members: &[u8]) -> Result<Bytes, MessageError> {
     for other in json::members(other_members) {
         out.push(b',');

@@ -1,4 +1,4 @@
-//! Whether a request may be acted on, in three stages: syntax, semantics, security.
+//! Validation of requests in three stages: syntax, semantics, security.
 //!
 //! | stage | full | light |
 //! |---|---|---|
@@ -6,7 +6,7 @@
 //! | semantics | actions fit the category, resources are among the data types, frequency, scope | nothing |
 //! | security | the key is trusted and fits the identity, the signature fits, names were changed by trusted gateways only, the nonce is new | the same |
 //!
-//! The light mode is for calls of MCP: `tools/list` needs no purpose.
+//! The light mode is for MCP calls: `tools/list` needs no purpose.
 
 mod semantics;
 mod validation_error;
@@ -28,45 +28,45 @@ use signalbox_wire::hex::hex;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
-/// How much is asked of a request.
+/// Checks that are performed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
-    /// Time, trust, nonce and expiry.
+    /// Checks time, trust, nonce and expiry.
     #[default]
     Light,
-    /// Everything that the document demands.
+    /// Also checks purpose and permissions.
     Full,
 }
 
-/// Decides whether requests may be acted on.
+/// Validator of requests, with its rules.
 #[derive(Copy, Clone)]
 pub struct Validator<'a> {
-    /// How much is asked.
+    /// Checks that are performed.
     pub mode: Mode,
-    /// How old a request may be, and how far ahead.
+    /// Tolerated age of a request, and how far it may be ahead.
     pub window: TimeWindow,
-    /// Whom it trusts.
+    /// Keys that the verifier trusts.
     pub keys: &'a KeySet,
-    /// What it saw already.
+    /// Nonces of requests that were accepted.
     pub nonces: &'a dyn NonceMemory,
-    /// The canonical forms that it accepts.
+    /// Canonical profiles that are accepted.
     pub profiles: &'a [Profile],
-    /// The largest `max_frequency_per_hour`; [`MAX_FREQUENCY_PER_HOUR`] unless somebody decided otherwise.
+    /// Maximum `max_frequency_per_hour`; [`MAX_FREQUENCY_PER_HOUR`] by default.
     pub max_frequency_per_hour: u32,
 }
 
 impl<'a> Validator<'a> {
-    /// A validator with the limits of the document, which accepts both profiles.
+    /// Creates a validator with the default limits, which accepts both profiles.
     #[must_use]
     pub fn new(mode: Mode, keys: &'a KeySet, nonces: &'a dyn NonceMemory) -> Self {
         let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
         Self { mode, window, keys, nonces, profiles, max_frequency_per_hour: MAX_FREQUENCY_PER_HOUR }
     }
 
-    /// Checks a request at a moment (nanoseconds since 1970), and tells whose key signed it.
+    /// Validates a request at `now` (nanoseconds since 1970). Returns the principal of the signer.
     ///
     /// # Errors
-    /// The first thing that is wrong, by the stage in which it is found.
+    /// The first check that fails, by stage.
     pub fn request(&self, request: &McpRequest, now: i64) -> Result<&'a str, ValidationError> {
         self.syntax(request, now)?;
         if self.mode == Mode::Full {
@@ -116,7 +116,7 @@ impl<'a> Validator<'a> {
         if identity.is_some_and(|public| !public.is_empty() && public != key.key.as_bytes()) {
             return Err(SecurityError::OtherIdentity);
         }
-        // Everything above is cheap. The canonical form is not, and anybody can ask for it.
+        // All checks above are cheap. The canonical form is not, and any sender can trigger it.
         check_signature(&signature.signature, &signature.algorithm)?;
         if self.nonces.is_remembered(&signature.key_id, &nonce_of(request), millis(now)) {
             return Err(SecurityError::Replayed);
@@ -143,7 +143,7 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// A request of the document has no nonce; its signature is one, because it is never the same for another request.
+/// Returns the nonce of a request. Without a nonce field, it is the signature, which no other request shares.
 fn nonce_of(request: &McpRequest) -> String {
     let signature = request.signature.as_ref().map(|signature| signature.signature.as_ref()).unwrap_or_default();
     hex(if request.nonce.is_empty() { signature } else { &request.nonce })

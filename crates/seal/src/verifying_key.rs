@@ -1,4 +1,4 @@
-//! A public key.
+//! Public keys for Ed25519 signatures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::signature::{BadSignature, Signature};
 use crate::signing_key::KeyError;
 use signalbox_wire::hex::{hex, unhex};
 
-/// Bytes of a public key.
+/// Length of a public key, in bytes.
 pub const PUBLIC_KEY_BYTES: usize = 32;
-/// Bytes of the hash of a public key that its id shows.
+/// Number of hash bytes in a derived id.
 const ID_BYTES: usize = 20;
 const MAX_ID: usize = 128;
 
-/// The points of small order without their sign bit, in all encodings that a reader may take for them. Anybody can make
-/// signatures that fit such a key.
+/// Points of small order without their sign bit, in all encodings that a reader may accept. Any signer can forge
+/// signatures that match such a key.
 const SMALL_ORDER: [[u8; PUBLIC_KEY_BYTES]; 7] = [
     first_last(0, 0, 0),
     first_last(1, 0, 0),
@@ -43,7 +43,7 @@ const fn first_last(first: u8, middle: u8, last: u8) -> [u8; PUBLIC_KEY_BYTES] {
     bytes
 }
 
-/// A public Ed25519 key and its id. Cheap to clone.
+/// Public Ed25519 key with its id. Cheap to clone.
 #[derive(Clone)]
 pub struct VerifyingKey {
     bytes: [u8; PUBLIC_KEY_BYTES],
@@ -52,10 +52,10 @@ pub struct VerifyingKey {
 }
 
 impl VerifyingKey {
-    /// A public key from its 32 bytes. Its id is derived from them.
+    /// Creates a public key from its 32 bytes. Its id is derived from them.
     ///
     /// # Errors
-    /// If that is no public key, or one of small order.
+    /// If they are not a public key, or one of small order.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
         let length = KeyError::Length { what: "a public key", length: bytes.len() };
         let bytes: [u8; PUBLIC_KEY_BYTES] = bytes.try_into().map_err(|_| length)?;
@@ -69,45 +69,45 @@ impl VerifyingKey {
         Ok(Self { bytes, parsed: Arc::new(parsed), id: id.into() })
     }
 
-    /// A public key from 64 hexadecimal digits.
+    /// Parses a public key from 64 hexadecimal digits.
     ///
     /// # Errors
-    /// If that is no public key.
+    /// If the text is not a public key.
     pub fn from_hex(text: &str) -> Result<Self, KeyError> {
         let bytes =
             unhex(text).ok_or_else(|| KeyError::Rejected("a public key is 64 hexadecimal digits".to_owned()))?;
         Self::from_bytes(&bytes)
     }
 
-    /// The same key under a name instead of the id that is derived from its bytes.
+    /// Replaces the id that is derived from the bytes.
     ///
     /// # Errors
-    /// If the id is empty, too long or has other characters than ids have.
+    /// If the id is empty, too long or contains an invalid character.
     pub fn named(mut self, id: &str) -> Result<Self, KeyError> {
         check_key_id(id)?;
         self.id = id.into();
         Ok(self)
     }
 
-    /// Its id.
+    /// Returns the id of the key.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the key.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; PUBLIC_KEY_BYTES] {
         &self.bytes
     }
 
-    /// Its bytes as hexadecimal digits.
+    /// Formats the key as hexadecimal digits.
     #[must_use]
     pub fn to_hex(&self) -> String {
         hex(&self.bytes)
     }
 
-    /// Checks a signature of [`SigningKey::sign`](crate::SigningKey::sign).
+    /// Verifies a signature of [`SigningKey::sign`](crate::SigningKey::sign).
     ///
     /// # Errors
     /// If it was made with another key, over other bytes, or for another profile or domain.
@@ -121,7 +121,7 @@ impl VerifyingKey {
         self.verify_prepared(&domain.frame(profile, canonical), signature)
     }
 
-    /// Checks a signature over bytes as they are, as [`SigningKey::sign_prepared`](crate::SigningKey::sign_prepared) makes it.
+    /// Verifies a signature of [`SigningKey::sign_prepared`](crate::SigningKey::sign_prepared) over bytes as they are.
     ///
     /// # Errors
     /// If it was made with another key or over other bytes.
@@ -130,13 +130,13 @@ impl VerifyingKey {
     }
 }
 
-/// The id of a public key that nobody named: `ed25519-` and the first 20 bytes of its SHA-256.
+/// Derives the id of a public key: `ed25519-` and the first 20 bytes of its SHA-256.
 fn derived_id(bytes: &[u8; PUBLIC_KEY_BYTES]) -> String {
     let hash = sha256(bytes);
     format!("ed25519-{}", hex(hash.first_chunk::<ID_BYTES>().unwrap_or(&[0; ID_BYTES])))
 }
 
-/// Whether a text can be the id of a key: it is written into file names, headers and log lines.
+/// Checks the id of a key. Ids are written into file names, headers and log lines.
 pub(crate) fn check_key_id(id: &str) -> Result<(), KeyError> {
     let fits = (1..=MAX_ID).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.:@-".contains(&byte));
@@ -144,7 +144,7 @@ pub(crate) fn check_key_id(id: &str) -> Result<(), KeyError> {
 }
 
 impl PartialEq for VerifyingKey {
-    /// Whether it is the same key, whatever it is called.
+    /// Compares the keys only; their ids may differ.
     fn eq(&self, other: &Self) -> bool {
         self.bytes == other.bytes
     }

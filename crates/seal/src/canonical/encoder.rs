@@ -1,8 +1,8 @@
-//! Writes canonical CBOR without building a tree.
+//! Streaming encoder for canonical CBOR; builds no tree.
 //!
-//! A map may be filled in any order. Its entries are written as they come, and put in order when the map is closed, which
-//! costs nothing where they came in order. The length of a map or an array is known at its end, so one byte is kept free
-//! for it, which is enough up to 23 elements; longer ones are moved once.
+//! A map accepts its entries in any order. They are written as they come and sorted when the map is closed, which costs
+//! nothing if they came in order. The length of a map or array is only known at its end. One byte is reserved for it,
+//! which suffices up to 23 elements; the content of a longer one is moved once.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use super::float::{Shortest, fixed_point, shortest};
 use super::read_json;
 use crate::profile::Profile;
 
-/// Deepest nesting of arrays and maps.
+/// Maximum nesting depth of arrays and maps.
 pub const MAX_DEPTH: usize = 192;
-/// The canonical form of a message has at most this many times the bytes of the message, and [`SPARE`] more.
+/// Maximum ratio of canonical form to message size, on top of [`SPARE`] bytes.
 pub const MAX_GROWTH: usize = 4;
-/// Canonical bytes that even the smallest message may have.
+/// Number of canonical bytes allowed for a message of any size.
 pub const SPARE: usize = 64 * 1024;
 
 const UNSIGNED: u8 = 0 << 5;
@@ -53,64 +53,66 @@ const TAG_BINARY: u64 = 24;
 pub struct Encoder {
     profile: Profile,
     out: Vec<u8>,
-    /// The entries of all maps that are open, those of the innermost last.
+    /// Entries of all open maps, those of the innermost last.
     entries: Vec<Entry>,
-    /// Where the entries of a map are put in order.
+    /// Buffer for sorting the entries of a map.
     scratch: Vec<u8>,
     depth: usize,
     values: usize,
-    /// Largest output, in bytes. Only floats are held against it: nothing else is longer than the data it is made of.
+    /// Maximum size of the output, in bytes. Only floats are checked against it: no other value is longer than the data
+    /// it comes from.
     limit: usize,
 }
 
-/// One entry of an open map, as places in the output.
+/// Entry of an open map, as offsets in the output.
 #[derive(Clone, Debug)]
 struct Entry {
-    /// The key, and then the value up to the next entry.
+    /// Start of the key. The value follows, up to the next entry.
     start: usize,
-    /// The text of the key, without its length.
+    /// Text of the key, without its length.
     key: Range<usize>,
-    /// Known when the map is closed.
+    /// End of the entry; set when the map is closed.
     end: usize,
 }
 
 impl Encoder {
-    /// An encoder by the rules of `profile`.
+    /// Creates an encoder that follows the rules of `profile`.
     #[must_use]
     pub fn new(profile: Profile) -> Self {
         Self::with_capacity(profile, 0)
     }
 
-    /// An encoder with room for so many bytes.
+    /// Creates an encoder with an initial capacity in bytes.
     #[must_use]
     pub fn with_capacity(profile: Profile, capacity: usize) -> Self {
         let out = Vec::with_capacity(capacity);
         Self { profile, out, entries: Vec::new(), scratch: Vec::new(), depth: 0, values: 0, limit: usize::MAX }
     }
 
-    /// An encoder that appends to `out`, in front of which a frame may stand.
+    /// Creates an encoder that appends to `out`, which may already contain a frame.
     #[must_use]
     pub fn after(profile: Profile, out: Vec<u8>) -> Self {
         Self { out, ..Self::new(profile) }
     }
 
-    /// Bounds the output by the size of the message that it is made of. `mcp-cbor/1` writes `1e308` as 318 digits, so that a
-    /// short message of a sender who need not have any key would otherwise become very long bytes.
+    /// Limits the output relative to the size of the message it represents. `mcp-cbor/1` writes `1e308` as 318 digits,
+    /// so without a limit, senders without any key could make the verifier produce very long output from short
+    /// messages.
     #[must_use]
     pub fn made_of(self, message_bytes: usize) -> Self {
         Self { limit: message_bytes.saturating_mul(MAX_GROWTH).saturating_add(SPARE), ..self }
     }
 
-    /// The place of the value.
+    /// Returns the place of the single value.
     pub fn value(&mut self) -> Value<'_> {
         self.values += 1;
         Value { encoder: self }
     }
 
-    /// The bytes.
+    /// Returns the encoded bytes.
     ///
     /// # Errors
-    /// If not exactly one value was written.
+    /// Unless exactly one value was written.
     pub fn finish(self) -> Result<Vec<u8>, EncodeError> {
         match self.values {
             0 => Err(EncodeError::NoValue),
@@ -120,9 +122,9 @@ impl Encoder {
         }
     }
 
-    /// The first byte of an item and the number that belongs to it, in as few bytes as possible.
+    /// Writes the initial byte of an item with its argument, in as few bytes as possible.
     fn head(&mut self, major: u8, number: u64) {
-        // Most are this small.
+        // The common case.
         if number < 24 {
             return self.out.push(major | number as u8);
         }
@@ -130,7 +132,7 @@ impl Encoder {
         self.out.extend_from_slice(head.get(..length).unwrap_or_default());
     }
 
-    /// Writes a map or an array between a place for its length and its end.
+    /// Writes a map or an array, and fills in its length afterwards.
     fn container(
         &mut self,
         major: u8,
@@ -161,7 +163,7 @@ impl Encoder {
         }
     }
 
-    /// Puts the entries from `base` on in order.
+    /// Sorts the entries from index `base`, and returns their number.
     fn close_map(&mut self, base: usize) -> Result<usize, EncodeError> {
         let Self { profile, out, entries, scratch, .. } = self;
         let entries = entries.get_mut(base..).unwrap_or_default();
@@ -195,7 +197,7 @@ impl Encoder {
     }
 }
 
-/// A first byte and the number that belongs to it, and how many of these bytes count.
+/// Encodes an initial byte with its argument. Returns the bytes and the number of them that are used.
 fn head(major: u8, number: u64) -> ([u8; 9], usize) {
     let (info, length) = match number {
         0..=23 => (u8::try_from(number).unwrap_or(0), 0),
@@ -213,7 +215,7 @@ fn head(major: u8, number: u64) -> ([u8; 9], usize) {
     (bytes, 1 + length)
 }
 
-/// The place of one value. Exactly one of its methods is called.
+/// Place of one value. Call exactly one of its methods.
 #[must_use = "a value has to be written here"]
 #[derive(Debug)]
 pub struct Value<'a> {
@@ -221,22 +223,22 @@ pub struct Value<'a> {
 }
 
 impl Value<'_> {
-    /// Writes null.
+    /// Writes null, a simple value of CBOR.
     pub fn null(self) {
         self.encoder.out.push(SIMPLE | 22);
     }
 
-    /// Writes true or false.
+    /// Writes a Boolean: true or false.
     pub fn bool(self, value: bool) {
         self.encoder.out.push(SIMPLE | if value { 21 } else { 20 });
     }
 
-    /// Writes an integer from zero up.
+    /// Writes an unsigned integer, in the shortest form.
     pub fn unsigned(self, value: u64) {
         self.encoder.head(UNSIGNED, value);
     }
 
-    /// Writes an integer.
+    /// Writes a signed integer, in the shortest form.
     pub fn signed(self, value: i64) {
         match u64::try_from(value) {
             Ok(value) => self.encoder.head(UNSIGNED, value),
@@ -244,10 +246,11 @@ impl Value<'_> {
         }
     }
 
-    /// Writes a float, which stays one even if its value is whole.
+    /// Writes a float. It stays a float even if its value is whole.
     ///
     /// # Errors
-    /// If it is NaN or infinite, or the output becomes too large for the message that it is [made of](Encoder::made_of).
+    /// If it is NaN or infinite, or the output becomes too large for the message that it is [made
+    /// of](Encoder::made_of).
     pub fn float(self, value: f64) -> Result<(), EncodeError> {
         if !value.is_finite() {
             return Err(EncodeError::NotFinite(value.to_string()));
@@ -277,13 +280,13 @@ impl Value<'_> {
         Ok(())
     }
 
-    /// Writes a text.
+    /// Writes a text string.
     pub fn text(self, value: &str) {
         self.encoder.head(TEXT, value.len() as u64);
         self.encoder.out.extend_from_slice(value.as_bytes());
     }
 
-    /// Writes binary data.
+    /// Writes binary data, as a byte string.
     pub fn bytes(self, value: &[u8]) {
         if self.encoder.profile == Profile::One {
             self.encoder.head(TAG, TAG_BINARY);
@@ -292,7 +295,7 @@ impl Value<'_> {
         self.encoder.out.extend_from_slice(value);
     }
 
-    /// Writes a moment, in nanoseconds since 1970.
+    /// Writes a timestamp, in nanoseconds since 1970.
     pub fn time(self, nanos: i64) {
         if self.encoder.profile == Profile::One {
             self.encoder.head(TAG, TAG_TIME);
@@ -300,10 +303,10 @@ impl Value<'_> {
         self.signed(nanos);
     }
 
-    /// Writes a map, whose entries `fill` may give in any order.
+    /// Writes a map. `fill` may add the entries in any order.
     ///
     /// # Errors
-    /// Those of `fill`; if a key comes twice or has no value; if maps and arrays are nested too deeply.
+    /// If `fill` fails, if a key is repeated or has no value, or if the nesting is too deep.
     pub fn map(self, fill: impl FnOnce(&mut MapEncoder<'_>) -> Result<(), EncodeError>) -> Result<(), EncodeError> {
         self.encoder.container(MAP, |encoder| {
             let base = encoder.entries.len();
@@ -312,10 +315,10 @@ impl Value<'_> {
         })
     }
 
-    /// Writes an array.
+    /// Writes an array, whose items `fill` adds.
     ///
     /// # Errors
-    /// Those of `fill`; if an item has no value; if maps and arrays are nested too deeply.
+    /// If `fill` fails, if an item has no value, or if the nesting is too deep.
     pub fn array(self, fill: impl FnOnce(&mut ArrayEncoder<'_>) -> Result<(), EncodeError>) -> Result<(), EncodeError> {
         self.encoder.container(ARRAY, |encoder| {
             let last = encoder.out.len();
@@ -328,20 +331,20 @@ impl Value<'_> {
     /// Writes the value of a JSON text, by the rules in the [module's introduction](super).
     ///
     /// # Errors
-    /// If the text is no JSON or has no canonical form.
+    /// If the text is not JSON or has no canonical form.
     pub fn json(self, text: &[u8]) -> Result<(), EncodeError> {
         read_json::write(self, text)
     }
 }
 
-/// A map that is being written.
+/// Map that is being written.
 #[derive(Debug)]
 pub struct MapEncoder<'a> {
     encoder: &'a mut Encoder,
 }
 
 impl MapEncoder<'_> {
-    /// The place of the value under `key`.
+    /// Starts an entry, and returns the place of its value.
     pub fn entry(&mut self, key: &str) -> Value<'_> {
         let start = self.encoder.out.len();
         self.encoder.head(TEXT, key.len() as u64);
@@ -352,7 +355,7 @@ impl MapEncoder<'_> {
     }
 }
 
-/// An array that is being written.
+/// Array that is being written.
 #[derive(Debug)]
 pub struct ArrayEncoder<'a> {
     encoder: &'a mut Encoder,
@@ -362,7 +365,7 @@ pub struct ArrayEncoder<'a> {
 }
 
 impl ArrayEncoder<'_> {
-    /// The place of the next item.
+    /// Starts an item, and returns the place of its value.
     pub fn item(&mut self) -> Value<'_> {
         self.hollow |= self.is_hollow();
         self.count += 1;
@@ -370,7 +373,7 @@ impl ArrayEncoder<'_> {
         Value { encoder: self.encoder }
     }
 
-    /// Whether nothing was written at the place of the latest item.
+    /// Returns true if the latest item has no value.
     fn is_hollow(&self) -> bool {
         self.count > 0 && self.encoder.out.len() == self.last
     }

@@ -1,18 +1,18 @@
-//! Floats in the forms of both profiles: the shortest one, and text with 8 decimals.
+//! Floats in the forms of both profiles: shortest binary, and text with 8 decimals.
 
 use std::fmt::Write as _;
 
-/// The head byte and the bits of the shortest float of CBOR that holds exactly this value.
+/// Bits of the shortest CBOR float that represents a value exactly.
 pub(super) enum Shortest {
-    /// 16 bits.
+    /// IEEE 754 half precision, 16 bits.
     Half(u16),
-    /// 32 bits.
+    /// IEEE 754 single precision, 32 bits.
     Single(u32),
-    /// 64 bits.
+    /// IEEE 754 double precision, 64 bits.
     Double(u64),
 }
 
-/// The shortest form of a finite number.
+/// Returns the shortest form of a finite number.
 #[expect(clippy::cast_possible_truncation, reason = "a value that changes is noticed by the comparison of bits")]
 pub(super) fn shortest(number: f64) -> Shortest {
     let single = number as f32;
@@ -22,20 +22,20 @@ pub(super) fn shortest(number: f64) -> Shortest {
     half(single).map_or(Shortest::Single(single.to_bits()), Shortest::Half)
 }
 
-/// The integers from here on are all that doubles are: 2^53.
+/// Smallest magnitude from which all doubles are integers: 2^53.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
-/// 32-bit words of the largest double, 2^1024.
+/// Number of 32-bit words in the largest double, 2^1024.
 const WORDS: usize = 32;
-/// Decimal digits that one division takes off.
+/// Decimal digits produced by one division.
 const DIGITS: usize = 9;
 const TEN_TO_DIGITS: u64 = 1_000_000_000;
-/// Groups of digits that the largest double has.
+/// Number of digit groups in the largest double.
 const MAX_GROUPS: usize = 35;
 
-/// A finite number as text with 8 decimals, as `{:.8}` writes it.
+/// Formats a finite number with 8 decimals, like `{:.8}`.
 ///
-/// The standard library computes each of the up to 309 digits by itself, which takes some 40 microseconds. Senders choose the
-/// numbers before anything is known of them, so the digits of large ones are computed nine at a time here.
+/// The standard library computes each of up to 309 digits separately, which takes some 40 microseconds. Unauthenticated
+/// senders choose the numbers, so the digits of large ones are computed nine at a time here.
 pub(super) fn fixed_point(number: f64) -> String {
     if number.abs() < WHOLE {
         return format!("{number:.8}");
@@ -75,7 +75,7 @@ pub(super) fn fixed_point(number: f64) -> String {
     text
 }
 
-/// A finite single as a half, if that holds exactly its value.
+/// Converts a finite single to a half, if that is exact.
 fn half(single: f32) -> Option<u16> {
     let bits = single.to_bits();
     let sign = u16::try_from(bits >> 16 & 0x8000).ok()?;

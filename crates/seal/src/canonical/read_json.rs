@@ -1,4 +1,4 @@
-//! From JSON text to canonical bytes in one pass, after the strict scan.
+//! Conversion of JSON text to canonical bytes in one pass, after the strict scan.
 
 use signalbox_wire::json::{self, skip_string, skip_value, skip_whitespace};
 use signalbox_wire::{Limits, ScanError, ScanErrorKind, scan};
@@ -6,7 +6,7 @@ use signalbox_wire::{Limits, ScanError, ScanErrorKind, scan};
 use super::encode_error::EncodeError;
 use super::encoder::Value;
 
-/// How much of a number an error shows.
+/// Maximum number of characters of a number in an error.
 const SHOWN: usize = 40;
 
 /// Writes the value of a JSON text.
@@ -15,7 +15,7 @@ pub(super) fn write(value: Value<'_>, text: &[u8]) -> Result<(), EncodeError> {
     write_at(value, text, skip_whitespace(text, 0)).map(drop)
 }
 
-/// Writes the value that begins at `at`, and tells where it ends. The text has passed the scan.
+/// Writes the value that starts at `at`, and returns its end. The text has passed the scan.
 fn write_at(value: Value<'_>, text: &[u8], at: usize) -> Result<usize, EncodeError> {
     let end = |end: Option<usize>| end.ok_or_else(|| unexpected(at));
     match text.get(at) {
@@ -74,7 +74,7 @@ fn array(value: Value<'_>, text: &[u8], mut at: usize) -> Result<usize, EncodeEr
     Ok(at + 1)
 }
 
-/// The place of the next member or element, or of the bracket that closes.
+/// Returns the position of the next member or element, or of the closing bracket.
 fn after_comma(text: &[u8], at: usize) -> usize {
     let at = skip_whitespace(text, at);
     if text.get(at) == Some(&b',') { skip_whitespace(text, at + 1) } else { at }

@@ -1,4 +1,4 @@
-//! Key files on disk: private ones for their owner only, all of them written whole or not at all.
+//! Key files on disk. Private ones are readable by their owner only, and every file is written atomically.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -9,71 +9,71 @@ use super::key_set_file::{KeySetError, read_key_set, write_key_set};
 use crate::key_set::KeySet;
 use crate::signing_key::{KeyError, SigningKey};
 
-/// Largest key file that is read, in bytes.
+/// Maximum size of a key file, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Why a key file cannot be read or written.
+/// Error when a key file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The system refuses.
+    /// An I/O operation failed.
     #[error("{}: {why}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         why: io::Error,
     },
-    /// Others than the owner may read a private key.
+    /// A private key is readable by others than its owner.
     #[error("{}: others than its owner may read this private key (mode {mode:03o}); `chmod 600` it", path.display())]
     TooOpen {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its permission bits.
+        /// Permission bits of the file.
         mode: u32,
     },
-    /// The file is larger than any key file.
+    /// The file is too large for a key file.
     #[error("{}: larger than {MAX_BYTES} bytes", path.display())]
     TooLarge {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// It is no private key.
+    /// The file is not a private key.
     #[error("{}: {why}", path.display())]
     Key {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason why it is not one.
         why: KeyFileError,
     },
-    /// It is no set of trusted keys.
+    /// The file is not a set of trusted keys.
     #[error("{}: {why}", path.display())]
     KeySet {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason why it is not one.
         why: KeySetError,
     },
 }
 
-/// Reads a private key, if only its owner may.
+/// Reads a private key.
 ///
 /// # Errors
-/// If there is none, or others may read it.
+/// If the file is not a private key, or is readable by others than its owner.
 pub fn load_signing_key(path: &Path) -> Result<SigningKey, FileError> {
     let content = read(path, true)?;
     read_signing_key(&content).map_err(|why| FileError::Key { path: path.to_owned(), why })
 }
 
-/// Writes a private key as PEM, for its owner only.
+/// Writes a private key as PEM, readable by its owner only.
 ///
 /// # Errors
-/// If the system refuses.
+/// If the file cannot be written.
 pub fn save_signing_key(path: &Path, key: &SigningKey) -> Result<(), FileError> {
     let failed = |why: KeyError| FileError::Key { path: path.to_owned(), why: why.into() };
     write(path, write_pem(key).map_err(failed)?.as_bytes())
 }
 
-/// Reads the trusted keys. A file that is not there trusts nobody.
+/// Reads the trusted keys. Returns an empty set if the file does not exist.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -90,17 +90,17 @@ pub fn load_key_set(path: &Path) -> Result<KeySet, FileError> {
 /// Writes the trusted keys.
 ///
 /// # Errors
-/// If the system refuses.
+/// If the file cannot be written.
 pub fn save_key_set(path: &Path, keys: &KeySet) -> Result<(), FileError> {
     let text = write_key_set(keys).map_err(|why| FileError::KeySet { path: path.to_owned(), why })?;
     write(path, text.as_bytes())
 }
 
-/// Waits until no other process changes the private files of a folder, which is made if need be, and keeps others waiting until
-/// the returned file is dropped.
+/// Locks a folder's private files against other processes, until the returned file is dropped. Waits for the lock, and
+/// creates the folder if necessary.
 ///
 /// # Errors
-/// If the system refuses.
+/// If the lock file cannot be opened or locked.
 pub fn lock_folder(folder: &Path) -> Result<File, FileError> {
     let path = folder.join("lock");
     let file = lock_file(&path)?;
@@ -108,10 +108,11 @@ pub fn lock_folder(folder: &Path) -> Result<File, FileError> {
     Ok(file)
 }
 
-/// Locks a private file, which is made with its folder if need be, until what is returned is dropped. `None` if another process has it.
+/// Tries to lock a private file, until the returned file is dropped. Creates the file and its folder if necessary.
+/// Returns `None` if another process holds the lock.
 ///
 /// # Errors
-/// If the system refuses.
+/// If the file cannot be opened or locked.
 pub fn try_lock(path: &Path) -> Result<Option<File>, FileError> {
     let file = lock_file(path)?;
     match file.try_lock() {
@@ -157,12 +158,12 @@ fn check_mode(_: &Path, _: &File) -> Result<(), FileError> {
 /// Writes a file that only its owner may read, such as a key in another form than PEM.
 ///
 /// # Errors
-/// If the system refuses.
+/// If the file cannot be written.
 pub fn save_private(path: &Path, content: &[u8]) -> Result<(), FileError> {
     write(path, content)
 }
 
-/// Writes a new file beside the old one and puts it in its place, so that a crash leaves one of the two.
+/// Writes a new file and renames it over the old one, so that a crash leaves one of the two intact.
 fn write(path: &Path, content: &[u8]) -> Result<(), FileError> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let beside = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
@@ -174,14 +175,14 @@ fn write(path: &Path, content: &[u8]) -> Result<(), FileError> {
 }
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
-    // What a process of the same id left behind when it crashed.
+    // A process with the same id may have left it behind when it crashed.
     let _ = fs::remove_file(path);
     let mut file = private_options().create_new(true).open(path)?;
     file.write_all(content)?;
     file.sync_all()
 }
 
-/// Opens for writing a file that, where it is made, only its owner may read.
+/// Returns options to open a file for writing. A file that this creates is readable by its owner only.
 fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);

@@ -1,4 +1,4 @@
-//! Private keys as texts and bytes.
+//! Private keys in text and binary formats.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,26 +10,26 @@ const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const END: &str = "-----END PRIVATE KEY-----";
 const LINE: usize = 64;
 
-/// Why a file is no private key. What is in it is not told.
+/// Reason why a file is not a private key. The error reveals nothing of its content.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// It is in none of the known forms.
+    /// The format is unknown.
     #[error(
         "not a private key: PKCS#8 as PEM or DER is one, and so is a seed of 32 bytes, raw or as 64 hexadecimal digits"
     )]
     UnknownForm,
-    /// It is a public key, a certificate or a key of another form.
+    /// The file is a public key, a certificate or a private key in another format.
     #[error("a PEM file that holds no `PRIVATE KEY`; `openssl pkcs8 -topk8 -nocrypt` makes one of other forms")]
     OtherPem,
-    /// It is a key that cannot be used.
+    /// The key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
-/// The private key in a file.
+/// Parses the private key in a file.
 ///
 /// # Errors
-/// If there is none in it.
+/// If it contains none.
 pub fn read_signing_key(content: &[u8]) -> Result<SigningKey, KeyFileError> {
     // A seed can be any 32 bytes, so its length decides before its content does.
     if content.len() == SEED_BYTES {
@@ -50,10 +50,10 @@ pub fn read_signing_key(content: &[u8]) -> Result<SigningKey, KeyFileError> {
     Err(if text.contains("-----BEGIN ") { KeyFileError::OtherPem } else { KeyFileError::UnknownForm })
 }
 
-/// A private key as a PEM file of PKCS#8.
+/// Formats a private key as PEM with PKCS#8.
 ///
 /// # Errors
-/// If the library fails.
+/// If the cryptographic library fails.
 pub fn write_pem(key: &SigningKey) -> Result<String, KeyError> {
     let body = STANDARD.encode(key.to_pkcs8()?);
     let lines = body.as_bytes().chunks(LINE).map(String::from_utf8_lossy);

@@ -1,4 +1,4 @@
-//! The file of trusted public keys.
+//! TOML file of trusted public keys.
 
 use serde::{Deserialize, Serialize};
 use signalbox_wire::timestamp;
@@ -9,37 +9,37 @@ use crate::verifying_key::VerifyingKey;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Why a file is no set of trusted keys.
+/// Reason why a file is not a set of trusted keys.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum KeySetError {
-    /// It is no TOML, or lacks something.
+    /// The file is not TOML, or a member is missing.
     #[error("{0}")]
     Toml(String),
-    /// A public key or its id cannot be used.
+    /// A public key or its id is invalid.
     #[error("key {id:?}: {why}")]
     Key {
-        /// The id of the key.
+        /// Id of the key.
         id: String,
-        /// Why not.
+        /// Reason why it is invalid.
         why: KeyError,
     },
     /// A role is unknown.
     #[error("key {id:?}: {why}")]
     Role {
-        /// The id of the key.
+        /// Id of the key.
         id: String,
-        /// Which role.
+        /// Name that is not a role.
         why: UnknownRole,
     },
-    /// A moment cannot be read.
+    /// A time cannot be parsed.
     #[error("key {id:?}: {text:?} is no moment like 2026-01-01T00:00:00Z")]
     Time {
-        /// The id of the key.
+        /// Id of the key.
         id: String,
-        /// What it says.
+        /// Text in place of the time.
         text: String,
     },
-    /// A key is there twice.
+    /// The file contains a key twice.
     #[error(transparent)]
     Conflict(#[from] KeyConflict),
 }
@@ -68,10 +68,10 @@ struct Entry {
     replaces: Option<String>,
 }
 
-/// The trusted keys of a file's text.
+/// Parses the text of a key set file.
 ///
 /// # Errors
-/// What is wrong, and with which key.
+/// The first error, with the key that it concerns.
 pub fn read_key_set(text: &str) -> Result<KeySet, KeySetError> {
     let file: File = toml::from_str(text).map_err(|error| KeySetError::Toml(error.to_string()))?;
     let mut keys = KeySet::new();
@@ -81,10 +81,10 @@ pub fn read_key_set(text: &str) -> Result<KeySet, KeySetError> {
     Ok(keys)
 }
 
-/// Trusted keys as the text of a file.
+/// Formats trusted keys as the text of a file.
 ///
 /// # Errors
-/// If the library that writes TOML fails.
+/// If the TOML library fails.
 pub fn write_key_set(keys: &KeySet) -> Result<String, KeySetError> {
     let file = File { keys: keys.iter().map(Entry::of).collect() };
     toml::to_string(&file).map_err(|error| KeySetError::Toml(error.to_string()))

@@ -1,4 +1,4 @@
-//! Public keys as texts and bytes.
+//! Public keys in text and binary formats.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,30 +9,30 @@ use signalbox_wire::hex::unhex;
 
 const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
 const END: &str = "-----END PUBLIC KEY-----";
-/// What stands before the 32 bytes of an Ed25519 key in a `SubjectPublicKeyInfo` (RFC 8410).
+/// Prefix of an Ed25519 key in a `SubjectPublicKeyInfo` (RFC 8410), before its 32 bytes.
 const SPKI: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// Why a file is no public key.
+/// Reason why a file is not a public key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PublicKeyError {
-    /// It is in none of the known forms.
+    /// The format is unknown.
     #[error(
         "not a public Ed25519 key: 64 hexadecimal digits are one, and so are 32 bytes and a PEM or DER file as \
          `openssl pkey -pubout` writes it"
     )]
     UnknownForm,
-    /// It is a private key, which nobody should hand out.
+    /// The file is a private key, which must not be shared.
     #[error("a private key; give away its public half only (`signalbox seal keys export`)")]
     Private,
-    /// It is a key that cannot be used.
+    /// The key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
-/// The public key in a file or a text.
+/// Parses the public key in a file or a text.
 ///
 /// # Errors
-/// If there is none in it.
+/// If it contains none.
 pub fn read_verifying_key(content: &[u8]) -> Result<VerifyingKey, PublicKeyError> {
     if content.len() == PUBLIC_KEY_BYTES {
         return Ok(VerifyingKey::from_bytes(content)?);
@@ -54,7 +54,7 @@ pub fn read_verifying_key(content: &[u8]) -> Result<VerifyingKey, PublicKeyError
     Ok(VerifyingKey::from_bytes(key)?)
 }
 
-/// A public key as a PEM file, which every other program reads.
+/// Formats a public key as PEM, which other programs read.
 #[must_use]
 pub fn write_public_pem(key: &VerifyingKey) -> String {
     let der = [&SPKI[..], key.as_bytes()].concat();

@@ -1,4 +1,4 @@
-//! A request in its canonical form.
+//! Canonical form of a request.
 
 use super::fields::{bytes, float, json, nanos, nanos_of, number, text, texts, time};
 use super::frame;
@@ -14,7 +14,7 @@ use crate::proto::{
 use crate::signed_params::{struct_subject, subject, write_params, write_struct_params, write_whole_struct};
 use prost::Message as _;
 
-/// The moments of a request, which are checked before anything is written.
+/// Times of a request, converted before anything is written.
 struct Times {
     made: i64,
     expiry: Option<i64>,
@@ -27,7 +27,7 @@ pub(super) fn write(request: &McpRequest) -> Result<Vec<u8>, MessageError> {
     let (profile, prefix) = frame(&request.profile, &request.domain, Domain::Request)?;
     let made = request.timestamp.as_ref().ok_or(missing("timestamp"))?;
     let (identity, purpose) = (request.requestor_identity.as_ref(), request.purpose_dna.as_ref());
-    // The document demands both. A call of MCP signed by `mcp-cbor/2` names its key in the signature, and may have no purpose.
+    // `mcp-cbor/1` requires both. An MCP call in `mcp-cbor/2` names its key in the signature, and may have no purpose.
     if profile == Profile::One {
         identity.ok_or(missing("requestor_identity"))?;
         purpose.ok_or(missing("purpose_dna"))?;
@@ -59,7 +59,7 @@ pub(super) fn write(request: &McpRequest) -> Result<Vec<u8>, MessageError> {
     Ok(encoder.finish()?)
 }
 
-/// What the document names, but for who asks and what for.
+/// Writes the fields of `mcp-cbor/1`, except identity and purpose.
 fn document_fields(map: &mut MapEncoder<'_>, request: &McpRequest, times: &Times) -> Result<(), EncodeError> {
     text(map, "request_id", &request.request_id);
     text(map, "mcp_version", &request.mcp_version);
@@ -93,7 +93,7 @@ fn document_fields(map: &mut MapEncoder<'_>, request: &McpRequest, times: &Times
     Ok(())
 }
 
-/// What makes it a call of MCP, and what the signature needs.
+/// Writes the fields of an MCP call, and those that the signature needs.
 fn call_fields(map: &mut MapEncoder<'_>, request: &McpRequest) -> Result<(), EncodeError> {
     text(map, "profile", &request.profile);
     text(map, "domain", &request.domain);
@@ -110,7 +110,7 @@ fn call_fields(map: &mut MapEncoder<'_>, request: &McpRequest) -> Result<(), Enc
         }
         None => None,
     };
-    // The name as the signer saw it; while nobody renamed it, that is the one in the params.
+    // The name as the signer saw it. Unless a gateway renamed it, that is the one in the params.
     let name = Some(&request.signed_name).filter(|name| !name.is_empty()).or(named.as_ref());
     if let Some(name) = name {
         map.entry("name").text(name);

@@ -1,4 +1,4 @@
-//! A response in its canonical form.
+//! Canonical form of a response.
 
 use super::fields::{bytes, json, nanos, nanos_of, number, text, texts, time};
 use super::frame;
@@ -34,7 +34,7 @@ pub(super) fn write(response: &McpResponse) -> Result<Vec<u8>, MessageError> {
     Ok(encoder.finish()?)
 }
 
-/// What the document names, but for moments.
+/// Writes the fields of `mcp-cbor/1`, except times.
 fn document_fields(map: &mut MapEncoder<'_>, response: &McpResponse) -> Result<(), EncodeError> {
     text(map, "response_id", &response.response_id);
     text(map, "request_id", &response.request_id);
@@ -63,7 +63,7 @@ fn document_fields(map: &mut MapEncoder<'_>, response: &McpResponse) -> Result<(
     })
 }
 
-/// What makes it an answer of MCP, and what the signature needs.
+/// Writes the fields of an MCP response, and those that the signature needs.
 fn answer_fields(map: &mut MapEncoder<'_>, response: &McpResponse) -> Result<(), EncodeError> {
     text(map, "profile", &response.profile);
     text(map, "domain", &response.domain);

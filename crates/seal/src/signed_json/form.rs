@@ -1,4 +1,4 @@
-//! The canonical form of a JSON message that is signed.
+//! Canonical form of a signed JSON message.
 
 use signalbox_wire::{Envelope, json};
 
@@ -7,7 +7,7 @@ use crate::canonical::{EncodeError, Encoder, MapEncoder};
 use crate::profile::Profile;
 use crate::signed_params::{write_params, write_result};
 
-/// The members that JSON-RPC knows.
+/// Members that JSON-RPC defines.
 const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 pub(super) fn write(
@@ -28,7 +28,7 @@ pub(super) fn write(
 fn message_fields(map: &mut MapEncoder<'_>, envelope: &Envelope) -> Result<(), EncodeError> {
     if let Some(method) = envelope.method() {
         map.entry("method").text(method);
-        // Absent params and empty ones are the same: the signature itself makes them appear.
+        // Absent and empty params are the same: adding the signature creates the params.
         return write_params(map.entry("params"), method, envelope.params().unwrap_or(b"{}"));
     }
     match (envelope.result(), envelope.error()) {

@@ -1,4 +1,4 @@
-//! A signature as a message carries it.
+//! Signature as carried by a JSON message.
 
 use std::ops::RangeInclusive;
 
@@ -10,73 +10,73 @@ use crate::hop::Hop;
 use crate::signed_params::META_SIGNATURE;
 use signalbox_wire::hex::{hex, unhex};
 
-/// How long a nonce may be.
+/// Allowed length of a nonce.
 pub(super) const NONCE: RangeInclusive<usize> = 8..=128;
-/// Largest signature with all its hops, in bytes.
+/// Maximum size of a signature with all its hops, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The value under [`META_SIGNATURE`]. Moments are milliseconds since 1970; signatures and hashes are hexadecimal.
+/// Value under [`META_SIGNATURE`]. Times are in milliseconds since 1970; signatures and hashes are hexadecimal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MessageSignature {
-    /// The id of the key.
+    /// Id of the signing key.
     pub key_id: String,
-    /// `Ed25519`, in whatever case.
+    /// `Ed25519`, in any case.
     pub algorithm: String,
-    /// The canonical form that is signed.
+    /// Canonical profile that is signed.
     pub profile: String,
-    /// What the signature is for: `request` or `response`.
+    /// Domain of the signature: `request` or `response`.
     pub domain: String,
-    /// A text that the key never used before.
+    /// Text that the key has never used before.
     pub nonce: String,
-    /// When the message was signed.
+    /// Time at which the message is signed.
     pub signed_at: u64,
-    /// When it stops being valid.
+    /// Time from which the message is invalid.
     pub expires_at: u64,
-    /// The tool, prompt or resource as the signer named it, where the method names one.
+    /// Tool, prompt or resource as the signer named it, if the method names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Of a response: SHA-256 of the request as the signer received it.
+    /// In a response: SHA-256 of the request as the signer received it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_hash: Option<String>,
-    /// Who signed the message before a gateway changed it.
+    /// Signer of the message before a gateway changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_signer: Option<FirstSigner>,
-    /// What gateways renamed since, first to last.
+    /// Renames by gateways since then, first to last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<SignedHop>,
-    /// The signature.
+    /// The signature, in hexadecimal.
     pub signature: String,
 }
 
-/// Who signed a message before a gateway changed it and signed it anew.
+/// Original signer of a message that a gateway changed and signed again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FirstSigner {
-    /// The id of the key.
+    /// Id of the signer's key.
     pub key_id: String,
-    /// The signature, over the message as it was.
+    /// Signature over the original message.
     pub signature: String,
 }
 
-/// A [`Hop`] as a message carries it.
+/// A [`Hop`] as carried by a message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SignedHop {
-    /// The name as the gateway received it.
+    /// Name as the gateway received it.
     pub from: String,
-    /// The name as the gateway sent it on.
+    /// Name as the gateway sent it.
     pub to: String,
-    /// The id of the gateway's key.
+    /// Id of the gateway's key.
     pub key_id: String,
-    /// The algorithm of the signature.
+    /// Algorithm of the signature.
     pub algorithm: String,
-    /// The signature.
+    /// The signature, in hexadecimal.
     pub signature: String,
 }
 
 impl MessageSignature {
-    /// The signature that a message carries.
+    /// Parses the signature that a message carries.
     pub(super) fn of(envelope: &Envelope) -> Result<Option<Self>, VerifyError> {
         let owner = envelope.params().or_else(|| envelope.result()).or_else(|| envelope.error()).unwrap_or_default();
         let Some(place) = json::path(owner, &[meta::META, META_SIGNATURE]) else { return Ok(None) };
@@ -91,7 +91,7 @@ impl MessageSignature {
         Ok(Some(read))
     }
 
-    /// As JSON text.
+    /// Serializes the signature as JSON.
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -111,7 +111,7 @@ impl From<&SignedHop> for Hop {
             to: hop.to.clone(),
             key_id: hop.key_id.clone(),
             algorithm: hop.algorithm.clone(),
-            // What is no hexadecimal text is no signature either, and fits nothing.
+            // Invalid hexadecimal becomes an empty signature, which never verifies.
             signature: unhex(&hop.signature).unwrap_or_default(),
         }
     }

@@ -1,4 +1,4 @@
-//! Checks signatures in JSON messages.
+//! Verification of signatures in JSON messages.
 
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Kind, Limits};
@@ -19,43 +19,44 @@ use signalbox_wire::hex::hex;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 const MILLIS_PER_SECOND: u64 = 1_000;
 
-/// Checks signatures: whom it trusts, how far clocks may differ, and what it saw already.
+/// Verifier of signatures: trusted keys, tolerated time difference, and nonces.
 #[derive(Copy, Clone)]
 pub struct Verifier<'a> {
-    /// Whom it trusts.
+    /// Keys that the verifier trusts.
     pub keys: &'a KeySet,
-    /// How old a message may be, and how far ahead.
+    /// Tolerated age of a message, and how far it may be ahead.
     pub window: TimeWindow,
-    /// What it saw already.
+    /// Nonces of messages that were accepted.
     pub nonces: &'a dyn NonceMemory,
-    /// The canonical forms that it accepts.
+    /// Canonical profiles that are accepted.
     pub profiles: &'a [Profile],
 }
 
-/// What a signature that was checked proves.
+/// Facts that a verified signature proves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verified {
-    /// Whose key signed it.
+    /// Principal of the signer.
     pub principal: String,
-    /// The id of the key.
+    /// Id of the signing key.
     pub key_id: String,
-    /// The tool, prompt or resource as the signer named it.
+    /// Tool, prompt or resource as the signer named it.
     pub signed_name: Option<String>,
-    /// Who signed it before a gateway changed it. The gateway says so; the signature was not checked again.
+    /// Original signer before a gateway changed the message. The gateway asserts it; that signature is not verified
+    /// again.
     pub first_signer: Option<FirstSigner>,
-    /// When it was signed, in milliseconds since 1970.
+    /// Time of signing, in milliseconds since 1970.
     pub signed_at: u64,
-    /// When it stops being valid, in milliseconds since 1970.
+    /// End of validity, in milliseconds since 1970.
     pub expires_at: u64,
-    /// The nonce of the signature.
+    /// Nonce of the signature.
     pub nonce: String,
 }
 
 impl Verifier<'_> {
-    /// Checks a request or a notification, and remembers its nonce. `now` is in milliseconds since 1970.
+    /// Verifies a request or a notification, and stores its nonce. `now` is in milliseconds since 1970.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first check that fails.
     pub fn request(&self, message: &[u8], now: u64) -> Result<Verified, VerifyError> {
         let envelope = read(message)?;
         if !matches!(envelope.kind(), Kind::Request | Kind::Notification) {
@@ -80,11 +81,11 @@ impl Verifier<'_> {
         Ok(verified(key, signature))
     }
 
-    /// Checks a response, and remembers its nonce. `request_hash` is the SHA-256 of the request as it was sent, where the
+    /// Verifies a response, and stores its nonce. `request_hash` is the SHA-256 of the request as it was sent, if the
     /// verifier knows it. `now` is in milliseconds since 1970.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first check that fails.
     pub fn response(&self, message: &[u8], request_hash: Option<&[u8; 32]>, now: u64) -> Result<Verified, VerifyError> {
         let envelope = read(message)?;
         if matches!(envelope.kind(), Kind::Request | Kind::Notification) {
@@ -99,7 +100,7 @@ impl Verifier<'_> {
         Ok(verified(key, signature))
     }
 
-    /// What requests and responses have in common: everything but names, hashes and nonces.
+    /// Runs the checks that requests and responses share: all but names, hashes and nonces.
     fn check(
         &self,
         envelope: &Envelope,
@@ -124,7 +125,7 @@ impl Verifier<'_> {
         self.window.check(nanos(signature.signed_at)?, Some(nanos(signature.expires_at)?), nanos(now)?)?;
         let bytes = Signature::from_hex(&signature.signature)
             .ok_or_else(|| VerifyError::Malformed("`signature` is 128 hexadecimal digits".to_owned()))?;
-        // Everything above is cheap. The canonical form is not, and anybody can ask for it.
+        // All checks above are cheap. The canonical form is not, and any sender can trigger it.
         if self.nonces.is_remembered(&signature.key_id, &signature.nonce, now) {
             return Err(VerifyError::Replayed);
         }

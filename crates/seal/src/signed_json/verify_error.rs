@@ -1,4 +1,4 @@
-//! Why a signature in a JSON message is refused.
+//! Error of verification of a JSON message.
 
 use crate::canonical::EncodeError;
 use crate::hop::HopError;
@@ -6,70 +6,70 @@ use crate::key_set::Untrusted;
 use crate::profile::Profile;
 use crate::time_window::WrongTime;
 
-/// Why a signature in a JSON message is refused.
+/// Reason why the signature of a JSON message is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
     /// The message carries no signature.
     #[error("the message carries no signature")]
     Missing,
-    /// What it carries is no signature.
+    /// The signature is malformed.
     #[error("the signature cannot be read: {0}")]
     Malformed(String),
-    /// The signature is by an algorithm that is not known here.
+    /// The algorithm of the signature is not supported.
     #[error("signatures by {0:?} are not supported; Ed25519 is")]
     UnsupportedAlgorithm(String),
-    /// The signature is over a canonical form that is not known here.
+    /// The canonical profile of the signature is unknown.
     #[error("no canonical profile is called {0:?}")]
     UnsupportedProfile(String),
-    /// The signature is over a canonical form that the verifier does not accept.
+    /// The verifier does not accept the canonical profile of the signature.
     #[error("signatures over `{0}` are not accepted")]
     ProfileNotAccepted(Profile),
-    /// The signature was made for something else.
+    /// The signature was made for another domain.
     #[error("the signature is for the domain {found:?}, not for `{expected}`")]
     WrongDomain {
-        /// What it should be for.
+        /// Domain that was expected.
         expected: &'static str,
-        /// What it is for.
+        /// Domain of the signature.
         found: String,
     },
-    /// Nobody knows the key, its time is over, or it is trusted for other things.
+    /// The key is not within its validity, or has another role.
     #[error(transparent)]
     Untrusted(Untrusted),
     /// The key was revoked.
     #[error("the key {0:?} was revoked")]
     RevokedKey(String),
-    /// Nobody knows the key.
+    /// The key is unknown.
     #[error("the key {0:?} is not known")]
     UnknownKey(String),
     /// The message has expired, or was signed too long ago.
     #[error("the message is no longer valid: {0}")]
     Expired(WrongTime),
-    /// The message says that it was signed in the future.
+    /// The time of signing is in the future.
     #[error("the message says that it was signed in the future")]
     FromTheFuture,
-    /// The message has no canonical form, so that nobody can have signed it.
+    /// The message has no canonical form, so it cannot have been signed.
     #[error("the message cannot have been signed: {0}")]
     NoCanonicalForm(#[from] EncodeError),
     /// The message was changed after it was signed, or signed with another key.
     #[error("the message was changed after it was signed, or signed with another key")]
     Tampered,
-    /// The name was changed on the way, and no trusted gateway says so.
+    /// The name was changed in transit, and no trusted gateway has signed the change.
     #[error("the name was changed on the way: {0}")]
     Renamed(#[from] HopError),
-    /// The same message came before.
+    /// The message was seen before.
     #[error("the message was seen before")]
     Replayed,
-    /// There are so many recent messages of this key that a replay could not be noticed.
+    /// The key has so many recent messages that a replay could not be detected.
     #[error("too many recent messages of the key {0:?} are remembered; none is accepted until some expire")]
     TooManyNonces(String),
-    /// The response is to another request.
+    /// The response answers another request.
     #[error("the response is signed as the answer to another request")]
     OtherRequest,
 }
 
 impl VerifyError {
-    /// A short word for it, for metrics and error data.
+    /// Returns a short code for metrics and error data.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {

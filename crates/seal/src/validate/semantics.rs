@@ -1,13 +1,13 @@
-//! Whether what a request asks for fits its purpose.
+//! Semantic validation: the permissions of a request must match its purpose.
 
 use super::validation_error::SemanticsError;
 use crate::proto::{Action, McpRequest, Permission, PermissionSpecification, PurposeCategory, PurposeDna};
 
-/// How often a permission may be used in an hour.
+/// Default maximum for the hourly use of a permission.
 pub const MAX_FREQUENCY_PER_HOUR: u32 = 1_000;
 const SCOPES: [&str; 3] = ["personal", "aggregated", "anonymized"];
 
-/// The actions that a kind of purpose allows.
+/// Returns the actions that a purpose category allows.
 #[must_use]
 pub fn allowed_actions(category: PurposeCategory) -> &'static [Action] {
     match category {

@@ -1,4 +1,4 @@
-//! Why a request may not be acted on.
+//! Errors of request validation.
 
 use crate::hop::HopError;
 use crate::key_set::Untrusted;
@@ -6,22 +6,22 @@ use crate::message_error::MessageError;
 use crate::profile::Profile;
 use crate::time_window::WrongTime;
 
-/// Why a request may not be acted on, by the stage in which that was found.
+/// Reason why a request is rejected, by the stage that found it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ValidationError {
-    /// The request is not whole, or its time is wrong.
+    /// The request is incomplete, or its time is wrong.
     #[error("syntax: {0}")]
     Syntax(#[from] SyntaxError),
-    /// The request asks for what does not go together.
+    /// The permissions of the request do not match its purpose.
     #[error("semantics: {0}")]
     Semantics(#[from] SemanticsError),
-    /// The request does not prove who asks.
+    /// The request does not prove the identity of its sender.
     #[error("security: {0}")]
     Security(#[from] SecurityError),
 }
 
 impl ValidationError {
-    /// A short word for it, for metrics and error data.
+    /// Returns a short code for metrics and error data.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -73,80 +73,80 @@ fn message_reason(error: &MessageError) -> &'static str {
     }
 }
 
-/// A request that is not whole, or whose time is wrong.
+/// A request that is incomplete, or whose time is wrong.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SyntaxError {
     /// A field is missing or empty.
     #[error("the field `{0}` is missing")]
     Missing(&'static str),
-    /// It is too old, from the future, or expired.
+    /// The request is too old, from the future, or expired.
     #[error("the time of the request is wrong: {0}")]
     Time(#[from] WrongTime),
-    /// The purpose has ended.
+    /// The purpose of the request has expired.
     #[error("the purpose has expired")]
     PurposeExpired,
-    /// A field cannot be read.
+    /// A field is malformed.
     #[error(transparent)]
     Field(#[from] MessageError),
 }
 
-/// A request that asks for what does not go together.
+/// A request whose permissions do not match its purpose.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SemanticsError {
-    /// The kind of purpose is not said, or unknown.
+    /// The purpose category is missing or unknown.
     #[error("the purpose has no category")]
     NoCategory,
-    /// The action is not said, or unknown.
+    /// The action is missing or unknown.
     #[error("permission {0} names no action")]
     NoAction(usize),
-    /// The kind of purpose does not allow the action.
+    /// The purpose category does not allow the action.
     #[error("permission {at}: a purpose of the category {category} does not allow {action}")]
     ActionNotAllowed {
-        /// Which permission, counted from 1.
+        /// Index of the permission, from 1.
         at: usize,
-        /// The kind of purpose.
+        /// Category of the purpose.
         category: &'static str,
-        /// The action.
+        /// Name of the action.
         action: &'static str,
     },
     /// The purpose does not involve the resource.
     #[error("permission {at}: the purpose does not involve {resource:?}")]
     ResourceNotInvolved {
-        /// Which permission, counted from 1.
+        /// Index of the permission, from 1.
         at: usize,
-        /// The resource.
+        /// Identifier of the resource.
         resource: String,
     },
-    /// The permission would be used too often.
+    /// The frequency of the permission exceeds the maximum.
     #[error("permission {at}: {found} times per hour are more than {most}")]
     TooFrequent {
-        /// Which permission, counted from 1.
+        /// Index of the permission, from 1.
         at: usize,
-        /// How often it would be used.
+        /// Requested uses per hour.
         found: u32,
-        /// How often it may be.
+        /// Maximum uses per hour.
         most: u32,
     },
     /// The scope is unknown.
     #[error("permission {at}: {found:?} is no scope; `personal`, `aggregated` and `anonymized` are")]
     UnknownScope {
-        /// Which permission, counted from 1.
+        /// Index of the permission, from 1.
         at: usize,
-        /// What it says.
+        /// Scope that the permission requests.
         found: String,
     },
 }
 
-/// A request that does not prove who asks.
+/// A request that does not prove the identity of its sender.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SecurityError {
-    /// There is no signature.
+    /// The request has no signature.
     #[error("the request is not signed")]
     Unsigned,
-    /// The key is unknown, revoked, out of its time, or trusted for other things.
+    /// The key is unknown, revoked, not within its validity, or has another role.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
-    /// The request is signed in a canonical form that the validator does not accept.
+    /// The validator does not accept the canonical profile of the request.
     #[error("signatures over `{0}` are not accepted")]
     ProfileNotAccepted(Profile),
     /// The request names another public key than the one that signed it.
@@ -155,16 +155,16 @@ pub enum SecurityError {
     /// The request was changed after it was signed.
     #[error("the request was changed after it was signed, or signed with another key")]
     Tampered,
-    /// The name was changed on the way, and no trusted gateway says so.
+    /// The name was changed in transit, and no trusted gateway has signed the change.
     #[error("the name was changed on the way: {0}")]
     Renamed(#[from] HopError),
-    /// The same request came before.
+    /// The request was seen before.
     #[error("the request was seen before")]
     Replayed,
-    /// There are so many recent requests of the key that a replay could not be noticed.
+    /// The key has so many recent requests that a replay could not be detected.
     #[error("too many recent requests of this key are remembered")]
     TooManyNonces,
-    /// What is signed cannot be computed, or the signature cannot be one.
+    /// The signed bytes cannot be computed, or the signature is malformed.
     #[error(transparent)]
     Message(#[from] MessageError),
 }
