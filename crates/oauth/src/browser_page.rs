@@ -1,4 +1,4 @@
-//! HTML pages that the gateway shows to people. No script, no picture, nothing from elsewhere.
+//! HTML pages that the gateway shows to people. They have no scripts, images or external resources.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
@@ -10,7 +10,7 @@ h1{font-size:1.3rem;margin:0 0 1rem}label{display:block;margin:.75rem 0}input{di
 font:inherit;padding:.4rem}button{font:inherit;padding:.4rem 1.2rem;margin:1rem .5rem 0 0}dt{color:#666}dd{margin:0 0 .6rem;\
 overflow-wrap:anywhere}.bad{color:#a00}";
 
-/// A whole document: `body` is HTML, in which texts of others are [`escaped`].
+/// Renders a whole document. `body` is HTML; untrusted text in it must be [`escaped`].
 #[must_use]
 pub fn document(title: &str, body: &str) -> String {
     format!(
@@ -20,13 +20,13 @@ pub fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// The source of the style of [`document`], in the words of a content security policy.
+/// Returns the style source of [`document`], for a content security policy.
 #[must_use]
 pub fn style_source() -> String {
     format!("'sha256-{}'", STANDARD.encode(digest(&SHA256, STYLE.as_bytes())))
 }
 
-/// Text that is nothing but text in a page.
+/// Escapes text for use in HTML.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -37,7 +37,7 @@ pub fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // What turns the direction of text around could make a host look like another one.
+            // Bidirectional controls could make a host look like another one.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
             c => out.push(c),
         }

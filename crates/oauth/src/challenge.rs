@@ -1,31 +1,31 @@
-//! Reads `WWW-Authenticate` (RFC 9110, section 11.6.1).
+//! Parser for `WWW-Authenticate` (RFC 9110, section 11.6.1).
 
-/// Longest value that is read, in bytes.
+/// Maximum size of a header value, in bytes.
 const MAX_VALUE: usize = 8 * 1024;
 
-/// One challenge: a scheme and its parameters.
+/// Authentication challenge: a scheme and its parameters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Challenge {
-    /// The scheme, in lower case.
+    /// Scheme, in lower case.
     pub scheme: String,
-    /// The parameters, their names in lower case.
+    /// Parameters, with names in lower case.
     pub params: Vec<(String, String)>,
 }
 
 impl Challenge {
-    /// The bearer challenge among these values.
+    /// Returns the bearer challenge among these header values.
     #[must_use]
     pub fn bearer(values: &[String]) -> Option<Self> {
         values.iter().flat_map(|value| read(value)).find(|challenge| challenge.scheme == "bearer")
     }
 
-    /// A parameter.
+    /// Returns the value of a parameter.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
-    /// The scopes that it names.
+    /// Returns the scopes that the challenge names.
     #[must_use]
     pub fn scopes(&self) -> Vec<String> {
         let scopes = self.param("scope").unwrap_or_default().split_ascii_whitespace();
@@ -33,7 +33,7 @@ impl Challenge {
     }
 }
 
-/// All challenges of a value. What cannot be read ends them.
+/// Parses all challenges of a value, up to the first malformed one.
 #[must_use]
 pub fn read(value: &str) -> Vec<Challenge> {
     let mut rest = value.get(..MAX_VALUE).unwrap_or(value);
@@ -43,7 +43,7 @@ pub fn read(value: &str) -> Vec<Challenge> {
         let Some((word, after)) = token(rest) else { return found };
         let blank = after.trim_start_matches([' ', '\t']);
         match (blank.strip_prefix('='), found.last_mut()) {
-            // A name that is followed by a value is a parameter of the challenge before it.
+            // A name followed by a value is a parameter of the preceding challenge.
             (Some(value), Some(challenge)) => {
                 let Some((value, after)) = param_value(value.trim_start_matches([' ', '\t'])) else { return found };
                 challenge.params.push((word.to_ascii_lowercase(), value));
@@ -66,7 +66,7 @@ fn token(text: &str) -> Option<(&str, &str)> {
 
 fn param_value(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
-        // Some servers leave the quotes out around addresses.
+        // Some servers omit the quotes around addresses.
         let end = text.find([',', ' ', '\t']).unwrap_or(text.len());
         let (value, rest) = text.split_at(end);
         return Some((value.to_owned(), rest));

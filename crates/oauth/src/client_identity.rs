@@ -1,4 +1,4 @@
-//! Who the gateway is to an authorization server: registered by hand, by a metadata document, or by dynamic registration.
+//! The gateway's identity at an authorization server: configured, by a metadata document, or by dynamic registration.
 
 use crate::discovery::ServerMetadata;
 use crate::error::{OauthError, code};
@@ -10,20 +10,20 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How the gateway calls itself.
+/// Client name of the gateway.
 const CLIENT_NAME: &str = "Signalbox";
 
-/// How a client proves itself at the token endpoint.
+/// Authentication method of a client at the token endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuth {
-    /// Not at all: a public client.
+    /// No authentication: a public client.
     None,
-    /// By its secret in `Authorization`.
+    /// Client secret in `Authorization`.
     ClientSecretBasic,
-    /// By its secret in the form.
+    /// Client secret in the form.
     ClientSecretPost,
-    /// By an assertion that it signs.
+    /// Assertion signed with a private key.
     PrivateKeyJwt,
 }
 
@@ -43,28 +43,26 @@ impl ClientAuth {
     }
 }
 
-/// A client that one authorization server knows. It is used at no other.
+/// Client as registered at one authorization server. It is used at no other.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ClientIdentity {
-    /// The issuer that knows it.
+    /// Issuer at which the client is registered.
     pub issuer: String,
-    /// Its `client_id`.
     pub id: String,
-    /// Its secret.
     pub secret: Option<SecretText>,
-    /// The file of its private key.
+    /// File of the private key.
     pub key_file: Option<PathBuf>,
-    /// How it proves itself.
+    /// Authentication method at the token endpoint.
     pub auth: ClientAuth,
-    /// Where browsers are sent back to, as it was registered.
+    /// Redirect URI as it was registered.
     pub redirect_uri: String,
-    /// When its secret expires, in seconds since 1970; 0 for never.
+    /// Expiry of the secret, in seconds since 1970; 0 for never.
     #[serde(default)]
     pub expires: u64,
 }
 
 impl ClientIdentity {
-    /// The client that was registered by hand.
+    /// Creates the identity of a configured client.
     ///
     /// # Errors
     /// If its secret cannot be read.
@@ -93,7 +91,7 @@ impl ClientIdentity {
         })
     }
 
-    /// The client that is known by the document at its id, where the server reads such documents.
+    /// Creates the identity of a client whose id is the URL of its metadata document, if the server supports that.
     #[must_use]
     pub fn by_document(outbound: &Outbound, server: &ServerMetadata, redirect_uri: &str) -> Option<Self> {
         let url = outbound.client_metadata_url.as_ref().filter(|_| server.client_id_metadata_document_supported)?;
@@ -111,7 +109,7 @@ impl ClientIdentity {
     /// Registers a client (RFC 7591).
     ///
     /// # Errors
-    /// If the server registers none, or refuses.
+    /// If the server does not support registration, or refuses.
     pub async fn registered(
         outbound: &Outbound,
         server: &ServerMetadata,
@@ -153,7 +151,7 @@ impl ClientIdentity {
         })
     }
 
-    /// Whether a kept registration still serves at this server.
+    /// Returns true if a stored registration is still valid for this server.
     #[must_use]
     pub fn serves(&self, server: &ServerMetadata, redirect_uri: &str, now: u64) -> bool {
         self.issuer == server.issuer
@@ -171,7 +169,7 @@ struct Registration {
     client_secret_expires_at: u64,
 }
 
-/// Checks the address of a client metadata document: https, with a path, and without anything that would be ambiguous.
+/// Returns true if a URL can be that of a client metadata document: https, with a path, and unambiguous.
 #[must_use]
 pub fn is_client_metadata_url(url: &str) -> bool {
     let plain = !url.contains(['#', '?']) && !url.contains("/../") && !url.contains("/./");
@@ -180,7 +178,7 @@ pub fn is_client_metadata_url(url: &str) -> bool {
             .is_some_and(|address| address.origin.starts_with("https://") && !address.path.is_empty())
 }
 
-/// How a client with a secret proves itself: RFC 8414 says that `client_secret_basic` is meant where nothing is said.
+/// Selects the method of a client with a secret. RFC 8414 defines `client_secret_basic` as the default.
 pub(crate) fn with_secret(server: &ServerMetadata) -> ClientAuth {
     let methods = server.token_endpoint_auth_methods_supported.as_deref();
     let knows = |auth: ClientAuth| methods.is_none_or(|methods| methods.iter().any(|method| method == auth.as_str()));
@@ -190,7 +188,8 @@ pub(crate) fn with_secret(server: &ServerMetadata) -> ClientAuth {
     }
 }
 
-/// A gateway on somebody's machine keeps no secret better than its tokens, so that a public client is enough where it is known.
+/// Selects the method to register with. A gateway on a user's machine protects a secret no better than its tokens, so a
+/// public client is preferred.
 fn for_registration(server: &ServerMetadata) -> ClientAuth {
     let methods = server.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
     match methods.iter().any(|method| method == ClientAuth::None.as_str()) {
@@ -199,7 +198,7 @@ fn for_registration(server: &ServerMetadata) -> ClientAuth {
     }
 }
 
-/// OpenID Connect registration: browsers on the same machine come back by loopback, others by https.
+/// Returns the application type for OpenID Connect registration: loopback redirects are native, https ones web.
 fn application_type(redirect_uri: &str) -> &'static str {
     if redirect_uri.starts_with("http://") { "native" } else { "web" }
 }

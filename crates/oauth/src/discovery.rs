@@ -1,4 +1,4 @@
-//! Finds the authorization server of a protected server: RFC 9728, then RFC 8414 and OpenID Connect discovery.
+//! Discovery of a protected server's authorization server: RFC 9728, then RFC 8414 and OpenID Connect discovery.
 
 use crate::error::OauthError;
 use crate::outbound::Outbound;
@@ -6,75 +6,75 @@ use crate::web_address::{WebAddress, canonical};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// Most entries of a list in metadata that are looked at.
+/// Maximum number of list entries in metadata that are considered.
 const MAX_ENTRIES: usize = 64;
 
-/// What a protected server says about itself (RFC 9728).
+/// Metadata of a protected server (RFC 9728).
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ResourceMetadata {
-    /// Its identifier.
+    /// Identifier of the server.
     pub resource: Option<String>,
-    /// The issuers that it takes tokens of.
+    /// Issuers whose tokens it accepts.
     pub authorization_servers: Vec<String>,
-    /// The scopes that it knows.
+    /// Scopes that it supports.
     pub scopes_supported: Vec<String>,
 }
 
-/// What an authorization server says about itself (RFC 8414, OpenID Connect discovery).
+/// Metadata of an authorization server (RFC 8414, OpenID Connect discovery).
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ServerMetadata {
-    /// Its identifier.
+    /// Issuer identifier of the server.
     pub issuer: String,
-    /// Where people sign in.
+    /// Endpoint for sign-ins by browser.
     pub authorization_endpoint: Option<String>,
-    /// Where tokens are given.
+    /// Endpoint that issues tokens.
     pub token_endpoint: Option<String>,
-    /// Where its public keys are.
+    /// URL of its public keys.
     pub jwks_uri: Option<String>,
-    /// Where clients register.
+    /// Endpoint for client registration.
     pub registration_endpoint: Option<String>,
-    /// The scopes that it knows.
+    /// Scopes that it supports.
     pub scopes_supported: Vec<String>,
-    /// The ways of PKCE that it knows.
+    /// PKCE methods that it supports.
     pub code_challenge_methods_supported: Option<Vec<String>>,
-    /// How clients prove themselves at the token endpoint.
+    /// Client authentication methods of the token endpoint.
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    /// Whether a `client_id` may be the address of a document.
+    /// True if a `client_id` may be the URL of a document.
     pub client_id_metadata_document_supported: bool,
-    /// Whether it says in its answers who it is (RFC 9207).
+    /// True if its responses name the issuer (RFC 9207).
     pub authorization_response_iss_parameter_supported: bool,
 }
 
-/// A protected server and the authorization server to use for it.
+/// Protected server with its authorization server.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Discovered {
-    /// The identifier of the protected server.
+pub struct DiscoveredServer {
+    /// Identifier of the protected server.
     pub resource: String,
-    /// The scopes that it knows.
+    /// Scopes that it supports.
     pub scopes: Vec<String>,
-    /// Its authorization server.
+    /// Metadata of its authorization server.
     pub server: ServerMetadata,
 }
 
-/// Finds out about the server at this address. `hint` is what its challenge names, `wanted` the only issuer that is accepted.
+/// Discovers the server at this URL. `hint` is the metadata URL of its challenge, `wanted` the only acceptable issuer.
 ///
 /// # Errors
-/// If there is no authorization server that can be used.
+/// If there is no usable authorization server.
 pub async fn discover(
     outbound: &Outbound,
     url: &str,
     hint: Option<&str>,
     wanted: Option<&str>,
-) -> Result<Discovered, OauthError> {
+) -> Result<DiscoveredServer, OauthError> {
     let own = canonical(url).ok_or(OauthError::NoServer)?;
     let address = WebAddress::read(url).ok_or(OauthError::NoServer)?;
     let Some(metadata) = resource_metadata(outbound, &address, hint).await? else {
-        // Servers of 2025-03-26 are their own authorization server, or name it at their root.
+        // Servers of revision 2025-03-26 are their own authorization server, or name it at their root.
         let issuer = wanted.unwrap_or(&address.origin);
         let server = server_metadata(outbound, issuer).await?;
-        return Ok(Discovered { resource: own, scopes: Vec::new(), server });
+        return Ok(DiscoveredServer { resource: own, scopes: Vec::new(), server });
     };
     let resource = match &metadata.resource {
         Some(resource) => {
@@ -92,10 +92,10 @@ pub async fn discover(
         None => servers.into_iter().next().ok_or(OauthError::NoServer)?,
     };
     let server = server_metadata(outbound, issuer).await?;
-    Ok(Discovered { resource, scopes: metadata.scopes_supported.into_iter().take(MAX_ENTRIES).collect(), server })
+    Ok(DiscoveredServer { resource, scopes: metadata.scopes_supported.into_iter().take(MAX_ENTRIES).collect(), server })
 }
 
-/// The first metadata document of a protected server: where its challenge says, by its path, at its root.
+/// Fetches the metadata of a protected server: from the URL in its challenge, by its path, or at its root.
 async fn resource_metadata(
     outbound: &Outbound,
     address: &WebAddress,
@@ -120,12 +120,12 @@ fn resource_places(address: &WebAddress) -> Vec<String> {
     }
 }
 
-/// The metadata of an authorization server. Documents that name another issuer are not used.
+/// Fetches the metadata of an authorization server. Rejects documents of another issuer.
 pub(crate) async fn server_metadata(outbound: &Outbound, issuer: &str) -> Result<ServerMetadata, OauthError> {
     let address = WebAddress::read(issuer).ok_or(OauthError::NoServer)?;
     for place in server_places(&address) {
         let Some(metadata) = document::<ServerMetadata>(outbound, &place).await? else { continue };
-        // Identical, byte for byte: nothing is normalised.
+        // RFC 8414 requires a byte for byte comparison, without normalization.
         if metadata.issuer != issuer {
             return Err(OauthError::BadMetadata("they are of another issuer"));
         }
@@ -134,7 +134,7 @@ pub(crate) async fn server_metadata(outbound: &Outbound, issuer: &str) -> Result
     Err(OauthError::BadMetadata("there are none"))
 }
 
-/// Where the metadata of an authorization server may be, in the order of the MCP specification.
+/// Returns the possible URLs of an authorization server's metadata, in the order of the MCP specification.
 fn server_places(address: &WebAddress) -> Vec<String> {
     let WebAddress { origin, path } = address;
     match path.as_str() {
@@ -150,7 +150,7 @@ fn server_places(address: &WebAddress) -> Vec<String> {
     }
 }
 
-/// A JSON document, if there is one.
+/// Fetches a JSON document. `None` if there is none.
 async fn document<T: DeserializeOwned>(outbound: &Outbound, url: &str) -> Result<Option<T>, OauthError> {
     let answer = outbound.get(url).await?;
     match answer.status {

@@ -1,5 +1,5 @@
-//! The tokens that an identity provider gave in exchange for tokens of callers, for one backend. Each is bound to the
-//! very token that was exchanged: another token of the same principal may be good for less.
+//! Tokens received in exchange for tokens of callers, for one backend. Each is bound to the exact token that was
+//! exchanged: another token of the same principal may have fewer rights.
 
 use crate::secret_text::SecretText;
 use crate::token_request::TokenSet;
@@ -8,14 +8,14 @@ use signalbox_engine::lock::LockResultExt as _;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// Upper bound on tokens in memory; the one that expires first is dropped.
+/// Maximum number of tokens in memory. Beyond it, the one that expires first is dropped.
 const MAX_EXCHANGED: usize = 10_000;
 
 #[derive(Default)]
 pub(crate) struct ExchangedTokens(Mutex<HashMap<[u8; 32], TokenSet>>);
 
 impl ExchangedTokens {
-    /// The token that was given for this one, unless it has expired. Times are in seconds since 1970.
+    /// Returns the token received in exchange for `subject`, unless it has expired. Times are in seconds since 1970.
     pub(crate) fn get(&self, subject: &SecretText, now: u64) -> Option<TokenSet> {
         self.0.lock().unpoisoned().get(&key(subject)).filter(|token| !token.is_over(now)).cloned()
     }

@@ -1,22 +1,22 @@
-//! Forms and queries.
+//! Encoding and decoding of forms and queries.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What a form value keeps as it is.
+/// Characters that are not percent-encoded in a value.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A value as a form or a query has it.
+/// Percent-encodes a value of a form or a query.
 pub fn encode(value: &str) -> String {
     utf8_percent_encode(value, KEPT).to_string()
 }
 
-/// Pairs as a form has them.
+/// Encodes pairs as a form.
 pub fn write(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
     pairs.join("&")
 }
 
-/// An address with more parameters.
+/// Adds parameters to a URL.
 pub fn extend(url: &str, pairs: &[(&str, &str)]) -> String {
     let joint = match url.split_once('?') {
         None => "?",
@@ -26,7 +26,7 @@ pub fn extend(url: &str, pairs: &[(&str, &str)]) -> String {
     format!("{url}{joint}{}", write(pairs))
 }
 
-/// Reads a query. `None` if a name is there twice, or it is not UTF-8.
+/// Parses a query. `None` if a name is repeated, or a value is not UTF-8.
 pub fn read(query: &str) -> Option<Vec<(String, String)>> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {

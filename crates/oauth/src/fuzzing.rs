@@ -1,10 +1,9 @@
-//! The bodies of the fuzz targets in /fuzz.
+//! Bodies of the fuzz targets in /fuzz.
 
 use crate::web_address::{WebAddress, canonical};
 use crate::{challenge, form};
 
-/// Any text as a challenge of a server, a query or form, and an address: nothing panics, and what was read is the same when it is
-/// read again.
+/// Parses any text as a challenge, a query or form, and an address. Nothing panics, and a canonical address is stable.
 pub fn oauth_texts(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for challenge in challenge::read(text) {

@@ -1,9 +1,10 @@
-//! Credentials toward protected MCP servers, behind `runtime::BackendCredentials`.
+//! Credentials for protected MCP servers; implements `runtime::BackendCredentials`.
 //!
-//! [`StaticCredentials`] sends a configured secret. [`OauthCredentials`] is an OAuth client: it reads a server's challenge, finds its
-//! authorization server ([`discovery`]), identifies itself there ([`client_identity`]), gets tokens by the grant that is configured
-//! ([`token_request`], [`token_exchange`]) or by a person's sign-in ([`sign_in`]), and keeps them sealed ([`vault`]). Every address that
-//! others name is dialled only if it is public or allowed by name ([`outbound`]).
+//! [`StaticCredentials`] sends a configured secret. [`OauthCredentials`] is an OAuth client: it reads a server's
+//! challenge, discovers the authorization server ([`discovery`]), identifies itself there ([`client_identity`]), gets
+//! tokens by the configured grant ([`token_request`], [`token_exchange`]) or by a person's sign-in ([`sign_in`]), and
+//! stores them encrypted ([`vault`]). URLs from outside are contacted only if they are public or allowed by name
+//! ([`outbound`]).
 
 pub mod browser_page;
 pub mod challenge;
@@ -35,7 +36,7 @@ pub mod vault;
 pub mod web_address;
 
 pub use error::OauthError;
-pub use loopback_door::LoopbackDoor;
+pub use loopback_door::CallbackListener;
 pub use oauth_credentials::OauthCredentials;
 pub use oauth_desk::OauthDesk;
 pub use outbound::{AllowEntry, Outbound};

@@ -1,4 +1,5 @@
-//! A small listener on loopback for the browser of whoever signs in on this machine. It serves two pages and nothing else.
+//! Loopback listener for the browser of a person who signs in on this machine. It serves the sign-in pages and nothing
+//! else.
 
 use crate::error::OauthError;
 use crate::form;
@@ -12,21 +13,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
-/// Largest head of a request, in bytes.
+/// Maximum size of a request head, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// How long a browser may take to send it.
+/// Timeout for receiving it.
 const READ_TIME: Duration = Duration::from_secs(10);
-/// Most browsers at a time.
+/// Maximum number of concurrent connections.
 const MAX_BROWSERS: usize = 16;
 
-/// The listener. Dropping it closes it.
-pub struct LoopbackDoor {
+/// Loopback listener. Closes when dropped.
+pub struct CallbackListener {
     address: SocketAddr,
     task: AbortHandle,
 }
 
-impl LoopbackDoor {
-    /// Opens the door, at this port if it is free.
+impl CallbackListener {
+    /// Opens the listener, on this port if it is free.
     pub(crate) async fn open(desk: &Arc<OauthDesk>, port: Option<u16>) -> Result<Self, OauthError> {
         let bind = async |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let listener = match bind(port.unwrap_or(0)).await {
@@ -38,20 +39,20 @@ impl LoopbackDoor {
         Ok(Self { address, task })
     }
 
-    /// The port.
+    /// Returns the bound port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// The address under which browsers of this machine reach it.
+    /// Returns the base URL for browsers on this machine.
     #[must_use]
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 }
 
-impl Drop for LoopbackDoor {
+impl Drop for CallbackListener {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -91,16 +92,17 @@ async fn answer(mut socket: TcpStream, desk: &OauthDesk, address: SocketAddr) {
     let _ = socket.shutdown().await;
 }
 
-/// What a browser asks for. Forms that are posted here have no fields.
+/// Request of a browser. Forms that are posted here have no fields.
 #[derive(PartialEq, Eq, Debug)]
 struct BrowserRequest<'a> {
     is_post: bool,
-    /// The path and query.
+    /// Target of the request: path and query.
     target: &'a str,
     cookies: String,
 }
 
-/// A request for this very address. A name that leads here, of whoever, is not ours, and neither is the form of another site.
+/// Parses a request for this exact address. Rejects other hosts, which guards against DNS rebinding, and forms of other
+/// origins.
 fn request(head: &[u8], address: SocketAddr) -> Option<BrowserRequest<'_>> {
     let text = std::str::from_utf8(head).ok()?;
     let mut lines = text.split("\r\n");
@@ -122,7 +124,7 @@ fn request(head: &[u8], address: SocketAddr) -> Option<BrowserRequest<'_>> {
     })
 }
 
-/// The page at a path. Nobody can prove anything here, so that the person is asked.
+/// Returns the page at a path. A browser cannot authenticate here, so the person is asked to confirm.
 async fn page(desk: &OauthDesk, request: &BrowserRequest<'_>) -> Page {
     let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
     match path.strip_prefix(CONNECT) {

@@ -1,10 +1,10 @@
-//! Tokens for one backend: sent while they are fresh, refreshed ahead of their end, got anew when
-//! the backend refuses them.
+//! OAuth tokens for one backend: sent while they are fresh, refreshed before they expire, and replaced when the backend
+//! refuses them.
 
 use crate::challenge::Challenge;
 use crate::client_identity::ClientIdentity;
 use crate::discovery::ServerMetadata;
-use crate::discovery::{self, Discovered};
+use crate::discovery::{self, DiscoveredServer};
 use crate::error::OauthError;
 use crate::exchanged_tokens::ExchangedTokens;
 use crate::oauth_desk::{CALLBACK, OauthDesk};
@@ -24,37 +24,37 @@ use signalbox_transport::web_client::DialGuard as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Whoever shares a token with all others.
+/// Subject of a token that all callers share.
 pub const EVERYBODY: &str = "*";
-/// The scope that asks for a refresh token, where the authorization server knows it.
+/// Scope that requests a refresh token, where the authorization server supports it.
 const OFFLINE: &str = "offline_access";
-/// A token that is refused right after it was given is not replaced: the next one would be refused too.
+/// Minimum age of a refused token before it is replaced, in seconds. A newer one would be refused too.
 const TOO_SOON: u64 = 10;
 
-/// The OAuth client of one backend.
+/// OAuth client for one backend.
 pub struct OauthCredentials(Arc<Inner>);
 
 struct Inner {
     backend: Arc<str>,
-    /// The address of the backend, with http or https.
+    /// URL of the backend, with http or https.
     url: String,
     spec: OauthSpec,
     desk: Arc<OauthDesk>,
-    /// In memory only.
+    /// Exchanged tokens, which are kept in memory only.
     exchanged: ExchangedTokens,
 }
 
-/// What became of the attempt to get a token.
-enum Got {
+/// Outcome of an attempt to get a token.
+enum Renewal {
     Token(TokenSet),
-    /// A person has to open this address.
+    /// A person has to open this URL.
     Ask(String),
     /// No token would change the refusal.
     Nothing,
 }
 
 impl OauthCredentials {
-    /// The client of the backend at this address.
+    /// Creates the client for the backend at this URL.
     #[must_use]
     pub fn new(backend: &str, url: &str, spec: OauthSpec, desk: Arc<OauthDesk>) -> Self {
         let url = match url.strip_prefix("ws") {
@@ -69,11 +69,10 @@ impl OauthCredentials {
         Self(Arc::new(Inner { backend: backend.into(), url, spec, desk, exchanged: ExchangedTokens::default() }))
     }
 
-    /// The address at which a person signs in for this principal. `challenges` are those of the server,
-    /// if it was asked.
+    /// Returns the URL at which a person signs in for this principal. `challenges` are those of the server, if known.
     ///
     /// # Errors
-    /// If the server needs no sign-in of a person, or cannot be used.
+    /// If the backend does not use sign-ins by people, or cannot be used.
     pub async fn sign_in_url(&self, whose: &Principal, challenges: &[String]) -> Result<String, OauthError> {
         let inner = &self.0;
         let holder = inner.holder(Some(whose))?;
@@ -83,7 +82,7 @@ impl OauthCredentials {
         inner.ask(&holder, found, scopes).await
     }
 
-    /// Whose tokens those of this principal are.
+    /// Returns the holder of this principal's tokens.
     ///
     /// # Errors
     /// Never for a principal.
@@ -102,8 +101,8 @@ impl Inner {
         Ok(Holder { backend: self.backend.to_string(), subject: subject.to_owned() })
     }
 
-    /// True if a token is for the server at our address: under the name of the backend there may have
-    /// been another one before.
+    /// Returns true if a token is for the server at our URL. The name of the backend may have belonged to another
+    /// server before.
     fn is_for_us(&self, token: &TokenSet) -> bool {
         match &self.spec.resource {
             Some(resource) => *resource == token.resource,
@@ -113,7 +112,7 @@ impl Inner {
         }
     }
 
-    /// True if the tokens of callers are exchanged.
+    /// Returns true if the tokens of callers are exchanged.
     fn is_from_caller(&self) -> bool {
         match &self.spec.grant {
             Grant::TokenExchange(spec) | Grant::Enterprise(spec) => spec.from_caller,
@@ -121,8 +120,8 @@ impl Inner {
         }
     }
 
-    /// The token of the caller of a request, or of the user that a connection was opened for if the gateway itself
-    /// asks, as for lists. A caller that came without a token never gets the token of another one of its principal.
+    /// Returns the token of the caller; for requests of the gateway itself, such as lists, that of the user the
+    /// connection was opened for. A caller without a token never uses the token of another caller of its principal.
     fn subject_token(whose: &Behalf) -> Result<SecretText, OauthError> {
         let credential = match &whose.asker {
             Asker::Caller(caller) => {
@@ -136,7 +135,7 @@ impl Inner {
         token.map(|token| SecretText::new(token.expose())).ok_or(OauthError::NoSubject)
     }
 
-    /// The token to send now; none if the request is to be tried without one.
+    /// Returns the token to send now. `None` if the request is to be tried without one.
     async fn current(&self, whose: &Behalf) -> Result<Option<TokenSet>, OauthError> {
         if self.is_from_caller() {
             return Ok(self.exchanged.get(&Self::subject_token(whose)?, now()));
@@ -164,7 +163,7 @@ impl Inner {
         }
     }
 
-    /// A token by the refresh token, where there is one.
+    /// Refreshes a token, if it has a refresh token.
     async fn refresh(&self, holder: &Holder, token: &TokenSet) -> Result<Option<TokenSet>, OauthError> {
         let Some(refresh) = &token.refresh else { return Ok(None) };
         let Some(client) = self.known_client(token).await? else { return Ok(None) };
@@ -182,7 +181,7 @@ impl Inner {
         Ok(Some(new))
     }
 
-    /// The client that a token was got with.
+    /// Returns the client that a token was issued to.
     async fn known_client(&self, token: &TokenSet) -> Result<Option<ClientIdentity>, OauthError> {
         let server = ServerMetadata { issuer: token.issuer.clone(), ..ServerMetadata::default() };
         if let Some(spec) = &self.spec.client {
@@ -199,20 +198,20 @@ impl Inner {
         Ok(client.filter(|client| client.id == token.client_id))
     }
 
-    /// Another token, after the backend refused a request.
-    async fn renewed(&self, whose: &Behalf, refusal: Refusal) -> Result<Got, OauthError> {
+    /// Returns another token after the backend refused a request.
+    async fn renewed(&self, whose: &Behalf, refusal: Refusal) -> Result<Renewal, OauthError> {
         let challenge = Challenge::bearer(&refusal.challenges);
         let challenge = challenge.as_ref();
         let lacks_scope = challenge.and_then(|challenge| challenge.param("error")) == Some("insufficient_scope");
         if refusal.status == 403 && !lacks_scope {
-            return Ok(Got::Nothing);
+            return Ok(Renewal::Nothing);
         }
         let holder = self.holder(whose.principal())?;
         if self.is_from_caller() {
-            return self.exchanged_anew((whose, &holder), &refusal, challenge).await;
+            return self.exchange_again(whose, &holder, &refusal, challenge).await;
         }
         let whose = whose.principal();
-        // Before the turn is taken, which the end of a sign-in needs too.
+        // Wait before taking the turn, which the end of a sign-in needs too.
         self.desk.wait_for_browser(&holder).await;
         let turn = self.desk.turn(&holder);
         let _turn = turn.lock().await;
@@ -221,28 +220,30 @@ impl Inner {
             && refusal.used.as_ref() != Some(&credential(token))
             && !token.is_over(now())
         {
-            return Ok(Got::Token(token.clone()));
+            return Ok(Renewal::Token(token.clone()));
         }
         let found = self.discover(challenge).await?;
-        // A token is of one issuer and for one server; where these are others now, it has no use any more.
+        // A token belongs to one issuer and one server. If these have changed, it is useless.
         let kept = kept.filter(|token| token.issuer == found.server.issuer && token.resource == found.resource);
         let wanted = challenge.map(Challenge::scopes).unwrap_or_default();
         if let Some(token) = &kept {
             let had = wanted.iter().all(|scope| token.scopes.contains(scope));
             if lacks_scope && had {
-                return Ok(Got::Nothing);
+                return Ok(Renewal::Nothing);
             }
             if !lacks_scope && let Ok(Some(token)) = self.refresh(&holder, token).await {
-                return Ok(Got::Token(token));
+                return Ok(Renewal::Token(token));
             }
         }
         let scopes = self.scopes(&holder, challenge, &found, kept.as_ref().filter(|_| lacks_scope)).await?;
         let token = match &self.spec.grant {
             Grant::SignIn => {
                 self.desk.want(&holder, &scopes).await?;
-                return self.ask(&holder, found, scopes).await.map(Got::Ask);
+                return self.ask(&holder, found, scopes).await.map(Renewal::Ask);
             }
-            _ if !lacks_scope && kept.is_some_and(|token| now() < token.given + TOO_SOON) => return Ok(Got::Nothing),
+            _ if !lacks_scope && kept.is_some_and(|token| now() < token.given + TOO_SOON) => {
+                return Ok(Renewal::Nothing);
+            }
             Grant::ClientCredentials => self.client_credentials(&found, &scopes).await?,
             Grant::TokenExchange(spec) => {
                 let subject = subject(spec.shared.as_ref(), &spec.users, whose).await?;
@@ -252,7 +253,7 @@ impl Inner {
                 let client = self.own_client(&found).await?;
                 let assertion = subject(spec.shared.as_ref(), &spec.users, whose).await?;
                 let outbound = &self.desk.outbound;
-                token_exchange::jwt_bearer(outbound, &client, &assertion, (&found, &scopes)).await?
+                token_exchange::jwt_bearer(outbound, &client, &assertion, &found, &scopes).await?
             }
             Grant::Enterprise(spec) => {
                 let subject = subject(spec.shared.as_ref(), &spec.users, whose).await?;
@@ -260,53 +261,54 @@ impl Inner {
             }
         };
         self.desk.keep(&holder, token.clone()).await?;
-        Ok(Got::Token(token))
+        Ok(Renewal::Token(token))
     }
 
-    /// Exchanges the caller's token anew, after the backend refused a request.
-    async fn exchanged_anew(
+    /// Exchanges the caller's token again after the backend refused a request.
+    async fn exchange_again(
         &self,
-        (whose, holder): (&Behalf, &Holder),
+        whose: &Behalf,
+        holder: &Holder,
         refusal: &Refusal,
         challenge: Option<&Challenge>,
-    ) -> Result<Got, OauthError> {
+    ) -> Result<Renewal, OauthError> {
         let lacks_scope = challenge.and_then(|one| one.param("error")) == Some("insufficient_scope");
         let subject = Self::subject_token(whose)?;
         let turn = self.desk.turn(holder);
         let _turn = turn.lock().await;
         let kept = self.exchanged.get(&subject, now());
         if let Some(token) = kept.as_ref().filter(|token| refusal.used.as_ref() != Some(&credential(token))) {
-            return Ok(Got::Token(token.clone()));
+            return Ok(Renewal::Token(token.clone()));
         }
         let found = self.discover(challenge).await?;
         let wanted = challenge.map(Challenge::scopes).unwrap_or_default();
         let had = |token: &TokenSet| wanted.iter().all(|scope| token.scopes.contains(scope));
         let is_fresh = |token: &TokenSet| now() < token.given + TOO_SOON;
         if kept.as_ref().is_some_and(|token| if lacks_scope { had(token) } else { is_fresh(token) }) {
-            return Ok(Got::Nothing);
+            return Ok(Renewal::Nothing);
         }
         let scopes = self.scopes(holder, challenge, &found, kept.as_ref().filter(|_| lacks_scope)).await?;
         let token = match &self.spec.grant {
             Grant::TokenExchange(spec) => self.exchange(spec, &subject, &found, &scopes).await?,
             Grant::Enterprise(spec) => self.enterprise(spec, &subject, &found, &scopes).await?,
-            Grant::SignIn | Grant::ClientCredentials | Grant::JwtBearer(_) => return Ok(Got::Nothing),
+            Grant::SignIn | Grant::ClientCredentials | Grant::JwtBearer(_) => return Ok(Renewal::Nothing),
         };
         self.exchanged.keep(&subject, token.clone(), now());
-        Ok(Got::Token(token))
+        Ok(Renewal::Token(token))
     }
 
-    /// Where tokens for the backend come from.
-    async fn discover(&self, challenge: Option<&Challenge>) -> Result<Discovered, OauthError> {
+    /// Returns the authorization server for the backend's tokens.
+    async fn discover(&self, challenge: Option<&Challenge>) -> Result<DiscoveredServer, OauthError> {
         let own = || self.spec.resource.clone().or_else(|| canonical(&self.url)).ok_or(OauthError::NoServer);
         if let Grant::TokenExchange(spec) = &self.spec.grant {
-            // Where the token is exchanged is configured, so that nothing has to be found out.
+            // The exchange endpoint is configured, so no discovery is needed.
             let issuer = self.spec.issuer.clone().unwrap_or_else(|| spec.url.clone());
             let server = ServerMetadata { issuer, token_endpoint: Some(spec.url.clone()), ..ServerMetadata::default() };
-            return Ok(Discovered { resource: own()?, scopes: Vec::new(), server });
+            return Ok(DiscoveredServer { resource: own()?, scopes: Vec::new(), server });
         }
         let hint = challenge.and_then(|challenge| challenge.param("resource_metadata"));
         let mut wanted = self.spec.issuer.clone();
-        // A client that was registered by hand is known to one issuer; it is shown to no other.
+        // A configured client is registered at one issuer. Its credentials go to no other.
         if wanted.is_none() && self.spec.client.is_some() {
             wanted = self.desk.vault.read().await?.issuers.get(&*self.backend).cloned();
         }
@@ -317,13 +319,13 @@ impl Inner {
         Ok(found)
     }
 
-    /// The scopes to ask for: those of the challenge, else all that the server knows, and in a step-up
-    /// those of before too.
+    /// Returns the scopes to request: those of the challenge, otherwise all that the server supports; in a step-up,
+    /// also the previous ones.
     async fn scopes(
         &self,
         holder: &Holder,
         challenge: Option<&Challenge>,
-        found: &Discovered,
+        found: &DiscoveredServer,
         before: Option<&TokenSet>,
     ) -> Result<Vec<String>, OauthError> {
         let mut scopes = challenge.map(Challenge::scopes).unwrap_or_default();
@@ -343,8 +345,8 @@ impl Inner {
         Ok(scopes)
     }
 
-    /// The address at which a person signs in.
-    async fn ask(&self, holder: &Holder, found: Discovered, scopes: Vec<String>) -> Result<String, OauthError> {
+    /// Begins a sign-in and returns the URL for the person.
+    async fn ask(&self, holder: &Holder, found: DiscoveredServer, scopes: Vec<String>) -> Result<String, OauthError> {
         let base = self.desk.base(holder).await?;
         let redirect = format!("{base}{CALLBACK}");
         let client = self.desk.client(self.spec.client.as_ref(), &found.server, &redirect, &scopes).await?;
@@ -359,7 +361,7 @@ impl Inner {
         Ok(self.desk.add_sign_in(&base, sign_in))
     }
 
-    async fn client_credentials(&self, found: &Discovered, scopes: &[String]) -> Result<TokenSet, OauthError> {
+    async fn client_credentials(&self, found: &DiscoveredServer, scopes: &[String]) -> Result<TokenSet, OauthError> {
         let client = self.own_client(found).await?;
         let scope = scopes.join(" ");
         let mut grant = vec![("grant_type", "client_credentials")];
@@ -369,8 +371,8 @@ impl Inner {
         self.context(&client, found, scopes)?.ask(&self.desk.outbound, &grant).await
     }
 
-    /// The client that was registered by hand at the backend's authorization server.
-    async fn own_client(&self, found: &Discovered) -> Result<ClientIdentity, OauthError> {
+    /// Returns the configured client at the backend's authorization server.
+    async fn own_client(&self, found: &DiscoveredServer) -> Result<ClientIdentity, OauthError> {
         let spec = self.spec.client.as_ref().ok_or(OauthError::NoClient)?;
         ClientIdentity::configured(spec, &found.server, "").await
     }
@@ -379,7 +381,7 @@ impl Inner {
         &self,
         spec: &ExchangeSpec,
         subject: &SecretText,
-        found: &Discovered,
+        found: &DiscoveredServer,
         scopes: &[String],
     ) -> Result<TokenSet, OauthError> {
         let client = spec.client.as_ref().or(self.spec.client.as_ref()).ok_or(OauthError::NoClient)?;
@@ -391,21 +393,21 @@ impl Inner {
         &self,
         spec: &ExchangeSpec,
         subject: &SecretText,
-        found: &Discovered,
+        found: &DiscoveredServer,
         scopes: &[String],
     ) -> Result<TokenSet, OauthError> {
         let own = self.spec.client.as_ref().ok_or(OauthError::NoClient)?;
         let at_server = ClientIdentity::configured(own, &found.server, "").await?;
         let provider = ServerMetadata { issuer: spec.url.clone(), ..ServerMetadata::default() };
         let at_provider = ClientIdentity::configured(spec.client.as_ref().unwrap_or(own), &provider, "").await?;
-        let clients = (&at_provider, &at_server);
-        token_exchange::enterprise(&self.desk.outbound, spec, clients, subject, (found, scopes)).await
+
+        token_exchange::enterprise(&self.desk.outbound, spec, &at_provider, &at_server, subject, found, scopes).await
     }
 
     fn context<'a>(
         &self,
         client: &'a ClientIdentity,
-        found: &'a Discovered,
+        found: &'a DiscoveredServer,
         scopes: &'a [String],
     ) -> Result<TokenContext<'a>, OauthError> {
         Ok(TokenContext {
@@ -419,8 +421,7 @@ impl Inner {
 
     fn fault(&self, error: &OauthError) -> Fault {
         let text = format!("there is no credential for backend `{}`: {error}", self.backend);
-        // A caller that has nothing to exchange, or nothing of worth, says nothing of the backend,
-        // nor of other callers.
+        // A missing or rejected caller token is the caller's fault, not a sign that the backend is down.
         let kind = match error {
             OauthError::NoSubject => FaultKind::Refused,
             OauthError::Refused { .. } if self.is_from_caller() => FaultKind::Refused,
@@ -435,7 +436,7 @@ impl Inner {
     }
 }
 
-/// The token that is exchanged for whoever calls.
+/// Returns the token to exchange for this caller.
 async fn subject(
     shared: Option<&SecretSource>,
     users: &BTreeMap<String, SecretSource>,
@@ -445,7 +446,7 @@ async fn subject(
     Ok(own.or(shared).ok_or(OauthError::NoSubject)?.read().await?)
 }
 
-/// The header of a token. The token is one of visible characters.
+/// Builds the header of a token, which consists of visible ASCII characters.
 fn credential(token: &TokenSet) -> Credential {
     let value = HeaderValue::from_str(&format!("Bearer {}", token.access.expose()));
     Credential::new(AUTHORIZATION, value.unwrap_or_else(|_| HeaderValue::from_static("Bearer")))
@@ -479,9 +480,9 @@ impl BackendCredentials for OauthCredentials {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             match inner.renewed(&whose, refusal).await {
-                Ok(Got::Token(token)) => Ok(Some(credential(&token))),
-                Ok(Got::Nothing) => Ok(None),
-                Ok(Got::Ask(url)) => Err(inner.sign_in_needed(&url)),
+                Ok(Renewal::Token(token)) => Ok(Some(credential(&token))),
+                Ok(Renewal::Nothing) => Ok(None),
+                Ok(Renewal::Ask(url)) => Err(inner.sign_in_needed(&url)),
                 Err(error) => Err(inner.fault(&error)),
             }
         })

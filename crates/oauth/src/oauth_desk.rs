@@ -1,20 +1,20 @@
-//! What the OAuth clients of all backends share: the token store, the sign-ins under way, and the pages that browsers are sent to.
+//! State that the OAuth clients of all backends share: token store, pending sign-ins, and sign-in pages.
 
 use crate::browser_page::{document, escaped, style_source};
 use crate::client_identity::ClientIdentity;
 use crate::discovery::ServerMetadata;
 use crate::error::OauthError;
-use crate::loopback_door::LoopbackDoor;
+use crate::loopback_door::CallbackListener;
 use crate::oauth_credentials::EVERYBODY;
 use crate::outbound::Outbound;
 use crate::page_host::{PageHost, Place};
 use crate::pkce;
 use crate::private_key::now;
-use crate::sign_in::{Holder, NotReturned, SignIn, SignIns};
+use crate::sign_in::{Holder, ReturnError, SignIn, SignIns};
 use crate::spec::ClientSpec;
 use crate::token_exchange::token_endpoint;
 use crate::token_request::{TokenContext, TokenSet};
-use crate::vault::{Kept, Vault};
+use crate::vault::{Vault, VaultContents};
 use signalbox_engine::Principal;
 use signalbox_engine::caller_tokens::CallerTokens;
 use signalbox_engine::lock::LockResultExt as _;
@@ -23,96 +23,89 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Where people begin a sign-in; a ticket follows.
+/// Path prefix at which a sign-in begins; a ticket follows.
 pub const CONNECT: &str = "/auth/connect/";
-/// Where browsers come back to.
+/// Path of the redirect URI.
 pub const CALLBACK: &str = "/auth/callback";
-/// How long a call waits for a person who is signing in, and for the browser to open if a sign-in was offered just now.
+/// Maximum time that a call waits for a person to sign in, and for the browser to open after a sign-in was offered.
 const BROWSER_TIME: Duration = Duration::from_secs(45);
 const OPENING_TIME: Duration = Duration::from_secs(3);
-/// When a sign-in counts as offered just now. Earlier nobody can have seen it: several requests of one handshake are refused at once.
+/// Age at which an offered sign-in may be about to be opened. Below it, no person can have seen it yet: the requests of
+/// one handshake are refused together.
 const JUST_NOW: Range<Duration> = Duration::from_millis(300)..Duration::from_secs(10);
-/// How often the store is read again for a token that is not there.
+/// Interval at which the store is read again for a missing token.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A sign-in at a backend that has ended.
 #[derive(Copy, Clone, Debug)]
 pub struct EndedSignIn<'a> {
-    /// Whose it was; `None` if the browser came back from none of ours.
+    /// Holder of the tokens; `None` if no sign-in matches the response.
     pub holder: Option<&'a Holder>,
-    /// The listener that the browser came back to.
+    /// Listener that the browser returned to.
     pub place: Place,
-    /// Why it failed, if it did.
+    /// Reason of the failure, if it failed.
     pub outcome: Result<(), &'a OauthError>,
 }
 
 impl EndedSignIn<'_> {
-    /// The name of the backend; empty if it is none of ours.
+    /// Returns the name of the backend; empty if no sign-in matches.
     #[must_use]
     pub fn backend(&self) -> &str {
         self.holder.map_or("", |holder| &holder.backend)
     }
 }
 
-/// Told what became of a sign-in at a backend.
-type SignedIn = Box<dyn Fn(&EndedSignIn<'_>) + Send + Sync>;
+/// Callback for the end of a sign-in.
+type SignInCallback = Box<dyn Fn(&EndedSignIn<'_>) + Send + Sync>;
 
-/// Shared by the OAuth clients of all backends.
+/// State shared by the OAuth clients of all backends.
 pub struct OauthDesk {
-    /// Where requests may go.
+    /// Rules for outbound requests.
     pub outbound: Outbound,
-    /// The token store.
     pub vault: Vault,
-    /// The listeners that have the pages of sign-ins.
+    /// Listeners that serve the sign-in pages.
     pub pages: PageHost,
-    /// What callers showed, for backends that take something in exchange for it.
+    /// Tokens of callers, for backends that exchange them.
     pub callers: Arc<CallerTokens>,
     sign_ins: Mutex<SignIns>,
-    tokens: Mutex<KnownTokens>,
+    tokens: Mutex<TokenCache>,
     turns: Mutex<HashMap<Holder, Arc<tokio::sync::Mutex<()>>>>,
-    door: tokio::sync::Mutex<Option<LoopbackDoor>>,
-    signed_in: OnceLock<SignedIn>,
-    /// Counts what happens to sign-ins: opened, ended.
-    moves: tokio::sync::watch::Sender<u64>,
+    listener: tokio::sync::Mutex<Option<CallbackListener>>,
+    signed_in: OnceLock<SignInCallback>,
+    /// Incremented whenever a sign-in is opened or ends.
+    transitions: tokio::sync::watch::Sender<u64>,
 }
 
-/// Tokens that were read or got, each with when that was.
+/// Cache of tokens, each with the time of its lookup.
 #[derive(Default)]
-struct KnownTokens {
-    /// When the store was changed last, as far as this process knows.
+struct TokenCache {
+    /// Modification time of the store when the cache was filled.
     store: Option<SystemTime>,
     all: HashMap<Holder, (Option<TokenSet>, Instant)>,
 }
 
-/// What a browser gets.
+/// Response to a browser.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Page {
-    /// Another address to go to.
+    /// Redirect to another URL.
     Redirect {
-        /// The address.
         url: String,
-        /// The cookie to set, if any.
+        /// Cookie to set, if any.
         cookie: Option<String>,
     },
-    /// A question, as HTML, with a form that is posted to the same address.
-    Ask {
-        /// The document.
-        html: String,
-        /// The cookie to set.
-        cookie: String,
-    },
-    /// A text for the person.
+    /// Confirmation page, with a form that posts to the same URL.
+    Ask { html: String, cookie: String },
+    /// Plain text for the person.
     Text {
-        /// The HTTP status.
         status: u16,
-        /// The sentence.
+        /// Text of the message.
         text: String,
     },
 }
 
 impl Page {
-    /// The headers of every page: no script, no frame, no trace of the query in other places. A browser must still say where the form
-    /// of a question comes from, which `no-referrer` would take away too.
+    /// Returns the headers of every page: no scripts, no frames, and no leak of the query. The form of a confirmation
+    /// must carry its origin, which `no-referrer` would remove, so it gets `same-origin`.
     #[must_use]
     pub fn guards(&self) -> [(&'static str, String); 4] {
         let (style, referrer) = match self {
@@ -130,7 +123,7 @@ impl Page {
 }
 
 impl OauthDesk {
-    /// A desk over a token store.
+    /// Creates the shared state over a token store.
     #[must_use]
     pub fn new(outbound: Outbound, vault: Vault, pages: PageHost) -> Arc<Self> {
         Arc::new(Self {
@@ -141,30 +134,30 @@ impl OauthDesk {
             sign_ins: Mutex::default(),
             tokens: Mutex::default(),
             turns: Mutex::default(),
-            door: tokio::sync::Mutex::default(),
+            listener: tokio::sync::Mutex::default(),
             signed_in: OnceLock::new(),
-            moves: tokio::sync::watch::Sender::default(),
+            transitions: tokio::sync::watch::Sender::default(),
         })
     }
 
-    /// Calls this whenever a sign-in has ended. Only the first caller is heard.
-    pub fn on_sign_in(&self, told: impl Fn(&EndedSignIn<'_>) + Send + Sync + 'static) {
-        let _ = self.signed_in.set(Box::new(told));
+    /// Sets the callback for ended sign-ins. Only the first call has an effect.
+    pub fn on_sign_in(&self, callback: impl Fn(&EndedSignIn<'_>) + Send + Sync + 'static) {
+        let _ = self.signed_in.set(Box::new(callback));
     }
 
-    /// Whoever gets a token for this holder waits for its turn.
+    /// Returns the lock that serializes token requests for a holder.
     pub(crate) fn turn(&self, holder: &Holder) -> Arc<tokio::sync::Mutex<()>> {
         Arc::clone(self.turns.lock().unpoisoned().entry(holder.clone()).or_default())
     }
 
-    /// The token of a holder, as it is known.
+    /// Returns the token of a holder, from the cache if it is current.
     pub(crate) async fn token(&self, holder: &Holder) -> Result<Option<TokenSet>, OauthError> {
         let changed = self.vault.changed();
         let known = {
             let mut tokens = self.tokens.lock().unpoisoned();
             // Another process may have signed in or out.
             if tokens.store != changed {
-                *tokens = KnownTokens { store: changed, all: HashMap::new() };
+                *tokens = TokenCache { store: changed, all: HashMap::new() };
             }
             tokens.all.get(holder).cloned()
         };
@@ -175,7 +168,7 @@ impl OauthDesk {
         }
     }
 
-    /// The token of a holder in the store, where another process may have put it.
+    /// Returns the token of a holder from the store, where another process may have put it.
     pub(crate) async fn token_in_store(&self, holder: &Holder) -> Result<Option<TokenSet>, OauthError> {
         let kept = self.vault.read().await?;
         let token = kept.tokens.get(&holder.backend).and_then(|tokens| tokens.get(&holder.subject)).cloned();
@@ -183,7 +176,7 @@ impl OauthDesk {
         Ok(token)
     }
 
-    /// Keeps a token.
+    /// Stores a token in the vault and in the cache.
     pub(crate) async fn keep(&self, holder: &Holder, token: TokenSet) -> Result<(), OauthError> {
         let kept = token.clone();
         self.vault
@@ -199,40 +192,41 @@ impl OauthDesk {
         Ok(())
     }
 
-    /// Forgets the token of a holder. True if there was one.
+    /// Removes the token of a holder. Returns true if there was one.
     ///
     /// # Errors
     /// If the store cannot be changed.
     pub async fn forget(&self, holder: &Holder) -> Result<bool, OauthError> {
         self.tokens.lock().unpoisoned().all.remove(holder);
-        let forget = |all: &mut Kept| {
+        let forget = |all: &mut VaultContents| {
             let tokens = all.tokens.get_mut(&holder.backend);
             tokens.is_some_and(|tokens| tokens.remove(&holder.subject).is_some())
         };
         Ok(self.vault.change(forget).await?)
     }
 
-    /// Forgets the sign-ins of a principal that is gone: the next one of its name must not be sent into them, or get
-    /// the account that somebody chose there.
+    /// Removes the sign-ins of a principal that no longer exists. A later principal of the same name must not continue
+    /// them, or get the account that was chosen there.
     pub fn forget_sign_ins(&self, principal: &Principal) {
         self.sign_ins.lock().unpoisoned().forget(principal.as_str());
-        self.moves.send_modify(|count| *count += 1);
+        self.transitions.send_modify(|count| *count += 1);
     }
 
-    /// Remembers the scopes that a server asked for, for whoever signs in next, in this process or another.
+    /// Stores the scopes that a server requires, for the next sign-in of the holder, in any process.
     pub(crate) async fn want(&self, holder: &Holder, scopes: &[String]) -> Result<(), OauthError> {
         let kept = self.vault.read().await?;
         if kept.wanted.get(&holder.backend).and_then(|all| all.get(&holder.subject)).is_some_and(|own| own == scopes) {
             return Ok(());
         }
-        let want = |all: &mut Kept| {
+        let want = |all: &mut VaultContents| {
             let wanted = all.wanted.entry(holder.backend.clone()).or_default();
             wanted.insert(holder.subject.clone(), scopes.to_vec());
         };
         Ok(self.vault.change(want).await?)
     }
 
-    /// The client that the authorization server knows us as: by hand, by document, as registered before, newly registered.
+    /// Returns the gateway's client at the authorization server: configured, by document, registered before, or newly
+    /// registered.
     pub(crate) async fn client(
         &self,
         configured: Option<&ClientSpec>,
@@ -261,38 +255,37 @@ impl OauthDesk {
         Ok(client)
     }
 
-    /// The registered client that a token was given to, if it is still kept.
+    /// Returns the registered client that a token was issued to, if it is still stored.
     pub(crate) async fn kept_client(&self, token: &TokenSet) -> Result<Option<ClientIdentity>, OauthError> {
         let kept = self.vault.read().await?;
         let fits = |client: &ClientIdentity| client.issuer == token.issuer && client.id == token.client_id;
         Ok(kept.clients.into_iter().find(fits))
     }
 
-    /// The address at which browsers find the pages of this holder's sign-in. A port on loopback is opened when
-    /// it is first needed.
+    /// Returns the base URL of this holder's sign-in pages. Opens the loopback listener when it is first needed.
     ///
     /// # Errors
-    /// If there is no port for it, or the holder would have to prove itself and this process has no page for that.
+    /// If the listener cannot be opened, or the holder has to authenticate and this process has no page for that.
     pub async fn base(self: &Arc<Self>, holder: &Holder) -> Result<String, OauthError> {
         if self.pages.place(&holder.subject) == Place::Listener {
             return self.pages.listener().map(str::to_owned).ok_or(OauthError::NoPages);
         }
-        let mut door = self.door.lock().await;
-        if let Some(door) = &*door {
-            return Ok(door.base());
+        let mut listener = self.listener.lock().await;
+        if let Some(listener) = &*listener {
+            return Ok(listener.base());
         }
         let before = self.vault.read().await?.redirect_port;
-        let opened = LoopbackDoor::open(self, before).await?;
+        let opened = CallbackListener::open(self, before).await?;
         let port = opened.port();
         if before != Some(port) {
             self.vault.change(|all| all.redirect_port = Some(port)).await?;
         }
         let base = opened.base();
-        *door = Some(opened);
+        *listener = Some(opened);
         Ok(base)
     }
 
-    /// The address that a person opens to sign in. Of sign-ins that ask for the same, one is enough.
+    /// Registers a sign-in and returns the URL for the person. Reuses a pending sign-in with the same scopes.
     pub(crate) fn add_sign_in(&self, base: &str, sign_in: SignIn) -> String {
         let mut all = self.sign_ins.lock().unpoisoned();
         let issuer = sign_in.found.server.issuer.clone();
@@ -304,44 +297,45 @@ impl OauthDesk {
         url
     }
 
-    /// Waits while the holder is in the browser, so that a call which comes back from there finds the token. A sign-in that was
-    /// offered just now may be about to be opened.
+    /// Waits while the holder is in the browser, so that the call finds the token afterwards. Also waits briefly for a
+    /// sign-in that was just offered and may be about to be opened.
     pub(crate) async fn wait_for_browser(&self, holder: &Holder) {
-        let mut moves = self.moves.subscribe();
+        let mut transitions = self.transitions.subscribe();
         let opening = async {
             while self.sign_ins.lock().unpoisoned().is_offered(holder, &JUST_NOW) {
-                let _ = moves.changed().await;
+                let _ = transitions.changed().await;
             }
         };
         let _ = tokio::time::timeout(OPENING_TIME, opening).await;
         self.wait_for_end(holder, false).await;
     }
 
-    /// True if a sign-in of the holder is open in a browser; with `agreed` also if one is offered and not opened yet.
+    /// Returns true if a sign-in of the holder is open in a browser; with `agreed`, also if one is offered but not
+    /// opened yet.
     pub(crate) fn is_awaited(&self, holder: &Holder, agreed: bool) -> bool {
         let all = self.sign_ins.lock().unpoisoned();
         all.is_open(holder) || agreed && all.is_unopened(holder)
     }
 
-    /// Waits until no sign-in of the holder is awaited, or a person has taken too long. A person who has agreed to open
-    /// the address gets that time to do so.
+    /// Waits until no sign-in of the holder is awaited, or a timeout. With `agreed`, the person gets that time to open
+    /// the URL.
     pub(crate) async fn wait_for_end(&self, holder: &Holder, agreed: bool) {
-        let mut moves = self.moves.subscribe();
+        let mut transitions = self.transitions.subscribe();
         let ending = async {
             while self.is_awaited(holder, agreed) {
-                let _ = moves.changed().await;
+                let _ = transitions.changed().await;
             }
         };
         let _ = tokio::time::timeout(BROWSER_TIME, ending).await;
     }
 
-    /// The holder whose ticket this is, while it is good at this place.
+    /// Returns the holder of a ticket, if the ticket is valid at this place.
     #[must_use]
     pub fn holder(&self, ticket: &str, place: Place) -> Option<Holder> {
         self.sign_ins.lock().unpoisoned().holder(ticket).filter(|holder| self.is_at(holder, place)).cloned()
     }
 
-    /// The holder whose sign-in comes back to this place with this `state`.
+    /// Returns the holder of the sign-in that returns to this place with this `state`.
     #[must_use]
     pub fn returning(&self, state: &str, place: Place) -> Option<Holder> {
         self.sign_ins.lock().unpoisoned().returning(state).filter(|holder| self.is_at(holder, place)).cloned()
@@ -351,50 +345,50 @@ impl OauthDesk {
         self.pages.place(&holder.subject) == place
     }
 
-    /// The page of a ticket. A browser that has proved to be its holder is sent on; any other one is asked, by a page that names the
-    /// holder, because whoever goes on lends it an account.
+    /// Returns the page of a ticket. Redirects a browser that has authenticated as the holder. Any other browser gets a
+    /// confirmation page that names the holder, because signing in lends the holder an account.
     #[must_use]
     pub fn connect(&self, ticket: &str, place: Place, is_holder: bool) -> Page {
         if self.holder(ticket, place).is_none() {
-            return used_up();
+            return invalid_ticket();
         }
         let is_secure = self.pages.is_secure(place);
-        let Ok(secret) = pkce::random() else { return unwell() };
+        let Ok(secret) = pkce::random() else { return no_randomness() };
         let mut all = self.sign_ins.lock().unpoisoned();
-        let Some((sign_in, cookie)) = all.bind(ticket, &secret, is_secure) else { return used_up() };
+        let Some((sign_in, cookie)) = all.bind(ticket, &secret, is_secure) else { return invalid_ticket() };
         if !is_holder {
             return Page::Ask { html: question(sign_in), cookie };
         }
         let own = cookie.split(';').next().unwrap_or_default().to_owned();
         let url = all.open(ticket, &own, is_secure);
         drop(all);
-        self.sent_on(url, Some(cookie))
+        self.redirect_to(url, Some(cookie))
     }
 
-    /// The answer to a person who goes on from the page of a ticket.
+    /// Returns the response to a person who confirms.
     #[must_use]
     pub fn confirm(&self, ticket: &str, place: Place, cookies: &str) -> Page {
         if self.holder(ticket, place).is_none() {
-            return used_up();
+            return invalid_ticket();
         }
         let url = self.sign_ins.lock().unpoisoned().open(ticket, cookies, self.pages.is_secure(place));
-        self.sent_on(url, None)
+        self.redirect_to(url, None)
     }
 
-    fn sent_on(&self, url: Option<String>, cookie: Option<String>) -> Page {
-        let Some(url) = url else { return used_up() };
-        self.moves.send_modify(|count| *count += 1);
+    fn redirect_to(&self, url: Option<String>, cookie: Option<String>) -> Page {
+        let Some(url) = url else { return invalid_ticket() };
+        self.transitions.send_modify(|count| *count += 1);
         Page::Redirect { url, cookie }
     }
 
-    /// The page that a browser with these cookies comes back to.
+    /// Handles the return of a browser with these cookies.
     pub async fn callback(&self, query: Vec<(String, String)>, place: Place, cookies: &str) -> Page {
         let state = query.iter().find(|(name, _)| name == "state").map_or("", |(_, value)| value.as_str());
         let taken = match self.returning(state, place) {
             Some(_) => self.sign_ins.lock().unpoisoned().take(state, cookies, self.pages.is_secure(place)),
-            None => Err(NotReturned::Unknown),
+            None => Err(ReturnError::Unknown),
         };
-        if taken.as_ref().is_err_and(|why| *why == NotReturned::OtherBrowser) {
+        if taken.as_ref().is_err_and(|why| *why == ReturnError::OtherBrowser) {
             let text = "This sign-in was begun in another browser, and can be completed only there.";
             return Page::Text { status: 403, text: text.to_owned() };
         }
@@ -407,7 +401,7 @@ impl OauthDesk {
         let holder = sign_in.as_ref().map(|sign_in| &sign_in.holder);
         let ended = EndedSignIn { holder, place, outcome: outcome.as_ref().copied() };
         let backend = ended.backend();
-        self.tell(&ended);
+        self.notify(&ended);
         match &outcome {
             Ok(()) => {
                 tracing::info!(%backend, "somebody signed in at the backend");
@@ -420,14 +414,14 @@ impl OauthDesk {
         }
     }
 
-    fn tell(&self, ended: &EndedSignIn<'_>) {
-        self.moves.send_modify(|count| *count += 1);
-        if let Some(told) = self.signed_in.get() {
-            told(ended);
+    fn notify(&self, ended: &EndedSignIn<'_>) {
+        self.transitions.send_modify(|count| *count += 1);
+        if let Some(callback) = self.signed_in.get() {
+            callback(ended);
         }
     }
 
-    /// Exchanges the code that a browser brought for a token.
+    /// Exchanges the authorization code for a token.
     async fn redeem(&self, sign_in: &SignIn, query: &[(String, String)]) -> Result<(), OauthError> {
         let code = sign_in.code(query)?;
         let context = TokenContext {
@@ -446,7 +440,7 @@ impl OauthDesk {
         let turn = self.turn(&sign_in.holder);
         let _turn = turn.lock().await;
         let token = context.ask(&self.outbound, &grant).await?;
-        // Its principal may have been removed meanwhile.
+        // The principal may have been removed meanwhile.
         if !self.sign_ins.lock().unpoisoned().has(sign_in) {
             return Err(OauthError::NotOurs);
         }
@@ -454,7 +448,7 @@ impl OauthDesk {
     }
 }
 
-/// Asks a person whether a caller may use a backend with the person's account.
+/// Renders the question whether a caller may use a backend with the person's account.
 fn question(sign_in: &SignIn) -> String {
     let holder = &sign_in.holder;
     let backend = escaped(&holder.backend);
@@ -471,11 +465,11 @@ fn question(sign_in: &SignIn) -> String {
     document("Sign in at a backend", &body)
 }
 
-fn used_up() -> Page {
+fn invalid_ticket() -> Page {
     let text = "This address was used already, or it is too old. Try again what led here, to get a new one.";
     Page::Text { status: 404, text: text.to_owned() }
 }
 
-fn unwell() -> Page {
+fn no_randomness() -> Page {
     Page::Text { status: 500, text: "The system gives no randomness.".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! The sign-in of a person at an OpenID provider: where the browser is sent, and the ID token for the code that it brings back.
+//! Sign-in of a person at an OpenID provider: the authorization URL, and the ID token for the returned code.
 
 use crate::client_identity::{ClientAuth, ClientIdentity, with_secret};
 use crate::discovery::{ServerMetadata, server_metadata};
@@ -12,26 +12,23 @@ use serde::Deserialize;
 /// The gateway as a client of an OpenID provider.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenIdClient {
-    /// The exact issuer.
     pub issuer: String,
-    /// The `client_id` there.
+    /// The `client_id` at the provider.
     pub client_id: String,
-    /// The secret there, if there is one.
+    /// Client secret, if there is one.
     pub secret: Option<SecretText>,
-    /// Where the provider sends people back to.
     pub redirect_uri: String,
-    /// The scopes that are asked for, besides `openid`.
+    /// Scopes to request besides `openid`.
     pub scopes: Vec<String>,
 }
 
-/// What binds an answer to its request. All of it is random.
+/// Random values that bind a response to its request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenIdRequest {
-    /// Comes back with the browser.
+    /// Returned with the browser.
     pub state: String,
-    /// Comes back in the ID token.
+    /// Returned in the ID token.
     pub nonce: String,
-    /// The verifier of PKCE.
     pub verifier: SecretText,
 }
 
@@ -41,18 +38,18 @@ struct Answer {
 }
 
 impl OpenIdClient {
-    /// What the provider says about itself.
+    /// Fetches the metadata of the provider.
     ///
     /// # Errors
-    /// If it cannot be asked, or says nothing usable.
+    /// If the request fails, or the metadata are unusable.
     pub async fn metadata(&self, outbound: &Outbound) -> Result<ServerMetadata, OauthError> {
         server_metadata(outbound, &self.issuer).await
     }
 
-    /// The address that the browser is sent to.
+    /// Returns the URL to send the browser to.
     ///
     /// # Errors
-    /// If the provider names none.
+    /// If the provider names no authorization endpoint.
     pub fn authorization_url(&self, server: &ServerMetadata, request: &OpenIdRequest) -> Result<String, OauthError> {
         let endpoint = server.authorization_endpoint.as_deref();
         let endpoint = endpoint.ok_or(OauthError::BadMetadata("they name no address to sign in at"))?;
@@ -71,10 +68,10 @@ impl OpenIdClient {
         Ok(form::extend(endpoint, &pairs))
     }
 
-    /// The ID token for the code in what the browser brought, which nobody has verified yet.
+    /// Exchanges the returned code for an ID token. The caller has to verify the token.
     ///
     /// # Errors
-    /// If the answer is of another provider or says no, or the provider does not take the code.
+    /// If the response is from another provider or declines, or the provider rejects the code.
     pub async fn id_token(
         &self,
         outbound: &Outbound,

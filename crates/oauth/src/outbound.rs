@@ -1,4 +1,4 @@
-//! Where OAuth requests may go: https and public addresses, and what `[auth.outbound] allow` names.
+//! Rules for outbound OAuth requests: https and public addresses, and what `[auth.outbound] allow` permits.
 
 use crate::error::OauthError;
 use bytes::Bytes;
@@ -10,16 +10,16 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// One entry of `[auth.outbound] allow`.
+/// Entry of `[auth.outbound] allow`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AllowEntry {
-    /// A host by its name or address.
+    /// Host by name or address.
     Host(String),
-    /// A network: address and length of its prefix.
+    /// Network: address and prefix length.
     Network(IpAddr, u8),
 }
 
-/// A text that is neither a host nor a network.
+/// Error for a text that is neither a host nor a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a host such as `login.example`, or a network such as `10.0.0.0/8`")]
 pub struct AllowError;
@@ -66,24 +66,22 @@ impl AllowEntry {
     }
 }
 
-/// Whether the first bits of two addresses are the same.
+/// Returns true if two addresses agree in their first `bits` bits.
 fn same(one: &[u8], other: &[u8], bits: u8) -> bool {
     let bit = |bytes: &[u8], at: u8| bytes.get(usize::from(at / 8)).map(|byte| (byte >> (7 - at % 8)) & 1);
     (0..bits).all(|at| bit(one, at) == bit(other, at))
 }
 
-/// The settings of `[auth.outbound]`.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outbound {
-    /// Hosts and networks that may be asked although they are not public, and without TLS.
+    /// Hosts and networks that may be contacted although they are not public, and without TLS.
     pub allow: Vec<AllowEntry>,
-    /// How TLS is spoken.
     pub tls: BackTlsSpec,
-    /// The https address of our client metadata document, if one is published.
+    /// The https URL of our client metadata document, if one is published.
     pub client_metadata_url: Option<String>,
-    /// The address under which browsers reach this gateway, if it is not on the same machine.
+    /// URL at which browsers reach this gateway, if it is not on the same machine.
     pub public_url: Option<String>,
-    /// The program that prints the key of the token store, if it is not in the data folder.
+    /// Program that prints the key of the token store, if the key is not in the data folder.
     pub key_command: Vec<String>,
 }
 
@@ -92,7 +90,7 @@ impl DialGuard for Outbound {
         is_public(address) || self.allow.iter().any(|entry| entry.covers(host, address))
     }
 
-    /// Only hosts that the configuration names by themselves, or whose very address it names.
+    /// Permits only hosts that the configuration names directly, or whose literal address it names.
     fn may_be_plain(&self, host: &str) -> bool {
         let literal: Option<IpAddr> = host.parse().ok();
         self.allow.iter().any(|entry| match (entry, literal) {
@@ -104,20 +102,20 @@ impl DialGuard for Outbound {
 }
 
 impl Outbound {
-    /// Asks for a JSON document, without credentials.
+    /// Fetches a JSON document, without credentials.
     ///
     /// # Errors
-    /// If the address may not be asked, or does not answer.
+    /// If the URL may not be contacted, or the request fails.
     pub async fn get(&self, url: &str) -> Result<WebAnswer, OauthError> {
         let headers = vec![(ACCEPT, HeaderValue::from_static("application/json"))];
         let request = WebRequest { method: Method::GET, url: url.to_owned(), headers, body: Bytes::new() };
         Ok(web_client::fetch(request, self, &self.tls).await?)
     }
 
-    /// Posts a form, with this `Authorization` if there is one.
+    /// Posts a form, with this `Authorization` if given.
     ///
     /// # Errors
-    /// As for [`Self::get`].
+    /// The same as [`Self::get`].
     pub async fn post_form(
         &self,
         url: &str,
@@ -130,7 +128,7 @@ impl Outbound {
     /// Posts a JSON document.
     ///
     /// # Errors
-    /// As for [`Self::get`].
+    /// The same as [`Self::get`].
     pub async fn post_json(&self, url: &str, body: Bytes) -> Result<WebAnswer, OauthError> {
         self.post(url, "application/json", body, None).await
     }
@@ -152,7 +150,7 @@ impl Outbound {
     }
 }
 
-/// True for addresses of the public Internet. Whatever embeds another address is judged by that one too.
+/// Returns true for addresses of the public Internet. An address that embeds another one is public only if that one is.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {

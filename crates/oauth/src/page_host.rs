@@ -1,35 +1,35 @@
-//! The listener that serves the pages of a sign-in. A person who completes a sign-in lends an account to its holder, so
-//! a holder that proves who it is needs a page on which a browser can prove the same.
+//! Listeners for sign-in pages. A person who signs in lends an account to the holder, so a holder that authenticates
+//! needs a page on which the browser can authenticate too.
 
 use crate::oauth_credentials::EVERYBODY;
 
-/// The listener on which a browser opens the pages of one sign-in.
+/// Listener that serves the pages of a sign-in.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// A port on loopback that serves these pages alone. A browser can prove nothing there.
+    /// Loopback port that serves only these pages. Browsers cannot authenticate there.
     Loopback,
     /// The gateway's own listener.
     Listener,
 }
 
-/// The process that serves the pages.
+/// Process that serves the pages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PageHost {
-    /// A process of the person who signs in, such as `login` or `stdio`. It has no listener.
+    /// Process of the person who signs in, such as `login` or `stdio`. It has no listener.
     Person,
-    /// A gateway whose listener browsers reach at this address.
+    /// Gateway with a listener that browsers reach at this URL.
     Public(String),
-    /// A gateway for which no such address is configured.
+    /// Gateway without a configured URL.
     Unnamed {
-        /// The address of its listener for browsers of this machine, if it serves pages by TLS or on loopback.
+        /// Base URL of its listener for browsers on this machine, if it serves pages over TLS or on loopback.
         base: Option<String>,
-        /// True if callers have to prove who they are.
+        /// True if callers have to authenticate.
         is_proof_required: bool,
     },
 }
 
 impl PageHost {
-    /// The listener on which the holder of this token signs in.
+    /// Returns the listener on which the holder with this subject signs in.
     #[must_use]
     pub fn place(&self, subject: &str) -> Place {
         let must_prove = match self {
@@ -41,7 +41,7 @@ impl PageHost {
         if must_prove { Place::Listener } else { Place::Loopback }
     }
 
-    /// The address of the listener, without a slash at its end.
+    /// Returns the base URL of the listener, without a trailing slash.
     #[must_use]
     pub fn listener(&self) -> Option<&str> {
         match self {
@@ -51,7 +51,7 @@ impl PageHost {
         }
     }
 
-    /// True if browsers come to this place by TLS.
+    /// Returns true if browsers reach this place over TLS.
     #[must_use]
     pub fn is_secure(&self, place: Place) -> bool {
         place == Place::Listener && self.listener().is_some_and(|url| url.starts_with("https://"))

@@ -1,18 +1,18 @@
-//! Random values, and PKCE by S256.
+//! Random values, and PKCE with S256.
 
 use crate::error::OauthError;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// A random value of 256 bits that nobody can guess.
+/// Generates a random value of 256 bits.
 pub fn random() -> Result<String, OauthError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|_| OauthError::Random)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// The challenge of a verifier.
+/// Computes the S256 challenge of a verifier.
 pub fn challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! Signs the assertion with which a client proves itself by its private key (RFC 7523).
+//! Client assertions signed with a private key (RFC 7523).
 
 use crate::error::OauthError;
 use aws_lc_rs::rand::SystemRandom;
@@ -11,12 +11,12 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// How long an assertion is good.
+/// Lifetime of an assertion.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// Largest key file, in bytes.
+/// Maximum size of a key file, in bytes.
 const MAX_FILE: u64 = 64 * 1024;
 
-/// A private key of a client.
+/// Private key of a client.
 enum PrivateKey {
     Es256(EcdsaKeyPair),
     Es384(EcdsaKeyPair),
@@ -24,7 +24,7 @@ enum PrivateKey {
 }
 
 impl PrivateKey {
-    /// Reads PKCS#8 in PEM.
+    /// Parses PKCS#8 in PEM.
     fn read(pem: &str) -> Option<Self> {
         let (_, rest) = pem.split_once("-----BEGIN PRIVATE KEY-----")?;
         let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;
@@ -60,7 +60,7 @@ impl PrivateKey {
     }
 }
 
-/// The assertion of this client toward this audience, signed with the key in a file.
+/// Creates an assertion of this client for this audience, signed with the key in a file.
 pub(crate) async fn assertion(file: &Path, client: &str, audience: &str) -> Result<String, OauthError> {
     let bad = || OauthError::Key(file.display().to_string());
     let length = tokio::fs::metadata(file).await.map_err(|_| bad())?.len();
@@ -83,7 +83,7 @@ fn signed(key: &PrivateKey, client: &str, audience: &str, now: u64, id: &str) ->
     Some(format!("{text}.{signature}"))
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

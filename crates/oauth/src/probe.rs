@@ -1,4 +1,4 @@
-//! Asks a server without a credential, to hear its challenge.
+//! Probe of a server without a credential, to get its challenge.
 
 use crate::error::OauthError;
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use signalbox_transport::tls::BackTlsSpec;
 use signalbox_transport::web_client::{self, DialGuard, WebRequest};
 use std::net::IpAddr;
 
-/// The request that every server of the old era knows, and every other one answers.
+/// Request that every server answers, of old revisions and new.
 const INITIALIZE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
     r#""clientInfo":{"name":"signalbox","version":""#,
@@ -16,10 +16,10 @@ const INITIALIZE: &str = concat!(
     r#""}}}"#
 );
 
-/// The address of a backend comes from the configuration and may be any.
-struct Configured;
+/// Guard that permits any address: the URL of a backend comes from the configuration.
+struct AnyAddress;
 
-impl DialGuard for Configured {
+impl DialGuard for AnyAddress {
     fn may_dial(&self, _: &str, _: IpAddr) -> bool {
         true
     }
@@ -29,10 +29,10 @@ impl DialGuard for Configured {
     }
 }
 
-/// The challenges of the server at a configured address; none if it asks for nothing.
+/// Returns the challenges of the server at a configured URL; none if it requires no credential.
 ///
 /// # Errors
-/// If it cannot be reached.
+/// If it is unreachable.
 pub async fn challenges(url: &str, tls: &BackTlsSpec) -> Result<Vec<String>, OauthError> {
     let request = WebRequest {
         method: Method::POST,
@@ -43,6 +43,6 @@ pub async fn challenges(url: &str, tls: &BackTlsSpec) -> Result<Vec<String>, Oau
         ],
         body: Bytes::from_static(INITIALIZE.as_bytes()),
     };
-    let answer = web_client::fetch(request, &Configured, tls).await?;
+    let answer = web_client::fetch(request, &AnyAddress, tls).await?;
     Ok(if answer.status == 401 { answer.challenges } else { Vec::new() })
 }

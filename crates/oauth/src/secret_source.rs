@@ -1,4 +1,4 @@
-//! Where a configured secret comes from.
+//! Sources of configured secrets.
 
 use crate::secret_text::SecretText;
 use std::path::PathBuf;
@@ -7,41 +7,39 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 
-/// Longest secret, in bytes.
+/// Maximum size of a secret, in bytes.
 const MAX_SECRET: u64 = 64 * 1024;
-/// How long a program that prints a secret may take.
+/// Timeout of a program that prints a secret.
 const COMMAND_TIME: Duration = Duration::from_secs(30);
 
-/// Where a secret comes from.
+/// Source of a secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SecretSource {
-    /// A variable of our environment.
     Env(String),
-    /// A file, without the line break at its end.
+    /// File; a trailing line break is removed.
     File(PathBuf),
-    /// A program and its arguments, which prints it. No shell is involved.
+    /// Program with arguments that prints it. No shell is involved.
     Command(Vec<String>),
 }
 
-/// Why a secret could not be had. What it is, or what a program said, is not repeated.
+/// Error when a secret cannot be read. It repeats neither the secret nor the output of a program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// The variable is not there.
+    /// The variable is not set.
     #[error("the environment variable `{0}` is not set")]
     Unset(String),
     /// The file cannot be read.
     #[error("the file {} cannot be read: {}", .0.display(), .1)]
     File(PathBuf, std::io::ErrorKind),
-    /// The program cannot be run.
+    /// The program cannot be started.
     #[error("the program `{0}` cannot be run: {1}")]
     Start(String, std::io::ErrorKind),
-    /// The program failed.
     #[error("the program `{0}` failed")]
     Failed(String),
-    /// The program takes too long.
+    /// The program timed out.
     #[error("the program `{0}` printed nothing within {time} s", time = COMMAND_TIME.as_secs())]
     Slow(String),
-    /// There is nothing, too much, or something that is not one line of text.
+    /// The secret is empty, too large, or not a single line of text.
     #[error("{0} holds no secret of one line")]
     Empty(String),
 }
@@ -50,7 +48,7 @@ impl SecretSource {
     /// Reads the secret.
     ///
     /// # Errors
-    /// Why it could not be had.
+    /// The reason why it cannot be read.
     pub async fn read(&self) -> Result<SecretText, SecretError> {
         let bytes = match self {
             Self::Env(name) => std::env::var(name).map_err(|_| SecretError::Unset(name.clone()))?.into_bytes(),
@@ -71,7 +69,7 @@ impl SecretSource {
         Ok(SecretText::new(text))
     }
 
-    /// What it is called in messages.
+    /// Describes the source in messages.
     #[must_use]
     pub fn place(&self) -> String {
         match self {

@@ -1,21 +1,21 @@
-//! A text that is never shown.
+//! Text that `Debug` does not reveal.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A token, password or key that `Debug` does not show.
+/// Token, password or key that `Debug` does not reveal.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SecretText(String);
 
 impl SecretText {
-    /// Hides a value.
+    /// Wraps a value so that `Debug` hides it.
     #[must_use]
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
 
-    /// The value, for the one place that needs it.
+    /// Returns the value. Call it only where the value is needed.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

@@ -1,7 +1,7 @@
-//! Sign-ins that are under way: from the address that a person opens to the answer that the browser brings back.
+//! Pending sign-ins: from the URL that a person opens to the response that the browser returns with.
 
 use crate::client_identity::ClientIdentity;
-use crate::discovery::Discovered;
+use crate::discovery::DiscoveredServer;
 use crate::error::{OauthError, plain};
 use crate::form;
 use crate::pkce;
@@ -10,58 +10,55 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// How long a sign-in may take.
+/// Lifetime of a sign-in.
 pub const SIGN_IN_TIME: Duration = Duration::from_secs(600);
-/// How long somebody who opened the address counts as being in the browser.
+/// Time after opening the URL during which a person counts as being in the browser.
 const IN_BROWSER: Duration = Duration::from_secs(120);
-/// Most browsers that may have opened one address before a person goes on. The first one stays among them.
+/// Maximum number of browsers that may open one URL before a person confirms. The first one is never evicted.
 const MAX_BROWSERS: usize = 8;
-/// Most sign-ins under way; the oldest makes room.
+/// Maximum number of pending sign-ins. The oldest is evicted.
 const MAX_SIGN_INS: usize = 256;
 
-/// Whose token is to be got, and for what.
+/// Holder of a token: a subject at a backend.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Holder {
-    /// The backend.
     pub backend: String,
-    /// The principal, or `*` where all callers share one token.
+    /// Principal, or `*` if all callers share one token.
     pub subject: String,
 }
 
-/// A sign-in that is under way.
+/// Sign-in that is in progress.
 #[derive(Clone, Debug)]
 pub struct SignIn {
-    /// Whose.
+    /// Holder that the token will belong to.
     pub holder: Holder,
-    /// Who the gateway is to the authorization server.
+    /// Identity of the gateway at the authorization server.
     pub client: ClientIdentity,
-    /// What was found out about the server. The issuer is recorded here before the browser leaves.
-    pub found: Discovered,
-    /// The scopes that are asked for.
+    /// Result of discovery. It fixes the issuer before the browser leaves.
+    pub found: DiscoveredServer,
     pub scopes: Vec<String>,
-    /// Whether the provider takes the parameter `resource`.
+    /// True if the provider accepts the parameter `resource`.
     pub takes_resource: bool,
-    /// The PKCE verifier.
     pub verifier: String,
-    /// Random, in the address that the person opens; good once.
+    /// Random part of the URL that the person opens; valid once.
     pub ticket: String,
-    /// Random, in the address that the browser comes back to; good once.
+    /// Random `state` of the authorization request; valid once.
     state: String,
-    /// Hashes of the cookies of the browsers that opened the address. Once a person goes on in one of
-    /// them, only that one.
+    /// Hashes of the cookies of all browsers that opened the URL. Once a person confirms in one of them, only that one
+    /// is left.
     browsers: Vec<String>,
     opened: Option<Instant>,
-    /// True once the browser has come back, while the code is exchanged.
+    /// True once the browser has returned, while the code is exchanged.
     returned: bool,
     begun: Instant,
 }
 
-/// Why a browser that comes back cannot end a sign-in.
+/// Reason why a returning browser cannot complete a sign-in.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum NotReturned {
-    /// No sign-in has this state, or it was too long ago.
+pub enum ReturnError {
+    /// No sign-in has this state, or it has expired.
     Unknown,
-    /// The sign-in was begun in another browser, where it can still be ended.
+    /// The sign-in was begun in another browser, where it can still be completed.
     OtherBrowser,
 }
 
@@ -69,11 +66,11 @@ impl SignIn {
     /// Begins a sign-in.
     ///
     /// # Errors
-    /// If the server does not do PKCE by S256, or has nowhere to sign in.
+    /// If the server does not support PKCE with S256, or has no authorization endpoint.
     pub fn begin(
         holder: Holder,
         client: ClientIdentity,
-        found: Discovered,
+        found: DiscoveredServer,
         scopes: Vec<String>,
         takes_resource: bool,
     ) -> Result<Self, OauthError> {
@@ -101,7 +98,7 @@ impl SignIn {
         })
     }
 
-    /// The address of the authorization server that the browser is sent to.
+    /// Returns the URL of the authorization server to send the browser to.
     #[must_use]
     pub fn authorization_url(&self) -> String {
         let challenge = pkce::challenge(&self.verifier);
@@ -123,12 +120,12 @@ impl SignIn {
         form::extend(self.found.server.authorization_endpoint.as_deref().unwrap_or_default(), &pairs)
     }
 
-    /// The code that the browser brought, after everything about it was checked (RFC 9207).
+    /// Returns the code that the browser brought, after all checks (RFC 9207).
     ///
     /// # Errors
-    /// If the answer is of another server, or says no.
+    /// If the response is from another server, or declines.
     pub fn code(&self, query: &[(String, String)]) -> Result<String, OauthError> {
-        // Of two values nobody could say which one is meant.
+        // A repeated parameter is ambiguous.
         let names = ["code", "state", "iss", "error"];
         if names.iter().any(|name| query.iter().filter(|(own, _)| own == name).count() > 1) {
             return Err(OauthError::NotOurs);
@@ -136,7 +133,7 @@ impl SignIn {
         let param = |name: &str| query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
         let advertised = self.found.server.authorization_response_iss_parameter_supported;
         match (param("iss"), advertised) {
-            // Compared byte for byte: nothing is normalised.
+            // RFC 9207 requires a byte for byte comparison, without normalization.
             (Some(issuer), _) if issuer != self.found.server.issuer => return Err(OauthError::NotOurs),
             (None, true) => return Err(OauthError::NotOurs),
             (Some(_), _) | (None, false) => {}
@@ -147,23 +144,24 @@ impl SignIn {
         param("code").filter(|code| !code.is_empty()).map(str::to_owned).ok_or(OauthError::NotOurs)
     }
 
-    /// A cookie for each sign-in, so that a browser can have several under way. A `__Host-` name has to come by TLS.
+    /// Returns the cookie name of this sign-in. A name per sign-in lets a browser have several pending. The `__Host-`
+    /// prefix requires TLS.
     fn cookie_name(&self, is_secure: bool) -> String {
         let prefix = if is_secure { "__Host-" } else { "" };
         let short: String = self.state.chars().take(8).collect();
         format!("{prefix}signalbox-connect-{short}")
     }
 
-    /// The hash of the cookie of one of its browsers, if these cookies have it.
+    /// Returns the hash of the cookie that binds one of its browsers, if these cookies contain it.
     fn browser(&self, cookies: &str, is_secure: bool) -> Option<String> {
         let name = self.cookie_name(is_secure);
         let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
         let value = pairs.find(|(known, _)| *known == name).map(|(_, value)| pkce::challenge(value));
-        // Hashes of random values are compared: the time that it takes tells nothing of the value.
+        // Hashes of random values are compared, so the timing reveals nothing about the value.
         value.filter(|value| self.browsers.contains(value))
     }
 
-    /// Whether somebody may still open the address.
+    /// Returns true if the URL can still be opened.
     fn is_waiting(&self) -> bool {
         self.opened.is_none() && !self.is_late()
     }
@@ -177,12 +175,12 @@ impl SignIn {
     }
 }
 
-/// All sign-ins under way.
+/// All pending sign-ins, by state.
 #[derive(Default, Debug)]
 pub struct SignIns(HashMap<String, SignIn>);
 
 impl SignIns {
-    /// A sign-in of this holder that nobody has opened yet and that asks for the same.
+    /// Returns an unopened sign-in of this holder with the same scopes and issuer.
     #[must_use]
     pub fn waiting(&self, holder: &Holder, scopes: &[String], issuer: &str) -> Option<&SignIn> {
         let fits = |one: &&SignIn| {
@@ -191,7 +189,7 @@ impl SignIns {
         self.0.values().filter(|one| one.begun.elapsed() < SIGN_IN_TIME / 2).find(fits)
     }
 
-    /// Keeps a sign-in until the browser comes back.
+    /// Stores a sign-in until the browser returns.
     pub fn add(&mut self, sign_in: SignIn) {
         self.0.retain(|_, one| !one.is_late());
         if self.0.len() >= MAX_SIGN_INS
@@ -202,20 +200,20 @@ impl SignIns {
         self.0.insert(sign_in.state.clone(), sign_in);
     }
 
-    /// True if a sign-in was offered to this holder so long ago that somebody may be about to open it.
+    /// Returns true if a sign-in was offered to this holder so long ago that a person may be about to open it.
     #[must_use]
     pub fn is_offered(&self, holder: &Holder, since: &Range<Duration>) -> bool {
         let recent = |one: &SignIn| since.contains(&one.begun.elapsed());
         self.0.values().any(|one| one.holder == *holder && one.opened.is_none() && recent(one))
     }
 
-    /// True if this holder was offered a sign-in that it can still open.
+    /// Returns true if this holder has a sign-in that can still be opened.
     #[must_use]
     pub fn is_unopened(&self, holder: &Holder) -> bool {
         self.0.values().any(|one| one.holder == *holder && one.is_waiting())
     }
 
-    /// True if this holder is in the browser.
+    /// Returns true if a person is in the browser for this holder.
     #[must_use]
     pub fn is_open(&self, holder: &Holder) -> bool {
         self.0
@@ -223,21 +221,20 @@ impl SignIns {
             .any(|one| one.holder == *holder && one.opened.is_some_and(|opened| opened.elapsed() < IN_BROWSER))
     }
 
-    /// Whose sign-in this ticket is for.
+    /// Returns the holder of a ticket.
     #[must_use]
     pub fn holder(&self, ticket: &str) -> Option<&Holder> {
         self.0.values().find(|one| one.ticket == ticket && one.is_waiting()).map(|one| &one.holder)
     }
 
-    /// Whose sign-in comes back with this state.
+    /// Returns the holder of the sign-in with this state.
     #[must_use]
     pub fn returning(&self, state: &str) -> Option<&Holder> {
         self.0.get(state).filter(|one| one.may_return()).map(|one| &one.holder)
     }
 
-    /// Notes a browser that opens the address of a ticket, by a cookie with this secret. The first one in
-    /// which a person goes on gets the sign-in: a program that looks at addresses in messages may open it
-    /// before, and another person after.
+    /// Records a browser that opens the URL of a ticket, by a cookie with this secret. The sign-in goes to the first
+    /// browser in which a person confirms: a link scanner may open the URL before, and another person after.
     pub fn bind(&mut self, ticket: &str, secret: &str, is_secure: bool) -> Option<(&SignIn, String)> {
         let one = self.0.values_mut().find(|one| one.ticket == ticket && one.is_waiting())?;
         if one.browsers.len() >= MAX_BROWSERS {
@@ -249,8 +246,8 @@ impl SignIns {
         Some((&*one, format!("{name}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")))
     }
 
-    /// Binds the sign-in to the browser in which a person goes on, which must have opened the address, and returns
-    /// where to send it. A ticket is good once.
+    /// Binds the sign-in to the browser in which a person confirms, which must have opened the URL. Returns the URL to
+    /// send it to. A ticket is valid once.
     pub fn open(&mut self, ticket: &str, cookies: &str, is_secure: bool) -> Option<String> {
         let one = self.0.values_mut().find(|one| one.ticket == ticket && one.is_waiting())?;
         one.browsers = vec![one.browser(cookies, is_secure)?];
@@ -258,30 +255,30 @@ impl SignIns {
         Some(one.authorization_url())
     }
 
-    /// The sign-in with this state, which is good once and in its browser only.
+    /// Takes the sign-in with this state. It succeeds once, and only in the browser that the sign-in is bound to.
     ///
     /// # Errors
-    /// If there is none, or this is not its browser; it is then as before.
-    pub fn take(&mut self, state: &str, cookies: &str, is_secure: bool) -> Result<SignIn, NotReturned> {
-        let one = self.0.get_mut(state).filter(|one| one.may_return()).ok_or(NotReturned::Unknown)?;
-        one.browser(cookies, is_secure).ok_or(NotReturned::OtherBrowser)?;
+    /// If there is none, or this is not its browser; the sign-in is then unchanged.
+    pub fn take(&mut self, state: &str, cookies: &str, is_secure: bool) -> Result<SignIn, ReturnError> {
+        let one = self.0.get_mut(state).filter(|one| one.may_return()).ok_or(ReturnError::Unknown)?;
+        one.browser(cookies, is_secure).ok_or(ReturnError::OtherBrowser)?;
         one.returned = true;
         Ok(one.clone())
     }
 
-    /// True if this sign-in is still under way, and was not forgotten.
+    /// Returns true if this sign-in is still pending.
     #[must_use]
     pub fn has(&self, sign_in: &SignIn) -> bool {
         self.0.contains_key(&sign_in.state)
     }
 
-    /// Forgets all sign-ins of a principal.
+    /// Removes all sign-ins of a principal.
     pub fn forget(&mut self, subject: &str) {
         self.0.retain(|_, one| one.holder.subject != subject);
     }
 
-    /// Forgets a sign-in whose browser has come back. After a success also the holder's sign-ins that were not opened:
-    /// they would ask for what it has, and a call would wait for them.
+    /// Removes a sign-in whose browser has returned. After a success, it also removes the holder's unopened sign-ins:
+    /// they would request the same token, and a call would wait for them.
     pub fn end(&mut self, state: &str, is_success: bool) {
         let Some(ended) = self.0.get(state).filter(|one| one.returned).map(|one| one.holder.clone()) else { return };
         self.0.remove(state);
@@ -314,7 +311,7 @@ mod tests {
             redirect_uri: "http://127.0.0.1:7/auth/callback".to_owned(),
             expires: 0,
         };
-        let found = Discovered { resource: "https://a.example/mcp".to_owned(), scopes: Vec::new(), server };
+        let found = DiscoveredServer { resource: "https://a.example/mcp".to_owned(), scopes: Vec::new(), server };
         let holder = Holder { backend: "b".to_owned(), subject: "*".to_owned() };
         SignIn::begin(holder, client, found, vec!["x".to_owned(), "y".to_owned()], true)
     }
@@ -373,9 +370,9 @@ mod tests {
         let cookie = cookie.split(';').next().unwrap().to_owned();
         assert!(all.open(&ticket, &cookie, false).is_some() && all.open(&ticket, &cookie, false).is_none());
         assert!(all.bind(&ticket, "other", false).is_none(), "nobody takes over what somebody has gone on with");
-        assert_eq!(all.take("other", &cookie, false).unwrap_err(), NotReturned::Unknown);
+        assert_eq!(all.take("other", &cookie, false).unwrap_err(), ReturnError::Unknown);
         assert!(all.take(&state, &cookie, false).is_ok());
-        assert_eq!(all.take(&state, &cookie, false).unwrap_err(), NotReturned::Unknown);
+        assert_eq!(all.take(&state, &cookie, false).unwrap_err(), ReturnError::Unknown);
     }
 
     /// Issue 31, point 2.
@@ -397,7 +394,7 @@ mod tests {
         assert!(all.open(&ticket, &first, true).is_some(), "later browsers take nothing from the first one");
         assert!(all.open(&ticket, &second, true).is_none());
         for foreign in ["", "a=b", second.as_str(), &first.replace("=one", "="), first.trim_start_matches("__Host-")] {
-            assert_eq!(all.take(&state, foreign, true).unwrap_err(), NotReturned::OtherBrowser, "{foreign}");
+            assert_eq!(all.take(&state, foreign, true).unwrap_err(), ReturnError::OtherBrowser, "{foreign}");
         }
         assert!(all.take(&state, &format!("a=b; {first}"), true).is_ok(), "strangers do not end it");
     }
@@ -417,7 +414,7 @@ mod tests {
         all.open(&ticket, &cookie, false).unwrap();
         all.take(&state, &cookie, false).unwrap();
         assert!(all.is_open(&holder), "the code is not exchanged yet");
-        assert_eq!(all.take(&state, &cookie, false).unwrap_err(), NotReturned::Unknown, "a state is good once");
+        assert_eq!(all.take(&state, &cookie, false).unwrap_err(), ReturnError::Unknown, "a state is good once");
         assert!(all.returning(&state).is_none());
         all.end(&state, true);
         assert!(!all.is_open(&holder) && !all.is_unopened(&holder) && all.holder(&unopened).is_none());

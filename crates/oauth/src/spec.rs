@@ -1,4 +1,4 @@
-//! What is configured about the credentials of a backend: `[backends.NAME.auth]`.
+//! Configuration of a backend's credentials: `[backends.NAME.auth]`.
 
 use crate::secret_source::SecretSource;
 use http::header::HeaderName;
@@ -6,17 +6,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How the gateway proves itself to a backend.
+/// Kind of credential for a backend.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AuthSpec {
-    /// By a configured secret.
     Static(StaticSpec),
-    /// By tokens of an authorization server.
+    /// Tokens of an authorization server.
     Oauth(Box<OauthSpec>),
 }
 
 impl AuthSpec {
-    /// True if each caller has a credential of its own.
+    /// Returns true if each caller has its own credential.
     #[must_use]
     pub fn is_per_user(&self) -> bool {
         match self {
@@ -26,106 +25,103 @@ impl AuthSpec {
     }
 }
 
-/// A configured secret in a header.
+/// Configured secret in a header.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StaticSpec {
-    /// The header.
+    /// Name of the header.
     pub header: HeaderName,
-    /// What stands before the secret, with a blank between; nothing if empty.
+    /// Prefix of the secret, separated by a blank; none if empty.
     pub scheme: String,
-    /// The secret for whoever has none of their own.
+    /// Secret for callers without their own.
     pub shared: Option<SecretSource>,
-    /// The secrets of single principals.
+    /// Secrets of individual principals.
     pub users: BTreeMap<String, SecretSource>,
-    /// How often it is read again; `None` for only after the backend refused it.
+    /// Interval at which it is read again; `None` reads it again only after a refusal.
     pub refresh: Option<Duration>,
 }
 
-/// An OAuth client.
+/// OAuth client for a backend.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OauthSpec {
-    /// How tokens are got.
+    /// Grant by which tokens are obtained.
     pub grant: Grant,
-    /// Whether each principal has tokens of its own.
+    /// True if each principal has its own tokens.
     pub per_user: bool,
-    /// The client that was registered by hand, if any.
+    /// Configured client, if any.
     pub client: Option<ClientSpec>,
-    /// Scopes to ask for besides those that the server names.
+    /// Scopes to request besides those that the server names.
     pub scopes: Vec<String>,
-    /// The only authorization server that is accepted, if one is named.
+    /// The only acceptable issuer, if configured.
     pub issuer: Option<String>,
-    /// The identifier of the server, where it is not the one in its metadata or its address.
+    /// Identifier of the server, if it differs from its metadata and its URL.
     pub resource: Option<String>,
-    /// What is known of the provider.
+    /// Known exceptions of the provider.
     pub provider: Provider,
 }
 
-/// How tokens are got.
+/// Grant by which tokens are obtained.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Grant {
     /// A person signs in.
     SignIn,
-    /// The client's own credentials.
+    /// The client uses its own credentials.
     ClientCredentials,
-    /// RFC 8693: another token is exchanged for one of the backend.
+    /// RFC 8693: exchanges another token for one of the backend.
     TokenExchange(ExchangeSpec),
-    /// RFC 7523: a configured JWT, such as that of a workload, is taken for a token by the backend's authorization server.
+    /// RFC 7523: the backend's authorization server accepts a configured JWT, such as that of a workload.
     JwtBearer(AssertionSpec),
-    /// An identity provider gives an assertion (ID-JAG), which the backend's authorization server takes for a token.
+    /// An identity provider issues an assertion (ID-JAG) that the backend's authorization server accepts.
     Enterprise(ExchangeSpec),
 }
 
-/// Where assertions come from.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AssertionSpec {
-    /// The assertion of whoever has none of their own.
+    /// Assertion for callers without their own.
     pub shared: Option<SecretSource>,
-    /// The assertions of single principals.
+    /// Assertions of individual principals.
     pub users: BTreeMap<String, SecretSource>,
 }
 
-/// What is exchanged, and where.
+/// Parameters of a token exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExchangeSpec {
-    /// The token endpoint that takes the token.
+    /// Token endpoint that performs the exchange.
     pub url: String,
-    /// The client that is known there, where it is another than at the backend's authorization server.
+    /// Client at that endpoint, if it differs from the one at the backend's authorization server.
     pub client: Option<ClientSpec>,
-    /// True if it is the token that the caller itself showed.
+    /// True if the caller's own token is exchanged.
     pub from_caller: bool,
-    /// The token of whoever has none of their own.
+    /// Token for callers without their own.
     pub shared: Option<SecretSource>,
-    /// The tokens of single principals.
+    /// Tokens of individual principals.
     pub users: BTreeMap<String, SecretSource>,
-    /// What kind of token it is, as a URN.
+    /// Type of the exchanged token, as a URN.
     pub token_type: String,
-    /// The `audience` to ask for, if one is configured.
+    /// The `audience` to request, if configured.
     pub audience: Option<String>,
 }
 
-/// A client that was registered by hand.
+/// Client that was registered by hand.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClientSpec {
-    /// Its `client_id`.
     pub id: String,
-    /// Its secret.
     pub secret: Option<SecretSource>,
-    /// Its private key, PEM, for `private_key_jwt`.
+    /// PEM file of the private key, for `private_key_jwt`.
     pub key_file: Option<PathBuf>,
 }
 
 /// Providers that need an exception.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Provider {
-    /// Does what the specification says.
+    /// The provider follows the specification.
     #[default]
     Standard,
-    /// Microsoft Entra ID: refuses the parameter `resource`.
+    /// Microsoft Entra ID: rejects the parameter `resource`.
     Entra,
 }
 
 impl Provider {
-    /// Whether it accepts the parameter `resource`.
+    /// Returns true if it accepts the parameter `resource`.
     #[must_use]
     pub fn takes_resource(self) -> bool {
         self == Self::Standard

@@ -1,4 +1,4 @@
-//! A configured secret in a header.
+//! Configured secrets in a header.
 
 use crate::secret_source::{SecretError, SecretSource};
 use crate::spec::StaticSpec;
@@ -10,21 +10,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// A secret that the backend refused is not read again more often than this.
+/// Minimum age of a refused secret before it is read again.
 const LEAST_AGE: Duration = Duration::from_secs(1);
 
-/// Sends a secret that comes from the environment, a file or a program.
+/// Sends a secret from the environment, a file or a program.
 pub struct StaticCredentials(Arc<Inner>);
 
 struct Inner {
     backend: Arc<str>,
     spec: StaticSpec,
-    /// What was read, by principal; under the empty name what is for everybody else.
+    /// Secrets read so far, by principal; the empty name is the shared one.
     read: Mutex<HashMap<String, (Credential, Instant)>>,
 }
 
 impl StaticCredentials {
-    /// The secrets for this backend. Nothing is read yet.
+    /// Creates the credentials of a backend. Reads nothing yet.
     #[must_use]
     pub fn new(backend: &str, spec: StaticSpec) -> Self {
         Self(Arc::new(Inner { backend: backend.into(), spec, read: Mutex::default() }))
@@ -32,7 +32,7 @@ impl StaticCredentials {
 }
 
 impl Inner {
-    /// Whose secret it is, and where it comes from.
+    /// Returns the cache key and the source of a principal's secret.
     fn source(&self, whose: Option<&Principal>) -> Option<(String, SecretSource)> {
         let own = whose.and_then(|whose| self.spec.users.get_key_value(whose.as_str()));
         match own {
@@ -41,7 +41,7 @@ impl Inner {
         }
     }
 
-    /// The secret, as it was read before if that was not refused or too long ago.
+    /// Returns the secret, from the cache unless it was refused or is too old.
     async fn give(&self, whose: Option<&Principal>, refused: Option<&Credential>) -> Result<Option<Credential>, Fault> {
         let Some((key, source)) = self.source(whose) else {
             let text = format!("backend `{}` has no credential for this caller", self.backend);
@@ -65,7 +65,7 @@ impl Inner {
         let value = HeaderValue::from_str(&text).map_err(|_| self.fault(&SecretError::Empty(source.place())))?;
         let credential = Credential::new(self.spec.header.clone(), value);
         read.insert(key, (credential.clone(), Instant::now()));
-        // The same secret again would be refused again.
+        // The same secret would be refused again.
         Ok(Some(credential).filter(|credential| refused != Some(credential)))
     }
 

@@ -1,7 +1,7 @@
-//! Tokens for tokens: RFC 8693, and the assertion of an identity provider (ID-JAG) that an authorization server takes for a token.
+//! Token exchange: RFC 8693, and assertions of identity providers (ID-JAG) that an authorization server accepts.
 
 use crate::client_identity::ClientIdentity;
-use crate::discovery::{Discovered, ServerMetadata};
+use crate::discovery::{DiscoveredServer, ServerMetadata};
 use crate::error::OauthError;
 use crate::outbound::Outbound;
 use crate::secret_text::SecretText;
@@ -10,18 +10,18 @@ use crate::token_request::{TokenContext, TokenSet, send};
 use crate::web_address::WebAddress;
 use serde::Deserialize;
 
-/// The grant of RFC 8693.
+/// Grant type of RFC 8693.
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
-/// The grant of RFC 7523.
+/// Grant type of RFC 7523.
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-/// An access token, as a kind of token.
+/// Token type of an access token.
 pub const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
-/// An ID token, as a kind of token.
+/// Token type of an ID token.
 pub const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
-/// The assertion of an identity provider, as a kind of token.
+/// Token type of an identity assertion.
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
-/// Exchanges a token for one of the backend, at the token endpoint that is configured.
+/// Exchanges a token for one of the backend, at the configured token endpoint.
 ///
 /// # Errors
 /// If the endpoint refuses.
@@ -52,16 +52,18 @@ struct Assertion {
     scope: Option<String>,
 }
 
-/// Gets an assertion from the identity provider, and a token for it from the backend's authorization server.
+/// Gets an assertion from the identity provider, and exchanges it for a token at the backend's authorization server.
 ///
 /// # Errors
 /// If either refuses.
 pub async fn enterprise(
     outbound: &Outbound,
     spec: &ExchangeSpec,
-    (at_provider, at_server): (&ClientIdentity, &ClientIdentity),
+    at_provider: &ClientIdentity,
+    at_server: &ClientIdentity,
     subject: &SecretText,
-    (found, scopes): (&Discovered, &[String]),
+    found: &DiscoveredServer,
+    scopes: &[String],
 ) -> Result<TokenSet, OauthError> {
     let scope = scopes.join(" ");
     let mut asked = vec![
@@ -69,7 +71,7 @@ pub async fn enterprise(
         ("requested_token_type", ID_JAG),
         ("subject_token", subject.expose()),
         ("subject_token_type", spec.token_type.as_str()),
-        // The assertion is for the authorization server, and names the server that the token will be for.
+        // The assertion is addressed to the authorization server, and names the server that the token will be for.
         ("audience", spec.audience.as_deref().unwrap_or(&found.server.issuer)),
         ("resource", &found.resource),
     ];
@@ -82,25 +84,26 @@ pub async fn enterprise(
     if assertion.issued_token_type != ID_JAG {
         return Err(OauthError::Garbage("the token exchange"));
     }
-    // More than the assertion grants would be refused, or be more than the provider allows.
+    // Requesting more than the assertion grants would be refused, or exceed what the provider allows.
     let granted = assertion.scope.as_deref().map(|scope| scope.split_ascii_whitespace().collect::<Vec<_>>());
     let is_granted = |scope: &&String| granted.as_ref().is_none_or(|granted| granted.contains(&scope.as_str()));
     let within: Vec<String> = scopes.iter().filter(is_granted).cloned().collect();
-    let mut token = jwt_bearer(outbound, at_server, &assertion.access_token, (found, &within)).await?;
-    // What was asked for in vain is not asked for again.
+    let mut token = jwt_bearer(outbound, at_server, &assertion.access_token, found, &within).await?;
+    // Record the scopes that were not granted, so that they are not requested again.
     token.scopes.extend(scopes.iter().filter(|scope| !within.contains(scope)).cloned());
     Ok(token)
 }
 
-/// Gets a token for an assertion from the backend's authorization server (RFC 7523).
+/// Exchanges an assertion for a token at the backend's authorization server (RFC 7523).
 ///
 /// # Errors
-/// If it refuses.
+/// If the server refuses.
 pub async fn jwt_bearer(
     outbound: &Outbound,
     client: &ClientIdentity,
     assertion: &SecretText,
-    (found, scopes): (&Discovered, &[String]),
+    found: &DiscoveredServer,
+    scopes: &[String],
 ) -> Result<TokenSet, OauthError> {
     let context = TokenContext {
         client,
@@ -117,7 +120,7 @@ pub async fn jwt_bearer(
     context.ask(outbound, &grant).await
 }
 
-/// The token endpoint of a server.
+/// Returns the token endpoint of a server.
 pub(crate) fn token_endpoint(server: &ServerMetadata) -> Result<&str, OauthError> {
     let endpoint = server.token_endpoint.as_deref().filter(|url| WebAddress::read(url).is_some());
     endpoint.ok_or(OauthError::BadMetadata("they name no token endpoint"))

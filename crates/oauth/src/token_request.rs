@@ -12,38 +12,37 @@ use http::header::HeaderValue;
 use serde::{Deserialize, Serialize};
 use signalbox_transport::web_client::WebAnswer;
 
-/// How an assertion is called in a form.
+/// Assertion type in the token request.
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-/// A token is renewed this many seconds before it expires, or at nine tenths of its time if that is later.
+/// Number of seconds before expiry at which a token is renewed. For short-lived tokens it is a tenth of the lifetime.
 const AHEAD: u64 = 60;
 
-/// A token, where it comes from and what it is good for.
+/// Token with its origin and validity.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TokenSet {
-    /// The issuer. The token is used for nothing else, and refreshed nowhere else.
+    /// Issuer of the token. It is refreshed nowhere else.
     pub issuer: String,
-    /// The client that it was given to.
+    /// Client that it was issued to.
     pub client_id: String,
-    /// How that client proves itself.
+    /// Authentication method of that client.
     pub client_auth: ClientAuth,
-    /// Where it is refreshed.
+    /// Endpoint that refreshes it.
     pub token_endpoint: String,
-    /// The server that it is for.
+    /// Server that it is for.
     pub resource: String,
-    /// The token.
     pub access: SecretText,
-    /// What it is refreshed with, if anything.
+    /// Refresh token, if there is one.
     pub refresh: Option<SecretText>,
-    /// When it was given, in seconds since 1970.
+    /// Time of issue, in seconds since 1970.
     pub given: u64,
-    /// When it expires, if that is known.
+    /// Expiry, in seconds since 1970, if known.
     pub expires: Option<u64>,
-    /// The scopes that were asked for or given. What was asked for once is not asked for again.
+    /// Scopes that were requested or granted. A requested scope is not requested again.
     pub scopes: Vec<String>,
 }
 
 impl TokenSet {
-    /// True while the token can be used, with some time left.
+    /// Returns true if the token is valid with some time left.
     #[must_use]
     pub fn is_fresh(&self, now: u64) -> bool {
         self.expires.is_none_or(|expires| {
@@ -52,33 +51,32 @@ impl TokenSet {
         })
     }
 
-    /// True once the token has expired.
+    /// Returns true if the token has expired.
     #[must_use]
     pub fn is_over(&self, now: u64) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
 }
 
-/// What is asked for, besides the grant itself.
+/// Parameters of a token request besides the grant.
 #[derive(Clone, Debug)]
 pub struct TokenContext<'a> {
-    /// Who asks.
+    /// Client that requests the token.
     pub client: &'a ClientIdentity,
-    /// Where.
+    /// URL of the token endpoint.
     pub token_endpoint: &'a str,
-    /// The server that the token is for.
+    /// Server that the token is for.
     pub resource: &'a str,
-    /// Whether the provider takes the parameter `resource`.
+    /// True if the provider accepts the parameter `resource`.
     pub takes_resource: bool,
-    /// The scopes that are asked for.
     pub scopes: &'a [String],
 }
 
 impl TokenContext<'_> {
-    /// Asks for a token by this grant.
+    /// Requests a token by this grant.
     ///
     /// # Errors
-    /// If the endpoint cannot be asked, or refuses.
+    /// If the request fails, or the endpoint refuses.
     pub async fn ask(&self, outbound: &Outbound, grant: &[(&str, &str)]) -> Result<TokenSet, OauthError> {
         let mut pairs = grant.to_vec();
         if self.takes_resource {
@@ -128,7 +126,7 @@ struct TokenAnswer {
     scope: Option<String>,
 }
 
-/// Posts a form to a token endpoint, as this client. The answer is one that grants.
+/// Posts a form to a token endpoint as this client. Returns only successful responses.
 pub(crate) async fn send(
     outbound: &Outbound,
     client: &ClientIdentity,

@@ -1,4 +1,4 @@
-//! The token store: one file in the data folder, sealed under a key that lies beside it or that a program prints.
+//! Token store: an encrypted file in the data folder, with a key that lies beside it or is printed by a program.
 
 use crate::client_identity::ClientIdentity;
 use crate::secret_source::{SecretError, SecretSource};
@@ -15,18 +15,18 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tokio::sync::OnceCell;
 
-/// The folder in the data folder.
+/// Folder of the store in the data folder.
 const FOLDER: &str = "oauth";
-/// The sealed file.
+/// File with the encrypted tokens.
 const TOKENS: &str = "tokens.sealed";
-/// The key, if no program prints it.
+/// Key file, if no program prints the key.
 const KEY: &str = "tokens.key";
-/// What the sealed text is bound to.
+/// Bound data of the encryption.
 const BOUND: &[u8] = b"signalbox oauth tokens 1";
-/// Largest sealed file, in bytes.
+/// Maximum size of the encrypted file, in bytes.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
 
-/// Why the tokens cannot be kept or read.
+/// Error of the token store.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// A file cannot be written.
@@ -35,73 +35,73 @@ pub enum VaultError {
     /// A file cannot be read.
     #[error("{} cannot be used: {why}", path.display())]
     Io {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         why: io::Error,
     },
-    /// The key cannot be had.
+    /// The key cannot be read.
     #[error("the key of the token store cannot be had: {0}")]
     Key(SecretError),
-    /// The key is none.
+    /// The key is malformed.
     #[error("the key of the token store is not 32 bytes in base64")]
     BadKey,
-    /// The file was sealed under another key, or was changed.
+    /// The file was encrypted under another key, or was modified.
     #[error("{} cannot be opened with this key; to sign in anew, remove it", .0.display())]
     Sealed(PathBuf),
 }
 
-/// Everything that is kept.
+/// Contents of the token store.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Kept {
-    /// Clients that were registered, by issuer and redirect.
+pub struct VaultContents {
+    /// Registered clients, by issuer and redirect URI.
     pub clients: Vec<ClientIdentity>,
     /// Tokens by backend and subject.
     pub tokens: BTreeMap<String, BTreeMap<String, TokenSet>>,
-    /// The issuer that each backend used first.
+    /// First issuer that each backend used.
     pub issuers: BTreeMap<String, String>,
-    /// Scopes that a server asked for and nobody has granted yet, by backend and subject.
+    /// Scopes that a server requires and that are not granted yet, by backend and subject.
     pub wanted: BTreeMap<String, BTreeMap<String, Vec<String>>>,
-    /// The port at which browsers were sent back last, which registrations name.
+    /// Port of the last loopback listener, which registrations name.
     pub redirect_port: Option<u16>,
 }
 
-/// The token store of a data folder. Several processes may use it.
+/// Token store of a data folder. Several processes may share it.
 #[derive(Debug)]
 pub struct Vault {
     folder: PathBuf,
     key_command: Vec<String>,
-    /// Read once: the program may ask a person for it.
+    /// Read once: the program may prompt a person for it.
     key: OnceCell<AeadKey>,
 }
 
 impl Vault {
-    /// The store of this data folder. Nothing is made. If there is a program, it prints the key in base64.
+    /// Opens the store of this data folder. Creates nothing. `key_command`, if any, prints the key in base64.
     #[must_use]
     pub fn of(data_dir: &Path, key_command: Vec<String>) -> Self {
         Self { folder: data_dir.join(FOLDER), key_command, key: OnceCell::new() }
     }
 
-    /// What is kept now.
+    /// Reads the contents.
     ///
     /// # Errors
-    /// If it cannot be read.
-    pub async fn read(&self) -> Result<Kept, VaultError> {
+    /// If the store cannot be read.
+    pub async fn read(&self) -> Result<VaultContents, VaultError> {
         if !self.file().exists() {
-            return Ok(Kept::default());
+            return Ok(VaultContents::default());
         }
         self.open(self.key().await?)
     }
 
-    /// Changes what is kept, while no other process can.
+    /// Changes the contents under a lock against other processes.
     ///
     /// # Errors
-    /// If it cannot be read or written.
-    pub async fn change<T>(&self, change: impl FnOnce(&mut Kept) -> T) -> Result<T, VaultError> {
+    /// If the store cannot be read or written.
+    pub async fn change<T>(&self, change: impl FnOnce(&mut VaultContents) -> T) -> Result<T, VaultError> {
         let key = self.key().await?;
         let _lock = lock_folder(&self.folder)?;
-        let mut kept = if self.file().exists() { self.open(key)? } else { Kept::default() };
+        let mut kept = if self.file().exists() { self.open(key)? } else { VaultContents::default() };
         let result = change(&mut kept);
         let text = serde_json::to_vec(&kept).unwrap_or_default();
         let sealed = key.seal(BOUND, text).ok_or(VaultError::BadKey)?;
@@ -109,19 +109,19 @@ impl Vault {
         Ok(result)
     }
 
-    /// Forgets all tokens of a subject, and returns the backends that they were for. Nothing is written if there is none.
+    /// Removes all tokens of a subject. Returns the backends that they were for. Writes nothing if there are none.
     ///
     /// # Errors
     /// If the store cannot be read or written.
     pub async fn forget_subject(&self, subject: &str) -> Result<Vec<String>, VaultError> {
-        let has_any = |kept: &Kept| {
+        let has_any = |kept: &VaultContents| {
             kept.tokens.values().any(|all| all.contains_key(subject))
                 || kept.wanted.values().any(|all| all.contains_key(subject))
         };
         if !has_any(&self.read().await?) {
             return Ok(Vec::new());
         }
-        let forget = |kept: &mut Kept| {
+        let forget = |kept: &mut VaultContents| {
             kept.wanted.values_mut().for_each(|all| drop(all.remove(subject)));
             let held = kept.tokens.iter_mut().filter_map(|(backend, all)| all.remove(subject).map(|_| backend.clone()));
             held.collect()
@@ -129,7 +129,7 @@ impl Vault {
         self.change(forget).await
     }
 
-    /// When the store was changed last, by whichever process.
+    /// Returns the time of the last change by any process.
     #[must_use]
     pub fn changed(&self) -> Option<SystemTime> {
         self.file().metadata().and_then(|file| file.modified()).ok()
@@ -139,7 +139,7 @@ impl Vault {
         self.folder.join(TOKENS)
     }
 
-    fn open(&self, key: &AeadKey) -> Result<Kept, VaultError> {
+    fn open(&self, key: &AeadKey) -> Result<VaultContents, VaultError> {
         let path = self.file();
         let sealed = read_file(&path, MAX_FILE)?;
         let text = key.open(BOUND, &sealed).ok_or_else(|| VaultError::Sealed(path.clone()))?;
@@ -163,7 +163,7 @@ impl Vault {
         AeadKey::new(&bytes).map_err(|_| VaultError::BadKey)
     }
 
-    /// The key in the data folder, made if there is none. Of several processes that ask at once, one makes it.
+    /// Reads the key file, and creates it if necessary. Of several concurrent processes, one creates it.
     fn key_file(&self) -> Result<String, VaultError> {
         let path = self.folder.join(KEY);
         if !path.exists() {
@@ -212,7 +212,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let vault = Vault::of(folder.path(), Vec::new());
         assert!(vault.read().await.unwrap().tokens.is_empty());
-        let keep = |kept: &mut Kept| {
+        let keep = |kept: &mut VaultContents| {
             kept.tokens.entry("b".to_owned()).or_default().insert("*".to_owned(), token("made-up-token-7"));
         };
         vault.change(keep).await.unwrap();

@@ -1,18 +1,18 @@
-//! Parts of http(s) addresses.
+//! Parts of http(s) URLs.
 
 use http::Uri;
 
-/// An http(s) address, taken apart.
+/// Origin and path of an http(s) URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WebAddress {
     /// Scheme, host and port, in lower case and without a default port.
     pub origin: String,
-    /// The path, without a slash at its end.
+    /// Path without a trailing slash.
     pub path: String,
 }
 
 impl WebAddress {
-    /// Reads an address; `None` for anything but http and https, and for user names.
+    /// Parses a URL. `None` for other schemes than http and https, and for URLs with user names.
     pub fn read(url: &str) -> Option<Self> {
         let uri: Uri = url.parse().ok()?;
         let scheme = uri.scheme_str()?.to_ascii_lowercase();
@@ -30,14 +30,15 @@ impl WebAddress {
         Some(Self { origin: format!("{scheme}://{authority}"), path })
     }
 
-    /// Whether the other one is this address or lies below it.
+    /// Returns true if the other URL equals this one or lies below it.
     pub fn holds(&self, other: &Self) -> bool {
         let rest = other.path.strip_prefix(&self.path);
         self.origin == other.origin && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
-/// The canonical URI of a server (RFC 8707 as MCP uses it): no fragment, no query, no slash at the end, scheme and host in lower case.
+/// Returns the canonical URI of a server (RFC 8707 as used by MCP): no fragment, no query, no trailing slash, scheme
+/// and host in lower case.
 pub fn canonical(url: &str) -> Option<String> {
     WebAddress::read(url).map(|address| format!("{}{}", address.origin, address.path))
 }
