@@ -1,4 +1,4 @@
-//! Access tokens in the form of RFC 9068, signed with Ed25519, and the public key that verifies them.
+//! Access tokens in the form of RFC 9068, signed with Ed25519, and the public keys that verify them.
 
 use crate::moment::hashed;
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
@@ -7,16 +7,16 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use std::fmt;
 
-/// A seed that makes no key.
+/// Error for a seed that makes no key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("that is no seed of an Ed25519 key")]
 pub struct BadSeed;
 
-/// Signs tokens.
+/// Signer of access tokens.
 pub struct TokenSigner {
     pair: Ed25519KeyPair,
     kid: String,
-    /// Keys that signed before, and whose tokens may still be good.
+    /// Previous keys, whose tokens may still be valid.
     former: Vec<TokenSigner>,
 }
 
@@ -27,17 +27,17 @@ impl fmt::Debug for TokenSigner {
 }
 
 impl TokenSigner {
-    /// The signer of this seed.
+    /// Creates the signer of this seed.
     ///
     /// # Errors
-    /// If that is none.
+    /// If the seed is invalid.
     pub fn new(seed: &[u8]) -> Result<Self, BadSeed> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| BadSeed)?;
         let kid = hashed(&URL_SAFE_NO_PAD.encode(pair.public_key())).chars().take(16).collect();
         Ok(Self { pair, kid, former: Vec::new() })
     }
 
-    /// The same, which also knows the tokens of a key that signed before.
+    /// Adds a previous key, whose tokens are still recognized.
     #[must_use]
     pub fn after(mut self, former: Self) -> Self {
         self.former.extend(Some(former).filter(|former| former.kid != self.kid));
@@ -48,7 +48,7 @@ impl TokenSigner {
         std::iter::once(self).chain(&self.former)
     }
 
-    /// The public keys, as a JSON Web Key Set; the one that signs comes first.
+    /// Returns the public keys as a JSON Web Key Set, the signing one first.
     #[must_use]
     pub fn key_set(&self) -> Value {
         let key = |one: &Self| {
@@ -58,7 +58,7 @@ impl TokenSigner {
         json!({"keys": self.each().map(key).collect::<Vec<_>>()})
     }
 
-    /// A token with these claims.
+    /// Signs a token with these claims.
     pub(crate) fn sign(&self, claims: &Value) -> String {
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let header = json!({"alg": "EdDSA", "typ": "at+jwt", "kid": self.kid});
@@ -67,7 +67,7 @@ impl TokenSigner {
         format!("{signed}.{signature}")
     }
 
-    /// The id of a token that one of these keys has signed.
+    /// Returns the id of a token that one of these keys has signed.
     pub(crate) fn id_of(&self, token: &str) -> Option<String> {
         let (signed, signature) = token.rsplit_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;

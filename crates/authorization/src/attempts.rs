@@ -1,11 +1,11 @@
-//! How often something may be tried: a count per key and window of time.
+//! Counts of attempts per key and time window.
 
 use std::collections::HashMap;
 
-/// The most keys that are counted. When there are more, those that began first are forgotten.
+/// Maximum number of keys. Beyond it, the oldest are evicted.
 const MAX_KEYS: usize = 10_000;
 
-/// Counts of what was tried.
+/// Counter of attempts, with a limit per key.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     most: u32,
@@ -14,12 +14,12 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// So many in so many seconds.
+    /// Creates a counter that admits `most` attempts in `seconds` seconds.
     pub fn new(most: u32, seconds: u64) -> Self {
         Self { most, window: seconds * 1_000, counted: HashMap::new() }
     }
 
-    /// Counts one more. False if that is one too many.
+    /// Counts an attempt. Returns false if the limit is exceeded.
     pub fn admit(&mut self, key: &str, now: u64) -> bool {
         let window = self.window;
         let is_over = |began: u64| began.saturating_add(window) <= now;
@@ -38,7 +38,7 @@ impl Attempts {
         *count <= self.most
     }
 
-    /// Forgets what was counted.
+    /// Resets the count of a key.
     pub fn clear(&mut self, key: &str) {
         self.counted.remove(key);
     }

@@ -1,4 +1,4 @@
-//! What a client asks for when it sends a browser: checked, and bound to where the answer goes.
+//! Authorization requests: validated, and bound to a redirect URI.
 
 use crate::client::Client;
 use crate::event::AuthEvent;
@@ -7,22 +7,21 @@ use crate::settings::Settings;
 use signalbox_oauth::form;
 use signalbox_oauth::web_address::canonical;
 
-/// A request for authorization that may be put before a person.
+/// Validated authorization request, ready to be shown to a person.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct AuthorizationRequest {
     pub client: Client,
-    /// Where the answer goes.
+    /// Redirect URI of the response.
     pub redirect_uri: String,
-    /// Whether the client named it.
+    /// True if the client named it in the request.
     pub redirect_given: bool,
-    /// What the client wants to see again.
+    /// State that is returned to the client.
     pub state: Option<String>,
-    /// The challenge of PKCE.
     pub challenge: String,
     pub scopes: Vec<String>,
 }
 
-/// The parameters of a request, each once.
+/// Parameters of a request, without duplicates.
 pub(crate) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
@@ -30,7 +29,7 @@ impl Parameters {
         form::read(text).map(Self)
     }
 
-    /// A parameter that is there and not empty.
+    /// Returns a non-empty parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -40,9 +39,9 @@ impl Parameters {
     }
 }
 
-impl Asked {
-    /// Reads the request of a known client. Until it is sure where the answer goes, only the person in front of the browser
-    /// is told what is wrong.
+impl AuthorizationRequest {
+    /// Parses the request of a known client. Errors go only to the person at the browser until the redirect URI is
+    /// validated.
     pub fn read(parameters: &Parameters, client: Client, settings: &Settings) -> Result<Self, Box<Reply>> {
         let given = parameters.get("redirect_uri");
         let redirect_uri = match (given, client.redirect_uris.as_slice()) {
@@ -97,7 +96,7 @@ impl Asked {
         Ok(challenge.to_owned())
     }
 
-    /// Brings this answer to the client.
+    /// Redirects the browser to the client with this response.
     pub fn answer(&self, settings: &Settings, pairs: &[(&str, &str)]) -> Reply {
         let mut pairs = pairs.to_vec();
         pairs.extend(self.state.as_deref().map(|state| ("state", state)));
@@ -105,14 +104,14 @@ impl Asked {
         Reply::redirect(form::extend(&self.redirect_uri, &pairs))
     }
 
-    /// Tells the client that it gets nothing.
+    /// Redirects the browser to the client with an error.
     pub fn refused(&self, settings: &Settings, refusal: Refusal) -> Reply {
         let reply = self.answer(settings, &[("error", refusal.code), ("error_description", refusal.why)]);
         reply.with_event(AuthEvent::refused(refusal.to_string())).with_client(Some(&self.client.id))
     }
 }
 
-/// A token is for this resource or for none. Clients of older revisions do not name it.
+/// Checks that the request names this resource or none. Clients of older revisions name none.
 pub(crate) fn check_resource(parameters: &Parameters, settings: &Settings) -> Result<(), Refusal> {
     let own = canonical(settings.resource.as_str());
     let is_own = |resource: &str| {
@@ -127,7 +126,7 @@ pub(crate) fn check_resource(parameters: &Parameters, settings: &Settings) -> Re
     }
 }
 
-/// What a challenge or a verifier is written with.
+/// Returns true if a text consists of unreserved characters, as a challenge or a verifier does.
 pub(crate) fn is_unreserved(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~'))
 }

@@ -1,37 +1,36 @@
-//! Clients: what is known of one, and where browsers may be sent with its codes.
+//! Clients and their redirect URIs.
 
 use crate::reply::Refusal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signalbox_oauth::web_address::WebAddress;
 
-/// The most redirect URIs of a client.
+/// Maximum number of redirect URIs per client.
 pub const MAX_REDIRECTS: usize = 20;
-/// The longest redirect URI, in bytes.
+/// Maximum length of a redirect URI, in bytes.
 pub const MAX_URI: usize = 2_000;
-/// The longest name of a client, in characters. More is cut off.
+/// Maximum length of a client's name, in characters. Longer names are truncated.
 pub const MAX_NAME: usize = 100;
 
-/// A client. All clients are public: none has a secret, and PKCE stands for it.
+/// Registered client. All clients are public: PKCE takes the place of a secret.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Client {
-    /// Its id: random, or the address of its metadata document.
+    /// Random id, or the URL of its metadata document.
     pub id: String,
-    /// What it calls itself.
+    /// Name that the client gives itself.
     pub name: String,
-    /// Where codes may be brought.
     pub redirect_uris: Vec<String>,
-    /// When it registered or was read, in milliseconds since 1970.
+    /// Time of registration or of reading the document, in milliseconds since 1970.
     pub created: u64,
 }
 
 const METADATA: fn(&'static str) -> Refusal = |why| Refusal::new("invalid_client_metadata", why);
 
 impl Client {
-    /// Reads the metadata of RFC 7591.
+    /// Parses client metadata (RFC 7591).
     ///
     /// # Errors
-    /// If it asks for something that is not given here, or a redirect URI cannot be used.
+    /// If it requires an unsupported feature, or a redirect URI is invalid.
     pub fn read(id: String, document: &Value, created: u64) -> Result<Self, Refusal> {
         let redirect = Refusal::new("invalid_redirect_uri", "redirect URIs are https or loopback, without a fragment");
         let uris = document.get("redirect_uris").and_then(Value::as_array).ok_or(redirect)?;
@@ -53,8 +52,8 @@ impl Client {
         Ok(Self { id, name, redirect_uris: uris, created })
     }
 
-    /// Whether its codes may be brought there. The URI must be one of its own, character by character; only the port of a
-    /// loopback address may be another one, since a program takes any that is free (RFC 8252).
+    /// Returns true if the URI exactly matches a registered one. Only the port of a loopback URI may differ, since a
+    /// program takes any free one (RFC 8252).
     #[must_use]
     pub fn accepts(&self, uri: &str) -> bool {
         let same = |own: &String| *own == uri || loopback(own).is_some_and(|own| loopback(uri) == Some(own));
@@ -62,7 +61,7 @@ impl Client {
     }
 }
 
-/// Whether codes may be brought to such an address at all: by TLS, or on this machine.
+/// Returns true if a URI is fit for codes at all: https or loopback.
 fn is_redirect(uri: &str) -> bool {
     let plain =
         uri.len() <= MAX_URI && uri.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#' && byte != b'\\');
@@ -70,7 +69,7 @@ fn is_redirect(uri: &str) -> bool {
     plain && (loopback(uri).is_some() || secure())
 }
 
-/// The host of a loopback address and all that stands behind its port.
+/// Splits a loopback URI into its host and everything after the port.
 fn loopback(uri: &str) -> Option<(&str, &str)> {
     let rest = uri.strip_prefix("http://")?;
     let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -80,13 +79,14 @@ fn loopback(uri: &str) -> Option<(&str, &str)> {
     fits.then_some((host, rest))
 }
 
-/// Host and port of a redirect URI, for people.
+/// Returns host and port of a redirect URI, for display.
 pub(crate) fn host(uri: &str) -> String {
     let origin = WebAddress::read(uri).map(|address| address.origin).unwrap_or_default();
     origin.split_once("://").map(|(_, host)| host.to_owned()).unwrap_or(origin)
 }
 
-/// Where a form may lead whose answer sends the browser to this URI. A policy has no form for IPv6 addresses.
+/// Returns the form target for a redirect URI in a content security policy. A policy cannot express IPv6 addresses, so
+/// those become the scheme.
 pub(crate) fn form_target(uri: &str) -> String {
     let origin = WebAddress::read(uri).map(|address| address.origin).unwrap_or_default();
     match origin.contains('[') {

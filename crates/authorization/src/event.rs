@@ -1,26 +1,26 @@
-//! What a reply means for an audit log: who did what here, or why it was refused.
+//! Events of replies for the audit log.
 
 use crate::reply::Reply;
 use serde_json::Value;
 
-/// The event behind a reply. It holds no secret, code or token, and of names that were typed in vain only those of users:
-/// any other may be a password.
+/// Event for the audit log. It contains no secret, code or token, and a name that failed to sign in only if it is that
+/// of a user: any other might be a password.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AuthEvent {
-    /// Name of the person who has proved who it is.
+    /// Name of the authenticated person.
     pub person: Option<String>,
-    /// Name of the user whose password was tried in vain.
+    /// Name of the user whose password failed.
     pub tried: Option<String>,
-    /// Id of the client; as the request has it, if it was refused.
+    /// Client id; as in the request, if it was refused.
     pub client: Option<String>,
-    /// More about it, as a JSON object.
+    /// Details, as a JSON object.
     pub about: Value,
-    /// Why it was refused; `None` if it was done.
+    /// Reason of the refusal; `None` for a success.
     pub refused: Option<String>,
 }
 
 impl AuthEvent {
-    /// Something that a person did with a client.
+    /// Creates the event of a person's action with a client.
     pub(crate) fn of(person: &str, client: Option<&str>) -> Self {
         Self { person: Some(person.to_owned()), client: client.map(str::to_owned), ..Self::default() }
     }
@@ -31,12 +31,11 @@ impl AuthEvent {
 }
 
 impl Reply {
-    /// The same reply with this event.
     pub(crate) fn with_event(self, event: AuthEvent) -> Self {
         Self { event: Some(Box::new(event)), ..self }
     }
 
-    /// The same reply, its event about this client. Nothing changes without an event.
+    /// Sets the client of the event, if there is an event.
     pub(crate) fn with_client(mut self, client: Option<&str>) -> Self {
         if let Some(event) = &mut self.event {
             event.client = client.map(str::to_owned);
@@ -44,7 +43,7 @@ impl Reply {
         self
     }
 
-    /// The same reply, its event about the password of this user. Nothing changes without an event.
+    /// Sets the user whose password failed, if there is an event.
     pub(crate) fn with_tried(mut self, user: Option<&str>) -> Self {
         if let Some(event) = &mut self.event {
             event.tried = user.map(str::to_owned);
@@ -52,7 +51,7 @@ impl Reply {
         self
     }
 
-    /// The same reply, its event caused by this person. Nothing changes without an event.
+    /// Sets the person of the event, if there is an event.
     pub(crate) fn with_person(mut self, person: Option<String>) -> Self {
         if let Some(event) = &mut self.event {
             event.person = person;

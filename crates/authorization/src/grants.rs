@@ -1,4 +1,4 @@
-//! Grants: what a person allowed a client, and the one refresh token of each that is good.
+//! Grants: what people allowed to clients, each with its current refresh token.
 
 use crate::client::Client;
 use crate::event::AuthEvent;
@@ -9,49 +9,50 @@ use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The most clients that are registered, and the most grants that are kept.
+/// Maximum number of registered clients.
 pub const MAX_CLIENTS: usize = 1_000;
-/// The most grants that are kept.
+/// Maximum number of grants.
 pub const MAX_GRANTS: usize = 10_000;
-/// A client that nobody has used for so long makes room for others, in milliseconds.
+/// Time after which an unused client may be evicted, in milliseconds.
 const UNUSED: u64 = 24 * 3_600 * 1_000;
 
-/// A person, as tokens name it.
+/// Person as named by tokens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Person {
-    /// The name of a local user, or one of a provider, which has a `:` in it as no local one has.
+    /// Name of a local user; or that of a person of a provider, which contains a `:` unlike any local one.
     pub name: String,
-    /// The groups that a provider says it is in.
+    /// Groups according to the provider.
     pub groups: Vec<String>,
-    /// The account of a local user ([`LocalUsers::account`]), so that a later user of the same name gets nothing of it.
-    /// For a person of a provider its issuer, since another provider may use the same name.
+    /// Account of a local user ([`LocalUsers::account`]), so that a later user of the same name inherits nothing. For a
+    /// person of a provider it is the issuer, since another provider may use the same name.
     pub account: Option<String>,
-    /// The time at which a person of a provider signed in, in milliseconds since 1970.
+    /// Time of the sign-in at a provider, in milliseconds since 1970.
     pub since: u64,
 }
 
 impl Person {
-    /// The person whom the OpenID provider of this issuer names at this time, in milliseconds since 1970.
+    /// Creates the person that an OpenID provider names. `since` is the time of the sign-in, in milliseconds since
+    /// 1970.
     #[must_use]
     pub fn of_provider(issuer: &str, name: String, groups: Vec<String>, since: u64) -> Self {
         Self { name, groups, account: Some(issuer.to_owned()), since }
     }
 
-    /// A local user.
+    /// Creates the person of a local user.
     pub(crate) fn local(name: &str, account: &str) -> Self {
         Self { name: name.to_owned(), groups: Vec::new(), account: Some(account.to_owned()), since: 0 }
     }
 
-    /// True if its account is no longer there, or its provider is not this one any more.
+    /// Returns true if the account no longer exists, or the provider is not this one.
     pub(crate) fn is_gone(&self, users: &LocalUsers, provider: Option<&str>) -> bool {
-        is_gone((&self.name, self.since), self.account.as_deref(), users, provider)
+        is_gone(&self.name, self.since, self.account.as_deref(), users, provider)
     }
 }
 
-/// True if this is a local user whose account is no longer there, or a person of a provider that is not trusted any
-/// more or whose tokens were ended since. One without an account was noted by an earlier version, which did not tell
-/// users of the same name apart.
-fn is_gone((name, since): (&str, u64), account: Option<&str>, users: &LocalUsers, provider: Option<&str>) -> bool {
+/// Returns true for a local user whose account no longer exists, and for a person of a provider that is no longer
+/// trusted or whose tokens were ended since. A grant without an account is from an earlier version, which did not
+/// distinguish users of the same name.
+fn is_gone(name: &str, since: u64, account: Option<&str>, users: &LocalUsers, provider: Option<&str>) -> bool {
     let Some(account) = account else { return true };
     match name.contains(':') {
         true => provider != Some(account) || users.ended(name).is_some_and(|ended| since <= ended),
@@ -59,48 +60,48 @@ fn is_gone((name, since): (&str, u64), account: Option<&str>, users: &LocalUsers
     }
 }
 
-/// What a person allowed a client.
+/// Permission that a person gave to a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Grant {
     pub client: String,
-    /// The name of the person.
+    /// Name of the person.
     pub user: String,
-    /// The groups that a provider said the person is in.
+    /// Groups according to the provider.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// The account of a local user, or the issuer of the person's provider.
+    /// Account of a local user, or issuer of the person's provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// The time at which a person of a provider signed in, in milliseconds since 1970.
+    /// Time of the sign-in at a provider, in milliseconds since 1970.
     #[serde(default)]
     pub since: u64,
     pub scopes: Vec<String>,
-    /// The hash of the refresh token that is good.
+    /// Hash of the current refresh token.
     pub refresh: String,
-    /// When that expires.
+    /// Expiry of the refresh token.
     pub expires: u64,
-    /// The access tokens that may still be good: id and expiry.
+    /// Access tokens that may still be valid: id and expiry.
     pub tokens: Vec<(String, u64)>,
 }
 
 impl Grant {
-    /// Something that happened to it.
+    /// Creates an event about the grant.
     pub fn event(&self) -> AuthEvent {
         AuthEvent::of(&self.user, Some(&self.client))
     }
 }
 
-/// All that outlives the process.
+/// Persistent state of the server.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct StoredState {
     pub clients: BTreeMap<String, Client>,
     pub grants: BTreeMap<String, Grant>,
-    /// Access tokens that are revoked and not expired: id and expiry.
+    /// Revoked access tokens that have not expired: id and expiry.
     pub revoked: BTreeMap<String, u64>,
 }
 
-impl Kept {
-    /// Makes room for one more client. False if all that there are may still be in use.
+impl StoredState {
+    /// Makes room for one more client. Returns false if all clients may still be in use.
     pub fn room_for_client(&mut self, now: u64) -> bool {
         if self.clients.len() >= MAX_CLIENTS {
             let used: Vec<&String> = self.grants.values().map(|grant| &grant.client).collect();
@@ -113,7 +114,7 @@ impl Kept {
         self.clients.len() < MAX_CLIENTS
     }
 
-    /// A grant with its first refresh token.
+    /// Creates a grant with its first refresh token. Returns the id and the token.
     pub fn open(
         &mut self,
         client: &str,
@@ -147,8 +148,8 @@ impl Kept {
         (id, refresh)
     }
 
-    /// Takes a refresh token and gives the next one. A token that was used before means that two have it, and nobody can say
-    /// which of them is the client: the grant ends.
+    /// Exchanges a refresh token for the next one. If a token is reused, two parties have it, and the client cannot be
+    /// told from the thief: the grant ends.
     pub fn rotate(
         &mut self,
         token: &str,
@@ -176,24 +177,25 @@ impl Kept {
         Ok((id, next))
     }
 
-    /// Ends a grant, and the access tokens that were given for it.
+    /// Ends a grant and revokes its access tokens.
     pub fn end(&mut self, id: &str) {
         if let Some(grant) = self.grants.remove(id) {
             self.revoked.extend(grant.tokens);
         }
     }
 
-    /// Ends the grants of local users whose accounts are gone, and of people whose provider is not this one any more.
-    /// Returns the number of ended grants.
+    /// Ends the grants of local users whose accounts no longer exist, and of people of another provider. Returns the
+    /// number of ended grants.
     pub fn end_gone(&mut self, users: &LocalUsers, provider: Option<&str>) -> usize {
-        let is_gone = |grant: &Grant| is_gone((&grant.user, grant.since), grant.account.as_deref(), users, provider);
+        let is_gone = |grant: &Grant| is_gone(&grant.user, grant.since, grant.account.as_deref(), users, provider);
         let ended: Vec<String> =
             self.grants.iter().filter(|(_, grant)| is_gone(grant)).map(|(id, _)| id.clone()).collect();
         ended.iter().for_each(|id| self.end(id));
         ended.len()
     }
 
-    /// Forgets what is over. A grant is kept as long as one of its access tokens, which can be revoked only by it.
+    /// Removes expired entries. A grant is kept as long as one of its access tokens, which can only be revoked through
+    /// it.
     fn sweep(&mut self, now: u64) {
         self.revoked.retain(|_, expires| *expires > now);
         for grant in self.grants.values_mut() {

@@ -1,9 +1,9 @@
-//! An authorization server for MCP clients that know nothing but OAuth: it registers clients, asks people, and gives tokens for the
-//! one resource that the gateway is.
+//! Authorization server for MCP clients that support only OAuth: it registers clients, asks people for consent, and
+//! issues tokens for a single resource, the gateway.
 //!
-//! The crate does no I/O: requests come in as text, replies go out as values, time and randomness are arguments ([`Moment`]). Where
-//! something from outside is needed (a client's metadata document, a slow hash), a method returns what is needed instead of a reply, and
-//! another one goes on with it.
+//! This crate does no I/O: requests are text, replies are values, time and randomness are arguments ([`Moment`]). Where
+//! an external result is needed (a client's metadata document, a slow hash), a method returns the need in place of a
+//! reply, and another method continues with the result.
 //!
 //! ```text
 //! client ─► register ─► Client                                   browser ─► authorize ─► sign_in ─► consent ─► code
@@ -12,16 +12,17 @@
 //!
 //! # Invariants
 //!
-//! - Nothing is given to a client before a person has signed in and said yes to this very client, in the browser in which the
-//!   request came: a ticket is good only together with its cookie.
-//! - A code goes only to a redirect URI of the client, is good once and for a minute, and only with the verifier of its challenge.
-//! - A refresh token is good once. One that comes twice ends its grant and all tokens of it.
-//! - Secrets are kept as hashes, compared in constant time, and appear in no error and no `Debug` output.
-//! - Everything that strangers can make the server keep is bounded.
+//! - A client gets nothing before a person has signed in and allowed this very client, in the browser that made the
+//!   request: a ticket is valid only together with its cookie.
+//! - A code goes only to a redirect URI of the client. It is valid once, for a minute, and only with the verifier of
+//!   its challenge.
+//! - A refresh token is valid once. Reuse ends its grant and all its tokens.
+//! - Secrets are stored as hashes, compared in constant time, and appear in no error and no `Debug` output.
+//! - All state that unauthenticated clients can create is bounded.
 
 pub mod access_token;
-mod asked;
 mod attempts;
+mod authorization_request;
 pub mod client;
 mod event;
 mod grants;

@@ -1,29 +1,29 @@
-//! What clients find out by themselves: the metadata of RFC 8414, and where each part of the server is.
+//! Endpoints, and the metadata document of RFC 8414.
 
 use crate::reply::Reply;
 use crate::settings::Settings;
 use serde_json::json;
 
-/// Where the metadata is.
+/// Path of the metadata document.
 pub const WELL_KNOWN: &str = "/.well-known/oauth-authorization-server";
-/// Where browsers are sent first.
+/// Path of the authorization endpoint.
 pub const AUTHORIZE: &str = "/auth/authorize";
-/// Where a person gives a name and a password.
+/// Path of the password form.
 pub const SIGN_IN: &str = "/auth/sign-in";
-/// Where a person says yes or no.
+/// Path of the consent form.
 pub const CONSENT: &str = "/auth/consent";
-/// Where the provider sends people back to.
+/// Path that the provider redirects people to.
 pub const OPENID: &str = "/auth/openid";
-/// Where clients get tokens.
+/// Path of the token endpoint.
 pub const TOKEN: &str = "/auth/token";
-/// Where clients register themselves.
+/// Path of the registration endpoint.
 pub const REGISTER: &str = "/auth/register";
-/// Where tokens are revoked.
+/// Path of the revocation endpoint.
 pub const REVOKE: &str = "/auth/revoke";
-/// The public key.
+/// Path of the public keys.
 pub const JWKS: &str = "/auth/jwks";
 
-/// The metadata document.
+/// Builds the metadata document.
 pub(crate) fn document(settings: &Settings) -> Reply {
     let at = |path: &str| format!("{}{path}", settings.issuer);
     let mut document = json!({

@@ -1,26 +1,26 @@
-//! The time of a request, and the randomness that it may use. Both are handed in.
+//! Time and randomness of a request, passed in by the caller.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// One request's time and randomness.
+/// Time and randomness of one request.
 pub struct Moment {
-    /// The time, in milliseconds since 1970.
+    /// Current time, in milliseconds since 1970.
     pub now: u64,
     seed: [u8; 32],
     drawn: AtomicU8,
 }
 
 impl Moment {
-    /// This time, with a seed that nobody else has and that is used for nothing else.
+    /// Creates a moment. The seed must be secret, and used for nothing else.
     #[must_use]
     pub fn new(now: u64, seed: [u8; 32]) -> Self {
         Self { now, seed, drawn: AtomicU8::new(0) }
     }
 
-    /// A value of 256 bits that nobody can guess, another one each time.
+    /// Returns an unguessable value of 256 bits, different on each call.
     #[must_use]
     pub fn draw(&self) -> String {
         let turn = self.drawn.fetch_add(1, Ordering::Relaxed);
@@ -29,20 +29,20 @@ impl Moment {
         URL_SAFE_NO_PAD.encode(digest(&SHA256, &input))
     }
 
-    /// The time so many seconds later.
+    /// Returns the time `seconds` later.
     #[must_use]
     pub fn after(&self, seconds: u64) -> u64 {
         self.now.saturating_add(seconds.saturating_mul(1_000))
     }
 }
 
-/// What is kept of a secret that only its holder needs to have.
+/// Hashes a secret for storage.
 #[must_use]
 pub(crate) fn hashed(secret: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, secret.as_bytes()))
 }
 
-/// Whether two texts are the same, in a time that tells nothing of where they differ.
+/// Compares two texts in constant time.
 #[must_use]
 pub(crate) fn same(one: &str, other: &str) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(one.as_bytes(), other.as_bytes()).is_ok()

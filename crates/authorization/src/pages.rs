@@ -1,6 +1,6 @@
-//! The pages that people see. No script, no picture, nothing from elsewhere.
+//! HTML pages for people. They have no scripts, images or external resources.
 
-use crate::asked::Asked;
+use crate::authorization_request::AuthorizationRequest;
 use crate::client::{form_target, host};
 use crate::event::AuthEvent;
 use crate::metadata::{CONSENT, SIGN_IN};
@@ -8,7 +8,7 @@ use crate::reply::Reply;
 use signalbox_oauth::browser_page;
 pub use signalbox_oauth::browser_page::escaped;
 
-/// Asks who it is: for this client, or for the gateway itself.
+/// Renders the sign-in page, for a client or for the gateway itself.
 pub(crate) fn sign_in(ticket: &str, client: Option<&str>, provider: Option<&str>, wrong: Option<(u16, &str)>) -> Reply {
     let why = match client {
         Some(name) => format!("<b>{}</b> wants to use the tools of this gateway on your behalf.", escaped(name)),
@@ -40,8 +40,8 @@ pub(crate) fn sign_in(ticket: &str, client: Option<&str>, provider: Option<&str>
     }
 }
 
-/// Sends the browser on to the provider. An answer to a form could not lead to every provider: the policy of the page holds for all that
-/// it is led on to.
+/// Renders a page that forwards the browser to the provider. A redirect in response to a form would not work for every
+/// provider: the page's policy covers the redirects too.
 pub(crate) fn forward(url: &str) -> Reply {
     let url = escaped(url);
     let body = format!(
@@ -50,16 +50,16 @@ pub(crate) fn forward(url: &str) -> Reply {
     page(200, "Sign in", &body, "'none'")
 }
 
-/// Who is to say yes to a client.
+/// Person who is asked for consent.
 pub(crate) enum Asking<'a> {
-    /// This local user, who has signed in.
+    /// A local user who has signed in.
     User(&'a str),
-    /// Somebody who will sign in at this provider.
+    /// A person who will sign in at this provider.
     Provider(&'a str),
 }
 
-/// Asks whether the client may have what it asks for.
-pub(crate) fn consent(ticket: &str, asked: &Asked, asking: &Asking<'_>) -> Reply {
+/// Renders the question whether the client may have access.
+pub(crate) fn consent(ticket: &str, asked: &AuthorizationRequest, asking: &Asking<'_>) -> Reply {
     let who = match asking {
         Asking::User(user) => format!("You are signed in as <b>{}</b>.", escaped(user)),
         Asking::Provider(name) => format!("If you allow it, you go on to sign in with <b>{}</b>.", escaped(name)),
@@ -83,14 +83,14 @@ pub(crate) fn consent(ticket: &str, asked: &Asked, asking: &Asking<'_>) -> Reply
     page(200, "Allow access?", &body, &format!("'self' {}", form_target(&asked.redirect_uri)))
 }
 
-/// Says that it does not go on.
+/// Renders an error page.
 pub(crate) fn stop(status: u16, text: &str) -> Reply {
     let body = format!("<h1>This did not work</h1><p>{}</p>", escaped(text));
     page(status, "This did not work", &body, "'none'").with_event(AuthEvent::refused(text))
 }
 
-/// A page of the gateway: `body` is HTML, in which texts of others are [`escaped`]; `forms` says where its forms may lead, in the words
-/// of a content security policy.
+/// Renders a page of the gateway. `body` is HTML; untrusted text in it must be [`escaped`]. `forms` is the
+/// `form-action` of the content security policy.
 #[must_use]
 pub fn page(status: u16, title: &str, body: &str, forms: &str) -> Reply {
     let (html, style) = (browser_page::document(title, body), browser_page::style_source());

@@ -1,4 +1,4 @@
-//! Local users and their passwords, which are kept as hashes by argon2id.
+//! Local users and their passwords, hashed with argon2id.
 
 use crate::moment::hashed;
 use crate::reply::Refusal;
@@ -8,40 +8,40 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The longest password, in bytes.
+/// Maximum length of a password, in bytes.
 pub const MAX_PASSWORD: usize = 1_024;
-/// The shortest password of a new user, in characters.
+/// Minimum length of a new password, in characters.
 pub const MIN_PASSWORD: usize = 8;
-/// The longest name of a user.
+/// Maximum length of a user name.
 pub const MAX_USER: usize = 64;
 
-/// A hash of nobody's password, which takes as long to check as one of a user.
-const NOBODY: &str =
+/// Hash for unknown users, which takes as long to verify as that of a known one.
+const UNKNOWN_USER_HASH: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// Why there is no such user, or no such file.
+/// Error of user management.
 #[derive(Debug, thiserror::Error)]
 pub enum UserError {
-    /// A name that cannot be one.
+    /// The name is invalid.
     #[error("the name of a user is 1 to {MAX_USER} letters, digits, `.`, `_`, `-` and `@`")]
     Name,
-    /// A password that is too short or too long.
+    /// The password is too short or too long.
     #[error("a password has at least {MIN_PASSWORD} characters and at most {MAX_PASSWORD} bytes")]
     Password,
-    /// It could not be hashed.
+    /// The password cannot be hashed.
     #[error("the password cannot be hashed: {0}")]
     Hash(argon2::password_hash::Error),
-    /// The file is damaged.
+    /// The file is malformed.
     #[error("the list of users is damaged: {0}")]
     Damaged(#[from] serde_json::Error),
 }
 
-/// A local user.
+/// Local user with a password.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalUser {
-    /// The hash of the password, as a PHC string.
+    /// Hash of the password, as a PHC string.
     password: String,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     pub created: u64,
 }
 
@@ -55,57 +55,57 @@ impl fmt::Debug for LocalUser {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LocalUsers {
     users: BTreeMap<String, LocalUser>,
-    /// People of providers whose tokens were ended, with the time, in milliseconds since 1970.
+    /// People of providers whose tokens were ended, with the time in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     ended: BTreeMap<String, u64>,
 }
 
 impl LocalUsers {
-    /// Reads the file.
+    /// Parses the user file.
     ///
     /// # Errors
-    /// If it is damaged.
+    /// If it is malformed.
     pub fn parse(text: &str) -> Result<Self, UserError> {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// What the file is to hold.
+    /// Serializes the users for the file.
     ///
     /// # Errors
-    /// If it cannot be written as JSON.
+    /// If they cannot be written as JSON.
     pub fn to_text(&self) -> Result<String, UserError> {
         Ok(serde_json::to_string_pretty(self)?)
     }
 
-    /// All users.
+    /// Iterates over all users.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &LocalUser)> {
         self.users.iter().map(|(name, user)| (name.as_str(), user))
     }
 
-    /// Whether there is such a user.
+    /// Returns true if the user exists.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         self.users.contains_key(name)
     }
 
-    /// Time at which the present account of this name began, in milliseconds since 1970.
+    /// Returns the creation time of the user's current account, in milliseconds since 1970.
     #[must_use]
     pub fn created(&self, name: &str) -> Option<u64> {
         self.users.get(name).map(|user| user.created)
     }
 
-    /// Identifies the account that has this name now. Another password, or another user of the same name, is another
-    /// account: the salt of the hash is drawn anew for each.
+    /// Returns an identifier of the user's current account. A new password, or a new user of the same name, is a new
+    /// account, because the salt of each hash is random.
     #[must_use]
     pub fn account(&self, name: &str) -> Option<String> {
         let user = self.users.get(name)?;
         Some(hashed(&format!("{}:{}", user.created, user.password)))
     }
 
-    /// Adds a user, or gives one another password. Takes a while and memory.
+    /// Adds a user, or changes a password. Slow and memory-intensive.
     ///
     /// # Errors
-    /// If name or password cannot be used.
+    /// If the name or the password is invalid.
     pub fn set(&mut self, name: &str, password: &str, salt: &[u8; 16], now: u64) -> Result<(), UserError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'@');
         if name.is_empty() || name.len() > MAX_USER || !name.bytes().all(plain) {
@@ -120,17 +120,17 @@ impl LocalUsers {
         Ok(())
     }
 
-    /// Removes a user. False if there was none.
+    /// Removes a user. Returns false if there was none.
     pub fn remove(&mut self, name: &str) -> bool {
         self.users.remove(name).is_some()
     }
 
-    /// Ends what a person of a provider got by signing in before this time, in milliseconds since 1970.
+    /// Ends everything that a person of a provider obtained by signing in before `now`, in milliseconds since 1970.
     pub fn end_person(&mut self, name: &str, now: u64) {
         self.ended.insert(name.to_owned(), now);
     }
 
-    /// Time at which what a person of a provider had was last ended, in milliseconds since 1970.
+    /// Returns the time at which a person's tokens were last ended, in milliseconds since 1970.
     #[must_use]
     pub fn ended(&self, name: &str) -> Option<u64> {
         self.ended.get(name).copied()
@@ -140,22 +140,22 @@ impl LocalUsers {
         self.ended.keys().map(String::as_str)
     }
 
-    /// Prepares the check of a user's password, which takes as long if there is no such user.
+    /// Prepares the verification of a user's password. It takes as long for an unknown user.
     pub(crate) fn check(&self, name: &str, password: &str) -> Result<PasswordCheck, Refusal> {
         if password.len() > MAX_PASSWORD || name.len() > MAX_USER {
             return Err(Refusal::new("invalid_request", "the name or the password is too long"));
         }
         let user = self.users.get(name);
-        let hash = user.map_or(NOBODY, |user| &user.password).to_owned();
+        let hash = user.map_or(UNKNOWN_USER_HASH, |user| &user.password).to_owned();
         Ok(PasswordCheck { hash, password: password.to_owned(), account: self.account(name) })
     }
 }
 
-/// A password that is to be checked, which takes a while and memory.
+/// Password verification to be run. Slow and memory-intensive.
 pub struct PasswordCheck {
     hash: String,
     password: String,
-    /// The account that the password is checked for, if there is one.
+    /// Account of the user, if there is one.
     pub(crate) account: Option<String>,
 }
 
@@ -166,7 +166,7 @@ impl fmt::Debug for PasswordCheck {
 }
 
 impl PasswordCheck {
-    /// Whether it is the user's password.
+    /// Verifies the password. Slow.
     #[must_use]
     pub fn is_good(&self) -> bool {
         let checked = PasswordHash::new(&self.hash)
@@ -175,7 +175,7 @@ impl PasswordCheck {
     }
 }
 
-/// 19 MiB, two passes, one lane: what OWASP recommends, and what [`NOBODY`] has.
+/// Returns the hasher: 19 MiB, two passes, one lane, as OWASP recommends. [`UNKNOWN_USER_HASH`] uses the same parameters.
 fn hasher() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::DEFAULT)
 }
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn nobodys_hash_is_a_real_one_of_the_same_cost() {
-        let hash = PasswordHash::new(NOBODY).unwrap();
+        let hash = PasswordHash::new(UNKNOWN_USER_HASH).unwrap();
         let params = Params::try_from(&hash).unwrap();
         assert_eq!((params.m_cost(), params.t_cost(), params.p_cost()), (19_456, 2, 1));
         assert_eq!(hash.hash.unwrap().len(), 32);

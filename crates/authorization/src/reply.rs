@@ -1,35 +1,32 @@
-//! What is answered: JSON for programs, pages and redirects for browsers.
+//! Replies: JSON for programs, pages and redirects for browsers.
 
 use crate::event::AuthEvent;
 use serde_json::{Value, json};
 
-/// An answer by HTTP.
+/// HTTP response, with its audit event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reply {
-    /// The status.
     pub status: u16,
-    /// The type of the body.
+    /// Content type of the body.
     pub kind: &'static str,
-    /// Headers, by names in lower case.
+    /// Headers, with names in lower case.
     pub headers: Vec<(&'static str, String)>,
-    /// The body.
     pub body: String,
-    /// What it means for an audit log, if anything.
+    /// Event for the audit log, if any.
     pub event: Option<Box<AuthEvent>>,
 }
 
-/// Why a request is refused, in a word of OAuth and a sentence for people who look after clients.
+/// Reason to refuse a request: an OAuth error code, and a sentence for operators of clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{code}: {why}")]
 pub struct Refusal {
-    /// The error code.
     pub code: &'static str,
-    /// The sentence.
+    /// Explanation of the error.
     pub why: &'static str,
 }
 
 impl Refusal {
-    /// A refusal.
+    /// Creates a refusal from its code and explanation.
     #[must_use]
     pub const fn new(code: &'static str, why: &'static str) -> Self {
         Self { code, why }
@@ -37,26 +34,26 @@ impl Refusal {
 }
 
 impl Reply {
-    /// JSON that is not kept anywhere on its way.
+    /// Creates a JSON reply that must not be cached.
     pub(crate) fn json(status: u16, value: &Value) -> Self {
         let headers = vec![("cache-control", "no-store".to_owned())];
         Self { status, kind: "application/json", headers, body: value.to_string(), event: None }
     }
 
-    /// JSON that does not change.
+    /// Creates a JSON reply that may be cached.
     pub(crate) fn document(value: &Value) -> Self {
         let headers = vec![("cache-control", "max-age=300".to_owned())];
         Self { status: 200, kind: "application/json", headers, body: value.to_string(), event: None }
     }
 
-    /// A refusal, as RFC 6749 has it.
+    /// Creates an error reply according to RFC 6749.
     #[must_use]
     pub fn refusal(status: u16, refusal: Refusal) -> Self {
         let reply = Self::json(status, &json!({"error": refusal.code, "error_description": refusal.why}));
         reply.with_event(AuthEvent::refused(refusal.to_string()))
     }
 
-    /// Sends the browser elsewhere by GET, whatever it came with.
+    /// Redirects the browser, which follows with GET.
     pub(crate) fn redirect(url: String) -> Self {
         let mut reply = Self {
             status: 303,
@@ -69,7 +66,7 @@ impl Reply {
         reply
     }
 
-    /// A page whose forms may lead to these places, written as a policy has them.
+    /// Creates a page. `forms` is its `form-action` policy.
     pub(crate) fn page(status: u16, html: String, style: &str, forms: &str) -> Self {
         let policy = format!(
             "default-src 'none'; style-src {style}; form-action {forms}; base-uri 'none'; frame-ancestors 'none'"
@@ -80,21 +77,20 @@ impl Reply {
         Self { status, kind: "text/html; charset=utf-8", headers, body: html, event: None }
     }
 
-    /// The same with one more header.
     pub(crate) fn with(mut self, name: &'static str, value: String) -> Self {
         self.headers.push((name, value));
         self
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Nothing of a page is kept, guessed at, or told to other sites. A browser must still say where a form comes from, so that it
-/// can be told from one of another site: `no-referrer` would take that away too.
+/// Returns the headers of all pages: no caching, no sniffing, no referrer to other sites. Forms must carry their
+/// origin, so that those of other sites can be rejected, and `no-referrer` would remove it.
 fn guarded() -> Vec<(&'static str, String)> {
     [("cache-control", "no-store"), ("referrer-policy", "same-origin"), ("x-content-type-options", "nosniff")]
         .map(|(name, value)| (name, value.to_owned()))

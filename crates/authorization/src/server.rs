@@ -1,11 +1,11 @@
-//! The server as a whole: what it keeps, its clients, and the request that begins everything.
+//! The server: its state, its clients, and the authorization endpoint.
 
 use crate::access_token::TokenSigner;
-use crate::asked::{Asked, Parameters};
 use crate::attempts::Attempts;
+use crate::authorization_request::{AuthorizationRequest, Parameters};
 use crate::client::Client;
 use crate::event::AuthEvent;
-use crate::grants::Kept;
+use crate::grants::StoredState;
 use crate::moment::Moment;
 use crate::password::LocalUsers;
 use crate::reply::{Refusal, Reply};
@@ -21,43 +21,42 @@ use signalbox_oauth::client_identity::is_client_metadata_url;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
-/// How long a client's metadata document is good, in milliseconds.
+/// Lifetime of a cached metadata document, in milliseconds.
 const DOCUMENT_LIFETIME: u64 = 5 * 60 * 1_000;
-/// The most metadata documents that are kept.
+/// Maximum number of cached metadata documents.
 const MAX_DOCUMENTS: usize = 200;
-/// The largest metadata document, in bytes.
+/// Maximum size of a metadata document, in bytes.
 pub const MAX_DOCUMENT: usize = 16 * 1024;
 
-/// The metadata document of a client cannot be used.
+/// Error for a client's metadata document.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// The request for it failed, with these words.
+    /// The request for it failed.
     #[error("{0}")]
     Unreachable(String),
-    /// Its address answers with another status than 200.
+    /// The response has another status than 200.
     #[error("it is answered with status {0}")]
     Status(u16),
-    /// It does not describe a client.
+    /// The document does not describe a valid client.
     #[error("{}", .0.why)]
     Malformed(#[from] Refusal),
 }
 
-/// The file of the server is damaged.
+/// Error for a malformed state file.
 #[derive(Debug, thiserror::Error)]
 #[error("what the authorization server has kept is damaged: {0}")]
 pub struct Damaged(#[from] serde_json::Error);
 
-/// What becomes of a request for authorization.
+/// Outcome of an authorization request.
 #[derive(Debug)]
 pub enum Authorize {
-    /// This is answered.
+    /// The reply to send.
     Reply(Reply),
-    /// The metadata document at this address is needed first: [`AuthorizationServer::learn`], then
-    /// the same request again.
+    /// The metadata document at this URL is needed first: call [`AuthorizationServer::learn`], then repeat the request.
     Document(String),
 }
 
-/// The server.
+/// Authorization server of the gateway.
 #[derive(Debug)]
 pub struct AuthorizationServer {
     pub(crate) settings: Settings,
@@ -67,10 +66,10 @@ pub struct AuthorizationServer {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub kept: Kept,
+    pub stored: StoredState,
     pub unsaved: bool,
     pub users: LocalUsers,
-    /// Issuer of the provider whose people may have tokens.
+    /// Issuer of the trusted provider.
     pub provider: Option<String>,
     pub codes: Codes,
     pub sign_ins: SignIns,
@@ -80,16 +79,18 @@ pub(crate) struct Inner {
 }
 
 impl AuthorizationServer {
-    /// A server with what it kept before; an empty text for a new one. Grants of users who left meanwhile end.
+    /// Creates a server from its stored state; an empty text starts a new one. Ends the grants of users who have left
+    /// meanwhile.
     ///
     /// # Errors
-    /// If that is damaged.
-    pub fn new(settings: Settings, signer: TokenSigner, kept: &str, users: LocalUsers) -> Result<Self, Damaged> {
-        let mut kept: Kept = if kept.is_empty() { Kept::default() } else { serde_json::from_str(kept)? };
+    /// If the state is malformed.
+    pub fn new(settings: Settings, signer: TokenSigner, stored: &str, users: LocalUsers) -> Result<Self, Damaged> {
+        let mut stored: StoredState =
+            if stored.is_empty() { StoredState::default() } else { serde_json::from_str(stored)? };
         let provider = settings.provider.as_ref().map(|provider| provider.issuer.clone());
-        let ended = kept.end_gone(&users, provider.as_deref());
+        let ended = stored.end_gone(&users, provider.as_deref());
         let inner = Inner {
-            kept,
+            stored,
             unsaved: ended > 0,
             users,
             provider,
@@ -106,7 +107,7 @@ impl AuthorizationServer {
         Arc::clone(&self.signer.read().unpoisoned())
     }
 
-    /// Signs with another key from now on.
+    /// Replaces the signing key.
     pub fn replace_signer(&self, signer: TokenSigner) {
         *self.signer.write().unpoisoned() = Arc::new(signer);
     }
@@ -115,25 +116,25 @@ impl AuthorizationServer {
         self.inner.lock().unpoisoned()
     }
 
-    /// The settings.
+    /// Returns the settings of the server.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The metadata of RFC 8414.
+    /// Returns the metadata document of RFC 8414.
     #[must_use]
     pub fn metadata(&self) -> Reply {
         metadata::document(&self.settings)
     }
 
-    /// The public keys that verify its tokens.
+    /// Returns the public keys that verify its tokens.
     #[must_use]
     pub fn key_set(&self) -> Reply {
         Reply::document(&self.signer().key_set())
     }
 
-    /// What is to be kept now, if that has changed since it was asked last.
+    /// Returns the state to store, if it has changed since the last call.
     ///
     /// # Errors
     /// If it cannot be written as JSON.
@@ -142,31 +143,32 @@ impl AuthorizationServer {
         if !std::mem::take(&mut inner.unsaved) {
             return Ok(None);
         }
-        Ok(Some(serde_json::to_string(&inner.kept)?))
+        Ok(Some(serde_json::to_string(&inner.stored)?))
     }
 
-    /// What was to be kept could not be: it is still to be.
+    /// Marks the state as unsaved again, after it could not be stored.
     pub fn not_saved(&self) {
         self.inner().unsaved = true;
     }
 
-    /// The ids of access tokens that are revoked and not expired, with when they expire.
+    /// Returns the ids of revoked access tokens that have not expired, with their expiry.
     #[must_use]
     pub fn revoked(&self) -> Vec<(String, u64)> {
-        self.inner().kept.revoked.iter().map(|(id, expires)| (id.clone(), *expires)).collect()
+        self.inner().stored.revoked.iter().map(|(id, expires)| (id.clone(), *expires)).collect()
     }
 
-    /// Whether there is a local user of this name.
+    /// Returns true if there is a local user of this name.
     #[must_use]
     pub fn has_user(&self, name: &str) -> bool {
         self.inner().users.knows(name)
     }
 
-    /// Takes over the users. Grants of accounts that are gone end. Returns how many, and the names of these accounts.
+    /// Replaces the users. Ends the grants of accounts that no longer exist. Returns the number of grants and the names
+    /// of these accounts.
     pub fn replace_users(&self, users: LocalUsers) -> (usize, Vec<String>) {
         let mut inner = self.inner();
-        let Inner { kept, provider, .. } = &mut *inner;
-        let ended = kept.end_gone(&users, provider.as_deref());
+        let Inner { stored, provider, .. } = &mut *inner;
+        let ended = stored.end_gone(&users, provider.as_deref());
         inner.unsaved |= ended > 0;
         let before = std::mem::replace(&mut inner.users, users);
         let names = before.iter().map(|(name, _)| name);
@@ -175,26 +177,26 @@ impl AuthorizationServer {
         (ended, gone.chain(people).map(str::to_owned).collect())
     }
 
-    /// Trusts the provider no more that people signed in at, unless it is the one of this issuer. Grants of its people
-    /// end; returns how many.
+    /// Stops trusting the provider that people signed in at, unless it has this issuer. Ends the grants of its people
+    /// and returns their number.
     pub fn keep_provider(&self, issuer: Option<&str>) -> usize {
         let mut inner = self.inner();
-        let Inner { kept, provider, users, .. } = &mut *inner;
+        let Inner { stored, provider, users, .. } = &mut *inner;
         if provider.as_deref() != issuer {
             *provider = None;
         }
-        let ended = kept.end_gone(users, provider.as_deref());
+        let ended = stored.end_gone(users, provider.as_deref());
         inner.unsaved |= ended > 0;
         ended
     }
 
-    /// Time at which the account of a local user began, in milliseconds since 1970.
+    /// Returns the creation time of a local user's account, in milliseconds since 1970.
     #[must_use]
     pub fn user_created(&self, name: &str) -> Option<u64> {
         self.inner().users.created(name)
     }
 
-    /// A browser comes with the request of a client.
+    /// Handles an authorization request.
     pub fn authorize(&self, query: &str, address: Option<IpAddr>, moment: &Moment) -> Authorize {
         let stop = |status, text: &str| Authorize::Reply(pages::stop(status, text));
         let Some(parameters) = Parameters::read(query) else {
@@ -205,39 +207,39 @@ impl AuthorizationServer {
         };
         let mut inner = self.inner();
         let client = match inner.client(id, moment.now) {
-            Known::Client(client) => client,
-            Known::Unread | Known::Refused(_) if !self.settings.client_documents => {
+            ClientLookup::Client(client) => client,
+            ClientLookup::Unread | ClientLookup::Refused(_) if !self.settings.client_documents => {
                 let text = "This application is known by the document at its address only, and such documents are not read here. \
                             Let it register itself, or ask who runs this gateway.";
                 return stop(400, text);
             }
-            Known::Unread if inner.fetches.admit(&address_key(address), moment.now) => {
+            ClientLookup::Unread if inner.fetches.admit(&address_key(address), moment.now) => {
                 return Authorize::Document(id.to_owned());
             }
-            Known::Unread => {
+            ClientLookup::Unread => {
                 return stop(429, "Too many applications were named from your network; try again in a minute.");
             }
-            Known::Refused(why) => {
+            ClientLookup::Refused(why) => {
                 return stop(
                     400,
                     &format!("What the application publishes about itself at {id} cannot be used: {why}."),
                 );
             }
-            Known::Nobody => {
+            ClientLookup::Unknown => {
                 return stop(
                     400,
                     "This application is not known here. It may have to register again: sign out and in there.",
                 );
             }
         };
-        let asked = match Asked::read(&parameters, client, &self.settings) {
+        let asked = match AuthorizationRequest::read(&parameters, client, &self.settings) {
             Ok(asked) => asked,
             Err(reply) => return Authorize::Reply(*reply),
         };
         Authorize::Reply(inner.sign_ins.begin(asked, &self.settings, address, moment))
     }
 
-    /// Learns the metadata document at a client's address, or why it cannot be had.
+    /// Caches the metadata document of a client, or the error of fetching it.
     pub fn learn(&self, url: &str, document: Result<&[u8], DocumentError>, now: u64) {
         let client = document.and_then(|document| Ok(read_document(url, document, now)?));
         let mut inner = self.inner();
@@ -249,13 +251,13 @@ impl AuthorizationServer {
         inner.documents.insert(url.to_owned(), (now, client));
     }
 
-    /// A client registers itself (RFC 7591).
+    /// Registers a client (RFC 7591).
     pub fn register(&self, body: &[u8], address: Option<IpAddr>, moment: &Moment) -> Reply {
         if !self.settings.registration {
             return Reply::refusal(403, Refusal::new("access_denied", "clients cannot register themselves here"));
         }
         let mut inner = self.inner();
-        if !inner.registrations.admit(&address_key(address), moment.now) || !inner.kept.room_for_client(moment.now) {
+        if !inner.registrations.admit(&address_key(address), moment.now) || !inner.stored.room_for_client(moment.now) {
             let refusal = Refusal::new("temporarily_unavailable", "too many clients have registered; try again later");
             return Reply::refusal(429, refusal).with("retry-after", "3600".to_owned());
         }
@@ -268,7 +270,7 @@ impl AuthorizationServer {
                 let about = json!({"name": client.name, "redirect_uris": client.redirect_uris});
                 let event = AuthEvent { client: Some(client.id.clone()), about, ..AuthEvent::default() };
                 let reply = registered(&client).with_event(event);
-                inner.kept.clients.insert(client.id.clone(), client);
+                inner.stored.clients.insert(client.id.clone(), client);
                 inner.unsaved = true;
                 reply
             }
@@ -276,35 +278,36 @@ impl AuthorizationServer {
     }
 }
 
-/// What is known of the client of a request.
-enum Known {
+/// Result of a client lookup.
+enum ClientLookup {
     Client(Client),
-    /// Its metadata document has not been read yet.
+    /// The metadata document has not been read yet.
     Unread,
-    /// Its metadata document cannot be used.
+    /// The metadata document is unusable.
     Refused(DocumentError),
-    Nobody,
+    Unknown,
 }
 
 impl Inner {
-    fn client(&self, id: &str, now: u64) -> Known {
-        if let Some(client) = self.kept.clients.get(id) {
-            return Known::Client(client.clone());
+    fn client(&self, id: &str, now: u64) -> ClientLookup {
+        if let Some(client) = self.stored.clients.get(id) {
+            return ClientLookup::Client(client.clone());
         }
         if !is_client_metadata_url(id) {
-            return Known::Nobody;
+            return ClientLookup::Unknown;
         }
         match self.documents.get(id).filter(|(read, _)| read.saturating_add(DOCUMENT_LIFETIME) > now) {
-            None => Known::Unread,
-            Some((_, Ok(client))) => Known::Client(client.clone()),
-            Some((_, Err(why))) => Known::Refused(why.clone()),
+            None => ClientLookup::Unread,
+            Some((_, Ok(client))) => ClientLookup::Client(client.clone()),
+            Some((_, Err(why))) => ClientLookup::Refused(why.clone()),
         }
     }
 }
 
 const UNREAD: Refusal = Refusal::new("invalid_client", "it is not JSON");
 
-/// Reads a metadata document. Whoever can publish at an address is the client of that address, and of no other one.
+/// Parses a metadata document. Its `client_id` must be the URL it was read from, so that a publisher controls only its
+/// own clients.
 fn read_document(url: &str, document: &[u8], now: u64) -> Result<Client, Refusal> {
     let bad = |why| Refusal::new("invalid_client", why);
     if document.len() > MAX_DOCUMENT {

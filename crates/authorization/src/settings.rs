@@ -1,48 +1,48 @@
-//! What the configuration says of the server.
+//! Settings of the authorization server.
 
 use signalbox_engine::resource_address::ResourceAddress;
 use std::time::Duration;
 
-/// The settings of one server.
+/// Settings of one server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// Its address: the origin under which clients and browsers reach it.
+    /// Issuer: the origin at which clients and browsers reach the server.
     pub issuer: String,
-    /// The one resource that it gives tokens for.
+    /// The single resource that tokens are issued for.
     pub resource: ResourceAddress,
-    /// The scopes that there are.
+    /// Scopes that the server supports.
     pub scopes: Vec<String>,
-    /// The scopes of a client that asks for none.
+    /// Scopes of a client that requests none.
     pub default_scopes: Vec<String>,
-    /// Whether clients may register themselves.
+    /// True if clients may register themselves.
     pub registration: bool,
-    /// True if a client may be known by the address of a metadata document.
+    /// True if a client id may be the URL of a metadata document.
     pub client_documents: bool,
-    /// How long an access token is good.
+    /// Lifetime of an access token.
     pub access_lifetime: Duration,
-    /// How long a refresh token is good that nobody uses.
+    /// Lifetime of an unused refresh token.
     pub refresh_lifetime: Duration,
-    /// The provider at which people may sign in, if there is one.
+    /// OpenID provider for people, if there is one.
     pub provider: Option<Provider>,
 }
 
-/// An OpenID provider of people.
+/// OpenID provider of people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Provider {
-    /// Its name on sign-in pages.
+    /// Name on sign-in pages.
     pub name: String,
-    /// Its issuer, which tells its people from those of another one.
+    /// Issuer, which distinguishes its people from those of another provider.
     pub issuer: String,
 }
 
 impl Settings {
-    /// Whether browsers come by TLS.
+    /// Returns true if browsers connect over TLS.
     #[must_use]
     pub fn is_secure(&self) -> bool {
         self.issuer.starts_with("https://")
     }
 
-    /// Those of the scopes asked for that there are; the default where none is asked for.
+    /// Returns the supported ones of the requested scopes, or the default if none is requested.
     pub(crate) fn granted(&self, asked: Option<&str>) -> Vec<String> {
         let Some(asked) = asked.filter(|asked| !asked.trim().is_empty()) else {
             return self.default_scopes.clone();

@@ -1,10 +1,11 @@
-//! The way of a browser: a ticket and its cookie, who it is, and whether that person says yes.
+//! Browser flow: a ticket with its cookie, the sign-in of a person, and the person's consent.
 //!
-//! Besides requests of clients, a person may come to a page of the gateway that is for one caller only, such as the address by which
-//! a call asks for a sign-in at a backend. Whoever signs in for that is a visitor for as long as a sign-in lasts, in this browser.
+//! Besides client requests, a person may visit a page of the gateway that is for one caller only, such as the URL by
+//! which a call asks for a sign-in at a backend. A person who signs in for that is a visitor, in this browser and for
+//! the lifetime of the sign-in.
 
-use crate::asked::{Asked, Parameters};
 use crate::attempts::Attempts;
+use crate::authorization_request::{AuthorizationRequest, Parameters};
 use crate::event::AuthEvent;
 use crate::grants::Person;
 use crate::moment::{Moment, hashed, same};
@@ -17,26 +18,26 @@ use core::net::IpAddr;
 use signalbox_engine::rate::address_key;
 use std::collections::HashMap;
 
-/// How long a person has from the first page to the last, in seconds.
+/// Lifetime of a sign-in, in seconds.
 const TIME: u64 = 600;
-/// The most sign-ins under way.
+/// Maximum number of pending sign-ins.
 const MAX_SIGN_INS: usize = 1_000;
 
 const LATE: &str = "This sign-in is over, or was begun in another browser. Start again in the application.";
 const WRONG: &str = "User or password is wrong.";
 const TOO_MANY: &str = "Too many attempts. Try again in a quarter of an hour.";
 
-/// What somebody signs in for.
+/// Purpose of a sign-in.
 #[derive(Clone, Debug)]
 enum Purpose {
-    /// The request of a client.
-    Client(Asked),
-    /// A page of the gateway itself, by its path.
+    /// Authorization request of a client.
+    Client(AuthorizationRequest),
+    /// Page of the gateway itself, by its path.
     Visit(String),
 }
 
 impl Purpose {
-    /// The id of the client, if it is for one.
+    /// Returns the id of the client, if there is one.
     fn client(&self) -> Option<&str> {
         match self {
             Self::Client(asked) => Some(&asked.client.id),
@@ -58,11 +59,11 @@ impl Purpose {
     }
 }
 
-/// One person at one request.
+/// Pending sign-in of a person.
 #[derive(Debug)]
 struct SignIn {
     purpose: Purpose,
-    /// The hash of the cookie without which the ticket is worth nothing.
+    /// Hash of the cookie that must accompany the ticket.
     cookie: String,
     expires: u64,
     stage: Stage,
@@ -70,17 +71,17 @@ struct SignIn {
 
 #[derive(Debug)]
 enum Stage {
-    /// Nobody has signed in.
+    /// No person has signed in yet.
     Fresh,
-    /// This person has, and has not answered yet.
+    /// This person has signed in and has not answered yet.
     SignedIn(Person),
-    /// The person chose to sign in at the provider, and has not said yes to the client yet.
+    /// The person chose the provider, and has not given consent yet.
     Elsewhere,
-    /// The person said yes, and was sent to the provider.
+    /// The person gave consent and was sent to the provider.
     Sent,
 }
 
-/// All sign-ins under way.
+/// All pending sign-ins, by ticket.
 #[derive(Debug)]
 pub(crate) struct SignIns {
     open: HashMap<String, SignIn>,
@@ -101,44 +102,51 @@ impl Default for SignIns {
     }
 }
 
-/// A password of a sign-in that is to be checked.
+/// Sign-in whose password is being verified.
 #[derive(Debug)]
 pub struct SignedIn {
-    /// The slow part.
+    /// Verification of the password, which is slow.
     pub check: PasswordCheck,
     ticket: String,
     user: String,
 }
 
 impl SignedIn {
-    /// The name that was given.
+    /// Returns the user name that was entered.
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
     }
 }
 
-/// What becomes of a name and a password.
+/// Outcome of submitting a name and a password.
 #[derive(Debug)]
 pub enum SignInStep {
-    /// This is answered.
+    /// The reply to send.
     Reply(Reply),
-    /// The password is to be checked: [`AuthorizationServer::checked`] goes on.
+    /// The password has to be verified. Continue with [`AuthorizationServer::checked`].
     Check(Box<SignedIn>),
 }
 
-/// What becomes of a person's answer.
+/// Outcome of a person's answer.
 #[derive(Debug)]
 pub enum Consented {
-    /// This is answered.
+    /// The reply to send.
     Reply(Reply),
-    /// The person said yes and signs in at the provider: [`AuthorizationServer::returned`] goes on with this ticket.
+    /// The person agreed and has to sign in at the provider. Continue with this ticket at
+    /// [`AuthorizationServer::returned`].
     Forward(String),
 }
 
 impl SignIns {
-    /// Puts a request before whoever sits in front of the browser.
-    pub fn begin(&mut self, asked: Asked, settings: &Settings, address: Option<IpAddr>, moment: &Moment) -> Reply {
+    /// Begins a sign-in for a client's request.
+    pub fn begin(
+        &mut self,
+        asked: AuthorizationRequest,
+        settings: &Settings,
+        address: Option<IpAddr>,
+        moment: &Moment,
+    ) -> Reply {
         self.ask(Purpose::Client(asked), None, settings, address, moment)
     }
 
@@ -166,7 +174,7 @@ impl SignIns {
         page.with("set-cookie", cookie)
     }
 
-    /// The sign-in of a form, if it comes from the browser in which it was begun.
+    /// Returns the sign-in of a form, if it comes from the browser that began it.
     fn find(&mut self, ticket: &str, cookies: &str, settings: &Settings, now: u64) -> Option<&mut SignIn> {
         let found = self.open.get_mut(ticket).filter(|one| one.expires > now)?;
         let name = cookie_name(settings, ticket);
@@ -175,7 +183,7 @@ impl SignIns {
         same(&hashed(value), &found.cookie).then_some(found)
     }
 
-    /// Counts an attempt to sign in. False if that is one too many.
+    /// Counts an attempt to sign in. Returns false if the limit is exceeded.
     fn admit(&mut self, user: &str, address: Option<IpAddr>, now: u64) -> bool {
         let by_address = self.by_address.admit(&address_key(address), now);
         by_address && self.by_user.admit(user, now)
@@ -183,7 +191,7 @@ impl SignIns {
 }
 
 impl AuthorizationServer {
-    /// A person gives a name and a password.
+    /// Handles a submitted name and password.
     pub fn sign_in(&self, form: &str, cookies: &str, address: Option<IpAddr>, moment: &Moment) -> SignInStep {
         let late = || SignInStep::Reply(pages::stop(400, LATE));
         let Some(parameters) = Parameters::read(form) else {
@@ -200,7 +208,7 @@ impl AuthorizationServer {
         if matches!(one.stage, Stage::Sent) || is_withdrawn {
             return late();
         }
-        // Whoever was signed in before, in the same browser, is no longer.
+        // A new attempt discards a previous sign-in in the same browser.
         one.stage = Stage::Fresh;
         if let (Some(provider), Some(_), Purpose::Client(asked)) =
             (&self.settings.provider, parameters.get("provider"), &purpose)
@@ -222,7 +230,7 @@ impl AuthorizationServer {
         SignInStep::Check(Box::new(SignedIn { check, ticket: ticket.to_owned(), user: user.to_owned() }))
     }
 
-    /// The password was checked.
+    /// Continues after the password was verified.
     pub fn checked(&self, checked: &SignedIn, is_good: bool, now: u64) -> Reply {
         let mut inner = self.inner();
         let Inner { sign_ins, users, .. } = &mut *inner;
@@ -230,7 +238,7 @@ impl AuthorizationServer {
             return pages::stop(400, LATE);
         };
         let person = checked.check.account.as_deref().map(|account| Person::local(&checked.user, account));
-        // The password may have been replaced while it was checked.
+        // The password may have been replaced while it was being verified.
         let Some(person) = person.filter(|person| is_good && !person.is_gone(users, None)) else {
             let page = one.purpose.page(&checked.ticket, &self.settings, Some((401, WRONG)));
             return page.with_tried(users.knows(&checked.user).then_some(&checked.user));
@@ -245,7 +253,7 @@ impl AuthorizationServer {
         page.with_event(event)
     }
 
-    /// The password could not be checked, because too many others are.
+    /// Replies that the password cannot be verified now, because too many others are.
     pub fn busy(&self, checked: &SignedIn) -> Reply {
         let inner = self.inner();
         let Some(one) = inner.sign_ins.open.get(&checked.ticket) else {
@@ -255,15 +263,15 @@ impl AuthorizationServer {
         one.purpose.page(&checked.ticket, &self.settings, Some((503, text)))
     }
 
-    /// Asks whoever comes to this path of the gateway who it is; then the browser is sent there again. Whoever has signed in before
-    /// as somebody for whom the page is not can do so again.
+    /// Begins a sign-in for a page of the gateway; afterwards the browser is sent back to `path`. With `is_other`, the
+    /// person is signed in as another one than the page is for, and may sign in again.
     pub fn visit(&self, path: &str, is_other: bool, address: Option<IpAddr>, moment: &Moment) -> Reply {
         let wrong =
             is_other.then_some((403, "This page is for somebody else. Sign in as the person who was sent here."));
         self.inner().sign_ins.ask(Purpose::Visit(path.to_owned()), wrong, &self.settings, address, moment)
     }
 
-    /// The local users who have signed in in this browser to visit a page of the gateway.
+    /// Returns the local users who have signed in in this browser to visit a page of the gateway.
     #[must_use]
     pub fn visitors(&self, cookies: &str, now: u64) -> Vec<String> {
         let mut inner = self.inner();
@@ -281,7 +289,7 @@ impl AuthorizationServer {
         found.into_iter().filter(|person| !person.is_gone(&inner.users, None)).map(|person| person.name).collect()
     }
 
-    /// A person says yes or no.
+    /// Handles a person's answer to the consent page.
     pub fn consent(&self, form: &str, cookies: &str, moment: &Moment) -> Consented {
         let late = || Consented::Reply(pages::stop(400, LATE));
         let Some(parameters) = Parameters::read(form) else {
@@ -310,7 +318,7 @@ impl AuthorizationServer {
         })
     }
 
-    /// Whether this browser was sent to the provider with this ticket.
+    /// Returns true if this browser was sent to the provider with this ticket.
     #[must_use]
     pub fn is_sent(&self, ticket: &str, cookies: &str, now: u64) -> bool {
         let mut inner = self.inner();
@@ -318,24 +326,25 @@ impl AuthorizationServer {
         found.is_some_and(|one| matches!(one.stage, Stage::Sent))
     }
 
-    /// A person whom [`Self::is_sent`] knows is back from the provider, which says who it is; nobody where it does not.
+    /// Continues when a person for whom [`Self::is_sent`] holds returns from the provider. `person` is `None` if the
+    /// provider names none.
     pub fn returned(&self, ticket: &str, person: Option<Person>, moment: &Moment) -> Reply {
         self.answered(&mut self.inner(), ticket, person, moment)
     }
 
-    /// The page for a browser that comes back too late, or was never sent.
+    /// Returns the page for a browser that returns too late, or was never sent.
     #[must_use]
     pub fn late(&self) -> Reply {
         pages::stop(400, LATE)
     }
 
-    /// The page that sends the browser to the provider.
+    /// Returns the page that sends the browser to the provider.
     #[must_use]
     pub fn forward(&self, url: &str) -> Reply {
         pages::forward(url)
     }
 
-    /// Ends a sign-in with a code for whoever allowed it, or without.
+    /// Ends a sign-in, with a code if the person allowed it.
     fn answered(&self, inner: &mut Inner, ticket: &str, person: Option<Person>, moment: &Moment) -> Reply {
         let Some(SignIn { purpose: Purpose::Client(asked), .. }) = inner.sign_ins.open.remove(ticket) else {
             return pages::stop(400, LATE);
@@ -355,7 +364,8 @@ impl AuthorizationServer {
     }
 }
 
-/// A cookie for each ticket, so that a browser can have several open. A `__Host-` name has to come by TLS.
+/// Returns the cookie name of a ticket. A name per ticket lets a browser have several open. The `__Host-` prefix
+/// requires TLS.
 fn cookie_name(settings: &Settings, ticket: &str) -> String {
     let prefix = if settings.is_secure() { "__Host-" } else { "" };
     let short: String = ticket.chars().take(8).collect();

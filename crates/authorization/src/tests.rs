@@ -352,12 +352,12 @@ fn clients_grants_and_revoked_tokens_outlive_the_process_and_secrets_are_not_in_
     let mut scene = Scene::new();
     let client = scene.client();
     let (access, refresh) = scene.tokens(&client);
-    let kept = scene.server.unsaved().unwrap().unwrap();
+    let stored = scene.server.unsaved().unwrap().unwrap();
     assert_eq!(scene.server.unsaved().unwrap(), None);
     for secret in [&access, &refresh, &refresh.split('.').next_back().unwrap().to_owned(), &PASSWORD.to_owned()] {
-        assert!(!kept.contains(secret.as_str()));
+        assert!(!stored.contains(secret.as_str()));
     }
-    let next = Scene::with(settings(), &kept);
+    let next = Scene::with(settings(), &stored);
     next.seed.set(100);
     assert_eq!(next.asked(&client, &[]).status, 200);
     assert_eq!(next.refresh(&client, &refresh).status, 200);
@@ -393,14 +393,14 @@ fn users_who_left_while_the_gateway_was_down_stay_gone_with_all_tokens() {
         let mut scene = Scene::new();
         let client = scene.client();
         let (access, refresh) = scene.tokens(&client);
-        let kept = scene.server.unsaved().unwrap().unwrap();
-        let next = Scene::started(settings(), &kept, now_known);
+        let stored = scene.server.unsaved().unwrap().unwrap();
+        let next = Scene::started(settings(), &stored, now_known);
         next.seed.set(100);
         assert_eq!(error_of(&next.refresh(&client, &refresh)), "invalid_grant", "{what}");
         assert!(next.server.revoked().iter().any(|(id, _)| claims(&access)["jti"] == **id), "{what}");
-        let kept = next.server.unsaved().unwrap().expect("the end of a grant is kept");
+        let stored = next.server.unsaved().unwrap().expect("the end of a grant is kept");
         // The former account comes back, as from a backup of the file of users.
-        let later = Scene::started(settings(), &kept, users());
+        let later = Scene::started(settings(), &stored, users());
         later.seed.set(200);
         assert_eq!(error_of(&later.refresh(&client, &refresh)), "invalid_grant", "{what}");
         assert!(later.server.revoked().iter().any(|(id, _)| claims(&access)["jti"] == **id), "{what}");

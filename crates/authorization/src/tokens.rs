@@ -1,6 +1,6 @@
-//! Codes for tokens, refresh tokens for the next ones, and the end of both.
+//! Token endpoint: codes, refresh tokens and revocation.
 
-use crate::asked::{Asked, Parameters, check_resource, is_unreserved};
+use crate::authorization_request::{AuthorizationRequest, Parameters, check_resource, is_unreserved};
 use crate::event::AuthEvent;
 use crate::grants::{Grant, Person};
 use crate::moment::{Moment, hashed, same};
@@ -10,28 +10,28 @@ use serde_json::json;
 use signalbox_oauth::pkce;
 use std::collections::HashMap;
 
-/// How long a code is good, in seconds.
+/// Lifetime of a code, in seconds.
 const CODE_LIFETIME: u64 = 60;
-/// How long a code is remembered that was used, in seconds, to notice if it is used again.
+/// Time a used code is remembered, in seconds, to detect its reuse.
 const CODE_MEMORY: u64 = 600;
-/// The most codes that are kept.
+/// Maximum number of codes.
 const MAX_CODES: usize = 10_000;
 
-/// The codes that were given out, by their hashes.
+/// Issued codes, by their hashes.
 #[derive(Debug, Default)]
 pub(crate) struct Codes(HashMap<String, Code>);
 
 #[derive(Debug)]
 struct Code {
     given: u64,
-    /// What it stands for, while it has not been used.
-    open: Option<(Asked, Person)>,
-    /// The grant that it was used for.
+    /// Request and person of the code; `None` once it is used.
+    open: Option<(AuthorizationRequest, Person)>,
+    /// Grant that it was used for.
     grant: Option<String>,
 }
 
 impl Codes {
-    pub fn keep(&mut self, code: &str, asked: Asked, person: Person, moment: &Moment) {
+    pub fn keep(&mut self, code: &str, asked: AuthorizationRequest, person: Person, moment: &Moment) {
         self.0.retain(|_, code| code.given.saturating_add(CODE_MEMORY * 1_000) > moment.now);
         if self.0.len() >= MAX_CODES {
             self.0.clear();
@@ -43,7 +43,7 @@ impl Codes {
 const BAD_CODE: Refusal = Refusal::new("invalid_grant", "the code is not good, or no longer");
 
 impl AuthorizationServer {
-    /// A client asks for tokens.
+    /// Handles a token request.
     pub fn token(&self, form: &str, moment: &Moment) -> Reply {
         let read = Parameters::read(form);
         let Some(parameters) = read else {
@@ -65,10 +65,10 @@ impl AuthorizationServer {
         let verifier = parameters.get("code_verifier").ok_or(missing("code_verifier is missing"))?;
         let mut inner = self.inner();
         let known = inner.codes.0.get_mut(&hashed(code)).ok_or(BAD_CODE)?;
-        // Whatever comes of it, the code is used up.
+        // The code is used up even if the request fails.
         let Some((asked, person)) = known.open.take() else {
             if let Some(grant) = known.grant.take() {
-                inner.kept.end(&grant);
+                inner.stored.end(&grant);
                 inner.unsaved = true;
             }
             return Err(Refusal::new("invalid_grant", "the code was used before; all tokens of its grant are revoked"));
@@ -87,7 +87,7 @@ impl AuthorizationServer {
         if person.is_gone(&inner.users, inner.provider.as_deref()) {
             return Err(BAD_CODE);
         }
-        let (grant, refresh) = inner.kept.open(client, person, asked.scopes.clone(), &self.settings, moment);
+        let (grant, refresh) = inner.stored.open(client, person, asked.scopes.clone(), &self.settings, moment);
         if let Some(known) = inner.codes.0.get_mut(&hashed(code)) {
             known.grant = Some(grant.clone());
         }
@@ -99,26 +99,26 @@ impl AuthorizationServer {
         let token = token.ok_or(Refusal::new("invalid_request", "refresh_token is missing"))?;
         let client = parameters.get("client_id").ok_or(Refusal::new("invalid_request", "client_id is missing"))?;
         let mut inner = self.inner();
-        let before = inner.kept.grants.len();
-        let rotated = inner.kept.rotate(token, client, &self.settings, moment);
-        // A refusal may have ended a grant. Whoever makes tokens up must not make us write all the time.
-        inner.unsaved |= inner.kept.grants.len() != before;
+        let before = inner.stored.grants.len();
+        let rotated = inner.stored.rotate(token, client, &self.settings, moment);
+        // A refusal may have ended a grant. Save only then, so that invented tokens do not cause writes.
+        inner.unsaved |= inner.stored.grants.len() != before;
         let (grant, next) = rotated?;
-        let Some(kept) = inner.kept.grants.get(&grant) else {
+        let Some(stored) = inner.stored.grants.get(&grant) else {
             return Err(BAD_CODE);
         };
         let scopes = match parameters.get("scope") {
-            None => kept.scopes.clone(),
+            None => stored.scopes.clone(),
             Some(asked) => {
                 let mut fewer: Vec<String> = asked.split_ascii_whitespace().map(str::to_owned).collect();
-                fewer.retain(|scope| kept.scopes.contains(scope));
+                fewer.retain(|scope| stored.scopes.contains(scope));
                 fewer
             }
         };
         self.give(&mut inner, &grant, &next, &scopes, moment)
     }
 
-    /// The tokens of a grant.
+    /// Issues the tokens of a grant.
     fn give(
         &self,
         inner: &mut Inner,
@@ -127,7 +127,7 @@ impl AuthorizationServer {
         scopes: &[String],
         moment: &Moment,
     ) -> Result<Reply, Refusal> {
-        let grant = inner.kept.grants.get_mut(id).ok_or(BAD_CODE)?;
+        let grant = inner.stored.grants.get_mut(id).ok_or(BAD_CODE)?;
         let (token_id, seconds) = (moment.draw(), self.settings.access_lifetime.as_secs());
         let now = moment.now / 1_000;
         let mut claims = json!({
@@ -156,8 +156,8 @@ impl AuthorizationServer {
         Ok(Reply::json(200, &tokens).with_event(event))
     }
 
-    /// A client gives a token back (RFC 7009). Whoever has a token may end it; what is not known is no fault. The access tokens of
-    /// a grant end with its refresh token.
+    /// Revokes a token (RFC 7009). The token itself is the authorization, and an unknown token is no error. Revoking a
+    /// refresh token ends the grant's access tokens too.
     pub fn revoke(&self, form: &str) -> Reply {
         let Some(parameters) = Parameters::read(form) else {
             return Reply::refusal(400, Refusal::new("invalid_request", "the form cannot be read"));
@@ -167,19 +167,19 @@ impl AuthorizationServer {
         };
         let mut inner = self.inner();
         let id = token.split_once('.').map(|(id, _)| id).unwrap_or_default();
-        let ours = inner.kept.grants.get(id).filter(|grant| same(&grant.refresh, &hashed(token)));
+        let ours = inner.stored.grants.get(id).filter(|grant| same(&grant.refresh, &hashed(token)));
         let mut event = ours.map(Grant::event);
         if event.is_some() {
-            inner.kept.end(id);
+            inner.stored.end(id);
             inner.unsaved = true;
         } else if let Some(id) = self.signer().id_of(token) {
-            let found = inner.kept.grants.values_mut().find_map(|grant| {
+            let found = inner.stored.grants.values_mut().find_map(|grant| {
                 let at = grant.tokens.iter().position(|(known, _)| *known == id)?;
                 Some((grant.tokens.swap_remove(at), grant.event()))
             });
             if let Some((token, of)) = found {
                 inner.unsaved = true;
-                inner.kept.revoked.extend([token]);
+                inner.stored.revoked.extend([token]);
                 event = Some(of);
             }
         }

@@ -58,21 +58,21 @@ fn tokens_of_provider(scene: &mut Scene, client: &str) -> (String, String) {
 /// Issue 31: tokens of people outlived their provider, and no command ended them.
 #[test]
 fn people_of_a_provider_lose_their_tokens_with_it_or_by_name() {
-    let with = |provider: Option<Provider>, kept: &str| Scene::with(Settings { provider, ..settings() }, kept);
+    let with = |provider: Option<Provider>, stored: &str| Scene::with(Settings { provider, ..settings() }, stored);
     let mut scene = with(Some(corp()), "");
     let client = scene.client();
     let (access, refresh) = tokens_of_provider(&mut scene, &client);
-    let kept = scene.server.unsaved().unwrap().unwrap();
+    let stored = scene.server.unsaved().unwrap().unwrap();
     // Another start with the same provider, with another one, and with none.
     let other = Provider { issuer: "https://other.example".to_owned(), ..corp() };
     for (provider, status) in [(Some(corp()), 200), (Some(other), 400), (None, 400)] {
-        let next = with(provider.clone(), &kept);
+        let next = with(provider.clone(), &stored);
         assert_eq!(next.refresh(&client, &refresh).status, status, "{provider:?}");
         let is_revoked = next.server.revoked().iter().any(|(id, _)| claims(&access)["jti"] == **id);
         assert_eq!(is_revoked, status == 400, "{provider:?}");
     }
     // The same at a reload without the provider, which ends its sign-ins.
-    let reloaded = with(Some(corp()), &kept);
+    let reloaded = with(Some(corp()), &stored);
     assert_eq!((reloaded.server.keep_provider(Some(PROVIDER)), reloaded.server.keep_provider(None)), (0, 1));
     assert_eq!(error_of(&reloaded.refresh(&client, &refresh)), "invalid_grant");
     // By name: what was there before ends, and the person may sign in again.

@@ -50,14 +50,14 @@ impl Scene {
         Self::with(settings(), "")
     }
 
-    pub(super) fn with(settings: Settings, kept: &str) -> Self {
-        Self::started(settings, kept, users())
+    pub(super) fn with(settings: Settings, stored: &str) -> Self {
+        Self::started(settings, stored, users())
     }
 
     /// A process that starts with these users and with what the one before has kept.
-    pub(super) fn started(settings: Settings, kept: &str, users: LocalUsers) -> Self {
+    pub(super) fn started(settings: Settings, stored: &str, users: LocalUsers) -> Self {
         let signer = TokenSigner::new(&[7; 32]).unwrap();
-        let server = AuthorizationServer::new(settings, signer, kept, users).unwrap();
+        let server = AuthorizationServer::new(settings, signer, stored, users).unwrap();
         Self { server, now: Cell::new(1_700_000_000_000), seed: Cell::new(0), cookies: String::new() }
     }
 
