@@ -1,25 +1,25 @@
-//! What Signalbox is held to beside the bare forwarder, and whether a run met it.
+//! Performance aims of Signalbox relative to the bare forwarder, and whether a run met them.
 
 use crate::report::{FORWARD, SIGNALBOX};
 use crate::results::{ResultCell, Results, Run, named};
 
-/// One aim: a bound on a ratio to the bare forwarder, in all cells it is about.
+/// Limit on a ratio to the bare forwarder, in all cells that it covers.
 struct Aim {
     text: &'static str,
     payload: u64,
-    /// Only for this many connections.
+    /// Restricts the aim to this number of connections.
     connections: Option<u64>,
     value: fn(&Run) -> f64,
-    bound: Bound,
+    bound: Threshold,
 }
 
 #[derive(Clone, Copy)]
-enum Bound {
+enum Threshold {
     AtMost(f64),
     AtLeast(f64),
 }
 
-impl Bound {
+impl Threshold {
     fn holds(self, ratio: f64) -> bool {
         match self {
             Self::AtMost(most) => ratio <= most,
@@ -42,27 +42,41 @@ impl Bound {
     }
 }
 
-/// 256 bytes are what most calls take; one connection alone measures wake-ups of an idle machine rather than work.
+/// Most calls are about 256 bytes. A single connection measures the wake-ups of an idle machine rather than work, so it
+/// is excluded.
 const AIMS: &[Aim] = &[
     Aim {
         text: "CPU per call, 256 B",
         payload: 256,
         connections: None,
         value: |run| run.cpu,
-        bound: Bound::AtMost(1.3),
+        bound: Threshold::AtMost(1.3),
     },
-    Aim { text: "rate, 256 B", payload: 256, connections: None, value: |run| run.rate, bound: Bound::AtLeast(0.85) },
+    Aim {
+        text: "rate, 256 B",
+        payload: 256,
+        connections: None,
+        value: |run| run.rate,
+        bound: Threshold::AtLeast(0.85),
+    },
     Aim {
         text: "p99, 256 B, 64 connections",
         payload: 256,
         connections: Some(64),
         value: |run| run.p99,
-        bound: Bound::AtMost(1.5),
+        bound: Threshold::AtMost(1.5),
     },
-    Aim { text: "rate, 64 KiB", payload: 65536, connections: None, value: |run| run.rate, bound: Bound::AtLeast(0.85) },
+    Aim {
+        text: "rate, 64 KiB",
+        payload: 65536,
+        connections: None,
+        value: |run| run.rate,
+        bound: Threshold::AtLeast(0.85),
+    },
 ];
 
-/// A line per aim: the worst ratio of all eras and connection counts above one, and whether it is good enough.
+/// Renders one line per aim: the worst ratio over all eras and connection counts above one, and whether it meets the
+/// aim.
 pub fn render(results: &Results) -> String {
     let mut text = "\n### Aims, beside the bare forwarder\n\n".to_owned();
     for aim in AIMS {

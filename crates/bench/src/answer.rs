@@ -1,26 +1,26 @@
-//! What the echo server says to each message, in either era.
+//! Responses of the echo server, in either era.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::scan::{FoundTokens, scan};
 
-/// The revision of the modern era.
+/// Revision of the modern era.
 pub const MODERN: &str = "2026-07-28";
-/// The last revision of the old era.
+/// Last revision of the old era.
 pub const LEGACY: &str = "2025-11-25";
 
 const DESCRIPTION: &str = r#""description":"Says the same text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
 const SERVER: &str = r#"{"name":"signalbox-bench-backend","version":"1"}"#;
 
-/// Which eras the server speaks.
+/// Eras that the server speaks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Eras {
-    /// Both, told apart by request.
+    /// Both, distinguished by request.
     Both,
-    /// Sessions only.
+    /// Only revisions with sessions.
     Old,
-    /// Stateless only.
+    /// Only the stateless revision.
     New,
 }
 
@@ -37,7 +37,7 @@ impl FromStr for Eras {
     }
 }
 
-/// An era that does not exist.
+/// Error for an unknown era.
 #[derive(Debug, PartialEq)]
 pub struct UnknownEra;
 
@@ -47,18 +47,18 @@ impl fmt::Display for UnknownEra {
     }
 }
 
-/// One answer.
+/// Response to one message.
 #[derive(Debug, Default, PartialEq)]
 pub struct EchoAnswer {
-    /// The HTTP status it goes out with.
+    /// HTTP status of the response.
     pub status: u16,
-    /// The JSON-RPC response; empty for a notification.
+    /// JSON-RPC response; empty for a notification.
     pub body: Vec<u8>,
-    /// Whether it opens a session.
+    /// True if it opens a session.
     pub opens_session: bool,
 }
 
-/// The echo server behind any transport.
+/// Echo server, independent of the transport.
 #[derive(Debug)]
 pub struct Echo {
     eras: Eras,
@@ -67,7 +67,7 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// A server with this many tools, the first of which is `echo` unless it is `mute`; the others are there to be listed.
+    /// Creates a server with this many tools. The first is `echo` unless `mute` is set; the others only fill the list.
     pub fn new(eras: Eras, tools: usize, mute: bool) -> Self {
         let name = |index| if index == 0 && !mute { "echo".to_owned() } else { format!("tool_{index}") };
         let tools: Vec<String> =
@@ -75,7 +75,7 @@ impl Echo {
         Self { eras, tools: format!(r#""tools":[{}]"#, tools.join(",")) }
     }
 
-    /// Answers one message; `header` is the value of `MCP-Protocol-Version`, if the transport has one.
+    /// Answers one message. `header` is the value of `MCP-Protocol-Version`, if the transport has one.
     pub fn answer(&self, message: &[u8], header: Option<&[u8]>) -> EchoAnswer {
         answer(self, message, header)
     }

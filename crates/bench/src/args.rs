@@ -1,17 +1,17 @@
-//! Command-line flags: `--name value`, `--switch`, and nothing else.
+//! Command-line flags: `--name value` and `--switch`.
 
 use std::fmt::Display;
 use std::io;
 use std::str::FromStr;
 
-/// The flags given, in order.
+/// Flags in the order given.
 #[derive(Debug)]
 pub struct Args {
     given: Vec<(String, String)>,
 }
 
 impl Args {
-    /// Reads flags that take a value (`valued`) and flags that do not (`switches`); anything else is an error.
+    /// Parses flags with a value (`valued`) and flags without (`switches`). Anything else is an error.
     pub fn parse(mut words: impl Iterator<Item = String>, valued: &[&str], switches: &[&str]) -> io::Result<Self> {
         let mut given = Vec::new();
         while let Some(word) = words.next() {
@@ -28,12 +28,12 @@ impl Args {
         Ok(Self { given })
     }
 
-    /// Whether a switch was given.
+    /// Returns true if a switch was given.
     pub fn has(&self, name: &str) -> bool {
         self.given.iter().any(|(given, _)| given == name)
     }
 
-    /// Every value of a flag that may be repeated.
+    /// Returns every value of a flag that may be repeated.
     pub fn all<T: FromStr<Err: Display>>(&self, name: &str) -> io::Result<Vec<T>> {
         self.given
             .iter()
@@ -42,23 +42,23 @@ impl Args {
             .collect()
     }
 
-    /// The last value of a flag, if it was given.
+    /// Returns the last value of a flag, if it was given.
     pub fn optional<T: FromStr<Err: Display>>(&self, name: &str) -> io::Result<Option<T>> {
         Ok(self.all(name)?.pop())
     }
 
-    /// The last value of a flag, or a default.
+    /// Returns the last value of a flag, or a default.
     pub fn or<T: FromStr<Err: Display>>(&self, name: &str, default: T) -> io::Result<T> {
         Ok(self.optional(name)?.unwrap_or(default))
     }
 
-    /// The last value of a flag that must be given.
+    /// Returns the last value of a required flag.
     pub fn required<T: FromStr<Err: Display>>(&self, name: &str) -> io::Result<T> {
         self.optional(name)?.ok_or_else(|| usage(format!("--{name} is required")))
     }
 }
 
-/// An error in how the program was called.
+/// Creates an error about the command line.
 pub fn usage(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }

@@ -1,4 +1,4 @@
-//! The load client's side of one keep-alive HTTP/1.1 connection, on a bare socket.
+//! Client side of a keep-alive HTTP/1.1 connection, on a bare socket.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,29 +8,28 @@ use memchr::{memchr, memmem};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Room for the largest answer benched, so that it is read with few calls.
+/// Initial buffer size: room for the largest benched response, so that it is read with few calls.
 const BUFFER: usize = 96 * 1024;
-/// The largest answer that is read at all.
+/// Maximum size of a response.
 const ANSWER_LIMIT: usize = 8 * 1024 * 1024;
 
-/// A connection and the last answer read from it.
+/// Connection with the last response read from it.
 #[derive(Debug)]
 pub struct Connection {
     address: SocketAddr,
     stream: TcpStream,
     input: Vec<u8>,
-    /// Where the body lies in `input`; a chunked body lies in `joined` instead.
+    /// Range of the body in `input`; a chunked body is in `joined` instead.
     body: Option<Range<usize>>,
     joined: Vec<u8>,
     closing: bool,
 }
 
-/// The head of an answer, as far as the client needs it.
+/// Head of a response, as far as the client needs it.
 #[derive(Debug, Default, PartialEq)]
 pub struct ResponseHead {
-    /// The HTTP status.
     pub status: u16,
-    /// The session the server opened.
+    /// Session that the server opened.
     pub session: Option<String>,
     length: usize,
     chunked: bool,
@@ -38,35 +37,35 @@ pub struct ResponseHead {
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to the server.
     pub async fn open(address: SocketAddr) -> io::Result<Self> {
         Ok(Self::over(address, connect(address).await?))
     }
 
-    /// A connection that is there already.
+    /// Wraps an open connection.
     pub fn over(address: SocketAddr, stream: TcpStream) -> Self {
         Self { address, stream, input: Vec::with_capacity(BUFFER), body: None, joined: Vec::new(), closing: false }
     }
 
-    /// The socket, and what was read from it after the last head.
+    /// Returns the socket, and what was read from it after the last head.
     pub fn into_stream(self) -> (TcpStream, Vec<u8>) {
         let read = self.body.map_or_else(Vec::new, |body| self.input[body.start.min(self.input.len())..].to_vec());
         (self.stream, read)
     }
 
-    /// Connects once more.
+    /// Replaces the connection by a new one.
     pub async fn reopen(&mut self) -> io::Result<()> {
         self.stream = connect(self.address).await?;
         self.closing = false;
         Ok(())
     }
 
-    /// Whether the server said that it closes the connection.
+    /// Returns true if the server announced that it closes the connection.
     pub fn is_closing(&self) -> bool {
         self.closing
     }
 
-    /// Sends one request and reads the whole answer to it.
+    /// Sends a request and reads the whole response.
     pub async fn exchange(&mut self, request: &[u8]) -> io::Result<ResponseHead> {
         let head = self.begin(request).await?;
         let body_at = self.body.take().map_or(0, |body| body.start);
@@ -82,7 +81,7 @@ impl Connection {
         Ok(head)
     }
 
-    /// Sends one request and reads the head of the answer to it; what follows is left to the caller.
+    /// Sends a request and reads the head of the response. The caller reads the rest.
     pub async fn begin(&mut self, request: &[u8]) -> io::Result<ResponseHead> {
         self.stream.write_all(request).await?;
         self.input.clear();
@@ -93,7 +92,7 @@ impl Connection {
         Ok(head)
     }
 
-    /// The body of the last answer.
+    /// Returns the body of the last response.
     pub fn body(&self) -> &[u8] {
         match &self.body {
             Some(range) => self.input.get(range.clone()).unwrap_or_default(),

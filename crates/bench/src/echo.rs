@@ -1,4 +1,4 @@
-//! The echo server over Streamable HTTP (hyper, keep-alive, one JSON answer per POST) and over standard input and output.
+//! Echo server over Streamable HTTP (hyper, keep-alive, one JSON response per POST) and over stdio.
 
 use crate::answer::Echo;
 use crate::args::Args;
@@ -16,14 +16,14 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::net::TcpStream;
 
-/// The largest body that is read.
+/// Maximum size of a body.
 const BODY_LIMIT: usize = 4 * 1024 * 1024;
 
 static SESSIONS: AtomicU64 = AtomicU64::new(1);
 
 /// Serves until the process ends.
 pub fn run(args: &Args, server: Echo) -> io::Result<()> {
-    // It lives as long as the process, so that nobody has to count who still needs it.
+    // The server lives as long as the process, so leak it rather than count references.
     let server: &'static Echo = Box::leak(Box::new(server));
     let workers = Workers::bind(args.required("listen")?, args.optional("workers")?)?;
     println!("listening http://{}/mcp", workers.address()?);
@@ -65,7 +65,7 @@ async fn respond(request: Request<Incoming>, server: &Echo) -> Result<Response<F
     Ok(response)
 }
 
-/// The whole body, without a copy when it came in one piece.
+/// Reads the whole body, without a copy if it arrives in one piece.
 async fn read(mut body: Incoming) -> Option<Bytes> {
     let announced = usize::try_from(body.size_hint().lower()).ok()?;
     if announced > BODY_LIMIT {
@@ -90,7 +90,7 @@ async fn read(mut body: Incoming) -> Option<Bytes> {
     Some(whole.freeze())
 }
 
-/// Room for one large message, so that most are read with one call.
+/// Buffer size: room for one large message, so that most are read with one call.
 const BUFFER: usize = 128 * 1024;
 
 /// Answers lines until stdin ends.
@@ -106,7 +106,7 @@ pub fn run_stdio(server: &Echo) -> io::Result<()> {
             replies.push(b'\n');
         }
         line.clear();
-        // Answers to lines that arrived together leave together.
+        // Responses to lines that arrived together are written together.
         if input.buffer().is_empty() || replies.len() >= BUFFER {
             output.write_all(&replies)?;
             output.flush()?;

@@ -1,22 +1,22 @@
-//! Counts the notifications in a chunked stream of server-sent events, however it is cut into pieces.
+//! Counter of notifications in a chunked stream of server-sent events, however it is fragmented.
 
 use memchr::memmem;
 
-/// The longest line that is looked at; what comes after is passed over.
+/// Maximum length of a line that is inspected; the rest is skipped.
 const LINE_LIMIT: usize = 256;
 
-/// How many notifications came, by kind.
+/// Number of notifications, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// A list changed.
+    /// Changes of a list.
     pub lists: u64,
-    /// A resource changed.
+    /// Updates of a resource.
     pub updates: u64,
-    /// A listen request was taken.
+    /// Listen requests that were acknowledged.
     pub acknowledged: u64,
 }
 
-/// Where in the framing of a chunked body a byte lies.
+/// Position in the framing of a chunked body.
 #[derive(Clone, Copy, Debug)]
 enum Chunk {
     Size(usize),
@@ -26,11 +26,11 @@ enum Chunk {
     Over,
 }
 
-/// Reads a chunked body piece by piece.
+/// Parser of a chunked body that arrives in pieces.
 #[derive(Debug)]
 pub struct EventCounter {
     chunk: Chunk,
-    /// The start of the line that is not over yet.
+    /// Start of the current line.
     line: Vec<u8>,
     counts: Counts,
 }
@@ -42,7 +42,7 @@ impl Default for EventCounter {
 }
 
 impl EventCounter {
-    /// Takes what was read.
+    /// Processes a piece of the body.
     pub fn feed(&mut self, mut bytes: &[u8]) {
         while let Some((&byte, rest)) = bytes.split_first() {
             self.chunk = match self.chunk {
@@ -67,12 +67,12 @@ impl EventCounter {
         }
     }
 
-    /// What came so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// True once the body has ended.
+    /// Returns true if the body has ended.
     pub fn is_over(&self) -> bool {
         matches!(self.chunk, Chunk::Over)
     }

@@ -1,4 +1,4 @@
-//! Whether what is not used costs nothing: CPU per call of several set-ups beside the smallest one.
+//! Check that unused features cost nothing: CPU per call of several set-ups, relative to the smallest one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,15 +8,15 @@ use std::process::ExitCode;
 use crate::args::usage;
 use crate::results::{Results, Run, named};
 
-/// The smallest set-up.
+/// Name of the smallest set-up.
 const BASE: &str = "base";
-/// What another one may cost beside it.
+/// Maximum cost relative to the smallest set-up.
 const MOST: f64 = 1.10;
 
 /// Instructions per call by set-up and era.
 type Instructions = BTreeMap<(String, String), f64>;
 
-/// Reads a file of results and prints the table; fails if something grows.
+/// Reads a file of results and prints the table. Fails if a set-up costs too much.
 pub fn run(mut words: impl Iterator<Item = String>) -> io::Result<ExitCode> {
     let path = words.next().ok_or_else(|| usage("flat needs a file".to_owned()))?;
     let clocked = words.next().as_deref() != Some("--no-time");
@@ -25,7 +25,7 @@ pub fn run(mut words: impl Iterator<Item = String>) -> io::Result<ExitCode> {
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Lines of results, and lines of `NAME instructions ERA COUNT` between them.
+/// Parses lines of results, mixed with lines of `NAME instructions ERA COUNT`.
 fn read(lines: &str) -> io::Result<(Results, Instructions)> {
     let (mut plain, mut instructions) = (String::new(), Instructions::new());
     for line in lines.lines() {
@@ -45,7 +45,7 @@ const HEADER: &str = "\
 |---|---|--:|--:|--:|--:|---|
 ";
 
-/// Where time was not `clocked` well enough to be judged, instructions alone decide.
+/// Renders the table. Unless `clocked`, the times are too imprecise, and only instructions decide.
 fn render(lines: &str, clocked: bool) -> io::Result<(String, bool)> {
     let (results, instructions) = read(lines)?;
     let mut text = format!("\n{HEADER}");

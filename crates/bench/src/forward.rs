@@ -1,8 +1,8 @@
-//! The yardstick: the least a hyper process can do to pass a request on and its answer back.
+//! Baseline: the minimum that a hyper process has to do to forward a request and its response.
 //!
-//! Each worker thread keeps its idle upstream connections in a stack of its own, which measured faster than hyper-util's
-//! pooling client. Bodies are gathered and passed on whole: streaming them measured the same for the sizes benched, and a
-//! gateway that checks a message before it sends it has to hold it too.
+//! Each worker thread keeps its idle upstream connections in its own stack, which measured faster than hyper-util's
+//! pooling client. Bodies are collected and forwarded whole: streaming measured the same for the benched sizes, and a
+//! gateway that checks messages before forwarding has to buffer them too.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use crate::args::{Args, usage};
 use crate::workers::Workers;
 
-/// Idle upstream connections kept by one worker.
+/// Maximum number of idle upstream connections per worker.
 const IDLE_LIMIT: usize = 1024;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -59,7 +59,7 @@ async fn forward(upstream: Arc<Upstream>, request: Request<Incoming>) -> Result<
     Ok(Response::from_parts(head, Full::new(body)))
 }
 
-/// One worker's connections to the backend.
+/// Connections of one worker to the backend.
 struct Upstream {
     address: SocketAddr,
     idle: Mutex<Vec<Sender>>,

@@ -1,4 +1,4 @@
-//! What the measured processes use: their own, and apart from it what the processes use that they started.
+//! Resource usage of the measured processes, and separately of the processes that they started.
 
 use std::io;
 
@@ -7,9 +7,9 @@ use crate::process::{self, Cpu};
 /// Processor time at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// Of each measured process, in the order given.
+    /// Time of each measured process, in the order given.
     pub own_us: Vec<u64>,
-    /// Of everything they started, whether it still runs or not.
+    /// Time of all processes that they started, running or ended.
     pub children_us: u64,
 }
 
@@ -17,33 +17,33 @@ impl Reading {
     /// Reads the clocks of these processes.
     pub fn take(pids: &[u32]) -> io::Result<Self> {
         let own = pids.iter().map(|&pid| process::cpu(pid)).collect::<io::Result<Vec<Cpu>>>()?;
-        // One that ended since it was listed is in its parent's account by now, or was there for no time at all.
+        // A process that ended since it was listed is in its parent's account by now, or was never waited for.
         let running = process::descendants(pids).into_iter().filter_map(|pid| process::cpu(pid).ok());
         let children = running.map(|cpu| cpu.own_us + cpu.ended_us).sum::<u64>();
         let ended = own.iter().map(|cpu| cpu.ended_us).sum::<u64>();
         Ok(Self { own_us: own.iter().map(|cpu| cpu.own_us).collect(), children_us: children + ended })
     }
 
-    /// What was used between an earlier reading and this one.
+    /// Returns the usage between an earlier reading and this one.
     pub fn since(&self, before: &Self) -> Self {
         let own = self.own_us.iter().zip(&before.own_us).map(|(after, before)| after.saturating_sub(*before));
         Self { own_us: own.collect(), children_us: self.children_us.saturating_sub(before.children_us) }
     }
 }
 
-/// The most memory that processes held.
+/// Peak memory of processes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Peaks {
-    /// Of each measured process.
+    /// Peak of each measured process.
     pub own_kb: Vec<u64>,
-    /// Of everything they started that still runs, added up.
+    /// Sum of the peaks of the processes that they started and that still run.
     pub children_kb: u64,
-    /// How many these are.
+    /// Number of these processes.
     pub children: usize,
 }
 
 impl Peaks {
-    /// Reads them.
+    /// Reads the current peaks.
     pub fn take(pids: &[u32]) -> io::Result<Self> {
         let children = process::descendants(pids);
         Ok(Self {

@@ -1,14 +1,14 @@
-//! Latencies in a fixed number of buckets: exact below 128 ns, then within 1.6 %.
+//! Histogram of latencies with a fixed number of buckets: exact below 128 ns, then within 1.6 %.
 
 use std::time::Duration;
 
-/// Buckets per doubling.
+/// Number of buckets per doubling of the latency.
 const STEPS: u64 = 64;
 /// `STEPS` as a shift.
 const SHIFT: u32 = STEPS.trailing_zeros();
 const BUCKETS: usize = (64 - SHIFT as usize + 1) * STEPS as usize;
 
-/// How often each latency was seen.
+/// Count of samples per bucket.
 #[derive(Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -22,14 +22,14 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Adds one latency.
+    /// Adds one latency to its bucket.
     pub fn record(&mut self, latency: Duration) {
         let nanos = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(nanos)] += 1;
         self.total += 1;
     }
 
-    /// Adds all latencies of another one.
+    /// Adds all latencies of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
             *count += more;
@@ -37,12 +37,12 @@ impl Histogram {
         self.total += other.total;
     }
 
-    /// How many were added.
+    /// Returns the number of samples.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The latency, in microseconds, that `share` of all were not above.
+    /// Returns the quantile `share`, in microseconds.
     pub fn quantile_us(&self, share: f64) -> f64 {
         let wanted = ((self.total as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;
@@ -62,7 +62,7 @@ fn bucket(nanos: u64) -> usize {
     (u64::from(doublings) * STEPS + step) as usize
 }
 
-/// The smallest value that falls into a bucket.
+/// Returns the smallest value that falls into a bucket.
 fn lowest(index: usize) -> u64 {
     let index = index as u64;
     if index < 2 * STEPS {

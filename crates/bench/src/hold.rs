@@ -1,6 +1,6 @@
-//! Many clients that do nothing but be there: sessions that hold no connection, and event streams that are read.
+//! Load of idle clients: sessions without a connection, and event streams that are read.
 //!
-//! Started once per client process; what happened since is asked for by lines on stdin.
+//! Each client process runs it once. Lines on stdin query what has happened since.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -23,16 +23,16 @@ use crate::request::{Channel, LoadEra, LoadTarget};
 
 /// The flags of `hold` that take a value.
 pub const FLAGS: &[&str] = &["url", "sessions", "streams", "era", "follow", "source"];
-/// Those that do not.
+/// The flags that do not.
 pub const SWITCHES: &[&str] = &["used", "slow"];
 
 const SESSIONS_MAX: usize = 1_000_000;
 const STREAMS_MAX: usize = 100_000;
-/// How many are opened at a time.
+/// Number of concurrent tasks that open sessions and streams.
 const LANES: usize = 8;
-/// How much is read at once.
+/// Size of the read buffer.
 const BUFFER: usize = 4096;
-/// What a client that is slow lets its system take for it.
+/// Receive buffer of a slow client's socket.
 const SLOW_BUFFER: u32 = 4096;
 
 struct Plan {
@@ -67,7 +67,7 @@ impl Plan {
     }
 }
 
-/// Opens everything, says so, and answers `count` until stdin ends.
+/// Opens everything, prints a line, and answers `count` until stdin ends.
 pub fn run(args: &Args) -> io::Result<ExitCode> {
     let plan = Arc::new(Plan::read(args)?);
     let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -84,7 +84,7 @@ async fn hold(plan: Arc<Plan>) -> io::Result<()> {
     while let Some(order) = orders.next_line().await? {
         match order.trim() {
             "count" => println!("{}", count(&held)),
-            // A slow client catches up.
+            // A slow client starts to read.
             "read" => drop(reading.send_replace(true)),
             other => return Err(io::Error::other(format!("no order '{other}'; known: count, read"))),
         }
@@ -92,17 +92,17 @@ async fn hold(plan: Arc<Plan>) -> io::Result<()> {
     Ok(())
 }
 
-/// One client's stream, as far as it was read.
+/// Counts of one client's stream.
 #[derive(Debug, Default)]
-struct Held {
+struct StreamCounts {
     lists: AtomicU64,
     updates: AtomicU64,
     ended: AtomicU64,
 }
 
-/// The least, the most and the sum of what streams got.
-fn count(held: &[Arc<Held>]) -> String {
-    let spread = |value: fn(&Held) -> &AtomicU64| {
+/// Renders the minimum, maximum and sum over all streams.
+fn count(held: &[Arc<StreamCounts>]) -> String {
+    let spread = |value: fn(&StreamCounts) -> &AtomicU64| {
         let all = || held.iter().map(|held| value(held).load(Ordering::Relaxed));
         format!(
             r#"{{"least":{},"most":{},"sum":{}}}"#,
@@ -120,7 +120,7 @@ fn count(held: &[Arc<Held>]) -> String {
     )
 }
 
-/// Opens sessions one after another on a few connections, which are closed again.
+/// Opens sessions one after another on a few connections, which are then closed.
 async fn open_sessions(plan: &Arc<Plan>) -> io::Result<()> {
     let mut lanes = JoinSet::new();
     for lane in 0..LANES {
@@ -144,7 +144,7 @@ async fn open_sessions(plan: &Arc<Plan>) -> io::Result<()> {
     all(lanes).await.map(drop)
 }
 
-async fn open_streams(plan: &Arc<Plan>, read: &watch::Receiver<bool>) -> io::Result<Vec<Arc<Held>>> {
+async fn open_streams(plan: &Arc<Plan>, read: &watch::Receiver<bool>) -> io::Result<Vec<Arc<StreamCounts>>> {
     let mut lanes = JoinSet::new();
     for lane in 0..LANES {
         let share = plan.streams / LANES + usize::from(lane < plan.streams % LANES);
@@ -153,7 +153,7 @@ async fn open_streams(plan: &Arc<Plan>, read: &watch::Receiver<bool>) -> io::Res
             let mut held = Vec::with_capacity(share);
             for _ in 0..share {
                 let (stream, events) = open_stream(&plan).await?;
-                let one = Arc::new(Held::default());
+                let one = Arc::new(StreamCounts::default());
                 tokio::spawn(follow(stream, events, Arc::clone(&one), read.clone()));
                 held.push(one);
             }
@@ -171,7 +171,7 @@ async fn all<T: 'static>(mut lanes: JoinSet<io::Result<T>>) -> io::Result<Vec<T>
     Ok(done)
 }
 
-/// Opens one event stream: that of a session, or a listen request that has been acknowledged.
+/// Opens an event stream: that of a session, or an acknowledged listen request.
 async fn open_stream(plan: &Plan) -> io::Result<(TcpStream, EventCounter)> {
     let mut session = LoadSession { connection: connect(plan).await?, id: None };
     session.initialize(&plan.target).await?;
@@ -219,8 +219,13 @@ async fn connect(plan: &Plan) -> io::Result<Connection> {
     Ok(Connection::over(plan.address, stream))
 }
 
-/// Reads a stream to its end, once it is read at all.
-async fn follow(mut stream: TcpStream, mut events: EventCounter, held: Arc<Held>, mut read: watch::Receiver<bool>) {
+/// Waits for the signal to read, then reads a stream to its end.
+async fn follow(
+    mut stream: TcpStream,
+    mut events: EventCounter,
+    held: Arc<StreamCounts>,
+    mut read: watch::Receiver<bool>,
+) {
     if read.wait_for(|read| *read).await.is_ok() {
         let mut buffer = [0; BUFFER];
         while !events.is_over() {
@@ -241,11 +246,11 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
 
-    use super::{Held, count};
+    use super::{StreamCounts, count};
 
     #[test]
     fn the_count_tells_whether_all_were_told() {
-        let held = [Arc::new(Held::default()), Arc::new(Held::default())];
+        let held = [Arc::new(StreamCounts::default()), Arc::new(StreamCounts::default())];
         held[1].updates.store(3, Ordering::Relaxed);
         held[1].ended.store(1, Ordering::Relaxed);
         let expected =

@@ -1,7 +1,7 @@
-//! The closed-loop load: each connection sends a call, waits for its answer, checks it, and sends the next, at once or when it
-//! is due.
+//! Closed-loop load: each connection sends a call, waits for its response, checks it, and sends the next, at once or
+//! when it is due.
 //!
-//! All connections share one thread, so that the servers measured keep the other cores.
+//! All connections share one thread, so that the measured servers keep the other cores.
 
 use std::io;
 use std::process::ExitCode;
@@ -24,9 +24,9 @@ use crate::pipe::Pipe;
 use crate::plan::{ID_FIRST, ID_SPAN, Plan};
 use crate::request::{Channel, LoadEra, LoadTarget, PreparedCall};
 
-/// Failed calls after which a connection gives up.
+/// Number of failed calls after which a connection gives up.
 pub const ERRORS_MAX: u64 = 1000;
-/// How long the server may take to list its tools, and the last calls to end.
+/// Time allowed for the server to list its tools, and for the last calls to end.
 const GRACE: Duration = Duration::from_secs(10);
 const LIST_RETRY: Duration = Duration::from_millis(50);
 
@@ -34,17 +34,17 @@ const WARMING: u8 = 0;
 const MEASURING: u8 = 1;
 const OVER: u8 = 2;
 
-/// Where the run is.
+/// Shared phase of the run.
 #[derive(Clone, Debug, Default)]
 pub struct LoadPhase(Arc<AtomicU8>);
 
 impl LoadPhase {
-    /// True once no call should be made any more.
+    /// Returns true once no further call may be made.
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed) == OVER
     }
 
-    /// Notes what became of a call; latencies count while it is measured, failures always.
+    /// Records the outcome of a call. Latencies count only while measuring, failures always.
     pub fn note(&self, tally: &mut Tally, latency: Duration, outcome: io::Result<()>) {
         match outcome {
             Err(error) => tally.fail(1, &error.to_string()),
@@ -58,7 +58,7 @@ impl LoadPhase {
     }
 }
 
-/// Runs the load and prints its numbers; fails if no call succeeded.
+/// Runs the load and prints its numbers. Fails if no call succeeded.
 pub fn run(args: &Args) -> io::Result<ExitCode> {
     let plan = Plan::read(args)?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything that is about to make calls.
+/// Connections that are about to make calls.
 struct Ready {
     running: JoinSet<Tally>,
     phase: LoadPhase,
@@ -86,7 +86,7 @@ async fn drive(plan: &Plan) -> io::Result<LoadOutcome> {
         Channel::Http { .. } => connect(plan).await?,
         Channel::Pipe => pipe(plan).await?,
     };
-    // Not a moment is waited where none was asked for: a few calls may be over by then.
+    // Without a warm-up, do not even yield: a few calls may be over by then.
     if !plan.warmup.is_zero() {
         sleep(plan.warmup).await;
     }
@@ -141,7 +141,7 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
         });
     }
     let body_bytes = callers.first().map_or(0, |caller| caller.call.body_bytes);
-    // The connections take turns, so that calls do not come in bursts.
+    // Stagger the connections, so that calls do not come in bursts.
     for (index, caller) in callers.iter_mut().enumerate() {
         let turn = |pause: Duration| Pace::new(pause, pause.mul_f64(index as f64 / plan.connections as f64));
         caller.pace = plan.pause.map(turn).transpose()?;
@@ -153,11 +153,10 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
     Ok(Ready { running, phase, body_bytes, pids: plan.pids.clone() })
 }
 
-/// A connection that is ready for calls.
+/// Connection that is ready for calls.
 pub struct LoadSession {
-    /// The connection.
     pub connection: Connection,
-    /// The session's id, if the server gave one.
+    /// Id of the session, if the server gave one.
     pub id: Option<String>,
 }
 
@@ -169,7 +168,7 @@ impl LoadSession {
         }
     }
 
-    /// One more connection of a session that is open.
+    /// Opens another connection of an open session.
     async fn join(target: &LoadTarget, id: String) -> io::Result<Self> {
         Ok(Self { connection: Self::connection(target).await?, id: Some(id) })
     }
@@ -197,8 +196,8 @@ impl LoadSession {
         Ok(())
     }
 
-    /// The tool whose name is or ends with `echo`; a gateway may put its backend's name in front, and may need a moment
-    /// until it knows its backends.
+    /// Finds the tool whose name is or ends with `echo`. A gateway may prefix it with its backend's name, and may need
+    /// a moment until it knows its backends.
     async fn find_tool(&mut self, target: &LoadTarget) -> io::Result<String> {
         let request = target.list(self.id.as_deref());
         let mut tries = GRACE.as_millis() / LIST_RETRY.as_millis();
@@ -208,7 +207,7 @@ impl LoadSession {
                 return Ok(name);
             }
             tries -= 1;
-            // A refusal does not turn into a list; only a server that is still starting may have none yet.
+            // A refusal is permanent; only a server that is still starting may have no tools yet.
             if tries == 0 || matches!(head.status, 400..=499) {
                 return Err(refused("tools/list", &head, &self.connection));
             }
@@ -217,7 +216,7 @@ impl LoadSession {
     }
 }
 
-/// The name of the first tool in a list that is, or ends with, `echo`.
+/// Returns the name of the first tool in a list that is, or ends with, `echo`.
 pub fn echo_tool(list: &[u8]) -> Option<String> {
     const KEY: &[u8] = br#""name":"#;
     memmem::find_iter(list, KEY).find_map(|at| {
@@ -227,14 +226,14 @@ pub fn echo_tool(list: &[u8]) -> Option<String> {
     })
 }
 
-/// The error that says how a request was refused.
+/// Creates the error for a refused request.
 pub fn refused(what: &str, head: &ResponseHead, connection: &Connection) -> io::Error {
     let body = connection.body();
     let start = String::from_utf8_lossy(&body[..body.len().min(300)]);
     io::Error::other(format!("{what} was answered {} {start}", head.status))
 }
 
-/// One connection's loop.
+/// Loop of one connection.
 struct Caller {
     connection: Connection,
     call: PreparedCall,
@@ -282,7 +281,8 @@ impl Caller {
     }
 }
 
-/// Whether this is the result of that call: its id is there, the text can be, and it is no failure in the form of a result.
+/// Returns true if a body is the successful result of that call: it has the id, is long enough for the text, and is not
+/// marked as an error.
 pub fn is_answer(body: &[u8], call: &PreparedCall) -> bool {
     body.len() > call.text_bytes
         && memmem::find(body, call.id()).is_some()

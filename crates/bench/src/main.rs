@@ -1,4 +1,4 @@
-//! The bench: an echo backend, a bare forwarder as yardstick, a load client and the table made of their numbers.
+//! Benchmarks: an echo backend, a bare forwarder as baseline, a load client, and reports of their numbers.
 //!
 //! `script/bench` drives all of it; each part also runs alone.
 

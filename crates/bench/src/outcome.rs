@@ -1,4 +1,4 @@
-//! What a load run saw, and the line of JSON it becomes.
+//! Outcome of a load run, and its JSON line.
 
 use std::time::Duration;
 
@@ -8,24 +8,23 @@ use crate::gauge::{Peaks, Reading};
 use crate::histogram::Histogram;
 use crate::plan::Plan;
 
-/// What one connection, or all of them, saw.
+/// Results of one connection, or of all of them.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// The latencies of calls that were answered while it was measured.
+    /// Latencies of calls that were answered while measuring.
     pub latencies: Histogram,
-    /// How many calls failed.
+    /// Number of failed calls.
     pub errors: u64,
     first_error: Option<String>,
 }
 
 impl Tally {
-    /// Counts calls that failed.
     pub fn fail(&mut self, count: u64, why: &str) {
         self.errors += count;
         self.first_error.get_or_insert_with(|| why.to_owned());
     }
 
-    /// Adds what those saw that end, until all have.
+    /// Adds the results of the running connections until all have ended.
     pub async fn gather(&mut self, running: &mut JoinSet<Self>) {
         while let Some(ended) = running.join_next().await {
             match ended {
@@ -41,25 +40,24 @@ impl Tally {
     }
 }
 
-/// The whole run.
+/// Outcome of the whole run.
 #[derive(Debug)]
 pub struct LoadOutcome {
-    /// Bytes of a call's body.
+    /// Size of a call's body, in bytes.
     pub body_bytes: usize,
-    /// How long was measured.
+    /// Duration of the measurement.
     pub elapsed: Duration,
-    /// The processes measured.
     pub pids: Vec<u32>,
-    /// The processor time they used meanwhile.
+    /// Processor time that they used meanwhile.
     pub used: Reading,
-    /// The most memory they held.
+    /// Peak memory that they held.
     pub peaks: Peaks,
-    /// What the connections saw.
+    /// Results of the connections.
     pub tally: Tally,
 }
 
 impl LoadOutcome {
-    /// One line of numbers; the first error goes to stderr.
+    /// Renders the numbers as one line. Prints the first error to stderr.
     pub fn json(&self, plan: &Plan) -> String {
         let latencies = &self.tally.latencies;
         let calls = latencies.total();

@@ -1,12 +1,12 @@
-//! When the next call of a connection is due.
+//! Pacing of the calls of a connection.
 //!
-//! The timers of tokio count in milliseconds, so that calls which are due half a millisecond apart would come in pairs, and wait
-//! for each other. Linux has a finer clock.
+//! Timers of tokio have a resolution of milliseconds, so calls that are due half a millisecond apart would come in
+//! pairs, and wait for each other. Linux has a finer clock.
 
 use std::io;
 use std::time::Duration;
 
-/// The beat of one connection. Time that a call took too long is not caught up with, beyond one call.
+/// Interval timer of one connection. At most one missed call is made up for.
 pub use beat::Pace;
 
 #[cfg(target_os = "linux")]
@@ -22,14 +22,14 @@ mod beat {
     pub struct Pace(AsyncFd<OwnedFd>);
 
     impl Pace {
-        /// Every `pause`, for the first time after `first`.
+        /// Fires every `pause`, for the first time after `first`.
         pub fn new(pause: Duration, first: Duration) -> io::Result<Self> {
             let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
             let spec = |time: Duration| Timespec {
                 tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
                 tv_nsec: time.subsec_nanos().into(),
             };
-            // No time at all would switch it off.
+            // A zero value would disarm the timer.
             let first = first.max(Duration::from_nanos(1));
             let beat = Itimerspec { it_interval: spec(pause), it_value: spec(first) };
             timerfd_settime(&timer, TimerfdTimerFlags::empty(), &beat)?;
@@ -66,7 +66,7 @@ mod beat {
     }
 
     impl Pace {
-        /// Every `pause`, for the first time after `first`.
+        /// Fires every `pause`, for the first time after `first`.
         pub fn new(pause: Duration, first: Duration) -> io::Result<Self> {
             Ok(Self { pause, due: Instant::now() + first })
         }

@@ -1,14 +1,14 @@
-//! Real text for calls: the pages of a folder, another piece of them for each call.
+//! Real text for calls: the pages of a folder, a different piece of them for each call.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The distance between the pieces of two calls; a prime, so that pieces hardly ever begin at the same place.
+/// Distance between the pieces of two calls; a prime, so that pieces rarely start at the same place.
 const STRIDE: usize = 7_919;
 
-/// All pages of a folder as one text that may stand in a JSON string wherever it is cut.
+/// All pages of a folder as one text that is valid in a JSON string wherever it is cut.
 #[derive(Clone, Debug)]
 pub struct Pages(Arc<str>);
 
@@ -33,7 +33,7 @@ impl Pages {
         Ok(Self(text.into()))
     }
 
-    /// Fills `place` with the piece for a call of this number.
+    /// Fills `place` with the piece for call `number`.
     pub fn fill(&self, number: u64, place: &mut [u8]) {
         let pages = self.0.as_bytes();
         let mut from = (number as usize).wrapping_mul(STRIDE) % pages.len();
@@ -46,7 +46,7 @@ impl Pages {
     }
 }
 
-/// A character that needs no escape and takes one byte.
+/// Replaces a character that needs an escape or more than one byte.
 fn plain(character: char) -> char {
     match character {
         '"' => '\'',

@@ -1,4 +1,4 @@
-//! The closed-loop load on a stdio server that is spoken to directly: so many calls under way at a time, on one pipe.
+//! Closed-loop load on a stdio server: a number of concurrent calls on one pipe.
 
 use std::io;
 use std::process::Stdio;
@@ -14,12 +14,12 @@ use crate::outcome::Tally;
 use crate::plan::{ID_FIRST, ID_SPAN, Plan};
 use crate::request::{ID_DIGITS, LoadEra, PreparedCall};
 
-/// Room for what is read at once.
+/// Size of the read buffer.
 const BUFFER: usize = 256 * 1024;
-/// The longest line that is read.
+/// Maximum length of a line.
 const LINE_LIMIT: usize = 8 * 1024 * 1024;
 
-/// A stdio server that is ready for calls, and the slots that make them.
+/// Stdio server that is ready for calls, with the slots that make them.
 pub struct Pipe {
     // Dropping it ends the server.
     _child: Child,
@@ -29,7 +29,7 @@ pub struct Pipe {
     slots: Vec<Slot>,
 }
 
-/// One call under way.
+/// Slot for one concurrent call.
 struct Slot {
     call: PreparedCall,
     next_id: u64,
@@ -38,7 +38,7 @@ struct Slot {
 }
 
 impl Pipe {
-    /// Starts the server and shakes hands.
+    /// Starts the server and performs the handshake.
     pub async fn open(plan: &Plan) -> io::Result<Self> {
         let (program, arguments) = plan.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -67,12 +67,12 @@ impl Pipe {
         Ok(pipe)
     }
 
-    /// Bytes of a call's body.
+    /// Returns the size of a call's body, in bytes.
     pub fn body_bytes(&self) -> usize {
         self.slots.first().map_or(0, |slot| slot.call.body_bytes)
     }
 
-    /// The server's process.
+    /// Returns the process id of the server.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -90,8 +90,8 @@ impl Pipe {
     /// Makes calls until the run is over.
     pub async fn run(mut self, phase: LoadPhase) -> Tally {
         let mut tally = Tally::default();
-        // Written by a task of its own: the server may wait for us to read before it reads on. There is room for a batch
-        // for every call that can be under way, so that reading never waits for writing.
+        // A separate task writes: the server may wait for us to read before it reads on. The queue has room for a batch
+        // per concurrent call, so that reading never waits for writing.
         let (sender, receiver) = mpsc::channel(self.slots.len() + 1);
         let writer = tokio::spawn(write(self.input, receiver));
         let mut batch = Vec::new();
@@ -128,7 +128,7 @@ impl Pipe {
 }
 
 impl Slot {
-    /// Adds the next call to what is written; false where there is none left.
+    /// Adds the next call to the batch. Returns false if none is left.
     fn send(&mut self, batch: &mut Vec<u8>) -> bool {
         if self.calls_left == 0 {
             return false;
@@ -148,7 +148,7 @@ async fn write(mut input: ChildStdin, mut batches: mpsc::Receiver<Vec<u8>>) -> i
     Ok(())
 }
 
-/// Which slot's call a line answers.
+/// Returns the slot whose call a line answers.
 fn slot_of(line: &[u8]) -> Option<usize> {
     const KEY: &[u8] = br#""id":"#;
     let digits = line.get(memmem::find(line, KEY)? + KEY.len()..)?.get(..ID_DIGITS)?;
@@ -156,11 +156,11 @@ fn slot_of(line: &[u8]) -> Option<usize> {
     usize::try_from(id.checked_sub(ID_FIRST)? / ID_SPAN).ok()
 }
 
-/// The server's lines.
+/// Line reader for the server's output.
 struct Lines {
     output: ChildStdout,
     unread: Vec<u8>,
-    /// Where the line after the last one taken begins.
+    /// Start of the line after the last one taken.
     at: usize,
 }
 
@@ -169,7 +169,7 @@ impl Lines {
         Self { output, unread: Vec::with_capacity(BUFFER), at: 0 }
     }
 
-    /// The next line that is there as a whole.
+    /// Returns the next complete line.
     fn next(&mut self) -> Option<&[u8]> {
         let start = self.at;
         let length = memchr(b'\n', &self.unread[start..])?;
@@ -177,7 +177,7 @@ impl Lines {
         Some(&self.unread[start..start + length])
     }
 
-    /// Reads more.
+    /// Reads more output of the server.
     async fn fill(&mut self) -> io::Result<()> {
         self.unread.drain(..self.at);
         self.at = 0;

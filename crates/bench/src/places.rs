@@ -1,5 +1,4 @@
-//! Calls at many places of one long tape: how long the first answer takes from the start of the process that plays it, and how
-//! much memory it holds.
+//! Calls at many positions of one long tape: time from process start to the first response, and memory usage.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,14 +18,14 @@ use crate::request::{Channel, LoadEra, LoadTarget};
 /// The flags of `places` that take a value.
 pub const FLAGS: &[&str] = &["url", "command", "of", "calls", "tool", "most-ms", "most-kb"];
 
-/// How long the process may take until it answers, and any one call.
+/// Timeout for the first response of the process, and for any call.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a process that does not listen yet is tried.
+/// Interval of connection attempts while the process does not listen yet.
 const RETRY: Duration = Duration::from_millis(1);
-/// Consecutive calls are this many places apart: a prime, so that they meet the tape everywhere.
+/// Distance between consecutive calls: a prime, so that they cover the whole tape.
 const STRIDE: u64 = 104_729;
 
-/// Starts the command and calls; fails if the first answer or the memory is beyond its bound.
+/// Starts the command and makes the calls. Fails if the first response or the memory exceeds its limit.
 pub fn run(args: &Args) -> io::Result<ExitCode> {
     let walk = Walk::read(args)?;
     let most_ms: f64 = args.or("most-ms", 1000.0)?;
@@ -44,7 +43,7 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The process that plays the tape. It ends with this.
+/// Process that plays the tape. It is killed on drop.
 struct Server(Child);
 
 impl Drop for Server {
@@ -54,18 +53,18 @@ impl Drop for Server {
     }
 }
 
-/// Which calls are made.
+/// Calls to make on the tape, and their target.
 struct Walk {
     target: LoadTarget,
     address: SocketAddr,
     tool: String,
-    /// How many calls the tape has: `{"n": 0}` and so on.
+    /// Number of calls on the tape: `{"n": 0}` and so on.
     of: u64,
     calls: u64,
 }
 
-/// What was seen.
-struct Seen {
+/// Measured times and memory.
+struct Measurement {
     first: Duration,
     first_kb: u64,
     far: Duration,
@@ -73,7 +72,7 @@ struct Seen {
     peak_kb: u64,
 }
 
-impl Seen {
+impl Measurement {
     fn line(&self, walk: &Walk) -> String {
         let mib = |kb: u64| kb as f64 / 1024.0;
         let rate = (walk.calls.saturating_sub(2)) as f64 / self.rest.as_secs_f64().max(1e-9);
@@ -102,7 +101,7 @@ impl Walk {
         Ok(Self { target, address, tool: args.or("tool", "echo".to_owned())?, of, calls })
     }
 
-    async fn go(&self, started: Instant, pid: u32) -> io::Result<Seen> {
+    async fn go(&self, started: Instant, pid: u32) -> io::Result<Measurement> {
         let mut session = timeout(PATIENCE, self.session()).await??;
         self.call(&mut session, 0).await?;
         let (first, first_kb) = (started.elapsed(), process::peak_rss_kb(pid)?);
@@ -112,10 +111,10 @@ impl Walk {
         for number in 1..self.calls.saturating_sub(1) {
             self.call(&mut session, number.wrapping_mul(STRIDE) % (self.of - 1)).await?;
         }
-        Ok(Seen { first, first_kb, far, rest: before.elapsed(), peak_kb: process::peak_rss_kb(pid)? })
+        Ok(Measurement { first, first_kb, far, rest: before.elapsed(), peak_kb: process::peak_rss_kb(pid)? })
     }
 
-    /// A session with the process, once it listens.
+    /// Opens a session with the process once it listens.
     async fn session(&self) -> io::Result<LoadSession> {
         let connection = loop {
             match Connection::open(self.address).await {
@@ -128,7 +127,7 @@ impl Walk {
         Ok(session)
     }
 
-    /// Makes the call with this number and looks for the number in its answer.
+    /// Makes call `number` and looks for the number in its response.
     async fn call(&self, session: &mut LoadSession, number: u64) -> io::Result<()> {
         let request = self.target.numbered(session.id.as_deref(), &self.tool, number);
         let head = timeout(PATIENCE, session.connection.exchange(&request)).await??;

@@ -1,4 +1,4 @@
-//! What a load run is asked to do.
+//! Parameters of a load run.
 
 use std::io;
 use std::time::Duration;
@@ -23,51 +23,50 @@ pub const FLAGS: &[&str] = &[
     "bearer",
     "pages",
 ];
-/// Those that do not.
+/// The flags that do not.
 pub const SWITCHES: &[&str] = &["one-session"];
 
 const CONNECTIONS_MAX: u64 = 512;
 const SECONDS_MAX: f64 = 600.0;
 const RATE_MAX: f64 = 1_000_000.0;
 const PAYLOAD_MAX: usize = 1024 * 1024;
-/// Calls over all connections, unless told otherwise.
+/// Default number of calls over all connections.
 const CALLS_MAX: u64 = 100_000_000;
-/// Ids of one connection start here, those of the next one `ID_SPAN` later.
+/// First id of the first connection. Those of the next one start `ID_SPAN` later.
 pub const ID_FIRST: u64 = 100_000_000_000;
-/// How far the ids of two connections are apart.
+/// Distance between the ids of two connections.
 pub const ID_SPAN: u64 = 1_000_000_000;
 
-/// The plan.
+/// Validated parameters of a load run.
 #[derive(Debug)]
 pub struct Plan {
-    /// Where calls go.
+    /// Target of the calls.
     pub target: LoadTarget,
-    /// The stdio server to start, where they go to one.
+    /// Command of the stdio server to start, if the target is one.
     pub command: Vec<String>,
-    /// How many calls are under way at a time: one on each connection, or all on one pipe.
+    /// Number of concurrent calls: one on each connection, or all on one pipe.
     pub connections: u64,
-    /// All connections belong to one session of the old era.
+    /// True if all connections belong to one session of the old era.
     pub one_session: bool,
-    /// Bytes of a call's body.
+    /// Size of a call's body, in bytes.
     pub payload: usize,
-    /// The text of calls, another piece for each; none for the same letter all over.
+    /// Text of the calls, a different piece for each; `None` repeats one letter.
     pub pages: Option<Pages>,
-    /// How long is measured.
+    /// Duration of the measurement.
     pub window: Duration,
-    /// How long is waited before that.
+    /// Duration of the warm-up before it.
     pub warmup: Duration,
-    /// The tool to call; one that is called `echo` is looked for where none is given.
+    /// Tool to call; `None` looks for one called `echo`.
     pub tool: Option<String>,
-    /// Calls on each connection, warming up included.
+    /// Calls on each connection, including the warm-up.
     pub calls_each: u64,
-    /// The processes to measure.
     pub pids: Vec<u32>,
-    /// How much time lies between two calls of one connection; none makes each call when the one before is answered.
+    /// Interval between two calls of one connection; `None` makes each call as soon as the previous one is answered.
     pub pause: Option<Duration>,
 }
 
 impl Plan {
-    /// Reads and checks the flags.
+    /// Parses and validates the flags.
     pub fn read(args: &Args) -> io::Result<Self> {
         let connections: u64 = args.or("connections", 16)?;
         let payload = args.or("payload", 256)?;

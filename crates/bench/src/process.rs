@@ -1,26 +1,26 @@
-//! What `/proc` says about processes: the processor time they used and the most memory they held.
+//! Processor time and peak memory of processes, from `/proc`.
 
 use std::fs;
 use std::io;
 
 /// Length of one tick of `/proc/PID/stat`: `USER_HZ` is 100 on every Linux.
 const TICK_US: u64 = 10_000;
-/// Most processes that are looked at below one.
+/// Maximum number of descendants of a process.
 const DESCENDANTS_MAX: usize = 4096;
 
-/// What one process used so far, all threads together.
+/// Processor time of one process so far, all threads together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cpu {
     /// Its own user and system time.
     pub own_us: u64,
-    /// That of children that ended and were waited for.
+    /// Time of children that ended and were waited for.
     pub ended_us: u64,
 }
 
-/// The processor time of a process.
+/// Reads the processor time of a process.
 pub fn cpu(pid: u32) -> io::Result<Cpu> {
     let stat = read(pid, "stat")?;
-    // The command name is the second field, in parentheses, and may itself hold spaces and parentheses.
+    // The command name is the second field, in parentheses, and may itself contain spaces and parentheses.
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let mut fields = after_name.split_whitespace().skip(11);
     let mut ticks = || fields.next().and_then(|field| field.parse::<u64>().ok());
@@ -32,7 +32,7 @@ pub fn cpu(pid: u32) -> io::Result<Cpu> {
     }
 }
 
-/// The most resident memory the process held since it started.
+/// Reads the peak resident memory of a process.
 pub fn peak_rss_kb(pid: u32) -> io::Result<u64> {
     let status = read(pid, "status")?;
     status
@@ -43,7 +43,7 @@ pub fn peak_rss_kb(pid: u32) -> io::Result<u64> {
         .ok_or_else(|| io::Error::other(format!("/proc/{pid}/status has no VmHWM")))
 }
 
-/// All processes below these, themselves left out. One that ends meanwhile is passed over.
+/// Returns all descendants of these processes, without the processes themselves. Skips those that end meanwhile.
 pub fn descendants(pids: &[u32]) -> Vec<u32> {
     let mut found: Vec<u32> = Vec::new();
     let mut ahead = pids.to_vec();
@@ -58,7 +58,7 @@ pub fn descendants(pids: &[u32]) -> Vec<u32> {
     found
 }
 
-/// A process is a child of the thread that started it.
+/// Returns the children of a process. Each thread has its own list.
 fn children(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());

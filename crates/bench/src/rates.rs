@@ -1,4 +1,4 @@
-//! Whether a set-up keeps its share of the rate of the smallest one: calls per second, beside each other within a round.
+//! Check that a set-up keeps its share of the rate of the smallest one. Rates are compared within a round.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use crate::args::usage;
 use crate::results::{Results, Run, named};
 
-/// The set-up that the others are held against.
+/// Name of the set-up that the others are compared with.
 const BASE: &str = "base";
 
 const HEADER: &str = "\
@@ -15,7 +15,7 @@ const HEADER: &str = "\
 |---|---|--:|--:|--:|--:|--:|--:|---|
 ";
 
-/// Reads a file of results and the least share of the rate, and prints the table; fails if a set-up is below that.
+/// Reads a file of results and the minimum share of the rate, and prints the table. Fails if a set-up is below that.
 pub fn run(mut words: impl Iterator<Item = String>) -> io::Result<ExitCode> {
     let wanted = || usage("rates needs a file and the least share of the rate, such as 0.9".to_owned());
     let path = words.next().ok_or_else(wanted)?;

@@ -1,4 +1,4 @@
-//! What recording and rules add to a call: Signalbox with both beside itself without.
+//! Cost of recording and rules: Signalbox with both, relative to Signalbox without.
 
 use std::fs;
 use std::io;
@@ -7,20 +7,20 @@ use std::process::ExitCode;
 use crate::args::usage;
 use crate::results::{MeasuredServer, Results, Run, named};
 
-/// The set-up without recording and rules.
+/// Name of the set-up without recording and rules.
 const PLAIN: &str = "plain";
-/// The set-up with both.
+/// Name of the set-up with both.
 const RECORDED: &str = "recorded";
-/// What S-65 allows at a fixed rate: to the median latency, to that of the slowest call of a hundred, and of processor time.
+/// Limits of requirement S-65 at a fixed rate: on the median latency, the 99th percentile, and added processor time.
 const MOST_P50: f64 = 1.05;
 const MOST_P99: f64 = 1.20;
 const MOST_CPU_US: f64 = 60.0;
 
-/// What S-57 wants kept up with: 10,000 messages are 5,000 calls a second, less what a turn loses at its ends.
+/// Requirement S-57: 10,000 messages are 5,000 calls a second, less what a turn loses at its ends.
 const FAST: &str = "fast";
 const LEAST_FAST: f64 = 4_950.0;
 
-/// Reads a file of results and prints the table; fails if too much is added.
+/// Reads a file of results and prints the table. Fails if the cost is too high.
 pub fn run(mut words: impl Iterator<Item = String>) -> io::Result<ExitCode> {
     let path = words.next().ok_or_else(|| usage("record needs a file".to_owned()))?;
     let (table, met) = render(&fs::read_to_string(path)?)?;
@@ -33,8 +33,8 @@ const HEADER: &str = "\
 |---|---|--:|--:|--:|--:|--:|--:|---|
 ";
 
-/// Rounds at the fixed rate of S-65 come as backend `paced`, those of S-57 as `fast`, and those as fast as it goes as `full`, of
-/// which the ratio is told only.
+/// Renders the table. Rounds at the fixed rate of S-65 have the backend `paced`, those of S-57 `fast`. Rounds at full
+/// speed have `full`, and only their ratio is shown.
 fn render(lines: &str) -> io::Result<(String, bool)> {
     let results = Results::read(lines)?;
     let mut text = format!("\n{HEADER}");

@@ -1,5 +1,5 @@
-//! Whether a tape answers as fast as the live path: Signalbox that plays recorded calls beside Signalbox before the server
-//! that was recorded.
+//! Check that a tape answers as fast as the live path: Signalbox playing recorded calls, relative to Signalbox in front
+//! of the recorded server.
 
 use std::fs;
 use std::io;
@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use crate::args::usage;
 use crate::results::{MeasuredServer, Results, named};
 
-/// The set-up with the server.
+/// Name of the set-up with the server.
 const LIVE: &str = "live";
-/// The set-up with the tape.
+/// Name of the set-up with the tape.
 const TAPE: &str = "tape";
-/// The least part of the live rate that a tape must reach.
+/// Minimum rate of a tape, relative to the live rate.
 const LEAST: f64 = 1.0;
 
-/// Reads a file of results and prints the table; fails if a tape is slower.
+/// Reads a file of results and prints the table. Fails if a tape is slower.
 pub fn run(mut words: impl Iterator<Item = String>) -> io::Result<ExitCode> {
     let path = words.next().ok_or_else(|| usage("replayed needs a file".to_owned()))?;
     let (table, met) = render(&fs::read_to_string(path)?)?;

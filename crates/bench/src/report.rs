@@ -1,4 +1,4 @@
-//! The Markdown tables: medians over rounds, and ratios taken within each round before their median is.
+//! Markdown tables: medians over rounds; ratios are computed within each round before their median is taken.
 
 use std::fs;
 use std::io;
@@ -9,15 +9,15 @@ use crate::args::usage;
 use crate::results::{MeasuredServer, ResultCell, Results, Run, Servers, named};
 
 const DIRECT: &str = "direct";
-/// The yardstick.
+/// Name of the baseline.
 pub const FORWARD: &str = "forward";
-/// What is measured.
+/// Name of the measured server.
 pub const SIGNALBOX: &str = "signalbox";
 const BRIDGED: &str = "bridged";
-/// Servers whose failures are ours to mend.
+/// Servers whose failures fail the report.
 const OURS: &[&str] = &[DIRECT, FORWARD, "nginx", SIGNALBOX, BRIDGED];
 
-/// Reads a file of results and prints tables and aims; fails if a run of ours failed or had errors.
+/// Reads a file of results and prints tables and aims. Fails if one of our runs failed or had errors.
 pub fn run(mut words: impl Iterator<Item = String>) -> io::Result<ExitCode> {
     let path = words.next().ok_or_else(|| usage("report needs a file".to_owned()))?;
     let results = Results::read(&fs::read_to_string(path)?)?;
@@ -97,7 +97,8 @@ fn row(backend: &str, server: &MeasuredServer, servers: &Servers) -> String {
     )
 }
 
-/// What the table has no column for: what the bridge costs, how other proxies compare, and why numbers are missing.
+/// Renders what the table has no column for: the cost of bridging, the comparison with other proxies, and the reasons
+/// of missing numbers.
 fn notes(servers: &Servers) -> String {
     let mut text = String::new();
     let plain = named(servers, SIGNALBOX);

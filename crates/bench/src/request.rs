@@ -1,4 +1,4 @@
-//! The load client's requests as bytes: built once, patched with a new id for each call.
+//! Requests of the load client as bytes: built once, patched with a new id for each call.
 
 use std::fmt;
 use std::io;
@@ -8,14 +8,14 @@ use std::str::FromStr;
 use crate::answer::{LEGACY, MODERN};
 use crate::args::usage;
 
-/// Digits of a call's id. They never change in number, so neither does the length of the body.
+/// Number of digits of a call's id. It is constant, so the length of the body is too.
 pub const ID_DIGITS: usize = 12;
-/// The least text in a call: the fixed members of a modern call alone are longer than 256 bytes.
+/// Minimum length of the text in a call: the fixed members of a modern call alone are longer than 256 bytes.
 const TEXT_MIN: usize = 8;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#;
 
-/// How the client speaks.
+/// Protocol era of the client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadEra {
     /// A session of revision 2025-11-25 per connection.
@@ -45,33 +45,32 @@ impl fmt::Display for LoadEra {
     }
 }
 
-/// What requests travel over.
+/// Transport by which requests travel.
 #[derive(Clone, Debug)]
 pub enum Channel {
     /// POST requests to this address and path.
     Http {
-        /// The server's address.
+        /// Address of the server.
         address: SocketAddr,
-        /// The path of its MCP endpoint.
+        /// Path of its MCP endpoint.
         path: String,
     },
     /// Lines on a pipe.
     Pipe,
 }
 
-/// Where requests go, and in which era.
+/// Target of requests, with its era.
 #[derive(Clone, Debug)]
 pub struct LoadTarget {
-    /// What they travel over.
+    /// Transport to the server.
     pub way: Channel,
-    /// How to speak to it.
     pub era: LoadEra,
-    /// The credential that goes with each request, if any.
+    /// Bearer token of each request, if any.
     pub bearer: Option<String>,
 }
 
 impl LoadTarget {
-    /// Reads `http://IP:PORT/path`.
+    /// Parses a URL of the form `http://IP:PORT/path`.
     pub fn parse(url: &str, era: LoadEra) -> io::Result<Self> {
         let bad = || usage(format!("--url {url}: expected http://IP:PORT/path"));
         let rest = url.strip_prefix("http://").ok_or_else(bad)?;
@@ -80,12 +79,12 @@ impl LoadTarget {
         Ok(Self { way: Channel::Http { address, path: format!("/{path}") }, era, bearer: None })
     }
 
-    /// A server that is spoken to over its standard input and output.
+    /// Creates the target for a stdio server.
     pub fn pipe(era: LoadEra) -> Self {
         Self { way: Channel::Pipe, era, bearer: None }
     }
 
-    /// The `initialize` that opens a session.
+    /// Builds the `initialize` request that opens a session.
     pub fn initialize(&self) -> Vec<u8> {
         let params = format!(
             r#""protocolVersion":"{LEGACY}","capabilities":{{}},"clientInfo":{{"name":"bench","version":"1"}}"#
@@ -94,13 +93,13 @@ impl LoadTarget {
         self.framed("", &body)
     }
 
-    /// The notification that ends a session's opening.
+    /// Builds the notification that completes the handshake.
     pub fn initialized(&self, session: Option<&str>) -> Vec<u8> {
         let body = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         self.framed(&self.headers(session, "notifications/initialized", None), body)
     }
 
-    /// A request for the list of tools.
+    /// Builds a request for the list of tools.
     pub fn list(&self, session: Option<&str>) -> Vec<u8> {
         let params = match self.era {
             LoadEra::Old => "",
@@ -110,7 +109,7 @@ impl LoadTarget {
         self.framed(&self.headers(session, "tools/list", None), &body)
     }
 
-    /// A call of `tool` whose body is `size` bytes long, or as short as it can be.
+    /// Builds a call of `tool` whose body is `size` bytes long, or as short as possible.
     pub fn call(&self, session: Option<&str>, tool: &str, size: usize) -> PreparedCall {
         let meta = match self.era {
             LoadEra::Old => String::new(),
@@ -131,7 +130,7 @@ impl LoadTarget {
         PreparedCall { id_at, text_at, body_bytes: body.len(), text_bytes: text.len(), bytes }
     }
 
-    /// A call of `tool` with this number as its argument `n`, and as its id.
+    /// Builds a call of `tool` with this number as its argument `n`. The id is derived from it.
     pub fn numbered(&self, session: Option<&str>, tool: &str, number: u64) -> Vec<u8> {
         let params = format!(r#""name":"{tool}","arguments":{{"n":{number}}}"#);
         let body = format!(r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{{params}}}}}"#, number + 100);
@@ -151,13 +150,13 @@ impl LoadTarget {
         }
     }
 
-    /// The old era's request to be told when a resource changes.
+    /// Builds the old era's subscription to a resource.
     pub fn subscribe(&self, session: Option<&str>, uri: &str) -> Vec<u8> {
         let body = format!(r#"{{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#);
         self.framed(&self.headers(session, "resources/subscribe", None), &body)
     }
 
-    /// The new era's request to be told when lists, and this resource, change.
+    /// Builds the new era's subscription to lists and this resource.
     pub fn listen(&self, uri: Option<&str>) -> Vec<u8> {
         let followed = uri.map(|uri| format!(r#","resourceSubscriptions":["{uri}"]"#)).unwrap_or_default();
         let wanted = format!(r#""notifications":{{"toolsListChanged":true{followed}}}"#);
@@ -166,14 +165,14 @@ impl LoadTarget {
         self.framed(&self.headers(None, "subscriptions/listen", None), &body)
     }
 
-    /// A request without a body: the stream of events that belong to no call.
+    /// Builds the GET request for the event stream of a session.
     pub fn get(&self, session: Option<&str>) -> Vec<u8> {
         let Channel::Http { address, path } = &self.way else { return Vec::new() };
         let headers = self.headers(session, "", None);
         format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n{headers}\r\n").into_bytes()
     }
 
-    /// A message as it travels; a pipe has no place for headers.
+    /// Frames a message for its transport. A pipe has no headers.
     fn framed(&self, headers: &str, body: &str) -> Vec<u8> {
         let Channel::Http { address, path } = &self.way else { return format!("{body}\n").into_bytes() };
         let bearer = self.bearer.as_ref().map(|bearer| format!("Authorization: Bearer {bearer}\r\n"));
@@ -186,7 +185,7 @@ impl LoadTarget {
     }
 }
 
-/// A prebuilt `tools/call`.
+/// Prebuilt `tools/call` request, with offsets for patching.
 #[derive(Clone, Debug)]
 pub struct PreparedCall {
     bytes: Vec<u8>,
@@ -194,12 +193,12 @@ pub struct PreparedCall {
     text_at: usize,
     /// Length of the body.
     pub body_bytes: usize,
-    /// Length of the text in it, which the answer cannot be shorter than.
+    /// Length of the text in it, which is the minimum length of the response.
     pub text_bytes: usize,
 }
 
 impl PreparedCall {
-    /// The request with this id in it; an id has at most `ID_DIGITS` digits.
+    /// Returns the request with this id, of at most `ID_DIGITS` digits.
     pub fn with_id(&mut self, id: u64) -> &[u8] {
         let mut rest = id;
         for digit in self.bytes[self.id_at..][..ID_DIGITS].iter_mut().rev() {
@@ -209,12 +208,12 @@ impl PreparedCall {
         &self.bytes
     }
 
-    /// The text, which may be replaced by characters that need no escape.
+    /// Returns the text, to be replaced by characters that need no escape.
     pub fn text_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.text_at..][..self.text_bytes]
     }
 
-    /// The id that was set last.
+    /// Returns the id that was set last.
     pub fn id(&self) -> &[u8] {
         &self.bytes[self.id_at..][..ID_DIGITS]
     }

@@ -1,66 +1,63 @@
-//! The results of many runs: read from lines, kept by what was asked for, and compared within a round.
+//! Results of many runs: parsed from lines, grouped by configuration, and compared within a round.
 
 use std::collections::BTreeMap;
 use std::io;
 
-/// What was asked for. Tables are sorted by it.
+/// Configuration of runs. Tables are sorted by it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResultCell {
-    /// How the backend is reached: `http` or `stdio`.
+    /// Transport of the backend: `http` or `stdio`.
     pub backend: String,
-    /// Bytes of a call.
+    /// Size of a call, in bytes.
     pub payload: u64,
-    /// How the client speaks: `old` or `new`.
+    /// Protocol era of the client: `old` or `new`.
     pub era: String,
-    /// Calls under way at a time.
+    /// Number of concurrent calls.
     pub connections: u64,
 }
 
 /// One run of the load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Which round it belongs to.
+    /// Round that it belongs to.
     pub round: u64,
-    /// Bytes of a call as sent.
+    /// Size of a call as sent, in bytes.
     pub body_bytes: f64,
-    /// Calls that failed.
+    /// Number of failed calls.
     pub errors: f64,
-    /// Calls a second.
     pub rate: f64,
-    /// Median latency.
+    /// Median latency, in microseconds.
     pub p50: f64,
-    /// The latency that 1 % were above.
+    /// 99th percentile of the latency.
     pub p99: f64,
     /// Processor time per call, of the server alone.
     pub cpu: f64,
-    /// The most memory the server held.
+    /// Peak memory of the server.
     pub peak_kb: f64,
-    /// How many processes the server had started.
+    /// Number of processes that the server had started.
     pub children: f64,
-    /// Processor time per call of these.
+    /// Processor time per call of these processes.
     pub children_cpu: f64,
-    /// The most memory they held, added up.
+    /// Sum of their peak memory.
     pub children_peak_kb: f64,
 }
 
-/// What one server did in one cell.
+/// Results of one server in one cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasuredServer {
-    /// Its name.
     pub name: String,
-    /// Its runs, by round.
     pub runs: Vec<Run>,
-    /// Why it has none, or not all.
+    /// Reason for missing runs.
     pub failure: Option<String>,
 }
 
 impl MeasuredServer {
-    /// The median over rounds.
+    /// Returns the median over all rounds.
     pub fn median(&self, value: fn(&Run) -> f64) -> f64 {
         middle(self.runs.iter().map(value).collect()).unwrap_or(0.0)
     }
 
-    /// Median over rounds of this server's value over the base's value in the same round.
+    /// Returns the median over rounds of this server's value divided by the base's value in the same round.
     pub fn ratio(&self, base: Option<&Self>, value: fn(&Run) -> f64) -> Option<f64> {
         let mut ratios = Vec::new();
         for run in &self.runs {
@@ -73,15 +70,15 @@ impl MeasuredServer {
     }
 }
 
-/// All servers of one cell, in the order in which they first came.
+/// All servers of one cell, in order of first appearance.
 pub type Servers = Vec<MeasuredServer>;
 
-/// All results.
+/// All results, by configuration.
 #[derive(Debug, Default)]
 pub struct Results(pub BTreeMap<ResultCell, Servers>);
 
 impl Results {
-    /// Reads lines of `NAME BACKEND ROUND JSON`; the JSON of a run that failed has a member `failed` instead of numbers.
+    /// Parses lines of `NAME BACKEND ROUND JSON`. The JSON of a failed run has a member `failed` in place of numbers.
     pub fn read(lines: &str) -> io::Result<Self> {
         let mut cells: BTreeMap<ResultCell, Servers> = BTreeMap::new();
         for line in lines.lines() {
@@ -92,15 +89,15 @@ impl Results {
                 servers.len() - 1
             });
             match told {
-                Told::Ran(run) => servers[at].runs.push(run),
-                Told::CouldNot(reason) => servers[at].failure = Some(reason),
+                LineOutcome::Completed(run) => servers[at].runs.push(run),
+                LineOutcome::Failed(reason) => servers[at].failure = Some(reason),
             }
         }
         Ok(Self(cells))
     }
 }
 
-/// The server of this name.
+/// Returns the server of this name.
 pub fn named<'a>(servers: &'a Servers, name: &str) -> Option<&'a MeasuredServer> {
     servers.iter().find(|server| server.name == name)
 }
@@ -115,14 +112,14 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// What a line tells of one server.
-enum Told {
-    Ran(Run),
-    /// It could not, for this reason.
-    CouldNot(String),
+/// Content of a result line.
+enum LineOutcome {
+    Completed(Run),
+    /// The run failed, for this reason.
+    Failed(String),
 }
 
-fn parse(line: &str) -> Option<(&str, ResultCell, Told)> {
+fn parse(line: &str) -> Option<(&str, ResultCell, LineOutcome)> {
     let mut parts = line.splitn(4, ' ');
     let (name, backend, round, json) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let number = |key| field(json, key)?.parse::<f64>().ok();
@@ -133,7 +130,7 @@ fn parse(line: &str) -> Option<(&str, ResultCell, Told)> {
         connections: field(json, "connections")?.parse().ok()?,
     };
     if let Some((_, reason)) = json.split_once(r#""failed":""#) {
-        return Some((name, cell, Told::CouldNot(reason.strip_suffix("\"}").unwrap_or(reason).to_owned())));
+        return Some((name, cell, LineOutcome::Failed(reason.strip_suffix("\"}").unwrap_or(reason).to_owned())));
     }
     let run = Run {
         round: round.parse().ok()?,
@@ -148,10 +145,10 @@ fn parse(line: &str) -> Option<(&str, ResultCell, Told)> {
         children_cpu: number("children_cpu_us_per_call")?,
         children_peak_kb: number("children_peak_rss_kb")?,
     };
-    Some((name, cell, Told::Ran(run)))
+    Some((name, cell, LineOutcome::Completed(run)))
 }
 
-/// A member of a line that `load` printed: flat up to its last member, and without spaces.
+/// Returns a member of a line that `load` printed, which is flat up to its last member and without spaces.
 fn field<'a>(json: &'a str, key: &str) -> Option<&'a str> {
     let (_, rest) = json.split_once(&format!("\"{key}\":"))?;
     let end = rest.find([',', '}'])?;

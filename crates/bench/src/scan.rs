@@ -1,7 +1,7 @@
-//! One pass over a JSON-RPC message that finds the four things an echo needs, without parsing it.
+//! Single-pass scan of a JSON-RPC message for the members that an echo needs, without parsing it.
 //!
-//! Strings are skipped with `memchr`, so a large text costs one search for its closing quote. The input is trusted to be
-//! valid JSON; on anything else the scan ends early, it never panics.
+//! Strings are skipped with `memchr`, so a large text costs one search for its closing quote. The input is assumed to
+//! be valid JSON; otherwise the scan ends early, but never panics.
 
 use memchr::memchr2;
 
@@ -12,22 +12,20 @@ const PARAMS: usize = 2;
 /// Depth of the members of `params.arguments` and `params._meta`.
 const ARGUMENTS: usize = 3;
 
-/// The raw tokens found; a string keeps its escapes, the quotes of `text` and `method` are cut off.
+/// Raw tokens of a message. Strings keep their escapes; `text` and `method` come without quotes.
 #[derive(Debug, Default, PartialEq)]
 pub struct FoundTokens<'a> {
-    /// The id as it stands in the message, with quotes if it is a string.
+    /// Id as written in the message, with quotes if it is a string.
     pub id: Option<&'a [u8]>,
-    /// The method name.
     pub method: Option<&'a [u8]>,
     /// The tool name, `params.name`.
     pub name: Option<&'a [u8]>,
-    /// `params.arguments.text`.
     pub text: Option<&'a [u8]>,
-    /// The revision that `params._meta` names.
+    /// Revision that `params._meta` names.
     pub revision: Option<&'a [u8]>,
 }
 
-/// Scans one message.
+/// Scans one message for the members of [`FoundTokens`].
 pub fn scan(message: &[u8]) -> FoundTokens<'_> {
     let mut found = FoundTokens::default();
     let mut depth = 0_usize;
@@ -54,7 +52,7 @@ pub fn scan(message: &[u8]) -> FoundTokens<'_> {
 }
 
 impl<'a> FoundTokens<'a> {
-    /// Keeps a wanted member's value and returns where the scan goes on.
+    /// Stores the value of a wanted member and returns the position to continue at.
     fn member(&mut self, depth: usize, key: &[u8], message: &'a [u8], value: usize) -> usize {
         let slot = match (depth, key) {
             (MESSAGE, b"id") => {
@@ -77,7 +75,7 @@ impl<'a> FoundTokens<'a> {
     }
 }
 
-/// Index of the quote that closes the string whose first byte is at `start`.
+/// Returns the index of the quote that closes the string whose first byte is at `start`.
 fn string_end(message: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
@@ -89,7 +87,7 @@ fn string_end(message: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Start of the value, if the string that ended before `at` was a key.
+/// Returns the start of the value, if the string that ended before `at` was a key.
 fn value_after(message: &[u8], at: usize) -> Option<usize> {
     let colon = skip_space(message, at);
     (message.get(colon) == Some(&b':')).then(|| skip_space(message, colon + 1))
@@ -102,7 +100,7 @@ fn skip_space(message: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// End of a string, number or literal that starts at `start`.
+/// Returns the end of a string, number or literal that starts at `start`.
 fn token_end(message: &[u8], start: usize) -> usize {
     if message.get(start) == Some(&b'"') {
         return string_end(message, start + 1).map_or(message.len(), |end| end + 1);

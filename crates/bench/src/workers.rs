@@ -1,6 +1,6 @@
-//! One single-threaded runtime per core, with connections dealt out in turn.
+//! One single-threaded runtime per core, with connections assigned in turn.
 //!
-//! A connection then never changes its thread and wakes no other one; for small calls this measured cheaper than a
+//! A connection never changes its thread and wakes no other one. For small calls this measured cheaper than a
 //! work-stealing runtime.
 
 use std::io;
@@ -11,10 +11,10 @@ use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 
-/// Connections accepted but not yet taken by their worker.
+/// Maximum number of accepted connections that wait for their worker.
 const BACKLOG: usize = 256;
 
-/// A bound listener and the number of threads that will serve it.
+/// Bound listener with the number of threads to serve it.
 #[derive(Debug)]
 pub struct Workers {
     listener: TcpListener,
@@ -22,19 +22,19 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Binds `address`; without `count` there is one worker per core.
+    /// Binds `address`. Without `count` there is one worker per core.
     pub fn bind(address: SocketAddr, count: Option<usize>) -> io::Result<Self> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Ok(Self { listener: TcpListener::bind(address)?, count: count.unwrap_or(cores).max(1) })
     }
 
-    /// The address that was bound.
+    /// Returns the bound address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves until the process ends. `worker` is called once on each thread and makes the function that takes that
-    /// thread's connections.
+    /// Serves until the process ends. Each thread calls `worker` once, and the returned function handles that thread's
+    /// connections.
     pub fn serve<W, C>(self, worker: W) -> io::Result<()>
     where
         W: Fn() -> C + Clone + Send + 'static,
