@@ -17,7 +17,7 @@ impl Reading {
     /// Reads the clocks of these processes.
     pub fn take(pids: &[u32]) -> io::Result<Self> {
         let own = pids.iter().map(|&pid| process::cpu(pid)).collect::<io::Result<Vec<Cpu>>>()?;
-        // A process that ended since it was listed is in its parent's account by now, or was never waited for.
+        // A process that ended since it was listed is in its parent's account by now, or ran for a negligible time.
         let running = process::descendants(pids).into_iter().filter_map(|pid| process::cpu(pid).ok());
         let children = running.map(|cpu| cpu.own_us + cpu.ended_us).sum::<u64>();
         let ended = own.iter().map(|cpu| cpu.ended_us).sum::<u64>();

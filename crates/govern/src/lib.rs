@@ -69,7 +69,7 @@ pub(crate) fn bearer<'a>(arrival: &Arrival<'a>) -> Option<&'a [u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-/// Refuses a credential that the caller presented.
+/// Creates the fault for a credential that the caller presented and that is invalid.
 pub(crate) fn invalid(text: &str) -> Fault {
     Fault::new(FaultKind::Unauthenticated, text).with_str("error", "invalid_token")
 }

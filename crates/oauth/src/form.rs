@@ -3,11 +3,11 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// Characters that are not percent-encoded in a value.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Percent-encodes a value of a form or a query.
 pub fn encode(value: &str) -> String {
-    utf8_percent_encode(value, KEPT).to_string()
+    utf8_percent_encode(value, UNRESERVED).to_string()
 }
 
 /// Encodes pairs as a form.

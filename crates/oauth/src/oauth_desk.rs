@@ -34,7 +34,7 @@ const OPENING_TIME: Duration = Duration::from_secs(3);
 /// one handshake are refused together.
 const JUST_NOW: Range<Duration> = Duration::from_millis(300)..Duration::from_secs(10);
 /// Interval at which the store is read again for a missing token.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const REREAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A sign-in at a backend that has ended.
 #[derive(Copy, Clone, Debug)]
@@ -163,7 +163,7 @@ impl OauthDesk {
         };
         match known {
             Some((Some(token), _)) => Ok(Some(token)),
-            Some((None, looked)) if looked.elapsed() < LOOK_AGAIN => Ok(None),
+            Some((None, looked)) if looked.elapsed() < REREAD_INTERVAL => Ok(None),
             _ => self.token_in_store(holder).await,
         }
     }

@@ -29,7 +29,7 @@ pub struct Counts {
     pub unknown_outcomes: AtomicU64,
     /// Calls that timed out.
     pub timeouts: AtomicU64,
-    /// Codes that belong to no session.
+    /// Wrong codes: malformed ones, and those of no session.
     pub wrong_codes: AtomicU64,
     /// Requests refused by a rate limit.
     pub rate_limited: AtomicU64,

@@ -257,7 +257,7 @@ impl Conversation {
         Some(record)
     }
 
-    /// Lists every tool that can be called in this target. The gateway filters the list for each caller.
+    /// Lists every tool that can be called at this target. The gateway filters the list for each caller.
     async fn list(&mut self) -> String {
         let record = self.listen().await;
         let own = record.as_ref().map(own_tools).unwrap_or_default();

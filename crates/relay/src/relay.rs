@@ -36,7 +36,7 @@ const CODES: &str = "relay:codes";
 /// Interval of heartbeats on a silent stream.
 pub const HEARTBEAT: Duration = Duration::from_secs(25);
 /// Minimum interval between log messages about a failing store, in milliseconds.
-const TELL_FAILURES_MS: u64 = 10_000;
+const FAILURE_LOG_INTERVAL_MS: u64 = 10_000;
 /// Interval at which expired sessions are removed.
 const SWEEP: Duration = Duration::from_secs(1);
 /// Maximum number of attempts to generate an unused code.
@@ -44,7 +44,7 @@ const TRIES: usize = 5;
 /// Maximum number of codes in transit from the front end to a link.
 const MAX_TICKETS: usize = 10_000;
 /// Maximum number of issued codes to remember.
-const MAX_MADE: usize = 100_000;
+const MAX_ISSUED: usize = 100_000;
 
 /// Target of a connection: the page that its calls go to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -94,12 +94,12 @@ pub struct Relay {
     /// Start time, in milliseconds since 1970.
     pub started: u64,
     /// Time of the last log message about a failing store, in milliseconds since 1970.
-    failure_told: AtomicU64,
+    last_failure_log: AtomicU64,
     warned: Mutex<HashSet<&'static str>>,
     /// Requests delivered to each polling page, so that each is delivered once.
     pub polled: Mutex<HashMap<PageKey, HashSet<Box<str>>>>,
     /// Codes issued by this gateway, to distinguish expired codes from ones that never existed.
-    made: Mutex<HashSet<Code>>,
+    issued: Mutex<HashSet<Code>>,
     /// Current stream of each page at this gateway. A new one replaces it.
     streams: Mutex<HashMap<PageKey, oneshot::Sender<()>>>,
     /// Turns true when the gateway shuts down.
@@ -143,10 +143,10 @@ impl Relay {
             gateway: OnceLock::new(),
             address: OnceLock::new(),
             started: unix_millis(),
-            failure_told: AtomicU64::new(0),
+            last_failure_log: AtomicU64::new(0),
             warned: Mutex::default(),
             polled: Mutex::default(),
-            made: Mutex::default(),
+            issued: Mutex::default(),
             streams: Mutex::default(),
             closing: watch::Sender::new(false),
             store,
@@ -212,7 +212,7 @@ impl Relay {
             match created.map_err(|error| self.failed(&error))? {
                 CreateOutcome::Both => {
                     Counts::add(&self.counts.sessions);
-                    self.note_made(&new.record.code);
+                    self.note_issued(&new.record.code);
                     return Ok(new);
                 }
                 CreateOutcome::Taken => {}
@@ -241,7 +241,7 @@ impl Relay {
             found => found.map_err(|error| self.failed(&error))?,
         };
         let Some(mut record) = found else {
-            if self.made.lock().unpoisoned().contains(code) {
+            if self.issued.lock().unpoisoned().contains(code) {
                 return Err(Refusal::SessionExpired);
             }
             self.guessed(who);
@@ -257,12 +257,12 @@ impl Relay {
         self.warned.lock().unpoisoned().insert(client)
     }
 
-    fn note_made(&self, code: &Code) {
-        let mut made = self.made.lock().unpoisoned();
-        if made.len() >= MAX_MADE {
-            made.clear();
+    fn note_issued(&self, code: &Code) {
+        let mut issued = self.issued.lock().unpoisoned();
+        if issued.len() >= MAX_ISSUED {
+            issued.clear();
         }
-        made.insert(code.clone());
+        issued.insert(code.clone());
     }
 
     /// Counts a wrong code.
@@ -293,9 +293,9 @@ impl Relay {
     /// Maps a failure of the store to a refusal that reveals nothing. The log has the details.
     pub fn failed(&self, error: &StoreError) -> Refusal {
         let now = unix_millis();
-        let last = self.failure_told.load(Ordering::Relaxed);
-        if now.saturating_sub(last) >= TELL_FAILURES_MS
-            && self.failure_told.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let last = self.last_failure_log.load(Ordering::Relaxed);
+        if now.saturating_sub(last) >= FAILURE_LOG_INTERVAL_MS
+            && self.last_failure_log.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
             tracing::warn!(%error, "the relay's store fails; this is told every 10 s at most");
         }
@@ -428,7 +428,7 @@ impl Relay {
     }
 }
 
-/// Rooms whose page has no tools of its own share one tool list.
+/// Targets whose page has no tools of its own share one tool list.
 impl ListOwners for Relay {
     fn owner(&self, principal: &Principal) -> Option<Principal> {
         if [SESSIONS, CODES].contains(&principal.as_str()) {

@@ -55,7 +55,7 @@ impl Worker {
         self.sent.contains(id)
     }
 
-    /// Takes or renews the lead if it is free.
+    /// Takes the lead if it is free, or renews it.
     ///
     /// # Errors
     /// If the store is unreachable.

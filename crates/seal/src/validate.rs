@@ -45,7 +45,7 @@ pub struct Validator<'a> {
     pub mode: Mode,
     /// Tolerated age of a request, and how far it may be ahead.
     pub window: TimeWindow,
-    /// Keys that the verifier trusts.
+    /// Keys that the validator trusts.
     pub keys: &'a KeySet,
     /// Nonces of requests that were accepted.
     pub nonces: &'a dyn NonceMemory,

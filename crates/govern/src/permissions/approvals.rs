@@ -12,7 +12,7 @@ pub const MAX_APPROVALS: usize = 10_000;
 /// Maximum number of pending approvals per caller.
 pub const MAX_APPROVALS_EACH: usize = MAX_APPROVALS / 4;
 /// Time an approval is remembered for further rounds of its call.
-const KEPT: Duration = Duration::from_secs(3600);
+const GRANT_LIFETIME: Duration = Duration::from_secs(3600);
 
 /// Digest of everything that an approval is bound to.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -126,7 +126,7 @@ impl Approvals {
             Some(approval) if approval.bound != bound => GrantOutcome::Changed,
             Some(approval) => {
                 approval.covered = Some((used.round, used.exchange));
-                approval.until = now + KEPT;
+                approval.until = now + GRANT_LIFETIME;
                 GrantOutcome::Yes
             }
         }

@@ -169,7 +169,7 @@ fn decision_record(answer: &HoldAnswer, verdict: &Verdict) -> (Option<String>, S
     (by, detail)
 }
 
-/// Refuses a call because no further approval can be requested.
+/// Creates the fault for a call whose approval cannot be requested, because too many are pending.
 fn too_many(why: &dyn std::fmt::Display) -> Fault {
     Fault::new(FaultKind::Overloaded, format!("this needs somebody's consent, and nobody can be asked now: {why}"))
 }

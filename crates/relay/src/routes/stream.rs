@@ -33,10 +33,10 @@ use tokio::time::{Instant, sleep_until};
 /// Queue length of a stream, in events.
 const QUEUE: usize = 64;
 /// Maximum time that a large event waits for memory, and the interval at which it retries.
-const ROOM_WAIT: Duration = Duration::from_secs(5);
-const ROOM_LOOK: Duration = Duration::from_millis(50);
+const MEMORY_WAIT: Duration = Duration::from_secs(5);
+const MEMORY_RETRY: Duration = Duration::from_millis(50);
 /// Interval at which a silent stream checks the credential that it was opened with.
-const CREDENTIAL_LOOK: Duration = Duration::from_millis(500);
+const CREDENTIAL_CHECK: Duration = Duration::from_millis(500);
 /// Maximum length of a page id or a journal id, in bytes.
 const MAX_ID: usize = 128;
 
@@ -108,7 +108,7 @@ impl Events for Reader {
 async fn lapse(credential: Option<&Credential>) {
     let Some(credential) = credential else { return std::future::pending().await };
     while credential.is_current(unix_millis()) {
-        tokio::time::sleep(CREDENTIAL_LOOK).await;
+        tokio::time::sleep(CREDENTIAL_CHECK).await;
     }
 }
 
@@ -355,12 +355,12 @@ impl Stream {
     /// Charges a large event to the memory budget, waiting for room. If there is none in time, the stream ends, and the
     /// page receives the request again when it reconnects.
     async fn held(&self, data: Bytes) -> Result<Bytes, End> {
-        let deadline = Instant::now() + ROOM_WAIT;
+        let deadline = Instant::now() + MEMORY_WAIT;
         loop {
             match self.relay.shares.hold_for_page(data.clone()) {
                 Ok(held) => return Ok(held),
                 Err(refused) if Instant::now() >= deadline => return Err(End::NoRoom(self.relay.no_room(refused))),
-                Err(_) => tokio::time::sleep(ROOM_LOOK).await,
+                Err(_) => tokio::time::sleep(MEMORY_RETRY).await,
             }
         }
     }

@@ -59,7 +59,7 @@ pub(super) fn write(request: &McpRequest) -> Result<Vec<u8>, MessageError> {
     Ok(encoder.finish()?)
 }
 
-/// Writes the fields of `mcp-cbor/1`, except identity and purpose.
+/// Writes the fields that the specification of `mcp-cbor/1` defines, except identity and purpose.
 fn document_fields(map: &mut MapEncoder<'_>, request: &McpRequest, times: &Times) -> Result<(), EncodeError> {
     text(map, "request_id", &request.request_id);
     text(map, "mcp_version", &request.mcp_version);

@@ -34,7 +34,7 @@ pub(super) fn write(response: &McpResponse) -> Result<Vec<u8>, MessageError> {
     Ok(encoder.finish()?)
 }
 
-/// Writes the fields of `mcp-cbor/1`, except times.
+/// Writes the fields that the specification of `mcp-cbor/1` defines, except times.
 fn document_fields(map: &mut MapEncoder<'_>, response: &McpResponse) -> Result<(), EncodeError> {
     text(map, "response_id", &response.response_id);
     text(map, "request_id", &response.request_id);
