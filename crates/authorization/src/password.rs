@@ -175,7 +175,8 @@ impl PasswordCheck {
     }
 }
 
-/// Returns the hasher: 19 MiB, two passes, one lane, as OWASP recommends. [`UNKNOWN_USER_HASH`] uses the same parameters.
+/// Returns the hasher: 19 MiB, two passes, one lane, as OWASP recommends. [`UNKNOWN_USER_HASH`] has the same
+/// parameters.
 fn hasher() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::DEFAULT)
 }
