@@ -14,6 +14,7 @@ use signalbox_config::{Config, RateLimits, RequestRates, ToolLimits};
 use signalbox_engine::chain::Interceptor;
 use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::rate::Rate;
+use signalbox_engine::{Caller, Fault};
 use signalbox_govern::call_budgets::{Budgets, ToolBounds};
 use signalbox_govern::call_limits::{LimitRules, ScopeRates, ToolRate};
 use signalbox_govern::decision_point::{PointApi, PointRules};
@@ -49,6 +50,14 @@ impl GovernParts {
     #[must_use]
     pub fn limits_left(&self, principal: &str) -> Vec<(Rate, u64)> {
         self.limits.left_to(principal, Instant::now())
+    }
+
+    /// Returns the fault for a caller that may send no request at all: it is switched off, or lacks a scope that every request
+    /// requires.
+    #[must_use]
+    pub fn refusal_of_caller(&self, caller: &Caller) -> Option<Fault> {
+        let off = self.permissions.stops_principal(caller.principal().as_str());
+        off.or_else(|| self.scopes.refusal_of_all(caller))
     }
 
     /// Those of a configuration.

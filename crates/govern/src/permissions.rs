@@ -255,6 +255,14 @@ impl Permissions {
         self.principal_off(caller).is_some()
     }
 
+    /// Returns the fault if a switch has turned this principal off.
+    #[must_use]
+    pub fn stops_principal(&self, principal: &str) -> Option<Fault> {
+        let (set, manual) = (self.set.load(), self.manual.load());
+        let switch = set.switches.of_principal(principal).or_else(|| manual.of_principal(principal));
+        switch.map(|switch| switch.fault("the caller"))
+    }
+
     /// Returns the fault for a caller that is off, or for an entry that is off and visible to the caller.
     #[must_use]
     pub fn stops(&self, caller: &Caller, entry: &EntryRef<'_>) -> Option<Fault> {

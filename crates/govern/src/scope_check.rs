@@ -59,6 +59,13 @@ impl ScopeCheck {
         needed.extend(meant.map(|rule| rule.scope.clone()));
         lacking(standing, &needed)
     }
+
+    /// Returns the fault if the caller's credential lacks a scope that every request requires.
+    #[must_use]
+    pub fn refusal_of_all(&self, caller: &Caller) -> Option<Fault> {
+        let standing = caller.identity().standing.as_ref().filter(|standing| standing.scopes.is_some())?;
+        lacking(standing, &self.required)
+    }
 }
 
 /// Returns the fault if a credential lacks any of the needed scopes.

@@ -438,3 +438,64 @@ async fn answering(answer: impl Fn(Value) -> Value + Send + Sync + 'static) -> s
     });
     address
 }
+
+/// A caller that is switched off, or lacks a required scope, has no power at the API either, whatever its roles are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_may_call_nothing_may_not_administer_either() {
+    let users =
+        ["adm", "app", "aud", "low"].map(|name| format!("[auth.users.'key:{name}']\nroles = ['{}']\n", role_of(name)));
+    let text = format!(
+        "[mcp.protocol.security]\nrequire_authentication = true\n[mcp.protocol.audit]\nenabled = true\n\
+         [auth]\nrequired_scopes = ['mcp']\n{}{}",
+        users.concat(),
+        child("one", ServedEra::Old, "").unwrap()
+    );
+    let gateway = GatewayProcess::serve(&text).await.unwrap();
+    gateway.ready().await.unwrap();
+    let data_dir = gateway.data_dir();
+    let key = async |name: &str, scope: &str| {
+        let key = signalbox(&data_dir, &["keys", "new", name, "--scope", scope]).await.unwrap();
+        HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {}", key.trim()))
+    };
+    let clients =
+        [key("adm", "mcp").await, key("app", "mcp").await, key("aud", "mcp").await, key("low", "other").await];
+    let routes = [
+        (0, Method::GET, "/api/v1/sessions", ""),
+        (0, Method::GET, "/api/v1/status", ""),
+        (0, Method::GET, "/api/v1/switches", ""),
+        (0, Method::POST, "/api/v1/reload", "{}"),
+        (1, Method::GET, "/api/v1/holds", ""),
+        (1, Method::POST, "/api/v1/holds/1/release", "{}"),
+        (2, Method::GET, "/api/v1/audit?limit=1", ""),
+        (2, Method::GET, "/api/v1/audit/status", ""),
+        (3, Method::GET, "/api/v1/sessions", ""),
+        (3, Method::POST, "/api/v1/reload", "{}"),
+    ];
+    let status = async |client: usize, method: &Method, path: &str, body: &str| {
+        let client = clients[client].clone().with("content-type", "application/json");
+        client.send(method.clone(), path, body.to_owned().into()).await.unwrap().status
+    };
+    eventually("the keys are known", async || {
+        (status(0, &Method::GET, "/api/v1/sessions", "").await == 200).then_some(())
+    })
+    .await
+    .unwrap();
+    for (client, method, path, body) in &routes {
+        let is_refused = status(*client, method, path, body).await == 403;
+        assert_eq!(is_refused, *client == 3, "before: {client} {method} {path}");
+    }
+    for name in ["adm", "app", "aud"] {
+        signalbox(&data_dir, &["switch", "kill", "--principal", &format!("key:{name}")]).await.unwrap();
+    }
+    for (client, method, path, body) in &routes {
+        assert_eq!(status(*client, method, path, body).await, 403, "{client} {method} {path}");
+    }
+}
+
+fn role_of(name: &str) -> &'static str {
+    match name {
+        "app" => "approver",
+        "aud" => "auditor",
+        _ => "admin",
+    }
+}

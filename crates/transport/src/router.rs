@@ -226,11 +226,18 @@ pub trait RouteObserver: Send + Sync {
     }
 }
 
+/// Rules for callers that hold beside the access of a route.
+pub trait RouteGuard: Send + Sync {
+    /// Returns the reason why this caller may use no restricted route at present.
+    fn refusal(&self, caller: &Caller) -> Option<String>;
+}
+
 /// All routes. If several match, the first one applies.
 #[derive(Default)]
 pub struct Router {
     routes: Vec<(Pattern, Route)>,
     observer: Option<Arc<dyn RouteObserver>>,
+    guard: Option<Arc<dyn RouteGuard>>,
 }
 
 impl Router {
@@ -252,13 +259,19 @@ impl Router {
             }
             routes.push((pattern, route));
         }
-        Ok(Self { routes, observer: None })
+        Ok(Self { routes, observer: None, guard: None })
     }
 
     /// Sets the observer of audited routes.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn RouteObserver>) -> Self {
         Self { observer: Some(observer), ..self }
+    }
+
+    /// Sets the guard of all routes that are not open.
+    #[must_use]
+    pub fn guarded_by(self, guard: Arc<dyn RouteGuard>) -> Self {
+        Self { guard: Some(guard), ..self }
     }
 
     /// Returns the routes in their order.
@@ -312,12 +325,29 @@ impl Router {
         })?;
         let request = RequestParts { method, uri: &uri, headers, captured: &captured, body };
         let Some(observer) = self.observer.as_deref().filter(|_| route.is_observed()) else {
-            return serve(door, route, request, caller, within).await;
+            self.admit(door, route, &caller)?;
+            return serve(route, request, caller, within).await;
         };
         let observed_caller = caller.clone();
-        let answered = serve(door, route, request, caller, within).await;
+        let answered = match self.admit(door, route, &caller) {
+            Ok(()) => serve(route, request, caller, within).await,
+            Err(problem) => Err(problem),
+        };
         observe(observer, door, route, &uri, &observed_caller, &answered);
         answered
+    }
+
+    /// Checks that a caller may use a route. The control socket belongs to the user of this machine, who may use all.
+    fn admit(&self, door: Door, route: &Route, caller: &Caller) -> Result<(), Problem> {
+        if door == Door::Control {
+            return Ok(());
+        }
+        admit(route.access, caller)?;
+        let guard = self.guard.as_deref().filter(|_| route.access != Access::Open);
+        match guard.and_then(|guard| guard.refusal(caller)) {
+            Some(why) => Err(Problem::new(StatusCode::FORBIDDEN, why)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -330,10 +360,7 @@ struct RequestParts<'a> {
     body: Incoming,
 }
 
-async fn serve(door: Door, route: &Route, request: RequestParts<'_>, caller: Caller, within: Duration) -> Answered {
-    if door == Door::Listener {
-        admit(route.access, &caller)?;
-    }
+async fn serve(route: &Route, request: RequestParts<'_>, caller: Caller, within: Duration) -> Answered {
     let RequestParts { method, uri, headers, captured, body } = request;
     let body = RoutedBody::new(body, route.max_body, within)?;
     let request = RoutedRequest::new(method, uri, headers, captured, caller, body)?;

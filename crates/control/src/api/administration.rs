@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_engine::Caller;
 use signalbox_engine::fault::{Fault, FaultKind};
-use signalbox_transport::router::{Door, Problem, RouteObserver, RouteUse};
+use signalbox_transport::router::{Door, Problem, RouteGuard, RouteObserver, RouteUse};
 use std::sync::Arc;
 
 /// Prefix of the paths of the API.
@@ -52,6 +52,15 @@ impl RouteObserver for Administration {
             let fault = Fault::new(FaultKind::InvalidRequest, format!("{target}: {problem}"));
             self.0.app().gateway.refused(caller, Some(problem.status().as_u16()), &fault, None);
         }
+    }
+}
+
+/// Keeps callers away from the API who may not call a tool either: those that are switched off, or lack a required scope.
+pub(super) struct CallerGuard(pub(super) Arc<Served>);
+
+impl RouteGuard for CallerGuard {
+    fn refusal(&self, caller: &Caller) -> Option<String> {
+        self.0.app().govern.refusal_of_caller(caller).map(|fault| fault.message)
     }
 }
 

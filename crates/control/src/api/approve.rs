@@ -156,7 +156,9 @@ fn held(pages: &SignInPages, request: &RoutedRequest) -> Option<HeldMessage> {
 /// Returns the principals that have proved in this request that they may decide.
 fn deciders(pages: &SignInPages, request: &RoutedRequest) -> Vec<String> {
     let caller = request.caller.identity();
-    let by_header = caller.proof != Proof::Unproved && [APPROVER, ADMIN].iter().any(|role| caller.has_role(role));
+    let may_act = pages.served.app().govern.refusal_of_caller(&request.caller).is_none();
+    let by_header =
+        may_act && caller.proof != Proof::Unproved && [APPROVER, ADMIN].iter().any(|role| caller.has_role(role));
     let mut all: Vec<String> = by_header.then(|| caller.principal.as_str().to_owned()).into_iter().collect();
     let visitors = pages.visitors(request).into_iter();
     all.extend(
@@ -164,6 +166,8 @@ fn deciders(pages: &SignInPages, request: &RoutedRequest) -> Vec<String> {
             .filter(|one| [APPROVER, ADMIN].iter().any(|role| one.standing.has_role(role)))
             .map(|one| one.principal),
     );
+    let govern = &pages.served.app().govern;
+    all.retain(|principal| govern.permissions.stops_principal(principal).is_none());
     all
 }
 

@@ -1,6 +1,6 @@
 //! List of all routes besides MCP, and the listeners that they are mounted on.
 
-use super::administration::Administration;
+use super::administration::{Administration, CallerGuard};
 use super::authorization::OauthRoutes;
 use super::process::Credentials;
 use super::sign_in::SignInPages;
@@ -77,7 +77,8 @@ pub fn router(served: &Arc<Served>, authentication: Option<&Arc<Authentication>>
     all.extend(authentication.and_then(|authentication| authentication.resource()).into_iter().flat_map(resource_list));
     all.extend(server.into_iter().flat_map(|server| authorization_list(served, server)));
     all.extend(served.app().relay.iter().flat_map(signalbox_relay::routes::routes));
-    Router::new(all).map(|router| Arc::new(router.observed_by(Arc::new(Administration(Arc::clone(served))))))
+    let router = Router::new(all)?.observed_by(Arc::new(Administration(Arc::clone(served))));
+    Ok(Arc::new(router.guarded_by(Arc::new(CallerGuard(Arc::clone(served))))))
 }
 
 /// Creates the router of a process that replays a tape under control.
@@ -88,7 +89,7 @@ pub fn replay_router(served: &Arc<Served>, run: &Arc<ReplayHandle>) -> Result<Ar
     let mut all = list(served);
     all.extend(sign_in_list(served, None));
     all.extend(replay_list(run));
-    Router::new(all).map(Arc::new)
+    Ok(Arc::new(Router::new(all)?.guarded_by(Arc::new(CallerGuard(Arc::clone(served))))))
 }
 
 /// Returns the general routes. `/api` is also on the listener, for callers with the role [`ADMIN`].

@@ -46,13 +46,16 @@ impl SignInPages {
         let config = self.served.reloader.current();
         let identity = request.caller.identity();
         let subject = holder.subject.as_str();
-        let visitors = self.visitors(request);
-        let proved = (identity.proof != Proof::Unproved).then(|| identity.principal.as_str());
+        let govern = &self.served.app().govern;
+        let may_act = govern.refusal_of_caller(&request.caller).is_none();
+        let mut visitors = self.visitors(request);
+        visitors.retain(|one| govern.permissions.stops_principal(&one.principal).is_none());
+        let proved = (identity.proof != Proof::Unproved && may_act).then(|| identity.principal.as_str());
         let local_user = subject.strip_prefix(&format!("{LOCAL_USERS}:"));
         judge(&Evidence {
             subject,
             proved,
-            is_admin: identity.has_role(ADMIN),
+            is_admin: identity.has_role(ADMIN) && may_act,
             has_visitors: !visitors.is_empty(),
             visitor_is_holder: visitors
                 .iter()
