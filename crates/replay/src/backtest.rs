@@ -1,8 +1,8 @@
-//! Rules tried on the past: which recorded messages they would now block, change, hold, answer or let through.
+//! Evaluates a rule set against recorded messages: which ones it would now block, change, hold, answer or pass.
 //!
-//! Open loop: the recorded messages and times are fixed. What limiters, caches and lists of mock results remember is computed
-//! anew, message by message; what webhooks and persons answered and which numbers were drawn comes from the tape. A verdict
-//! that needs something the tape does not tell is *unknown*, and so is everything that would follow from it.
+//! The replay is open loop: recorded messages and times are fixed. The state of limiters, caches and mock lists is
+//! recomputed message by message. Webhook responses, approval decisions and random numbers come from the tape. A
+//! verdict that needs information the tape does not have is *unknown*, and so is everything that depends on it.
 //!
 //! ```
 //! use signalbox_replay::backtest::{Backtest, Class};
@@ -16,29 +16,29 @@
 //! assert_eq!(backtest.report().count(Class::Blocked), 0);
 //! ```
 
-mod case;
 mod class;
+mod evaluator;
 mod event;
+mod event_reader;
 mod image;
-mod intake;
-mod open;
+mod open_exchange;
 mod order;
 mod outcome;
 mod progress;
 mod report;
+mod rule_pass;
+mod tape_context;
 #[cfg(test)]
 mod tests;
-mod trial;
-mod walk;
 
 pub use class::{Class, Reason};
 pub use report::{Example, Group, Report, TapeNote};
 
-use intake::Intake;
+use event_reader::EventReader;
 use signalbox_engine::record::{Entry, StoreError, TapeInfo};
 use signalbox_rules::RuleSet;
 
-/// A set of rules that is tried on tapes.
+/// Evaluates a rule set against tapes.
 #[derive(Debug)]
 pub struct Backtest {
     set: RuleSet,
@@ -46,13 +46,16 @@ pub struct Backtest {
 }
 
 impl Backtest {
-    /// Tries these rules, and gives so many examples of each kind of difference.
+    /// Creates a backtest that lists at most `examples` examples for each kind of difference.
     #[must_use]
     pub fn new(set: RuleSet, examples: usize) -> Self {
         Self { set, report: Report::new(examples) }
     }
 
-    /// Judges everything on a tape. A tape is one run of a process, so limiters and caches are empty when it begins.
+    /// Evaluates every message of a tape. A tape is one run of a process, so limiters and caches start out empty.
+    ///
+    /// # Errors
+    /// If the tape cannot be read to its end. Entries read before the error still count.
     ///
     /// # Errors
     /// If the tape cannot be read to its end. What was read before counts.
@@ -61,7 +64,7 @@ impl Backtest {
         info: &TapeInfo,
         entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
     ) -> Result<(), StoreError> {
-        let mut intake = Intake::new(&self.set, info, &mut self.report);
+        let mut intake = EventReader::new(&self.set, info, &mut self.report);
         let mut read = Ok(());
         for entry in entries {
             match entry {
@@ -76,7 +79,7 @@ impl Backtest {
         read
     }
 
-    /// What came of it.
+    /// Returns the results so far.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report

@@ -1,4 +1,4 @@
-//! Compares live traffic with a recorded tape, the baseline, as it flows.
+//! Compares live traffic with a recorded tape, the baseline.
 //!
 //! ```text
 //! workers ──facts──► queue (bounded) ──► thread `baseline`: finds the recorded call, compares the answers
@@ -7,13 +7,13 @@
 //!                   dropped                         └─ a decision by `baseline` for each call that is not the same
 //! ```
 //!
-//! A [`Baseline`] is a [`FactSink`], not an interceptor: an answer has left for its client before it is compared here.
+//! A [`Baseline`] is a [`FactSink`], not an interceptor: the client has its answer before the comparison runs.
 //!
 //! Invariants:
-//! - nobody who tells a fact waits, and no message is changed or held up;
-//! - every call that is compared or had to be left out is counted exactly once;
-//! - a decision is told only after the facts that it is about: the gateway must list the baseline after the sinks that it
-//!   tells ([`Baseline::start`]).
+//! - sending a fact never blocks, and no message is changed or delayed;
+//! - every call that is compared or skipped is counted exactly once;
+//! - a decision is emitted after the facts that it refers to, so the gateway must list the baseline after the sinks
+//!   that receive its decisions ([`Baseline::start`]).
 
 mod checker;
 mod counters;
@@ -37,30 +37,30 @@ use signalbox_tape::TapeSource;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a baseline that is dropped without [`Baseline::stop`] may take to compare what it has.
+/// Time that a drop without [`Baseline::stop`] waits for the remaining comparisons.
 const DROP_WITHIN: Duration = Duration::from_secs(1);
 
-/// What counts as a difference.
+/// Settings that decide what counts as a difference.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct BaselineSettings {
-    /// Places that do not count: those of requests when the recorded call is looked for, those of answers when they are compared.
+    /// Paths left out of the comparison. They apply to requests, to find the recorded call, and to answers.
     pub ignored: Paths,
-    /// How far two numbers may be apart; see [`Comparison::tolerance`].
+    /// Largest difference between equal numbers; see [`Comparison::tolerance`].
     pub tolerance: f64,
 }
 
-/// Why traffic cannot be compared with a tape.
+/// Reasons why a baseline cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum BaselineError {
     /// The tape cannot be read.
     #[error(transparent)]
     Tape(#[from] StoreError),
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
 
-/// Compares calls with those of a tape. See the module.
+/// Compares live calls with those of a tape. See the [module](self).
 #[derive(Debug)]
 pub struct Baseline {
     tape: Arc<str>,
@@ -70,7 +70,10 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Begins to compare with this tape, and tells these sinks what differs.
+    /// Starts the comparison thread. Differences go to the sinks in `sinks` as decisions.
+    ///
+    /// # Errors
+    /// If the tape cannot be read, or the thread cannot be started.
     ///
     /// # Errors
     /// If the tape cannot be read, or no thread can be had.
@@ -81,13 +84,13 @@ impl Baseline {
     ) -> Result<Self, BaselineError> {
         let tape: Arc<str> = source.info().id.as_str().into();
         let masks = Masks::of_rules(&source.info().redaction);
-        // A live call may be made more often than it was recorded; the last recorded answer stands for the further ones.
+        // A live call may occur more often than it was recorded. Compare the surplus with the last recorded answer.
         let repeat = Repeat::Last;
         let player = PlayerSettings { ignored: settings.ignored.clone(), repeat, ..PlayerSettings::default() };
         let player = TapePlayer::open(source, player)?;
         let mut ignored = settings.ignored;
         for path in checker::MINTED_IN_ANSWERS {
-            // Too many paths of the user leave no room for it, which is at worst a difference too much.
+            // Fails if the user's paths fill the set. At worst, that adds a false difference.
             let _ = ignored.add(path);
         }
         let tolerance = settings.tolerance;
@@ -98,32 +101,32 @@ impl Baseline {
         let checker = Checker::new(Arc::clone(&tape), player, comparison, masks, Arc::clone(&counters));
         let work = Arc::clone(&queue);
         let run = move || {
-            let _ended = work.ends_with_this();
+            let _ended = work.end_guard();
             compare_all(&work, checker, &told);
         };
         std::thread::Builder::new().name("baseline".to_owned()).spawn(run).map_err(BaselineError::Thread)?;
         Ok(Self { tape, holes, queue, counters })
     }
 
-    /// The name of the recorded tape.
+    /// Returns the name of the recorded tape.
     #[must_use]
     pub fn tape(&self) -> &str {
         &self.tape
     }
 
-    /// What the part of the tape that was read first lacks.
+    /// Returns the gaps found so far in the part of the tape that has been read.
     #[must_use]
     pub fn holes(&self) -> &Holes {
         &self.holes
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn stats(&self) -> BaselineStats {
         self.counters.read()
     }
 
-    /// Takes no more facts, and waits at most this long until those it has are compared.
+    /// Stops accepting facts, then waits up to `within` until the queued ones are compared.
     pub fn stop(&self, within: Duration) {
         self.queue.close();
         self.queue.wait_for_end(within);

@@ -1,17 +1,17 @@
-//! Makes calls of the entries of a tape.
+//! Assembles calls from the entries of a tape.
 //!
 //! ```text
 //! request ──► open ──answer──► answered ──next call of its session, or its end──► given
 //!               └──finished without an answer, or the tape ends───────────────────►┘
 //! ```
 //!
-//! A message with an exchange belongs to that call. A notification or a question without one belongs to the latest call of
-//! its session, because that is where a client meets it again. Calls are given in the order in which they are complete; a
-//! caller that needs the order of requests sorts by [`RecordedCall::seq`].
+//! A message that names an exchange belongs to that call. A notification or server request without one belongs to the
+//! latest call of its session, because a client sees it there. Calls come out in the order of their completion. For the
+//! order of requests, sort by [`RecordedCall::seq`].
 
 use crate::match_key::MatchKey;
 use crate::paths::Paths;
-use crate::recorded_call::{RecordedCall, Said, Step};
+use crate::recorded_call::{RecordedCall, RecordedMessage, Step};
 use crate::side::{Heading, Side};
 use bytes::Bytes;
 use serde_json::Value;
@@ -21,27 +21,27 @@ use signalbox_wire::{Envelope, Era, meta};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Most calls that are open at once; beyond, the one that began first is given as it is.
+/// Maximum number of open calls. Beyond it, the oldest one comes out incomplete.
 const MAX_OPEN: usize = 10_000;
-/// Most steps of one call that are kept; a stream of notifications may have no end.
+/// Maximum number of steps stored for one call, because a stream of notifications may have no end.
 const MAX_STEPS: usize = 10_000;
-/// Bytes of earlier bodies that later ones may be like.
-const REMEMBERED: usize = 8 << 20;
-/// An exchange that has ended without an answer is given after this many more entries, since its last image may come late.
-const LATE: u64 = 64;
+/// Budget in bytes for earlier bodies that later ones may refer to.
+const BODY_BUDGET: usize = 8 << 20;
+/// Number of entries to wait for a late answer after an exchange ends without one.
+const LATE_ENTRIES: u64 = 64;
 
-/// Takes entries in their order and gives calls.
+/// Assembles calls from entries in tape order.
 #[derive(Debug)]
 pub struct CallGatherer {
     side: Side,
     ignored: Paths,
     bodies: Bodies,
     open: HashMap<u64, OpenCall>,
-    /// The exchanges in the order in which they began.
+    /// Exchanges in order of their requests.
     order: VecDeque<u64>,
-    /// The latest call of each session.
+    /// Latest call by session.
     latest: HashMap<u64, u64>,
-    /// Exchanges that have ended without an answer, and when they are given.
+    /// Entry counts at which to close exchanges that ended without an answer.
     late: VecDeque<(u64, u64)>,
     seen: u64,
     given: VecDeque<RecordedCall>,
@@ -54,13 +54,13 @@ struct OpenCall {
 }
 
 impl CallGatherer {
-    /// Gathers the calls of one side. What stands at the ignored paths does not tell calls apart.
+    /// Creates a gatherer for the calls of one side. Match keys leave out the ignored paths.
     #[must_use]
     pub fn new(side: Side, ignored: Paths) -> Self {
         Self {
             side,
             ignored,
-            bodies: Bodies::remembering(REMEMBERED),
+            bodies: Bodies::remembering(BODY_BUDGET),
             open: HashMap::new(),
             order: VecDeque::new(),
             latest: HashMap::new(),
@@ -70,7 +70,7 @@ impl CallGatherer {
         }
     }
 
-    /// Takes the next entry and returns it with its body whole.
+    /// Processes the next entry and returns it with its body restored.
     pub fn take(&mut self, entry: Entry) -> Entry {
         let entry = self.bodies.whole(entry);
         self.seen += 1;
@@ -84,7 +84,7 @@ impl CallGatherer {
                 if let Some(number) = entry.exchange
                     && self.open.get(&number).is_some_and(|open| !open.answered)
                 {
-                    self.late.push_back((self.seen + LATE, number));
+                    self.late.push_back((self.seen + LATE_ENTRIES, number));
                 }
             }
             Content::SessionEnded => self.close_session(entry.session),
@@ -105,26 +105,26 @@ impl CallGatherer {
         entry
     }
 
-    /// The next call that is complete.
+    /// Returns the next complete call.
     pub fn next_call(&mut self) -> Option<RecordedCall> {
         self.given.pop_front()
     }
 
-    /// Says that no entry follows, so that every open call is given as it is.
+    /// Closes every open call. To be called after the last entry.
     pub fn finish(&mut self) {
         while let Some(number) = self.order.pop_front() {
             self.give(number);
         }
     }
 
-    /// True if a call with this key that began before this place is not complete yet.
+    /// Returns `true` if an open call has this key and a request before this position.
     #[must_use]
     pub fn waits_for(&self, key: MatchKey, before: u64) -> bool {
         self.open.values().any(|open| open.call.key == Some(key) && open.call.seq < before)
     }
 
     fn message(&mut self, entry: &Entry, message: &MessageEntry, heading: Heading) {
-        let said = Said { at: entry.at, bytes: whole(message), redacted: message.redacted };
+        let said = RecordedMessage { at: entry.at, bytes: whole(message), redacted: message.redacted };
         match (heading, message.kind, entry.exchange) {
             (Heading::ToServer, MessageKind::Request, Some(number)) if !self.open.contains_key(&number) => {
                 self.begin(entry, number, message, said);
@@ -141,7 +141,7 @@ impl CallGatherer {
         }
     }
 
-    fn begin(&mut self, entry: &Entry, number: u64, message: &MessageEntry, said: Said) {
+    fn begin(&mut self, entry: &Entry, number: u64, message: &MessageEntry, said: RecordedMessage) {
         let request = said.bytes.as_ref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
         let key = request.as_ref().and_then(|request| MatchKey::of(request, &self.ignored));
         let call = RecordedCall {
@@ -179,8 +179,8 @@ impl CallGatherer {
         }
     }
 
-    /// The first question that is still open gets the answer whose id fits.
-    fn answered_question(&mut self, entry: &Entry, answer: Said) {
+    /// Assigns the answer to the first open server request whose id matches.
+    fn answered_question(&mut self, entry: &Entry, answer: RecordedMessage) {
         let Some(open) = self.owner(entry) else { return };
         open.call.last = entry.seq;
         let id = answer.bytes.as_ref().and_then(id);
@@ -191,7 +191,7 @@ impl CallGatherer {
         }
     }
 
-    fn answer(&mut self, entry: &Entry, number: u64, said: Said) {
+    fn answer(&mut self, entry: &Entry, number: u64, said: RecordedMessage) {
         let Some(open) = self.open.get_mut(&number) else { return };
         open.call.last = entry.seq;
         open.call.answer = Some(said);
@@ -202,7 +202,7 @@ impl CallGatherer {
         }
     }
 
-    /// The call that a message belongs to.
+    /// Returns the call that a message belongs to.
     fn owner(&mut self, entry: &Entry) -> Option<&mut OpenCall> {
         let number = entry.exchange.filter(|number| self.open.contains_key(number));
         let number = number.or_else(|| self.latest.get(&entry.session?).copied())?;
@@ -219,7 +219,7 @@ impl CallGatherer {
         if let Some(open) = self.open.remove(&number) {
             self.given.push_back(open.call);
         }
-        // Those that have been given are cleared from the front, so that the list does not grow with the tape.
+        // Drop closed calls from the front, so that the queue does not grow with the tape.
         while self.order.front().is_some_and(|number| !self.open.contains_key(number)) {
             self.order.pop_front();
         }
@@ -237,16 +237,16 @@ fn id(bytes: &Bytes) -> Option<Bytes> {
     Envelope::parse(bytes.clone()).ok()?.id().map(|id| id.bytes().clone())
 }
 
-/// The era that a request speaks: one of the new era names its revision.
+/// Returns the era of a request. Only modern requests name their revision.
 pub(crate) fn era(request: &Value) -> Era {
     let named = request.get("params").and_then(|params| params.get(meta::META)?.get(meta::PROTOCOL_VERSION));
     if named.is_some() { Era::Modern } else { Era::Legacy }
 }
 
-/// Gathers all calls of these entries, in the order of their requests.
+/// Collects all calls of these entries, in the order of their requests.
 ///
 /// # Errors
-/// What the source of the entries says.
+/// The first error of `entries`.
 pub fn gather<E>(
     entries: impl Iterator<Item = Result<Entry, E>>,
     side: Side,

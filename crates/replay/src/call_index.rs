@@ -1,62 +1,60 @@
-//! Where the calls of a tape stand.
+//! Index of the calls on a tape, by key and by subject.
 //!
-//! A tape may have millions of calls, most of them unlike any other. So a call costs its key, its place, and a number in a table
-//! that finds it by its key: about 40 bytes. A list is made only for a key that several calls have.
+//! A tape may have millions of calls, most of them unique. Each call costs its key, its position and an entry in a hash
+//! table: about 40 bytes. Only keys shared by several calls get a list.
 
 use crate::match_key::MatchKey;
 use hashbrown::HashTable;
 use signalbox_engine::keys::TextMap;
 use std::sync::Arc;
 
-/// How many calls of one subject are listed.
-const MOST_ALIKE: usize = 200;
-/// For how many subjects.
-const MOST_SUBJECTS: usize = 10_000;
+/// Maximum number of calls listed for one subject.
+const MAX_CALLS_PER_SUBJECT: usize = 200;
+/// Maximum number of subjects.
+const MAX_SUBJECTS: usize = 10_000;
 
-/// A method, and its tool, prompt or URI.
+/// Method with its tool, prompt or URI.
 type Subject = (Arc<str>, Option<Arc<str>>);
 
-/// The calls that have been read, each by a number of its own.
+/// Index of the calls read so far. A call is identified by its index.
 #[derive(Debug, Default)]
 pub(crate) struct CallIndex {
-    calls: Vec<Indexed>,
+    calls: Vec<IndexEntry>,
     by_key: HashTable<Equal>,
-    /// Calls that have one key, in the order of their places.
+    /// Lists of calls that share a key, in the order of their positions.
     equals: Vec<Vec<u32>>,
     by_subject: TextMap<Subject, Vec<u32>>,
 }
 
-/// What a call is found by, and the place of its request.
+/// Key of a call and position of its request.
 #[derive(Copy, Clone, Debug)]
-struct Indexed {
+struct IndexEntry {
     key: MatchKey,
     place: u64,
 }
 
-/// The calls of a key.
+/// Calls that share a key.
 #[derive(Copy, Clone, Debug)]
 enum Equal {
-    /// Only this one.
     One(u32),
-    /// Those of this list.
+    /// Index of their list in [`CallIndex::equals`].
     Many(u32),
 }
 
 impl CallIndex {
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.calls.len()
     }
 
-    /// The place of a call's request.
+    /// Returns the position of a call's request.
     pub(crate) fn place(&self, call: u32) -> Option<u64> {
         self.calls.get(call as usize).map(|call| call.place)
     }
 
-    /// Adds a call and returns its number; none if there are too many.
+    /// Adds a call and returns its index, or `None` if the index is full.
     pub(crate) fn add(&mut self, key: MatchKey, place: u64, subject: Subject) -> Option<u32> {
         let call = u32::try_from(self.calls.len()).ok()?;
-        self.calls.push(Indexed { key, place });
+        self.calls.push(IndexEntry { key, place });
         let (calls, equals) = (&self.calls, &mut self.equals);
         let found = self.by_key.find_mut(key.short(), |other| key_of(calls, equals, *other) == Some(key));
         match found {
@@ -75,16 +73,16 @@ impl CallIndex {
             }
         }
         let is_known = self.by_subject.contains_key(&subject);
-        if is_known || self.by_subject.len() < MOST_SUBJECTS {
+        if is_known || self.by_subject.len() < MAX_SUBJECTS {
             let alike = self.by_subject.entry(subject).or_default();
-            if alike.len() < MOST_ALIKE {
+            if alike.len() < MAX_CALLS_PER_SUBJECT {
                 alike.push(call);
             }
         }
         Some(call)
     }
 
-    /// Calls come in the order in which they are complete; the list has that of their requests.
+    /// Inserts a call in the order of requests. Calls are added in the order of their completion.
     fn put(&mut self, list: u32, call: u32, place: u64) {
         let calls = &self.calls;
         let Some(list) = self.equals.get_mut(list as usize) else { return };
@@ -92,12 +90,12 @@ impl CallIndex {
         list.insert(at, call);
     }
 
-    /// How many calls have this key.
+    /// Returns the number of calls with this key.
     pub(crate) fn count(&self, key: MatchKey) -> usize {
         self.equal(key, <[u32]>::len)
     }
 
-    /// The nth call with this key, counted from 0.
+    /// Returns the nth call with this key, counted from 0.
     pub(crate) fn nth(&self, key: MatchKey, nth: usize) -> Option<u32> {
         self.equal(key, |all| all.get(nth).copied())
     }
@@ -111,14 +109,14 @@ impl CallIndex {
         }
     }
 
-    /// The first calls of a method and a tool, prompt or URI.
+    /// Returns the first calls of a subject.
     pub(crate) fn alike(&self, subject: &Subject) -> &[u32] {
         self.by_subject.get(subject).map_or(&[], Vec::as_slice)
     }
 }
 
-/// The key that these calls have.
-fn key_of(calls: &[Indexed], equals: &[Vec<u32>], equal: Equal) -> Option<MatchKey> {
+/// Returns the key shared by these calls.
+fn key_of(calls: &[IndexEntry], equals: &[Vec<u32>], equal: Equal) -> Option<MatchKey> {
     let first = match equal {
         Equal::One(call) => call,
         Equal::Many(list) => *equals.get(list as usize)?.first()?,
@@ -151,13 +149,13 @@ mod tests {
     #[test]
     fn what_the_nearest_call_is_looked_for_in_has_bounds() {
         let mut index = CallIndex::default();
-        for number in 0..2 * MOST_SUBJECTS {
+        for number in 0..2 * MAX_SUBJECTS {
             let key = MatchKey::of(&json!({"method": number.to_string()}), &Paths::default()).unwrap();
             let subject = if number % 2 == 0 { "same".to_owned() } else { number.to_string() };
             index.add(key, number as u64, (Arc::from("m"), Some(subject.into()))).unwrap();
         }
-        index.by_subject.values().for_each(|calls| assert!(calls.len() <= MOST_ALIKE));
-        assert!(index.by_subject.len() <= MOST_SUBJECTS);
-        assert_eq!(index.alike(&(Arc::from("m"), Some("same".into()))).len(), MOST_ALIKE);
+        index.by_subject.values().for_each(|calls| assert!(calls.len() <= MAX_CALLS_PER_SUBJECT));
+        assert!(index.by_subject.len() <= MAX_SUBJECTS);
+        assert_eq!(index.alike(&(Arc::from("m"), Some("same".into()))).len(), MAX_CALLS_PER_SUBJECT);
     }
 }

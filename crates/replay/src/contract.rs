@@ -1,8 +1,8 @@
-//! What a change means to clients that relied on what was before: the definitions of tools, prompts and resources, what a server
-//! says of itself, and results.
+//! Classifies changes by their effect on clients that rely on the previous version: definitions of tools, prompts and
+//! resources, the server's description of itself, and results.
 //!
-//! Arguments may be accepted more widely than before, never more narrowly; results may promise more than before, never less.
-//! What cannot be judged, such as a changed keyword of a schema that this program does not know, counts as breaking and says so.
+//! A new version may accept more arguments than before, but not fewer. Its results may promise more than before, but
+//! not less. A change that cannot be judged, such as one to an unknown schema keyword, counts as breaking and says so.
 //!
 //! ```
 //! use serde_json::json;
@@ -24,24 +24,24 @@ mod tests;
 pub use lists::{capabilities, instructions, prompts, resources, server, templates, tools};
 use serde_json::Value;
 
-/// The reason of changes about which nothing is known.
+/// Reason given for a change whose effect is unknown.
 pub const CANNOT_BE_JUDGED: &str = "cannot be judged";
-/// Most changes of one list that are told.
+/// Maximum number of changes reported for one list.
 pub const MAX_CHANGES: usize = 10_000;
 
-/// How bad a change is.
+/// Severity of a change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Tier {
-    /// Whoever relied on the old version can rely on the new one.
+    /// Clients of the old version can use the new one.
     Compatible,
-    /// A result has another value: whether that matters depends on the tool.
+    /// A result has a different value. The tool decides if that matters.
     Changed,
-    /// Somebody who relied on the old version may fail now.
+    /// Clients of the old version may fail.
     Breaking,
 }
 
 impl Tier {
-    /// The word for it in reports.
+    /// Returns the name used in reports.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -52,24 +52,23 @@ impl Tier {
     }
 }
 
-/// One change of what a server offers.
+/// Change to something that a server offers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// How bad it is.
     pub tier: Tier,
-    /// What changed: `tool add`, `prompt review`, `resource file:///a`, `server`, …
+    /// Changed item: `tool add`, `prompt review`, `resource file:///a`, `server`, …
     pub subject: String,
-    /// Where in its definition, as a JSON pointer; empty for the whole.
+    /// JSON pointer into the definition, empty for the whole of it.
     pub pointer: String,
-    /// What happened there, and why it is of this tier.
+    /// Description of the change, and the reason for its tier.
     pub reason: String,
-    /// What was there.
+    /// Value before the change.
     pub recorded: Option<Value>,
-    /// What is there now.
+    /// Value after the change.
     pub new: Option<Value>,
 }
 
-/// Gathers the changes of one definition.
+/// Collects the changes to one definition.
 struct Changes<'a> {
     subject: &'a str,
     place: Vec<String>,
@@ -94,7 +93,7 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Does something one level deeper.
+    /// Runs `then` with `segment` appended to the current path.
     fn at(&mut self, segment: &str, then: impl FnOnce(&mut Self)) {
         self.place.push(segment.to_owned());
         then(self);
@@ -102,7 +101,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// True if two values are the same to whoever reads them, absent ones included.
+/// Returns `true` if two values compare as equal, or both are absent.
 fn is_same(recorded: Option<&Value>, new: Option<&Value>) -> bool {
     match (recorded, new) {
         (Some(recorded), Some(new)) => crate::diff::Comparison::default().compare(recorded, new).is_same(),

@@ -1,4 +1,4 @@
-//! One client's conversation with a recorded server.
+//! Plays a recorded server for one client connection.
 //!
 //! ```text
 //! message ─┬─ handshake, ping, list ──► answered from what the tape knows of its server
@@ -7,16 +7,16 @@
 //!          └─ answer to a question ──► the call that asked goes on
 //! ```
 //!
-//! Messages are taken in their order. A call that has nothing to wait for is answered before the next message is looked at;
-//! one with recorded pauses or questions runs in a task of its own.
+//! Messages are processed in order. A call without recorded pauses or questions is answered before the next message is
+//! read. Other calls run in tasks of their own.
 
 use crate::call_gatherer::era;
 use crate::introduction::Introduction;
 use crate::nearest;
-use crate::playing::Playing;
+use crate::playback::Playback;
 use crate::quick_answers::QuickAnswers;
-use crate::tape_connector::Played;
-use crate::tape_player::{Cursor, Found, TapePlayer};
+use crate::tape_connector::PlaybackStats;
+use crate::tape_player::{Cursor, Lookup, TapePlayer};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::back::ToBackend;
@@ -31,25 +31,22 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// The code of a call that is not on the tape, toward the new era.
+/// Error code for a modern client's call that is not on the tape.
 const NOT_ON_TAPE: i64 = 4040;
 
-/// What a conversation is told.
+/// Input of a conversation's task.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// A message of the client.
     Message(ToBackend),
-    /// Nobody waits for this request any more.
+    /// The gateway no longer awaits the answer to this request.
     Abort(u64),
-    /// The conversation is over.
     Close,
 }
 
-/// The state of a conversation.
 pub(crate) struct Conversation {
     name: Arc<str>,
     player: Arc<TapePlayer>,
-    played: Arc<Played>,
+    played: Arc<PlaybackStats>,
     live: Option<Arc<dyn Link>>,
     always: bool,
     events: Arc<dyn LinkEvents>,
@@ -77,7 +74,7 @@ impl Conversation {
         }
     }
 
-    /// Answers until it is closed.
+    /// Processes input until closed.
     pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Input>) {
         while let Some(input) = inbox.recv().await {
             match input {
@@ -143,12 +140,12 @@ impl Conversation {
             return self.say(answer, key);
         }
         match self.find(&request).await {
-            Ok(Found::Call(call)) => {
+            Ok(Lookup::Call(call)) => {
                 self.played.calls.fetch_add(1, Ordering::Relaxed);
                 let playing = self.quick.playing(call, id, &request, key);
                 self.play(playing);
             }
-            // The server may or may not have cared; without the tape's word these do nothing.
+            // The effect on the recorded server is unknown. Without a recorded answer, treat these as no-ops.
             Ok(_) if self.live.is_none() && is_harmless(method) => {
                 self.say(builder::response(&id, empty(era(&request))), key);
             }
@@ -169,18 +166,19 @@ impl Conversation {
         }
     }
 
-    /// Looks in what has been read; reading on may take long and is done where it holds nothing up.
-    async fn find(&self, request: &Arc<Value>) -> Result<Found, StoreError> {
+    /// Looks up a call, first in the part of the tape already read. Reads on in a blocking task, since that may take
+    /// long.
+    async fn find(&self, request: &Arc<Value>) -> Result<Lookup, StoreError> {
         let known = |key| self.player.find_known(&mut self.cursor.lock().unpoisoned(), key, |_| true);
         if let Some(call) = self.player.key_of(request).and_then(known) {
-            return Ok(Found::Call(call));
+            return Ok(Lookup::Call(call));
         }
         let (player, cursor, request) = (Arc::clone(&self.player), Arc::clone(&self.cursor), Arc::clone(request));
         let found = tokio::task::spawn_blocking(move || player.find(&mut cursor.lock().unpoisoned(), &request));
         found.await.unwrap_or_else(|error| Err(StoreError::Other(error.to_string())))
     }
 
-    fn play(&mut self, playing: Playing) {
+    fn play(&mut self, playing: Playback) {
         let place = self.cursor.lock().unpoisoned().place();
         let before = place.min(playing.call.seq);
         if !self.listening.is_empty() {
@@ -198,7 +196,7 @@ impl Conversation {
         }
     }
 
-    /// Tells every listen request what the tape has for it.
+    /// Sends an announcement to every listen request, each under its own subscription id.
     fn announce(&self, bytes: &Bytes) {
         let Ok(mut told) = serde_json::from_slice::<Value>(bytes) else { return };
         for id in &self.listening {
@@ -210,7 +208,7 @@ impl Conversation {
         }
     }
 
-    /// Acknowledges a listen request, which stays open.
+    /// Acknowledges a listen request and keeps it open.
     fn listen(&mut self, request: &Value, id: RawId) {
         let wanted = request.pointer("/params/notifications").cloned().unwrap_or_else(|| json!({}));
         let token = serde_json::from_slice::<Value>(id.token()).unwrap_or_default();
@@ -218,21 +216,21 @@ impl Conversation {
         let told = json!({"jsonrpc": "2.0", "method": method::SUBSCRIPTIONS_ACKNOWLEDGED, "params": params});
         self.say(told.to_string().into(), id.as_u64());
         self.listening.push(id);
-        // What is announced comes before the calls that it was recorded before.
+        // Announcements must precede the calls that they preceded on the tape, so every call goes through the queue.
         self.quick.off.store(true, Ordering::Release);
     }
 
-    fn refusal(&self, found: &Found, request: &Value, id: &RawId) -> Bytes {
+    fn refusal(&self, found: &Lookup, request: &Value, id: &RawId) -> Bytes {
         let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
         let subject =
             request.pointer("/params/name").or_else(|| request.pointer("/params/uri")).and_then(Value::as_str);
         let what = subject.map_or_else(|| method.to_owned(), |subject| format!("{method} of {subject}"));
         let (text, data) = match found {
-            Found::Exhausted(times) => {
+            Lookup::Exhausted(times) => {
                 let text = format!("{what} was recorded {times} times and is asked for once more");
                 (text, json!({"reason": "not_on_tape", "recorded": times}))
             }
-            Found::Nothing(Some(near)) => {
+            Lookup::Nothing(Some(near)) => {
                 let recorded = near.request.as_ref().and_then(|bytes| serde_json::from_slice(bytes).ok());
                 let ignored = &self.player.settings().ignored;
                 let differs = recorded.map(|recorded: Value| nearest::differences(&recorded, request, ignored));

@@ -1,18 +1,18 @@
-//! Compares a recorded message with a new one: the one mechanism behind every answer to "is this still the same?".
+//! Compares a recorded message with a new one. All comparisons in this program go through here.
 //!
-//! The order of an object's members never counts, and numbers are compared by value, as [`crate::match_key`] has it.
-//! Arrays are aligned, so that an inserted item is one difference. Every difference is named by a JSON pointer from the
-//! top of the message. Where a text holds JSON and [`Comparison::json_in_text`] is set, the pointer goes through the
-//! text with the segment [`IN_TEXT`]: `/result/content/0/text/@json/items/3/id`. A text has no members, so this names
-//! nothing else, and ignored paths can use it.
+//! The order of an object's members never counts, and numbers are compared by value, as in [`crate::match_key`]. Arrays
+//! are aligned, so an inserted item is one difference. Each difference is identified by a JSON pointer from the top of
+//! the message. If [`Comparison::json_in_text`] is set and a text holds JSON, the pointer passes through the text with
+//! the segment [`IN_TEXT`]: `/result/content/0/text/@json/items/3/id`. Texts have no members, so the segment is
+//! unambiguous and works in ignored paths.
 //!
-//! Items are named by their index in the recorded array; only an added item has the index that it has in the new one.
+//! Items carry their index in the recorded array, except added items, which carry their index in the new one.
 
 pub mod align;
+mod difference_text;
 mod digest;
 mod items;
 pub mod masks;
-mod shown;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -20,43 +20,41 @@ mod walk;
 use crate::contract::Tier;
 use crate::paths::Paths;
 use crate::value_patterns::ValuePatterns;
+pub use difference_text::{DifferenceText, short};
 pub use digest::Digest;
 pub use masks::Masks;
 use serde_json::Value;
-pub use shown::{Shown, short};
 use walk::Walk;
 
-/// The segment of a pointer that leads from a text into the JSON that it holds.
+/// Pointer segment that leads from a text into the JSON it holds.
 pub const IN_TEXT: &str = "@json";
-/// The tolerance that is usual for measured numbers (SO-12). A [`Comparison`] has none unless it is told.
+/// Usual tolerance for measured numbers. A [`Comparison`] has no tolerance by default.
 pub const USUAL_TOLERANCE: f64 = 0.01;
-/// Most differences that one comparison lists; the rest are counted.
+/// Maximum number of differences that one comparison lists. The rest are counted.
 pub const MAX_DIFFERENCES: usize = 1000;
 
-/// Decides what counts as a difference. By default everything does but `_meta`, ids, the order of members and
-/// the spelling of numbers.
+/// Rules of a comparison. By default, everything counts except `_meta`, ids, the order of members and the spelling of
+/// numbers.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Comparison {
-    /// Places that do not count, with all below them.
+    /// Ignored places, including everything below them.
     pub ignored: Paths,
-    /// Values that count as equal where the same pattern fits them.
+    /// Patterns under which values count as equal: both sides must match the same one.
     pub patterns: ValuePatterns,
-    /// Places whose arrays may be in any order, with all arrays below them.
+    /// Places where the order of array items is ignored, including all arrays below them.
     pub unordered: Paths,
-    /// Two numbers are the same if they differ by at most this much, or by at most this part of the larger one.
+    /// Largest absolute difference between equal numbers, and the largest difference relative to the larger one.
     pub tolerance: f64,
-    /// Texts that are a JSON object or array on both sides are compared as such.
+    /// Compares texts as JSON if both sides hold an object or array.
     pub json_in_text: bool,
-    /// Compares `_meta` too.
     pub meta: bool,
 }
 
-/// A message, and how its tape hides secrets if some were taken out of this one.
+/// Message to compare, with the masks of its tape if parts were redacted.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// The message.
     pub message: &'a Value,
-    /// What was redacted; none if nothing was.
+    /// Masks of the redacted parts, or `None` if the message is whole.
     pub masks: Option<&'a Masks>,
 }
 
@@ -66,21 +64,21 @@ impl<'a> From<&'a Value> for Side<'a> {
     }
 }
 
-/// How a place differs.
+/// Kind of difference at one place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DifferenceKind {
-    /// Another value of the same type.
+    /// Different value of the same type.
     Changed,
-    /// A value of another type.
+    /// Value of a different type.
     Type,
-    /// It was recorded and is not there any more.
+    /// Recorded, but absent now.
     Missing,
-    /// It was not recorded.
+    /// Present now, but not recorded.
     Added,
 }
 
 impl DifferenceKind {
-    /// The word for it in reports.
+    /// Returns the name used in reports.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -92,18 +90,15 @@ impl DifferenceKind {
     }
 }
 
-/// One place at which two messages differ.
+/// Difference between two messages at one place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Difference {
-    /// Where, as a JSON pointer; empty for the whole document.
+    /// JSON pointer, empty for the whole document.
     pub pointer: String,
-    /// How.
     pub kind: DifferenceKind,
-    /// True if the place is an item of an array rather than a member.
+    /// Set if the place is an array item rather than a member.
     pub item: bool,
-    /// What was recorded.
     pub recorded: Option<Value>,
-    /// What there is now.
     pub new: Option<Value>,
 }
 
@@ -124,18 +119,18 @@ impl Difference {
 /// All differences between two messages.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Differences {
-    /// The first [`MAX_DIFFERENCES`] of them.
+    /// Differences found, up to [`MAX_DIFFERENCES`].
     pub list: Vec<Difference>,
-    /// How many more there are.
+    /// Number of differences beyond those in `list`.
     pub more: u64,
-    /// Places that could not be compared since one side was redacted or encrypted.
+    /// Number of places not compared because one side was redacted or encrypted.
     pub masked: u64,
-    /// The worst tier of all of them.
+    /// Highest tier of all differences.
     pub worst: Option<Tier>,
 }
 
 impl Differences {
-    /// True if there are none.
+    /// Returns `true` if there are no differences.
     #[must_use]
     pub fn is_same(&self) -> bool {
         self.list.is_empty()
@@ -152,7 +147,6 @@ impl Differences {
 }
 
 impl Comparison {
-    /// Compares two documents.
     #[must_use]
     pub fn compare(&self, recorded: &Value, new: &Value) -> Differences {
         let mut walk = Walk::new(self, [None, None]);
@@ -160,7 +154,7 @@ impl Comparison {
         walk.found
     }
 
-    /// Compares two JSON-RPC messages. Their ids do not count, and redacted places are counted, not compared.
+    /// Compares two JSON-RPC messages. Ignores their ids, and counts redacted places without comparing them.
     #[must_use]
     pub fn compare_messages(&self, recorded: Side<'_>, new: Side<'_>) -> Differences {
         let mut walk = Walk::new(self, [recorded.masks, new.masks]);
@@ -168,14 +162,14 @@ impl Comparison {
         walk.found
     }
 
-    /// A digest that is equal for messages between which there is no difference, unless only the
-    /// tolerance makes them equal.
+    /// Returns a digest that is equal for messages without differences. Numbers that are equal only within the
+    /// tolerance yield different digests.
     #[must_use]
     pub fn digest(&self, message: &Value) -> Digest {
         digest::of_message(self, message)
     }
 
-    /// True if two numbers count as one.
+    /// Returns `true` if two numbers count as equal.
     #[must_use]
     pub fn same_number(&self, one: &serde_json::Number, other: &serde_json::Number) -> bool {
         let exact = || digest::canonical_number(one) == digest::canonical_number(other);
@@ -192,7 +186,7 @@ impl Comparison {
     }
 }
 
-/// The JSON object or array that a text holds.
+/// Parses the JSON object or array that a text holds.
 pub(crate) fn json_in(text: &str) -> Option<Value> {
     let is_candidate = text.trim_start().starts_with(['{', '[']);
     is_candidate.then(|| serde_json::from_str(text).ok()).flatten()

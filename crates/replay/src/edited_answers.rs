@@ -1,6 +1,6 @@
-//! Answers that take the place of recorded ones.
+//! Overrides for recorded answers.
 
-use crate::recorded_call::{RecordedCall, Said};
+use crate::recorded_call::{RecordedCall, RecordedMessage};
 use bytes::Bytes;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -8,42 +8,31 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Largest file that is read.
+/// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Answers by the number of their call.
+/// Replacement answers by call number.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct EditedAnswers(HashMap<u64, Bytes>);
 
-/// Why a file of answers cannot be used.
+/// Reasons why a file of answers is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum EditedAnswersError {
-    /// It cannot be read.
     #[error("{}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// It is larger than any answer.
+    Io { path: PathBuf, error: io::Error },
+    /// The file exceeds the size limit.
     #[error("{}: a file of answers may have {MAX_BYTES} bytes", .0.display())]
     TooLarge(PathBuf),
-    /// It is not an object of answers.
+    /// The file is not an object of answers.
     #[error("{}: expected an object such as {{\"7\": {{\"result\": {{…}}}}}}: {why}", path.display())]
-    NotAnswers {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    NotAnswers { path: PathBuf, why: String },
 }
 
 impl EditedAnswers {
-    /// Reads a file: an object whose members are numbers of calls, and whose values have a `result` or an `error`.
+    /// Reads a file: an object with call numbers as keys, and values with a `result` or an `error` member.
     ///
     /// # Errors
-    /// If it cannot be read or is something else.
+    /// If the file cannot be read or has a different shape.
     pub fn read(path: &Path) -> Result<Self, EditedAnswersError> {
         let io = |error| EditedAnswersError::Io { path: path.to_owned(), error };
         let mut text = Vec::new();
@@ -64,7 +53,7 @@ impl EditedAnswers {
         Ok(answers)
     }
 
-    /// Has this message, of which only `result` or `error` counts, answer a call.
+    /// Sets the answer of a call. Only the `result` or `error` member of the message counts.
     pub fn insert(&mut self, call: u64, answer: &Value) {
         let member = if answer.get("error").is_some() { "error" } else { "result" };
         let value = answer.get(member).cloned().unwrap_or_default();
@@ -72,11 +61,11 @@ impl EditedAnswers {
         self.0.insert(call, message.to_string().into());
     }
 
-    /// Changes the answer of a call, if there is another one for it.
+    /// Replaces the answer of a call if the set has one for it.
     pub(crate) fn apply(&self, call: &mut RecordedCall) {
         if let Some(bytes) = self.0.get(&call.number) {
             let at = call.answer.as_ref().map_or(call.began, |answer| answer.at);
-            call.answer = Some(Said { at, bytes: Some(bytes.clone()), redacted: false });
+            call.answer = Some(RecordedMessage { at, bytes: Some(bytes.clone()), redacted: false });
         }
     }
 }

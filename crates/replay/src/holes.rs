@@ -1,4 +1,4 @@
-//! What of a tape cannot be used, in numbers that every command shows.
+//! Counts what a replay cannot use of a tape. Every command that reads a tape shows these counts.
 
 use crate::counted::counted;
 use crate::recorded_call::RecordedCall;
@@ -6,41 +6,41 @@ use signalbox_engine::record::{Content, Entry};
 use signalbox_tape::TapeSource;
 use std::fmt;
 
-/// What is missing or changed in a tape.
+/// Missing or altered parts of a tape.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Holes {
-    /// How the tape was sampled, if it was.
+    /// Sampling settings of the tape, if it was sampled.
     pub sampled: Option<String>,
-    /// What is missing of a file that is not whole.
+    /// Description of the missing part of an incomplete file.
     pub torn: Option<String>,
-    /// Facts that were lost while it was recorded.
+    /// Facts lost during recording.
     pub lost: u64,
-    /// Calls whose request was left out, so that they cannot be found.
+    /// Calls whose request was not recorded, so they cannot be matched.
     pub left: u64,
-    /// Calls whose request was redacted, so that they cannot be found.
+    /// Calls whose request was redacted, so they cannot be matched.
     pub redacted_requests: u64,
-    /// Calls whose answer was left out or never came.
+    /// Calls without a recorded answer.
     pub unanswered: u64,
-    /// Calls whose answer was redacted: they are played with the marks of the redaction in place of the values.
+    /// Calls whose answer was redacted. They are played with the redaction marks in place of the values.
     pub redacted_answers: u64,
 }
 
 impl Holes {
-    /// What the head of a tape says.
+    /// Reads sampling and completeness from the head of a tape.
     #[must_use]
     pub fn of_tape(source: &TapeSource) -> Self {
         let sampling = Some(source.info().sampling.clone()).filter(|words| !words.is_empty() && words != "all");
         Self { sampled: sampling, torn: source.missing().map(ToOwned::to_owned), ..Self::default() }
     }
 
-    /// Counts gaps.
+    /// Adds the lost facts if the entry is a gap.
     pub fn look(&mut self, entry: &Entry) {
         if let Content::Gap(gap) = &entry.content {
             self.lost += gap.facts;
         }
     }
 
-    /// Counts what is missing of a call.
+    /// Counts the missing parts of a call.
     pub fn count(&mut self, call: &RecordedCall) {
         if call.redacted {
             self.redacted_requests += 1;
@@ -53,7 +53,7 @@ impl Holes {
         }
     }
 
-    /// True if nothing is missing.
+    /// Returns `true` if nothing is missing.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         *self == Self::default()
@@ -61,7 +61,7 @@ impl Holes {
 }
 
 impl fmt::Display for Holes {
-    /// A line for each kind of hole.
+    /// Writes one line for each kind of hole.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(sampling) = &self.sampled {
             writeln!(f, "the tape was sampled ({sampling}): calls may be missing")?;
@@ -69,7 +69,7 @@ impl fmt::Display for Holes {
         if let Some(torn) = &self.torn {
             writeln!(f, "{torn}")?;
         }
-        // The number, the thing, and the rest of the line for one and for several of them.
+        // Count, noun, and the rest of the line in singular and plural.
         let counts = [
             (
                 self.lost,

@@ -1,5 +1,5 @@
-//! A file of places that do not count, to be kept beside the tapes: a path or a pattern of values on each line. `#`
-//! begins a comment line.
+//! Reads ignore files, which are kept beside tapes. Each line holds a path or a value pattern; a line that starts with
+//! `#` is a comment.
 
 use crate::paths::{PathError, Paths};
 use crate::value_patterns::{ValuePattern, ValuePatternError, ValuePatterns};
@@ -7,59 +7,51 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Largest file that is read.
+/// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Places and patterns that are left out when messages are compared.
+/// Places and values left out of comparisons.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct IgnoredPlaces {
-    /// Places that do not count, with all below them.
+    /// Ignored paths, including everything below them.
     pub paths: Paths,
-    /// Values that count as equal where the same pattern fits them.
+    /// Patterns under which values count as equal: both sides must match the same one.
     pub patterns: ValuePatterns,
 }
 
-/// An error in a line of the file.
+/// Error in one line of an ignore file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LineError {
-    /// It is not a path.
+    /// The line is not a path.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// It is not a pattern.
+    /// The line is not a value pattern.
     #[error(transparent)]
     Pattern(#[from] ValuePatternError),
 }
 
-/// Why a file of paths cannot be used.
+/// Reasons why an ignore file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum IgnoreFileError {
-    /// It cannot be read.
     #[error("{}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// It is too large to be a list of paths.
+    Io { path: PathBuf, error: io::Error },
+    /// The file exceeds the size limit.
     #[error("{}: a file of paths may have {MAX_BYTES} bytes", .0.display())]
     TooLarge(PathBuf),
-    /// A line is not a path.
+    /// A line is neither a path nor a value pattern.
     #[error("{}, line {line}: {error}", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
-        /// The line; the first is 1.
+        /// Line number, starting at 1.
         line: usize,
-        /// Why not.
         error: LineError,
     },
 }
 
-/// Adds the lines of a file.
+/// Adds the entries of an ignore file to `places`.
 ///
 /// # Errors
-/// If it cannot be read, or a line of it is neither a path, nor a pattern, nor empty, nor a comment.
+/// If the file cannot be read, or a line is not a path, a pattern, a comment or empty.
 pub fn add(path: &Path, places: &mut IgnoredPlaces) -> Result<(), IgnoreFileError> {
     let io = |error| IgnoreFileError::Io { path: path.to_owned(), error };
     let mut text = String::new();
@@ -70,10 +62,10 @@ pub fn add(path: &Path, places: &mut IgnoredPlaces) -> Result<(), IgnoreFileErro
     read(&text, places).map_err(|(line, error)| IgnoreFileError::Line { path: path.to_owned(), line, error })
 }
 
-/// Adds the lines of a text, or says which one cannot be used.
+/// Adds the lines of a text to `places`.
 ///
 /// # Errors
-/// The number of the line, and what is wrong with it.
+/// The number of the invalid line, and its error.
 pub fn read(text: &str, places: &mut IgnoredPlaces) -> Result<(), (usize, LineError)> {
     let lines = text.lines().map(str::trim).enumerate();
     for (index, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {

@@ -1,4 +1,4 @@
-//! What a recorded server answers without a recorded call: handshakes, pings and lists.
+//! Answers requests that a recorded server can answer without a recorded call: handshakes, pings and lists.
 
 use crate::call_gatherer::era;
 use crate::tape_player::TapePlayer;
@@ -7,24 +7,24 @@ use serde_json::{Map, Value, json};
 use signalbox_engine::catalog::ListKind;
 use signalbox_wire::{Era, RawId, Revision, builder, codes, meta, method};
 
-/// Answers for one place of the tape.
+/// Answers as of one position on the tape.
 pub(crate) struct Introduction<'a> {
     player: &'a TapePlayer,
     place: u64,
 }
 
 impl<'a> Introduction<'a> {
-    /// The server as it was at this place.
+    /// Creates the answers as of `place`.
     pub(crate) fn new(player: &'a TapePlayer, place: u64) -> Self {
         Self { player, place }
     }
 
-    /// True for requests that are answered here, besides lists.
+    /// Returns `true` for methods answered here, other than lists.
     pub(crate) fn answers(name: &str) -> bool {
         [method::INITIALIZE, method::SERVER_DISCOVER, method::PING].contains(&name)
     }
 
-    /// The answer to one of these requests.
+    /// Builds the answer to a handshake, ping or list request.
     pub(crate) fn answer(&self, name: &str, request: &Value, id: &RawId) -> Bytes {
         let modern = era(request) == Era::Modern;
         let result = match (name, ListKind::of_method(name)) {
@@ -84,7 +84,7 @@ impl<'a> Introduction<'a> {
         serde_json::to_vec(&result).ok()
     }
 
-    /// The whole list as one page, each entry in its own bytes.
+    /// Builds the whole list as one page, with the recorded bytes of each entry.
     fn list(&self, kind: ListKind, modern: bool) -> Vec<u8> {
         let items = self.player.list(self.place, kind);
         let mut result = Vec::with_capacity(64 + items.iter().map(|item| item.get().len() + 1).sum::<usize>());

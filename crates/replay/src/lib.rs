@@ -1,4 +1,4 @@
-//! Tapes that answer like a server, tapes as tests, and policies tried on the past.
+//! Replays tapes: a tape can stand in for a server, serve as a test of one, or be evaluated against new rules.
 
 pub mod backtest;
 pub mod baseline;
@@ -16,7 +16,7 @@ pub mod match_key;
 pub mod nearest;
 pub mod offer;
 pub mod paths;
-mod playing;
+mod playback;
 mod quick_answers;
 pub mod recorded_call;
 pub mod run;
@@ -36,5 +36,5 @@ pub use match_key::MatchKey;
 pub use paths::Paths;
 pub use recorded_call::RecordedCall;
 pub use side::Side;
-pub use tape_connector::{Live, Played, TapeConnector};
-pub use tape_player::{Cursor, Found, PlayerSettings, Repeat, TapePlayer};
+pub use tape_connector::{Live, PlaybackStats, TapeConnector};
+pub use tape_player::{Cursor, Lookup, PlayerSettings, Repeat, TapePlayer};

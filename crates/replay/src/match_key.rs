@@ -1,4 +1,4 @@
-//! When two requests are the same call.
+//! Decides if two requests are the same call.
 
 use crate::paths::Paths;
 use foldhash::quality::RandomState;
@@ -7,17 +7,16 @@ use std::fmt;
 use std::hash::BuildHasher as _;
 use std::sync::LazyLock;
 
-/// What a call is found by: its method and its params as JSON values. The order of members and the spelling of numbers do
-/// not count, and neither do `_meta`, the ignored paths, and what a server minted for one conversation only
-/// ([`MINTED`]).
+/// Lookup key of a call: its method and its params as JSON values. The key ignores the order of members, the spelling
+/// of numbers, `_meta`, the ignored paths, and values minted by the server for one conversation ([`MINTED`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MatchKey([u8; 16]);
 
-/// Members of params whose value a server made up in an earlier answer.
+/// Params whose value the server made up in an earlier answer.
 pub const MINTED: [&str; 3] = ["cursor", "requestState", "inputResponses"];
 
 impl MatchKey {
-    /// The key of a request, or none if the request is not an object.
+    /// Computes the key of a request. Returns `None` if the request is not an object with a method.
     #[must_use]
     pub fn of(request: &Value, ignored: &Paths) -> Option<Self> {
         static EMPTY: Value = Value::Null;
@@ -40,14 +39,14 @@ impl MatchKey {
         Some(Self::digest(&written))
     }
 
-    /// A part of it, for tables of hashes: all of its bits are mixed.
+    /// Returns the first half of the key, for hash tables. All of its bits are well mixed.
     pub(crate) fn short(self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_ne_bytes([a, b, c, d, e, f, g, h])
     }
 
-    /// Keys are compared within one process only, so their hash may be a fast one that begins differently in each: whoever
-    /// wrote the tape cannot choose calls that collide.
+    /// Hashes with a fast, randomly seeded function. Keys never leave the process, and the seed keeps the author of a
+    /// tape from choosing calls that collide.
     fn digest(written: &[u8]) -> Self {
         static STATES: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
         let mut key = [0; 16];
@@ -66,12 +65,12 @@ impl fmt::Debug for MatchKey {
     }
 }
 
-/// True for a further round of a call, which brings what the server asked for.
+/// Returns `true` for a follow-up request that brings input the server asked for.
 fn is_round(params: &Value) -> bool {
     params.get("requestState").is_some() || params.get("inputResponses").is_some()
 }
 
-/// The part of params that tells one call from another. Absent and empty params are the same.
+/// Returns the part of the params that identifies a call. Absent and empty params are equal.
 #[must_use]
 pub fn compared(params: &Value) -> Value {
     match params {
@@ -82,15 +81,15 @@ pub fn compared(params: &Value) -> Value {
     }
 }
 
-/// The members of params that tell one call from another.
+/// Iterates over the params that identify a call.
 fn told_apart(params: &Value) -> impl Iterator<Item = (&String, &Value)> {
     let kept = params.as_object().into_iter().flatten();
     let kept = kept.filter(|(name, _)| *name != "_meta" && !MINTED.contains(&name.as_str()));
-    // Clients leave empty arguments out, or do not.
+    // Some clients omit empty arguments, others send `{}`.
     kept.filter(|(name, value)| *name != "arguments" || value.as_object().is_none_or(|all| !all.is_empty()))
 }
 
-/// Writes a value so that equal values are written equally: members sorted, numbers by their value.
+/// Writes a value in canonical form: members sorted, numbers by value. Equal values yield equal bytes.
 pub fn write_canonical(value: &Value, to: &mut Vec<u8>) {
     match value {
         Value::Object(members) => write_members(members.iter(), to),
@@ -130,9 +129,9 @@ fn write_text(text: &str, to: &mut Vec<u8>) {
     to.extend_from_slice(text.as_bytes());
 }
 
-/// `1`, `1.0` and `1e0` are one number.
+/// Writes `1`, `1.0` and `1e0` the same way.
 fn write_number(number: &serde_json::Number, to: &mut Vec<u8>) {
-    /// Every whole number up to here has a float of its own.
+    /// Largest value up to which every whole number has an exact float.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let text = match number.as_f64() {
         Some(float) if !number.is_i64() && !number.is_u64() && float.fract() == 0.0 && float.abs() <= EXACT => {

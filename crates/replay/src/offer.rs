@@ -1,4 +1,4 @@
-//! What a tape knows of its server: who it is, what it can do, and its lists as they were at each place of the tape.
+//! Collects what a tape tells about its server: identity, capabilities, and its lists at each position of the tape.
 
 use crate::side::{Heading, Side};
 use bytes::Bytes;
@@ -10,51 +10,48 @@ use signalbox_wire::{Era, Revision, meta, method};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Most versions of one list that are kept.
+/// Maximum number of versions stored for each list.
 const MAX_VERSIONS: usize = 1_000;
 
-/// Most announcements that are kept.
+/// Maximum number of stored announcements.
 const MAX_ANNOUNCEMENTS: usize = 10_000;
 
-/// Most names of one kind that are taken from calls.
+/// Maximum number of names of one kind collected from calls.
 const MAX_CALLED: usize = 10_000;
 
-/// What is known so far.
+/// Server description collected from a tape.
 #[derive(Debug, Default)]
 pub struct Offer {
     hello: Hello,
-    /// Each list as clients were shown it, by the place of the tape.
+    /// Versions of each list as shown to clients, by position on the tape.
     shown: [Vec<(u64, Items)>; 4],
-    /// Pages that belong together, by session and kind, until the last one comes.
+    /// Pages of incomplete lists, by session and kind.
     pages: HashMap<(Option<u64>, ListKind), Vec<Box<RawValue>>>,
-    /// What clients of the new era that listened were told, by the place of the tape.
+    /// Notifications sent to listening modern clients, by position on the tape.
     announcements: Vec<(u64, Bytes)>,
-    /// What each backend said of itself last, in the order in which they were first seen.
+    /// Latest record of each backend, in order of first appearance.
     backends: Vec<BackendSeen>,
-    /// What clients called with success.
+    /// Names that clients called successfully.
     called: [BTreeSet<Arc<str>>; 4],
 }
 
-/// The entries of a list.
+/// Entries of a list.
 pub type Items = Arc<[Box<RawValue>]>;
 
-/// What the server said of itself when a client came.
+/// Server's reply to a client's handshake.
 #[derive(Debug, Default, Clone)]
 pub struct Hello {
-    /// `serverInfo`.
     pub info: Option<Value>,
-    /// `capabilities`.
     pub capabilities: Option<Value>,
-    /// `instructions`.
     pub instructions: Option<String>,
-    /// The latest revision of the old era that was spoken.
+    /// Latest legacy revision spoken.
     pub old: Option<Revision>,
-    /// True if somebody spoke the new era.
+    /// Set if a client spoke the modern era.
     pub new: bool,
 }
 
 impl Offer {
-    /// Learns from an entry whose body is whole.
+    /// Updates the description from an entry whose body is whole.
     pub fn learn(&mut self, side: &Side, entry: &Entry) {
         match &entry.content {
             Content::Message(message)
@@ -84,7 +81,7 @@ impl Offer {
         }
     }
 
-    /// Keeps what was told on the stream of a listen request.
+    /// Stores a notification from the stream of a listen request.
     fn announcement(&mut self, entry: &Entry, message: &MessageEntry) {
         let Body::Whole(bytes) = &message.body else { return };
         let tagged = memchr::memmem::find(bytes, meta::SUBSCRIPTION_ID.as_bytes()).is_some();
@@ -94,19 +91,19 @@ impl Offer {
         }
     }
 
-    /// What was told to clients that listened, after one place and up to another.
+    /// Returns the announcements after one position, up to and including another.
     #[must_use]
     pub fn announced(&self, after: u64, until: u64) -> Vec<Bytes> {
         let wanted = self.announcements.iter().filter(|(seq, _)| *seq > after && *seq <= until);
         wanted.map(|(_, bytes)| bytes.clone()).collect()
     }
 
-    /// Learns that somebody spoke this era.
+    /// Records that a client spoke this era.
     pub fn spoke(&mut self, era: Era) {
         self.hello.new |= era == Era::Modern;
     }
 
-    /// Learns that somebody called this tool, or used this prompt or resource, if that succeeded.
+    /// Records a successful call of a tool, prompt or resource. Calls `succeeded` only for new names.
     pub fn called(&mut self, method: &str, subject: &Arc<str>, succeeded: impl FnOnce() -> bool) {
         let kind = match method {
             method::TOOLS_CALL => ListKind::Tools,
@@ -120,7 +117,7 @@ impl Offer {
         }
     }
 
-    /// True if the tape says somewhere which tools there are.
+    /// Returns `true` if the tape lists the server's tools.
     fn has_tools(&self) -> bool {
         let kind = ListKind::Tools;
         !self.shown[kind as usize].is_empty() || self.backends.iter().any(|seen| part(seen, kind.member()).is_some())
@@ -165,13 +162,13 @@ impl Offer {
         }
     }
 
-    /// True once a client's handshake or a backend is known, and the tools.
+    /// Returns `true` once the tools and either a handshake or a backend are known.
     #[must_use]
     pub fn is_known(&self) -> bool {
         (self.hello.capabilities.is_some() || !self.backends.is_empty()) && self.has_tools()
     }
 
-    /// What the server says of itself.
+    /// Returns the handshake reply to give to clients.
     #[must_use]
     pub fn hello(&self) -> Hello {
         let mut hello = self.hello.clone();
@@ -198,8 +195,8 @@ impl Offer {
                 }
             }
         }
-        // What backends spoke counts only where nobody is known to have spoken on the side that is played: the gateway may
-        // have translated between the two.
+        // Backend revisions count only if no client revision is known on the played side: the gateway may have
+        // translated between the two.
         if hello.old.is_none() && !hello.new {
             for revision in self.backends.iter().filter_map(|seen| Revision::parse(seen.revision.as_deref()?)) {
                 match revision.era() {
@@ -211,15 +208,15 @@ impl Offer {
         hello
     }
 
-    /// A list as it was at a place of the tape: the last one shown until there, else the first one shown at all, else what the
-    /// backends offered. What clients called with success is added, because a gateway refuses what no list has.
+    /// Returns a list as of a position on the tape: the last one shown up to there, else the first one shown, else what
+    /// the backends offered. Adds names that clients called successfully, because a gateway rejects unlisted names.
     #[must_use]
     pub fn list_at(&self, kind: ListKind, place: u64) -> Items {
         let shown = &self.shown[kind as usize];
         let until = shown.iter().take_while(|(seq, _)| *seq <= place).last().or_else(|| shown.first());
         let items = until.map_or_else(|| self.offered(kind), |(_, items)| Arc::clone(items));
         if kind == ListKind::Resources && !items.is_empty() {
-            // Those that a template makes are in no list.
+            // Resources made from a template are in no list.
             return items;
         }
         let listed: HashSet<String> = items.iter().filter_map(|item| name(kind, item)).collect();
@@ -231,13 +228,14 @@ impl Offer {
         }
     }
 
-    /// The entry of this name in the first list that has it.
+    /// Finds the entry of this name in the first list that has it.
     fn entry(&self, kind: ListKind, wanted: &str) -> Option<Box<RawValue>> {
         let mut items = self.shown[kind as usize].iter().flat_map(|(_, items)| items.iter());
         items.find(|item| name(kind, item).as_deref() == Some(wanted)).cloned()
     }
 
-    /// The lists of all backends in one, by the names that clients were shown: the first backend that has a name keeps it.
+    /// Merges the lists of all backends under the names shown to clients. The first backend with a name keeps it
+    /// unqualified.
     fn offered(&self, kind: ListKind) -> Items {
         let mut taken = HashSet::new();
         let mut items = Vec::new();
@@ -256,7 +254,7 @@ impl Offer {
     }
 }
 
-/// The entries of one page, and whether another one follows.
+/// Parses one page. Returns its entries, and `true` if another page follows.
 fn page(bytes: &Bytes, member: &str) -> Option<(Vec<Box<RawValue>>, bool)> {
     let message: HashMap<String, Box<RawValue>> = serde_json::from_slice(bytes).ok()?;
     let result: HashMap<String, Box<RawValue>> = serde_json::from_str(message.get("result")?.get()).ok()?;
@@ -277,7 +275,7 @@ fn name(kind: ListKind, item: &RawValue) -> Option<String> {
     Some(item.get(kind.key())?.as_str()?.to_owned())
 }
 
-/// An entry of which only the name is known.
+/// Builds a minimal entry from a name.
 fn bare(kind: ListKind, name: &str) -> Option<Box<RawValue>> {
     let entry = match kind {
         ListKind::Tools => json!({"name": name, "inputSchema": {"type": "object"}}),
@@ -287,7 +285,7 @@ fn bare(kind: ListKind, name: &str) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(&entry).ok()
 }
 
-/// The entry under its qualified name, as the catalog makes it.
+/// Returns the entry under its qualified name, as the catalog forms it.
 fn renamed(kind: ListKind, backend: &str, name: &str, item: &RawValue) -> Option<Box<RawValue>> {
     let mut item: Map<String, Value> = serde_json::from_str(item.get()).ok()?;
     item.insert(kind.key().to_owned(), kind.style().qualify(backend, name).into());

@@ -1,15 +1,15 @@
-//! Patterns for places in a JSON document, for what is ignored when messages are compared.
+//! Path patterns for JSON documents, used to ignore places in a comparison.
 
 use serde_json::Value;
 use std::fmt;
 
-/// Longest pattern, in segments.
+/// Maximum number of segments in a pattern.
 const MAX_SEGMENTS: usize = 64;
-/// Most patterns of one set.
+/// Maximum number of patterns in a set.
 const MAX_PATTERNS: usize = 10_000;
 
-/// A set of patterns. Each is a JSON pointer (RFC 6901) from the top of the message, in which `*` stands for any one
-/// member or item and `**` for any number of them: `/result/content/*/text`, `/**/timestamp`.
+/// Set of path patterns. Each is a JSON pointer (RFC 6901) from the top of the message, in which `*` matches one member
+/// or item and `**` any number of them: `/result/content/*/text`, `/**/timestamp`.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Paths(Vec<Pattern>);
 
@@ -23,25 +23,25 @@ enum Segment {
     Deep,
 }
 
-/// Why a pattern cannot be used.
+/// Error in a path pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PathError {
-    /// It does not begin at the top of the message.
+    /// The pattern does not start with `/`.
     #[error("`{0}` is not a path: it must begin with `/`, as in `/result/content/*/text`")]
     NoSlash(String),
-    /// A `~` that stands for nothing.
+    /// A `~` is not part of an escape.
     #[error("`{0}` is not a path: `~` must be written `~0`, and a `/` within a name `~1`")]
     Tilde(String),
-    /// It has too many segments.
+    /// The pattern has too many segments.
     #[error("a path may have {MAX_SEGMENTS} segments; this one has {0}")]
     TooLong(usize),
-    /// There are too many patterns.
+    /// The set has too many patterns.
     #[error("{MAX_PATTERNS} paths may be given at most")]
     TooMany,
 }
 
 impl Paths {
-    /// Reads patterns.
+    /// Parses a set of patterns.
     ///
     /// # Errors
     /// If one of them is not a path.
@@ -68,13 +68,13 @@ impl Paths {
         Ok(())
     }
 
-    /// True if there is no pattern.
+    /// Returns `true` if the set has no patterns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True if a place, by the names and indices that lead to it, or anything that it is part of, matches.
+    /// Returns `true` if a pattern matches the place or one of its ancestors. The place is given as names and indices.
     #[must_use]
     pub fn covers<T: AsRef<str>>(&self, place: &[T]) -> bool {
         self.0
@@ -82,13 +82,13 @@ impl Paths {
             .any(|pattern| (0..=place.len()).any(|end| place.get(..end).is_some_and(|part| pattern.matches(part))))
     }
 
-    /// True if a place itself matches, by the names and indices that lead to it.
+    /// Returns `true` if a pattern matches the place itself. The place is given as names and indices.
     #[must_use]
     pub fn names<T: AsRef<str>>(&self, place: &[T]) -> bool {
         self.0.iter().any(|pattern| pattern.matches(place))
     }
 
-    /// Removes everything that matches from a document.
+    /// Removes all matching members from a document.
     pub fn remove_from(&self, document: &mut Value) {
         if !self.0.is_empty() {
             self.prune(document, &mut Vec::new());
@@ -107,7 +107,7 @@ impl Paths {
         };
         match value {
             Value::Object(members) => members.retain(|name, value| !gone(place, name.clone(), value)),
-            // Items keep their places, so that what stands after an ignored one is still compared with its own like.
+            // Null out ignored items instead of removing them, so that later items keep their indices.
             Value::Array(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
                     if gone(place, index.to_string(), item) {
@@ -136,7 +136,7 @@ impl Pattern {
         Ok(Self(segments))
     }
 
-    /// Goes over the pattern once for each part of the place, keeping the set of positions that are still possible.
+    /// Simulates the pattern as an automaton: one pass per part of the place, with the set of reachable positions.
     fn matches<T: AsRef<str>>(&self, place: &[T]) -> bool {
         let mut reached = vec![false; self.0.len() + 1];
         reached[0] = true;
@@ -156,7 +156,7 @@ impl Pattern {
         reached.last().copied().unwrap_or_default()
     }
 
-    /// `**` may stand for nothing.
+    /// Extends the reachable positions past each `**`, which may match nothing.
     fn skip_deep(&self, reached: &mut [bool]) {
         for (at, segment) in self.0.iter().enumerate() {
             if reached[at] && *segment == Segment::Deep {
@@ -199,13 +199,13 @@ impl Segment {
     }
 }
 
-/// A name as a pointer has it.
+/// Escapes a name for use in a JSON pointer.
 #[must_use]
 pub fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The pointer to a place.
+/// Formats a place as a JSON pointer.
 #[must_use]
 pub fn pointer<T: AsRef<str>>(place: &[T]) -> String {
     place.iter().map(|part| format!("/{}", escaped(part.as_ref()))).collect()

@@ -1,16 +1,17 @@
 //! Answers calls on the thread that sends them.
 //!
-//! A conversation is a task of its own: for each call, the worker that carries it would have to wake the task's thread and be
-//! woken by it. A call whose answer is in memory and has nothing to wait for needs no conversation. It is looked up when it is
-//! sent, which keeps equal calls in their order, and answered by a small task on the same worker, because whoever sends may not
-//! be answered before it has sent.
+//! A conversation runs in its own task, so each call costs the worker two wake-ups across threads. A call whose answer
+//! is in memory and needs no wait does without the conversation. It is looked up on send, which keeps equal calls in
+//! order. A small task on the same worker delivers the answer, because a sender must not be answered before its send
+//! returns.
 //!
-//! While the conversation is busy with an earlier message, or clients listen for announcements, calls go through it.
+//! Calls go through the conversation while it is busy with an earlier message, or while clients listen for
+//! announcements.
 
 use crate::call_gatherer::era;
-use crate::playing::{Playing, Questions};
+use crate::playback::{Playback, Questions};
 use crate::recorded_call::RecordedCall;
-use crate::tape_connector::Played;
+use crate::tape_connector::PlaybackStats;
 use crate::tape_player::{Cursor, TapePlayer};
 use serde_json::Value;
 use signalbox_engine::back::ToBackend;
@@ -21,22 +22,27 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
 
-/// What a conversation shares with the link that it answers on.
+/// State shared between a conversation and its link.
 pub(crate) struct QuickAnswers {
     pub(crate) player: Arc<TapePlayer>,
-    pub(crate) played: Arc<Played>,
+    pub(crate) played: Arc<PlaybackStats>,
     pub(crate) events: Arc<dyn LinkEvents>,
     pub(crate) cursor: Arc<Mutex<Cursor>>,
     pub(crate) questions: Arc<Questions>,
-    /// Messages that the conversation has not dealt with yet.
+    /// Number of messages queued for the conversation.
     pub(crate) pending: AtomicUsize,
-    /// True if every call goes through the conversation.
+    /// Set if every call must go through the conversation.
     pub(crate) off: AtomicBool,
 }
 
 impl QuickAnswers {
-    /// For a conversation with this tape.
-    pub(crate) fn new(player: Arc<TapePlayer>, played: Arc<Played>, events: Arc<dyn LinkEvents>, off: bool) -> Self {
+    /// Creates the shared state for a conversation with this tape.
+    pub(crate) fn new(
+        player: Arc<TapePlayer>,
+        played: Arc<PlaybackStats>,
+        events: Arc<dyn LinkEvents>,
+        off: bool,
+    ) -> Self {
         Self {
             player,
             played,
@@ -48,7 +54,7 @@ impl QuickAnswers {
         }
     }
 
-    /// Answers a message if that can be done at once. False if the conversation has to look at it.
+    /// Answers a message if that needs no wait. Returns `false` if the conversation must process it.
     pub(crate) fn answer(&self, message: &ToBackend) -> bool {
         if self.off.load(Ordering::Acquire) || self.pending.load(Ordering::Acquire) > 0 {
             return false;
@@ -60,7 +66,7 @@ impl QuickAnswers {
         true
     }
 
-    fn find(&self, message: &ToBackend) -> Option<Playing> {
+    fn find(&self, message: &ToBackend) -> Option<Playback> {
         let envelope =
             Envelope::parse(message.bytes().clone()).ok().filter(|envelope| envelope.kind() == Kind::Request)?;
         let id = envelope.id()?;
@@ -74,9 +80,9 @@ impl QuickAnswers {
         Some(self.playing(call, id, &request, message.key()))
     }
 
-    /// A recorded call on its way to whoever asked for it under this id.
-    pub(crate) fn playing(&self, call: Arc<RecordedCall>, id: RawId, request: &Value, key: Option<u64>) -> Playing {
-        Playing {
+    /// Prepares the playback of a recorded call as the answer to the request `id`.
+    pub(crate) fn playing(&self, call: Arc<RecordedCall>, id: RawId, request: &Value, key: Option<u64>) -> Playback {
+        Playback {
             call,
             id,
             era: era(request),

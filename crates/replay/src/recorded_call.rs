@@ -1,4 +1,4 @@
-//! One call of a tape, as one side of the gateway saw it.
+//! Call of a tape as seen from one side of the gateway.
 
 use crate::match_key::MatchKey;
 use bytes::Bytes;
@@ -6,47 +6,45 @@ use serde_json::Value;
 use signalbox_wire::{Envelope, Era, Kind};
 use std::sync::Arc;
 
-/// A request, what came before its answer, and the answer.
+/// Request with the messages up to its answer, and the answer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RecordedCall {
-    /// The number of its exchange.
+    /// Number of its exchange.
     pub number: u64,
-    /// Its session, if it has one.
     pub session: Option<u64>,
-    /// The place of its request in the tape.
+    /// Position of the request on the tape.
     pub seq: u64,
-    /// The place of its last message.
+    /// Position of the last message on the tape.
     pub last: u64,
-    /// When it began, in nanoseconds since 1970.
+    /// Time of the request, in nanoseconds since 1970.
     pub began: u64,
-    /// The era that its request speaks.
+    /// Era of the request.
     pub era: Era,
-    /// Its method.
     pub method: Arc<str>,
-    /// The tool, prompt or URI.
+    /// Tool, prompt or URI.
     pub subject: Option<Arc<str>>,
-    /// The request; none if its body was left out.
+    /// Request body, or `None` if it was not recorded.
     pub request: Option<Bytes>,
-    /// What it is found by; none if its body was left out or is not JSON.
+    /// Lookup key, or `None` if the request was redacted, not recorded or is not JSON.
     pub key: Option<MatchKey>,
-    /// What came back before the answer, in order.
+    /// Messages from the server before the answer, in order.
     pub steps: Vec<Step>,
-    /// The answer; none if the tape has none.
-    pub answer: Option<Said>,
-    /// What came after the answer and belongs to no later call.
+    /// Answer, or `None` if the tape has none.
+    pub answer: Option<RecordedMessage>,
+    /// Messages after the answer that belong to no later call.
     pub afterwards: Vec<Step>,
-    /// True if the request was redacted, so that it equals no live request.
+    /// Set if the request was redacted and so cannot equal a live one.
     pub redacted: bool,
 }
 
 impl RecordedCall {
-    /// True if it can be found and answered.
+    /// Returns `true` if the call can be found and answered.
     #[must_use]
     pub fn is_playable(&self) -> bool {
         self.key.is_some() && self.answer.as_ref().is_some_and(|answer| answer.bytes.is_some())
     }
 
-    /// True if it was answered with a result, not with an error.
+    /// Returns `true` if the answer is a result and not an error.
     #[must_use]
     pub fn has_result(&self) -> bool {
         let answer = self.answer.as_ref().and_then(|said| said.bytes.clone());
@@ -54,40 +52,40 @@ impl RecordedCall {
         envelope.is_some_and(|envelope| envelope.kind() == Kind::Response)
     }
 
-    /// The result that answered it; none if there is an error or nothing.
+    /// Returns the result, or `None` for an error or no answer.
     pub(crate) fn result(&self) -> Option<Value> {
         let answer = serde_json::from_slice::<Value>(self.answer.as_ref()?.bytes.as_ref()?).ok();
         answer?.get_mut("result").map(Value::take)
     }
 
-    /// About how many bytes it takes up.
+    /// Estimates the memory use in bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
-        let said = |said: &Said| said.bytes.as_ref().map_or(0, Bytes::len) + 64;
+        let said = |said: &RecordedMessage| said.bytes.as_ref().map_or(0, Bytes::len) + 64;
         let step = |step: &Step| said(&step.said) + step.answer.as_ref().map_or(0, said);
         let steps = self.steps.iter().chain(&self.afterwards).map(step).sum::<usize>();
         256 + self.request.as_ref().map_or(0, Bytes::len) + self.answer.as_ref().map_or(0, said) + steps
     }
 }
 
-/// A notification or a question of the server.
+/// Notification or request from the server.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
-    /// What the server said.
-    pub said: Said,
-    /// True if it wants an answer.
+    /// Message from the server.
+    pub said: RecordedMessage,
+    /// Set for a request, which expects an answer.
     pub asks: bool,
-    /// What the client answered, where that is on the tape.
-    pub answer: Option<Said>,
+    /// Client's answer, if recorded.
+    pub answer: Option<RecordedMessage>,
 }
 
-/// A message of a tape.
+/// Message on a tape.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Said {
-    /// When, in nanoseconds since 1970.
+pub struct RecordedMessage {
+    /// Time in nanoseconds since 1970.
     pub at: u64,
-    /// Its body; none if it was left out.
+    /// Body, or `None` if it was not recorded.
     pub bytes: Option<Bytes>,
-    /// True if something was redacted.
+    /// Set if a part was redacted.
     pub redacted: bool,
 }

@@ -1,7 +1,7 @@
-//! A tape's clients against a live server.
+//! Replays a tape's client calls against a live server.
 //!
-//! The runner takes the calls of a tape, sends each again and compares what comes back. It knows nothing of
-//! transports: it is handed a connection for every recorded session, as two channels of messages, and speaks on it as
+//! The runner sends each call of a tape again and compares the new answer with the recorded one. It knows nothing of
+//! transports: it is handed a connection for each recorded session, as two channels of messages, and speaks on it as
 //! the recorded client did.
 //!
 //! ```text
@@ -13,13 +13,12 @@
 //! ```
 //!
 //! Invariants:
-//! - without [`RunSettings::allow_writes`] only what is known to be read-only is sent;
-//! - a write is sent only if every value that it has from an earlier answer stands for the same object now;
-//! - questions of the server are answered as the recorded client answered them, and with an error where the tape has no answer;
-//! - every call of the tape is in the report once, whatever became of it.
+//! - without [`RunSettings::allow_writes`], only calls known to be read-only are sent;
+//! - a write is sent only if every value it took from an earlier answer has a known counterpart now;
+//! - server requests get the recorded client's answer, or an error if the tape has none;
+//! - every call of the tape appears in the report exactly once.
 //!
-//! [`Runner::controlled`] does the same one call at a time, as a person wants it: [`control`] decides what
-//! is sent and when.
+//! [`Runner::controlled`] replays one call at a time under interactive control; see [`control`].
 //!
 //! ```no_run
 //! use signalbox_replay::call_gatherer::gather;
@@ -74,7 +73,7 @@ mod withheld_writes;
 pub use connection::{Connection, RunError};
 pub use control::ReplayControl;
 pub use control_handle::ReplayHandle;
-pub use lineage::{Lineage, Standing, Unsettled};
+pub use lineage::{Lineage, Standing, UnresolvedValue};
 pub use notification::RecordedNotification;
 pub use pairing::Doubt;
 pub use rebinding::Rebinding;
@@ -96,37 +95,37 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use withheld_writes::WithheldWrites;
 
-/// Replays calls.
+/// Replays recorded calls on live connections.
 pub struct Runner<'a> {
     settings: &'a RunSettings,
-    /// What changes requests on their way out and answers on their way in, in this order.
+    /// Hooks that change outgoing requests and incoming answers, in this order.
     transformers: Vec<&'a dyn MessageTransformer>,
-    /// What clients told the server besides, where that is told again.
+    /// Recorded client notifications to send again.
     notifications: &'a [RecordedNotification],
     rebinding: Rebinding,
     withheld: WithheldWrites,
     report: RunReport,
-    /// The new answers, by the number of the call, where they are wanted.
+    /// New answers by call number, if [`RunSettings::keep_answers`] is set.
     answers: BTreeMap<u64, Value>,
 }
 
-/// Number of times that a list is asked for if it differs from the recorded one, and the pause between them: a server
-/// may still be adding to its lists when the first client comes.
+/// Maximum number of requests for a list that differs from the recorded one. A server may still be registering entries
+/// when the first client connects.
 const LIST_TRIES: u32 = 4;
 const LIST_PAUSE: Duration = Duration::from_millis(300);
 
-/// A request that waits for its answer.
+/// Request that awaits its answer.
 struct Pending {
     index: usize,
     sent: Instant,
     tries: u32,
-    /// True for the first call of its session that is sent.
+    /// True for the first call sent in its session.
     is_first: bool,
     asked: AnswerBook,
 }
 
 impl<'a> Runner<'a> {
-    /// A runner with these settings.
+    /// Creates a runner with these settings.
     #[must_use]
     pub fn new(settings: &'a RunSettings) -> Self {
         Self {
@@ -140,28 +139,29 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Changes what is sent and what is compared.
+    /// Adds a transformer for requests and answers.
     #[must_use]
     pub fn with(mut self, transformer: &'a dyn MessageTransformer) -> Self {
         self.transformers.push(transformer);
         self
     }
 
-    /// Sends these notifications where they were sent. Only harmless ones are, unless writes are allowed.
+    /// Sends these notifications at their recorded places. Sends only harmless ones unless writes are allowed.
     #[must_use]
     pub fn notifying(mut self, notifications: &'a [RecordedNotification]) -> Self {
         self.notifications = notifications;
         self
     }
 
-    /// Looks at the calls of all sessions before the first is replayed, because one may use what another was answered.
+    /// Registers the calls of all sessions before the first replay, because a session may use values from answers of
+    /// another.
     #[must_use]
     pub fn expecting(mut self, calls: &[Arc<RecordedCall>]) -> Self {
         self.rebinding.expect(calls.iter().map(|call| &**call));
         self
     }
 
-    /// Replays the calls of one recorded session on a connection of its own.
+    /// Replays the calls of one recorded session on its own connection.
     ///
     /// # Errors
     /// If the connection breaks.
@@ -209,7 +209,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// The handshake of the old era, as the recorded client did it.
+    /// Performs the legacy handshake with the recorded client's parameters.
     async fn introduce(&mut self, calls: &[Arc<RecordedCall>], connection: &mut Connection) -> Result<(), RunError> {
         let recorded = calls.iter().find(|call| &*call.method == method::INITIALIZE);
         let stateless = recorded.is_none() && calls.iter().any(|call| call.era == Era::Modern);
@@ -225,7 +225,7 @@ impl<'a> Runner<'a> {
         connection.initialize(params, self.settings.timeout).await
     }
 
-    /// The request as it is sent now, or why it is not.
+    /// Returns the request to send now, or the verdict if it must not be sent.
     fn request(&self, call: &RecordedCall) -> Result<Value, Verdict> {
         if is_handshake(&call.method) {
             return Err(Verdict::Handshake);
@@ -243,8 +243,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// The reason for not sending a call that may be sent: it has a value from an earlier answer for which
-    /// nothing certain stands now.
+    /// Returns the reason to withhold a call that uses a value from an earlier answer without a certain counterpart
+    /// now.
     fn objection(&self, call: &RecordedCall) -> Option<Verdict> {
         let unsettled = self.rebinding.unsettled(call)?;
         let only_reads = self.settings.only_reads(call);
@@ -258,7 +258,7 @@ impl<'a> Runner<'a> {
         (!only_reads || unsettled.is_id && !was_left_out).then_some(depends)
     }
 
-    /// The recorded request with the values that the server made up anew.
+    /// Returns the recorded request with recorded values replaced by the server's new ones.
     fn rebound(&self, call: &RecordedCall) -> Result<Value, Verdict> {
         let whole = call.request.as_ref().filter(|_| !call.redacted);
         let request = whole.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
@@ -301,18 +301,18 @@ impl<'a> Runner<'a> {
                     pending.insert(id, Pending { tries: waiting.tries + 1, sent: Instant::now(), asked, ..waiting });
                     return Ok(());
                 }
-                // A write is not sent twice to be measured, and the first one may have waited for a handshake.
+                // A write is not repeated just to time it, and the first one may have waited for a handshake.
                 let is_timed = !waiting.is_first || self.settings.only_reads(call);
-                self.compare(call, message, (waiting.sent.elapsed(), is_timed));
+                self.compare(call, message, waiting.sent.elapsed(), is_timed);
                 schedule.done(waiting.index);
                 Ok(())
             }
         }
     }
 
-    /// True for a call that failed, where failed calls are to be tried again, for a list that has not settled yet,
-    /// and for a slow read that may have waited for a handshake: the gateway opens some connections at the first
-    /// call of a session.
+    /// Returns `true` if a call should be sent again: it failed and retries are on, it is a list that has not settled,
+    /// or it is a slow first read that may have waited for a handshake. The gateway opens some connections only at the
+    /// first call of a session.
     async fn is_worth_asking_again(&self, call: &RecordedCall, answer: &Value, waiting: &Pending) -> bool {
         let (tries, took) = (waiting.tries, waiting.sent.elapsed());
         if waiting.is_first && tries == 1 && self.settings.only_reads(call) && self.is_late(call, took).is_some() {
@@ -331,7 +331,7 @@ impl<'a> Runner<'a> {
         unsettled
     }
 
-    /// Ends the calls that have waited too long.
+    /// Gives up on calls that have exceeded the timeout.
     fn give_up_late(
         &mut self,
         calls: &[Arc<RecordedCall>],
@@ -348,7 +348,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn compare(&mut self, call: &RecordedCall, mut answer: Value, (took, is_timed): (Duration, bool)) {
+    fn compare(&mut self, call: &RecordedCall, mut answer: Value, took: Duration, is_timed: bool) {
         self.transformers.iter().for_each(|one| one.transform_response(&mut answer, call));
         let recorded = call.answer.as_ref().and_then(|said| serde_json::from_slice::<Value>(said.bytes.as_ref()?).ok());
         let Some(mut recorded) = recorded else {
@@ -381,7 +381,7 @@ impl<'a> Runner<'a> {
         late.map_or(Verdict::Same, |(recorded, took)| Verdict::Slow { recorded, took })
     }
 
-    /// Time that a call took in the recording, if it took longer now than it may.
+    /// Returns the recorded duration of a call if `took` exceeds it by more than the budget.
     fn is_late(&self, call: &RecordedCall, took: Duration) -> Option<Duration> {
         let recorded = call.answer.as_ref().map_or(0, |answer| answer.at.saturating_sub(call.began));
         let recorded = Duration::from_nanos(recorded);
@@ -397,7 +397,7 @@ impl<'a> Runner<'a> {
         self.report.calls.push(CallReport::new(call, verdict, took));
     }
 
-    /// What came of it, and the new answers by the number of their call.
+    /// Returns the report, and the new answers by call number.
     #[must_use]
     pub fn finish(mut self) -> (RunReport, BTreeMap<u64, Value>) {
         self.report.calls.sort_by_key(|call| call.seq);
@@ -407,7 +407,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// True for what a client says to get and keep a connection, which the runner does by itself.
+/// Returns `true` for methods that set up or keep up a connection. The runner sends these itself.
 #[must_use]
 pub fn is_handshake(name: &str) -> bool {
     [method::INITIALIZE, method::SERVER_DISCOVER, method::PING, method::SUBSCRIPTIONS_LISTEN].contains(&name)

@@ -1,40 +1,40 @@
-//! The fewest calls of a tape that still fail, by delta debugging (Zeller's ddmin).
+//! Finds the fewest calls of a tape that still fail, by delta debugging (Zeller's ddmin).
 //!
-//! The caller tries a set of calls and says whether it still fails. What is tried is always a part of what failed before, so
-//! the result fails, and no single call can be taken out of it.
+//! The caller runs each candidate set and reports if it fails. Candidates are subsets of a set that failed, so the
+//! result fails as well, and no single call can be removed from it.
 
-/// Which calls are needed, step by step.
+/// State of the search.
 #[derive(Debug)]
 pub struct Shrinker {
-    /// The calls that are known to fail together.
+    /// Smallest set known to fail.
     kept: Vec<usize>,
-    /// In how many parts they are divided.
+    /// Number of parts that the set is divided into.
     parts: usize,
-    /// The part that is tried next.
+    /// Part to leave out next.
     next: usize,
     tries: usize,
 }
 
 impl Shrinker {
-    /// Begins with so many calls, which fail together.
+    /// Starts with all calls, which together must fail.
     #[must_use]
     pub fn new(calls: usize) -> Self {
         Self { kept: (0..calls).collect(), parts: 2, next: 0, tries: 0 }
     }
 
-    /// The calls that are known to fail together.
+    /// Returns the smallest set known to fail.
     #[must_use]
     pub fn kept(&self) -> &[usize] {
         &self.kept
     }
 
-    /// How often something was tried.
+    /// Returns the number of candidates tried.
     #[must_use]
     pub fn tries(&self) -> usize {
         self.tries
     }
 
-    /// The calls to try next: all but one part. None when no call can be left out.
+    /// Returns the calls to try next: all but one part. Returns `None` when no call can be removed.
     #[must_use]
     pub fn candidate(&self) -> Option<Vec<usize>> {
         if self.kept.len() < 2 {
@@ -45,13 +45,13 @@ impl Shrinker {
         Some([before, rest.get(gone.len()..).unwrap_or_default()].concat())
     }
 
-    /// Says whether the candidate failed.
+    /// Reports the outcome of the current candidate.
     pub fn tried(&mut self, failed: bool) {
         self.tries += 1;
         let Some(candidate) = self.candidate() else { return };
         if failed {
             self.kept = candidate;
-            // The part that is tried next has taken the place of the one that is gone.
+            // The next part has moved into the place of the removed one.
             self.parts = self.parts.saturating_sub(1).max(2).min(self.kept.len().max(2));
             if self.next >= self.parts {
                 self.next = 0;
@@ -65,7 +65,7 @@ impl Shrinker {
         }
     }
 
-    /// The places of a part.
+    /// Returns the index range of a part.
     fn part(&self, number: usize) -> Option<std::ops::Range<usize>> {
         let (length, parts) = (self.kept.len(), self.parts.min(self.kept.len()));
         (number < parts).then(|| number * length / parts..(number + 1) * length / parts)

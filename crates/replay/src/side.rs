@@ -1,35 +1,34 @@
-//! Which side of the gateway a tape is seen from.
+//! Side of the gateway from which a tape is replayed.
 
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Content, MessageEntry, StoreError, TapeKind};
 use signalbox_tape::TapeSource;
 use std::sync::Arc;
 
-/// How many entries of a transparent proxy's tape are looked at for words of the gateway itself.
-const LOOKED_AT: usize = 2_000;
+/// Number of entries of a transparent proxy's tape to check for messages of the gateway itself.
+const MAX_ENTRIES: usize = 2_000;
 
-/// The side whose conversation is replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// What clients sent and got.
+    /// Messages that clients sent and received.
     Client,
-    /// The same on a tape of a transparent proxy, which sees answers only as the server sends them.
+    /// Client messages on the tape of a transparent proxy, which records answers only as the server sends them.
     Transparent,
-    /// What one backend was sent and said.
+    /// Messages to and from one backend.
     Backend(Arc<str>),
 }
 
-/// Which way a message went.
+/// Direction of a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Heading {
-    /// From the client's side to the server's.
+    /// From client to server.
     ToServer,
-    /// From the server's side to the client's.
+    /// From server to client.
     ToClient,
 }
 
 impl Side {
-    /// The side of the clients of a tape.
+    /// Returns the client side of a tape.
     ///
     /// # Errors
     /// If the tape cannot be read.
@@ -37,7 +36,7 @@ impl Side {
         Ok(if is_transparent(source)? { Self::Transparent } else { Self::Client })
     }
 
-    /// Which way a message went on this side; none if it passed elsewhere.
+    /// Returns the direction of a message on this side, or `None` if it passed elsewhere.
     #[must_use]
     pub fn heading(&self, message: &MessageEntry) -> Option<Heading> {
         let (to_server, to_client) = match self {
@@ -54,12 +53,12 @@ impl Side {
     }
 }
 
-/// True for a tape of `wrap` or `proxy` on which nothing was sent by the gateway itself.
+/// Returns `true` for a tape of `wrap` or `proxy` without messages from the gateway itself.
 fn is_transparent(source: &mut TapeSource) -> Result<bool, StoreError> {
     if !matches!(source.info().kind, TapeKind::Wrap | TapeKind::Proxy) {
         return Ok(false);
     }
-    for entry in source.kept_after(0).take(LOOKED_AT) {
+    for entry in source.kept_after(0).take(MAX_ENTRIES) {
         if matches!(&entry?.content, Content::Message(message) if message.point == Point::ClientOut) {
             return Ok(false);
         }

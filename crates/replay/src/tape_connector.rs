@@ -1,4 +1,4 @@
-//! A tape as a backend: each connection is a conversation with the recorded server.
+//! Serves a tape as a backend: each connection is a conversation with the recorded server.
 
 use crate::conversation::{Conversation, Input};
 use crate::quick_answers::QuickAnswers;
@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-/// Most messages that wait for one conversation.
+/// Capacity of a conversation's message queue.
 const QUEUE: usize = 1024;
 
-/// Where a call goes.
+/// Routing of calls between the tape and a live server.
 #[derive(Clone)]
 pub enum Live {
-    /// Only the tape answers; what is not on it is refused.
+    /// Answers from the tape only, and rejects calls that are not on it.
     Never,
-    /// What is not on the tape goes to this server.
+    /// Sends calls that are not on the tape to this server.
     Unknown(Arc<dyn Connector>),
-    /// Everything goes to this server.
+    /// Sends every call to this server.
     Always(Arc<dyn Connector>),
 }
 
@@ -46,36 +46,36 @@ impl fmt::Debug for Live {
     }
 }
 
-/// What a tape has answered so far.
+/// Counters of the calls that a connector handled.
 #[derive(Debug, Default)]
-pub struct Played {
-    /// Calls that were answered from the tape.
+pub struct PlaybackStats {
+    /// Calls answered from the tape.
     pub calls: AtomicU64,
-    /// Calls that were not on the tape.
+    /// Calls not found on the tape.
     pub unknown: AtomicU64,
-    /// Calls that went to the live server.
+    /// Calls sent to the live server.
     pub live: AtomicU64,
 }
 
-/// Opens conversations with a tape.
+/// Connector that opens conversations with a tape.
 #[derive(Debug)]
 pub struct TapeConnector {
     name: Arc<str>,
     player: Arc<TapePlayer>,
     live: Live,
-    played: Arc<Played>,
+    played: Arc<PlaybackStats>,
 }
 
 impl TapeConnector {
-    /// A connector for the backend of this name.
+    /// Creates a connector for the backend `name`.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, player: Arc<TapePlayer>, live: Live) -> Self {
         Self { name: name.into(), player, live, played: Arc::default() }
     }
 
-    /// What it has answered so far.
+    /// Returns the shared counters.
     #[must_use]
-    pub fn played(&self) -> Arc<Played> {
+    pub fn played(&self) -> Arc<PlaybackStats> {
         Arc::clone(&self.played)
     }
 }
@@ -98,7 +98,7 @@ impl Connector for TapeConnector {
         })
     }
 
-    /// A tape keeps a cursor for each session, and what it says belongs to a call, as over HTTP.
+    /// Returns `true` for a tape: as over HTTP, each session has its own cursor and each message belongs to a call.
     fn carries_headers(&self) -> bool {
         self.live.connector().is_none_or(|live| live.carries_headers())
     }
@@ -121,7 +121,7 @@ impl Connector for TapeConnector {
     }
 }
 
-/// One conversation. Dropping it ends it.
+/// Link to one conversation. Dropping it ends the conversation.
 struct TapeLink {
     name: Arc<str>,
     queue: mpsc::Sender<Input>,
@@ -152,7 +152,7 @@ impl Link for TapeLink {
     }
 
     fn abort(&self, key: u64) {
-        // A queue that is full is read soon, and then nobody waits for the answer.
+        // If the queue is full the abort is lost. That is harmless: the conversation's answer is discarded.
         let _ = self.put(Input::Abort(key));
         if let Some(live) = &self.live {
             live.abort(key);

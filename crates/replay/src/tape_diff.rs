@@ -1,152 +1,149 @@
-//! Compares two tapes: call by call, field by field, in time, and by what their servers offered.
+//! Compares two tapes: call by call, field by field, by duration, and by what their servers offered.
 //!
-//! Each tape is read once. Of every call its key, a digest of its answer and its place are kept in memory; requests and answers
-//! go to a temporary file and come back one pair at a time, so that memory grows by a few hundred bytes a call. Calls are
-//! aligned by [`crate::MatchKey`]: equal calls in the same order are pairs, equal calls in another order are pairs that moved, and
-//! calls of the same tool between the same neighbours are pairs whose request changed.
+//! Each tape is read once. The key, answer digest and position of every call stay in memory. Requests and answers go to
+//! a temporary file and come back one pair at a time, so memory grows by a few hundred bytes per call. Calls are
+//! aligned by [`crate::MatchKey`]: equal calls in the same order are pairs, equal calls in another order are moved
+//! pairs, and calls of the same tool between the same neighbours are pairs with a changed request.
 //!
-//! What a tape does not hold is never taken for a difference in silence. Bodies that were left out are counted as not
-//! comparable, redacted and encrypted members are counted and not compared, and sampled tapes, gaps and incomplete files are
-//! announced, since calls that seem to be missing may just not be recorded.
+//! Missing data is never silently taken for a difference. Omitted bodies are counted as not comparable. Redacted and
+//! encrypted members are counted but not compared. Sampled tapes, gaps and incomplete files are reported, because calls
+//! that seem to be missing may just not have been recorded.
 
-mod aligned;
-mod compared;
+mod alignment;
+mod comparer;
 mod names;
 mod offers;
-mod reel;
 mod spool;
+mod tape_index;
 #[cfg(test)]
 mod tests;
 mod timing;
 
 use crate::contract::{Change, Tier};
 use crate::diff::{Comparison, DifferenceKind, Masks};
-use aligned::Aligned;
-use compared::Comparer;
+use alignment::AlignmentStep;
+use comparer::Comparer;
 use names::Names;
-use reel::Reel;
 use serde_json::Value;
 use signalbox_engine::record::StoreError;
 use signalbox_tape::TapeSource;
 use signalbox_tape::redact::Decryptor;
 use std::io;
+use tape_index::TapeIndex;
 pub use timing::{Timing, TimingRow};
 
-/// Most differences that are listed of one call; the rest are counted.
+/// Maximum number of differences listed for one call. The rest are counted.
 pub const MAX_FIELDS: usize = 100;
 
-/// How two tapes are compared.
+/// Settings for a comparison of two tapes.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct TapeDiffSettings {
-    /// How messages are compared. Its ignored paths also count for telling which calls are equal.
+    /// Message comparison. Its ignored paths also apply when equal calls are paired.
     pub comparison: Comparison,
-    /// Only calls of these methods; `*` stands for any run of characters. All if there are none.
+    /// Restricts the comparison to calls of these methods, where `*` matches any run of characters. Empty for all.
     pub methods: Vec<String>,
-    /// Only calls of this tool, prompt or URI.
+    /// Restricts the comparison to calls of this tool, prompt or URI.
     pub tool: Option<String>,
-    /// Only calls of this session of the old and of the new tape.
+    /// Restricts the comparison to these sessions of the old and the new tape.
     pub sessions: [Option<u64>; 2],
-    /// When a call is so much slower that it is named.
+    /// Threshold above which a slower call is reported.
     pub timing: Option<TimingBudget>,
-    /// Calls that come in another order are no difference.
+    /// Ignores the order of calls.
     pub any_order: bool,
-    /// Most calls that are listed; the rest are counted.
+    /// Maximum number of calls listed. The rest are counted.
     pub limit: usize,
 }
 
-/// By how much a call must be slower to be named: by more than the budget, and by more than the factor.
+/// Thresholds for slower calls. A call is reported if it exceeds both.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TimingBudget {
-    /// In nanoseconds.
+    /// Additional time in nanoseconds.
     pub budget: u64,
-    /// As a multiple of what the old call took.
+    /// Factor relative to the old duration.
     pub factor: f64,
 }
 
-/// Why two tapes cannot be compared.
+/// Reasons why a comparison of tapes fails.
 #[derive(Debug, thiserror::Error)]
 pub enum TapeDiffError {
     /// A tape cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no room for what has to be put aside.
+    /// The temporary file cannot be used.
     #[error("cannot use a temporary file for the messages of the tapes: {0}; see that TMPDIR has room")]
     Spool(#[from] io::Error),
 }
 
-/// The differences between two tapes.
+/// Differences between two tapes.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct TapeDiff {
-    /// What a reader has to know before anything else: what is not on the tapes.
+    /// Notes to show first, on data missing from the tapes.
     pub notes: Vec<String>,
-    /// The calls that differ, in the order of the old tape, as many as are wanted.
+    /// Calls that differ, in the order of the old tape, up to [`TapeDiffSettings::limit`].
     pub calls: Vec<CallChange>,
-    /// How much of everything there is.
+    /// Totals over all calls.
     pub counts: Counts,
-    /// How long calls took, by method and by tool.
+    /// Call durations by method and by tool.
     pub timings: Vec<TimingRow>,
-    /// What changed in what the servers offer.
+    /// Changes in what the servers offer.
     pub offers: Vec<OfferChange>,
 }
 
 impl TapeDiff {
-    /// True if nothing differs.
+    /// Returns `true` if nothing differs.
     #[must_use]
     pub fn is_same(&self) -> bool {
         self.counts.differing == 0 && self.offers.is_empty()
     }
 
-    /// True if something differs on which a client may have relied.
+    /// Returns `true` if a difference may break a client.
     #[must_use]
     pub fn is_breaking(&self) -> bool {
         self.counts.breaking > 0 || self.offers.iter().any(|offer| offer.change.tier == Tier::Breaking)
     }
 }
 
-/// Numbers over all calls, listed or not.
+/// Totals over all calls, whether or not they are listed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Calls of the old tape.
     pub old: u64,
     /// Calls of the new tape.
     pub new: u64,
-    /// Calls that have their like on the other tape.
+    /// Calls with a counterpart on the other tape.
     pub paired: u64,
-    /// Calls that differ in anything, those on one tape only included.
+    /// Calls that differ in any way, including those on one tape only.
     pub differing: u64,
-    /// Calls of which a result breaks who relied on it.
+    /// Calls whose change may break a client that relies on the result.
     pub breaking: u64,
     /// Calls on the old tape only.
     pub removed: u64,
     /// Calls on the new tape only.
     pub added: u64,
-    /// Calls that came in another order.
+    /// Calls in a different order.
     pub moved: u64,
     /// Calls that are slower than the budget allows.
     pub slower: u64,
-    /// Calls with a body that is not on its tape.
+    /// Calls with a body that was not recorded.
     pub not_comparable: u64,
-    /// Places that were redacted or encrypted.
+    /// Redacted or encrypted places.
     pub masked: u64,
 }
 
-/// What became of a call.
+/// Relation of a call to the other tape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It is on both tapes.
     Paired,
-    /// It is on both tapes, at another place in the order.
+    /// On both tapes, at a different place in the order.
     Moved,
-    /// The same tool was called with something else.
+    /// Same tool, different request.
     Rewritten,
-    /// Only on the old tape.
     Removed,
-    /// Only on the new tape.
     Added,
 }
 
 impl Fate {
-    /// The word for it in reports.
+    /// Returns the name used in reports.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -159,65 +156,57 @@ impl Fate {
     }
 }
 
-/// A call that differs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CallChange {
-    /// What became of it.
     pub fate: Fate,
-    /// Its number on the old tape.
+    /// Call number on the old tape.
     pub old: Option<u64>,
-    /// Its number on the new tape.
+    /// Call number on the new tape.
     pub new: Option<u64>,
-    /// Its method.
     pub method: String,
-    /// The tool, prompt or URI.
+    /// Tool, prompt or URI.
     pub subject: Option<String>,
-    /// How it ended before and now, if that differs.
+    /// Old and new outcome, if they differ.
     pub outcome: Option<(String, String)>,
-    /// How long it took before and now, in nanoseconds, if it is slower than the budget allows.
+    /// Old and new duration in nanoseconds, if the call exceeds the timing budget.
     pub slower: Option<(u64, u64)>,
-    /// Where its request and its answer differ.
+    /// Differences in the request and the answer.
     pub fields: Vec<FieldChange>,
-    /// How many more places differ.
+    /// Number of differences beyond those in `fields`.
     pub more: u64,
-    /// The worst of all of it.
+    /// Highest tier of all changes.
     pub tier: Tier,
 }
 
-/// Which message of a call differs.
+/// Message of a call that contains a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    /// What the client sent.
     Request,
-    /// What it got.
     Answer,
 }
 
-/// One place at which the messages of a call differ.
+/// Difference at one place in the messages of a call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FieldChange {
-    /// In which message.
     pub part: Part,
-    /// Where, as a JSON pointer.
+    /// Place in the message, as a JSON pointer.
     pub pointer: String,
-    /// How.
     pub kind: DifferenceKind,
-    /// What that means.
+    /// Effect on clients.
     pub tier: Tier,
-    /// What was recorded, in short.
+    /// Recorded value, shortened for display.
     pub recorded: String,
-    /// What there is now, in short.
+    /// New value, shortened for display.
     pub new: String,
-    /// Both values, where they are small.
+    /// Recorded and new value, if small.
     pub values: [Option<Value>; 2],
 }
 
-/// A change of what a backend offers.
+/// Change in what a backend offers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OfferChange {
-    /// The backend; none for what clients were shown, where a tape has nothing else.
+    /// Backend name, or `None` for the lists shown to clients on a tape that records no backend.
     pub backend: Option<String>,
-    /// What changed.
     pub change: Change,
 }
 
@@ -235,7 +224,7 @@ pub fn diff(
     let both = masks[0].and(&masks[1]);
     let mut names = Names::default();
     let mut read = |source: &mut TapeSource, session| {
-        Reel::read(source, session, settings, &both, &mut names, decryptor.as_deref_mut())
+        TapeIndex::read(source, session, settings, &both, &mut names, decryptor.as_deref_mut())
     };
     let (mut first, mut second) = (read(old, settings.sessions[0])?, read(new, settings.sessions[1])?);
     let mut found = TapeDiff::default();
@@ -247,7 +236,7 @@ pub fn diff(
     found.timings = timing::table(&first.calls, &second.calls, &names);
     found.counts.old = first.calls.len() as u64;
     found.counts.new = second.calls.len() as u64;
-    let steps: Vec<Aligned> = aligned::align(&first.calls, &second.calls);
+    let steps: Vec<AlignmentStep> = alignment::align(&first.calls, &second.calls);
     let mut comparer = Comparer { settings, masks: &masks, names: &names, found };
     for step in steps {
         comparer.step(step, &mut first, &mut second)?;

@@ -1,13 +1,15 @@
 //! Finds the recorded answer to a request.
 //!
-//! A tape may be larger than memory, and a client mostly asks in the order of the tape. So the player reads a tape only as far
-//! as it must: it gathers calls until the wanted one turns up, keeps their keys and places ([`CallIndex`]), and keeps the latest
-//! calls whole ([`CACHE`]). A call that is no longer kept whole is read again from its place.
+//! A tape may be larger than memory, and clients mostly call in the order of the tape. The player therefore reads a
+//! tape only as far as needed. It gathers calls until the wanted one turns up, stores their keys and positions
+//! ([`CallIndex`]), and caches the latest calls ([`CACHE`]). Calls evicted from the cache are read again from their
+//! position.
 //!
 //! Invariants:
 //! - a tape is only read, never written;
-//! - equal calls are found in the order of their requests, each once per [`Cursor`], whatever is asked in between;
-//! - what cannot be played (no body, no answer) is never found, and counted in [`Holes`].
+//! - equal calls are found in the order of their requests, each once per [`Cursor`], regardless of the calls in
+//!   between;
+//! - a call that cannot be played (no body, no answer) is never found, and is counted in [`Holes`].
 
 use crate::call_gatherer::CallGatherer;
 use crate::call_index::CallIndex;
@@ -27,41 +29,38 @@ use signalbox_tape::TapeSource;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Most bytes of calls that are kept whole.
+/// Maximum size of the call cache in bytes.
 pub const CACHE: usize = 16 << 20;
-/// How many entries are read at once.
+/// Number of entries read in one batch.
 const BATCH: usize = 2_000;
-/// How many entries are read at most before the server introduces itself.
+/// Maximum number of entries read before the server can introduce itself.
 const INTRODUCTION: u64 = 20_000;
 
-/// What is given to a call that was asked for more often than it was recorded.
+/// Response to a call that occurs more often than it was recorded.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Repeat {
-    /// An error.
     #[default]
     Refuse,
-    /// The last recorded answer again.
     Last,
-    /// The recorded answers again from the first.
+    /// Recorded answers again, starting from the first.
     Cycle,
 }
 
-/// How a tape is played.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlayerSettings {
-    /// The backend whose own answers are played; without one, what clients saw.
+    /// Backend whose own answers are played. `None` plays the answers that clients received.
     pub backend: Option<Arc<str>>,
-    /// The only session whose calls are played.
+    /// Restricts playback to the calls of this session.
     pub session: Option<u64>,
-    /// What does not tell calls apart.
+    /// Paths left out of match keys.
     pub ignored: Paths,
-    /// The number of the last call that is played; those after it are as if they were not on the tape.
+    /// Number of the last call to play. Later calls are treated as not recorded.
     pub until: Option<u64>,
-    /// Answers that take the place of recorded ones, by the number of their call.
+    /// Answers that replace recorded ones, by call number.
     pub answers: Arc<EditedAnswers>,
-    /// What follows the last recorded answer.
+    /// Response once the recorded answers are used up.
     pub repeat: Repeat,
-    /// How fast: 1 keeps the recorded pauses, 2 halves them. Without one there are no pauses.
+    /// Playback speed: 1 keeps the recorded pauses, 2 halves them. `None` plays without pauses.
     pub speed: Option<f64>,
 }
 
@@ -79,17 +78,17 @@ impl Default for PlayerSettings {
     }
 }
 
-/// How far one conversation has come.
+/// Progress of one conversation on the tape.
 #[derive(Debug, Default)]
 pub struct Cursor {
-    /// How often each call was asked for.
+    /// Number of requests for each call.
     asked: HashMap<MatchKey, usize>,
-    /// The furthest place of the tape that was played.
+    /// Furthest position played.
     place: u64,
 }
 
 impl Cursor {
-    /// The furthest place of the tape that was played.
+    /// Returns the furthest position played.
     #[must_use]
     pub fn place(&self) -> u64 {
         self.place
@@ -101,25 +100,24 @@ impl Cursor {
     }
 }
 
-/// What the tape has for a request.
+/// Result of a lookup.
 #[derive(Debug)]
-pub enum Found {
-    /// This call.
+pub enum Lookup {
     Call(Arc<RecordedCall>),
-    /// The call was recorded so often, and asked for once more.
+    /// The call was recorded this many times, and all of them have been played.
     Exhausted(usize),
-    /// Nothing. The nearest call of the same tool, if there is one.
+    /// No call matches. Holds the nearest call of the same tool, if there is one.
     Nothing(Option<Arc<RecordedCall>>),
 }
 
-/// A tape that is being played.
+/// Plays the calls of a tape.
 #[derive(Debug)]
 pub struct TapePlayer {
     settings: PlayerSettings,
-    reading: Mutex<Reading>,
+    reading: Mutex<PlayerState>,
 }
 
-struct Reading {
+struct PlayerState {
     source: TapeSource,
     side: Side,
     gatherer: CallGatherer,
@@ -133,70 +131,69 @@ struct Reading {
     kept_bytes: usize,
 }
 
-impl std::fmt::Debug for Reading {
+impl std::fmt::Debug for PlayerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reading").field("read", &self.read).field("calls", &self.calls.len()).finish_non_exhaustive()
     }
 }
 
 impl TapePlayer {
-    /// Opens a tape and reads enough of it to introduce the server.
+    /// Opens a tape and reads far enough to introduce the server.
     ///
     /// # Errors
     /// If the tape cannot be read.
     pub fn open(source: TapeSource, settings: PlayerSettings) -> Result<Self, StoreError> {
-        let mut reading = Reading::new(source, &settings)?;
+        let mut reading = PlayerState::new(source, &settings)?;
         while !reading.ended && reading.read < INTRODUCTION && !reading.can_begin() {
             reading.advance(&settings)?;
         }
         Ok(Self { settings, reading: Mutex::new(reading) })
     }
 
-    /// How it is played.
     #[must_use]
     pub fn settings(&self) -> &PlayerSettings {
         &self.settings
     }
 
-    /// What the server says of itself.
+    /// Returns the server's handshake reply.
     #[must_use]
     pub fn hello(&self) -> Hello {
         self.reading().offer.hello()
     }
 
-    /// A list as it was at a place of the tape.
+    /// Returns a list as of a position on the tape.
     #[must_use]
     pub fn list(&self, place: u64, kind: ListKind) -> Items {
         self.reading().offer.list_at(kind, place)
     }
 
-    /// What was told to clients that listened, after one place of the tape and up to another.
+    /// Returns the announcements to listening clients after one position, up to and including another.
     #[must_use]
     pub fn announced(&self, after: u64, until: u64) -> Vec<Bytes> {
         self.reading().offer.announced(after, until)
     }
 
-    /// What of the tape that has been read so far cannot be played.
+    /// Returns what cannot be played of the part read so far.
     #[must_use]
     pub fn holes(&self) -> Holes {
         self.reading().holes.clone()
     }
 
-    /// How many calls have been read so far, and whether that is all of them.
+    /// Returns the number of calls read so far, and `true` if the whole tape has been read.
     #[must_use]
     pub fn calls(&self) -> (usize, bool) {
         let reading = self.reading();
         (reading.calls.len(), reading.ended)
     }
 
-    /// What a request is found by.
+    /// Returns the lookup key of a request.
     #[must_use]
     pub fn key_of(&self, request: &Value) -> Option<MatchKey> {
         MatchKey::of(request, &self.settings.ignored)
     }
 
-    /// Finds the answer to a request by its key in what is kept whole, without touching the tape. A call that is not wanted is
-    /// left to be found again.
+    /// Finds a call by its key in the cache, without reading the tape. A call rejected by `is_wanted` stays available
+    /// to a later lookup.
     pub fn find_known(
         &self,
         cursor: &mut Cursor,
@@ -211,23 +208,24 @@ impl TapePlayer {
         kept.filter(|call| is_wanted(call)).inspect(|call| cursor.advance(key, call))
     }
 
-    /// Finds the answer to a request. It may read on in the tape, which takes its time where the call is far away or missing.
+    /// Finds the answer to a request. Reads on in the tape if needed, which is slow if the call is far ahead or
+    /// missing.
     ///
     /// # Errors
     /// If the tape cannot be read.
-    pub fn find(&self, cursor: &mut Cursor, request: &Value) -> Result<Found, StoreError> {
-        let Some(key) = self.key_of(request) else { return Ok(Found::Nothing(None)) };
+    pub fn find(&self, cursor: &mut Cursor, request: &Value) -> Result<Lookup, StoreError> {
+        let Some(key) = self.key_of(request) else { return Ok(Lookup::Nothing(None)) };
         if let Some(call) = self.find_by_key(cursor, key)? {
-            return Ok(Found::Call(call));
+            return Ok(Lookup::Call(call));
         }
         let mut reading = self.reading();
         match reading.calls.count(key) {
-            0 => Ok(Found::Nothing(reading.nearest(request, &self.settings)?)),
-            recorded => Ok(Found::Exhausted(recorded)),
+            0 => Ok(Lookup::Nothing(reading.nearest(request, &self.settings)?)),
+            recorded => Ok(Lookup::Exhausted(recorded)),
         }
     }
 
-    /// Finds the answer to a request like [`Self::find`], without looking for the nearest call if there is none.
+    /// Like [`Self::find`], but without the search for a nearest call.
     ///
     /// # Errors
     /// If the tape cannot be read.
@@ -249,7 +247,7 @@ impl TapePlayer {
                 return Ok(None);
             }
             reading.advance(&self.settings)?;
-            // Those who ask for what has been read need not wait for all of the tape.
+            // Release the lock, so that lookups in the part already read need not wait for the rest.
             drop(reading);
             std::thread::yield_now();
         };
@@ -257,8 +255,8 @@ impl TapePlayer {
         Ok(Some(call))
     }
 
-    /// What follows the last recorded answer, once it is known which one that is.
-    fn beyond(&self, reading: &Reading, key: MatchKey, asked: usize) -> Option<u32> {
+    /// Returns the call to repeat once all recorded answers have been played.
+    fn beyond(&self, reading: &PlayerState, key: MatchKey, asked: usize) -> Option<u32> {
         let recorded = reading.calls.count(key);
         if !reading.ended || recorded == 0 {
             return None;
@@ -270,12 +268,12 @@ impl TapePlayer {
         }
     }
 
-    fn reading(&self) -> MutexGuard<'_, Reading> {
+    fn reading(&self) -> MutexGuard<'_, PlayerState> {
         self.reading.lock().unpoisoned()
     }
 }
 
-impl Reading {
+impl PlayerState {
     fn new(mut source: TapeSource, settings: &PlayerSettings) -> Result<Self, StoreError> {
         let side = match &settings.backend {
             Some(name) => Side::Backend(Arc::clone(name)),
@@ -297,12 +295,12 @@ impl Reading {
         })
     }
 
-    /// True if a client can be told what the server is, and asks for something that has been read.
+    /// Returns `true` once the server can introduce itself and answer a call.
     fn can_begin(&self) -> bool {
         self.offer.is_known() && self.calls.len() > 0
     }
 
-    /// Reads on.
+    /// Reads the next batch of entries.
     fn advance(&mut self, settings: &PlayerSettings) -> Result<(), StoreError> {
         let mut batch = self.source.kept_after(self.read);
         let mut count = 0;
@@ -354,7 +352,7 @@ impl Reading {
         }
     }
 
-    /// The call with this key that was recorded as the nth, once it is sure that none before it is still open.
+    /// Returns the nth recorded call with this key, unless an earlier one is still open.
     fn nth(&self, key: MatchKey, nth: usize) -> Option<u32> {
         let index = self.calls.nth(key, nth)?;
         let place = self.calls.place(index)?;
@@ -391,7 +389,7 @@ impl Reading {
         Ok(call)
     }
 
-    /// The recorded call of the same tool whose params differ least.
+    /// Finds the recorded call of the same tool whose params differ least.
     fn nearest(&mut self, request: &Value, settings: &PlayerSettings) -> Result<Option<Arc<RecordedCall>>, StoreError> {
         let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
         let subject = request.get("params").and_then(|params| params.get("name").or_else(|| params.get("uri")));
@@ -411,7 +409,7 @@ impl Reading {
     }
 }
 
-/// What the player answers itself, from what it knows of the server.
+/// Returns `true` for methods that the player answers itself from the server description.
 fn is_answered_otherwise(method: &str) -> bool {
     use signalbox_wire::method as m;
     let own = [m::INITIALIZE, m::SERVER_DISCOVER, m::PING, m::SUBSCRIPTIONS_LISTEN];
@@ -477,12 +475,12 @@ mod tests {
 
     fn said(player: &TapePlayer, cursor: &mut Cursor, argument: &str) -> String {
         match player.find(cursor, &request(argument)).unwrap() {
-            Found::Call(call) => {
+            Lookup::Call(call) => {
                 let answer: Value = serde_json::from_slice(call.answer.unwrap_said()).unwrap();
                 answer["result"]["content"].as_str().unwrap().to_owned()
             }
-            Found::Exhausted(times) => format!("recorded {times} times"),
-            Found::Nothing(near) => format!("nothing, near {:?}", near.map(|call| call.number)),
+            Lookup::Exhausted(times) => format!("recorded {times} times"),
+            Lookup::Nothing(near) => format!("nothing, near {:?}", near.map(|call| call.number)),
         }
     }
 
@@ -490,7 +488,7 @@ mod tests {
         fn unwrap_said(&self) -> &[u8];
     }
 
-    impl UnwrapSaid for Option<crate::recorded_call::Said> {
+    impl UnwrapSaid for Option<crate::recorded_call::RecordedMessage> {
         fn unwrap_said(&self) -> &[u8] {
             self.as_ref().unwrap().bytes.as_ref().unwrap()
         }

@@ -1,21 +1,21 @@
-//! Patterns of values that differ from run to run in a part of them: `Created <word>.`
+//! Patterns for values of which a part differs from run to run: `Created <word>.`
 //!
-//! A pattern belongs to a place. A value there counts as equal to every other one that the same pattern fits, so that
-//! only the part in the hole may differ. Its line in a file is the path, ` ~ ` and the pattern:
+//! A pattern applies at a path. Two values there count as equal if both match it, so they may differ only in its
+//! placeholders. A line of an ignore file holds the path, ` ~ ` and the pattern:
 //!
 //! ```text
 //! /result/content/*/text ~ "Created <word> at <time>."
 //! /result/structuredContent/elapsed ~ <number>
 //! ```
 //!
-//! `<word>` stands for letters, digits, `-` and `_`, `<number>` for a number, `<time>` for a date with a time of day,
-//! and `<lt>` for a `<`. Without quotes `<number>` is a number of JSON.
+//! `<word>` matches letters, digits, `-` and `_`; `<number>` a number; `<time>` a date with a time of day; and `<lt>` a
+//! literal `<`. Without quotes, `<number>` matches a JSON number.
 
 use crate::paths::{PathError, Paths};
 use serde_json::Value;
 use std::fmt;
 
-/// Most patterns of one set.
+/// Maximum number of patterns in a set.
 const MAX_PATTERNS: usize = 10_000;
 const BETWEEN: &str = " ~ ";
 const WORD: &str = "<word>";
@@ -23,11 +23,10 @@ const NUMBER: &str = "<number>";
 const TIME: &str = "<time>";
 const LESS_THAN: &str = "<lt>";
 
-/// A set of patterns.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ValuePatterns(Vec<ValuePattern>);
 
-/// The values that may stand at a place.
+/// Pattern for the values at a place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ValuePattern {
     path: Paths,
@@ -48,22 +47,25 @@ enum Part {
     Time,
 }
 
-/// An error in the text of a pattern.
+/// Error in the text of a pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ValuePatternError {
-    /// The path is none.
+    /// The path is invalid.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The pattern is none.
+    /// The pattern is invalid.
     #[error("after `~` there must be `<number>`, or a text in quotes with `<word>`, `<number>` or `<time>` in it")]
     Shape,
-    /// There are too many.
+    /// The set has too many patterns.
     #[error("{MAX_PATTERNS} patterns may be given at most")]
     TooMany,
 }
 
 impl ValuePatterns {
-    /// Adds a pattern, given as a line of text.
+    /// Adds a pattern, unless the set already has it.
+    ///
+    /// # Errors
+    /// If the set is full.
     ///
     /// # Errors
     /// If there are too many.
@@ -77,7 +79,7 @@ impl ValuePatterns {
         Ok(())
     }
 
-    /// The number of the pattern that fits a value at a place, if one does. Values with the same number are equal.
+    /// Returns the index of the first pattern that matches a value at a place. Values with the same index are equal.
     #[must_use]
     pub fn fitting(&self, place: &[String], value: &Value) -> Option<usize> {
         self.0.iter().position(|pattern| pattern.path.names(place) && pattern.shape.fits(value))
@@ -85,18 +87,18 @@ impl ValuePatterns {
 }
 
 impl ValuePattern {
-    /// Reads a line of a file. None if it has no ` ~ `, and is a path alone.
+    /// Parses a line of an ignore file. Returns `None` if it has no ` ~ ` and is a plain path.
     ///
     /// # Errors
-    /// If it is not a pattern.
+    /// If the path or the pattern is invalid.
     pub fn read(line: &str) -> Option<Result<Self, ValuePatternError>> {
         let (path, shape) = line.split_once(BETWEEN)?;
         let read = || Ok(Self { path: Paths::parse([path.trim()])?, shape: Shape::read(shape.trim())? });
         Some(read())
     }
 
-    /// The pattern that fits two values of a place and leaves open only what changes by itself: moments, numbers, and
-    /// words with a digit, a hyphen or an underscore. None if something else differs.
+    /// Derives the pattern that matches two values of a place. Only timestamps, numbers, and words with a digit, hyphen
+    /// or underscore become placeholders. Returns `None` if anything else differs.
     #[must_use]
     pub fn of(path: &str, one: &Value, other: &Value) -> Option<Self> {
         let shape = match (one, other) {
@@ -181,7 +183,7 @@ impl Shape {
 }
 
 impl Part {
-    /// The length of the beginning of a text that it fits; none if it does not.
+    /// Returns the length of the prefix that matches, or `None`.
     fn length(&self, text: &str) -> Option<usize> {
         let length = match self {
             Self::Literal(literal) => return text.starts_with(&**literal).then_some(literal.len()),
@@ -193,7 +195,7 @@ impl Part {
     }
 }
 
-/// The parts that two texts share, with holes where words differ that change by themselves.
+/// Returns the shared parts of two texts, with placeholders where variable words differ.
 fn common(one: &str, other: &str) -> Option<Vec<Part>> {
     let (one, other): (Vec<&str>, Vec<&str>) = (tokens(one).collect(), tokens(other).collect());
     if one.len() != other.len() {
@@ -227,7 +229,7 @@ fn hole(one: &str, other: &str) -> Option<Part> {
     both(&is_made_up).then_some(Part::Word)
 }
 
-/// Moments, words, and what is between them.
+/// Splits a text into timestamps, words, and the separators between them.
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -249,7 +251,7 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// True for the characters of names and ids.
+/// Returns `true` for the characters of names and ids.
 pub(crate) fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_')
 }
@@ -261,7 +263,7 @@ fn number_length(text: &str) -> usize {
     if whole > 0 && fraction > 0 { whole + 1 + fraction } else { whole }
 }
 
-/// The length of the moment that a text begins with, as RFC 3339 and its relatives write it.
+/// Returns the length of the timestamp at the start of a text, in RFC 3339 or a similar format.
 pub(crate) fn moment_length(text: &str) -> Option<usize> {
     let head = text.as_bytes().get(..16)?;
     let fits = |(byte, wanted): (&u8, &u8)| match wanted {
@@ -274,7 +276,7 @@ pub(crate) fn moment_length(text: &str) -> Option<usize> {
     }
     let is_more = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'+' | b'-' | b'Z' | b'z');
     let all = 16 + text.bytes().skip(16).take_while(is_more).count();
-    // What ends the sentence is no part of the moment.
+    // Trailing punctuation belongs to the sentence.
     Some(text.get(..all)?.trim_end_matches(['.', '-', ':', '+']).len())
 }
 

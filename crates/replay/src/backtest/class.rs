@@ -1,36 +1,34 @@
-//! How a verdict of now compares with the recorded one.
+//! Classifies the new verdict against the recorded one.
 
 use super::outcome::{Kind, Outcome};
 use signalbox_rules::Lack;
 use std::fmt;
 
-/// What becomes of a message now, compared with what became of it on the tape.
+/// Change of a message's outcome relative to the recording.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Class {
-    /// The same.
     Same,
-    /// It is refused now, and was not.
+    /// Rejected now, but not before.
     Blocked,
-    /// It is let through now, and was refused, answered or held.
+    /// Passed now; rejected, answered or held before.
     Allowed,
-    /// It is changed now, and was not.
+    /// Modified now, but not before.
     Changed,
-    /// It is changed, answered or refused as it was, but in another way.
+    /// Same kind of outcome, but with different content or by another rule.
     Differently,
-    /// It goes on as it came now, and was changed.
+    /// Passed unmodified now; modified before.
     Unchanged,
-    /// It waits for a person now, and did not.
+    /// Held for approval now, but not before.
     Held,
-    /// It waits for another time than it did.
+    /// Delayed for a different time.
     Delayed,
-    /// A mock or a cache answers it now, and did not.
+    /// Answered by a mock or cache now, but not before.
     Answered,
-    /// The tape does not tell what the verdict depends on.
+    /// The verdict depends on information missing from the tape.
     Unknown,
 }
 
 impl Class {
-    /// All of them.
     pub const ALL: [Self; 10] = [
         Self::Same,
         Self::Blocked,
@@ -44,7 +42,7 @@ impl Class {
         Self::Unknown,
     ];
 
-    /// The word for it.
+    /// Returns the name of the class.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -61,7 +59,7 @@ impl Class {
         }
     }
 
-    /// The class that has this word.
+    /// Finds the class with this name.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.word() == word)
@@ -89,30 +87,30 @@ impl Class {
     }
 }
 
-/// Why a verdict is not known.
+/// Reason for an unknown verdict.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Reason {
-    /// The message is not on the tape, or not all of it.
+    /// The message is missing or incomplete on the tape.
     NoMessage,
-    /// The rules need something else that is not on the tape.
+    /// The rules need other information that is not on the tape.
     Lack(Lack),
-    /// A webhook would be asked that was not asked the same on the tape.
+    /// A webhook would be called with a request that is not on the tape.
     Webhook,
-    /// What ended the wait of the message is not on the tape, or not all of it.
+    /// The answer to the hold is missing or incomplete on the tape.
     NoAnswerToHold,
-    /// The request is let through now, and there is no recorded answer to it.
+    /// The request passes now, but the tape has no answer to it.
     NoAnswer,
-    /// The request is changed now in another way, so that the recorded answer is not the answer to it.
+    /// The request is modified differently now, so the recorded answer does not apply.
     OtherRequest,
-    /// It depends on what was counted or kept while the tape was interrupted, or of calls that were not recorded.
+    /// The verdict depends on state from calls during a gap, or from calls that were not sampled.
     Gap,
-    /// It depends on what was counted or kept of earlier messages, about which the verdict is not known.
+    /// The verdict depends on state from earlier messages whose own verdict is unknown.
     EarlierUnknown,
-    /// Somebody dealt with the message at a breakpoint.
+    /// A user resolved the message at a breakpoint.
     Breakpoint,
-    /// The message was translated between revisions, and the tape does not have it as the rules would see it.
+    /// The message was translated between revisions, and the tape lacks the form that the rules would see.
     Translated,
-    /// A further round of a call, or the result of a task.
+    /// Follow-up round of a call, or the result of a task.
     FurtherRound,
 }
 

@@ -1,45 +1,45 @@
-//! What happened to a message, in a form that can be judged again.
+//! Events of a tape that can be evaluated again.
 
 use super::image::Image;
-use super::walk::Walk;
+use super::rule_pass::RulePass;
 use signalbox_engine::chain::Phase;
 use signalbox_rules::outside::Turn;
 use std::collections::VecDeque;
 
-/// Something about an exchange that is judged in its turn.
+/// Event of an exchange.
 #[derive(Debug)]
 pub(super) struct Event {
-    /// When, on the clock of the tape.
+    /// Time on the tape's clock.
     pub at: u64,
     pub phase: Phase,
     pub kind: EventKind,
-    /// What the rules decided then.
-    pub walks: VecDeque<Walk>,
-    /// The first use of shared state by it.
+    /// Recorded decisions of the rules.
+    pub walks: VecDeque<RulePass>,
+    /// First use of shared state.
     pub turn: Option<Turn>,
 }
 
 #[derive(Debug)]
 pub(super) enum EventKind {
-    /// The request or the answer of the exchange reached the rules.
+    /// Request or answer of the exchange reached the rules.
     Whole,
-    /// A message in the middle of it did, or one of no exchange.
+    /// Message within the exchange, or outside of any exchange, reached the rules.
     Midway(Image),
-    /// A message that waited went on.
+    /// Held message that continued.
     Resumed,
-    /// Something was judged that cannot be judged again: a further round, or the result of a task.
+    /// Message that cannot be evaluated again: a follow-up round, or the result of a task.
     Beyond,
-    /// The exchange is over.
+    /// End of the exchange.
     End,
 }
 
 impl Event {
-    pub fn new(at: u64, phase: Phase, kind: EventKind, walks: VecDeque<Walk>) -> Self {
-        let turn = walks.iter().filter_map(Walk::turn).min_by_key(|turn| turn.number);
+    pub fn new(at: u64, phase: Phase, kind: EventKind, walks: VecDeque<RulePass>) -> Self {
+        let turn = walks.iter().filter_map(RulePass::turn).min_by_key(|turn| turn.number);
         Self { at, phase, kind, walks, turn }
     }
 
-    /// How many bytes of messages it holds.
+    /// Returns the size of the stored message in bytes.
     pub fn weight(&self) -> usize {
         match &self.kind {
             EventKind::Midway(image) => image.length(),

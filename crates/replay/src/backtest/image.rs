@@ -1,17 +1,17 @@
-//! A recorded message, and what of it is not as it was sent.
+//! Recorded message together with its redaction.
 
 use bytes::Bytes;
 use serde_json::Value;
 use signalbox_engine::record::{Body, MessageEntry};
 use signalbox_wire::{Envelope, Limits};
 
-/// What recorders put in the place of secrets, unless the configuration says otherwise.
+/// Default placeholders that recorders substitute for secrets.
 const MARKS: [&[u8]; 4] = [b"[redacted]", b"hash:", b"enc:", b"****"];
 
-/// A message at one point.
+/// Message as recorded at one point.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
-    /// Nothing if the body was left out.
+    /// Body, or `None` if it was not recorded.
     bytes: Option<Bytes>,
     pub redacted: bool,
 }
@@ -33,7 +33,7 @@ impl Image {
         Envelope::read(self.bytes.clone()?, &Limits::default()).ok()
     }
 
-    /// A member of the message, if it is as it was sent.
+    /// Returns a member of the message, or `None` if the message was redacted.
     pub fn member(&self, name: &str) -> Option<Value> {
         if self.redacted {
             return None;
@@ -42,14 +42,14 @@ impl Image {
         message.get_mut(name).map(Value::take)
     }
 
-    /// A member of the message, as it is on the tape.
+    /// Returns a member of the message as recorded, with any redaction marks.
     pub fn shown(&self, name: &str) -> Option<Value> {
         let mut message: Value = serde_json::from_slice(self.bytes.as_ref()?).ok()?;
         message.get_mut(name).map(Value::take)
     }
 
-    /// True if a value of this message may be another than was sent. Where the message shows none of the usual marks, its
-    /// secrets are gone without a trace, and any value may be one.
+    /// Returns `true` if the value may differ from the one sent. A redacted message without any known mark had its
+    /// secrets removed without a trace, so any value may be affected.
     pub fn hides(&self, value: Option<&[u8]>) -> bool {
         let marked = |bytes: &[u8]| MARKS.iter().any(|mark| contains(bytes, mark));
         let traceless = || !self.bytes.as_deref().is_some_and(marked);

@@ -1,60 +1,60 @@
-//! Puts events into the order in which the rules met them.
+//! Restores the order in which the rules saw the events.
 //!
-//! Each thread of a gateway hands its facts to the tape in batches, so entries of different threads can be out of order by some
-//! milliseconds, and their times with them. Events that used shared state tell their turn; the others go by their time. A
-//! bounded number of events waits so that those which come late find their place.
+//! Each gateway thread writes its facts to the tape in batches, so entries of different threads, and their times, can
+//! be out of order by some milliseconds. Events that used shared state carry a turn number, and the others are ordered
+//! by time. A bounded number of events is held back so that late ones can be sorted in.
 
 use super::event::Event;
-use super::open::Open;
+use super::open_exchange::OpenExchange;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-/// Most events that wait.
+/// Maximum number of queued events.
 const MAX_WAITING: usize = 16_384;
-/// Most bytes of messages that are held at once.
+/// Maximum size of the stored messages in bytes.
 const MAX_BYTES: usize = 64 << 20;
-/// Most exchanges without an end; beyond, the oldest is given up.
+/// Maximum number of open exchanges. Beyond it, the oldest is closed.
 const MAX_OPEN: usize = 100_000;
 
-/// Where the next event of an exchange stands.
+/// Sort key of an exchange's next event.
 #[derive(Copy, Clone, Debug)]
 enum Place {
     Turn(u64, i128),
     Time(u64, u64),
 }
 
-/// An exchange, where its next event stands, and how many bytes of it are counted.
+/// Exchange with the sort key of its next event, and its share of the byte count.
 #[derive(Default, Debug)]
-struct Standing {
-    open: Open,
+struct QueuedExchange {
+    open: OpenExchange,
     place: Option<Place>,
     counted: usize,
 }
 
-/// The exchanges whose events wait or may still come.
+/// Exchanges with queued or pending events.
 #[derive(Default, Debug)]
 pub(super) struct Order {
-    open: HashMap<u64, Standing>,
-    /// In the order in which they began, to find the oldest.
+    open: HashMap<u64, QueuedExchange>,
+    /// Exchange numbers in order of their start, to find the oldest.
     begun: VecDeque<u64>,
     by_turn: BTreeSet<(u64, i128, u64)>,
     by_time: BTreeSet<(u64, u64, u64)>,
     arrived: u64,
     waiting: usize,
     bytes: usize,
-    /// When the tape began.
+    /// Start of the tape.
     began: u64,
-    /// The time on the tape's clock at which the turns begin to count; the earliest that any entry tells.
+    /// Time on the tape's clock at which turns start. The earliest one implied by any entry.
     origin: Option<i128>,
 }
 
 impl Order {
-    /// For a tape that began then.
+    /// Creates the queue for a tape that started at `began`.
     pub fn new(began: u64) -> Self {
         Self { began, ..Self::default() }
     }
 
-    /// The exchange of this number, which begins now if it is not known.
-    pub fn open(&mut self, number: u64) -> &mut Open {
+    /// Returns an exchange, creating it if needed.
+    pub fn open(&mut self, number: u64) -> &mut OpenExchange {
         let begun = &mut self.begun;
         let entry = self.open.entry(number).or_insert_with(|| {
             begun.push_back(number);
@@ -63,7 +63,7 @@ impl Order {
         &mut entry.open
     }
 
-    /// Adds an event of an exchange.
+    /// Queues an event of an exchange.
     pub fn push(&mut self, number: u64, event: Event) {
         if let Some(turn) = event.turn {
             let origin = i128::from(event.at) - turn.since;
@@ -79,17 +79,17 @@ impl Order {
         self.place(number);
     }
 
-    /// The time of an entry, counted as turns are.
+    /// Converts a time on the tape to time since the origin of the turns.
     pub fn since(&self, at: u64) -> i128 {
         i128::from(at) - self.origin.unwrap_or_else(|| i128::from(self.began))
     }
 
-    /// True if the next event should not wait any longer.
+    /// Returns `true` if the next event must be processed to make room.
     pub fn is_full(&self) -> bool {
         self.waiting > MAX_WAITING || self.bytes > MAX_BYTES && self.waiting > 0
     }
 
-    /// An exchange that has to be given up, because there are too many.
+    /// Returns the exchange to close if there are too many.
     pub fn surplus(&mut self) -> Option<u64> {
         if self.open.len() <= MAX_OPEN {
             return None;
@@ -102,8 +102,9 @@ impl Order {
         None
     }
 
-    /// The next event, when it was, and its exchange, which has to be given back.
-    pub fn pop(&mut self) -> Option<(u64, Open, Event, i128)> {
+    /// Removes the next event. Returns it with its time and its exchange, which the caller must hand back with
+    /// [`Self::give_back`].
+    pub fn pop(&mut self) -> Option<(u64, OpenExchange, Event, i128)> {
         let turn = self.by_turn.first().copied();
         let time = self.by_time.first().copied();
         let number = match (turn, time) {
@@ -112,7 +113,7 @@ impl Order {
             (None, None) => return None,
         };
         self.unplace(number);
-        let Standing { mut open, counted, .. } = self.open.remove(&number)?;
+        let QueuedExchange { mut open, counted, .. } = self.open.remove(&number)?;
         let (_, event) = open.queue.pop_front()?;
         self.bytes = self.bytes.saturating_sub(counted + event.weight());
         self.waiting = self.waiting.saturating_sub(1);
@@ -121,16 +122,16 @@ impl Order {
         Some((number, open, event, since))
     }
 
-    /// Takes an exchange back, unless it is over.
-    pub fn give_back(&mut self, number: u64, open: Open) {
+    /// Takes an exchange back, and drops it if it is over.
+    pub fn give_back(&mut self, number: u64, open: OpenExchange) {
         if open.finished && open.queue.is_empty() {
             return self.forget_ended();
         }
-        self.open.insert(number, Standing { open, place: None, counted: 0 });
+        self.open.insert(number, QueuedExchange { open, place: None, counted: 0 });
         self.place(number);
     }
 
-    /// The exchanges that are still open when the tape ends.
+    /// Returns the exchanges still open at the end of the tape.
     pub fn unfinished(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = self.open.keys().copied().collect();
         numbers.sort_unstable();
@@ -145,7 +146,7 @@ impl Order {
 
     fn place(&mut self, number: u64) {
         self.unplace(number);
-        let Some(Standing { open, place, counted }) = self.open.get_mut(&number) else { return };
+        let Some(QueuedExchange { open, place, counted }) = self.open.get_mut(&number) else { return };
         self.bytes = (self.bytes + open.weight()).saturating_sub(*counted);
         *counted = open.weight();
         let turned = (open.turned > 0).then(|| open.queue.iter().find_map(|(_, event)| event.turn)).flatten();

@@ -1,21 +1,21 @@
-//! What the rules did with a message, on the tape or now.
+//! Outcome of a message in the rules, in the recording or now.
 
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What became of a message.
+/// Kind of outcome.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) enum Kind {
-    /// It goes on as it is.
+    /// Passed unmodified.
     #[default]
     Pass,
-    /// It goes on as another one.
+    /// Passed after modification.
     Changed,
-    /// It is answered with a made-up or a kept result.
+    /// Answered by a mock or cache.
     Answered,
-    /// It is refused, or answered with an error.
+    /// Rejected, or answered with an error.
     Refused,
-    /// It waits, and nobody has answered.
+    /// Held without an answer so far.
     Held,
 }
 
@@ -31,10 +31,9 @@ impl Kind {
     }
 }
 
-/// What a changed or answered message has become, as far as both sides can be compared.
+/// Content of a modified or answered message, if it can be compared.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(super) enum Content {
-    /// It cannot be compared.
     #[default]
     Incomparable,
     Is(Value),
@@ -46,21 +45,21 @@ impl Content {
     }
 }
 
-/// All that matters of the decisions about a message in one phase.
+/// Summary of the decisions about a message in one phase.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Outcome {
     pub kind: Kind,
     changed_by: Vec<Arc<str>>,
     ended_by: Option<Arc<str>>,
-    /// The rules that made it wait for a time, and the time in words.
+    /// Rules that delayed the message, with the formatted delay.
     pub delays: Vec<(Arc<str>, String)>,
-    /// The rules that made it wait for somebody.
+    /// Rules that held the message for an answer.
     pub holds: Vec<Arc<str>>,
     pub content: Content,
 }
 
 impl Outcome {
-    /// Notes what a rule decided.
+    /// Records the decision of one rule.
     pub fn note(&mut self, rule: &Arc<str>, verdict: &str, detail: &str) {
         match verdict {
             "delay" => self.delays.push((Arc::clone(rule), detail.to_owned())),
@@ -71,7 +70,7 @@ impl Outcome {
         }
     }
 
-    /// Notes the verdict of all rules together.
+    /// Records the combined verdict of all rules.
     pub fn verdict(&mut self, word: &str) {
         self.kind = match word {
             "reply" => Kind::Answered,
@@ -82,7 +81,7 @@ impl Outcome {
         };
     }
 
-    /// The rules that made it what it is.
+    /// Returns the rules that determined the outcome.
     pub fn decided_by(&self) -> &[Arc<str>] {
         match self.kind {
             Kind::Pass => &[],
@@ -92,7 +91,7 @@ impl Outcome {
         }
     }
 
-    /// The rule that a person would name first.
+    /// Returns the rule to name in a report.
     pub fn chief(&self) -> Option<&Arc<str>> {
         let waits = self.holds.last().or(self.delays.last().map(|(rule, _)| rule));
         self.decided_by().last().or(waits)

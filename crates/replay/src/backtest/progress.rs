@@ -1,8 +1,8 @@
-//! What came of a message so far, on the tape and now, and what of it can be compared.
+//! Progress of a message through the rules, in the recording and now, and the parts of it that can be compared.
 
 use super::class::Reason;
 use super::image::Image;
-use super::open::Open;
+use super::open_exchange::OpenExchange;
 use super::outcome::{Content, Kind, Outcome};
 use bytes::Bytes;
 use serde_json::Value;
@@ -12,24 +12,24 @@ use signalbox_rules::Use;
 use signalbox_wire::Envelope;
 use std::sync::Arc;
 
-/// Longest arguments of an example, in characters.
+/// Maximum length of the arguments in an example, in characters.
 const SHORT: usize = 120;
-/// Members of params that the gateway may change by itself on the way to a backend.
+/// Params that the gateway may change on the way to a backend.
 const OWN_MEMBERS: [&str; 6] = ["_meta", "name", "uri", "requestState", "inputResponses", "task"];
 
-/// The judging of the request or the answer of an exchange, while it goes on.
+/// Evaluation of one request or answer.
 #[derive(Debug)]
 pub(super) struct Progress {
     pub phase: Phase,
     pub then: Outcome,
     pub now: Outcome,
     pub unknown: Option<Reason>,
-    /// State of earlier messages that the verdict depends on, and when it was used.
+    /// Shared state that the verdict depends on, with the time of its use.
     pub uses: Vec<(Use, i128)>,
     pub held: Option<HeldNow>,
 }
 
-/// A message that waits as it did on the tape.
+/// Message held at the same rule as in the recording.
 #[derive(Debug)]
 pub(super) struct HeldNow {
     pub rule: Arc<str>,
@@ -49,7 +49,7 @@ impl Progress {
         self.held = Some(HeldNow { rule, cursor, message });
     }
 
-    /// The rules are done with the message. `typed` is the method of an exchange whose client gets results with their type.
+    /// Records the verdict of all rules. `typed` is the method if the client's results carry their type.
     pub fn ends(&mut self, verdict: Verdict, message: &Envelope, typed: Option<&str>) {
         let (word, content) = match verdict {
             Verdict::Pass => ("pass", Some(message.bytes().clone())),
@@ -72,8 +72,8 @@ impl Progress {
     }
 }
 
-/// What became of the message on the tape, where it can be compared.
-pub(super) fn recorded_content(open: &Open, progress: &Progress) -> Content {
+/// Returns the recorded content of the message, if it can be compared.
+pub(super) fn recorded_content(open: &OpenExchange, progress: &Progress) -> Content {
     let member = |image: Option<&Image>, name: &str| image.and_then(|image| image.member(name));
     let found = match (progress.then.kind, progress.phase) {
         (kind, _) if kind != progress.now.kind => None,
@@ -87,7 +87,7 @@ pub(super) fn recorded_content(open: &Open, progress: &Progress) -> Content {
     found.map_or(Content::Incomparable, Content::Is)
 }
 
-/// The part of a changed message that the tape has too.
+/// Returns the part of a changed message that the tape also has.
 fn compared(phase: Phase, mut message: Value) -> Option<Value> {
     match phase {
         Phase::Request => message.get_mut("params").map(Value::take).map(without_own),
@@ -102,12 +102,12 @@ fn without_own(mut params: Value) -> Value {
     params
 }
 
-/// True if what ended a wait says more than that it is over.
+/// Returns `true` if the answer to a hold carries content.
 pub(super) fn has_content(answer: &HoldAnswer) -> bool {
     matches!(answer, HoldAnswer::Edited { .. } | HoldAnswer::Result { .. } | HoldAnswer::Webhook { .. })
 }
 
-/// An outcome in words.
+/// Formats an outcome for an example.
 pub(super) fn told(outcome: &Outcome) -> String {
     let mut text = outcome.kind.word().to_owned();
     if let Some(rule) = outcome.decided_by().last() {
@@ -122,7 +122,7 @@ pub(super) fn told(outcome: &Outcome) -> String {
     text
 }
 
-/// The arguments of a call, or its params, shortened.
+/// Formats the arguments or params of a call, shortened.
 pub(super) fn arguments(request: Option<&Image>) -> String {
     let Some(params) = request.and_then(|request| request.shown("params")) else { return String::new() };
     let text = params.get("arguments").unwrap_or(&params).to_string();

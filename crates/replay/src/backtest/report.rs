@@ -1,39 +1,37 @@
-//! What a backtest found: counts, groups of differences, and examples of each.
+//! Report of a backtest: counts, groups of differences, and examples.
 
 use super::class::{Class, Reason};
 use signalbox_engine::chain::Phase;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most groups; differences beyond them are counted, but not told apart.
+/// Maximum number of groups. Further differences are only counted.
 const MAX_GROUPS: usize = 10_000;
 
-/// What a backtest found.
+/// Report of a backtest.
 #[derive(Debug)]
 pub struct Report {
-    /// The tapes, in the order in which they were read.
+    /// Tapes in reading order.
     pub tapes: Vec<TapeNote>,
-    /// How many requests were judged.
+    /// Number of requests evaluated.
     pub calls: u64,
-    /// How many messages were judged: requests, answers, and what came between them.
+    /// Number of messages evaluated: requests, answers, and messages in between.
     pub judged: u64,
     counts: BTreeMap<Class, u64>,
     groups: BTreeMap<Key, Group>,
-    /// Differences in groups that there was no room for.
+    /// Number of differences that exceeded the group limit.
     pub ungrouped: u64,
     examples: usize,
 }
 
-/// What is to be known about a tape before its figures are believed.
+/// Caveats about a tape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TapeNote {
-    /// Its name.
     pub id: String,
-    /// What was recorded of what passed, unless everything was.
+    /// Sampling settings, unless everything was recorded.
     pub sampling: Option<String>,
-    /// How often it was interrupted.
     pub gaps: u64,
-    /// How many facts are missing there.
+    /// Number of facts lost in the gaps.
     pub missing: u64,
 }
 
@@ -46,43 +44,40 @@ struct Key {
     reason: Option<Reason>,
 }
 
-/// Messages of one tool that one rule decides about differently in the same way.
+/// Messages of one tool whose outcome one rule changes in the same way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// How it differs.
     pub class: Class,
-    /// The rule that decides now, or that decided then if none does now.
+    /// Rule that decides now, or the one that decided before if none does now.
     pub rule: Option<Arc<str>>,
-    /// The tool, prompt or URI, or the method of what has none.
+    /// Tool, prompt or URI, or the method if there is none.
     pub tool: Arc<str>,
-    /// Which message of the call: `request`, `response`, …
+    /// Message of the call: `request`, `response`, …
     pub phase: &'static str,
-    /// Why the verdict is not known.
+    /// Reason if the verdict is unknown.
     pub reason: Option<Reason>,
-    /// How many.
     pub count: u64,
-    /// The first of them.
+    /// First examples, up to the configured number.
     pub examples: Vec<Example>,
 }
 
-/// One message that is decided about differently.
+/// Message whose outcome differs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Example {
-    /// The tape.
     pub tape: String,
-    /// The number of the exchange, if it belongs to one.
+    /// Exchange number, if the message belongs to one.
     pub exchange: Option<u64>,
-    /// Who called.
+    /// Principal of the caller.
     pub caller: Arc<str>,
-    /// The arguments of the call, shortened.
+    /// Arguments of the call, shortened.
     pub arguments: String,
-    /// What became of it on the tape.
+    /// Outcome in the recording, as text.
     pub then: String,
-    /// What becomes of it now.
+    /// Outcome under the new rules, as text.
     pub now: String,
 }
 
-/// A difference that was found.
+/// Difference to add to a report.
 pub(super) struct Difference<'a> {
     pub class: Class,
     pub rule: Option<Arc<str>>,
@@ -98,19 +93,19 @@ impl Report {
         Self { tapes: vec![], calls: 0, judged: 0, counts, groups, ungrouped: 0, examples }
     }
 
-    /// How many messages are of this class.
+    /// Returns the number of messages in a class.
     #[must_use]
     pub fn count(&self, class: Class) -> u64 {
         self.counts.get(&class).copied().unwrap_or(0)
     }
 
-    /// How many messages are decided about differently, or may be.
+    /// Returns the number of messages whose outcome differs or may differ.
     #[must_use]
     pub fn differences(&self) -> u64 {
         Class::ALL.into_iter().filter(|class| *class != Class::Same).map(|class| self.count(class)).sum()
     }
 
-    /// The differences by class, rule and tool.
+    /// Returns the differences grouped by class, rule and tool.
     pub fn groups(&self) -> impl Iterator<Item = &Group> {
         self.groups.values()
     }

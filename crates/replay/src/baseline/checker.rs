@@ -1,8 +1,8 @@
-//! Pairs live calls with recorded ones and compares their answers. It is fed facts by one thread, in their order.
+//! Matches live calls with recorded ones and compares their answers. One thread feeds it all facts in order.
 
 use super::counters::Counters;
 use crate::diff::{Comparison, Difference, Differences, Masks, Side};
-use crate::recorded_call::{RecordedCall, Said};
+use crate::recorded_call::{RecordedCall, RecordedMessage};
 use crate::tape_player::{Cursor, TapePlayer};
 use serde_json::Value;
 use signalbox_engine::chain::{Ruling, Rulings};
@@ -15,47 +15,47 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Places of answers whose value a server makes up for one conversation only.
+/// Answer places whose values a server mints for one conversation.
 pub(super) const MINTED_IN_ANSWERS: [&str; 1] = ["/result/requestState"];
-/// Most sessions that have a place in the tape of their own; beyond, the oldest begins anew.
+/// Maximum number of sessions with their own cursor. Beyond it, the oldest starts again from the beginning.
 const MAX_SESSIONS: usize = 10_000;
-/// Most callers without a session that have one.
+/// Maximum number of cursors for callers without a session.
 const MAX_CALLERS: usize = 10_000;
-/// Most calls whose answer is awaited; beyond, the oldest is not compared.
-const MAX_AWAITED: usize = 10_000;
-/// How many places a decision names.
-const NAMED: usize = 3;
-/// Longest name or pointer in a decision, in characters.
+/// Maximum number of pending calls. Beyond it, the oldest is not compared.
+const MAX_PENDING: usize = 10_000;
+/// Maximum number of places listed in a decision.
+const MAX_NAMED: usize = 3;
+/// Maximum length of a name or pointer in a decision, in characters.
 const MAX_NAME: usize = 100;
 
-/// True for the methods whose answers are compared: those that bring a client something from a server's tools, prompts and
-/// resources. Lists are compared by `tape diff`.
+/// Returns `true` for methods whose answers are compared: those that use a server's tools, prompts and resources. `tape
+/// diff` compares lists.
 pub(super) fn is_compared(method: &str) -> bool {
     [method::TOOLS_CALL, method::PROMPTS_GET, method::RESOURCES_READ, method::COMPLETION_COMPLETE].contains(&method)
 }
 
-/// What is known of the calls under way.
+/// State of the calls in flight.
 pub(super) struct Checker {
     tape: Arc<str>,
     player: TapePlayer,
     comparison: Comparison,
     masks: Masks,
-    /// How far each session has come.
+    /// Cursor of each session.
     sessions: BTreeMap<SessionKey, Cursor>,
-    /// How far each caller without a session has come.
+    /// Cursor of each caller without a session.
     callers: HashMap<Arc<str>, Cursor>,
-    awaited: KeyMap<ExchangeId, Awaited>,
-    /// The exchanges that are awaited, in the order in which they began, with some that are not awaited any more.
+    awaited: KeyMap<ExchangeId, PendingCall>,
+    /// Pending exchanges in order of their start. May also contain exchanges that are done.
     order: VecDeque<ExchangeId>,
     counters: Arc<Counters>,
     is_failing: bool,
 }
 
-/// A call whose answer has not come yet, and the answer that was recorded.
-struct Awaited {
+/// Call in flight with its recorded answer.
+struct PendingCall {
     name: String,
     recorded: u64,
-    answer: Said,
+    answer: RecordedMessage,
 }
 
 impl Checker {
@@ -80,7 +80,7 @@ impl Checker {
         }
     }
 
-    /// Takes a fact. Returns what is to be told of its call if that is not as recorded.
+    /// Processes a fact. Returns a decision if it completes a call that differs from the recording.
     pub(super) fn take(&mut self, fact: &Fact) -> Option<Decision> {
         match fact {
             Fact::Message(message) => {
@@ -102,7 +102,7 @@ impl Checker {
                 self.sessions.remove(session);
                 None
             }
-            // Nobody will answer it.
+            // A cancelled call gets no answer.
             Fact::Finished(finished) => {
                 self.awaited.remove(&finished.exchange);
                 None
@@ -111,7 +111,7 @@ impl Checker {
         }
     }
 
-    /// A message of this exchange found no room. It may have been the answer.
+    /// Drops an exchange one of whose messages did not fit into the queue. That message may have been the answer.
     pub(super) fn missed(&mut self, exchange: ExchangeId) {
         if self.awaited.remove(&exchange).is_some() {
             self.counters.dropped();
@@ -128,7 +128,7 @@ impl Checker {
         let why = match found {
             Ok(Some(call)) => match call.answer.clone() {
                 Some(answer) => {
-                    self.expect(exchange, Awaited { name, recorded: call.number, answer });
+                    self.expect(exchange, PendingCall { name, recorded: call.number, answer });
                     return None;
                 }
                 None => format!("{name}: call {} of the baseline has no answer", call.number),
@@ -157,11 +157,11 @@ impl Checker {
         self.player.find_equal(cursor, request)
     }
 
-    fn expect(&mut self, exchange: ExchangeId, awaited: Awaited) {
+    fn expect(&mut self, exchange: ExchangeId, awaited: PendingCall) {
         self.order.push_back(exchange);
         self.awaited.insert(exchange, awaited);
         while let Some(oldest) = self.order.front().copied() {
-            if self.awaited.len() > MAX_AWAITED {
+            if self.awaited.len() > MAX_PENDING {
                 self.missed(oldest);
             }
             if self.awaited.contains_key(&oldest) {
@@ -169,8 +169,8 @@ impl Checker {
             }
             self.order.pop_front();
         }
-        // An old call that is still awaited keeps the others behind it in the list.
-        if self.order.len() > 2 * MAX_AWAITED {
+        // An old pending call keeps completed ones behind it in the queue.
+        if self.order.len() > 2 * MAX_PENDING {
             self.order.retain(|exchange| self.awaited.contains_key(exchange));
         }
     }
@@ -194,7 +194,7 @@ impl Checker {
         Some(self.decision(message, "response", Ruling::of("differs", detail)))
     }
 
-    fn compare(&self, recorded: &Said, new: &[u8]) -> Differences {
+    fn compare(&self, recorded: &RecordedMessage, new: &[u8]) -> Differences {
         let (was, is) = (recorded.bytes.as_deref().map(as_value).unwrap_or_default(), as_value(new));
         let masks = recorded.redacted.then_some(&self.masks);
         self.comparison.compare_messages(Side { message: &was, masks }, Side::from(&is))
@@ -219,12 +219,12 @@ impl Checker {
     }
 }
 
-/// A message as a value. One that is nested too deeply is taken as a text, so that it equals nothing but itself.
+/// Parses a message. A message nested too deeply becomes a text, which equals only itself.
 fn as_value(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned().into())
 }
 
-/// The method, and the tool, prompt or resource.
+/// Formats the method with its tool, prompt or resource.
 fn name_of(read: &Envelope, request: &Value) -> String {
     let method = read.method().unwrap_or_default();
     let params = request.get("params");
@@ -232,14 +232,14 @@ fn name_of(read: &Envelope, request: &Value) -> String {
     subject.map_or_else(|| method.to_owned(), |subject| format!("{method} {}", cut(subject)))
 }
 
-/// The first places, and how many more there are. Values are left out: they may be secrets.
+/// Lists the first places and the number of further ones, without values, which may be secrets.
 fn places(found: &Differences) -> String {
     let place = |one: &Difference| {
         let pointer = if one.pointer.is_empty() { "/" } else { &one.pointer };
         format!("{} ({})", cut(pointer), one.kind.word())
     };
-    let named: Vec<String> = found.list.iter().take(NAMED).map(place).collect();
-    let more = found.more + found.list.len().saturating_sub(NAMED) as u64;
+    let named: Vec<String> = found.list.iter().take(MAX_NAMED).map(place).collect();
+    let more = found.more + found.list.len().saturating_sub(MAX_NAMED) as u64;
     let named = named.join(", ");
     if more > 0 { format!("{named} and {more} more") } else { named }
 }

@@ -1,22 +1,21 @@
-//! How many calls were compared, and with what result.
+//! Counters of a baseline comparison.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What became of the calls that were compared with a baseline.
+/// Outcome of the calls compared with a baseline.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct BaselineStats {
-    /// Calls that were answered as recorded.
+    /// Calls whose answer matched the recording.
     pub same: u64,
-    /// Calls that were answered otherwise.
+    /// Calls whose answer differed.
     pub differs: u64,
-    /// Calls that are not on the baseline.
     pub unknown: u64,
-    /// Calls that were not compared because they came too fast or were too large.
+    /// Calls that were not compared because the queue was full or a message too large.
     pub dropped: u64,
 }
 
 impl BaselineStats {
-    /// Each count with its word in metrics.
+    /// Returns each count with its name in metrics.
     #[must_use]
     pub fn each(&self) -> [(&'static str, u64); 4] {
         [("same", self.same), ("differs", self.differs), ("unknown", self.unknown), ("dropped", self.dropped)]

@@ -1,4 +1,4 @@
-//! The facts that wait to be compared.
+//! Bounded queue of facts to compare.
 
 use super::checker::is_compared;
 use super::counters::Counters;
@@ -10,24 +10,24 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Most facts that wait. A recorder remembers the last 1024 exchanges that ended, so that a decision about one of them
-/// still finds it: no more calls than that wait here.
+/// Maximum number of queued facts. A recorder remembers the last 1024 finished exchanges for late decisions, so no more
+/// calls than that may be queued here.
 pub const MAX_FACTS: usize = 2_048;
-/// Most bytes of messages that wait. A larger message is not compared.
+/// Maximum size of the queued messages in bytes. Larger messages are not compared.
 pub const MAX_BYTES: usize = 16 << 20;
-/// Most exchanges that are noted because a message of theirs found no room.
+/// Maximum number of exchanges to report as missed.
 const MAX_MISSED: usize = 4_096;
 
-/// A bounded queue that nobody waits for but the thread that empties it.
+/// Bounded queue whose producers never wait.
 #[derive(Debug)]
 pub(super) struct FactQueue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<QueueState>,
     changed: Condvar,
     counters: Arc<Counters>,
 }
 
 #[derive(Default, Debug)]
-struct Waiting {
+struct QueueState {
     facts: VecDeque<Fact>,
     bytes: usize,
     missed: Vec<ExchangeId>,
@@ -36,24 +36,24 @@ struct Waiting {
     ended: bool,
 }
 
-/// What came since the last look.
+/// Facts queued since the last call of [`FactQueue::take`].
 #[derive(Default, Debug)]
 pub(super) struct Batch {
-    /// In the order in which they were told.
+    /// In sending order.
     pub facts: VecDeque<Fact>,
-    /// Exchanges of which something that was sent to the client found no room among these facts or after them.
+    /// Exchanges with an answer that did not fit into the queue, during or after this batch.
     pub missed: Vec<ExchangeId>,
 }
 
-/// Says that the thread has ended when it is dropped, also by a panic.
-pub(super) struct Ends<'a>(&'a FactQueue);
+/// Guard that marks the thread as ended when dropped, even by a panic.
+pub(super) struct EndGuard<'a>(&'a FactQueue);
 
 impl FactQueue {
     pub(super) fn new(counters: Arc<Counters>) -> Self {
         Self { waiting: Mutex::default(), changed: Condvar::new(), counters }
     }
 
-    /// Takes those of the facts that are of use here, as far as there is room.
+    /// Queues the relevant facts as far as they fit.
     pub(super) fn push(&self, facts: &[Fact]) {
         let mut wanted = facts.iter().filter(|fact| is_of_use(fact)).peekable();
         if wanted.peek().is_none() {
@@ -70,7 +70,7 @@ impl FactQueue {
         self.changed.notify_all();
     }
 
-    fn push_one(&self, waiting: &mut Waiting, fact: &Fact) {
+    fn push_one(&self, waiting: &mut QueueState, fact: &Fact) {
         let weight = weight(fact);
         if waiting.facts.len() < MAX_FACTS && waiting.bytes + weight <= MAX_BYTES {
             waiting.bytes += weight;
@@ -80,13 +80,13 @@ impl FactQueue {
         let Fact::Message(message) = fact else { return };
         match (message.point, message.exchange) {
             (Point::ClientIn, _) if is_compared_request(message) => self.counters.dropped(),
-            // Counted by the thread, which knows whether it waits for an answer of this exchange.
+            // The thread counts these: only it knows if the exchange is pending.
             (Point::ClientOut, Some(exchange)) if waiting.missed.len() < MAX_MISSED => waiting.missed.push(exchange),
             _ => {}
         }
     }
 
-    /// Waits for facts. None once the queue is closed and empty.
+    /// Waits for facts. Returns `None` once the queue is closed and empty.
     pub(super) fn take(&self) -> Option<Batch> {
         let mut waiting = self.lock();
         while waiting.facts.is_empty() && waiting.missed.is_empty() {
@@ -99,35 +99,35 @@ impl FactQueue {
         Some(Batch { facts: std::mem::take(&mut waiting.facts), missed: std::mem::take(&mut waiting.missed) })
     }
 
-    /// Takes no more facts.
+    /// Stops accepting facts.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
     }
 
-    /// Waits for the thread; after this long it is told to leave the rest.
+    /// Waits for the thread, and tells it to stop early after `within`.
     pub(super) fn wait_for_end(&self, within: Duration) {
         let waiting = self.lock();
         let (mut waiting, _) = self.changed.wait_timeout_while(waiting, within, |waiting| !waiting.ended).unpoisoned();
         waiting.given_up = true;
     }
 
-    /// True if nobody wants the rest any more.
+    /// Returns `true` if the thread should stop early.
     pub(super) fn is_given_up(&self) -> bool {
         self.lock().given_up
     }
 
-    /// Marks the end of the thread.
-    pub(super) fn ends_with_this(&self) -> Ends<'_> {
-        Ends(self)
+    /// Returns a guard that marks the end of the thread.
+    pub(super) fn end_guard(&self) -> EndGuard<'_> {
+        EndGuard(self)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.waiting.lock().unpoisoned()
     }
 }
 
-impl Drop for Ends<'_> {
+impl Drop for EndGuard<'_> {
     fn drop(&mut self) {
         let mut waiting = self.0.lock();
         waiting.ended = true;
@@ -137,7 +137,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// True for what begins and ends calls and conversations of clients.
+/// Returns `true` for facts that begin or end a client's call or session.
 fn is_of_use(fact: &Fact) -> bool {
     match fact {
         Fact::Message(message) => {

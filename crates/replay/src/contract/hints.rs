@@ -1,9 +1,9 @@
-//! What a tool promises about its effects.
+//! Compares the hints that a tool gives about its effects.
 
 use super::{CANNOT_BE_JUDGED, Changes, Tier, is_same};
 use serde_json::Value;
 
-/// Each hint, its value where it is not given, and the value that is the weaker promise.
+/// Hint name, its default, and the value that is the weaker promise.
 const HINTS: [(&str, bool, bool); 4] = [
     ("readOnlyHint", false, false),
     ("destructiveHint", true, true),
@@ -11,7 +11,6 @@ const HINTS: [(&str, bool, bool); 4] = [
     ("openWorldHint", true, true),
 ];
 
-/// Compares the annotations of a tool.
 pub(super) fn annotations(changes: &mut Changes<'_>, recorded: Option<&Value>, new: Option<&Value>) {
     let member = |value: Option<&Value>, name: &str| value.and_then(|value| value.get(name)).cloned();
     for (name, default, weak) in HINTS {
@@ -46,7 +45,7 @@ pub(super) fn annotations(changes: &mut Changes<'_>, recorded: Option<&Value>, n
     }
 }
 
-/// Compares how a tool may be run as a task. A tool that says nothing cannot.
+/// Compares a tool's support for tasks. The default is none.
 pub(super) fn execution(changes: &mut Changes<'_>, recorded: Option<&Value>, new: Option<&Value>) {
     let support = |value: Option<&Value>| {
         let word = value.and_then(|value| value.get("taskSupport")).and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! The lists that a server offers, and what it says of itself.
+//! Compares a server's lists, capabilities and description.
 
 use super::schema::{self, Use};
 use super::{CANNOT_BE_JUDGED, Change, Changes, MAX_CHANGES, Tier, hints, is_same};
@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 type Member<'a> = Option<&'a Value>;
 
-/// Compares two lists of tools.
 #[must_use]
 pub fn tools(recorded: &[Value], new: &[Value]) -> Vec<Change> {
     list("tool", "name", recorded, new, |changes, name, old, now| match name {
@@ -19,7 +18,6 @@ pub fn tools(recorded: &[Value], new: &[Value]) -> Vec<Change> {
     })
 }
 
-/// Compares two lists of prompts.
 #[must_use]
 pub fn prompts(recorded: &[Value], new: &[Value]) -> Vec<Change> {
     list("prompt", "name", recorded, new, |changes, name, old, now| match name {
@@ -28,31 +26,29 @@ pub fn prompts(recorded: &[Value], new: &[Value]) -> Vec<Change> {
     })
 }
 
-/// Compares two lists of resources.
 #[must_use]
 pub fn resources(recorded: &[Value], new: &[Value]) -> Vec<Change> {
     list("resource", "uri", recorded, new, resource)
 }
 
-/// Compares two lists of resource templates.
 #[must_use]
 pub fn templates(recorded: &[Value], new: &[Value]) -> Vec<Change> {
     list("resource template", "uriTemplate", recorded, new, resource)
 }
 
-/// Compares what a server says of its own name and version.
+/// Compares the server's name and version.
 #[must_use]
 pub fn server(recorded: Member<'_>, new: Member<'_>) -> Vec<Change> {
     whole("server", "the server names itself otherwise", recorded, new)
 }
 
-/// Compares instructions.
+/// Compares the server's instructions.
 #[must_use]
 pub fn instructions(recorded: Member<'_>, new: Member<'_>) -> Vec<Change> {
     whole("instructions", "the instructions changed", recorded, new)
 }
 
-/// Compares capabilities: one less is breaking, one more is not.
+/// Compares capabilities. A removed one is breaking, an added one is not.
 #[must_use]
 pub fn capabilities(recorded: &Value, new: &Value) -> Vec<Change> {
     let mut changes = Changes::of("capabilities");
@@ -68,7 +64,7 @@ fn whole(subject: &str, reason: &str, recorded: Member<'_>, new: Member<'_>) -> 
     changes.list
 }
 
-/// Finds the entries of two lists by their names and compares those that both have, member by member.
+/// Matches the entries of two lists by name, and compares the members of those in both.
 fn list(
     kind: &str,
     key: &str,
@@ -117,7 +113,7 @@ fn members(
     }
 }
 
-/// Members that people and models read, and those that nobody here knows.
+/// Compares a descriptive member. Changes to unknown members count as breaking.
 fn shown(changes: &mut Changes<'_>, name: &str, old: Member<'_>, new: Member<'_>) {
     let (tier, reason) = match name {
         "description" | "title" | "name" | "icons" | "size" | "annotations" => {
@@ -173,7 +169,7 @@ fn prompt_arguments(changes: &mut Changes<'_>, old: Member<'_>, new: Member<'_>)
     }
 }
 
-/// Deepest part of capabilities that is looked at.
+/// Maximum depth of the comparison of capabilities.
 const MAX_DEPTH: usize = 16;
 
 fn abilities(changes: &mut Changes<'_>, old: Member<'_>, new: Member<'_>, depth: usize) {
@@ -184,7 +180,7 @@ fn abilities(changes: &mut Changes<'_>, old: Member<'_>, new: Member<'_>, depth:
                 changes.at(name, |changes| abilities(changes, old.get(name), new.get(name), depth + 1));
             }
         }
-        // A capability that is false is one that is not there.
+        // An explicit `false` means the same as an absent capability.
         (None | Some(Value::Bool(false)), None | Some(Value::Bool(false))) => {}
         (None | Some(Value::Bool(false)), Some(_)) => changes.add(Tier::Compatible, "a new capability", old, new),
         (Some(_), None | Some(Value::Bool(false))) => changes.add(Tier::Breaking, "the capability is gone", old, new),

@@ -1,7 +1,7 @@
-//! Whether a JSON schema became narrower or wider.
+//! Decides if a JSON schema became narrower or wider.
 //!
-//! Keywords are judged one by one: a schema is narrower if a changed keyword is. That is right for the schemas that tools
-//! have, in which keywords rarely say the same thing twice, and errs on the side of `breaking`. Alternatives (`anyOf`) are
+//! Keywords are judged one by one: a schema is narrower if one of its changed keywords is. That is right for the
+//! schemas of tools, whose keywords rarely overlap, and errs on the side of `breaking`. Alternatives (`anyOf`) are
 //! compared by what they cover, and references within a schema are followed.
 
 use super::{CANNOT_BE_JUDGED, Changes, Tier, is_same};
@@ -9,25 +9,25 @@ use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 
-/// Deepest part of a schema that is judged.
+/// Maximum depth of the comparison.
 const MAX_DEPTH: usize = 64;
-/// Most parts of a schema that are looked at.
+/// Maximum number of subschemas compared.
 const MAX_PARTS: usize = 50_000;
-/// Most alternatives that are compared with each other.
+/// Maximum number of alternatives compared with each other.
 const MAX_BRANCHES: usize = 64;
-/// Most references that lead from one to the next.
+/// Maximum length of a chain of references.
 const MAX_REFERENCES: usize = 16;
 
-/// What a schema describes.
+/// Direction of the data that a schema describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
-    /// What a client sends: it must not become narrower.
+    /// Sent by clients. The schema must not become narrower.
     Arguments,
-    /// What a client gets: it must not become wider.
+    /// Received by clients. The schema must not become wider.
     Results,
 }
 
-/// What happened to a keyword.
+/// Effect of a changed keyword.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shift {
     Narrower,
@@ -36,7 +36,7 @@ enum Shift {
     Unknown,
 }
 
-/// Keywords that constrain nothing.
+/// Keywords that are annotations only.
 const NOTES: [&str; 11] = [
     "title",
     "description",
@@ -50,36 +50,36 @@ const NOTES: [&str; 11] = [
     "$id",
     "$anchor",
 ];
-/// Keywords that hold parts for references, which are judged where they are used.
+/// Keywords that hold definitions. These are compared where they are referenced.
 const PARTS: [&str; 2] = ["$defs", "definitions"];
-/// Keywords where a greater number is narrower.
+/// Keywords whose schema narrows as the number grows.
 const LOWER: [&str; 5] = ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"];
-/// Keywords where a smaller number is narrower.
+/// Keywords whose schema narrows as the number shrinks.
 const UPPER: [&str; 5] = ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"];
 
-/// Compares two schemas.
 pub(super) fn compare(changes: &mut Changes<'_>, of: Use, recorded: Option<&Value>, new: Option<&Value>) {
     let everything = Value::Bool(true);
     let roots = [recorded, new].map(|schema| schema.unwrap_or(&everything));
-    let mut judge = Judge { changes, of, roots, seen: HashSet::new(), references: HashSet::new(), depth: 0, parts: 0 };
+    let mut judge =
+        SchemaComparer { changes, of, roots, seen: HashSet::new(), references: HashSet::new(), depth: 0, parts: 0 };
     judge.schema(roots[0], roots[1]);
     judge.unreached_parts();
 }
 
-struct Judge<'c, 's, 'v> {
+struct SchemaComparer<'c, 's, 'v> {
     changes: &'c mut Changes<'s>,
     of: Use,
-    /// The whole schemas, old and new, in which references are looked up.
+    /// Old and new root schema, for looking up references.
     roots: [&'v Value; 2],
-    /// Pairs of parts that have been judged, by their addresses, so that schemas that refer to themselves end.
+    /// Addresses of the subschema pairs compared so far. Ends the recursion of recursive schemas.
     seen: HashSet<(usize, usize)>,
-    /// References that were followed.
+    /// References followed so far.
     references: HashSet<String>,
     depth: usize,
     parts: usize,
 }
 
-impl<'v> Judge<'_, '_, 'v> {
+impl<'v> SchemaComparer<'_, '_, 'v> {
     fn schema(&mut self, old: &'v Value, new: &'v Value) {
         let (Some(old), Some(new)) = (self.resolve(0, old), self.resolve(1, new)) else {
             return self.tell(Shift::Unknown, "a reference", Some(old), Some(new));
@@ -116,7 +116,7 @@ impl<'v> Judge<'_, '_, 'v> {
         self.depth -= 1;
     }
 
-    /// Where one of the schemas allows everything.
+    /// Compares schemas of which at least one is `true`.
     fn any(
         &mut self,
         old: Option<&'v Map<String, Value>>,
@@ -133,7 +133,7 @@ impl<'v> Judge<'_, '_, 'v> {
         }
     }
 
-    /// The schema that a schema stands for, if it is nothing but a reference; none if that leads nowhere.
+    /// Follows a schema that is only a reference. Returns `None` if it does not resolve.
     fn resolve(&mut self, side: usize, mut schema: &'v Value) -> Option<&'v Value> {
         for _ in 0..MAX_REFERENCES {
             let Some(words) = schema.as_object() else { return Some(schema) };
@@ -157,7 +157,7 @@ impl<'v> Judge<'_, '_, 'v> {
                 "additionalProperties" => self.additional(was, is),
                 "items" => self.sub_schema(was, is),
                 "anyOf" => self.branches(branches(was), branches(is)),
-                // A reference beside other keywords.
+                // Reference next to other keywords.
                 "$ref" => self.beside_reference(was, is),
                 "allOf" | "oneOf" | "prefixItems" => self.in_parallel(was, is),
                 _ if PARTS.contains(&name.as_str()) || is_same(was, is) => {}
@@ -203,7 +203,7 @@ impl<'v> Judge<'_, '_, 'v> {
         for (name, is) in now.iter().filter(|(name, _)| !before.contains_key(*name)) {
             let required = self.of == Use::Arguments && names(new.0.get("required")).contains(name.as_str());
             let reason = if self.of == Use::Results { "a new property" } else { "a new optional argument" };
-            // What is required is told with its keyword.
+            // A required argument is reported under `required`.
             if !required {
                 self.changes.at(name, |changes| changes.add(Tier::Compatible, reason, None, Some(is)));
             }
@@ -235,7 +235,7 @@ impl<'v> Judge<'_, '_, 'v> {
         if self.of == Use::Arguments || both_described {
             self.sub_schema(old, new);
         } else if !is_same(old, new) {
-            // A result may have more members than before.
+            // Additional members in results break no client.
             self.changes.add(Tier::Compatible, "other properties of results", old, new);
         }
     }
@@ -258,7 +258,7 @@ impl<'v> Judge<'_, '_, 'v> {
         }
     }
 
-    /// Lists of schemas that belong together one by one.
+    /// Compares lists of schemas index by index.
     fn in_parallel(&mut self, old: Option<&'v Value>, new: Option<&'v Value>) {
         let (before, now) = (branches(old), branches(new));
         if before.len() != now.len() {
@@ -271,7 +271,7 @@ impl<'v> Judge<'_, '_, 'v> {
         }
     }
 
-    /// One side is a list of alternatives and the other is none: it is one alternative then.
+    /// Compares a list of alternatives with a single schema, which counts as one alternative.
     fn alternatives(&mut self, old: &'v Value, new: &'v Value) {
         let list = |schema: &'v Value| match schema.get("anyOf") {
             Some(list) if is_alternative(schema.as_object()) => branches(Some(list)),
@@ -303,11 +303,11 @@ impl<'v> Judge<'_, '_, 'v> {
         self.tell(shift, "the set of alternatives", Some(&shown(&old)), Some(&shown(&new)));
     }
 
-    /// True if whatever fits one schema, of this side, fits the other, of the other side.
+    /// Returns `true` if everything that matches `one`, from this side, also matches `other`.
     fn covers(&mut self, side: usize, one: &'v Value, other: &'v Value) -> bool {
         let mut scratch = Changes::of("");
         let roots = if side == 0 { self.roots } else { [self.roots[1], self.roots[0]] };
-        let mut judge = Judge {
+        let mut judge = SchemaComparer {
             changes: &mut scratch,
             of: Use::Arguments,
             roots,
@@ -323,7 +323,7 @@ impl<'v> Judge<'_, '_, 'v> {
         scratch.list.iter().all(|change| change.tier != Tier::Breaking)
     }
 
-    /// A part for references that changed and is used by a keyword that is not looked into.
+    /// Reports changed definitions that only unexamined keywords refer to.
     fn unreached_parts(&mut self) {
         for name in PARTS {
             let [old, new] = self.roots.map(|root| root.get(name).and_then(Value::as_object));
@@ -374,14 +374,14 @@ impl<'v> Judge<'_, '_, 'v> {
     }
 }
 
-/// A schema and one of its keywords.
+/// Schema with one of its keywords.
 type Part<'v> = (&'v Map<String, Value>, Option<&'v Value>);
 
 fn is_note(name: &str) -> bool {
     NOTES.contains(&name) || PARTS.contains(&name)
 }
 
-/// True if a schema is a list of alternatives and nothing else.
+/// Returns `true` for a schema that consists of `anyOf` only.
 fn is_alternative(words: Option<&Map<String, Value>>) -> bool {
     words.is_some_and(|words| words.contains_key("anyOf") && words.keys().all(|name| name == "anyOf" || is_note(name)))
 }
@@ -390,7 +390,7 @@ fn branches(list: Option<&Value>) -> Vec<&Value> {
     list.and_then(Value::as_array).into_iter().flatten().collect()
 }
 
-/// The members of `properties`; one that is not there has none.
+/// Returns the members of `properties`, which default to none.
 fn members(value: Option<&Value>) -> Option<&Map<String, Value>> {
     static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
     match value {
@@ -403,7 +403,7 @@ fn names(list: Option<&Value>) -> BTreeSet<&str> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The types of a schema; none if it may be of any. A whole number is a number too.
+/// Returns the types of a schema, or `None` if it allows any. An integer is also a number.
 fn types(value: Option<&Value>) -> Option<BTreeSet<String>> {
     let names: Vec<&str> = match value? {
         Value::String(one) => vec![one],
@@ -416,7 +416,7 @@ fn types(value: Option<&Value>) -> Option<BTreeSet<String>> {
     Some(parts.map(str::to_owned).collect())
 }
 
-/// The values that `enum` and `const` allow; none if they allow any.
+/// Returns the values allowed by `enum` and `const`, or `None` if they allow any.
 fn allowed(words: &Map<String, Value>) -> Option<BTreeSet<String>> {
     let text = |value: &Value| {
         let mut written = Vec::new();
@@ -430,7 +430,7 @@ fn allowed(words: &Map<String, Value>) -> Option<BTreeSet<String>> {
     }
 }
 
-/// What a change of a keyword does that stands for itself.
+/// Classifies a change to a keyword that can be judged on its own.
 fn plain_keyword(name: &str, old: Option<&Value>, new: Option<&Value>) -> Shift {
     let number = |value: Option<&Value>| value.and_then(Value::as_f64);
     let by_order = |narrower: Ordering| match (number(old), number(new)) {

@@ -1,10 +1,10 @@
-//! The longest common subsequence of two lists, after Myers: what stayed, so that the rest was removed or added.
+//! Finds the longest common subsequence of two lists with Myers' algorithm.
 
-/// Most steps of one alignment.
+/// Maximum number of steps in one alignment.
 const MAX_STEPS: usize = 200_000_000;
 
-/// The places of common elements in both lists, in order, so that as many as possible are common. None if more than
-/// `max_edits` elements would have to be removed and added; the cost grows with the square of that number.
+/// Returns the index pairs of a longest common subsequence, in order. Returns `None` if that takes more than
+/// `max_edits` removals and additions. The cost grows with the square of that number.
 #[must_use]
 pub fn align<T: PartialEq>(old: &[T], new: &[T], max_edits: usize) -> Option<Vec<(usize, usize)>> {
     let head = old.iter().zip(new).take_while(|(one, other)| one == other).count();
@@ -22,22 +22,22 @@ pub fn align<T: PartialEq>(old: &[T], new: &[T], max_edits: usize) -> Option<Vec
     Some(pairs)
 }
 
-/// What is left when the equal ends are gone. Diagonal `k` holds the places with `x - y == k`.
+/// Lists without their common prefix and suffix. Diagonal `k` has the points with `x - y == k`.
 struct Middle<'a, T> {
     old: &'a [T],
     new: &'a [T],
-    /// For each number of edits, how far each diagonal was reached with one edit less.
-    trace: Vec<Reached>,
+    /// Frontier before each number of edits.
+    trace: Vec<Frontier>,
 }
 
-/// How far each diagonal from `-reach` to `reach` was reached.
+/// Furthest `x` on each diagonal from `-reach` to `reach`.
 #[derive(Clone)]
-struct Reached {
+struct Frontier {
     reach: isize,
     furthest: Vec<u32>,
 }
 
-impl Reached {
+impl Frontier {
     fn at(&self, diagonal: isize) -> isize {
         let place = usize::try_from(diagonal + self.reach).ok();
         place.and_then(|place| self.furthest.get(place)).map_or(0, |&x| x as isize)
@@ -50,13 +50,13 @@ impl Reached {
         }
     }
 
-    /// The same, with room for one more diagonal on each side.
+    /// Returns a copy with room for one more diagonal on each side.
     fn wider(&self) -> Self {
         let furthest = std::iter::once(0).chain(self.furthest.iter().copied()).chain([0]).collect();
         Self { reach: self.reach + 1, furthest }
     }
 
-    /// True if diagonal `k` is reached from the one above, by an element that was added.
+    /// Returns `true` if diagonal `k` is reached from the one above, that is by an addition.
     fn comes_from_above(&self, k: isize, edits: isize) -> bool {
         k == -edits || (k != edits && self.at(k - 1) < self.at(k + 1))
     }
@@ -66,7 +66,7 @@ impl<T: PartialEq> Middle<'_, T> {
     fn pairs(mut self, max_edits: usize) -> Option<Vec<(usize, usize)>> {
         let (n, m) = (self.old.len() as isize, self.new.len() as isize);
         let mut steps = 0;
-        let mut reached = Reached { reach: 1, furthest: vec![0; 3] };
+        let mut reached = Frontier { reach: 1, furthest: vec![0; 3] };
         for edits in 0..=max_edits.min(self.old.len() + self.new.len()) as isize {
             let before = reached.wider();
             reached = before.clone();
@@ -99,7 +99,7 @@ impl<T: PartialEq> Middle<'_, T> {
         x
     }
 
-    /// Goes back from the end to the beginning and gathers what was common.
+    /// Walks back from the end and collects the common elements.
     fn back(&self) -> Vec<(usize, usize)> {
         let (mut x, mut y) = (self.old.len() as isize, self.new.len() as isize);
         let mut pairs = Vec::new();

@@ -1,4 +1,4 @@
-//! Digests by which equal parts of messages are found without comparing all with all.
+//! Computes digests that find equal parts of messages without pairwise comparison.
 
 use super::{Comparison, IN_TEXT, json_in};
 use crate::match_key::write_canonical;
@@ -6,33 +6,33 @@ use crate::paths::Paths;
 use serde_json::{Map, Number, Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// Texts within texts are looked into so many times.
+/// Maximum nesting of JSON within texts.
 pub(super) const MAX_TEXTS: usize = 4;
 
-/// Stands in digests for all values that a pattern fits.
+/// Placeholder in digests for values that match a pattern.
 const FITS: &str = "@pattern";
 
-/// A digest of a value that is equal for equal values.
+/// Digest that is equal for equal values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Digest([u8; 16]);
 
-/// The digest of a message without its id.
+/// Returns the digest of a message without its id.
 pub(super) fn of_message(by: &Comparison, message: &Value) -> Digest {
-    let mut settling = Settling { by, place: Vec::new(), texts: 0 };
+    let mut settling = Normalizer { by, place: Vec::new(), texts: 0 };
     let mut settled = settling.value(message);
     if let Value::Object(members) = &mut settled {
         members.shift_remove("id");
         members.shift_remove("jsonrpc");
     }
-    of_settled(&settled)
+    of_normalized(&settled)
 }
 
-/// The digest of a part of a message that stands at `place`.
+/// Returns the digest of the part of a message at `place`.
 pub(super) fn of_part(by: &Comparison, place: &[String], texts: usize, value: &Value) -> Digest {
-    of_settled(&Settling { by, place: place.to_vec(), texts }.value(value))
+    of_normalized(&Normalizer { by, place: place.to_vec(), texts }.value(value))
 }
 
-/// A number as it is written in digests.
+/// Returns the canonical form of a number.
 pub(super) fn canonical_number(number: &Number) -> Vec<u8> {
     canonical(&Value::Number(number.clone()))
 }
@@ -43,23 +43,23 @@ fn canonical(value: &Value) -> Vec<u8> {
     written
 }
 
-fn of_settled(value: &Value) -> Digest {
+fn of_normalized(value: &Value) -> Digest {
     let mut short = [0; 16];
     short.iter_mut().zip(Sha256::digest(canonical(value))).for_each(|(to, from)| *to = from);
     Digest(short)
 }
 
-/// Makes values that count as equal the same.
-struct Settling<'a> {
+/// Normalizes values so that those which count as equal become identical.
+struct Normalizer<'a> {
     by: &'a Comparison,
     place: Vec<String>,
     texts: usize,
 }
 
-impl Settling<'_> {
+impl Normalizer<'_> {
     fn value(&mut self, value: &Value) -> Value {
         if let Some(pattern) = self.by.patterns.fitting(&self.place, value) {
-            // Wrapped, so that no value of an answer is the same.
+            // Wrapped in an object, so that it cannot equal a real value.
             return json!({ FITS: pattern });
         }
         match value {
@@ -77,7 +77,7 @@ impl Settling<'_> {
                     self.texts += 1;
                     let settled = self.below(IN_TEXT.to_owned(), &inner);
                     self.texts -= 1;
-                    // Wrapped, so that JSON in a text is not the same as that JSON itself.
+                    // Wrapped in an object, so that JSON in a text differs from plain JSON.
                     json!({ IN_TEXT: settled })
                 }
                 None => value.clone(),
@@ -106,7 +106,7 @@ impl Settling<'_> {
     }
 }
 
-/// [`Paths::covers`] without the cost where there are no patterns.
+/// Like [`Paths::covers`], but free of cost if there are no patterns.
 pub(super) fn covers(paths: &Paths, place: &[String]) -> bool {
     !paths.is_empty() && paths.covers(place)
 }

@@ -1,34 +1,33 @@
-//! Which items of two arrays belong together.
+//! Pairs the items of two arrays.
 
 use super::align::align;
 use super::{Comparison, Digest, digest};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Most items that may be removed and added for two arrays to be aligned; others are compared index by index.
+/// Maximum number of removed and added items for an alignment. Beyond it, items are compared index by index.
 const MAX_EDITS: usize = 1000;
-/// Most pairs of changed items whose likeness is looked at.
+/// Maximum number of item pairs to compute the similarity for.
 const MAX_LIKENESSES: usize = 40_000;
-/// Two items are versions of one if this many thousandths of them are equal.
-const ALIKE: u32 = 300;
-/// Members that tell what an item is, and how much more they weigh than others.
+/// Minimum similarity, in thousandths, of two versions of an item.
+const MIN_LIKENESS: u32 = 300;
+/// Members that identify an item. They weigh [`NAMING_WEIGHT`] times as much as others.
 const NAMING: [&str; 5] = ["id", "name", "uri", "uriTemplate", "key"];
 const NAMING_WEIGHT: u32 = 3;
 
-/// What becomes of an item.
+/// Step of a pairing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
-    /// The recorded item at the first index is the new one at the second.
+    /// Pair of a recorded index and a new one.
     Both(usize, usize),
-    /// Only recorded.
+    /// Index of a recorded item without a counterpart.
     Old(usize),
-    /// Only new.
+    /// Index of a new item without a counterpart.
     New(usize),
 }
 
 type Items<'a> = (&'a [Value], &'a [Digest]);
 
-/// Pairs the items of two arrays.
 pub(super) fn pair(by: &Comparison, old: Items<'_>, new: Items<'_>, unordered: bool) -> Vec<Step> {
     let pairing = Pairing { by, old: old.0, new: new.0, steps: Vec::new() };
     if unordered { pairing.unordered(old.1, new.1) } else { pairing.ordered(old.1, new.1) }
@@ -78,7 +77,8 @@ impl Pairing<'_> {
                     let i = old_left[at];
                     let likeness = |k: usize| self.likeness(i, new_left[k], &members_old[at], &members_new[k]);
                     let free = (0..new_left.len()).filter(|k| !taken[*k]);
-                    let best = free.map(|k| (likeness(k), std::cmp::Reverse(k))).max().filter(|best| best.0 >= ALIKE);
+                    let best =
+                        free.map(|k| (likeness(k), std::cmp::Reverse(k))).max().filter(|best| best.0 >= MIN_LIKENESS);
                     let Some((_, std::cmp::Reverse(k))) = best else { return Some(i) };
                     taken[k] = true;
                     self.steps.push(Step::Both(i, new_left[k]));
@@ -91,7 +91,8 @@ impl Pairing<'_> {
         self.steps
     }
 
-    /// Pairs changed items between two that stayed: those that are alike first, in order so that their likeness is greatest.
+    /// Pairs the changed items between two unchanged ones. Similar items come first, chosen for the greatest total
+    /// similarity in order.
     fn gap(&mut self, old: &[usize], new: &[usize]) {
         let small = old.len().saturating_mul(new.len()) <= MAX_LIKENESSES;
         let alike = if small && old.len().max(new.len()) > 1 { self.most_alike(old, new) } else { Vec::new() };
@@ -111,7 +112,7 @@ impl Pairing<'_> {
         self.steps.extend(new[both..].iter().map(|j| Step::New(*j)));
     }
 
-    /// Pairs by position in both lists.
+    /// Returns the pairs with the greatest total similarity, as positions in both lists.
     fn most_alike(&self, old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
         let (members_old, members_new) = (self.members(self.old, old), self.members(self.new, new));
         let width = new.len() + 1;
@@ -120,7 +121,7 @@ impl Pairing<'_> {
         for a in (0..old.len()).rev() {
             for b in (0..new.len()).rev() {
                 let found = self.likeness(old[a], new[b], &members_old[a], &members_new[b]);
-                let found = if found >= ALIKE { found } else { 0 };
+                let found = if found >= MIN_LIKENESS { found } else { 0 };
                 likeness[a * new.len() + b] = found;
                 let paired = best[(a + 1) * width + b + 1] + found;
                 best[a * width + b] = paired.max(best[(a + 1) * width + b]).max(best[a * width + b + 1]);
@@ -142,14 +143,14 @@ impl Pairing<'_> {
         pairs
     }
 
-    /// Digests of the members of these items.
+    /// Returns the digests of the items' members.
     fn members<'v>(&self, all: &'v [Value], of: &[usize]) -> Vec<HashMap<&'v str, Digest>> {
         let digest = |value: &Value| digest::of_part(self.by, &[], 0, value);
         let members = |index: &usize| all.get(*index).and_then(Value::as_object).into_iter().flatten();
         of.iter().map(|index| members(index).map(|(name, value)| (name.as_str(), digest(value))).collect()).collect()
     }
 
-    /// How many thousandths of two items are equal.
+    /// Returns the similarity of two items in thousandths.
     fn likeness(
         &self,
         i: usize,

@@ -1,26 +1,26 @@
-//! What stands on a tape in the place of secrets, so that a mask is not taken for another value.
+//! Recognizes the masks that redaction leaves on a tape, so that a mask does not count as a different value.
 
 use crate::paths::Paths;
 use serde_json::Value;
 use signalbox_tape::redact::MAX_KEY_ID;
 use std::collections::HashSet;
 
-/// What a recorder writes unless it is told another text.
+/// Default replacement text of a recorder.
 const REPLACED: &str = "[redacted]";
-/// What stands for the hidden part of a masked value.
+/// Placeholder for the hidden part of a masked value.
 const STARS: &str = "****";
-/// What begins a keyed hash, which has so many digits.
+/// Prefix of a keyed hash, followed by [`HASH_DIGITS`] digits.
 const HASH: &str = "hash:";
 const HASH_DIGITS: usize = 16;
-/// What begins an encrypted value: `enc:KEY-ID:BASE64`.
+/// Prefix of an encrypted value: `enc:KEY-ID:BASE64`.
 const ENCRYPTED: &str = "enc:";
-/// Shortest encrypted value: a nonce and a tag are there always.
-const LEAST_SEALED: usize = 28;
-/// Most rules of one tape that are read.
+/// Minimum length of the encrypted part, which always has a nonce and a tag.
+const MIN_SEALED: usize = 28;
+/// Maximum number of redaction rules read from one tape.
 const MAX_RULES: usize = 1000;
 
-/// How a tape hides secrets. Masks in values are recognised by their form; members that a tape removes, or replaces by a text of
-/// the user's own, by the rules in its head.
+/// Redaction of a tape. Masks in values are recognized by their form. Members that are removed, or replaced by custom
+/// text, are recognized by the rules in the tape's head.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Masks {
     names: HashSet<String>,
@@ -28,13 +28,13 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// Reads the redaction rules of a tape's head, such as `key password: replace`.
+    /// Parses the redaction rules of a tape's head, such as `key password: replace`.
     #[must_use]
     pub fn of_rules<T: AsRef<str>>(rules: &[T]) -> Self {
         let mut masks = Self::default();
         for rule in rules.iter().map(AsRef::as_ref).take(MAX_RULES) {
             let Some((what, action)) = rule.rsplit_once(": ") else { continue };
-            // What other actions leave is recognised by its form.
+            // Other actions leave masks that are recognizable by their form.
             if !matches!(action, "remove" | "replace") {
                 continue;
             }
@@ -42,14 +42,14 @@ impl Masks {
                 masks.names.insert(plain(name));
             } else if let Some(path) = what.strip_prefix("path ") {
                 let path = path.split_once(" of ").map_or(path, |(path, _)| path);
-                // A path that a recorder knows and this program does not hides nothing.
+                // A path in a syntax unknown to this version hides nothing.
                 let _ = masks.paths.add(path);
             }
         }
         masks
     }
 
-    /// The rules of both.
+    /// Combines two sets of rules.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let mut all = self.clone();
@@ -60,15 +60,16 @@ impl Masks {
         all
     }
 
-    /// True if a redacted message has nothing of its own at this place: the member is removed, or its value replaced.
+    /// Returns `true` if a redacted message has no original value at this place: the member was removed or its value
+    /// replaced.
     #[must_use]
     pub fn hides(&self, place: &[String], value: Option<&Value>) -> bool {
         let by_name = place.last().is_some_and(|name| self.names.contains(&plain(name)));
         by_name || super::digest::covers(&self.paths, place) || value.is_some_and(is_mask)
     }
 
-    /// Takes out what the tape hides by name or place, and makes all masks the same, so that two requests can be found to be
-    /// one call.
+    /// Removes members hidden by name or path, and replaces all masks by the same text. Makes the requests of one call
+    /// comparable.
     pub fn settle(&self, message: &mut Value) {
         self.paths.remove_from(message);
         self.settle_below(message);
@@ -93,22 +94,22 @@ impl Masks {
     }
 }
 
-/// A name as redaction compares it: without case, hyphens and underscores.
+/// Normalizes a name as redaction does: ignores case, hyphens and underscores.
 fn plain(name: &str) -> String {
     name.chars().filter(|one| !matches!(one, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
-/// True if a value is nothing but a mask.
+/// Returns `true` if a value consists of masks only.
 fn is_mask(value: &Value) -> bool {
     value.as_str().and_then(pieces).is_some_and(|pieces| pieces.iter().all(|piece| piece.is_empty()))
 }
 
-/// True if a text has a mask in it.
+/// Returns `true` if a text contains a mask.
 pub(super) fn has_mask(text: &str) -> bool {
     next_mask(text).is_some()
 }
 
-/// True if a text with masks fits another: what stands around the masks is there in the same order.
+/// Returns `true` if a masked text matches another: the text around its masks occurs there in the same order.
 pub(super) fn fits(masked: &str, other: &str) -> bool {
     let Some(wanted) = pieces(masked) else { return false };
     if pieces(other).is_some_and(|others| others == wanted) {
@@ -126,7 +127,7 @@ pub(super) fn fits(masked: &str, other: &str) -> bool {
     true
 }
 
-/// The parts of a text around its masks; none if it has no mask.
+/// Splits a text at its masks. Returns `None` if it has none.
 fn pieces(text: &str) -> Option<Vec<&str>> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -139,14 +140,14 @@ fn pieces(text: &str) -> Option<Vec<&str>> {
     (pieces.len() > 1).then_some(pieces)
 }
 
-/// Where the first mask of a text begins and ends.
+/// Returns the start and end of the first mask in a text.
 fn next_mask(text: &str) -> Option<(usize, usize)> {
     let begins = |byte: u8| matches!(byte, b'[' | b'*' | b'h' | b'e');
     let places = text.bytes().enumerate().filter(|(_, byte)| begins(*byte));
     places.map(|(at, _)| at).find_map(|at| Some((at, at + mask_at(text.get(at..)?)?)))
 }
 
-/// How long the mask is that stands at the beginning of a text.
+/// Returns the length of the mask at the start of a text.
 fn mask_at(text: &str) -> Option<usize> {
     if let Some(mask) = [REPLACED, STARS].into_iter().find(|mask| text.starts_with(mask)) {
         return Some(mask.len());
@@ -160,7 +161,7 @@ fn mask_at(text: &str) -> Option<usize> {
     let id = rest.bytes().take(MAX_KEY_ID + 1).take_while(is_of_id).count();
     let sealed = rest.get(id..)?.strip_prefix(':')?;
     let length = sealed.bytes().take_while(|one| one.is_ascii_alphanumeric() || b"+/=".contains(one)).count();
-    (id > 0 && length >= LEAST_SEALED).then_some(ENCRYPTED.len() + id + 1 + length)
+    (id > 0 && length >= MIN_SEALED).then_some(ENCRYPTED.len() + id + 1 + length)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Goes through two documents side by side.
+//! Walks through two documents side by side.
 
 use super::digest::{self, MAX_TEXTS, covers};
 use super::items::{self, Step};
@@ -7,18 +7,18 @@ use super::{Comparison, Difference, DifferenceKind, Differences, Digest, IN_TEXT
 use crate::paths::pointer;
 use serde_json::{Map, Value};
 
-/// Deepest place that is looked at member by member.
+/// Maximum depth of a member-by-member comparison.
 const MAX_DEPTH: usize = 256;
 
-/// A comparison under way.
+/// State of a comparison.
 pub(super) struct Walk<'a> {
     pub by: &'a Comparison,
-    /// What the recorded and the new side hide.
+    /// Masks of the recorded and the new side.
     masks: [Option<&'a Masks>; 2],
     place: Vec<String>,
-    /// How many texts the place leads through.
+    /// Number of texts that enclose the current place.
     texts: usize,
-    /// True if the last segment of the place is the index of an item.
+    /// Set if the last segment of the place is an array index.
     in_array: bool,
     pub found: Differences,
 }
@@ -28,7 +28,7 @@ impl<'a> Walk<'a> {
         Self { by, masks, place: Vec::new(), texts: 0, in_array: false, found: Differences::default() }
     }
 
-    /// Compares two messages, whose ids belong to their connections.
+    /// Compares two messages. Ignores their ids, which belong to the connections.
     pub fn message(&mut self, old: &Value, new: &Value) {
         match (old, new) {
             (Value::Object(old), Value::Object(new)) => self.members(old, new, &["id", "jsonrpc"]),
@@ -36,7 +36,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares what stands at the present place on both sides.
+    /// Compares the values at the current place.
     pub fn value(&mut self, old: &Value, new: &Value) {
         if self.is_hidden(Some(old), Some(new)) {
             self.found.masked += 1;
@@ -128,7 +128,7 @@ impl<'a> Walk<'a> {
         self.tell(DifferenceKind::Changed, Some(&one.into()), Some(&other.into()));
     }
 
-    /// Something that only one side has.
+    /// Reports a value that only one side has.
     fn one_sided(&mut self, old: Option<&Value>, new: Option<&Value>) {
         if self.is_hidden(old, new) {
             self.found.masked += 1;
@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
             || new_masks.is_some_and(|masks| masks.hides(&self.place, new))
     }
 
-    /// Does something one level deeper, unless that place does not count.
+    /// Runs `then` one level deeper, unless that place is ignored.
     fn at(&mut self, segment: String, item: bool, then: impl FnOnce(&mut Self)) {
         self.place.push(segment);
         let above = std::mem::replace(&mut self.in_array, item);

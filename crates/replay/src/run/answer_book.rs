@@ -2,7 +2,7 @@ use crate::recorded_call::RecordedCall;
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// What the recorded client answered to the questions of one call, in their order.
+/// Recorded client's answers to the server requests of one call, in order.
 pub(super) struct AnswerBook(VecDeque<(String, Option<Value>)>);
 
 impl AnswerBook {
@@ -16,13 +16,13 @@ impl AnswerBook {
         Self(asked.collect())
     }
 
-    /// For a request that is not on the tape.
+    /// Creates an empty book, for a request that is not on the tape.
     pub(super) fn empty() -> Self {
         Self(VecDeque::new())
     }
 
-    /// The answer to the next question of this method. None if the call was not asked such a thing; the inner one is none if
-    /// the tape has the question but no answer.
+    /// Takes the answer to the next server request of this method. The outer `None` means the recorded call had no such
+    /// request. The inner one means the tape has no answer to it.
     pub(super) fn answer(&mut self, method: &str) -> Option<Option<Value>> {
         let place = self.0.iter().position(|(asked, _)| asked == method)?;
         self.0.remove(place).map(|(_, answer)| answer)

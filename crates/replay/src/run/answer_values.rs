@@ -1,9 +1,9 @@
-//! Values of an answer, each with a digest of what stands around it.
+//! Extracts the values of an answer, each with a digest of its context.
 //!
-//! An answer is taken apart into words and numbers. Items of arrays and items of lists in texts are levels of their
-//! own, because another answer may have them in another order, more of them or fewer. A value's signature is the digest of
-//! everything on its level but the value itself, and of the words of the levels around it. Two values with the same
-//! signature stand in items that nothing else tells apart, wherever these items are in their lists.
+//! An answer is split into words and numbers. Items of arrays, and of lists in texts, are levels of their own, because
+//! another answer may have more of them, fewer, or a different order. The signature of a value is the digest of its
+//! level without the value itself, and of the words of the levels above. Two values with the same signature are in
+//! items that nothing else distinguishes, regardless of the position of those items.
 
 use super::paged_lists::tells_of_further_page;
 use super::references::{is_moment_name, is_of_word, is_quantity, is_serial, is_token, moment_length};
@@ -15,36 +15,34 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 
-/// Deepest level that is taken apart; what is below counts as one word.
+/// Maximum depth. Anything below counts as one word.
 const MAX_DEPTH: usize = 64;
 
-/// The place of the contents of a result.
+/// Place of a result's content list.
 const CONTENT: &str = "/content";
 
-/// The part of a place that leads to the lines of a text.
+/// Path segments that lead to the lines of a text.
 pub(super) const IN_LINE: &str = "/@line/*";
 
-/// A place of an answer, in which `*` stands for the index of an item or a line.
+/// Place in an answer, with `*` for the index of an item or a line.
 pub(super) type Place = String;
 
-/// A value of an answer.
+/// Value in an answer.
 #[derive(Debug)]
 pub(super) struct AnswerValue {
-    /// The value as text.
     pub value: String,
-    /// Its place.
     pub place: Place,
-    /// The member that holds it.
+    /// Name of the member that holds it.
     pub member: String,
-    /// True for a number of JSON.
+    /// Set for a JSON number.
     pub is_number: bool,
-    /// True if it is all that its member holds, not a word of a longer text.
+    /// Set if it is the whole value of its member rather than a word of a longer text.
     pub is_whole: bool,
-    /// True if it stands in an item of a list or in a text of several lines.
+    /// Set if it is in an item of a list or in a text of several lines.
     pub is_in_list: bool,
-    /// The number of its page, if several pages are judged together.
+    /// Index of its page, if several pages are evaluated together.
     pub page: usize,
-    /// The words of which it consists.
+    /// Range of its words.
     words: Range<usize>,
 }
 
@@ -53,31 +51,31 @@ struct Word {
     text: String,
     place: Place,
     level: usize,
-    /// True for what differs in every run, such as moments.
+    /// Set for words that differ in every run, such as timestamps.
     is_moment: bool,
-    /// True for a number of items, which says nothing about one of them.
+    /// Set for the number of items, which describes no single item.
     is_count: bool,
-    /// False for what stands between words.
+    /// Not set for separators between words.
     is_content: bool,
-    /// True for what says whether there is a further page, which says nothing about the items of this one.
+    /// Set for words that announce a further page, which describe no item of this one.
     is_of_page: bool,
 }
 
 #[derive(Debug, Default)]
 struct Level {
     parent: Option<usize>,
-    /// Digests of its words, summed up, so that one can be taken out again.
+    /// Wrapping sum of the digests of its words, so that a word can be subtracted.
     sum: u64,
-    /// The same without counts.
+    /// Same sum, but without counts.
     outer_sum: u64,
     content: usize,
 }
 
-/// All values of an answer.
+/// Values extracted from an answer.
 #[derive(Debug, Default)]
 pub(super) struct AnswerValues {
     pub values: Vec<AnswerValue>,
-    /// True if the answer names a further page.
+    /// Set if the answer announces a further page.
     pub goes_on: bool,
     words: Vec<Word>,
     levels: Vec<Level>,
@@ -85,7 +83,7 @@ pub(super) struct AnswerValues {
 }
 
 impl AnswerValues {
-    /// Takes a result apart, but for what does not count.
+    /// Extracts the values of a result, except at ignored places.
     pub(super) fn of(result: &Value, ignored: &Paths) -> Self {
         let mut reader = Reader {
             found: Self { levels: vec![Level::default()], ..Self::default() },
@@ -97,7 +95,7 @@ impl AnswerValues {
         reader.found
     }
 
-    /// Takes several pages of a list apart as one answer. Each page has its number.
+    /// Extracts the values of several numbered pages as one answer.
     pub(super) fn of_pages<'a>(pages: impl IntoIterator<Item = (usize, &'a Value)>, ignored: &Paths) -> Self {
         let mut all = Self { is_joined: true, ..Self::default() };
         for (number, page) in pages {
@@ -116,7 +114,7 @@ impl AnswerValues {
         all
     }
 
-    /// The values of each place.
+    /// Groups words and values by place.
     pub(super) fn by_place(&self) -> HashMap<&str, HashSet<&str>> {
         let mut places: HashMap<&str, HashSet<&str>> = HashMap::new();
         for word in &self.words {
@@ -128,22 +126,22 @@ impl AnswerValues {
         places
     }
 
-    /// Places whose values are long tokens, which servers often make up anew.
+    /// Returns places that hold long tokens, which servers often generate anew.
     pub(super) fn token_places(&self) -> impl Iterator<Item = &str> {
         self.words.iter().filter(|word| is_token(&word.text)).map(|word| &*word.place)
     }
 
-    /// The places of the words of a value.
+    /// Returns the places of a value's words.
     pub(super) fn word_places<'a>(&'a self, value: &AnswerValue) -> impl Iterator<Item = &'a str> {
         self.words.get(value.words.clone()).into_iter().flatten().map(|word| &*word.place)
     }
 
-    /// Puts what stands for a word now in its place. Short numbers stay: they may name something else here.
+    /// Replaces words by their present counterparts. Short numbers stay, because they may name something else here.
     pub(super) fn translate(&mut self, current: impl Fn(&str) -> String) {
         self.words.iter_mut().filter(|word| !is_serial(&word.text)).for_each(|word| word.text = current(&word.text));
     }
 
-    /// Sums up each level, but for words at volatile places.
+    /// Computes the sums of all levels, leaving out words at volatile places.
     pub(super) fn sum_up(&mut self, volatile: &HashSet<String>) {
         for word in &mut self.words {
             word.is_moment |= volatile.contains(&word.place) || self.is_joined && word.is_of_page;
@@ -155,7 +153,7 @@ impl AnswerValues {
         }
     }
 
-    /// The digest of what stands around a value.
+    /// Returns the digest of a value's context.
     pub(super) fn signature(&self, value: &AnswerValue) -> u64 {
         let own = self.words.get(value.words.clone()).unwrap_or_default();
         let mut at = own.first().map(|word| word.level);
@@ -195,9 +193,9 @@ impl Word {
 struct Reader<'a> {
     found: AnswerValues,
     ignored: &'a Paths,
-    /// The place with its indices.
+    /// Path to the current value, with indices.
     path: Vec<String>,
-    /// Number of lists that are read now, one within the other.
+    /// Number of enclosing lists.
     lists: usize,
 }
 
@@ -220,7 +218,7 @@ impl Reader<'_> {
                 }
             }
             Value::Array(items) => {
-                // Every result has a list of contents.
+                // The content list is part of every result, so its items do not count as list items.
                 let is_list = usize::from(&**place != CONTENT);
                 self.lists += is_list;
                 for (index, item) in items.iter().enumerate() {
@@ -248,7 +246,7 @@ impl Reader<'_> {
         self.found.levels.len() - 1
     }
 
-    /// Goes one segment deeper, unless that place does not count.
+    /// Descends by one segment, unless the place is ignored.
     fn below(&mut self, segment: &str, general: &str, place: &mut Place, then: impl FnOnce(&mut Self, &mut Place)) {
         let length = place.len();
         place.push('/');
@@ -261,7 +259,7 @@ impl Reader<'_> {
         place.truncate(length);
     }
 
-    /// A number, which is one word and one value.
+    /// Adds a number as one word and one value.
     fn atom(&mut self, text: &str, place: &Place, member: &str, level: usize) {
         let start = self.found.words.len();
         self.word(text, place.clone(), level, member);
@@ -278,7 +276,7 @@ impl Reader<'_> {
     }
 
     fn text(&mut self, text: &str, place: &Place, member: &str, level: usize) {
-        // A text with spaces is prose, whose lines may come, go and move; any other text is a name.
+        // A text with spaces is prose, whose lines may be added, removed or moved. Any other text is a name.
         if !text.trim().contains(char::is_whitespace) {
             return self.line(text, place, member, level, true);
         }
@@ -304,7 +302,7 @@ impl Reader<'_> {
                 }
             }
             if role == Role::Head {
-                // A head often has the number of its items.
+                // A head often states the number of its items.
                 let words = self.found.words.get_mut(start..).unwrap_or_default();
                 words.iter_mut().for_each(|word| word.is_count |= word.text.parse::<f64>().is_ok());
             }
@@ -312,7 +310,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The words of a line, what is between them, and the line itself if it is a name.
+    /// Adds the words of a line, its separators, and the line itself if it is a name.
     fn line(&mut self, line: &str, place: &Place, member: &str, level: usize, is_name: bool) {
         let start = self.found.words.len();
         let (mut between, mut rest, mut index) = (String::new(), line, 0);

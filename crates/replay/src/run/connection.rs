@@ -1,4 +1,4 @@
-//! A connection that the runner is handed: messages in, messages out.
+//! Connection of the runner to a server, as two channels of messages.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -6,21 +6,20 @@ use signalbox_wire::codes;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Why a run cannot go on.
+/// Error that ends a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The server, or the gateway before it, is gone.
+    /// The server or the gateway closed the connection.
     #[error("the server ended before all calls were answered")]
     Ended,
-    /// The handshake was refused.
     #[error("the server refused the handshake: {0}")]
     Refused(String),
-    /// The server did not answer the handshake.
+    /// The handshake timed out.
     #[error("the server did not answer the handshake in time")]
     Silent,
 }
 
-/// A connection to the server, over which the runner numbers its own requests.
+/// Connection to the server. The runner numbers its requests itself.
 #[derive(Debug)]
 pub struct Connection {
     to: mpsc::Sender<Bytes>,
@@ -29,7 +28,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection over two channels, one message an item.
+    /// Creates a connection over two channels that carry one message per item.
     #[must_use]
     pub fn new(to: mpsc::Sender<Bytes>, from: mpsc::Receiver<Bytes>) -> Self {
         Self { to, from, last_id: 0 }
@@ -50,7 +49,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request under an id of its own.
+    /// Sends a request under a new id and returns the id.
     pub(super) async fn send_request(&mut self, mut request: Value) -> Result<u64, RunError> {
         self.last_id += 1;
         request["id"] = self.last_id.into();
@@ -58,7 +57,7 @@ impl Connection {
         Ok(self.last_id)
     }
 
-    /// Answers a question of the server; without a recorded answer, with an error.
+    /// Answers a server request. Sends an error if there is no recorded answer.
     pub(super) async fn answer(&mut self, id: &Value, answer: Option<Option<Value>>) -> Result<(), RunError> {
         let mut message = answer.flatten().unwrap_or_else(|| {
             let text = "the tape has no answer to this question";
@@ -72,12 +71,12 @@ impl Connection {
         self.send_bytes(message.to_string().into()).await
     }
 
-    /// Sends a message as it is.
+    /// Sends the bytes of a message unchanged.
     pub(super) async fn send_bytes(&self, message: Bytes) -> Result<(), RunError> {
         self.to.send(message).await.map_err(|_| RunError::Ended)
     }
 
-    /// The next message; none if nothing comes in time.
+    /// Returns the next message, or `None` on a timeout.
     pub(super) async fn next(&mut self, within: Duration) -> Result<Option<Value>, RunError> {
         loop {
             match tokio::time::timeout(within, self.from.recv()).await {

@@ -1,7 +1,7 @@
-//! Decides what a run does next while a person controls it.
+//! State machine of an interactively controlled run.
 //!
-//! [`ReplayControl`] is a machine without I/O: people tell it what they want, and the runner asks it before each send
-//! ([`ReplayControl::next`]) and tells it what became of each call ([`ReplayControl::done`]). Time is an argument.
+//! [`ReplayControl`] does no I/O. Users issue commands. The runner polls it before each send ([`ReplayControl::next`])
+//! and reports the outcome of each call ([`ReplayControl::done`]). Time is an argument.
 //!
 //! ```text
 //!              play                        last call is over
@@ -17,68 +17,67 @@
 //!   stop: from every state to stopped, for good
 //! ```
 //!
-//! The position is the call that is sent next. A seek moves it. Forward, the calls in between are not sent: the tape stands
-//! for their answers. Backward, calls from there on are sent again, on a new connection: the runner does the handshake and
-//! sends nothing else in between. The server keeps its state and the run keeps the values that the server made up, so that
-//! later calls still find what earlier calls created.
+//! The position is the next call to send, and a seek moves it. Seeking forward skips the calls in between: their
+//! answers are taken from the tape. Seeking backward sends the calls from there on again, on a new connection. The
+//! runner performs the handshake and sends nothing else in between. The server keeps its state and the run keeps the
+//! values that the server made up, so later calls still find what earlier calls created.
 //!
 //! Invariants:
-//! - at most one call is with the server, and nothing is sent while paused, finished or stopped, except what was injected;
-//! - a call is sent when it is due, when it is stepped to, or when `play` resumes at it: a breakpoint never stops the call
-//!   at which the run stands already;
+//! - at most one call is in flight, and nothing but injected requests is sent while paused, finished or stopped;
+//! - a call is sent when it is due, stepped to, or resumed by `play`. A breakpoint never stops the call at which the
+//!   run already stands;
 //! - an edit belongs to the call at the position and is dropped when a seek leaves that call;
-//! - each call has its latest verdict only; a call that was never sent has none;
-//! - breakpoints, injections and kept messages are bounded.
+//! - each call has only its latest verdict, and a call that was never sent has none;
+//! - breakpoints, injections and stored messages are bounded.
 
 mod breakpoint;
 mod error;
-mod heard;
-mod looking;
+mod queries;
 #[cfg(test)]
 mod tests;
+mod transcript;
 
 pub use breakpoint::{Breakpoint, When};
 pub use error::ControlError;
-pub use heard::{Heard, Injected};
+pub use transcript::{CallTranscript, Injection};
 
 use super::is_handshake;
 use super::report::{CallReport, Verdict};
 use crate::recorded_call::RecordedCall;
 use error::as_request;
-use heard::{Hearing, kept};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+use transcript::{Transcripts, for_display};
 
-/// The slowest speed that can be chosen.
+/// Minimum playback speed.
 pub const SLOWEST: f64 = 0.1;
-/// The fastest speed that can be chosen, besides no pauses at all.
+/// Maximum playback speed, apart from playing without pauses.
 pub const FASTEST: f64 = 10.0;
-/// Most breakpoints.
+/// Maximum number of breakpoints.
 pub const MAX_BREAKPOINTS: usize = 1000;
-/// Most injected requests that wait to be sent.
+/// Maximum number of queued injections.
 pub const MAX_INJECTIONS: usize = 64;
-/// Pauses are stretched no further than this, whatever a library user asks for.
+/// Lower bound on the speed given to [`ReplayControl::new`], which limits how far pauses stretch.
 const MIN_SPEED: f64 = 0.01;
 
-/// What a controlled run is doing.
+/// State of a controlled run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Calls are sent, one after the other.
+    /// Sends one call after the other.
     Playing,
-    /// Nothing is sent until somebody wants it.
+    /// Sends nothing until the user resumes.
     Paused,
-    /// One call is sent.
+    /// Sends a single call.
     Stepping,
-    /// The last call is over; a seek leads back.
+    /// The last call is done. A seek leads back.
     Finished,
-    /// The run has ended.
     Stopped,
 }
 
 impl State {
-    /// The word for it.
+    /// Returns the name of the state.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -91,52 +90,47 @@ impl State {
     }
 }
 
-/// What the runner does next.
+/// Next action of the runner.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Next {
-    /// Sends a call.
     Send {
-        /// Which.
+        /// Index of the call.
         index: usize,
-        /// What is sent in its place.
+        /// Request to send instead of the recorded one.
         edited: Option<Value>,
-        /// On a new connection.
+        /// Set if a new connection must be opened first.
         reconnect: bool,
     },
     /// Sends a request that is not on the tape.
     Inject {
-        /// Its number.
         id: u64,
-        /// The request.
         request: Value,
     },
-    /// Waits until somebody wants something, for at most so long.
+    /// Waits for a command, at most for this long.
     Wait(Option<Duration>),
-    /// Ends.
     End,
 }
 
-/// One call of a controlled run.
+/// Call of a controlled run.
 #[derive(Debug)]
 pub struct ControlledCall {
-    /// What is on the tape.
     pub recorded: Arc<RecordedCall>,
-    /// To which of the recorded sessions it belongs.
+    /// Index of its recorded session.
     pub session: usize,
-    /// What became of it when it was last sent.
+    /// Outcome of the latest send.
     pub report: Option<CallReport>,
 }
 
-/// The request at the position, as it would be sent now.
+/// Preview of the request at the position.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Preview {
-    /// The request; none if it is not whole on the tape.
+    /// Request to send, or `None` if it is not whole on the tape.
     pub request: Option<Value>,
-    /// Why it is not sent, unless somebody edits it.
+    /// Reason for which it will not be sent, unless it is edited.
     pub not_sent: Option<Verdict>,
 }
 
-/// The control of a run.
+/// Control of an interactive run.
 #[derive(Debug)]
 pub struct ReplayControl {
     calls: Vec<ControlledCall>,
@@ -147,20 +141,21 @@ pub struct ReplayControl {
     breakpoints: Vec<Breakpoint>,
     last_breakpoint: u64,
     in_flight: Option<usize>,
-    /// The call at which the run stands, so that its breakpoint does not stop it again.
+    /// Call at which the run was resumed. Its breakpoint must not stop the run again.
     resumed_at: Option<usize>,
     reconnect: bool,
     preview: Option<Preview>,
     edit: Option<Value>,
     injections: VecDeque<(u64, Value)>,
-    hearing: Hearing,
+    hearing: Transcripts,
     last: Option<usize>,
-    /// When a call was last sent, and when it began in the recording.
+    /// Time of the last send, and the recorded time of that call.
     sent: Option<(Duration, u64)>,
 }
 
 impl ReplayControl {
-    /// A paused run over the calls of these sessions, session after session, at this speed; none has no pauses.
+    /// Creates a paused run over the calls of these sessions, one session after another. Without a speed there are no
+    /// pauses.
     #[must_use]
     pub fn new(sessions: Vec<Vec<Arc<RecordedCall>>>, speed: Option<f64>) -> Self {
         let calls = sessions.into_iter().enumerate().flat_map(|(session, calls)| {
@@ -180,13 +175,16 @@ impl ReplayControl {
             preview: None,
             edit: None,
             injections: VecDeque::new(),
-            hearing: Hearing::default(),
+            hearing: Transcripts::default(),
             last: None,
             sent: None,
         }
     }
 
-    /// Sends calls until something stops it.
+    /// Sends calls until the run is paused or finished.
+    ///
+    /// # Errors
+    /// If there is no call left to send.
     ///
     /// # Errors
     /// If there is nothing to send.
@@ -199,7 +197,7 @@ impl ReplayControl {
         Ok(())
     }
 
-    /// Sends nothing more for now. A call that is with the server is waited for.
+    /// Stops sending. A call in flight still completes.
     ///
     /// # Errors
     /// If the run has ended.
@@ -211,16 +209,15 @@ impl ReplayControl {
         Ok(())
     }
 
-    /// Ends the run.
     pub fn stop(&mut self) {
         self.injections.clear();
         self.enter(State::Stopped, None);
     }
 
-    /// Sends one call, whatever breakpoints say.
+    /// Sends one call, ignoring breakpoints.
     ///
     /// # Errors
-    /// If there is nothing to send.
+    /// If there is no call left to send.
     pub fn step(&mut self) -> Result<(), ControlError> {
         self.can_send()?;
         self.enter(State::Stepping, None);
@@ -246,10 +243,10 @@ impl ReplayControl {
         Ok(())
     }
 
-    /// Keeps the recorded pauses, so many times as fast; none has no pauses.
+    /// Scales the recorded pauses by `speed`, or drops them for `None`.
     ///
     /// # Errors
-    /// If that is too slow or too fast.
+    /// If the speed is out of range.
     pub fn set_speed(&mut self, speed: Option<f64>) -> Result<(), ControlError> {
         self.is_open()?;
         if speed.is_some_and(|speed| !(SLOWEST..=FASTEST).contains(&speed)) {
@@ -259,10 +256,10 @@ impl ReplayControl {
         Ok(())
     }
 
-    /// Sets a breakpoint and gives its number.
+    /// Sets a breakpoint and returns its number.
     ///
     /// # Errors
-    /// If it is about a call that does not exist, or there are too many.
+    /// If the call does not exist, or there are too many breakpoints.
     pub fn set_breakpoint(&mut self, when: When) -> Result<u64, ControlError> {
         self.is_open()?;
         if let When::Call(place) = when {
@@ -276,7 +273,7 @@ impl ReplayControl {
         Ok(self.last_breakpoint)
     }
 
-    /// Takes a breakpoint away.
+    /// Removes a breakpoint.
     ///
     /// # Errors
     /// If there is no such breakpoint.
@@ -286,15 +283,16 @@ impl ReplayControl {
         Ok(())
     }
 
-    /// Takes all breakpoints away and says how many there were.
+    /// Removes all breakpoints and returns their number.
     pub fn clear_breakpoints(&mut self) -> usize {
         std::mem::take(&mut self.breakpoints).len()
     }
 
-    /// Sends a request of somebody's own before the next call, paused or not, and gives its number. Its answer is not compared.
+    /// Queues a user's request ahead of the next call and returns its number. It is sent even while paused. Its answer
+    /// is not compared.
     ///
     /// # Errors
-    /// If it is not a request, or too many wait.
+    /// If it is not a request, or the queue is full.
     pub fn inject(&mut self, request: Value) -> Result<u64, ControlError> {
         self.is_open()?;
         let request = as_request(request)?;
@@ -306,7 +304,7 @@ impl ReplayControl {
         Ok(id)
     }
 
-    /// Replaces the request at the position. It is sent as it is given, even where the recorded one would not be sent.
+    /// Replaces the request at the position. It is sent unchanged, even if the recorded one would be withheld.
     ///
     /// # Errors
     /// If it is not a request, or the next call is part of the handshake.
@@ -319,7 +317,7 @@ impl ReplayControl {
         Ok(())
     }
 
-    /// What the runner does, so long after the beginning.
+    /// Returns the next action at `now`, the time since the start of the run.
     pub fn next(&mut self, now: Duration) -> Next {
         if self.state == State::Stopped {
             return Next::End;
@@ -352,27 +350,27 @@ impl ReplayControl {
         }
     }
 
-    /// The call at the position whose request the runner has not told yet.
+    /// Returns the index of the call at the position if its preview is missing.
     #[must_use]
     pub fn wants_preview(&self) -> Option<usize> {
         (self.preview.is_none() && self.in_flight.is_none() && self.position < self.calls.len())
             .then_some(self.position)
     }
 
-    /// Takes the request at the position, as it would be sent now.
+    /// Stores the preview of the request at the position.
     pub fn previewed(&mut self, index: usize, preview: Preview) {
         if index == self.position {
             self.preview = Some(preview);
         }
     }
 
-    /// Takes what became of a call.
+    /// Records the outcome of a call.
     pub fn done(&mut self, index: usize, report: CallReport, heard: Option<(&Value, Option<&Value>)>) {
         self.in_flight = self.in_flight.filter(|open| *open != index);
         self.preview = None;
         self.last = Some(index);
         if let Some((request, answer)) = heard {
-            self.hearing.keep(Heard { index, request: kept(request), answer: answer.map(kept) });
+            self.hearing.keep(CallTranscript { index, request: for_display(request), answer: answer.map(for_display) });
         }
         let failed = report.verdict.is_failure();
         if let Some(call) = self.calls.get_mut(index) {
@@ -391,7 +389,7 @@ impl ReplayControl {
         }
     }
 
-    /// Takes the answer to an injected request; none if there was none in time.
+    /// Records the answer to an injected request, or `None` for a timeout.
     pub fn answered(&mut self, id: u64, answer: Option<&Value>) {
         self.hearing.answered(id, answer);
     }
@@ -407,7 +405,7 @@ impl ReplayControl {
         Next::Send { index, edited: self.edit.take(), reconnect: std::mem::take(&mut self.reconnect) }
     }
 
-    /// Pauses if a breakpoint is at the position.
+    /// Pauses the run if a breakpoint matches the call at the position.
     fn breaks_here(&mut self) -> bool {
         let Some(call) = self.calls.get(self.position).filter(|_| self.resumed_at != Some(self.position)) else {
             return false;
@@ -419,7 +417,7 @@ impl ReplayControl {
         true
     }
 
-    /// How long the recorded client waited between the last call and this one, as far as that is not over.
+    /// Returns the remaining part of the recorded pause between the last call and this one.
     fn pause_left(&self, now: Duration) -> Option<Duration> {
         let (speed, (sent, began)) = (self.speed?, self.sent?);
         let recorded = self.calls.get(self.position)?.recorded.began.saturating_sub(began);

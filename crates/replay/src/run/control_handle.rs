@@ -1,4 +1,4 @@
-//! A controlled run as several parts of a process hold it: the runner, the API and the view.
+//! Shares a controlled run between the runner, the API and the view.
 
 use super::control::{Next, ReplayControl, State};
 use signalbox_engine::lock::LockResultExt;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The shared control of a run.
+/// Shared, observable [`ReplayControl`].
 #[derive(Debug)]
 pub struct ReplayHandle {
     control: Mutex<ReplayControl>,
@@ -14,31 +14,31 @@ pub struct ReplayHandle {
 }
 
 impl ReplayHandle {
-    /// Shares a control.
+    /// Wraps a control for sharing.
     #[must_use]
     pub fn new(control: ReplayControl) -> Arc<Self> {
         Arc::new(Self { control: Mutex::new(control), news: watch::Sender::new(()) })
     }
 
-    /// Looks at it.
+    /// Reads the control under its lock.
     pub fn look<T>(&self, look: impl FnOnce(&ReplayControl) -> T) -> T {
         look(&self.control.lock().unpoisoned())
     }
 
-    /// Does something with it and tells everybody who waits for news.
+    /// Changes the control and notifies all subscribers.
     pub fn act<T>(&self, act: impl FnOnce(&mut ReplayControl) -> T) -> T {
         let done = act(&mut self.control.lock().unpoisoned());
         self.news.send_replace(());
         done
     }
 
-    /// What hears of every change from now on.
+    /// Subscribes to changes.
     #[must_use]
     pub fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()
     }
 
-    /// Waits until this is so, or the time is over. True if it is so.
+    /// Waits until `so` holds. Returns `false` if `within` passes first.
     pub async fn until(&self, within: Duration, so: impl Fn(&ReplayControl) -> bool) -> bool {
         let mut news = self.news();
         let waiting = async {
@@ -51,7 +51,7 @@ impl ReplayHandle {
         tokio::time::timeout(within, waiting).await.is_ok()
     }
 
-    /// Waits until the run is stopped.
+    /// Waits until the run has stopped.
     pub(super) async fn stopped(&self) {
         let mut news = self.news();
         while self.look(ReplayControl::state) != State::Stopped {
@@ -61,7 +61,8 @@ impl ReplayHandle {
         }
     }
 
-    /// What the runner does next. Only a change of the state is news: the runner itself waits for news.
+    /// Returns the runner's next action. Notifies only if the state changed or there is something to do: the runner
+    /// itself waits for notifications.
     pub(super) fn next(&self, now: Duration) -> Next {
         let (before, next, after) = {
             let mut control = self.control.lock().unpoisoned();

@@ -1,4 +1,4 @@
-//! Runs the calls of a tape as a [`ReplayHandle`] wants it.
+//! Replays calls under the control of a [`ReplayHandle`].
 
 use super::control::{Next, Preview};
 use super::control_handle::ReplayHandle;
@@ -10,30 +10,30 @@ use signalbox_wire::Era;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a connection is listened to at a time while nothing is sent.
+/// Time that one wait lasts while there is nothing to send.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// The connections that a controlled run opens one after the other.
-struct Line<'c> {
+/// Connections of a controlled run. At most one is open.
+struct ControlledConnection<'c> {
     control: &'c ReplayHandle,
     connect: &'c mut dyn FnMut() -> Connection,
-    /// The connection, and of which recorded session it is.
+    /// Open connection with the index of its recorded session.
     open: Option<(usize, Connection)>,
 }
 
-/// How an exchange ended.
+/// Outcome of one exchange.
 enum Outcome {
     Answered(Value, Duration),
     Late(Duration),
-    /// Somebody stopped the run meanwhile.
+    /// The run was stopped during the exchange.
     Stopped,
 }
 
 impl Runner<'_> {
-    /// Replays calls as somebody controls it, until it is stopped. Calls that were never sent are reported as skipped.
+    /// Replays calls under interactive control until stopped. Calls that were never sent are reported as skipped.
     ///
     /// # Errors
-    /// If a handshake fails or a connection breaks while a call waits for its answer.
+    /// If a handshake fails, or a connection breaks while a call is in flight.
     pub async fn controlled(
         &mut self,
         control: &ReplayHandle,
@@ -43,7 +43,7 @@ impl Runner<'_> {
             control.look(|control| control.calls().iter().map(|call| Arc::clone(&call.recorded)).collect::<Vec<_>>());
         self.rebinding.expect(recorded.iter().map(|call| &**call));
         let began = Instant::now();
-        let mut line = Line { control, connect, open: None };
+        let mut line = ControlledConnection { control, connect, open: None };
         loop {
             let mut news = control.news();
             self.tell_preview(control);
@@ -73,7 +73,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Tells people what would be sent next.
+    /// Publishes the request that would be sent next.
     fn tell_preview(&self, control: &ReplayHandle) {
         let wanted = control.look(|control| {
             let index = control.wants_preview()?;
@@ -85,12 +85,12 @@ impl Runner<'_> {
         }
     }
 
-    /// Sends one call and waits for its verdict.
+    /// Sends one call and records its verdict.
     async fn send_controlled(
         &mut self,
         index: usize,
         edited: Option<Value>,
-        line: &mut Line<'_>,
+        line: &mut ControlledConnection<'_>,
     ) -> Result<(), RunError> {
         let Some((call, session)) = line.call(index) else { return Ok(()) };
         let was_edited = edited.is_some();
@@ -122,7 +122,7 @@ impl Runner<'_> {
             }
             Outcome::Answered(answer, took) => {
                 self.forget(&call);
-                self.compare(&call, answer.clone(), (took, true));
+                self.compare(&call, answer.clone(), took, true);
                 Some(answer)
             }
         };
@@ -139,8 +139,13 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Sends a request that is not on the tape, in the session of the call at the position.
-    async fn inject(&mut self, id: u64, mut request: Value, line: &mut Line<'_>) -> Result<(), RunError> {
+    /// Sends an injected request in the session of the call at the position.
+    async fn inject(
+        &mut self,
+        id: u64,
+        mut request: Value,
+        line: &mut ControlledConnection<'_>,
+    ) -> Result<(), RunError> {
         let place = line.control.look(|control| control.position().min(control.calls().len().saturating_sub(1)));
         let Some((call, session)) = line.call(place) else {
             line.control.act(|control| control.answered(id, None));
@@ -156,8 +161,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Makes sure that there is a connection for a session.
-    async fn open(&mut self, session: usize, line: &mut Line<'_>) -> Result<(), RunError> {
+    /// Opens a connection for a session unless it is already open.
+    async fn open(&mut self, session: usize, line: &mut ControlledConnection<'_>) -> Result<(), RunError> {
         if line.open.as_ref().is_some_and(|(open, _)| *open == session) {
             return Ok(());
         }
@@ -171,12 +176,12 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Sends a request and waits for its answer. Questions of the server are answered meanwhile.
+    /// Sends a request and waits for its answer. Answers server requests in the meantime.
     async fn exchange(
         &mut self,
         request: Value,
         mut asked: AnswerBook,
-        line: &mut Line<'_>,
+        line: &mut ControlledConnection<'_>,
     ) -> Result<Outcome, RunError> {
         let Some((_, connection)) = &mut line.open else { return Err(RunError::Ended) };
         let sent = Instant::now();
@@ -202,8 +207,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Takes what the server says while nothing is asked of it. A connection that ends is opened again by the next call.
-    async fn listen(&mut self, line: &mut Line<'_>) {
+    /// Reads messages while no call is in flight. If the connection ends, the next call opens a new one.
+    async fn listen(&mut self, line: &mut ControlledConnection<'_>) {
         let Some((_, connection)) = &mut line.open else { return std::future::pending().await };
         match connection.next(IDLE).await {
             Ok(Some(message)) if message.get("method").is_some() => match message.get("id") {
@@ -216,7 +221,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Notes a verdict in place of the one before.
+    /// Replaces the previous verdict of a call.
     fn renote(&mut self, call: &RecordedCall, verdict: Verdict, took: Option<Duration>) -> CallReport {
         self.forget(call);
         let report = CallReport::new(call, verdict, took);
@@ -229,13 +234,13 @@ impl Runner<'_> {
     }
 }
 
-impl Line<'_> {
+impl ControlledConnection<'_> {
     fn call(&self, index: usize) -> Option<(Arc<RecordedCall>, usize)> {
         self.control.look(|control| control.calls().get(index).map(|call| (Arc::clone(&call.recorded), call.session)))
     }
 }
 
-/// Has an injected request describe itself as the recorded requests of its session do, where it does not.
+/// Copies the `_meta` of a recorded request to an injected one that has none, so that the server sees the same client.
 fn describe(request: &mut Value, call: &RecordedCall) {
     if call.era != Era::Modern || request.pointer("/params/_meta").is_some() {
         return;

@@ -1,55 +1,52 @@
-//! The way of a value from the answer that had it first to the requests that want it back.
+//! Traces values from the answer that introduced them to the requests that use them.
 
 use super::pairing::Doubt;
 use serde_json::{Value, json};
 use signalbox_wire::printable;
 
-/// The present counterpart of a value of a recorded answer.
+/// Present counterpart of a value from a recorded answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// The value itself.
+    /// Same value as recorded.
     Kept,
-    /// Another value.
+    /// Different value.
     Replaced(String),
-    /// No value is certain.
     Doubtful {
-        /// The reason for which no value is certain.
+        /// Reason for the doubt.
         doubt: Doubt,
-        /// True if the value names something by its form or by its member.
+        /// Set if the value looks like an id, by its form or its member's name.
         is_id: bool,
     },
 }
 
-/// A value of a request that nothing certain stands for.
+/// Value of a request without a certain counterpart.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unsettled {
-    /// The value.
+pub struct UnresolvedValue {
     pub value: String,
-    /// The number of the call whose answer had it: the first, or one that has no answer in this run.
+    /// Number of the call whose answer introduced it, or of one without an answer in this run.
     pub call: u64,
-    /// The doubt about it; none if that call has no answer in this run.
+    /// Doubt about the counterpart, or `None` if that call has no answer in this run.
     pub doubt: Option<Doubt>,
-    /// True if a read with the value cannot be sent either.
+    /// Set if even a read must not be sent with the value.
     pub is_id: bool,
 }
 
-/// The way of one value.
+/// Trace of one value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lineage {
-    /// The recorded value.
     pub value: String,
-    /// The number of the call whose answer had it first.
+    /// Number of the call whose answer introduced it.
     pub call: u64,
-    /// Its place in that answer, with `*` for the places of items and lines.
+    /// Place in that answer, with `*` for items and lines.
     pub place: String,
-    /// Its present counterpart; none if that call has no answer in this run.
+    /// Present counterpart, or `None` if that call has no answer in this run.
     pub standing: Option<Standing>,
-    /// The numbers of the first calls whose requests have it.
+    /// Numbers of the first calls that use it.
     pub uses: Vec<u64>,
 }
 
 impl Lineage {
-    /// One line for people.
+    /// Formats the trace as one line.
     #[must_use]
     pub fn to_text(&self) -> String {
         let uses: Vec<String> = self.uses.iter().map(u64::to_string).collect();
@@ -70,7 +67,7 @@ impl Lineage {
         printable::one_line(&line)
     }
 
-    /// The same for programs.
+    /// Returns the trace as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let (standing, new, why) = match &self.standing {

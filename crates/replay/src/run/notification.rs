@@ -1,26 +1,24 @@
-//! What clients told the server without asking anything.
+//! Client notifications of a recording.
 
 use crate::side::{Heading, Side};
 use bytes::Bytes;
 use signalbox_engine::record::{Body, Content, Entry, MessageKind};
 use signalbox_wire::method;
 
-/// A notification of a recorded client.
+/// Notification from a recorded client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedNotification {
-    /// Its place in the tape.
+    /// Position on the tape.
     pub seq: u64,
-    /// Its session.
     pub session: Option<u64>,
-    /// The message.
     pub message: Bytes,
-    /// True if it cannot change anything: it only says that the client's roots are others.
+    /// Set if the notification cannot change anything. Only a changed roots list qualifies.
     pub is_harmless: bool,
 }
 
 impl RecordedNotification {
-    /// The notification in an entry of the tape. None for those that the runner sends itself, and for those about a request,
-    /// whose id is another one now.
+    /// Reads a notification from an entry. Returns `None` for those that the runner sends itself, and for those that
+    /// refer to a request id, which differs now.
     #[must_use]
     pub fn of(side: &Side, entry: &Entry) -> Option<Self> {
         let Content::Message(message) = &entry.content else { return None };
@@ -43,18 +41,18 @@ impl RecordedNotification {
     }
 }
 
-/// The notifications of one session that have not been sent yet.
+/// Notifications of one session still to be sent.
 #[derive(Debug)]
 pub(super) struct Unsent<'a>(std::iter::Peekable<std::vec::IntoIter<&'a RecordedNotification>>);
 
 impl<'a> Unsent<'a> {
-    /// Those of this session that may be sent.
+    /// Selects the notifications of a session that may be sent.
     pub(super) fn new(all: &'a [RecordedNotification], session: Option<u64>, allow_writes: bool) -> Self {
         let own = all.iter().filter(|one| one.session == session && (allow_writes || one.is_harmless));
         Self(own.collect::<Vec<_>>().into_iter().peekable())
     }
 
-    /// The next one that was sent before this place of the tape.
+    /// Returns the next notification recorded before this position.
     pub(super) fn before(&mut self, seq: u64) -> Option<&'a RecordedNotification> {
         self.0.next_if(|one| one.seq < seq)
     }

@@ -1,4 +1,4 @@
-//! When each call is sent.
+//! Schedules the calls of a session.
 
 use super::settings::{Order, RunSettings};
 use crate::recorded_call::RecordedCall;
@@ -7,19 +7,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What to do next.
+/// Next action of the runner.
 pub(super) enum Next {
-    /// Send this call.
+    /// Send the call at this index.
     Send(usize),
-    /// Wait for an answer, for at most so long if something is to be sent then.
+    /// Wait for an answer, at most until the next call is due.
     Wait(Option<Duration>),
 }
 
-/// The calls of one session, in the order in which they are sent.
+/// Schedule for the calls of one session.
 pub(super) struct Schedule<'a> {
     calls: &'a [Arc<RecordedCall>],
     waiting: VecDeque<usize>,
-    /// Calls that were sent and are not answered.
+    /// Calls sent but not yet answered.
     open: Vec<usize>,
     overlaps: bool,
     speed: Option<f64>,
@@ -42,7 +42,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// What to do, so long after the beginning; none when all is done.
+    /// Returns the next action, `since` the start of the run. Returns `None` when all calls are done.
     pub(super) fn next(&mut self, pending: usize, since: Duration) -> Option<Next> {
         let Some(index) = self.waiting.front().copied() else {
             return (pending > 0).then_some(Next::Wait(None));
@@ -58,24 +58,24 @@ impl<'a> Schedule<'a> {
         Some(Next::Send(index))
     }
 
-    /// A call is over.
+    /// Marks a call as done.
     pub(super) fn done(&mut self, index: usize) {
         self.open.retain(|open| *open != index);
     }
 
-    /// Sends nothing more.
+    /// Drops all unsent calls.
     pub(super) fn stop(&mut self) {
         self.waiting.clear();
     }
 
-    /// True if no call that is open now was answered before this one was sent in the recording.
+    /// Returns `true` if no open call was answered before this one in the recording.
     fn may_overlap(&self, index: usize) -> bool {
         let Some(call) = self.calls.get(index) else { return true };
         let answered = |open: &RecordedCall| open.answer.as_ref().is_some_and(|answer| answer.at <= call.began);
         !self.open.iter().filter_map(|open| self.calls.get(*open)).any(|open| answered(open))
     }
 
-    /// How long the recorded client waited before this call, as far as that is not over.
+    /// Returns the remaining part of the recorded pause before this call.
     fn pause(&self, index: usize, since: Duration) -> Option<Duration> {
         let speed = self.speed.filter(|speed| *speed > 0.0)?;
         let first = self.calls.first()?.began;
@@ -84,7 +84,7 @@ impl<'a> Schedule<'a> {
     }
 }
 
-/// Lists first, then what only reads, then calls.
+/// Ranks lists first, then reads, then tool calls.
 fn rank(name: &str) -> u8 {
     match name {
         method::INITIALIZE | method::SERVER_DISCOVER => 0,
@@ -94,7 +94,7 @@ fn rank(name: &str) -> u8 {
     }
 }
 
-/// The same order for the same seed, on every machine.
+/// Shuffles deterministically: one seed gives the same order on every machine.
 fn shuffle(items: &mut [usize], seed: u64) {
     let mut state = seed;
     let mut draw = move |below: usize| {

@@ -1,8 +1,8 @@
-//! Lists that the recorded client read page by page.
+//! Recognizes lists that the recorded client read page by page.
 //!
-//! The pages of a list are judged as one answer, because an object may stand on another page now. Calls of one tool
-//! read pages of one list if their arguments differ only in the page that they ask for. A call that asks for the first
-//! page, or for one that was read already, begins the list anew.
+//! The pages of a list are evaluated as one answer, because an object may have moved to another page. Two calls of one
+//! tool read pages of the same list if their arguments differ only in the page they request. A call for the first page,
+//! or for a page already read, starts the list anew.
 
 use super::lineage::Standing;
 use super::rebinding::is_argument;
@@ -10,9 +10,9 @@ use crate::recorded_call::RecordedCall;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Most pages that are judged together. Each further page is compared with all before it.
-const MOST_PAGES: usize = 100;
-/// Arguments that say which page is wanted, in lower case and without `_` and `-`.
+/// Maximum number of pages evaluated together. Each page is compared with all earlier ones.
+const MAX_PAGES: usize = 100;
+/// Arguments that select a page, in lower case and without `_` and `-`.
 const PAGE_ARGUMENTS: [&str; 16] = [
     "after",
     "continuation",
@@ -31,7 +31,7 @@ const PAGE_ARGUMENTS: [&str; 16] = [
     "skip",
     "startingafter",
 ];
-/// Members of an answer that say whether there is a further page, and which.
+/// Members of an answer that announce a further page.
 const FURTHER: [&str; 14] = [
     "continuation",
     "continuationtoken",
@@ -49,61 +49,58 @@ const FURTHER: [&str; 14] = [
     "nexttoken",
 ];
 
-/// The paged lists of a recording.
+/// Paged lists of a recording.
 #[derive(Debug, Default)]
 pub(super) struct PagedLists {
     lists: Vec<PagedList>,
-    /// The list of each page, by the place of its call in the tape.
+    /// List index of each page, by the position of its call.
     of_call: HashMap<u64, usize>,
-    /// The list whose pages are the last evidence of a value.
+    /// List whose pages hold the latest evidence for a value.
     of_value: HashMap<String, usize>,
 }
 
-/// One list.
 #[derive(Debug, Default)]
 pub(super) struct PagedList {
-    /// The pages, by the place of their calls in the tape.
+    /// Pages by the position of their calls on the tape.
     pub pages: BTreeMap<u64, Page>,
-    /// The evidence of the pages that were read in this run, by value.
+    /// Evidence from the pages read in this run, by value.
     pub evidence: HashMap<String, Evidence>,
 }
 
-/// The standing of a value before and after the pages of a list were read.
+/// Standing of a value before and after the pages of a list were read.
 #[derive(Debug)]
 pub(super) struct Evidence {
     pub before: Option<Standing>,
     pub after: Standing,
 }
 
-/// One page of a list.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// The number of its call.
+    /// Number of its call.
     pub number: u64,
-    /// The recorded result.
     pub recorded: Value,
-    /// The result in this run, once it is there.
+    /// Result in this run, once received.
     pub new: Option<Value>,
 }
 
-/// The pages that were read one after the other so far.
+/// Pages of an unfinished list, in reading order.
 #[derive(Default)]
-struct Reading<'a> {
+struct PageSequence<'a> {
     wanted: HashSet<String>,
     pages: Vec<&'a RecordedCall>,
 }
 
 impl PagedLists {
-    /// Finds the lists among these calls.
+    /// Detects the lists among these calls.
     pub(super) fn expect<'a>(&mut self, calls: impl IntoIterator<Item = &'a RecordedCall>) {
         let mut calls: Vec<_> = calls.into_iter().filter(|call| !self.of_call.contains_key(&call.seq)).collect();
         calls.sort_by_key(|call| call.seq);
-        let mut readings: HashMap<(Option<u64>, &str, String), Reading<'_>> = HashMap::new();
+        let mut readings: HashMap<(Option<u64>, &str, String), PageSequence<'_>> = HashMap::new();
         for call in calls {
             let Some((list, page)) = parts(call) else { continue };
             let subject = call.subject.as_deref().unwrap_or(&call.method);
             let reading = readings.entry((call.session, subject, list)).or_default();
-            if page.is_empty() || reading.wanted.contains(&page) || reading.pages.len() >= MOST_PAGES {
+            if page.is_empty() || reading.wanted.contains(&page) || reading.pages.len() >= MAX_PAGES {
                 self.add(std::mem::take(reading));
             }
             reading.wanted.insert(page);
@@ -112,7 +109,7 @@ impl PagedLists {
         readings.into_values().for_each(|reading| self.add(reading));
     }
 
-    fn add(&mut self, reading: Reading<'_>) {
+    fn add(&mut self, reading: PageSequence<'_>) {
         if reading.pages.len() < 2 {
             return;
         }
@@ -123,12 +120,12 @@ impl PagedLists {
         self.lists.push(PagedList { pages, ..PagedList::default() });
     }
 
-    /// The list that a call reads a page of.
+    /// Returns the list that a call reads a page of.
     pub(super) fn of(&self, call: &RecordedCall) -> Option<&PagedList> {
         self.lists.get(*self.of_call.get(&call.seq)?)
     }
 
-    /// Takes a page that was read in this run.
+    /// Stores a page read in this run.
     pub(super) fn read(&mut self, call: &RecordedCall, new: &Value) {
         let list = self.of_call.get(&call.seq).and_then(|list| self.lists.get_mut(*list));
         if let Some(page) = list.and_then(|list| list.pages.get_mut(&call.seq)) {
@@ -136,7 +133,7 @@ impl PagedLists {
         }
     }
 
-    /// Notes what the pages of a list say of a value.
+    /// Records what the pages of a list imply for a value.
     pub(super) fn note(&mut self, call: &RecordedCall, value: &str, evidence: Evidence) {
         let Some(list) = self.of_call.get(&call.seq) else { return };
         self.of_value.insert(value.to_owned(), *list);
@@ -145,14 +142,14 @@ impl PagedLists {
         }
     }
 
-    /// The number of a call that read a page of a value's list before this call, and has no answer in this run.
+    /// Returns the number of an earlier call for a page of the value's list that has no answer in this run.
     pub(super) fn missing(&self, value: &str, call: &RecordedCall) -> Option<u64> {
         let list = self.lists.get(*self.of_value.get(value)?)?;
         list.pages.range(..call.seq).find(|(_, page)| page.new.is_none()).map(|(_, page)| page.number)
     }
 }
 
-/// The arguments of a request without and with only those that say which page is wanted, as texts.
+/// Splits the arguments of a request into those that identify the list and those that select the page, as texts.
 fn parts(call: &RecordedCall) -> Option<(String, String)> {
     let mut request = serde_json::from_slice::<Value>(call.request.as_ref()?).ok()?;
     let params = request.get_mut("params").map(Value::take).unwrap_or_default();
@@ -162,7 +159,7 @@ fn parts(call: &RecordedCall) -> Option<(String, String)> {
     };
     let (mut list, mut page) = (BTreeMap::new(), BTreeMap::new());
     for (name, value) in arguments.as_object()?.iter().filter(|(name, _)| is_argument(name)) {
-        // An argument that asks for nothing is the same as none.
+        // Treat a null or empty page argument as absent.
         match is_page_argument(name) {
             true if value.is_null() || value == "" => None,
             true => page.insert(name, value),
@@ -176,12 +173,12 @@ fn parts(call: &RecordedCall) -> Option<(String, String)> {
     Some((text(&list), text(&page)))
 }
 
-/// True for an argument that says which page of a list is wanted.
+/// Returns `true` for an argument that selects a page.
 pub(super) fn is_page_argument(name: &str) -> bool {
     PAGE_ARGUMENTS.contains(&&*plain(name))
 }
 
-/// True for a member of an answer that says whether there is a further page.
+/// Returns `true` for a member that announces a further page.
 pub(super) fn tells_of_further_page(member: &str) -> bool {
     FURTHER.contains(&&*plain(member))
 }

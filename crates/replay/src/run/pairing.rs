@@ -1,4 +1,4 @@
-//! Finds what stands now for a value of a recorded answer, by what stands around it.
+//! Finds the present counterpart of a recorded value by its context.
 //!
 //! | the new answer has | with the same around it | then |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | none of the values of the list | yes, exactly one on both sides | the new value takes its place |
 //! | none of the values of the list | otherwise | doubt |
 //!
-//! A list that was read page by page is one answer. While pages of it are missing, a value that is not there may be on
-//! one of them: a new value takes its place only if all that is there is as it was on so many pages.
+//! A list read page by page is treated as one answer. While pages are missing, a value may be on one of them. A new
+//! value then replaces it only if the pages read so far have the same contexts as in the recording.
 
 use super::answer_values::{AnswerValue, AnswerValues, IN_LINE};
 use super::paged_lists::{PagedList, tells_of_further_page};
@@ -20,27 +20,27 @@ use crate::paths::Paths;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
-/// The reason why no value certainly stands for a recorded one.
+/// Reason why a recorded value has no certain counterpart.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Doubt {
-    /// Another item has it, or its item has another one.
+    /// Another item has the value, or its item has another value.
     Moved,
-    /// Its item has changed, and a serial number may be another object's now.
+    /// Its item changed, and a serial number may have been reused.
     Changed,
-    /// Other items of its list are there again, and its own is not.
+    /// Other items of its list are unchanged, but its own is missing.
     Gone,
-    /// The recorded answer has several items that only this value tells apart.
+    /// Only this value distinguishes several items of the recorded answer.
     Twins,
-    /// The new answer has several items that may be its own.
+    /// Several items of the new answer match.
     Several,
-    /// The new answer has no item like its own.
+    /// No item of the new answer matches.
     Unknown,
-    /// It may be on a page of the list that was not read.
+    /// The value may be on a page that was not read.
     Unread,
 }
 
 impl Doubt {
-    /// The doubt in words, after the value.
+    /// Returns a description to follow the value.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -54,30 +54,30 @@ impl Doubt {
         }
     }
 
-    /// True if the new answer speaks against every reading, so that no other answer settles it.
+    /// Returns `true` if the new answer contradicts every reading, so that no other answer can resolve the doubt.
     pub(super) fn is_contrary(self) -> bool {
         matches!(self, Self::Moved | Self::Changed | Self::Gone)
     }
 }
 
-/// The evidence of two answers about one value.
+/// Evidence of two answers about one value.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Pairing {
     pub value: String,
-    /// Its first place.
+    /// First place of the value.
     pub place: String,
     pub outcome: Result<String, Doubt>,
-    /// True for a name by form or by member.
+    /// Set if the value looks like an id, by its form or its member's name.
     pub is_id_like: bool,
-    /// True if it is found only where an answer names the next page, which is a place and no object.
+    /// Set if the value occurs only as a pointer to the next page, which names a position and no object.
     is_of_page: bool,
 }
 
 impl Pairing {
-    /// Adds the evidence of another place.
+    /// Merges the evidence of another place.
     fn add(&mut self, other: &Self) {
         self.outcome = match (&self.outcome, &other.outcome) {
-            // A short number may name two things in one answer.
+            // A short number may name two objects in one answer.
             (Err(doubt), _) | (_, Err(doubt)) if self.is_of_page != other.is_of_page || is_serial(&self.value) => {
                 Err(*doubt)
             }
@@ -88,33 +88,33 @@ impl Pairing {
     }
 }
 
-/// A recorded answer beside the new one.
+/// Recorded answer and new answer, prepared for pairing.
 pub(super) struct AnswerPair {
     then: AnswerValues,
     places: HashMap<String, Sides>,
     all_now: HashSet<String>,
-    /// False if pages of the list are missing.
+    /// Not set if pages of the list are missing.
     is_complete: bool,
 }
 
-/// The values of one place in both answers.
+/// Values at one place in both answers.
 #[derive(Default)]
 struct Sides {
     then: Vec<ValueContext>,
     now: Vec<ValueContext>,
 }
 
-/// A value at some place, with the digest of what is around it.
+/// Value with the digest of its context.
 struct ValueContext {
     value: String,
     signature: u64,
-    /// True if the page that has it was read in this run, too.
+    /// Set if its page was also read in this run.
     is_read: bool,
 }
 
 impl AnswerPair {
-    /// Pairs two results. `wanted` says which recorded values are looked for, and `current` returns the value that
-    /// stood for one until now.
+    /// Pairs two results. `wanted` selects the recorded values to look up. `current` returns the counterpart of a value
+    /// so far.
     pub(super) fn new(
         then: &Value,
         now: &Value,
@@ -127,7 +127,7 @@ impl AnswerPair {
         Self::of(then, AnswerValues::of(now, ignored), true, |_| true, wanted)
     }
 
-    /// Pairs all recorded pages of a list with those that were read in this run.
+    /// Pairs all recorded pages of a list with the pages read in this run.
     pub(super) fn of_pages(
         list: &PagedList,
         ignored: &Paths,
@@ -169,7 +169,7 @@ impl AnswerPair {
         Self { then, places, all_now, is_complete }
     }
 
-    /// Pairs each wanted value. `current` returns the value that stood for it until now.
+    /// Pairs each wanted value. `current` returns the counterpart of a value so far.
     pub(super) fn pairings(
         &self,
         wanted: impl Fn(&AnswerValue) -> bool,
@@ -214,14 +214,14 @@ impl AnswerPair {
         let others = || then.iter().filter(|one| one.value != value.value);
         if kept.peek().is_some() {
             let kept: HashSet<u64> = kept.map(|one| one.signature).collect();
-            // The head of a text and its lines have the same places, so that a number may name a thing in each of them.
+            // The head and the lines of a text share their places, so a number may name an object in each of them.
             let has_moved = is_serial(current)
                 && value.place.contains(IN_LINE)
                 && !own.is_subset(&kept)
                 && (!alike.is_empty() || !kept.is_subset(&own));
             return match () {
                 () if has_moved => Err(Doubt::Moved),
-                // A short number that took the place of another may count from one again here.
+                // A short number that replaced another one may be part of a new count from one.
                 () if current != value.value && is_serial(current) && !kept.is_disjoint(&own) => {
                     let has_twin = others().any(|one| own.contains(&one.signature));
                     match (alike.is_empty(), has_twin) {
@@ -231,7 +231,7 @@ impl AnswerPair {
                     }
                 }
                 () if !kept.is_disjoint(&own) => Ok(current.to_owned()),
-                // A value that several items share names none of them.
+                // A value shared by several items identifies none of them.
                 () if own.len() > 1 && !is_serial(current) => Ok(current.to_owned()),
                 () if !alike.is_empty() || others().any(|one| kept.contains(&one.signature)) => Err(Doubt::Moved),
                 () if is_serial(current) => Err(Doubt::Changed),
@@ -259,7 +259,7 @@ impl AnswerPair {
     }
 }
 
-/// True if the values that were read so far stand beside the same, as often.
+/// Returns `true` if the values read so far have the same contexts, equally often.
 fn are_alike(then: &[ValueContext], now: &[ValueContext]) -> bool {
     let sorted = |values: &[ValueContext]| {
         let mut signatures: Vec<u64> = values.iter().filter(|one| one.is_read).map(|one| one.signature).collect();
@@ -269,7 +269,7 @@ fn are_alike(then: &[ValueContext], now: &[ValueContext]) -> bool {
     sorted(then) == sorted(now)
 }
 
-/// Adds the evidence of further places.
+/// Merges the evidence of further places.
 pub(super) fn merge(pairings: &mut Vec<Pairing>, others: Vec<Pairing>) {
     for other in others {
         match pairings.iter_mut().find(|pairing| pairing.value == other.value) {
@@ -279,7 +279,8 @@ pub(super) fn merge(pairings: &mut Vec<Pairing>, others: Vec<Pairing>) {
     }
 }
 
-/// Places whose values a server makes up anew: those of wanted values and tokens, if no value is there again.
+/// Returns the places where the server generates new values: those of wanted values and tokens, if no old value is left
+/// there.
 fn volatile_places(then: &AnswerValues, now: &AnswerValues, wanted: impl Fn(&AnswerValue) -> bool) -> HashSet<String> {
     let (before, after) = (then.by_place(), now.by_place());
     let wanted = then.values.iter().filter(|value| wanted(value));
@@ -292,7 +293,7 @@ fn volatile_places(then: &AnswerValues, now: &AnswerValues, wanted: impl Fn(&Ans
     candidates.into_iter().filter(is_new).map(ToOwned::to_owned).collect()
 }
 
-/// Combines the evidence of two places of one answer.
+/// Combines the evidence of two places in one answer.
 fn combined(one: &Result<String, Doubt>, other: &Result<String, Doubt>) -> Result<String, Doubt> {
     match (one, other) {
         (Err(doubt), _) | (_, Err(doubt)) if doubt.is_contrary() => Err(*doubt),

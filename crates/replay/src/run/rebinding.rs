@@ -1,17 +1,17 @@
-//! Values that a server makes up in one answer and wants back in a later request: ids, names, tokens.
+//! Tracks values that a server makes up in one answer and expects back in a later request: ids, names, tokens.
 //!
-//! A value is minted if no request had it until then and a later one does: the recorded client can have it only from
-//! the server. When the new answer comes, each minted value of the recorded one is looked for in it by what stands
-//! around it ([`super::pairing`]): it is kept, another value takes its place, or there is doubt. Requests with a value
-//! in doubt are not sent. The same replacements are made in recorded answers before they are compared, because an
-//! answer may repeat what was minted before. Whatever else differs is a difference.
+//! A value is minted if no request used it before and a later one does: the recorded client can only have it from the
+//! server. When the new answer arrives, [`super::pairing`] looks for each minted value of the recorded answer by its
+//! context. The value is unchanged, replaced by another one, or in doubt. Requests that use a value in doubt are not
+//! sent. The same replacements apply to recorded answers before they are compared, because an answer may repeat values
+//! minted earlier. Anything else that differs is reported as a difference.
 //!
-//! A short number may name different things in different answers, such as an order in a list and a line in the
-//! details of another order. Each answer that has it as the id of an item is therefore evidence: a write with it is
-//! sent only if all of them have come and none contradicts another.
+//! A short number may identify different objects in different answers, such as an order in a list and a line in the
+//! details of another order. Every answer that has it as the id of an item is therefore evidence: a write with it is
+//! sent only if all those answers have arrived and none contradicts another.
 
 use super::answer_values::{AnswerValue, AnswerValues};
-use super::lineage::{Lineage, Standing, Unsettled};
+use super::lineage::{Lineage, Standing, UnresolvedValue};
 use super::paged_lists::{Evidence, PagedLists, is_page_argument, tells_of_further_page};
 use super::pairing::{AnswerPair, Doubt, Pairing, merge};
 use super::references::{is_id_like, is_numbered, is_of_word, is_serial, named_in, names_by_number};
@@ -24,27 +24,26 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Most values that are followed.
-const MOST: usize = 100_000;
-/// Most calls that are named for each value.
-const MOST_USES: usize = 20;
+/// Maximum number of tracked values.
+const MAX_VALUES: usize = 100_000;
+/// Maximum number of calls listed for each value.
+const MAX_USES: usize = 20;
 
 /// Minted values of a recording, and their present counterparts.
 #[derive(Debug, Default)]
 pub struct Rebinding {
-    /// The requests that have each value.
+    /// Requests that use each value.
     uses: HashMap<String, Uses>,
-    /// The first recorded answer that has each minted value.
+    /// First recorded answer that contains each minted value.
     sources: HashMap<String, Source>,
-    /// Calls with further answers that have a short number as the id of an item: their numbers by their places in
-    /// the tape.
+    /// Further calls whose answers have a short number as the id of an item: call numbers by position, for each value.
     further: HashMap<String, BTreeMap<u64, u64>>,
-    /// Places in the tape of the calls whose answers have come.
+    /// Positions of the calls answered in this run.
     answered: HashSet<u64>,
     lists: PagedLists,
-    /// Counterparts of minted values whose answers have come.
+    /// Present counterparts of the minted values seen in this run.
     standings: HashMap<String, Standing>,
-    /// Places of lists whose ids were as recorded, by the tool that lists them.
+    /// Places of lists whose ids were unchanged, by the tool that returned them.
     kept_places: HashSet<(Arc<str>, String)>,
 }
 
@@ -55,7 +54,7 @@ struct Uses {
     calls: Vec<u64>,
 }
 
-/// The answer that a value comes from.
+/// Answer that introduced a value.
 #[derive(Clone, Debug)]
 struct Source {
     call: u64,
@@ -64,19 +63,19 @@ struct Source {
 }
 
 impl Rebinding {
-    /// Number of values that were replaced.
+    /// Returns the number of replaced values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.standings.values().filter(|standing| matches!(standing, Standing::Replaced(_))).count()
     }
 
-    /// True if nothing was replaced.
+    /// Returns `true` if no value was replaced.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Notes what the recorded client said, and which answers it had it from.
+    /// Registers recorded calls: the values their requests use, and the answers that introduced them.
     pub fn expect<'a>(&mut self, calls: impl IntoIterator<Item = &'a RecordedCall> + Clone) {
         for call in calls.clone() {
             let request = call.request.as_ref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
@@ -104,10 +103,10 @@ impl Rebinding {
     ) {
         let is_item = is_item_number(&value) && self.is_wanted_after(&value, call.seq);
         if let Some(source) = self.sources.get(&value.value) {
-            if is_item && source.seq != call.seq && self.further.len() < MOST {
+            if is_item && source.seq != call.seq && self.further.len() < MAX_VALUES {
                 self.further.entry(value.value).or_default().insert(call.seq, call.number);
             }
-        } else if self.sources.len() < MOST
+        } else if self.sources.len() < MAX_VALUES
             && (self.is_minted(&value, call.seq) || is_item && own.contains(&value.value))
         {
             let source = Source { call: call.number, seq: call.seq, place: value.place };
@@ -116,18 +115,18 @@ impl Rebinding {
     }
 
     fn note(&mut self, value: String, call: &RecordedCall) {
-        if self.uses.len() >= MOST && !self.uses.contains_key(&value) {
+        if self.uses.len() >= MAX_VALUES && !self.uses.contains_key(&value) {
             return;
         }
         let uses =
             self.uses.entry(value).or_insert_with(|| Uses { first: call.seq, last: call.seq, calls: Vec::new() });
         (uses.first, uses.last) = (uses.first.min(call.seq), uses.last.max(call.seq));
-        if uses.calls.len() < MOST_USES && !uses.calls.contains(&call.number) {
+        if uses.calls.len() < MAX_USES && !uses.calls.contains(&call.number) {
             uses.calls.push(call.number);
         }
     }
 
-    /// True for a value of the answer to the call at this place that a later request has, and none until then.
+    /// Returns `true` for a value that a request after this position uses, and none before.
     fn is_minted(&self, value: &AnswerValue, seq: u64) -> bool {
         may_name(value) && self.uses.get(&value.value).is_some_and(|uses| uses.first > seq)
     }
@@ -136,8 +135,8 @@ impl Rebinding {
         self.uses.get(&value.value).is_some_and(|uses| uses.last > seq)
     }
 
-    /// True for a value of an answer that is looked for in the new one: it is minted there, or is known and comes
-    /// again. A value that the request itself has is an echo, unless it is the number of an item.
+    /// Returns `true` for a value to look up in the new answer: it is minted here, or is tracked and occurs again. A
+    /// value that the request itself contains is an echo, unless it is the number of an item.
     fn is_looked_for(&self, value: &AnswerValue, seq: u64, own: &HashSet<String>) -> bool {
         self.is_minted(value, seq)
             || self.sources.contains_key(&value.value)
@@ -146,7 +145,7 @@ impl Rebinding {
                 && (!own.contains(&value.value) || is_item_number(value))
     }
 
-    /// Finds out what stands for the minted values of a recorded answer in the new one.
+    /// Determines the counterparts of a recorded answer's minted values in the new answer.
     pub fn learn(&mut self, recorded: &Value, new: &Value, call: &RecordedCall, ignored: &Paths) {
         let (Some(recorded), Some(new)) = (recorded.get("result"), new.get("result")) else { return };
         if !is_source(call) {
@@ -169,7 +168,7 @@ impl Rebinding {
             let wanted = |value: &AnswerValue| self.is_looked_for(value, call.seq, &own);
             return AnswerPair::new(recorded, new, ignored, wanted, current).pairings(wanted, current, is_kept);
         };
-        // Items are judged by all pages, and the way to the next page by its own page.
+        // Evaluate items across all pages, but the pointer to the next page by its own page.
         let pages: Vec<_> = list.pages.iter().map(|(seq, page)| (*seq, page.new.is_some())).collect();
         let own_items = own_values(call, |argument| !is_page_argument(argument));
         let wanted = |value: &AnswerValue| {
@@ -186,8 +185,8 @@ impl Rebinding {
         pairings
     }
 
-    /// Standing of a value but for what is judged anew: the evidence of the list that this call reads a page of, and
-    /// everything if the call is the first that has the value, and is sent again.
+    /// Returns the standing of a value before this call. Leaves out the evidence that is evaluated anew: that of the
+    /// call's paged list, or all of it if the call introduced the value and is being sent again.
     fn before(&self, value: &str, call: &RecordedCall) -> Option<&Standing> {
         let standing = self.standings.get(value);
         if self.sources.get(value).is_some_and(|source| source.seq == call.seq) {
@@ -199,7 +198,7 @@ impl Rebinding {
         }
     }
 
-    /// The values by which a call may be known: those of its request, and those that its recorded answer minted.
+    /// Returns the values that identify a call: those of its request and those minted by its recorded answer.
     pub(super) fn values_of(&self, call: &RecordedCall) -> HashSet<String> {
         let minted = self.sources.iter().filter(|(_, source)| source.call == call.number);
         own_values(call, |_| true).into_iter().chain(minted.map(|(value, _)| value.clone())).collect()
@@ -211,33 +210,33 @@ impl Rebinding {
         if standing == Standing::Kept && is_in_list(&pairing.place) {
             self.kept_places.insert((subject(call), pairing.place));
         }
-        if self.standings.len() >= MOST && !self.standings.contains_key(&pairing.value) {
+        if self.standings.len() >= MAX_VALUES && !self.standings.contains_key(&pairing.value) {
             return;
         }
         self.lists.note(call, &pairing.value, Evidence { before, after: standing.clone() });
         self.standings.insert(pairing.value, standing);
     }
 
-    /// The first value of a call's request that nothing certain stands for.
+    /// Returns the most doubtful value of a call's request that has no certain counterpart.
     #[must_use]
-    pub fn unsettled(&self, call: &RecordedCall) -> Option<Unsettled> {
+    pub fn unsettled(&self, call: &RecordedCall) -> Option<UnresolvedValue> {
         let own = own_values(call, |_| true);
         let found = own.into_iter().filter_map(|value| self.unsettled_value(value, call));
         found.min_by_key(|found| (!found.is_id, found.doubt.is_none(), found.call))
     }
 
-    fn unsettled_value(&self, value: String, call: &RecordedCall) -> Option<Unsettled> {
+    fn unsettled_value(&self, value: String, call: &RecordedCall) -> Option<UnresolvedValue> {
         let source = self.sources.get(&value).filter(|source| source.seq < call.seq)?;
         let (source, doubt, is_id) = match self.standings.get(&value) {
             Some(Standing::Doubtful { doubt, is_id }) => (source.call, Some(*doubt), *is_id),
             Some(standing) => (self.missing_evidence(&value, standing, call)?, None, false),
             None => (source.call, None, true),
         };
-        Some(Unsettled { value, call: source, doubt, is_id })
+        Some(UnresolvedValue { value, call: source, doubt, is_id })
     }
 
-    /// The number of a call before this one whose answer would be evidence, too, and is missing: it may give a short
-    /// number to another object, or have an object that was looked for on another page.
+    /// Returns the number of an earlier call whose answer would also be evidence but is missing. That answer may give a
+    /// short number to another object, or have the object on another page.
     fn missing_evidence(&self, value: &str, standing: &Standing, call: &RecordedCall) -> Option<u64> {
         let replaced = matches!(standing, Standing::Replaced(_));
         let page = self.lists.missing(value, call).filter(|_| replaced);
@@ -248,7 +247,7 @@ impl Rebinding {
         page.or_else(further)
     }
 
-    /// Lineage of each value that a later request has, in the order of their answers.
+    /// Returns the lineage of each tracked value, in the order of the answers.
     #[must_use]
     pub fn lineage(&self) -> Vec<Lineage> {
         let mut all: Vec<_> = self
@@ -266,7 +265,7 @@ impl Rebinding {
         all
     }
 
-    /// Puts what is minted now in the place of what was minted then.
+    /// Replaces recorded values by their present counterparts.
     pub fn apply(&self, value: &mut Value) {
         if !self.is_empty() {
             self.replace(value, "");
@@ -333,18 +332,18 @@ impl MessageTransformer for Rebinding {
     }
 }
 
-/// The tool itself is not minted, whatever it is called.
+/// Returns `true` for params that may hold minted values. The tool's name never does.
 pub(super) fn is_argument(name: &str) -> bool {
     !matches!(name, "name" | "_meta")
 }
 
-/// Every value of a request's params that may name something.
+/// Visits every value of a request's params that may name an object.
 fn references(params: &Value, found: &mut impl FnMut(&str)) {
     let Some(params) = params.as_object() else { return };
     params.iter().filter(|(name, _)| is_argument(name)).for_each(|(name, value)| named_values(value, name, found));
 }
 
-/// Returns the values that the request of a call has in arguments of these names.
+/// Returns the values in those arguments of a call whose name is accepted by `is_counted`.
 fn own_values(call: &RecordedCall, is_counted: impl Fn(&str) -> bool) -> HashSet<String> {
     let request = call.request.as_ref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
     let mut own = HashSet::new();
@@ -358,7 +357,7 @@ fn own_values(call: &RecordedCall, is_counted: impl Fn(&str) -> bool) -> HashSet
     own
 }
 
-/// True for a value that names something by its form and its place.
+/// Returns `true` for a value that names an object by its form and place.
 fn may_name(value: &AnswerValue) -> bool {
     match value.is_number {
         true => is_numbered(&value.member, &value.value),
@@ -366,16 +365,16 @@ fn may_name(value: &AnswerValue) -> bool {
     }
 }
 
-/// True for a short number, or a name that ends in one, that an item of a list has.
+/// Returns `true` if a list item has this value, and it is a short number or a name that ends in one.
 fn is_item_number(value: &AnswerValue) -> bool {
     value.is_in_list && is_serial(&value.value) && may_name(value)
 }
 
-/// The standing of a value by the evidence of an answer and by its standing before.
+/// Combines the evidence of an answer with the previous standing of a value.
 fn standing(pairing: &Pairing, before: Option<&Standing>) -> Standing {
     let doubtful = |doubt| Standing::Doubtful { doubt, is_id: pairing.is_id_like };
     match (before, &pairing.outcome) {
-        // Another answer that has the same number may be about another object.
+        // Another answer with the same number may refer to another object.
         (Some(Standing::Doubtful { doubt, is_id }), _) if doubt.is_contrary() || is_serial(&pairing.value) => {
             Standing::Doubtful { doubt: *doubt, is_id: *is_id }
         }
@@ -397,7 +396,7 @@ fn named_values(value: &Value, member: &str, found: &mut impl FnMut(&str)) {
     }
 }
 
-/// True for a call whose answer tells of objects, rather than of the server and its tools.
+/// Returns `true` for a call whose answer describes objects rather than the server and its tools.
 fn is_source(call: &RecordedCall) -> bool {
     let tells_of_server =
         [method::INITIALIZE, method::SERVER_DISCOVER, method::PING, method::TOOLS_LIST, method::PROMPTS_LIST];
@@ -408,7 +407,7 @@ fn subject(call: &RecordedCall) -> Arc<str> {
     call.subject.clone().unwrap_or_else(|| Arc::clone(&call.method))
 }
 
-/// True for a place within a list, other than the list of contents that every result has.
+/// Returns `true` for a place within a list, other than the content list that every result has.
 fn is_in_list(place: &str) -> bool {
     place.strip_prefix("/content/*").unwrap_or(place).contains('*')
 }

@@ -1,55 +1,51 @@
-//! What came of a run.
+//! Report of a run.
 
 use super::lineage::Lineage;
 use crate::diff::Differences;
 use crate::recorded_call::RecordedCall;
 use std::time::Duration;
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Verdict {
-    /// The answer is the recorded one.
     Same,
-    /// The answer differs.
     Different(Differences),
-    /// The answer is the same and took too long.
+    /// The answer is the same, but took too long.
     Slow {
-        /// How long it took in the recording.
+        /// Duration in the recording.
         recorded: Duration,
-        /// How long it took now.
+        /// Duration in this run.
         took: Duration,
     },
-    /// There was no answer in time.
+    /// The call timed out.
     Unanswered,
-    /// It was not sent: a value of it may name another object now.
+    /// The call was not sent, because one of its values may refer to another object now.
     Unclear(String),
-    /// A call before it was not sent or not answered, so that it cannot be the same.
+    /// An earlier call was not sent or not answered, so the answer cannot be the same.
     Depends {
-        /// The number of that call.
         call: u64,
-        /// Differences of its answer; none if it was not sent either.
+        /// Differences in the answer, or `None` if this call was not sent either.
         differences: Option<Differences>,
     },
-    /// It may change something and was not sent: the tape answers it.
+    /// The call may write and was not sent. The recorded answer stands in for it.
     FromTape,
-    /// The tape lacks what is needed to send or compare it.
+    /// The tape lacks data needed to send or compare the call.
     Hole(&'static str),
-    /// A filter leaves it out.
     Filtered,
-    /// It is part of the handshake, which the runner does by itself.
+    /// The runner performs the handshake itself.
     Handshake,
-    /// The run was stopped before it, or whoever controlled the run passed it over.
+    /// The run stopped before this call, or the user passed it over.
     Skipped,
 }
 
 impl Verdict {
-    /// True if the run has failed by this.
+    /// Returns `true` if this verdict fails the run.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Different(_) | Self::Slow { .. } | Self::Unanswered | Self::Unclear(_))
     }
 
-    /// The word for it in reports.
+    /// Returns the name used in reports.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -68,24 +64,21 @@ impl Verdict {
     }
 }
 
-/// One call of the tape in the report.
+/// Report of one call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CallReport {
-    /// The number of its exchange.
+    /// Number of its exchange.
     pub number: u64,
-    /// Its place in the tape.
+    /// Position on the tape.
     pub seq: u64,
-    /// Its session.
     pub session: Option<u64>,
-    /// Its method.
     pub method: String,
-    /// The tool, prompt or URI.
+    /// Tool, prompt or URI.
     pub subject: Option<String>,
-    /// What became of it.
     pub verdict: Verdict,
-    /// How long it took now.
+    /// Duration in this run.
     pub took: Option<Duration>,
-    /// True if somebody edited its request.
+    /// Set if the user edited the request.
     pub edited: bool,
 }
 
@@ -103,7 +96,7 @@ impl CallReport {
         }
     }
 
-    /// What the call is, in words.
+    /// Formats the call's number, method and subject.
     #[must_use]
     pub fn title(&self) -> String {
         let subject = self.subject.as_deref().map_or_else(String::new, |subject| format!(" {subject}"));
@@ -111,7 +104,7 @@ impl CallReport {
         format!("call {}: {}{subject}{edited}", self.number, self.method)
     }
 
-    /// Why it failed, a line for each difference; none if it did not.
+    /// Returns the reasons for a failure, one line per difference. Empty if the call did not fail.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         match &self.verdict {
@@ -123,7 +116,7 @@ impl CallReport {
         }
     }
 
-    /// The reasons why it could not be compared, if it depends on other calls.
+    /// Returns the reasons why the call depends on another one, if it does.
     #[must_use]
     pub fn dependence(&self) -> Vec<String> {
         match &self.verdict {
@@ -140,7 +133,7 @@ impl CallReport {
     }
 }
 
-/// A line for each difference.
+/// Formats one line per difference.
 fn lines_of(differences: &Differences) -> Vec<String> {
     let line = |difference: &crate::diff::Difference| {
         let shown = difference.shown();
@@ -153,27 +146,26 @@ fn lines_of(differences: &Differences) -> Vec<String> {
     lines
 }
 
-/// All calls of a run.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct RunReport {
-    /// The calls, in the order of the tape.
+    /// Calls in the order of the tape.
     pub calls: Vec<CallReport>,
-    /// Notifications that came.
+    /// Number of notifications received.
     pub notifications: u64,
-    /// Values that the server minted anew.
+    /// Number of values that the server minted anew.
     pub rebound: usize,
-    /// The way of each value from an answer to later requests.
+    /// Trace of each value from an answer to later requests.
     pub lineage: Vec<Lineage>,
 }
 
 impl RunReport {
-    /// True if a call failed.
+    /// Returns `true` if a call failed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.calls.iter().any(|call| call.verdict.is_failure())
     }
 
-    /// True if calls were sent and none was answered.
+    /// Returns `true` if calls were sent and none was answered.
     #[must_use]
     pub fn is_silence(&self) -> bool {
         let was_sent = |call: &&CallReport| call.took.is_some();
@@ -181,12 +173,12 @@ impl RunReport {
         sent.peek().is_some() && sent.all(|call| call.verdict == Verdict::Unanswered)
     }
 
-    /// The calls that failed.
+    /// Returns the failed calls.
     pub fn failures(&self) -> impl Iterator<Item = &CallReport> {
         self.calls.iter().filter(|call| call.verdict.is_failure())
     }
 
-    /// How many calls have this word for a verdict.
+    /// Returns the number of calls whose verdict has this name.
     #[must_use]
     pub fn count(&self, word: &str) -> usize {
         self.calls.iter().filter(|call| call.verdict.word() == word).count()

@@ -1,4 +1,4 @@
-//! A report in the forms that people, CI systems and editors read.
+//! Formats reports as text, JSON, JUnit, SARIF and GitHub annotations.
 
 use super::lineage::Lineage;
 use super::report::{CallReport, RunReport, Verdict};
@@ -8,7 +8,7 @@ use signalbox_wire::printable;
 use std::fmt::Write as _;
 
 impl RunReport {
-    /// For people.
+    /// Formats the report as text.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
@@ -49,7 +49,7 @@ impl RunReport {
         text
     }
 
-    /// The way of each value from an answer to later requests, for people.
+    /// Lists the trace of each value from an answer to later requests.
     #[must_use]
     pub fn explain(&self) -> String {
         if self.lineage.is_empty() {
@@ -58,7 +58,7 @@ impl RunReport {
         self.lineage.iter().map(|value| value.to_text() + "\n").collect()
     }
 
-    /// For programs.
+    /// Returns the report as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let calls: Vec<Value> = self.calls.iter().map(CallReport::to_json).collect();
@@ -67,7 +67,7 @@ impl RunReport {
                "lineage": lineage})
     }
 
-    /// JUnit, which nearly every CI system shows.
+    /// Formats the report as JUnit XML, for CI systems.
     #[must_use]
     pub fn to_junit(&self, tape: &str) -> String {
         let wanted = |call: &&CallReport| !matches!(call.verdict, Verdict::Filtered | Verdict::Handshake);
@@ -102,7 +102,7 @@ impl RunReport {
         xml
     }
 
-    /// SARIF 2.1.0, which code hosts and editors show.
+    /// Returns the report as SARIF 2.1.0, for code hosts and editors.
     #[must_use]
     pub fn to_sarif(&self, tape: &str) -> Value {
         let result = |call: &CallReport| {
@@ -129,7 +129,7 @@ impl RunReport {
         })
     }
 
-    /// Annotations as GitHub reads them from the log of a step.
+    /// Formats the failures as GitHub workflow annotations.
     #[must_use]
     pub fn to_github(&self, tape: &str) -> String {
         let line = |call: &CallReport| {
@@ -142,7 +142,7 @@ impl RunReport {
 }
 
 impl CallReport {
-    /// For programs.
+    /// Returns the call's report as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut told = json!({
@@ -181,7 +181,7 @@ fn is_skipped(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::FromTape | Verdict::Hole(_) | Verdict::Skipped | Verdict::Depends { .. })
 }
 
-/// A text in XML 1.0, which has no form for most control characters.
+/// Escapes a text for XML 1.0. Control characters that XML cannot represent become U+FFFD.
 fn xml_text(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for c in text.chars() {

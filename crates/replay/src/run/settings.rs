@@ -8,62 +8,59 @@ use signalbox_wire::method;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// How a tape is run.
+/// Settings of a replay run.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
-    /// Keeps the recorded pauses, so many times as fast; none sends as fast as answers come.
+    /// Speed relative to the recorded pauses. `None` sends each call as soon as the previous one is answered.
     pub speed: Option<f64>,
-    /// In which order calls are sent.
+    /// Order of the calls.
     pub order: Order,
-    /// Patterns of methods that are sent; all if there are none.
+    /// Patterns of the methods to send. Empty for all.
     pub methods: Vec<String>,
-    /// Patterns of tools, prompts and URIs that are sent; all if there are none.
+    /// Patterns of the tools, prompts and URIs to send. Empty for all.
     pub subjects: Vec<String>,
-    /// Sends also what may change something.
+    /// Also sends calls that may write.
     pub allow_writes: bool,
-    /// Tools that the tape says are read-only, by the name clients know.
+    /// Tools marked read-only on the tape, by the name shown to clients.
     pub read_only: HashSet<String>,
-    /// Patterns of tools that the user says are read-only.
+    /// Patterns of further tools that the user declares read-only.
     pub also_read_only: Vec<String>,
-    /// What counts as a difference.
     pub comparison: Comparison,
-    /// How the tape hides secrets.
+    /// Masks of the tape's redaction.
     pub masks: Masks,
-    /// A call that takes longer than recorded by more than this is reported.
+    /// Additional time over the recorded duration before a call is reported as slow.
     pub timing: Option<Duration>,
-    /// How long an answer may take.
+    /// Timeout for an answer.
     pub timeout: Duration,
-    /// What follows a failure.
+    /// Reaction to a failed call.
     pub on_error: OnError,
-    /// How often a call is sent at most where failures are tried again.
+    /// Maximum number of times that a call is sent with [`OnError::Retry`].
     pub tries: u32,
-    /// Keeps the new answers.
+    /// Returns the new answers from [`Runner::finish`](super::Runner::finish).
     pub keep_answers: bool,
 }
 
-/// In which order calls are sent (SO-12).
+/// Order in which calls are sent.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Order {
-    /// As recorded, one at a time.
+    /// Recorded order, one call at a time.
     #[default]
     Sequential,
-    /// As recorded; calls that overlapped then overlap now.
+    /// Recorded order. Calls that overlapped in the recording overlap now.
     Correlated,
-    /// Lists first, then what only reads, then calls.
+    /// Lists first, then reads, then tool calls.
     Priority,
-    /// Shuffled by this seed.
+    /// Shuffled with this seed.
     Random(u64),
 }
 
-/// What follows a call that failed (SO-12).
+/// Reaction to a failed call.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum OnError {
-    /// The next call.
     #[default]
     Continue,
-    /// The end.
     Stop,
-    /// The same call again, a few times.
+    /// Sends the call again, up to [`RunSettings::tries`] times in total.
     Retry,
 }
 
@@ -98,12 +95,12 @@ impl RunSettings {
             && (self.subjects.is_empty() || any(&self.subjects, subject))
     }
 
-    /// True if a call certainly changes nothing, or may.
+    /// Returns `true` if writes are allowed or the call is read-only.
     pub(super) fn may_send(&self, call: &RecordedCall) -> bool {
         self.allow_writes || self.only_reads(call)
     }
 
-    /// True if a call certainly changes nothing.
+    /// Returns `true` if a call is known to be read-only.
     pub(super) fn only_reads(&self, call: &RecordedCall) -> bool {
         let subject = call.subject.as_deref().unwrap_or_default();
         match &*call.method {
@@ -117,7 +114,7 @@ impl RunSettings {
     }
 }
 
-/// The tools that a tape's server calls read-only, by the name clients know.
+/// Returns the tools that the recorded server marks as read-only, by the name shown to clients.
 #[must_use]
 pub fn read_only_tools(offer: &Offer) -> HashSet<String> {
     let read_only = |item: &str| {

@@ -1,7 +1,7 @@
 //! Runs against servers of a few lines: orders, retries, pauses and times (SO-12), and what becomes of withheld calls.
 
 use super::*;
-use crate::recorded_call::Said;
+use crate::recorded_call::RecordedMessage;
 use bytes::Bytes;
 use std::sync::Mutex;
 use tokio::sync::mpsc;
@@ -25,7 +25,11 @@ pub(super) fn recorded(number: u64, tool: &str, arguments: &Value, result: &Valu
         request: Some(request.to_string().into()),
         key: None,
         steps: Vec::new(),
-        answer: Some(Said { at: began + MILLISECOND, bytes: Some(answer.to_string().into()), redacted: false }),
+        answer: Some(RecordedMessage {
+            at: began + MILLISECOND,
+            bytes: Some(answer.to_string().into()),
+            redacted: false,
+        }),
         afterwards: Vec::new(),
         redacted: false,
     })
@@ -135,7 +139,7 @@ async fn calls_are_sent_in_the_order_that_is_wanted() {
 async fn correlated_calls_overlap_as_recorded() {
     let first = recorded(1, "slow", &json!({}), &json!({"n": 1}), MILLISECOND);
     let first = Arc::new(RecordedCall {
-        answer: first.answer.clone().map(|said| Said { at: 100 * MILLISECOND, ..said }),
+        answer: first.answer.clone().map(|said| RecordedMessage { at: 100 * MILLISECOND, ..said }),
         ..(*first).clone()
     });
     let calls = [first, recorded(2, "quick", &json!({}), &json!({"n": 2}), 2 * MILLISECOND)];

@@ -1,7 +1,7 @@
-//! Finds out which lines of a text belong together.
+//! Groups the lines of a text that describe the same object.
 //!
-//! Servers write lists as lines below a head, and objects as lines of properties, with blank lines or headings between
-//! them. A group is an item of such a list, and everything on its lines tells about the same thing:
+//! Servers write lists as lines below a head, and objects as lines of properties, separated by blank lines or headings.
+//! A group is one item of such a list, and all of its lines describe the same object:
 //!
 //! ```text
 //! Orders of ann:                ## Order 17              1. book
@@ -10,7 +10,7 @@
 //!                               ## Order 18                 ID: 18     another
 //! ```
 
-/// A line and the group that it belongs to.
+/// Line with the group it belongs to.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct TextLine<'a> {
     pub text: &'a str,
@@ -18,26 +18,26 @@ pub(super) struct TextLine<'a> {
     pub role: Role<'a>,
 }
 
-/// The part of a line in its text.
+/// Role of a line in its text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Role<'a> {
-    /// It tells of all lines below it.
+    /// Describes all lines below it.
     Head,
-    /// It is an item, or the first line of one.
+    /// Item, or the first line of one.
     Item,
-    /// It is a property of this name.
+    /// Property of this name.
     Property(&'a str),
 }
 
-/// The lines of a text in their groups.
+/// Lines of a text with their groups.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(super) struct TextLines<'a> {
     pub lines: Vec<TextLine<'a>>,
-    /// The group around each group, if there is one.
+    /// Enclosing group of each group.
     pub parents: Vec<Option<usize>>,
 }
 
-/// Longest name of a property.
+/// Maximum length of a property's name.
 const MAX_NAME: usize = 32;
 const MARKS: [char; 6] = ['-', '*', '•', '+', '>', '|'];
 
@@ -61,7 +61,7 @@ impl<'a> TextLines<'a> {
         found
     }
 
-    /// True if the text has several items, rather than one object with its properties.
+    /// Returns `true` if the text has several items, rather than one object with properties.
     pub(super) fn is_list(&self) -> bool {
         self.parents.len() > 1
     }
@@ -76,14 +76,14 @@ impl<'a> TextLines<'a> {
         self.lines.push(TextLine { text, group, role });
     }
 
-    /// Lines without a blank one between them.
+    /// Groups a block of lines without blank ones.
     fn block(&mut self, lines: &[&'a str], section: Option<usize>) {
         let Some((first, others)) = lines.split_first() else { return };
         let are_properties = !others.is_empty() && are_properties(others);
         if are_properties && (property(first).is_none() || are_properties_of_one(lines))
             || is_only_property(lines, section)
         {
-            // The properties below a heading are those of what it names.
+            // Properties below a heading belong to the object that it names.
             let group = section.unwrap_or_else(|| self.group(None));
             return lines.iter().for_each(|line| self.push(line, group));
         }
@@ -101,8 +101,8 @@ impl<'a> TextLines<'a> {
         self.items(items, parent);
     }
 
-    /// The lines of a list. One that is indented belongs to the one above it: a property to its group, another as an
-    /// item of a list in it.
+    /// Groups the lines of a list. An indented line belongs to the one above: a property joins its group, another line
+    /// starts a nested item.
     fn items(&mut self, lines: &[&'a str], parent: Option<usize>) {
         let mut above: Vec<(usize, usize)> = Vec::new();
         for line in lines {
@@ -130,19 +130,19 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// True for a line that begins with the mark or the number of an item.
+/// Returns `true` for a line that starts with a bullet or an item number.
 fn is_marked(line: &str) -> bool {
     let line = line.trim_start();
     let after = line.trim_start_matches(|c: char| c.is_ascii_digit());
     line.starts_with(MARKS) || after.len() < line.len() && after.starts_with(['.', ')'])
 }
 
-/// True for a line that is an item below a first line without a mark.
+/// Returns `true` for an item below an unmarked first line.
 fn is_below(first: &str, line: &str) -> bool {
     is_marked(line) || indent(line) > indent(first)
 }
 
-/// The name of a property on a line of its own, such as `State: open` or `- **State**: open`.
+/// Returns the property name in a line such as `State: open` or `- **State**: open`.
 fn property(line: &str) -> Option<&str> {
     let line = line.trim_start().trim_start_matches(MARKS).trim_start();
     let (name, value) = line.split_once(':')?;
@@ -158,7 +158,7 @@ fn are_properties(lines: &[&str]) -> bool {
     lines.iter().all(|line| property(line).is_some()) && are_properties_of_one(lines)
 }
 
-/// True if no property comes twice.
+/// Returns `true` if no property occurs twice.
 fn are_properties_of_one(lines: &[&str]) -> bool {
     let mut names: Vec<&str> = lines.iter().filter_map(|line| property(line)).collect();
     let count = names.len();
@@ -167,7 +167,7 @@ fn are_properties_of_one(lines: &[&str]) -> bool {
     names.len() == count
 }
 
-/// True for a single property below a heading.
+/// Returns `true` for a single property below a heading.
 fn is_only_property(lines: &[&str], section: Option<usize>) -> bool {
     section.is_some() && matches!(lines, [line] if property(line).is_some())
 }

@@ -1,4 +1,4 @@
-//! Changes to messages on their way: what a caller of the library plugs in (S-40).
+//! Hooks that change messages during a replay. Users of the library can add their own.
 
 use crate::recorded_call::RecordedCall;
 use crate::value_patterns::moment_length;
@@ -12,45 +12,47 @@ use std::time::SystemTime;
 
 /// Changes requests before they are sent, and answers before they are compared.
 pub trait MessageTransformer {
-    /// Changes a request.
+    /// Changes a request in place.
     fn transform_request(&self, _request: &mut Value, _call: &RecordedCall) {}
 
-    /// Changes an answer.
+    /// Changes an answer in place.
     fn transform_response(&self, _response: &mut Value, _call: &RecordedCall) {}
 }
 
-/// Seconds within which a moment of a request is one of its call, so that all moments of that request move.
+/// Distance in seconds up to which a timestamp counts as related to its call. It makes all timestamps of the request
+/// shift.
 const NEAR: u64 = 24 * 3600;
-/// Seconds within which a number is a moment if another moment of the message moves; beyond, it may be an id.
+/// Distance in seconds up to which a number counts as a timestamp once another timestamp shifts. Beyond it, the number
+/// may be an id.
 const FAR: u64 = 366 * 24 * 3600;
-/// The years 2 to 9998: servers and clients write moments outside of them for "not set" and "never".
+/// Years 2 to 9998. Servers and clients use timestamps outside this range for "not set" and "never".
 const MOVABLE: Range<i64> = -62_104_060_800..253_370_764_800;
-/// Most moments that are remembered.
-const MOST: usize = 100_000;
+/// Maximum number of shifted timestamps to track.
+const MAX_TIMESTAMPS: usize = 100_000;
 const NANOS: u64 = 1_000_000_000;
 
-/// Moves moments in arguments by the time that has passed since the recording, and moments in answers back by as
-/// much (S-39, `update_timestamps`): texts as RFC 3339 has them, and numbers of seconds or milliseconds.
+/// Shifts timestamps in arguments by the time passed since the recording, and those in answers back by as much
+/// (`update_timestamps`). Timestamps are RFC 3339 texts and numbers of seconds or milliseconds.
 ///
-/// If a moment of a request is within a day of its call, or moved in an earlier request, all moments of the request
-/// move: each text, and each number within a year. All move by the same whole number of seconds, so that their order
-/// and the times between them stay. In an answer, a moment within a day moves back, and so does each one that the
-/// recorded answer has as it was.
+/// If a timestamp of a request lies within a day of its call, or was shifted in an earlier request, all timestamps of
+/// the request shift: every text, and every number within a year. All shift by the same whole number of seconds, which
+/// preserves their order and distances. In an answer, a timestamp shifts back if it lies within a day of the call, or
+/// if the recorded answer has the unshifted value.
 #[derive(Debug)]
 pub struct TimeShift {
     by: i64,
-    /// Recorded moments that have moved in a request.
+    /// Recorded timestamps shifted in a request.
     moved: Mutex<HashSet<i64>>,
 }
 
-/// A moment of a message, in seconds since 1970.
+/// Timestamp in a message, in seconds since 1970.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
-struct Found {
+struct Timestamp {
     at: i64,
     form: Form,
 }
 
-/// The form in which a moment is written.
+/// Notation of a timestamp.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 enum Form {
     Text,
@@ -58,12 +60,12 @@ enum Form {
     Milliseconds,
 }
 
-impl Found {
+impl Timestamp {
     fn is_within(self, seconds: u64, around: i64) -> bool {
         self.at.abs_diff(around) <= seconds
     }
 
-    /// True if it may move with a moment that does.
+    /// Returns `true` if this timestamp may shift along with another one.
     fn may_follow(self, around: i64) -> bool {
         match self.form {
             Form::Text => MOVABLE.contains(&self.at),
@@ -73,7 +75,7 @@ impl Found {
 }
 
 impl TimeShift {
-    /// Moves a recording that began at `recorded`, in nanoseconds since 1970, to `now`.
+    /// Creates a shift from `recorded`, the start of the recording in nanoseconds since 1970, to `now`.
     #[must_use]
     pub fn new(recorded: u64, now: SystemTime) -> Self {
         Self { by: timestamp::seconds_of(now) - seconds(recorded), moved: Mutex::default() }
@@ -93,7 +95,7 @@ impl MessageTransformer for TimeShift {
         if moves {
             shift(arguments, self.by, &mut |found| {
                 let follows = found.may_follow(around);
-                if follows && moved.len() < MOST {
+                if follows && moved.len() < MAX_TIMESTAMPS {
                     moved.insert(found.at);
                 }
                 follows
@@ -110,15 +112,15 @@ impl MessageTransformer for TimeShift {
         });
         let around = seconds(call.began).saturating_add(self.by);
         shift(result, -self.by, &mut |found| {
-            let before = Found { at: found.at.saturating_sub(self.by), ..found };
+            let before = Timestamp { at: found.at.saturating_sub(self.by), ..found };
             let was_moved = recorded.contains(&before) && !recorded.contains(&found) && found.may_follow(around);
             found.is_within(NEAR, around) || was_moved
         });
     }
 }
 
-/// Moves each moment for which `moves` returns true by so many seconds.
-fn shift(value: &mut Value, by: i64, moves: &mut impl FnMut(Found) -> bool) {
+/// Shifts each timestamp for which `moves` returns `true`.
+fn shift(value: &mut Value, by: i64, moves: &mut impl FnMut(Timestamp) -> bool) {
     match value {
         Value::Object(members) => members.values_mut().for_each(|value| shift(value, by, moves)),
         Value::Array(items) => items.iter_mut().for_each(|value| shift(value, by, moves)),
@@ -129,9 +131,9 @@ fn shift(value: &mut Value, by: i64, moves: &mut impl FnMut(Found) -> bool) {
         }
         Value::Number(number) => {
             let Some(whole) = number.as_i64() else { return };
-            if moves(Found { at: whole, form: Form::Seconds }) {
+            if moves(Timestamp { at: whole, form: Form::Seconds }) {
                 *value = whole.saturating_add(by).into();
-            } else if moves(Found { at: whole / 1000, form: Form::Milliseconds }) {
+            } else if moves(Timestamp { at: whole / 1000, form: Form::Milliseconds }) {
                 *value = whole.saturating_add(by.saturating_mul(1000)).into();
             }
         }
@@ -139,8 +141,8 @@ fn shift(value: &mut Value, by: i64, moves: &mut impl FnMut(Found) -> bool) {
     }
 }
 
-/// A text in which moments have moved; none if none has.
-fn moved(text: &str, by: i64, moves: &mut impl FnMut(Found) -> bool) -> Option<String> {
+/// Returns the text with its timestamps shifted, or `None` if none was.
+fn moved(text: &str, by: i64, moves: &mut impl FnMut(Timestamp) -> bool) -> Option<String> {
     let (mut new, mut rest, mut found) = (String::with_capacity(text.len()), text, false);
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         let (before, from) = rest.split_at(start);
@@ -148,7 +150,7 @@ fn moved(text: &str, by: i64, moves: &mut impl FnMut(Found) -> bool) -> Option<S
         let digits = from.find(|c: char| !c.is_ascii_digit()).unwrap_or(from.len());
         let (whole, after) = from.split_at(moment_length(from).unwrap_or(digits));
         let moment = Moment::read(whole);
-        match moment.filter(|moment| moves(Found { at: moment.local - moment.offset, form: Form::Text })) {
+        match moment.filter(|moment| moves(Timestamp { at: moment.local - moment.offset, form: Form::Text })) {
             Some(moment) => {
                 found = true;
                 new.push_str(&moment.moved(by));
@@ -165,15 +167,15 @@ fn seconds(nanos: u64) -> i64 {
     i64::try_from(nanos / NANOS).unwrap_or(i64::MAX)
 }
 
-/// A moment as RFC 3339 writes it.
+/// Timestamp in RFC 3339 notation.
 struct Moment<'a> {
-    /// The seconds of its date and time, as if they were in UTC.
+    /// Seconds of its date and time, read as UTC.
     local: i64,
-    /// Seconds that its clock is ahead of UTC.
+    /// Offset from UTC in seconds.
     offset: i64,
-    /// The character between date and time.
+    /// Separator between date and time.
     between: char,
-    /// Its fraction and its zone.
+    /// Fraction and zone.
     rest: &'a str,
 }
 
@@ -202,7 +204,7 @@ impl<'a> Moment<'a> {
     }
 }
 
-/// Seconds ahead of UTC that the end of a moment says, after a fraction.
+/// Parses the UTC offset in seconds at the end of a timestamp, after an optional fraction.
 fn offset(rest: &str) -> Option<i64> {
     let zone = match rest.strip_prefix('.') {
         Some(fraction) => fraction.trim_start_matches(|c: char| c.is_ascii_digit()),

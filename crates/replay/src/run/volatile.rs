@@ -1,4 +1,4 @@
-//! Learns what differs from run to run, and is therefore no sign of a change.
+//! Detects values that differ between runs and therefore do not indicate a change.
 
 use crate::diff::{Comparison, short};
 use crate::paths::escaped;
@@ -7,12 +7,12 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Places at which the answers of several runs to the same calls differ.
+/// Places where the answers of several runs to the same calls differ.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Volatility {
-    /// Patterns that leave open what differs, each with an example, by their lines.
+    /// Proposed patterns, each with an example, keyed by their text.
     proposals: BTreeMap<String, Example>,
-    /// Places that differ in a way for which no pattern is proposed.
+    /// Places for which no pattern can be proposed.
     unexplained: BTreeSet<String>,
 }
 
@@ -23,7 +23,7 @@ struct Example {
 }
 
 impl Volatility {
-    /// Compares the answers of several runs, by the number of their call.
+    /// Compares the answers of several runs, each keyed by call number.
     #[must_use]
     pub fn of(runs: &[BTreeMap<u64, Value>], comparison: &Comparison) -> Self {
         let mut found = Self::default();
@@ -49,23 +49,23 @@ impl Volatility {
         found
     }
 
-    /// Number of proposed patterns.
+    /// Returns the number of proposed patterns.
     #[must_use]
     pub fn count(&self) -> usize {
         self.proposals.len()
     }
 
-    /// Places that differ in a way for which no pattern is proposed, with their values.
+    /// Returns the places without a pattern, with their values.
     pub fn unexplained(&self) -> impl Iterator<Item = &str> {
         self.unexplained.iter().map(|line| &**line)
     }
 }
 
-/// The lines of a file of paths and patterns, each below an example.
+/// Writes an ignore file with the proposed patterns, each below an example.
 impl fmt::Display for Volatility {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (line, Example { call, values: [one, other] }) in &self.proposals {
-            // A value may have line breaks, and a comment ends with its line.
+            // A comment ends with its line, but a value may have line breaks.
             let example = format!("call {call}: {one} and {other}").replace(['\n', '\r'], " ");
             writeln!(f, "# {example}\n{line}")?;
         }
@@ -73,7 +73,7 @@ impl fmt::Display for Volatility {
     }
 }
 
-/// A pointer in which the places of items are left open.
+/// Replaces the indices in a pointer by `*`.
 fn general(pointer: &str) -> String {
     let is_index = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let part = |part: &str| match is_index(part) {

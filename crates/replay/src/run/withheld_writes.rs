@@ -1,4 +1,4 @@
-//! Writes that were not sent, and the later calls that differ because of that.
+//! Tracks writes that were not sent, to explain later differences.
 
 use super::answer_values::AnswerValues;
 use super::rebinding::Rebinding;
@@ -7,10 +7,10 @@ use crate::paths::Paths;
 use crate::recorded_call::RecordedCall;
 use std::collections::HashSet;
 
-/// Most writes that are remembered.
-const MOST: usize = 10_000;
+/// Maximum number of tracked writes.
+const MAX_WRITES: usize = 10_000;
 
-/// The writes of a run that were not sent.
+/// Writes of a run that were not sent.
 #[derive(Debug, Default)]
 pub(super) struct WithheldWrites(Vec<WithheldWrite>);
 
@@ -18,19 +18,19 @@ pub(super) struct WithheldWrites(Vec<WithheldWrite>);
 struct WithheldWrite {
     call: u64,
     seq: u64,
-    /// Values by which the write is known.
+    /// Values that identify the objects of the write.
     values: HashSet<String>,
 }
 
 impl WithheldWrites {
     pub(super) fn add(&mut self, call: &RecordedCall, rebinding: &Rebinding) {
-        if self.0.len() < MOST && self.0.iter().all(|write| write.call != call.number) {
+        if self.0.len() < MAX_WRITES && self.0.iter().all(|write| write.call != call.number) {
             self.0.push(WithheldWrite { call: call.number, seq: call.seq, values: rebinding.values_of(call) });
         }
     }
 
-    /// The write before a call that explains its differences: the call asks for what the write is about, or
-    /// a difference names it.
+    /// Finds an earlier write that explains a call's differences: the call asks for an object of the write, or a
+    /// difference names one.
     pub(super) fn behind(&self, call: &RecordedCall, differences: &Differences, rebinding: &Rebinding) -> Option<u64> {
         let mut before = self.0.iter().filter(|write| write.seq < call.seq).rev().peekable();
         before.peek()?;

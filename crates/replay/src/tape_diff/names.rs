@@ -1,16 +1,16 @@
-//! The methods, tools and outcomes of calls, each kept once.
+//! Interns the methods, subjects and outcomes of calls.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A method and what it is about.
+/// Method with its subject.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Name {
     pub method: Arc<str>,
     pub subject: Option<Arc<str>>,
 }
 
-/// Names by number, the same numbers for both tapes.
+/// Names by index, shared between both tapes.
 #[derive(Default, Debug)]
 pub(super) struct Names {
     names: Vec<Name>,
@@ -19,7 +19,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The number of a name.
+    /// Returns the index of a name, adding it if needed.
     pub fn number(&mut self, method: &str, subject: Option<&str>) -> u32 {
         let name = Name { method: method.into(), subject: subject.map(Arc::from) };
         if let Some(number) = self.numbers.get(&name) {
@@ -31,15 +31,15 @@ impl Names {
         number
     }
 
-    /// The name of a number.
+    /// Returns the name at an index.
     pub fn name(&self, number: u32) -> Name {
         let found = self.names.get(number as usize).cloned();
         found.unwrap_or_else(|| Name { method: "unknown".into(), subject: None })
     }
 
-    /// The one copy of the word for an outcome.
+    /// Returns the shared copy of an outcome's name.
     pub fn outcome(&mut self, word: &str) -> Arc<str> {
-        // There are about ten.
+        // A linear search will do: there are about ten outcomes.
         if let Some(known) = self.outcomes.iter().find(|known| &***known == word) {
             return Arc::clone(known);
         }

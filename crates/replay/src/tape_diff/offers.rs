@@ -1,4 +1,4 @@
-//! What servers offered on two tapes.
+//! Compares what servers offered on two tapes.
 
 use super::OfferChange;
 use crate::contract::{self, Change, Tier};
@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use signalbox_engine::record::BackendSeen;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// Most bytes of offers that are kept of one tape.
+/// Maximum size of the offers stored for one tape, in bytes.
 const MAX_BYTES: usize = 64 << 20;
-/// Most entries that are gathered from the pages of one list.
+/// Maximum number of entries collected from the pages of one list.
 const MAX_LISTED: usize = 20_000;
-/// The lists: how the method asks for them, and what they are called in answers and on tapes.
+/// List methods, with the member that holds the list in answers and on tapes.
 const LISTS: [(&str, &str); 4] = [
     ("tools/list", "tools"),
     ("prompts/list", "prompts"),
@@ -20,20 +20,20 @@ const LISTS: [(&str, &str); 4] = [
     ("resources/templates/list", "resourceTemplates"),
 ];
 
-/// What is on one tape.
+/// Offers found on one tape.
 #[derive(Default, Debug)]
 pub(super) struct Offers {
-    /// The last that each backend showed to each kind of client.
+    /// Latest offer by backend and view.
     backends: BTreeMap<(String, String), BackendSeen>,
     bytes: usize,
-    /// Offers that were too many to be kept.
+    /// Number of offers dropped for lack of space.
     dropped: u64,
-    /// What clients were shown: the last answers to `initialize` and the lists.
+    /// Latest answers to `initialize` and the lists, as clients saw them.
     shown: Map<String, Value>,
 }
 
 impl Offers {
-    /// A backend was seen.
+    /// Stores a backend's offer.
     pub fn seen(&mut self, seen: BackendSeen) {
         let weight = |seen: &BackendSeen| seen.parts.iter().map(|(_, part)| part.len()).sum::<usize>();
         let key = (seen.backend.to_string(), seen.view.clone());
@@ -47,7 +47,7 @@ impl Offers {
         self.backends.insert(key, seen);
     }
 
-    /// A client was answered, perhaps with a list.
+    /// Stores an answer to a client if it is a handshake or a list.
     pub fn listed(&mut self, method: &str, request: Option<&Value>, answer: Option<&Value>) {
         let Some(result) = answer.and_then(|answer| answer.get("result")) else { return };
         if matches!(method, "initialize" | "server/discover") {
@@ -73,9 +73,8 @@ impl Offers {
     }
 }
 
-/// Compares what is offered on both tapes. Where a tape does not have what backends sent, it is what clients
-/// were shown; so it is where one tape was made from the other (`related`) and played under another name
-/// than its backends have.
+/// Compares the offers of two tapes. Falls back to what clients saw if a tape has no backend offers, or if one tape was
+/// made from the other (`related`) by playing it under a different backend name.
 pub(super) fn compare(
     old: &Offers,
     new: &Offers,
@@ -94,7 +93,7 @@ pub(super) fn compare(
             notes.push("tools, prompts and resources are not compared: they are not on both tapes".to_owned());
             return Vec::new();
         }
-        // A client that did not ask for a list says nothing about it.
+        // Without a request for a list, nothing is known about it.
         let both = |offers: &Offers, other: &Offers| {
             let known =
                 offers.shown.iter().filter(|(name, _)| other.shown.contains_key(*name) || *name == "instructions");
@@ -141,7 +140,7 @@ fn backend(name: &str, old: &Offers, new: &Offers, masks: &Masks, notes: &mut Ve
             notes.push(format!("backend {name}: {part} are not compared, they are too large to be on a tape"));
         }
         for change in offer(was, is, masks) {
-            // Several kinds of clients are shown the same.
+            // Different views often show the same change.
             if told.insert(format!("{change:?}")) {
                 changes.push(OfferChange { backend: Some(name.to_owned()), change });
             }
@@ -179,7 +178,7 @@ fn part(name: &str, bytes: &Bytes) -> Value {
     if name == "instructions" { text() } else { serde_json::from_slice(bytes).unwrap_or_else(|_| text()) }
 }
 
-/// Compares the parts of what a server offers, by their names on tapes.
+/// Compares the parts of two offers, which are keyed by their names on tapes.
 fn parts(before: &Map<String, Value>, now: &Map<String, Value>, masks: &Masks, redacted: bool) -> Vec<Change> {
     let settled = |parts: &Map<String, Value>| {
         let mut parts = Value::Object(parts.clone());

@@ -1,16 +1,16 @@
-//! Messages put aside in a temporary file that has no name and goes with the process.
+//! Stores messages in an unnamed temporary file, which the system deletes when the process ends.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 
-/// Where a message is.
+/// Position of a message in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     at: u64,
     length: u32,
 }
 
-/// The file. Everything is written before anything is read.
+/// Temporary file. All writes must precede the first read.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: BufWriter<File>,

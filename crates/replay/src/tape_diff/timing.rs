@@ -1,38 +1,34 @@
-//! How long calls took on two tapes, side by side.
+//! Compares the durations of calls on two tapes.
 
 use super::names::{Name, Names};
-use super::reel::Call;
+use super::tape_index::Call;
 use signalbox_engine::percentiles::rank;
 use std::collections::BTreeMap;
 
-/// Most rows of the table, methods and tools each.
+/// Maximum number of rows for methods, and again for tools.
 const MAX_ROWS: usize = 100;
 
-/// How long some calls took.
+/// Duration statistics for a set of calls.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Timing {
-    /// How many calls.
     pub calls: u64,
-    /// Half took at most this long, in nanoseconds.
+    /// Median in nanoseconds.
     pub p50: u64,
-    /// 95 of 100 took at most this long.
+    /// 95th percentile in nanoseconds.
     pub p95: u64,
 }
 
-/// The times of one method, or of one tool.
+/// Durations of one method or tool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TimingRow {
-    /// The method.
     pub method: String,
-    /// The tool or prompt; none for the whole method.
+    /// Tool or prompt, or `None` for the row of the whole method.
     pub subject: Option<String>,
-    /// On the old tape.
     pub old: Timing,
-    /// On the new tape.
     pub new: Timing,
 }
 
-/// A row for each method, then one for each tool and prompt, those with most calls first.
+/// Returns a row for each method, followed by a row for each tool and prompt, busiest first.
 pub(super) fn table(old: &[Call], new: &[Call], names: &Names) -> Vec<TimingRow> {
     let mut rows: BTreeMap<(bool, String, Option<String>), [Vec<u64>; 2]> = BTreeMap::new();
     for (side, calls) in [old, new].into_iter().enumerate() {

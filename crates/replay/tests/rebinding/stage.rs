@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use signalbox_replay::RecordedCall;
-use signalbox_replay::recorded_call::Said;
+use signalbox_replay::recorded_call::RecordedMessage;
 use signalbox_replay::run::{Connection, RunReport, RunSettings, Runner};
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
@@ -88,21 +88,21 @@ pub fn recorded(number: u64, tool: &str, arguments: &Value, result: &Value) -> A
         request: Some(request.to_string().into()),
         key: None,
         steps: Vec::new(),
-        answer: Some(Said { at: number, bytes: Some(answer.to_string().into()), redacted: false }),
+        answer: Some(RecordedMessage { at: number, bytes: Some(answer.to_string().into()), redacted: false }),
         afterwards: Vec::new(),
         redacted: false,
     })
 }
 
 /// A call that reached the server: its tool and its arguments.
-pub type Reached = (String, Value);
+pub type Frontier = (String, Value);
 
 /// Answers each call of a tool, and keeps them.
 async fn serve(
     answer: impl Fn(&str, &Value) -> Value,
     mut from: mpsc::Receiver<Bytes>,
     to: mpsc::Sender<Bytes>,
-    reached: Arc<Mutex<Vec<Reached>>>,
+    reached: Arc<Mutex<Vec<Frontier>>>,
 ) {
     while let Some(bytes) = from.recv().await {
         let message: Value = serde_json::from_slice(&bytes).unwrap();
@@ -124,7 +124,7 @@ pub fn replay(
     calls: &[Arc<RecordedCall>],
     reads: &[&str],
     answer: impl Fn(&str, &Value) -> Value + Send + 'static,
-) -> (Vec<Reached>, RunReport) {
+) -> (Vec<Frontier>, RunReport) {
     let mut settings = RunSettings { allow_writes: true, ..RunSettings::default() };
     settings.read_only.extend(reads.iter().map(|&tool| tool.to_owned()));
     let reached = Arc::new(Mutex::new(Vec::new()));

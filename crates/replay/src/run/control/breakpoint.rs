@@ -1,9 +1,9 @@
-//! Where a controlled run stops.
+//! Breakpoints of a controlled run.
 
 use crate::recorded_call::RecordedCall;
 use signalbox_wire::glob::{Wildcards, fits};
 
-/// When a breakpoint stops the run.
+/// Condition of a breakpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum When {
     /// Before this call, counted from 1.
@@ -17,7 +17,7 @@ pub enum When {
 }
 
 impl When {
-    /// True if the run stops before this call.
+    /// Returns `true` if the run must stop before this call.
     #[must_use]
     pub fn is_at(&self, place: usize, call: &RecordedCall) -> bool {
         let matches = |pattern: &str, name: &str| fits(pattern, name, Wildcards::StarAndQuestion);
@@ -29,7 +29,7 @@ impl When {
         }
     }
 
-    /// In words.
+    /// Describes the condition.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -41,19 +41,16 @@ impl When {
     }
 }
 
-/// A breakpoint that is set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Breakpoint {
-    /// Its number.
     pub id: u64,
-    /// When it stops the run.
     pub when: When,
-    /// How often it did.
+    /// Number of times it stopped the run.
     pub hits: u64,
 }
 
 impl Breakpoint {
-    /// Counts a stop and gives the reason for it.
+    /// Counts a hit and returns the reason to show.
     pub(super) fn hit(&mut self) -> String {
         self.hits += 1;
         format!("breakpoint {}: {}", self.id, self.when.words())

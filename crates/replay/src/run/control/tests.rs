@@ -243,7 +243,7 @@ fn an_injected_request_is_sent_even_while_paused_and_moves_nothing() {
     run.control.answered(1, Some(&json!({"result": {}})));
     run.rests(State::Paused);
     assert_eq!(run.control.position(), 0);
-    let told = Injected { id: 1, request, over: true, answer: Some(json!({"result": {}})) };
+    let told = Injection { id: 1, request, over: true, answer: Some(json!({"result": {}})) };
     assert_eq!(run.control.injected().next_back(), Some(&told));
     assert_eq!(run.control.inject(json!([])), Err(ControlError::NoRequest));
     for _ in 0..MAX_INJECTIONS {

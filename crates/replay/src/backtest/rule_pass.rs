@@ -1,4 +1,4 @@
-//! What the tape says about one walk of a message past the rules.
+//! Reads the recorded decisions of one pass through the rules.
 
 use super::outcome::Outcome;
 use signalbox_engine::chain::Ruling;
@@ -6,18 +6,18 @@ use signalbox_engine::record::DecisionEntry;
 use signalbox_rules::outside::Turn;
 use std::sync::Arc;
 
-/// The interceptor whose decisions are computed again.
+/// Interceptor whose decisions are recomputed.
 const RULES: &str = "rules";
 
-/// What the rules say of a webhook that they ask, before its address.
+/// Prefix of the rules' text for a webhook call, before its address.
 const ASKS: &str = "asks http";
 
-/// The decisions of the rules from where a message came to them, or continued after a wait, to where it left them.
+/// Recorded decisions of one pass through the rules, from the start or a resumption to its end.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Walk(Vec<Arc<DecisionEntry>>);
+pub(super) struct RulePass(Vec<Arc<DecisionEntry>>);
 
-impl Walk {
-    /// The walks of an entry; decisions about a message that follow each other at once are one entry.
+impl RulePass {
+    /// Splits an entry into passes. Consecutive decisions about a message share an entry.
     pub fn all(decisions: &[Arc<DecisionEntry>]) -> Vec<Self> {
         let mut walks = Vec::new();
         let mut open = Self::default();
@@ -33,18 +33,18 @@ impl Walk {
         walks
     }
 
-    /// The verdict of all rules together.
+    /// Returns the combined verdict of all rules.
     pub fn verdict(&self) -> &str {
         self.0.last().filter(|last| last.rule.is_none()).map_or("pass", |whole| &whole.verdict)
     }
 
-    /// The rule that the message waited at before.
+    /// Returns the rule whose hold preceded this pass.
     pub fn after(&self) -> Option<&str> {
         let whole = self.0.last().filter(|last| last.rule.is_none())?;
         whole.inputs.iter().find(|(kind, _)| kind == "after").map(|(_, rule)| &**rule)
     }
 
-    /// True if the message waits where and for what it waits now.
+    /// Returns `true` if the recorded hold has the same rule and question as `now`.
     pub fn holds_as(&self, now: &Ruling) -> bool {
         let last = self.0.iter().rev().find(|decision| decision.rule.is_some());
         let asks = |detail: &str| detail.contains(ASKS);
@@ -58,13 +58,13 @@ impl Walk {
             })
     }
 
-    /// The first use of shared state.
+    /// Returns the first use of shared state.
     pub fn turn(&self) -> Option<Turn> {
         let turns = self.inputs().filter(|(_, kind, _)| *kind == "turn").filter_map(|(_, _, text)| Turn::parse(text));
         turns.min_by_key(|turn| turn.number)
     }
 
-    /// What came from outside: the rule, the kind and the text of each.
+    /// Returns the recorded external inputs as rule, kind and text.
     pub fn inputs(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.0.iter().flat_map(|decision| {
             let rule = decision.rule.as_deref().unwrap_or_default();
@@ -72,18 +72,18 @@ impl Walk {
         })
     }
 
-    /// What ended the wait that the walk continues after.
+    /// Returns the recorded answer to the hold that preceded this pass.
     pub fn answer(&self, rule: &str) -> impl Iterator<Item = (&str, &str)> {
         let first = self.0.first().filter(|first| first.rule.as_deref() == Some(rule));
         first.into_iter().flat_map(|decision| decision.inputs.iter().map(|(kind, text)| (&**kind, &**text)))
     }
 
-    /// True if the first decision of the walk had something redacted.
+    /// Returns `true` if part of the first decision was redacted.
     pub fn is_redacted(&self) -> bool {
         self.0.first().is_some_and(|first| first.redacted)
     }
 
-    /// The rules that changed the message or made it wait, in order, with the words of each.
+    /// Returns the rules that modified the message, with their texts.
     pub fn changes(&self) -> impl Iterator<Item = (&str, &str)> {
         let changes = self.0.iter().filter(|decision| decision.verdict == "modify");
         changes.filter_map(|decision| Some((decision.rule.as_deref()?, &*decision.detail)))

@@ -1,47 +1,46 @@
-//! Which calls of two tapes belong together.
+//! Aligns the calls of two tapes.
 
-use super::reel::Call;
+use super::tape_index::Call;
 use crate::MatchKey;
 use crate::diff::align;
 use std::collections::{HashMap, VecDeque};
 
-/// Most calls that may be removed and added for tapes to be aligned with the fewest changes; beyond, the k-th of equal calls
-/// belongs to the k-th.
+/// Maximum number of removed and added calls for a minimal alignment. Beyond it, equal calls are paired by their rank.
 const MAX_EDITS: usize = 2000;
 
-/// What becomes of a call, by its place among the calls of the old and of the new tape.
+/// Relation of a call to the other tape, as indices into the old and the new calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Aligned {
-    /// The same call at the same place in the order.
+pub(super) enum AlignmentStep {
+    /// Equal calls in the same order.
     Paired(usize, usize),
-    /// The same call at another place in the order.
+    /// Equal calls in a different order.
     Moved(usize, usize),
-    /// A call of the same tool between the same calls.
+    /// Calls of the same tool between the same neighbours.
     Rewritten(usize, usize),
     Removed(usize),
     Added(usize),
 }
 
-/// Aligns the calls of two tapes; what comes out is in the order of the old one.
-pub(super) fn align(old: &[Call], new: &[Call]) -> Vec<Aligned> {
+/// Aligns the calls of two tapes, in the order of the old one.
+pub(super) fn align(old: &[Call], new: &[Call]) -> Vec<AlignmentStep> {
     let keys = |calls: &[Call]| calls.iter().map(|call| call.key).collect::<Vec<_>>();
     let names = |calls: &[Call]| calls.iter().map(|call| call.name).collect::<Vec<_>>();
     align_keys((&keys(old), &names(old)), (&keys(new), &names(new)))
 }
 
-/// What finds a call.
+/// Key for matching calls, if the call has one.
 type Key = Option<MatchKey>;
 
-fn align_keys(old: (&[Key], &[u32]), new: (&[Key], &[u32])) -> Vec<Aligned> {
+fn align_keys(old: (&[Key], &[u32]), new: (&[Key], &[u32])) -> Vec<AlignmentStep> {
     let in_order = align::align(old.0, new.0, MAX_EDITS).unwrap_or_else(|| increasing(&by_count(old.0, new.0)));
     let old_gaps = gaps(old.0.len(), in_order.iter().map(|pair| pair.0));
     let new_gaps = gaps(new.0.len(), in_order.iter().map(|pair| pair.1));
-    // Sorted by the gap between pairs in order, then old calls, then new ones, then the pair that ends the gap.
-    let mut all: Vec<((usize, u8, usize), Aligned)> = Vec::with_capacity(old.0.len());
-    all.extend(in_order.iter().enumerate().map(|(gap, &(i, j))| ((gap, 2, 0), Aligned::Paired(i, j))));
+    // Sort key: gap, then old calls, new calls, and the pair that ends the gap.
+    let mut all: Vec<((usize, u8, usize), AlignmentStep)> = Vec::with_capacity(old.0.len());
+    all.extend(in_order.iter().enumerate().map(|(gap, &(i, j))| ((gap, 2, 0), AlignmentStep::Paired(i, j))));
 
     let moved = pair_up(&old_gaps, &new_gaps, |i| old.0.get(i).copied(), |j| new.0.get(j).copied());
-    all.extend(moved.pairs.iter().map(|&(gap, i, j)| ((gap, 0, i), Aligned::Moved(i, j))));
+    all.extend(moved.pairs.iter().map(|&(gap, i, j)| ((gap, 0, i), AlignmentStep::Moved(i, j))));
     let name = |gap_names: &[u32], gap: usize, at: usize| gap_names.get(at).map(|name| (gap, *name));
     let (old_left, new_left) = (moved.old, moved.new);
     let gap_of: HashMap<usize, usize> = old_left.iter().map(|&(gap, i)| (i, gap)).collect();
@@ -52,14 +51,14 @@ fn align_keys(old: (&[Key], &[u32]), new: (&[Key], &[u32])) -> Vec<Aligned> {
         |i| name(old.1, gap_of.get(&i).copied().unwrap_or_default(), i),
         |j| name(new.1, new_gap_of.get(&j).copied().unwrap_or_default(), j),
     );
-    all.extend(rewritten.pairs.iter().map(|&(gap, i, j)| ((gap, 0, i), Aligned::Rewritten(i, j))));
-    all.extend(rewritten.old.iter().map(|&(gap, i)| ((gap, 0, i), Aligned::Removed(i))));
-    all.extend(rewritten.new.iter().map(|&(gap, j)| ((gap, 1, j), Aligned::Added(j))));
+    all.extend(rewritten.pairs.iter().map(|&(gap, i, j)| ((gap, 0, i), AlignmentStep::Rewritten(i, j))));
+    all.extend(rewritten.old.iter().map(|&(gap, i)| ((gap, 0, i), AlignmentStep::Removed(i))));
+    all.extend(rewritten.new.iter().map(|&(gap, j)| ((gap, 1, j), AlignmentStep::Added(j))));
     all.sort_by_key(|(place, _)| *place);
     all.into_iter().map(|(_, step)| step).collect()
 }
 
-/// The places that are in no pair, each with the number of pairs before it.
+/// Returns the unpaired indices, each with the number of pairs before it.
 fn gaps(length: usize, paired: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
     let mut left = Vec::new();
     let mut next = 0;
@@ -70,25 +69,25 @@ fn gaps(length: usize, paired: impl Iterator<Item = usize>) -> Vec<(usize, usize
     left
 }
 
-struct Paired {
-    /// With the gap of the old one.
+struct PairedItems {
+    /// Old gap, old index and new index of each pair.
     pairs: Vec<(usize, usize, usize)>,
     old: Vec<(usize, usize)>,
     new: Vec<(usize, usize)>,
 }
 
-/// Pairs the k-th of each key with the k-th.
+/// Pairs the k-th old with the k-th new item of each key.
 fn pair_up<K: std::hash::Hash + Eq>(
     old: &[(usize, usize)],
     new: &[(usize, usize)],
     old_key: impl Fn(usize) -> Option<K>,
     new_key: impl Fn(usize) -> Option<K>,
-) -> Paired {
+) -> PairedItems {
     let mut free: HashMap<Option<K>, VecDeque<(usize, usize)>> = HashMap::new();
     for &(gap, j) in new {
         free.entry(new_key(j)).or_default().push_back((gap, j));
     }
-    let mut found = Paired { pairs: vec![], old: vec![], new: vec![] };
+    let mut found = PairedItems { pairs: vec![], old: vec![], new: vec![] };
     for &(gap, i) in old {
         match free.get_mut(&old_key(i)).and_then(VecDeque::pop_front) {
             Some((_, j)) => found.pairs.push((gap, i, j)),
@@ -106,9 +105,10 @@ fn by_count(old: &[Key], new: &[Key]) -> Vec<(usize, usize)> {
     all.pairs.into_iter().map(|(_, i, j)| (i, j)).collect()
 }
 
-/// The longest part of these pairs, which are in the order of the old calls, that is in the order of the new ones too.
+/// Returns the longest subsequence of these pairs that is increasing on both sides. The input is sorted by the old
+/// side.
 fn increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // For each length the pair with which a run of that length ends soonest, and for each pair the one before it.
+    // `ends` has the pair with the smallest end for each length, `before` the predecessor of each pair.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (at, (_, j)) in pairs.iter().enumerate() {
@@ -127,7 +127,7 @@ fn increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::Aligned::{Added, Moved, Paired, Removed, Rewritten};
+    use super::AlignmentStep::{Added, Moved, Paired, Removed, Rewritten};
     use super::*;
     use crate::Paths;
     use serde_json::json;
@@ -138,7 +138,7 @@ mod tests {
         (text.chars().map(key).collect(), text.chars().map(|one| one.to_ascii_lowercase() as u32).collect())
     }
 
-    fn aligned(old: &str, new: &str) -> Vec<Aligned> {
+    fn aligned(old: &str, new: &str) -> Vec<AlignmentStep> {
         let (old, new) = (keys(old), keys(new));
         align_keys((&old.0, &old.1), (&new.0, &new.1))
     }

@@ -1,4 +1,4 @@
-//! Reads one tape: what is kept of its calls, and what else has to be known of it.
+//! Reads one tape and indexes its calls.
 
 use super::names::Names;
 use super::offers::Offers;
@@ -15,57 +15,56 @@ use signalbox_tape::{Gather, Piece, Story, TapeSource};
 use signalbox_wire::glob::{self, Wildcards};
 use std::sync::Arc;
 
-/// Most calls of one tape that are compared.
+/// Maximum number of calls compared per tape.
 const MAX_CALLS: usize = 3_000_000;
 
-/// What is kept of a call.
+/// Index entry of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// Its number on the tape.
     pub number: u64,
-    /// Where it began on the tape.
+    /// Position of its first entry.
     began: u64,
-    /// What finds it on the other tape.
+    /// Key for finding its counterpart.
     pub key: Option<MatchKey>,
-    /// Its method and tool, by number.
+    /// Index of its method and subject in [`Names`].
     pub name: u32,
     pub outcome: Arc<str>,
-    /// In nanoseconds.
+    /// Duration in nanoseconds.
     pub took: u64,
     pub request: Message,
-    /// None if it was not answered.
+    /// Answer, or `None` if there was none.
     pub answer: Option<Message>,
 }
 
-/// What is kept of a message.
+/// Index entry of a message.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
-    /// None if its body is not on the tape.
+    /// Position in the spool, or `None` if the body was not recorded.
     place: Option<Place>,
-    /// Equal for messages that do not differ; none where nothing can be said without comparing.
+    /// Digest that is equal for messages without differences. `None` if they must be compared in full.
     pub digest: Option<Digest>,
     pub redacted: bool,
 }
 
 impl Message {
-    /// True if its body is not on the tape.
+    /// Returns `true` if the body was not recorded.
     pub fn is_left(&self) -> bool {
         self.place.is_none()
     }
 }
 
-/// One tape.
-pub(super) struct Reel {
+/// Calls and offers of one tape. Message bodies stay in the spool.
+pub(super) struct TapeIndex {
     pub calls: Vec<Call>,
     pub offers: Offers,
     spool: Spool,
     gaps: u64,
-    /// Calls without a request, and calls beyond the bound.
+    /// Number of calls without a request. `beyond` counts those above the limit.
     partial: u64,
     beyond: u64,
 }
 
-impl Reel {
+impl TapeIndex {
     pub fn read(
         source: &mut TapeSource,
         session: Option<u64>,
@@ -75,8 +74,8 @@ impl Reel {
         mut decryptor: Option<&mut Decryptor>,
     ) -> Result<Self, TapeDiffError> {
         let (calls, offers) = (Vec::new(), Offers::default());
-        let mut reel = Self { calls, offers, spool: Spool::new()?, gaps: 0, partial: 0, beyond: 0 };
-        // What belongs to no call, such as what a backend offers, is wanted of every session.
+        let mut tape_index = Self { calls, offers, spool: Spool::new()?, gaps: 0, partial: 0, beyond: 0 };
+        // Entries outside of any call, such as a backend's offer, apply to every session.
         let wanted = |entry: &Entry| session.is_none() || entry.session == session || entry.exchange.is_none();
         let entries = source.entries(None).filter(|entry| entry.as_ref().map_or(true, wanted));
         let mut entries = entries.map(|entry| {
@@ -89,19 +88,19 @@ impl Reel {
         for piece in Gather::new(&mut entries) {
             match piece? {
                 Piece::Loose(entry) => match entry.content {
-                    Content::Gap(gap) => reel.gaps += gap.facts,
-                    Content::Backend(seen) => reel.offers.seen(*seen),
+                    Content::Gap(gap) => tape_index.gaps += gap.facts,
+                    Content::Backend(seen) => tape_index.offers.seen(*seen),
                     _ => {}
                 },
                 Piece::Exchange(entries) => {
                     if let Some(story) = Story::new(&entries) {
-                        reel.story(&story, settings, masks, names)?;
+                        tape_index.story(&story, settings, masks, names)?;
                     }
                 }
             }
         }
-        reel.calls.sort_by_key(|call| call.began);
-        Ok(reel)
+        tape_index.calls.sort_by_key(|call| call.began);
+        Ok(tape_index)
     }
 
     fn story(
@@ -156,13 +155,13 @@ impl Reel {
         Ok(Message { place, digest, redacted: message.redacted })
     }
 
-    /// A message; none if its body is not on the tape.
+    /// Loads a message, or returns `None` if its body was not recorded.
     pub fn message(&mut self, message: &Message) -> Result<Option<Value>, TapeDiffError> {
         let Some(place) = message.place else { return Ok(None) };
         Ok(Some(parsed(&self.spool.get(place)?)))
     }
 
-    /// What has to be said of this tape before anything is believed that is missing from it.
+    /// Returns the caveats to show before any calls are reported as missing.
     pub fn notes(&self, source: &TapeSource, which: &str) -> Vec<String> {
         let info = source.info();
         let mut notes = Vec::new();
@@ -197,12 +196,12 @@ fn value(message: &MessageEntry) -> Option<Value> {
     }
 }
 
-/// A message as JSON; what is no JSON is compared as a text.
+/// Parses a message. Invalid JSON is compared as text.
 fn parsed(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|_| json!({"raw": String::from_utf8_lossy(bytes)}))
 }
 
-/// What finds a call on the other tape. Where the request is not on the tape, that is its tool.
+/// Returns the match key of a call. Without a recorded request, the key consists of the method and subject.
 fn key(story: &Story<'_>, request: Option<Value>, ignored: &Paths, masks: &Masks) -> Option<MatchKey> {
     let mut request = request.unwrap_or(Value::Null);
     masks.settle(&mut request);

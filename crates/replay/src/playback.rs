@@ -1,6 +1,6 @@
-//! Plays one recorded call to whoever asked for it.
+//! Plays one recorded call as the answer to a live request.
 
-use crate::recorded_call::{RecordedCall, Said, Step};
+use crate::recorded_call::{RecordedCall, RecordedMessage, Step};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::lock::LockResultExt as _;
@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long a client may take to answer a question before its call goes on without the answer.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// How much of a recorded pause is kept where there is no speed: real clients lose progress that comes together with its answer.
-const BREATH: Duration = Duration::from_millis(10);
-/// The longest recorded pause that is kept.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+/// Time that a client has to answer a server request before its call continues without the answer.
+const CLIENT_ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+/// Limit on recorded pauses when no speed is set. Some clients lose progress that arrives together with its answer.
+const MAX_UNSCALED_PAUSE: Duration = Duration::from_millis(10);
+/// Limit on recorded pauses when a speed is set.
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
 
-/// Questions of recorded calls that wait for the client.
+/// Server requests of recorded calls that await the client's answer.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     next: AtomicU64,
@@ -27,13 +27,13 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    /// Gives the answer to the call that waits for it. False if no call asked under this id.
+    /// Delivers the answer to the call that awaits it. Returns `false` if no request has this id.
     pub(crate) fn answer(&self, id: &RawId, answer: &Bytes) -> bool {
         let waiting = self.waiting.lock().unpoisoned().remove(id.bytes());
         waiting.map(|waiting| waiting.send(answer.clone())).is_some()
     }
 
-    /// A new id, and its answer when it comes.
+    /// Registers a server request. Returns its new id and a receiver for the answer.
     fn ask(&self) -> (RawId, oneshot::Receiver<Bytes>) {
         let id = RawId::string(&format!("tape-{}", self.next.fetch_add(1, Ordering::Relaxed)));
         let (sender, receiver) = oneshot::channel();
@@ -42,14 +42,14 @@ impl Questions {
     }
 }
 
-/// A call on its way to a client.
-pub(crate) struct Playing {
+/// Playback of one call to a client.
+pub(crate) struct Playback {
     pub(crate) call: Arc<RecordedCall>,
-    /// The id under which the client asks now.
+    /// Id of the client's live request.
     pub(crate) id: RawId,
-    /// The era in which it asks.
+    /// Era of the client's live request.
     pub(crate) era: Era,
-    /// The token for progress that it gave.
+    /// Progress token of the client's live request.
     pub(crate) token: Option<Value>,
     pub(crate) speed: Option<f64>,
     pub(crate) events: Arc<dyn LinkEvents>,
@@ -57,19 +57,19 @@ pub(crate) struct Playing {
     pub(crate) key: Option<u64>,
 }
 
-impl Playing {
-    /// True if something has to be waited for.
+impl Playback {
+    /// Returns `true` if playback has pauses or server requests to wait for.
     pub(crate) fn waits(&self) -> bool {
         self.speed.is_some() || !self.call.steps.is_empty()
     }
 
-    /// Says everything of a call that has nothing to wait for.
+    /// Sends the answer of a call without steps, and what followed it.
     pub(crate) fn at_once(&self) {
         self.answer();
         self.afterwards();
     }
 
-    /// Says everything with the recorded pauses, and waits for the answers to questions.
+    /// Sends all messages with the recorded pauses, and awaits the answers to server requests.
     pub(crate) async fn run(self) {
         let mut clock = self.call.began;
         for step in &self.call.steps {
@@ -86,12 +86,12 @@ impl Playing {
         self.afterwards();
     }
 
-    async fn pause(&self, clock: &mut u64, until: &Said) {
-        let pause = Duration::from_nanos(until.at.saturating_sub(*clock)).min(LONGEST_PAUSE);
+    async fn pause(&self, clock: &mut u64, until: &RecordedMessage) {
+        let pause = Duration::from_nanos(until.at.saturating_sub(*clock)).min(MAX_PAUSE);
         *clock = until.at.max(*clock);
         let pause = match self.speed.filter(|speed| *speed > 0.0) {
             Some(speed) => pause.div_f64(speed),
-            None => pause.min(BREATH),
+            None => pause.min(MAX_UNSCALED_PAUSE),
         };
         tokio::time::sleep(pause).await;
     }
@@ -101,8 +101,8 @@ impl Playing {
         let Ok(question) = Envelope::parse(bytes.clone()) else { return };
         let (id, answer) = self.questions.ask();
         self.events.received(question.with_id(id.token()), self.key, None);
-        // The recorded call went on as it was recorded, whatever the client says now.
-        let _ = tokio::time::timeout(PATIENCE, answer).await;
+        // The content of the answer does not matter: the recording continues as it is.
+        let _ = tokio::time::timeout(CLIENT_ANSWER_TIMEOUT, answer).await;
     }
 
     fn notify(&self, step: &Step, about: Option<u64>) {
@@ -117,7 +117,7 @@ impl Playing {
         self.events.received(bytes.clone(), about, None);
     }
 
-    /// Progress under the token that the client gave now; none if it gave none.
+    /// Rewrites a progress notification for the client's token. Returns `None` if the client gave no token.
     fn progress(&self, bytes: &Bytes) -> Option<Bytes> {
         let token = self.token.clone()?;
         let mut told: Value = serde_json::from_slice(bytes).ok()?;
@@ -129,15 +129,15 @@ impl Playing {
         let answer = self.call.answer.as_ref().and_then(|answer| answer.bytes.clone());
         let answer = answer.and_then(|bytes| Envelope::parse(bytes).ok());
         let bytes = match answer {
-            Some(answer) if self.era == Era::Modern && self.call.era == Era::Legacy => self.modernised(&answer),
+            Some(answer) if self.era == Era::Modern && self.call.era == Era::Legacy => self.to_modern(&answer),
             Some(answer) => answer.with_id(self.id.token()),
             None => builder::error(Some(&self.id), codes::INTERNAL_ERROR, "the recorded answer is not a message", None),
         };
         self.events.received(bytes, self.key, None);
     }
 
-    /// What the old era answered, as the new era wants it.
-    fn modernised(&self, answer: &Envelope) -> Bytes {
+    /// Converts a legacy result for a modern client.
+    fn to_modern(&self, answer: &Envelope) -> Bytes {
         let result = answer.result().and_then(|result| serde_json::from_slice::<Value>(result).ok());
         let Some(Value::Object(mut result)) = result else { return answer.with_id(self.id.token()) };
         result.entry("resultType").or_insert_with(|| "complete".into());

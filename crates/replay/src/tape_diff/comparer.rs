@@ -1,34 +1,34 @@
-//! Compares the calls that belong together.
+//! Compares aligned calls.
 
-use super::aligned::Aligned;
+use super::alignment::AlignmentStep;
 use super::names::{Name, Names};
-use super::reel::{Call, Message, Reel};
+use super::tape_index::{Call, Message, TapeIndex};
 use super::{CallChange, Fate, FieldChange, MAX_FIELDS, Part, TapeDiff, TapeDiffError, TapeDiffSettings};
 use crate::contract::Tier;
 use crate::diff::{Difference, Differences, Masks, Side};
 use serde_json::Value;
 
-/// Largest value that is given as it is, in bytes of JSON.
+/// Maximum size of a value included in full, in bytes of JSON.
 const MAX_VALUE: usize = 2000;
 
-/// A comparison under way.
+/// State of a comparison.
 pub(super) struct Comparer<'a> {
     pub settings: &'a TapeDiffSettings,
-    /// Of the old and of the new tape.
+    /// Masks of the old and the new tape.
     pub masks: &'a [Masks; 2],
     pub names: &'a Names,
     pub found: TapeDiff,
 }
 
 impl Comparer<'_> {
-    /// Compares what belongs together, and notes what differs.
-    pub fn step(&mut self, step: Aligned, old: &mut Reel, new: &mut Reel) -> Result<(), TapeDiffError> {
+    /// Compares one step of the alignment and records the differences.
+    pub fn step(&mut self, step: AlignmentStep, old: &mut TapeIndex, new: &mut TapeIndex) -> Result<(), TapeDiffError> {
         let (fate, i, j) = match step {
-            Aligned::Paired(i, j) => (Fate::Paired, Some(i), Some(j)),
-            Aligned::Moved(i, j) => (Fate::Moved, Some(i), Some(j)),
-            Aligned::Rewritten(i, j) => (Fate::Rewritten, Some(i), Some(j)),
-            Aligned::Removed(i) => (Fate::Removed, Some(i), None),
-            Aligned::Added(j) => (Fate::Added, None, Some(j)),
+            AlignmentStep::Paired(i, j) => (Fate::Paired, Some(i), Some(j)),
+            AlignmentStep::Moved(i, j) => (Fate::Moved, Some(i), Some(j)),
+            AlignmentStep::Rewritten(i, j) => (Fate::Rewritten, Some(i), Some(j)),
+            AlignmentStep::Removed(i) => (Fate::Removed, Some(i), None),
+            AlignmentStep::Added(j) => (Fate::Added, None, Some(j)),
         };
         let before = i.and_then(|i| old.calls.get(i)).cloned();
         let now = j.and_then(|j| new.calls.get(j)).cloned();
@@ -48,7 +48,7 @@ impl Comparer<'_> {
         };
         if let (Some(before), Some(now)) = (&before, &now) {
             self.found.counts.paired += 1;
-            self.pair(&mut change, (before, old), (now, new))?;
+            self.pair(&mut change, before, old, now, new)?;
         }
         self.note(change);
         Ok(())
@@ -57,13 +57,15 @@ impl Comparer<'_> {
     fn pair(
         &mut self,
         change: &mut CallChange,
-        (before, old): (&Call, &mut Reel),
-        (now, new): (&Call, &mut Reel),
+        before: &Call,
+        old: &mut TapeIndex,
+        now: &Call,
+        new: &mut TapeIndex,
     ) -> Result<(), TapeDiffError> {
         if change.fate == Fate::Rewritten {
-            self.messages(change, Part::Request, (&before.request, old), (&now.request, new))?;
+            self.messages(change, Part::Request, &before.request, old, &now.request, new)?;
             if change.fields.is_empty() {
-                // Only what is redacted told the requests apart.
+                // The requests differ only in redacted parts.
                 change.fate = Fate::Paired;
             }
         }
@@ -72,7 +74,7 @@ impl Comparer<'_> {
             is_left |= was.is_left() || is.is_left();
             let is_equal = was.digest.is_some() && was.digest == is.digest;
             if !is_equal {
-                self.messages(change, Part::Answer, (was, old), (is, new))?;
+                self.messages(change, Part::Answer, was, old, is, new)?;
             }
         }
         self.found.counts.not_comparable += u64::from(is_left);
@@ -93,15 +95,17 @@ impl Comparer<'_> {
         &mut self,
         change: &mut CallChange,
         part: Part,
-        (was, old): (&Message, &mut Reel),
-        (is, new): (&Message, &mut Reel),
+        was: &Message,
+        old: &mut TapeIndex,
+        is: &Message,
+        new: &mut TapeIndex,
     ) -> Result<(), TapeDiffError> {
         let (Some(recorded), Some(now)) = (old.message(was)?, new.message(is)?) else { return Ok(()) };
         let recorded = Side { message: &recorded, masks: was.redacted.then_some(&self.masks[0]) };
         let now = Side { message: &now, masks: is.redacted.then_some(&self.masks[1]) };
         let Differences { list, more, masked, worst } = self.settings.comparison.compare_messages(recorded, now);
         self.found.counts.masked += masked;
-        // Another request is another call, which breaks nothing.
+        // A different request is a different call, which breaks no client.
         let tier = worst.map(|worst| if part == Part::Request { Tier::Changed } else { worst });
         change.tier = change.tier.max(tier.unwrap_or(Tier::Compatible));
         let room = MAX_FIELDS.saturating_sub(change.fields.len());

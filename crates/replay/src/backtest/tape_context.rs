@@ -1,6 +1,6 @@
-//! What is known of sessions, callers and backends of a tape, and the case of a message made of it.
+//! Collects sessions, clients and backends from a tape, and builds the case of each message for the rules.
 
-use super::open::Open;
+use super::open_exchange::OpenExchange;
 use signalbox_engine::bridge::{self, Reach};
 use signalbox_engine::catalog::Style;
 use signalbox_engine::chain::{Case, Phase};
@@ -13,14 +13,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Most sessions, callers and names that are remembered.
-const MAX_KNOWN: usize = 100_000;
+/// Maximum number of sessions, clients and names stored.
+const MAX_ENTRIES: usize = 100_000;
 
-/// When a message is judged.
+/// Time at which a message is evaluated.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Moment {
     pub now: Instant,
-    /// On the clock of the tape.
+    /// Time on the tape's clock.
     pub at: u64,
 }
 
@@ -30,19 +30,19 @@ struct Session {
     started: u64,
 }
 
-/// What a tape has told so far besides its exchanges.
+/// Sessions, clients and backends seen on the tape so far.
 #[derive(Default, Debug)]
-pub(super) struct Known {
+pub(super) struct TapeContext {
     sessions: HashMap<u64, Session>,
     order: VecDeque<u64>,
     clients: HashMap<u64, SessionInfo>,
-    /// The revision that each backend speaks.
+    /// Revision of each backend.
     revisions: HashMap<Arc<str>, String>,
-    /// The backend of each name and URI that clients use.
+    /// Backend of each name and URI that clients use.
     routes: HashMap<Arc<str>, Arc<str>>,
 }
 
-impl Known {
+impl TapeContext {
     pub fn session(&mut self, number: u64, at: u64, info: SessionInfo) {
         if let Some(known) = self.sessions.get_mut(&number) {
             known.info = info;
@@ -50,7 +50,7 @@ impl Known {
         }
         self.sessions.insert(number, Session { info, started: at });
         self.order.push_back(number);
-        if self.order.len() > MAX_KNOWN
+        if self.order.len() > MAX_ENTRIES
             && let Some(oldest) = self.order.pop_front()
         {
             self.sessions.remove(&oldest);
@@ -58,12 +58,12 @@ impl Known {
     }
 
     pub fn client(&mut self, number: u64, info: SessionInfo) {
-        if self.clients.len() < MAX_KNOWN {
+        if self.clients.len() < MAX_ENTRIES {
             self.clients.insert(number, info);
         }
     }
 
-    /// Learns what a backend offers. A plain name belongs to the backend that had it first.
+    /// Records what a backend offers. A plain name belongs to the first backend that offers it.
     pub fn backend(&mut self, seen: &BackendSeen) {
         if let Some(revision) = &seen.revision {
             self.revisions.insert(Arc::clone(&seen.backend), revision.clone());
@@ -78,29 +78,29 @@ impl Known {
         }
     }
 
-    /// Learns whose a name is.
+    /// Records the backend of a name, unless it has one.
     pub fn route(&mut self, subject: &str, backend: &Arc<str>) {
-        if self.routes.len() < MAX_KNOWN && !self.routes.contains_key(subject) {
+        if self.routes.len() < MAX_ENTRIES && !self.routes.contains_key(subject) {
             self.routes.insert(subject.into(), Arc::clone(backend));
         }
     }
 
-    fn backend_of(&self, open: &Open) -> Option<Arc<str>> {
+    fn backend_of(&self, open: &OpenExchange) -> Option<Arc<str>> {
         let subject = || open.subject.as_deref().filter(|_| open.needs_backend());
         let qualified = |name: &str| self.revisions.keys().find(|backend| belongs_to(name, backend)).cloned();
         let guessed = || subject().and_then(|name| self.routes.get(name).cloned().or_else(|| qualified(name)));
         open.backend.clone().or_else(guessed)
     }
 
-    pub fn revision(&self, open: &Open) -> Option<&str> {
+    pub fn revision(&self, open: &OpenExchange) -> Option<&str> {
         let session = open.session.and_then(|number| self.sessions.get(&number)).map(|session| &session.info);
         let client = open.client.and_then(|number| self.clients.get(&number));
         session.or(client)?.revision.as_deref()
     }
 
-    /// The answer of a backend as the client's revision has it. `None` if that takes more than the message: a client of the
-    /// new era is told by which gateway it was answered.
-    pub fn translated(&self, open: &Open, message: Envelope) -> Option<Envelope> {
+    /// Translates a backend's answer to the client's revision. Returns `None` if that needs more than the message: a
+    /// modern client's answer also names the gateway.
+    pub fn translated(&self, open: &OpenExchange, message: Envelope) -> Option<Envelope> {
         let backend = open.backend.as_ref().and_then(|name| self.revisions.get(name));
         let revisions = (Revision::parse(self.revision(open)?)?, Revision::parse(backend?)?);
         if revisions.0 == revisions.1 {
@@ -113,11 +113,12 @@ impl Known {
         fits.then(|| Envelope::parse(edits.apply(message.bytes())).ok()).flatten()
     }
 
-    /// Shows a message to somebody as the gateway would.
+    /// Builds the case that the gateway would present to its interceptors, and passes it to `show`.
     pub fn with_case<T>(
         &self,
-        open: &Open,
-        (phase, can_wait): (Phase, bool),
+        open: &OpenExchange,
+        phase: Phase,
+        can_wait: bool,
         message: &Envelope,
         moment: Moment,
         show: impl FnOnce(&Case<'_>) -> T,
@@ -126,7 +127,7 @@ impl Known {
         let backend = self.backend_of(open);
         let exchange = open.exchange.map(|number| exchange(open, number, &caller, backend.clone(), moment));
         let session = open.session.and_then(|number| self.sessions.get(&number));
-        // A tape has a hash of the id, or no id at all.
+        // A tape has a hash of the id or no id at all.
         let id = session.filter(|session| session.info.transport != "stdio").map(|session| {
             let id = session.info.external.clone();
             id.unwrap_or_else(|| format!("hmac:{}", open.session.unwrap_or_default()))
@@ -152,7 +153,7 @@ impl Known {
     }
 }
 
-fn exchange(open: &Open, number: u64, caller: &Caller, backend: Option<Arc<str>>, moment: Moment) -> Exchange {
+fn exchange(open: &OpenExchange, number: u64, caller: &Caller, backend: Option<Arc<str>>, moment: Moment) -> Exchange {
     let id = ExchangeId(number);
     Exchange {
         id,
@@ -188,8 +189,9 @@ fn exchange(open: &Open, number: u64, caller: &Caller, backend: Option<Arc<str>>
     }
 }
 
-/// The backend's own name of what an exchange is about: as the backend got it, or without the name of the backend.
-fn own_name(open: &Open, backend: Option<&str>) -> Option<Box<str>> {
+/// Returns the backend's own name of the subject: from the request as sent to the backend, or with the backend's prefix
+/// removed.
+fn own_name(open: &OpenExchange, backend: Option<&str>) -> Option<Box<str>> {
     let sent = open.as_sent_on().and_then(|image| image.shown("params"));
     let place = match (open.method.as_deref().unwrap_or_default(), completes_resource(open)) {
         (method::COMPLETION_COMPLETE, true) => "/ref/uri",
@@ -205,8 +207,8 @@ fn own_name(open: &Open, backend: Option<&str>) -> Option<Box<str>> {
     Some(own.unwrap_or(subject).into())
 }
 
-/// True for a completion about a resource.
-fn completes_resource(open: &Open) -> bool {
+/// Returns `true` for a completion request about a resource.
+fn completes_resource(open: &OpenExchange) -> bool {
     let params = || open.request.as_ref().and_then(|image| image.shown("params"));
     open.method.as_deref() == Some(method::COMPLETION_COMPLETE)
         && params().is_some_and(|params| params.pointer("/ref/type").is_some_and(|kind| kind == "ref/resource"))
@@ -216,7 +218,7 @@ fn belongs_to(name: &str, backend: &str) -> bool {
     name.strip_prefix(backend).is_some_and(|rest| rest.starts_with("__") || rest.starts_with('+'))
 }
 
-/// True if the client of this revision gets results with their type.
+/// Returns `true` if results carry their type in this revision.
 pub(super) fn has_result_types(revision: Option<&str>) -> bool {
     revision.and_then(Revision::parse).is_some_and(Revision::result_type)
 }

@@ -1,14 +1,14 @@
-//! Judges events with the rules of now, and compares what comes of it with the tape.
+//! Evaluates events with the new rules and compares the outcome with the tape.
 
-use super::case::{Known, Moment, has_result_types};
 use super::class::{Class, Reason};
 use super::event::{Event, EventKind};
 use super::image::Image;
-use super::open::{Forward, Open};
+use super::open_exchange::{Forward, OpenExchange};
 use super::outcome::Outcome;
 use super::progress::{Progress, arguments, has_content, recorded_content, told};
 use super::report::{Difference, Example, Report, TapeNote};
-use super::walk::Walk;
+use super::rule_pass::RulePass;
+use super::tape_context::{Moment, TapeContext, has_result_types};
 use signalbox_engine::chain::{Hold, HoldAnswer, HoldQuestion, Interceptor, Phase, Resumed, Verdict};
 use signalbox_engine::fact::{Finished, Outcome as Ended};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
@@ -20,10 +20,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How many times a message that cannot wait is let go on before it is refused, as in the gateway.
+/// Maximum number of times that a message is resumed before it is rejected, as in the gateway.
 const MAX_HOLDS: usize = 1100;
-/// One walk to be done again.
-struct Again<'a> {
+/// Pass to evaluate again.
+struct PassContext<'a> {
     phase: Phase,
     can_wait: bool,
     hides: Option<&'a Image>,
@@ -31,35 +31,42 @@ struct Again<'a> {
     at: u64,
 }
 
-/// The rules of now, on one tape.
-pub(super) struct Trial<'a> {
+/// Recorded outcome of a message, with the new one if it is known.
+#[derive(Clone, Copy)]
+struct OutcomePair<'a> {
+    then: &'a Outcome,
+    now: Option<&'a Outcome>,
+}
+
+/// Evaluates the new rules on one tape.
+pub(super) struct Evaluator<'a> {
     set: RuleSet,
     rules: Rules,
-    /// The moment at which turns begin to count.
+    /// Instant that corresponds to the origin of the turns.
     start: Instant,
-    pub known: Known,
+    pub context: TapeContext,
     tape: String,
     sampled: bool,
-    /// When something was last missing on the tape.
+    /// Time of the latest gap on the tape.
     gap: Option<i128>,
-    /// When a verdict of each phase was last unknown.
+    /// Time of the latest unknown verdict in each phase.
     doubts: HashMap<Phase, i128>,
     report: &'a mut Report,
 }
 
-impl<'a> Trial<'a> {
+impl<'a> Evaluator<'a> {
     pub fn new(set: &RuleSet, info: &TapeInfo, report: &'a mut Report) -> Self {
         let sampling = Some(info.sampling.clone()).filter(|words| !words.is_empty() && words != "all");
         let sampled = sampling.is_some();
         report.tapes.push(TapeNote { id: info.id.clone(), sampling, gaps: 0, missing: 0 });
         let rules = Rules::new(set.clone(), 0);
-        // Sessions may be older than the first turn.
+        // Leave room before the first turn, because sessions may be older.
         let start = rules.began() + Duration::from_secs(366 * 24 * 60 * 60);
-        let (known, doubts) = Default::default();
-        Self { set: set.clone(), rules, start, known, tape: info.id.clone(), sampled, gap: None, doubts, report }
+        let (context, doubts) = Default::default();
+        Self { set: set.clone(), rules, start, context, tape: info.id.clone(), sampled, gap: None, doubts, report }
     }
 
-    /// So many facts are missing here.
+    /// Records a gap with this many lost facts.
     pub fn gap(&mut self, facts: u64, since: i128) {
         self.gap = Some(since);
         if let Some(note) = self.report.note() {
@@ -68,7 +75,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    pub fn judge(&mut self, open: &mut Open, event: Event, since: i128) {
+    pub fn judge(&mut self, open: &mut OpenExchange, event: Event, since: i128) {
         let Event { at, phase, kind, mut walks, .. } = event;
         match kind {
             EventKind::Whole if matches!(phase, Phase::Request | Phase::ToGateway) => {
@@ -91,15 +98,15 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Judges a request, or an answer as the client would get it. `image` is what it was read from.
+    /// Evaluates a request, or an answer as the client would get it. `image` is its source.
     #[allow(clippy::too_many_arguments, reason = "the parts of a message, each needed once")]
     fn begin(
         &mut self,
-        open: &mut Open,
+        open: &mut OpenExchange,
         phase: Phase,
         message: Option<Envelope>,
         image: Option<Image>,
-        walks: &mut VecDeque<Walk>,
+        walks: &mut VecDeque<RulePass>,
         since: i128,
         at: u64,
     ) {
@@ -112,7 +119,7 @@ impl<'a> Trial<'a> {
             _ if !needed => {}
             _ if open.at_breakpoint => progress.unknown = Some(Reason::Breakpoint),
             Some(message) => {
-                let again = Again { phase, can_wait: true, hides: image.as_ref(), since, at };
+                let again = PassContext { phase, can_wait: true, hides: image.as_ref(), since, at };
                 self.walk(open, &mut progress, message, None, walk, walks, &again);
             }
             None if judged => progress.unknown = Some(Reason::NoMessage),
@@ -121,8 +128,8 @@ impl<'a> Trial<'a> {
         open.progress = Some(progress);
     }
 
-    /// Judges an answer, if the request comes to the backend now as it did.
-    fn answer(&mut self, open: &mut Open, phase: Phase, walks: &mut VecDeque<Walk>, since: i128, at: u64) {
+    /// Evaluates an answer, provided that the backend gets the recorded request.
+    fn answer(&mut self, open: &mut OpenExchange, phase: Phase, walks: &mut VecDeque<RulePass>, since: i128, at: u64) {
         let reason = match open.forward {
             Some(Forward::AsRecorded) | None => None,
             Some(Forward::Otherwise) => Some(Reason::OtherRequest),
@@ -139,7 +146,7 @@ impl<'a> Trial<'a> {
         };
         let mut message = image.as_ref().and_then(Image::envelope);
         if let Some(answered) = message.take_if(|_| !as_it_was) {
-            message = self.known.translated(open, answered);
+            message = self.context.translated(open, answered);
             if message.is_none() {
                 self.answer_unknown(open, phase, Reason::Translated, since);
                 return;
@@ -151,20 +158,20 @@ impl<'a> Trial<'a> {
         self.begin(open, phase, message, image, walks, since, at);
     }
 
-    fn answer_unknown(&mut self, open: &mut Open, phase: Phase, reason: Reason, since: i128) {
+    fn answer_unknown(&mut self, open: &mut OpenExchange, phase: Phase, reason: Reason, since: i128) {
         self.forget_answer(open, since);
         if self.set.judges(phase, open.method.as_deref()) {
             self.unknown(open, phase, reason, since);
         }
     }
 
-    /// Tells the caches that the answer to a request which goes on now is not known.
-    fn forget_answer(&self, open: &Open, since: i128) {
+    /// Tells the caches that the answer to a forwarded request is unknown.
+    fn forget_answer(&self, open: &OpenExchange, since: i128) {
         self.rules.answer_is_unknown(key(open), self.moment(since, 0).now);
     }
 
-    /// A message that waited on the tape went on.
-    fn resume(&mut self, open: &mut Open, phase: Phase, walks: &mut VecDeque<Walk>, since: i128, at: u64) {
+    /// Evaluates the continuation of a held message.
+    fn resume(&mut self, open: &mut OpenExchange, phase: Phase, walks: &mut VecDeque<RulePass>, since: i128, at: u64) {
         let Some(walk) = walks.pop_front() else { return };
         let Some(mut progress) = open.progress.take_if(|progress| progress.phase == phase) else { return };
         walk.add_to(&mut progress.then);
@@ -173,7 +180,7 @@ impl<'a> Trial<'a> {
             let told = |answer: &HoldAnswer| !walk.is_redacted() || !has_content(answer);
             match answer.filter(told) {
                 Some(answer) => {
-                    let again = Again { phase, can_wait: true, hides: None, since, at };
+                    let again = PassContext { phase, can_wait: true, hides: None, since, at };
                     let told = Some((held.cursor, answer));
                     self.walk(open, &mut progress, held.message, told, walk, walks, &again);
                 }
@@ -183,13 +190,13 @@ impl<'a> Trial<'a> {
         open.progress = Some(progress);
     }
 
-    /// Judges a message that cannot wait.
+    /// Evaluates a message that cannot be held.
     fn midway(
         &mut self,
-        open: &mut Open,
+        open: &mut OpenExchange,
         phase: Phase,
         image: &Image,
-        walks: &mut VecDeque<Walk>,
+        walks: &mut VecDeque<RulePass>,
         since: i128,
         at: u64,
     ) {
@@ -201,7 +208,7 @@ impl<'a> Trial<'a> {
         walk.add_to(&mut progress.then);
         match image.envelope() {
             Some(message) => {
-                let again = Again { phase, can_wait: false, hides: Some(image), since, at };
+                let again = PassContext { phase, can_wait: false, hides: Some(image), since, at };
                 self.walk(open, &mut progress, message, None, walk, walks, &again);
             }
             None => progress.unknown = Some(Reason::NoMessage),
@@ -209,17 +216,17 @@ impl<'a> Trial<'a> {
         self.compare(open, progress, since);
     }
 
-    /// Takes a message past the rules until they are done with it, or it waits.
+    /// Passes a message through the rules until they are done or it is held.
     #[allow(clippy::too_many_arguments, reason = "the parts of a walk, each needed once")]
     fn walk(
         &self,
-        open: &Open,
+        open: &OpenExchange,
         progress: &mut Progress,
         mut message: Envelope,
         mut told: Option<(u32, HoldAnswer)>,
-        mut walk: Walk,
-        later: &mut VecDeque<Walk>,
-        again: &Again<'_>,
+        mut walk: RulePass,
+        later: &mut VecDeque<RulePass>,
+        again: &PassContext<'_>,
     ) {
         for _ in 0..MAX_HOLDS {
             let Retried { judgement, lacks, uses } = self.ask(open, &message, told.as_ref(), &walk, again);
@@ -239,7 +246,7 @@ impl<'a> Trial<'a> {
             let hold = match judgement.verdict {
                 Verdict::Hold(hold) => hold,
                 end => {
-                    let typed = open.method.as_deref().filter(|_| has_result_types(self.known.revision(open)));
+                    let typed = open.method.as_deref().filter(|_| has_result_types(self.context.revision(open)));
                     return progress.ends(end, &message, typed);
                 }
             };
@@ -269,17 +276,17 @@ impl<'a> Trial<'a> {
 
     fn ask(
         &self,
-        open: &Open,
+        open: &OpenExchange,
         message: &Envelope,
         told: Option<&(u32, HoldAnswer)>,
-        walk: &Walk,
-        again: &Again<'_>,
+        walk: &RulePass,
+        again: &PassContext<'_>,
     ) -> Retried {
         let hides = |value: Option<&[u8]>| again.hides.is_some_and(|image| image.hides(value));
         let recorded = Recorded { inputs: walk.inputs().collect(), hides: Some(&hides) };
         let resumed = told.map(|(cursor, answer)| Resumed { cursor: *cursor, answer });
         let moment = self.moment(again.since, again.at);
-        self.known.with_case(open, (again.phase, again.can_wait), message, moment, |case| {
+        self.context.with_case(open, again.phase, again.can_wait, message, moment, |case| {
             self.rules.judge_recorded(case, resumed, recorded)
         })
     }
@@ -291,8 +298,8 @@ impl<'a> Trial<'a> {
         Moment { now: now.unwrap_or(self.start), at }
     }
 
-    /// The request, or the answer, has come to its end.
-    fn conclude(&mut self, open: &mut Open, since: i128) {
+    /// Finishes the evaluation of the request or answer.
+    fn conclude(&mut self, open: &mut OpenExchange, since: i128) {
         let Some(mut progress) = open.progress.take() else { return };
         if progress.held.is_some() {
             progress.now.verdict("hold");
@@ -312,7 +319,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn end(&mut self, open: &mut Open, since: i128) {
+    fn end(&mut self, open: &mut OpenExchange, since: i128) {
         self.conclude(open, since);
         match open.forward {
             Some(Forward::Unanswered) => {
@@ -326,8 +333,8 @@ impl<'a> Trial<'a> {
         self.rules.finished(&finished(open, self.start));
     }
 
-    /// Compares both sides, and tells the difference.
-    fn compare(&mut self, open: &Open, mut progress: Progress, since: i128) -> Class {
+    /// Compares both outcomes and reports a difference.
+    fn compare(&mut self, open: &OpenExchange, mut progress: Progress, since: i128) -> Class {
         if let Some(reason) = progress.unknown {
             let rule = progress.then.chief().cloned();
             return self.differs(
@@ -336,7 +343,7 @@ impl<'a> Trial<'a> {
                 Class::Unknown,
                 rule,
                 Some(reason),
-                (&progress.then, None),
+                OutcomePair { then: &progress.then, now: None },
                 since,
             );
         }
@@ -347,14 +354,14 @@ impl<'a> Trial<'a> {
             return class;
         }
         let rule = progress.now.chief().or(progress.then.chief()).cloned();
-        let sides = (&progress.then, Some(&progress.now));
+        let sides = OutcomePair { then: &progress.then, now: Some(&progress.now) };
         match self.doubt(&progress) {
             Some(reason) => self.differs(open, progress.phase, Class::Unknown, rule, Some(reason), sides, since),
             None => self.differs(open, progress.phase, class, rule, None, sides, since),
         }
     }
 
-    /// Why a difference may come from what is not known of earlier messages.
+    /// Returns the reason if unknown earlier messages may explain a difference.
     fn doubt(&self, progress: &Progress) -> Option<Reason> {
         let reached = |from: Option<i128>| {
             from.is_some_and(|from| {
@@ -370,22 +377,30 @@ impl<'a> Trial<'a> {
         reached(self.doubts.get(&progress.phase).copied()).then_some(Reason::EarlierUnknown)
     }
 
-    fn unknown(&mut self, open: &Open, phase: Phase, reason: Reason, since: i128) {
-        self.differs(open, phase, Class::Unknown, None, Some(reason), (&Outcome::default(), None), since);
+    fn unknown(&mut self, open: &OpenExchange, phase: Phase, reason: Reason, since: i128) {
+        self.differs(
+            open,
+            phase,
+            Class::Unknown,
+            None,
+            Some(reason),
+            OutcomePair { then: &Outcome::default(), now: None },
+            since,
+        );
     }
 
     #[allow(clippy::too_many_arguments, reason = "what a difference consists of")]
     fn differs(
         &mut self,
-        open: &Open,
+        open: &OpenExchange,
         phase: Phase,
         class: Class,
         rule: Option<Arc<str>>,
         reason: Option<Reason>,
-        (then, now): (&Outcome, Option<&Outcome>),
+        sides: OutcomePair<'_>,
         since: i128,
     ) -> Class {
-        // Whether it goes on to rules that count is not known, so what they count is not either.
+        // The message may or may not reach rules that count it, so their counts are unknown as well.
         if matches!(class, Class::Unknown | Class::Held) {
             self.doubts.insert(phase, since);
         }
@@ -396,19 +411,19 @@ impl<'a> Trial<'a> {
             exchange: open.exchange,
             caller: Arc::clone(&open.principal),
             arguments: arguments(open.request.as_ref()),
-            then: told(then),
-            now: now.map_or_else(|| "unknown".to_owned(), told),
+            then: told(sides.then),
+            now: sides.now.map_or_else(|| "unknown".to_owned(), told),
         };
         self.report.differs(Difference { class, rule, tool, phase, reason, example: &example });
         class
     }
 }
 
-fn key(open: &Open) -> (SessionKey, ExchangeId) {
+fn key(open: &OpenExchange) -> (SessionKey, ExchangeId) {
     (SessionKey(open.session.unwrap_or_default()), ExchangeId(open.exchange.unwrap_or_default()))
 }
 
-fn finished(open: &Open, at: Instant) -> Finished {
+fn finished(open: &OpenExchange, at: Instant) -> Finished {
     let (session, exchange) = key(open);
     Finished {
         at,

@@ -1,81 +1,80 @@
-//! What can be seen of a controlled run.
+//! Read access to a controlled run.
 
-use super::{Breakpoint, ControlledCall, Heard, Injected, Preview, ReplayControl, State};
+use super::{Breakpoint, CallTranscript, ControlledCall, Injection, Preview, ReplayControl, State};
 use serde_json::Value;
 
 impl ReplayControl {
-    /// What the run is doing.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Why it does not go on, where that is not because somebody paused it.
+    /// Returns the reason for the current state, unless the user paused the run.
     #[must_use]
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
 
-    /// All calls, in the order in which they are sent.
+    /// Returns all calls in sending order.
     #[must_use]
     pub fn calls(&self) -> &[ControlledCall] {
         &self.calls
     }
 
-    /// The index of the call that is sent next; the number of calls after the last.
+    /// Returns the index of the next call, or the number of calls at the end.
     #[must_use]
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// The call that the server has not answered yet.
+    /// Returns the index of the call that awaits its answer.
     #[must_use]
     pub fn in_flight(&self) -> Option<usize> {
         self.in_flight
     }
 
-    /// The call that was over last.
+    /// Returns the index of the call that completed last.
     #[must_use]
     pub fn last(&self) -> Option<usize> {
         self.last
     }
 
-    /// How many times as fast as recorded; none has no pauses.
+    /// Returns the speed relative to the recording, or `None` without pauses.
     #[must_use]
     pub fn speed(&self) -> Option<f64> {
         self.speed
     }
 
-    /// All breakpoints, the oldest first.
+    /// Returns all breakpoints, oldest first.
     #[must_use]
     pub fn breakpoints(&self) -> &[Breakpoint] {
         &self.breakpoints
     }
 
-    /// The request at the position, as it would be sent now; none while that is not known.
+    /// Returns the preview of the request at the position, once it is known.
     #[must_use]
     pub fn preview(&self) -> Option<&Preview> {
         self.preview.as_ref()
     }
 
-    /// What somebody wants to be sent in place of the request at the position.
+    /// Returns the user's replacement for the request at the position.
     #[must_use]
     pub fn edit(&self) -> Option<&Value> {
         self.edit.as_ref()
     }
 
-    /// The messages of a call that was sent, if they are still kept.
+    /// Returns the messages of a call, if they are still stored.
     #[must_use]
-    pub fn heard(&self, index: usize) -> Option<&Heard> {
+    pub fn heard(&self, index: usize) -> Option<&CallTranscript> {
         self.hearing.of(index)
     }
 
-    /// What was injected lately, the oldest first.
-    pub fn injected(&self) -> impl DoubleEndedIterator<Item = &Injected> {
+    /// Returns the latest injected requests, oldest first.
+    pub fn injected(&self) -> impl DoubleEndedIterator<Item = &Injection> {
         self.hearing.injected()
     }
 
-    /// True if the call was passed over by a seek and never sent.
+    /// Returns `true` if a seek passed over the call and it was never sent.
     #[must_use]
     pub fn was_skipped(&self, index: usize) -> bool {
         index < self.position

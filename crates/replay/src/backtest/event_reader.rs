@@ -1,12 +1,12 @@
-//! Reads the entries of a tape and makes events of them.
+//! Turns the entries of a tape into events.
 
+use super::evaluator::Evaluator;
 use super::event::{Event, EventKind};
 use super::image::Image;
-use super::open::Open;
+use super::open_exchange::OpenExchange;
 use super::order::Order;
 use super::report::Report;
-use super::trial::Trial;
-use super::walk::Walk;
+use super::rule_pass::RulePass;
 use signalbox_engine::chain::Phase;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Content, DecisionEntry, Entry, FinishedEntry, MessageEntry, MessageKind, TapeInfo};
@@ -14,37 +14,37 @@ use signalbox_rules::RuleSet;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Numbers of messages that belong to no exchange begin here; no process has so many exchanges.
-const LOOSE: u64 = 1 << 63;
+/// First number for messages outside of any exchange. No process has this many exchanges.
+const FIRST_LOOSE: u64 = 1 << 63;
 
-/// One tape while it is read.
-pub(super) struct Intake<'a> {
+/// Reader of one tape.
+pub(super) struct EventReader<'a> {
     order: Order,
-    trial: Trial<'a>,
-    /// The last message of a client that belongs to no exchange, whose decisions may come next.
+    evaluator: Evaluator<'a>,
+    /// Latest client message outside of any exchange, with its session. Its decisions may follow.
     loose: Option<(u64, Option<u64>)>,
     next_loose: u64,
     last: u64,
 }
 
-impl<'a> Intake<'a> {
+impl<'a> EventReader<'a> {
     pub fn new(set: &RuleSet, info: &TapeInfo, report: &'a mut Report) -> Self {
-        let trial = Trial::new(set, info, report);
-        Self { order: Order::new(info.started), trial, loose: None, next_loose: LOOSE, last: info.started }
+        let evaluator = Evaluator::new(set, info, report);
+        Self { order: Order::new(info.started), evaluator, loose: None, next_loose: FIRST_LOOSE, last: info.started }
     }
 
-    /// Takes the next entry.
+    /// Processes the next entry.
     pub fn entry(&mut self, entry: &Entry) {
         self.last = entry.at;
         match (&entry.content, entry.exchange) {
             (Content::Session(info), _) => {
                 if let Some(number) = entry.session {
-                    self.trial.known.session(number, entry.at, info.clone());
+                    self.evaluator.context.session(number, entry.at, info.clone());
                 }
             }
-            (Content::Client(client), _) => self.trial.known.client(client.number, client.info.clone()),
-            (Content::Backend(seen), _) => self.trial.known.backend(seen),
-            (Content::Gap(gap), _) => self.trial.gap(gap.facts, self.order.since(entry.at)),
+            (Content::Client(client), _) => self.evaluator.context.client(client.number, client.info.clone()),
+            (Content::Backend(seen), _) => self.evaluator.context.backend(seen),
+            (Content::Gap(gap), _) => self.evaluator.gap(gap.facts, self.order.since(entry.at)),
             (Content::Message(message), Some(number)) => self.message(number, entry, message),
             (Content::Message(message), None) => self.loose_message(entry, message),
             (Content::Decisions(decisions), Some(number)) => self.decisions(number, entry, decisions),
@@ -58,7 +58,7 @@ impl<'a> Intake<'a> {
         while self.order.is_full() && self.judge_next() {}
     }
 
-    /// Judges what waits, and ends what is open.
+    /// Evaluates all queued events and closes open exchanges.
     pub fn end(mut self) {
         self.end_loose();
         while self.judge_next() {}
@@ -70,7 +70,7 @@ impl<'a> Intake<'a> {
 
     fn judge_next(&mut self) -> bool {
         let Some((number, mut open, event, since)) = self.order.pop() else { return false };
-        self.trial.judge(&mut open, event, since);
+        self.evaluator.judge(&mut open, event, since);
         self.order.give_back(number, open);
         true
     }
@@ -83,11 +83,11 @@ impl<'a> Intake<'a> {
         self.push(number, at, Phase::Request, EventKind::End, VecDeque::new());
     }
 
-    fn push(&mut self, number: u64, at: u64, phase: Phase, kind: EventKind, walks: VecDeque<Walk>) {
+    fn push(&mut self, number: u64, at: u64, phase: Phase, kind: EventKind, walks: VecDeque<RulePass>) {
         self.order.push(number, Event::new(at, phase, kind, walks));
     }
 
-    fn begin(&mut self, number: u64, entry: &Entry) -> &mut Open {
+    fn begin(&mut self, number: u64, entry: &Entry) -> &mut OpenExchange {
         let open = self.order.open(number);
         if open.principal.is_empty() {
             open.principal = Arc::clone(&entry.principal);
@@ -106,7 +106,7 @@ impl<'a> Intake<'a> {
             open.request = Some(image);
             return;
         }
-        // Whatever comes next tells that the rules were asked about the message before.
+        // Any further entry shows that the rules are done with the message before it.
         self.end_midway(number);
         match (message.point, message.kind) {
             (Point::BackendOut, MessageKind::Request) => {
@@ -131,7 +131,7 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// The client is answered. The rules were asked about it, unless the gateway or a rule ended the request before.
+    /// Records the answer to the client. The rules saw it, unless the gateway or a rule ended the request earlier.
     fn answered(&mut self, number: u64, at: u64, message: &MessageEntry, image: Image) {
         self.ask(number, at, VecDeque::new());
         let open = self.order.open(number);
@@ -146,8 +146,8 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// The request reached the rules, which decided this.
-    fn ask(&mut self, number: u64, at: u64, walks: VecDeque<Walk>) {
+    /// Queues the event of the request with its recorded decisions.
+    fn ask(&mut self, number: u64, at: u64, walks: VecDeque<RulePass>) {
         let open = self.order.open(number);
         let Some(phase) = open.asking().filter(|_| !open.asked && open.exchange.is_some()) else { return };
         open.asked = true;
@@ -155,7 +155,7 @@ impl<'a> Intake<'a> {
         self.push(number, at, phase, EventKind::Whole, walks);
     }
 
-    /// A message in the middle of an exchange was not decided about.
+    /// Queues a message within an exchange that got no decisions.
     fn end_midway(&mut self, number: u64) {
         if let Some((phase, image, at)) = self.order.open(number).midway.take() {
             self.push(number, at, phase, EventKind::Midway(image), VecDeque::new());
@@ -163,7 +163,7 @@ impl<'a> Intake<'a> {
     }
 
     fn decisions(&mut self, number: u64, entry: &Entry, decisions: &[Arc<DecisionEntry>]) {
-        let walks: VecDeque<Walk> = Walk::all(decisions).into();
+        let walks: VecDeque<RulePass> = RulePass::all(decisions).into();
         let (at, word) = (entry.at, decisions.first().map_or("", |first| &*first.phase));
         let open = self.begin(number, entry);
         open.exchange = Some(number);
@@ -190,8 +190,8 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Decisions about the request or the answer as a whole.
-    fn whole(&mut self, number: u64, at: u64, phase: Phase, walks: VecDeque<Walk>) {
+    /// Queues decisions about the whole request or answer.
+    fn whole(&mut self, number: u64, at: u64, phase: Phase, walks: VecDeque<RulePass>) {
         let asks = matches!(phase, Phase::Request | Phase::ToGateway);
         if asks && !self.order.open(number).asked {
             return self.ask(number, at, walks);
@@ -207,7 +207,7 @@ impl<'a> Intake<'a> {
             open.ended_early |= walks.back().is_some_and(|last| is_end(last.verdict()));
         } else {
             open.answered = true;
-            // Where its request is not on the tape.
+            // The request may be missing on the tape.
             self.ask(number, at, VecDeque::new());
         }
         self.push(number, at, phase, kind, walks);
@@ -223,12 +223,12 @@ impl<'a> Intake<'a> {
         if finished.backend.is_some() {
             open.backend.clone_from(&finished.backend);
         }
-        // A request that nothing could be found for never came to the rules.
+        // A request without a route never reached the rules.
         let unrouted = finished.backend.is_none() && open.needs_backend() && !open.asked;
         open.asked |= unrouted;
         open.finished = true;
         if let (Some(subject), Some(backend)) = (&finished.subject, &finished.backend) {
-            self.trial.known.route(subject, backend);
+            self.evaluator.context.route(subject, backend);
         }
         self.ask(number, entry.at, VecDeque::new());
         self.end_midway(number);
@@ -253,7 +253,7 @@ impl<'a> Intake<'a> {
         let ours = decisions.first().is_some_and(|first| first.phase == Phase::FromClient.word());
         let Some((number, _)) = self.loose.take_if(|(_, session)| ours && *session == entry.session) else { return };
         if let Some((phase, image, _)) = self.order.open(number).midway.take() {
-            self.push(number, entry.at, phase, EventKind::Midway(image), Walk::all(decisions).into());
+            self.push(number, entry.at, phase, EventKind::Midway(image), RulePass::all(decisions).into());
         }
         self.order.open(number).finished = true;
     }
@@ -270,7 +270,7 @@ fn is_end(verdict: &str) -> bool {
     matches!(verdict, "reply" | "error" | "refuse")
 }
 
-/// The backend that a decision about the route names.
+/// Parses the backend name out of a routing decision.
 fn routed(detail: &str) -> Option<&str> {
     detail.rsplit_once("backend `")?.1.strip_suffix('`')
 }

@@ -1,26 +1,26 @@
-//! Differences as people read them: short.
+//! Abbreviates differences for display.
 
 use super::Difference;
 use serde_json::Value;
 
-/// Longest value that is shown, in characters.
+/// Maximum length of a displayed value, in characters.
 const MAX_SHOWN: usize = 100;
-/// How many equal characters are shown before the first difference of two texts.
+/// Number of equal characters to show before the first difference between two texts.
 const BEFORE: usize = 20;
 
-/// Both sides of a difference in a few words each.
+/// Abbreviated sides of a difference.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Shown {
-    /// What was recorded; `(none)` if nothing was.
+pub struct DifferenceText {
+    /// Recorded value, or `(none)`.
     pub recorded: String,
-    /// What there is now.
+    /// New value, or `(none)`.
     pub new: String,
 }
 
 impl Difference {
-    /// Both sides, cut where they are long: two texts around their first difference, other values at their end.
+    /// Abbreviates both sides: texts around their first difference, other values at their end.
     #[must_use]
-    pub fn shown(&self) -> Shown {
+    pub fn shown(&self) -> DifferenceText {
         let [recorded, new] = match (&self.recorded, &self.new) {
             (Some(Value::String(one)), Some(Value::String(other))) => {
                 let equal = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
@@ -28,11 +28,11 @@ impl Difference {
             }
             (recorded, new) => [recorded, new].map(|value| value.as_ref().map_or_else(|| "(none)".to_owned(), short)),
         };
-        Shown { recorded, new }
+        DifferenceText { recorded, new }
     }
 }
 
-/// A value as JSON on one line, cut at its end where it is long.
+/// Formats a value as JSON on one line, truncated if it is long.
 #[must_use]
 pub fn short(value: &Value) -> String {
     match value {
@@ -49,7 +49,7 @@ pub fn short(value: &Value) -> String {
     }
 }
 
-/// A text in quotes; of a long one, the part at this character.
+/// Quotes a text. A long one is reduced to the part around the character `at`.
 fn around(text: &str, at: usize) -> String {
     let start = if text.chars().count() > MAX_SHOWN { at.saturating_sub(BEFORE) } else { 0 };
     let cut: String = text.chars().skip(start).take(MAX_SHOWN).collect();

@@ -1,4 +1,4 @@
-//! What is known of an exchange while its events wait or come.
+//! State of an exchange during a backtest.
 
 use super::event::Event;
 use super::image::Image;
@@ -8,65 +8,66 @@ use signalbox_wire::method;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Most backends of one exchange whose images are kept: the one that answers, and those that get copies.
+/// Maximum number of backends whose messages are stored for an exchange: the one that answers and those that get
+/// copies.
 const MAX_BACKENDS: usize = 8;
 
-/// What would become of the answer to a request as it is let through now.
+/// Effect on the backend's answer if the request is forwarded as evaluated now.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Forward {
-    /// The backend gets what it got, and answers what it answered.
+    /// The backend gets the recorded request and answers as recorded.
     AsRecorded,
-    /// The backend gets something else.
+    /// The backend gets a different request.
     Otherwise,
-    /// The backend gets what it did not get.
+    /// The backend gets a request that it did not get in the recording.
     Unanswered,
-    /// Nothing goes to a backend.
+    /// Nothing reaches a backend.
     Stopped,
-    /// It is not known what goes there.
+    /// The forwarded request is unknown.
     Unknown,
 }
 
-/// An exchange, or a message of none.
+/// State of an exchange, or of a message outside of any exchange.
 #[derive(Default, Debug)]
-pub(super) struct Open {
-    /// Nothing for a message that belongs to no exchange.
+pub(super) struct OpenExchange {
+    /// `None` for a message outside of any exchange.
     pub exchange: Option<u64>,
     pub session: Option<u64>,
-    /// The number of its caller, if there is no session.
+    /// Client number, if there is no session.
     pub client: Option<u64>,
     pub principal: Arc<str>,
     pub method: Option<Arc<str>>,
     pub subject: Option<Arc<str>>,
-    /// The backend that it was routed to.
+    /// Backend that the request was routed to.
     pub backend: Option<Arc<str>>,
     pub round: Option<u32>,
     pub request: Option<Image>,
-    /// As each backend got it.
+    /// Request as each backend received it.
     sent_on: Vec<(Arc<str>, Image)>,
-    /// As each backend answered it.
+    /// Answer as each backend gave it.
     answers: Vec<(Arc<str>, Image)>,
-    /// As the client was answered.
+    /// Answer as the client received it.
     pub answer: Option<Image>,
-    /// A message in the middle of it whose decisions may come next.
+    /// Latest message within the exchange whose decisions may follow.
     pub midway: Option<(Phase, Image, u64)>,
-    /// True once its request, or its answer, has become an event.
+    /// Set once the request has become an event. `answered` is the same for the answer.
     pub asked: bool,
     pub answered: bool,
-    /// True if the gateway ended it before a backend could answer.
+    /// Set if the gateway ended the exchange before a backend could answer.
     pub ended_early: bool,
-    /// True if somebody dealt with it at a breakpoint.
+    /// Set if a user resolved the exchange at a breakpoint.
     pub at_breakpoint: bool,
     pub finished: bool,
     pub progress: Option<Progress>,
     pub forward: Option<Forward>,
-    /// Events that wait for their turn, with the order in which they came.
+    /// Queued events with their arrival order.
     pub queue: VecDeque<(u64, Event)>,
-    /// How many of these used shared state.
+    /// Number of queued events that used shared state.
     pub turned: usize,
 }
 
-impl Open {
-    /// The phase of its request; nothing for one about which nobody is asked.
+impl OpenExchange {
+    /// Returns the phase of the request, or `None` for methods that no rule sees.
     pub fn asking(&self) -> Option<Phase> {
         match self.method.as_deref()? {
             method::PING => None,
@@ -77,12 +78,12 @@ impl Open {
         }
     }
 
-    /// The phase of its answer.
+    /// Returns the phase of the answer.
     pub fn answering(&self) -> Option<Phase> {
         self.asking().map(|phase| if phase == Phase::Request { Phase::Response } else { Phase::FromGateway })
     }
 
-    /// True for a request that only a backend can answer.
+    /// Returns `true` for a request that only a backend can answer.
     pub fn needs_backend(&self) -> bool {
         let lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
         self.asking() == Some(Phase::Request) && !self.method.as_deref().is_some_and(|name| lists.contains(&name))
@@ -96,17 +97,17 @@ impl Open {
         keep(&mut self.answers, backend, image);
     }
 
-    /// The request as its backend got it.
+    /// Returns the request as its backend received it.
     pub fn as_sent_on(&self) -> Option<&Image> {
         of(&self.sent_on, self.backend.as_ref())
     }
 
-    /// The answer as its backend gave it.
+    /// Returns the answer as its backend gave it.
     pub fn as_answered(&self) -> Option<&Image> {
         of(&self.answers, self.backend.as_ref())
     }
 
-    /// How many bytes of messages it holds, without those of its events.
+    /// Returns the size of the stored messages in bytes, without those of queued events.
     pub fn weight(&self) -> usize {
         let images = self.sent_on.iter().chain(&self.answers).map(|(_, image)| image);
         self.request.iter().chain(&self.answer).chain(images).map(Image::length).sum()
