@@ -1,17 +1,17 @@
-//! What each action does, and what becomes of it when its question is answered.
+//! Executes actions, and continues them once their hold is resolved.
 
-use crate::action::{Action, Cache, FailKind, Failing, Mock, RateLimit, Spread, Webhook};
+use crate::action::{Action, Cache, FailKind, InjectedFault, Mock, RateLimit, Spread, Webhook};
 use crate::damage::damaged;
 use crate::facts::{MessageView, Root};
 use crate::limits;
 use crate::live::mixed;
-use crate::outside::{CacheAsk, InTurn, LimitAsk, Limited, Slot, Turn, cached_text, input_text};
+use crate::outside::{CacheAsk, InTurn, LimitAsk, LimitDecision, Slot, Turn, cached_text, input_text};
 use crate::patch;
 use crate::phases::Phases;
 use crate::rule::Rule;
 use crate::template::{Hole, JsonTemplate, Template};
 use crate::walk::{Walk, WalkStep};
-use crate::webhook::{self, Said};
+use crate::webhook::{self, WebhookDecision};
 use bytes::Bytes;
 use signalbox_engine::bridge;
 use signalbox_engine::chain::{Effect, HoldAnswer, HoldQuestion, Verdict, edited};
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn fail(&mut self, rule: &Rule, failing: &Failing, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
+    fn fail(&mut self, rule: &Rule, failing: &InjectedFault, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
         let spoils = matches!(failing.kind, FailKind::Truncate | FailKind::Garble);
         let draws = spoils || failing.probability < 1.0 || failing.spread != Spread::Fixed;
         let draw = if draws { self.draw(slot, failing.seed) } else { 0 };
@@ -236,7 +236,7 @@ impl<'a> Walk<'a> {
     }
 
     fn rate_limit(&mut self, rule: &Rule, limit: &RateLimit, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
-        // All rounds of a call are one call.
+        // All rounds of a call count as one.
         if view.facts.round > 1 {
             return WalkStep::Next;
         }
@@ -247,7 +247,7 @@ impl<'a> Walk<'a> {
         let InTurn { answer: limited, turn } = self.outside.limit(&ask);
         self.input("limiter", limited.text());
         self.turn(turn);
-        let Limited::Over { wait } = limited else { return WalkStep::Next };
+        let LimitDecision::Over { wait } = limited else { return WalkStep::Next };
         let seconds = wait.as_secs_f64().ceil().max(1.0);
         let message = format!("more than {} in {:?}; try again in {seconds} s", limit.limit, limit.per);
         self.note("refuse", &message);
@@ -256,7 +256,7 @@ impl<'a> Walk<'a> {
     }
 
     fn cache(&mut self, rule: &Rule, cache: &Cache, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
-        // A key that had to be cut would meet other keys.
+        // A truncated key could collide with others.
         let key = self.fill(rule, view, |filling| cache.key.render_key(filling, limits::KEY));
         if key.len() > limits::KEY {
             self.note("pass", "the key is too long to cache");
@@ -264,7 +264,7 @@ impl<'a> Walk<'a> {
         }
         let (whose, token) = match cache.shared {
             true => ("", ""),
-            // What a server answers for one token is not for another of the same principal.
+            // A server's answer to one token is not for another token of the same principal.
             false => (view.facts.principal, view.facts.token.map(SubjectToken::expose).unwrap_or_default()),
         };
         let key = format!("{whose}\0{token}\0{key}");
@@ -282,7 +282,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The question of an action is answered.
+    /// Continues an action whose hold was resolved.
     pub fn answered(
         &mut self,
         rule: &'a Rule,
@@ -307,7 +307,7 @@ impl<'a> Walk<'a> {
                 self.hook_failed(rule, hook, "it did not answer in time")
             }
             (HoldAnswer::Failed(why), Action::Hold { .. }) => {
-                // Never released: a caller must not get past a person by having many messages held.
+                // Never release: a caller must not evade approval by filling the queue.
                 self.input("person", format!("failed {why}"));
                 self.refuse(rule, FaultKind::Overloaded, format!("rule `{}` holds this for a person: {why}", rule.id))
             }
@@ -328,7 +328,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A person may end any wait.
+    /// Applies a user's decision. A user may end any hold.
     fn person(&mut self, rule: &Rule, answer: &HoldAnswer, view: &MessageView<'_>) -> WalkStep {
         let name = |by: &Option<String>| by.clone().unwrap_or_else(|| "somebody".to_owned());
         match answer {
@@ -369,7 +369,7 @@ impl<'a> Walk<'a> {
                 self.refuse(rule, FaultKind::Refused, format!("refused by {}: {reason}", name(by)))
             }
             HoldAnswer::Overloaded(why) => {
-                // Never released, whatever `on_failure` says: a caller must not get past a webhook by asking it much.
+                // Never release, even with `on_failure`: a caller must not evade a webhook by overloading it.
                 self.input("webhook", format!("overloaded {why}"));
                 self.refuse(rule, FaultKind::Overloaded, format!("rule `{}` asks a webhook about this: {why}", rule.id))
             }
@@ -377,31 +377,31 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn said(&mut self, rule: &Rule, url: &str, said: Said) -> WalkStep {
+    fn said(&mut self, rule: &Rule, url: &str, said: WebhookDecision) -> WalkStep {
         match said {
-            Said::Pass => {
+            WebhookDecision::Pass => {
                 self.note("released", format!("{url} let it pass"));
                 WalkStep::Next
             }
-            Said::Modify(message) => {
+            WebhookDecision::Modify(message) => {
                 self.note("modify", format!("by {url}"));
                 WalkStep::Change(message)
             }
-            Said::Reply(result) => {
+            WebhookDecision::Reply(result) => {
                 self.note("reply", format!("by {url}"));
                 WalkStep::End(Verdict::Reply(result))
             }
-            Said::Error(error) => {
+            WebhookDecision::Error(error) => {
                 self.note("error", format!("by {url}"));
                 WalkStep::End(Verdict::Error(error))
             }
-            Said::Refuse(reason) => self.refuse(rule, FaultKind::Refused, reason),
+            WebhookDecision::Refuse(reason) => self.refuse(rule, FaultKind::Refused, reason),
         }
     }
 
     fn hook_failed(&mut self, rule: &Rule, hook: &Webhook, error: &str) -> WalkStep {
         if hook.block_on_failure {
-            // The client is not to know where it is.
+            // Clients must not learn the webhook's address.
             self.note("refuse", format!("{}: {error}", hook.shown));
             let message = format!("the webhook of rule `{}` gave no usable answer", rule.id);
             return WalkStep::End(Verdict::Refuse(Fault::new(FaultKind::Refused, message).with_str("rule", &rule.id)));
@@ -411,7 +411,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A result in the place of another, as the revision of the client has it.
+/// Adapts a replacement result to the client's revision.
 fn fitted(value: Bytes, root: Root, view: &MessageView<'_>) -> Bytes {
     let new = view.facts.revision.and_then(Revision::parse).is_some_and(Revision::result_type);
     match view.method().filter(|_| new && root == Root::Result) {
@@ -420,14 +420,14 @@ fn fitted(value: Bytes, root: Root, view: &MessageView<'_>) -> Bytes {
     }
 }
 
-/// A text for logs and terminals, which what a message says must not steer.
+/// Replaces control characters, so that a message cannot inject any into logs or terminals.
 fn one_line(text: String) -> String {
     if text.contains(char::is_control) { text.replace(char::is_control, " ") } else { text }
 }
 
-/// The time that a slow call takes, as drawn.
-fn spread(failing: &Failing, draw: u64) -> Duration {
-    // The draw itself decided whether the call fails at all.
+/// Returns the duration of a slow call for a random draw.
+fn spread(failing: &InjectedFault, draw: u64) -> Duration {
+    // The draw itself already decided if the call fails.
     let share = unit(mixed(draw, 1));
     let times = match failing.spread {
         Spread::Fixed => return failing.after,
@@ -437,7 +437,7 @@ fn spread(failing: &Failing, draw: u64) -> Duration {
     failing.after.mul_f64(times).min(limits::WAIT)
 }
 
-/// A number from 0 to less than 1.
+/// Maps a draw to the range from 0 to less than 1.
 fn unit(draw: u64) -> f64 {
     (draw >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -1,4 +1,4 @@
-//! What a rule does with a message that its conditions match.
+//! Actions of a rule.
 
 use crate::facts::Root;
 use crate::phases::Phases;
@@ -9,7 +9,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One action.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Action {
     Allow,
@@ -24,79 +23,76 @@ pub(crate) enum Action {
     Webhook(Webhook),
     Hold { reason: Template, within: Duration, release: bool },
     Mock(Mock, Option<MockFile>),
-    Fault(Failing),
+    Fault(InjectedFault),
     RateLimit(RateLimit),
     Cache(Cache),
     Count { name: Arc<str> },
 }
 
-/// A place in a message that a rule can set or remove.
+/// Place in a message to set or remove.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct MessageTarget {
     pub root: Root,
     pub pointer: Pointer,
 }
 
-/// A web address that is notified of a message, or asked about it.
+/// Webhook that is notified of a message, or asked about it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Webhook {
     pub url: Arc<str>,
-    /// The address without what may be secret in it: user, password and query.
+    /// URL without user, password and query, which may be secret.
     pub shown: Arc<str>,
     pub timeout: Duration,
     pub wait: bool,
-    /// What becomes of the message when the address does not answer.
+    /// Blocks the message if the webhook fails.
     pub block_on_failure: bool,
 }
 
-/// Results that are made up.
+/// Source of mock results.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Mock {
     Always(JsonTemplate),
-    /// One after the other, and then from the beginning.
+    /// Results in order, starting over at the end.
     InTurn(Vec<JsonTemplate>),
     AtRandom(Vec<JsonTemplate>, Option<u64>),
 }
 
-/// The file that made up results were read from.
+/// File that mock results were read from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MockFile {
-    /// As the rule names it.
+    /// Name as given in the rule.
     pub name: Arc<str>,
-    /// Of what it held, so that other results make another version of the rules.
+    /// Digest of the content. Makes it part of the rules' version.
     pub digest: u64,
-    /// How much it held.
     pub bytes: usize,
 }
 
-/// A failure that is made up.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Failing {
+pub(crate) struct InjectedFault {
     pub kind: FailKind,
     pub probability: f64,
     pub seed: Option<u64>,
-    /// How long a slow or lost call takes.
+    /// Duration of a slow or lost call.
     pub after: Duration,
-    /// Distribution of the times of slow calls.
+    /// Distribution of the durations of slow calls.
     pub spread: Spread,
 }
 
-/// Distribution of times around their mean.
+/// Distribution of durations around their mean.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Spread {
-    /// All are the same.
     #[default]
     Fixed,
-    /// Each from nothing to twice the mean is as likely.
+    /// Uniform between zero and twice the mean.
     Uniform,
-    /// Most are short, and a few are many times the mean.
+    /// Mostly short, with a few many times the mean.
     Exponential,
 }
 
 pub(crate) const SPREADS: [(&str, Spread); 3] =
     [("fixed", Spread::Fixed), ("uniform", Spread::Uniform), ("exponential", Spread::Exponential)];
 
-/// What a made up failure looks like.
+/// Kind of an injected failure.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum FailKind {
     Timeout,
@@ -128,7 +124,7 @@ pub(crate) const FAIL_KINDS: [(&str, FailKind); 12] = [
     ("garble", FailKind::Garble),
 ];
 
-/// So many uses in so long a time.
+/// Limit on the number of uses in a time window.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct RateLimit {
     pub key: Template,
@@ -136,18 +132,18 @@ pub(crate) struct RateLimit {
     pub per: Duration,
 }
 
-/// Results that are kept.
+/// Cache of results, filled from answers.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Cache {
     pub key: Template,
     pub ttl: Duration,
     pub max_entries: usize,
-    /// True if one principal may get what another one's call has brought.
+    /// Set if principals share entries.
     pub shared: bool,
 }
 
 impl Action {
-    /// The key of it in a rule.
+    /// Returns the action's key in a rule.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -170,7 +166,7 @@ impl Action {
         }
     }
 
-    /// The messages that it has a meaning for; in other phases it is passed over.
+    /// Returns the phases that the action applies to. It is skipped in others.
     pub fn fits(&self) -> Phases {
         let params = Phases::REQUEST.or(Phases::NOTIFICATIONS).or(Phases::QUESTION).or(Phases::TO_GATEWAY);
         let of = |root: Root| if root == Root::Params { params } else { Phases::RESULTS };
@@ -181,18 +177,18 @@ impl Action {
             Self::Mock(..) => params.or(Phases::RESULTS).and(Phases::NOTIFICATIONS.others()),
             Self::Fork { .. } | Self::Cache(_) => Phases::REQUEST,
             Self::Delay { .. } | Self::Hold { .. } => params.or(Phases::RESULTS).and(Phases::NOTIFICATIONS.others()),
-            Self::Fault(Failing { kind: FailKind::Truncate | FailKind::Garble, .. }) => Phases::RESPONSE,
+            Self::Fault(InjectedFault { kind: FailKind::Truncate | FailKind::Garble, .. }) => Phases::RESPONSE,
             Self::Fault(_) => Phases::REQUEST.or(Phases::RESPONSE),
             _ => Phases::EVERY,
         }
     }
 
-    /// True if nothing after it is looked at, whatever happens.
+    /// Returns `true` if no later action or rule can run.
     pub fn always_ends(&self) -> bool {
         matches!(self, Self::Allow | Self::Block { .. } | Self::Error { .. } | Self::Mock(..))
     }
 
-    /// The holes of its templates.
+    /// Returns the placeholders of its templates.
     pub fn holes(&self) -> Vec<&Hole> {
         match self {
             Self::Block { message, .. } => message.holes().collect(),

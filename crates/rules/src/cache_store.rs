@@ -1,36 +1,35 @@
-//! Answers that are kept for a while, bounded in number for each cache and in bytes for all together.
+//! Answers stored for a limited time. Each cache is limited in entries, and all of them together in bytes.
 
 use crate::limits;
-use crate::memory::Miss;
+use crate::memory::CacheMiss;
 use crate::outside::{CacheAsk, Slot};
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-/// All caches.
 #[derive(Debug, Default)]
 pub(crate) struct CacheStore {
-    caches: HashMap<Slot, Kept>,
+    caches: HashMap<Slot, AnswerCache>,
     bytes: usize,
     pub overflows: u64,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct AnswerCache {
     entries: HashMap<Box<str>, (Bytes, Instant)>,
-    /// The keys, the oldest first; each once.
+    /// Keys in insertion order, without duplicates.
     order: VecDeque<Box<str>>,
 }
 
-impl Kept {
-    /// Forgets an entry, and tells how large it was.
+impl AnswerCache {
+    /// Removes an entry and returns its size.
     fn remove(&mut self, key: &str) -> usize {
         let Some((bytes, _)) = self.entries.remove(key) else { return 0 };
         self.order.retain(|one| **one != *key);
         bytes.len()
     }
 
-    /// Forgets the oldest entry, and tells how large it was.
+    /// Removes the oldest entry and returns its size.
     fn remove_oldest(&mut self) -> Option<usize> {
         let key = self.order.pop_front()?;
         Some(self.entries.remove(&key).map_or(0, |(bytes, _)| bytes.len()))
@@ -48,7 +47,7 @@ impl CacheStore {
         None
     }
 
-    pub fn put(&mut self, miss: Miss, result: Bytes, now: Instant) {
+    pub fn put(&mut self, miss: CacheMiss, result: Bytes, now: Instant) {
         if result.len() > limits::CACHE_ENTRY {
             self.overflows += 1;
             return;
@@ -75,7 +74,7 @@ impl CacheStore {
 
     pub fn keep(&mut self, stays: &dyn Fn(&Slot) -> bool) {
         self.caches.retain(|slot, _| stays(slot));
-        let of = |kept: &Kept| kept.entries.values().map(|(bytes, _)| bytes.len()).sum::<usize>();
+        let of = |kept: &AnswerCache| kept.entries.values().map(|(bytes, _)| bytes.len()).sum::<usize>();
         self.bytes = self.caches.values().map(of).sum();
     }
 }

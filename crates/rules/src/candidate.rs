@@ -1,4 +1,4 @@
-//! A first look at a rule that excludes most rules that do not match by a few bytes, without touching the rule itself.
+//! Compact pre-check of a rule. Rules out most mismatches by comparing a few bytes, without touching the rule itself.
 
 use crate::action::Action;
 use crate::condition::{Condition, Leaf, MethodTest};
@@ -9,30 +9,29 @@ use crate::value_test::ValueTest;
 use serde_json::Value as Json;
 use signalbox_engine::chain::Phase;
 
-/// How many bytes are compared.
+/// Number of bytes compared.
 const BYTES: usize = 8;
 
-/// A rule that may match messages of one phase and method. Small, since all of them are looked at for each message.
+/// Rule that may match messages of one phase and method. Small, because every message visits all of them.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct RuleCandidate {
-    /// The condition after those that hold, where it can be told from the beginning of a text: that beginning, and where
-    /// the text is.
+    /// Required start of a text, for the first condition that is not known to hold. `slot` locates the text.
     beginning: Beginning,
     slot: u16,
-    /// Its number.
+    /// Index of the rule.
     pub rule: u16,
-    /// How many conditions come first that hold for all of these messages.
+    /// Number of leading conditions that always hold for these messages.
     held: u16,
-    /// There are no others.
+    /// Set if there are no further conditions.
     fits: bool,
-    /// The rule does nothing but count.
+    /// Set if the rule does nothing but count.
     pub tallies: bool,
 }
 
-/// The slot of a candidate that cannot be told from a text.
+/// Slot of a candidate without a text to compare.
 const NONE: u16 = u16::MAX;
 
-/// The beginning of the text that was last looked at, since rules that follow each other mostly look at the same.
+/// Start of the last text compared. Consecutive rules usually compare the same text.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct SeenBeginning {
     slot: u16,
@@ -40,11 +39,11 @@ pub(crate) struct SeenBeginning {
 }
 
 impl SeenBeginning {
-    /// Nothing yet, or something that may have changed.
+    /// No text, or one that may have changed.
     pub const NOTHING: Self = Self { slot: NONE, beginning: None };
 }
 
-/// The first bytes of a text, as a number.
+/// First bytes of a text, packed into a number.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Beginning {
     word: u64,
@@ -52,7 +51,7 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    /// Of what stands between the quotes of a text. None if it is not a text, or contains an escape.
+    /// Reads a JSON string token. Returns `None` for other tokens, and if the compared part contains an escape.
     pub fn of_token(token: &[u8]) -> Option<Self> {
         let [b'"', content @ .., b'"'] = token else { return None };
         let beginning = Self::of(content);
@@ -67,7 +66,7 @@ impl Beginning {
         Self { word: u64::from_le_bytes(bytes), length: text.len().min(BYTES) as u8 }
     }
 
-    /// False if a text with this beginning cannot begin as the other one does.
+    /// Returns `false` if a text with this start cannot have the other start.
     fn may_be(self, wanted: Self) -> bool {
         let mask = u64::MAX.checked_shr(64 - 8 * u32::from(wanted.length)).unwrap_or(0);
         self.length >= wanted.length && self.word & mask == wanted.word
@@ -75,7 +74,7 @@ impl Beginning {
 }
 
 impl RuleCandidate {
-    /// The candidate for messages of this phase, and of this method where it is known.
+    /// Builds the candidate for messages of this phase and, if known, this method.
     pub fn new(at: u16, rule: &Rule, phase: Phase, method: Option<&str>) -> Self {
         let mut leaves = Vec::new();
         let all = flatten(&rule.when, &mut leaves);
@@ -84,11 +83,11 @@ impl RuleCandidate {
             leaves.get(held).and_then(|leaf| prefix_test(leaf, phase)).unwrap_or((NONE, Beginning::default()));
         let fits = all && held == leaves.len();
         let tallies = rule.then.iter().all(|action| matches!(action, Action::Count { .. }));
-        // A rule has far fewer conditions than that.
+        // Rules have far fewer conditions than `u16::MAX`.
         Self { rule: at, tallies, held: u16::try_from(held).unwrap_or(u16::MAX), fits, slot, beginning }
     }
 
-    /// True if the rule certainly matches; then the outcomes of its conditions are noted.
+    /// Returns `true` and records the outcomes if the rule certainly matches.
     pub fn fits(&self, outcomes: &mut Outcomes) -> bool {
         if self.fits {
             outcomes.push_run(self.held, false);
@@ -96,7 +95,7 @@ impl RuleCandidate {
         self.fits
     }
 
-    /// True if the rule certainly does not match; then the outcomes of what was looked at are noted.
+    /// Returns `true` and records the outcomes if the rule certainly does not match.
     #[inline]
     pub fn misses(&self, view: &MessageView<'_>, seen: &mut SeenBeginning, outcomes: &mut Outcomes) -> bool {
         if self.slot == NONE {
@@ -113,7 +112,7 @@ impl RuleCandidate {
     }
 }
 
-/// The conditions that are asked one after the other until one does not hold. Behind anything else none is known.
+/// Lists the conditions of nested conjunctions in evaluation order. Returns `false` if others follow.
 fn flatten<'a>(condition: &'a Condition, leaves: &mut Vec<&'a Leaf>) -> bool {
     match condition {
         Condition::And(all) => all.iter().all(|one| flatten(one, leaves)),

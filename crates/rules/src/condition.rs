@@ -1,4 +1,4 @@
-//! The condition tree of a rule: how it is evaluated, and how it reads in words.
+//! Condition tree of a rule.
 
 use crate::facts::{MessageFacts, MessageView, Root};
 use crate::outcomes::Outcomes;
@@ -13,24 +13,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A condition.
 #[derive(Clone, Debug)]
 pub(crate) enum Condition {
-    /// All hold; an empty list always does.
+    /// All must hold. An empty list always does.
     And(Vec<Condition>),
-    /// One holds.
+    /// At least one must hold.
     Or(Vec<Condition>),
-    /// It does not hold.
     Not(Box<Condition>),
-    /// A single question, and how it reads in words.
+    /// Single test, with its description.
     Leaf(Leaf, Arc<str>),
 }
 
-/// One question about a message.
+/// Test of one property of a message.
 #[derive(Clone, Debug)]
 pub(crate) enum Leaf {
     Method(MethodTest),
-    /// The pointer leads on from the root; `inside` where it was written so, and not from the message on.
+    /// Value at a pointer, relative to the root. `inside` is set if the rule wrote the pointer without the root.
     Value {
         root: Root,
         pointer: Pointer,
@@ -52,7 +50,6 @@ pub(crate) enum Leaf {
     Direction(Phases),
 }
 
-/// A test of the method.
 #[derive(Clone, Debug)]
 pub(crate) enum MethodTest {
     In(Box<[Box<str>]>),
@@ -62,14 +59,14 @@ pub(crate) enum MethodTest {
 }
 
 impl Condition {
-    /// The condition of a single question.
+    /// Creates a condition from a single test.
     pub fn leaf(leaf: Leaf) -> Self {
         let words = leaf.to_string().into();
         Self::Leaf(leaf, words)
     }
 
-    /// Whether it holds. What was looked at is noted, in order; what does not matter any more is not looked at. `strictly`
-    /// where the rule permits something if it holds: then a name has to match however it is written.
+    /// Evaluates the condition and records the outcomes in order, with short-circuiting. `strictly` is set if a match
+    /// grants permission: then all spellings of a name must match.
     pub fn holds(&self, view: &MessageView<'_>, slots: usize, strictly: bool, outcomes: &mut Outcomes) -> bool {
         match self {
             Self::And(all) => all.iter().all(|one| one.holds(view, slots, strictly, outcomes)),
@@ -83,7 +80,7 @@ impl Condition {
         }
     }
 
-    /// The same walk over outcomes that were noted before: each question in words, and whether it held.
+    /// Replays recorded outcomes: collects each test's description and outcome.
     pub fn retrace(&self, noted: &mut dyn Iterator<Item = bool>, words: &mut Vec<(Arc<str>, bool)>) -> Option<bool> {
         match self {
             Self::And(all) => {
@@ -111,7 +108,7 @@ impl Condition {
         }
     }
 
-    /// Every question in it.
+    /// Appends all tests in evaluation order.
     pub fn leaves<'a>(&'a self, out: &mut Vec<&'a Leaf>) {
         match self {
             Self::And(list) | Self::Or(list) => list.iter().for_each(|one| one.leaves(out)),
@@ -120,7 +117,7 @@ impl Condition {
         }
     }
 
-    /// Every question in it, in words.
+    /// Describes all tests in evaluation order.
     pub fn words(&self) -> Vec<Arc<str>> {
         match self {
             Self::And(list) | Self::Or(list) => list.iter().flat_map(Self::words).collect(),
@@ -129,7 +126,7 @@ impl Condition {
         }
     }
 
-    /// Every question in it, to be changed.
+    /// Calls `change` on every test.
     pub fn each_leaf(&mut self, change: &mut dyn FnMut(&mut Leaf)) {
         match self {
             Self::And(list) | Self::Or(list) => list.iter_mut().for_each(|one| one.each_leaf(change)),
@@ -138,14 +135,14 @@ impl Condition {
         }
     }
 
-    /// True if nothing is asked.
+    /// Returns `true` if there are no tests.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::And(all) if all.iter().all(Self::is_empty))
     }
 }
 
 impl Leaf {
-    /// True if it holds a regular expression.
+    /// Returns `true` if the test is a regular expression.
     pub fn is_pattern(&self) -> bool {
         matches!(
             self,
@@ -155,7 +152,7 @@ impl Leaf {
         )
     }
 
-    /// True if it asks for what is not known any more of the call that made a task.
+    /// Returns `true` if the test needs information about a task's call that is no longer known.
     fn is_unknown(&self, facts: &MessageFacts<'_>) -> bool {
         match self {
             Self::Tool(_) | Self::Subject(_) => facts.lacks_subject(),
@@ -167,7 +164,7 @@ impl Leaf {
     fn holds(&self, view: &MessageView<'_>, slots: usize, strictly: bool) -> bool {
         let facts = view.facts;
         if facts.by_task && self.is_unknown(facts) {
-            // As it stands worse for the message: more is forbidden, and less permitted.
+            // Assume the worse for the message: a rule that forbids matches, one that permits does not.
             view.guess();
             return !strictly;
         }
@@ -190,7 +187,7 @@ impl Leaf {
     }
 }
 
-/// Some patterns, of which one has to fit.
+/// Patterns of which one must match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Globs(pub Box<[Box<str>]>);
 
@@ -204,7 +201,7 @@ impl Globs {
     }
 }
 
-/// Some patterns of tools, prompts and resources, of which one has to fit.
+/// Patterns for tools, prompts and resources, of which one must match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Subjects(Box<[NamePattern]>);
 

@@ -1,16 +1,16 @@
-//! Made up damage to an answer. The message stays valid, as it would not reach the client otherwise; its texts do not.
+//! Corrupts the texts of an answer. The message stays valid, since it would not reach the client otherwise.
 
 use crate::action::FailKind;
 use crate::live::mixed;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Span, json};
 
-/// Most texts of one answer that are damaged.
+/// Maximum number of corrupted texts in an answer.
 const TEXTS: usize = 1000;
-/// Deepest value that is looked for texts in.
+/// Maximum depth of the search for texts.
 const DEPTH: usize = 64;
 
-/// The answer with all its texts cut off or spoiled, as the draw says; `None` if there is nothing to spoil.
+/// Truncates or garbles all texts of the answer, depending on the draw. Returns `None` if it has no text.
 pub(crate) fn damaged(message: &Envelope, kind: FailKind, draw: u64) -> Option<Bytes> {
     let bytes = message.bytes();
     let mut texts = Vec::new();
@@ -25,7 +25,7 @@ pub(crate) fn damaged(message: &Envelope, kind: FailKind, draw: u64) -> Option<B
     if edits.is_empty() { None } else { Some(edits.apply(bytes)) }
 }
 
-/// The texts below a value that are content: not names of members, and not the words that say of what type something is.
+/// Collects the texts that are content: no member names, and no members that identify a type.
 fn find(bytes: &[u8], here: Span, depth: usize, out: &mut Vec<Span>) {
     if depth > DEPTH || out.len() >= TEXTS {
         return;
@@ -51,7 +51,7 @@ fn cut(text: &str, draw: u64) -> String {
     text.chars().take(usize::try_from(draw % letters.max(1)).unwrap_or(0)).collect()
 }
 
-/// About every fourth letter, and at least one, becomes a sign for letters that cannot be read.
+/// Replaces about a quarter of the letters, and at least one, with U+FFFD.
 fn garbled(text: &str, draw: u64) -> String {
     let letters = text.chars().count() as u64;
     let sure = draw % letters.max(1);

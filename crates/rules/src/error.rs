@@ -1,26 +1,24 @@
-//! What can be wrong with rules, and where: `rules.toml:12:3: rules[2].when.metod: unknown key; did you mean `method`?`
+//! Errors in rules, with their position: `rules.toml:12:3: rules[2].when.metod: unknown key; did you mean `method`?`
 
 use std::fmt;
 
-/// A rule file that cannot be used, and every reason for it, one a line.
+/// Error in a rule file. Displays all problems, one per line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}{problem}{}", more.iter().map(|one| format!("\n{one}")).collect::<String>())]
 pub struct RuleError {
-    /// Where it is.
     pub place: RulePlace,
-    /// What it is.
     pub problem: Box<Problem>,
-    /// What else is wrong.
+    /// Further problems in the same set of files.
     pub more: Vec<RuleError>,
 }
 
 impl RuleError {
-    /// One thing that is wrong.
+    /// Creates an error with a single problem.
     pub(crate) fn new(place: RulePlace, problem: Problem) -> Self {
         Self { place, problem: Box::new(problem), more: Vec::new() }
     }
 
-    /// All of these as one error; nothing if there is none.
+    /// Combines several errors, or returns `None` if there are none.
     pub(crate) fn of(all: Vec<Self>) -> Option<Self> {
         let mut all = all.into_iter();
         let mut first = all.next()?;
@@ -29,14 +27,14 @@ impl RuleError {
     }
 }
 
-/// Where something is: printed as `FILE:LINE:COLUMN: KEY: `, without the parts that are not known.
+/// Position in a rule file. Displayed as `FILE:LINE:COLUMN: KEY: `, without the unknown parts.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct RulePlace {
-    /// The file, as the caller named it.
+    /// File name as given by the caller.
     pub file: String,
-    /// Line and column, counted from 1, columns in characters.
+    /// Line and column, counted from 1. Columns count characters.
     pub position: Option<(usize, usize)>,
-    /// The key, such as `rules[2].when.method`.
+    /// Key, such as `rules[2].when.method`.
     pub key: String,
 }
 
@@ -53,124 +51,107 @@ impl fmt::Display for RulePlace {
     }
 }
 
-/// Everything that rules can get wrong.
+/// Problem in a rule file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Problem {
-    /// The parser's complaint.
+    /// Error of the TOML parser.
     #[error("not valid TOML: {0}")]
     Toml(String),
-    /// The file is larger than any honest one.
+    /// The file exceeds the size limit.
     #[error("the file is larger than {limit} bytes; split it, or shorten it")]
     FileTooLarge {
-        /// The most that is read.
+        /// Maximum size in bytes.
         limit: usize,
     },
-    /// A key that means nothing here.
     #[error("unknown key; {}", match suggestion { Some(key) => format!("did you mean `{key}`?"), None => format!("expected one of {}", list(known)) })]
     UnknownKey {
-        /// The known key that looks most like it.
+        /// Most similar known key.
         suggestion: Option<&'static str>,
-        /// What is known at this place.
+        /// Keys known at this place.
         known: Vec<&'static str>,
     },
-    /// A key that must be there.
     #[error("`{0}` is missing")]
     Missing(&'static str),
-    /// Something else than what belongs here.
+    /// A value of a different kind was expected.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What belongs here.
+        /// Description of the expected value.
         expected: String,
-        /// What is here.
+        /// Description of the actual value.
         found: String,
     },
-    /// A regular expression that cannot be used.
     #[error("not a regular expression this program can use: {0}")]
     Regex(String),
-    /// Text that is not JSON.
     #[error("not valid JSON: {0}")]
     Json(String),
-    /// A file that a rule names and that cannot be read.
+    /// A referenced file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(crate::outside::FileError),
-    /// Something in a file that a rule names.
+    /// Problem in a referenced file.
     #[error("`{file}`: {problem}")]
     InFile {
-        /// The file, as the rule names it.
+        /// File name as given in the rule.
         file: String,
-        /// What is wrong with it.
         problem: Box<Problem>,
     },
-    /// Something in one of several results.
+    /// Problem in one of several results.
     #[error("result {number}: {problem}")]
     OfResult {
-        /// Which, counted from 1.
+        /// Number of the result, counted from 1.
         number: usize,
-        /// What is wrong with it.
         problem: Box<Problem>,
     },
-    /// A `${NAME}` that nobody knows.
+    /// A template contains an unknown `${NAME}`.
     #[error("unknown name `${{{name}}}`; {} Write `$${{` for a literal `${{`", match suggestion { Some(known) => format!("did you mean `${{{known}}}`?"), None => format!("expected one of {}.", list(known)) })]
     UnknownName {
-        /// The name.
         name: String,
-        /// The known name that looks most like it.
+        /// Most similar known name.
         suggestion: Option<&'static str>,
-        /// What is known.
         known: Vec<&'static str>,
     },
-    /// More of something than a set may hold.
+    /// The set exceeds a limit.
     #[error("more than {limit} {what}; {remedy}")]
     TooMany {
-        /// What there is too much of.
+        /// Name of the things that are too many.
         what: &'static str,
-        /// How much there may be.
         limit: usize,
-        /// What to do.
         remedy: &'static str,
     },
-    /// Two rules with one id.
+    /// Two rules share an id.
     #[error("the rule id `{id}` is already used in {first}; give one of them another id")]
     DuplicateId {
-        /// The id.
         id: String,
-        /// Where the other one is.
+        /// Position of the other rule.
         first: String,
     },
-    /// An action that has no meaning for the messages that the rule looks at.
+    /// An action does not apply to the messages that the rule matches.
     #[error("`{action}` applies to {fits} only, but this rule matches {looks}; {remedy}")]
     Misplaced {
-        /// The action.
         action: &'static str,
-        /// What it is for.
+        /// Messages that the action applies to.
         fits: String,
-        /// What the rule is about.
+        /// Messages that the rule matches.
         looks: String,
-        /// What to do.
         remedy: &'static str,
     },
-    /// A question of a backend in a rule that looks at no questions.
+    /// The rule names a server request but does not evaluate them.
     #[error(
         "`{method}` is a question of a backend, and a rule sees questions only with `phase = \"question\"` beside it; \
          this rule would never match one"
     )]
-    UnseenQuestion {
-        /// The method.
-        method: &'static str,
-    },
-    /// Two keys that cannot be combined.
+    UnseenQuestion { method: &'static str },
+    /// Two keys cannot be combined.
     #[error("{0}")]
     Beside(&'static str),
 }
 
-/// Something that was tolerated, but that the user should know of.
+/// Harmless problem that the user should know of.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Warning {
-    /// Where the rule is.
+    /// Position of the rule.
     pub place: RulePlace,
-    /// The rule.
     pub rule: String,
-    /// What is odd about it.
+    /// Description of the problem.
     pub text: String,
 }
 
@@ -184,7 +165,7 @@ fn list(known: &[&'static str]) -> String {
     known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The known name that a mistyped one most resembles, if any is close.
+/// Returns the known name most similar to a mistyped one, if any is close.
 pub(crate) fn closest(name: &str, known: &[&'static str]) -> Option<&'static str> {
     if name.len() > 64 {
         return None;
@@ -198,7 +179,7 @@ pub(crate) fn closest(name: &str, known: &[&'static str]) -> Option<&'static str
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters to insert, delete or replace to get from `a` to `b`.
+/// Computes the Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -213,7 +194,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// A value of a file for a message: short, on one line.
+/// Shortens a value to one quoted line for messages.
 pub(crate) fn shown(text: &str) -> String {
     let short: String = text.chars().take(60).collect();
     let dots = if short.len() < text.len() { "…" } else { "" };

@@ -1,4 +1,4 @@
-//! What a rule may know of a message, and how it looks into one.
+//! Facts about a message that rules can use, and lookups in the message.
 
 use crate::candidate::Beginning;
 use crate::limits;
@@ -15,19 +15,17 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
-/// The part of a message that a pointer starts in.
+/// Part of a message in which a pointer starts.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Root {
-    /// The params; with an answer, those of its request.
+    /// Params of a request. For an answer, those of its request.
     Params,
-    /// The result.
     Result,
-    /// The error object.
     Error,
 }
 
 impl Root {
-    /// The member of the message.
+    /// Returns the member's name in the message.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -38,23 +36,23 @@ impl Root {
     }
 }
 
-/// What is known besides the message.
+/// Facts about a message beyond its content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageFacts<'a> {
     pub phase: Phase,
-    /// Which round of its call the message belongs to.
+    /// Round of its call.
     pub round: u32,
-    /// The method of the request that an answer belongs to.
+    /// Method of the request that an answer belongs to.
     pub asked: Option<&'a str>,
-    /// The tool, prompt or URI that the client asked for.
+    /// Tool, prompt or URI as the client named it.
     pub subject: Option<&'a str>,
-    /// What its backend calls that, where it is known.
+    /// Backend's own name for the subject, if known.
     pub own_name: Option<&'a str>,
-    /// True for a completion about a resource.
+    /// Set for a completion request about a resource.
     pub completes_resource: bool,
     pub backend: Option<&'a str>,
     pub principal: &'a str,
-    /// The caller's token, where a backend is reached with what it is exchanged for.
+    /// Caller's token, if the backend is called with one exchanged for it.
     pub token: Option<&'a SubjectToken>,
     pub session: Option<&'a str>,
     pub session_age: Duration,
@@ -62,21 +60,21 @@ pub(crate) struct MessageFacts<'a> {
     pub exchange: Option<(SessionKey, ExchangeId)>,
     pub now: Instant,
     pub unix_ms: u64,
-    /// The request that an answer belongs to, where a rule needs it.
+    /// Request of an answer, if a rule needs it.
     pub request: Option<&'a Envelope>,
-    /// True for a result that comes by a task, long after its request.
+    /// Set for a task's result, which arrives long after its request.
     pub by_task: bool,
-    /// What the record of the message does not show; nothing for a message that is there.
+    /// Redaction of a recorded message, or `None` for a live one.
     pub hidden: Option<&'a Hidden<'a>>,
 }
 
-/// How a record writes the id of a session.
+/// Prefix of a session id in a recording, which stores a hash.
 const HASHED: &str = "hmac:";
 
-/// Tells which values of a message are not what was sent, because they were taken out of its record.
+/// Returns `true` if a recorded value may differ from the original because of redaction.
 pub type Hides<'a> = &'a dyn Fn(Option<&[u8]>) -> bool;
 
-/// Notes whether a rule looked at such a value.
+/// Tracks if a rule read a redacted value.
 pub(crate) struct Hidden<'a> {
     hides: Option<Hides<'a>>,
     seen: Cell<bool>,
@@ -93,7 +91,7 @@ impl<'a> Hidden<'a> {
         }
     }
 
-    /// True if a rule looked at a value that is not what was sent.
+    /// Returns `true` if a rule read a value that may differ from the original.
     pub fn seen(&self) -> bool {
         self.seen.get()
     }
@@ -107,7 +105,7 @@ impl std::fmt::Debug for Hidden<'_> {
 
 impl<'a> MessageFacts<'a> {
     pub fn of(case: &Case<'a>) -> Self {
-        // Of a call that is forgotten nothing is known but what its result says.
+        // An evicted call is known only by its result.
         let exchange = case.exchange.filter(|exchange| !case.by_task || exchange.subject.is_some());
         Self {
             phase: case.phase,
@@ -131,40 +129,40 @@ impl<'a> MessageFacts<'a> {
         }
     }
 
-    /// True if the tool of a task's call is not known any more.
+    /// Returns `true` if the tool of a task's call is no longer known.
     pub fn lacks_subject(&self) -> bool {
         self.by_task && self.subject.is_none()
     }
 
-    /// True if the request of a task's call is not known any more.
+    /// Returns `true` if the request of a task's call is no longer known.
     pub fn lacks_request(&self) -> bool {
         self.by_task && self.request.is_none()
     }
 
-    /// The method: of a message that has none, that of the request it answers.
+    /// Returns the message's method. For an answer, that of its request.
     pub fn method(&self, message: &'a Envelope) -> Option<&'a str> {
         message.method().or(self.asked)
     }
 }
 
-/// Where a value was found when it was first looked for.
+/// Cached location of a value.
 #[derive(Copy, Clone)]
-enum Looked {
+enum CachedLookup {
     NotYet,
     Nowhere,
     At(Span, Option<Beginning>),
 }
 
-/// One message as the rules see it. Whatever is looked up is looked up once.
+/// Message as seen by the rules. Caches every lookup.
 pub(crate) struct MessageView<'a> {
     pub facts: &'a MessageFacts<'a>,
     pub message: &'a Envelope,
-    memo: RefCell<SmallVec<[Looked; 8]>>,
+    memo: RefCell<SmallVec<[CachedLookup; 8]>>,
     subject: std::cell::OnceCell<Option<Cow<'a, str>>>,
     names: std::cell::OnceCell<Option<SubjectNames<'a>>>,
-    /// How many bytes were read so far.
+    /// Number of bytes read so far.
     work: Cell<usize>,
-    /// True if a condition was asked about what is not known any more.
+    /// Set if a condition needed information that is no longer known.
     guessed: Cell<bool>,
 }
 
@@ -186,7 +184,7 @@ impl<'a> MessageView<'a> {
         self.facts.method(self.message)
     }
 
-    /// Notes that this many bytes were read.
+    /// Adds to the number of bytes read.
     pub fn worked(&self, bytes: usize) {
         self.work.set(self.work.get().saturating_add(bytes));
     }
@@ -195,12 +193,12 @@ impl<'a> MessageView<'a> {
         self.work.get()
     }
 
-    /// Notes that a condition had to be guessed.
+    /// Records that a condition had to be guessed.
     pub fn guess(&self) {
         self.guessed.set(true);
     }
 
-    /// True if a condition was guessed since this was last asked.
+    /// Returns and clears the mark for a guessed condition.
     pub fn take_guess(&self) -> bool {
         self.guessed.take()
     }
@@ -209,7 +207,7 @@ impl<'a> MessageView<'a> {
         self.work.get() > limits::WORK
     }
 
-    /// The tool, prompt or URI: of a request as the message has it, of anything else as the client asked.
+    /// Returns the tool, prompt or URI: from the message for a request, otherwise as the client named it.
     pub fn subject(&self) -> Option<&str> {
         let find = || match self.facts.phase {
             Phase::Request => subject_of(self.message).or(self.facts.subject.map(Cow::Borrowed)),
@@ -220,7 +218,7 @@ impl<'a> MessageView<'a> {
         subject
     }
 
-    /// All names of the subject. A rule before may have changed it: then only the message tells what it is.
+    /// Returns all names of the subject. If an earlier rule changed it, only the message tells its name.
     pub fn names(&self) -> Option<&SubjectNames<'a>> {
         let find = || {
             let (subject, facts) = (self.subject()?, self.facts);
@@ -244,22 +242,22 @@ impl<'a> MessageView<'a> {
         if resource { Style::Uri } else { style_of(name) }
     }
 
-    /// A value of the message. `slot` is the place where this very pointer is remembered.
+    /// Returns a value of the message. `slot` is the cache slot of this pointer.
     pub fn value(&self, root: Root, pointer: &Pointer, slot: usize, slots: usize) -> Option<&'a [u8]> {
         let message = self.holder(root)?;
         let mut memo = self.memo.borrow_mut();
         if memo.is_empty() {
-            memo.resize(slots, Looked::NotYet);
+            memo.resize(slots, CachedLookup::NotYet);
         }
-        let looked = memo.get(slot).copied().unwrap_or(Looked::NotYet);
+        let looked = memo.get(slot).copied().unwrap_or(CachedLookup::NotYet);
         let found = match looked {
-            Looked::At(span, _) => Some(span),
-            Looked::Nowhere => None,
-            Looked::NotYet => {
+            CachedLookup::At(span, _) => Some(span),
+            CachedLookup::Nowhere => None,
+            CachedLookup::NotYet => {
                 let found = self.look(message, root, pointer);
                 if let Some(place) = memo.get_mut(slot) {
-                    let told = |span: Span| Looked::At(span, Beginning::of_token(span.of(message.bytes())));
-                    *place = found.map_or(Looked::Nowhere, told);
+                    let told = |span: Span| CachedLookup::At(span, Beginning::of_token(span.of(message.bytes())));
+                    *place = found.map_or(CachedLookup::Nowhere, told);
                 }
                 found
             }
@@ -267,7 +265,7 @@ impl<'a> MessageView<'a> {
         self.shown(found.map(|span| span.of(message.bytes())))
     }
 
-    /// The id of the session. It is a credential, so a record has a hash in its place.
+    /// Returns the session's id. It is a credential, so recordings store a hash.
     pub fn session(&self) -> Option<&'a str> {
         if let Some(hidden) = self.facts.hidden {
             hidden.seen.set(hidden.seen() || self.facts.session.is_some_and(|id| id.starts_with(HASHED)));
@@ -275,7 +273,7 @@ impl<'a> MessageView<'a> {
         self.facts.session
     }
 
-    /// Passes a value on, and notes it where the record of the message hides some.
+    /// Passes a value through and tracks if it is redacted.
     fn shown<'v>(&self, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
         if let Some(hidden) = self.facts.hidden {
             hidden.looked_at(value);
@@ -283,15 +281,15 @@ impl<'a> MessageView<'a> {
         value
     }
 
-    /// The beginning of a text that was looked at before, where it can be told.
+    /// Returns the cached start of a text, if known.
     pub fn beginning(&self, slot: usize) -> Option<Beginning> {
         match self.memo.borrow().get(slot) {
-            Some(Looked::At(_, beginning)) => *beginning,
+            Some(CachedLookup::At(_, beginning)) => *beginning,
             _ => None,
         }
     }
 
-    /// A value that is looked for where it is needed, without being remembered.
+    /// Looks up a value without caching its location.
     pub fn seek(&self, root: Root, pointer: &Pointer) -> Option<&'a [u8]> {
         let message = self.holder(root)?;
         self.shown(self.look(message, root, pointer).map(|span| span.of(message.bytes())))
@@ -310,10 +308,10 @@ impl<'a> MessageView<'a> {
             Root::Result => message.result_span(),
             Root::Error => message.error_span(),
         }?;
-        // Stepping over values is several times quicker than reading them.
+        // Skipping over values is several times faster than reading them.
         self.worked(whole.len() / 8);
         let [first, rest @ ..] = pointer.segments() else { return Some(whole) };
-        // The members of the params and the result are known from the reading of the message.
+        // The parser has already located the members of the params and the result.
         let is_object = message.bytes().get(whole.start as usize) == Some(&b'{');
         let start = match root {
             Root::Params if is_object => message.param(first)?,
@@ -323,20 +321,20 @@ impl<'a> MessageView<'a> {
         follow(rest, message.bytes(), start)
     }
 
-    /// The code of an error.
+    /// Returns the code of an error.
     pub fn error_code(&self) -> Option<i64> {
         let error = self.message.error()?;
         std::str::from_utf8(json::member(error, "code")?.of(error)).ok()?.parse().ok()
     }
 
-    /// The text of an error.
+    /// Returns the message of an error.
     pub fn error_text(&self) -> Option<Cow<'a, str>> {
         let error = self.message.error()?;
         json::string(self.shown(json::member(error, "message").map(|span| span.of(error)))?)
     }
 }
 
-/// What a request is about, by its method.
+/// Returns the subject of a request, depending on its method.
 pub(crate) fn subject_of(message: &Envelope) -> Option<Cow<'_, str>> {
     let text = |span: Span| json::string(span.of(message.bytes()));
     match message.method()? {
@@ -347,7 +345,7 @@ pub(crate) fn subject_of(message: &Envelope) -> Option<Cow<'_, str>> {
     }
 }
 
-/// What a completion is about, and the span of its name.
+/// Returns the kind of reference in a completion request, and the span of its name.
 fn reference_of(message: &Envelope) -> Option<(Referenced, Span)> {
     let outer = message.param("ref")?;
     let (kind, span) = completion_ref::read(outer.of(message.bytes())).ok()?;

@@ -1,5 +1,5 @@
-//! The body of the fuzz target: it takes any bytes and asserts what must hold for all of them. The ordinary tests run it
-//! too, over mutated seeds.
+//! Body of the fuzz target. Asserts the invariants that hold for any input. Ordinary tests also run it, on mutated
+//! seeds.
 
 #![allow(clippy::expect_used, reason = "a fuzz target reports what does not hold by panicking")]
 
@@ -10,7 +10,7 @@ const MESSAGE: &[u8] =
     br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello","n":3}}}"#;
 const ANSWER: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hello"}]}}"#;
 
-/// Whatever reads as rules has one version, reads alike after merging, and judges messages without giving up.
+/// Any valid rule set has a stable version, survives merging, and evaluates messages without failing.
 pub fn rules(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(set) = RuleSet::parse("fuzz", text) else { return };

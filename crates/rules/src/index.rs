@@ -1,4 +1,4 @@
-//! Which rules can match a message at all, by phase and method: what cannot is not even looked at.
+//! Index of the rules that can match a message, by phase and method.
 
 use crate::candidate::RuleCandidate;
 use crate::phases::place;
@@ -8,7 +8,7 @@ use signalbox_engine::chain::Phase;
 use signalbox_engine::keys::TextMap;
 use std::collections::BTreeSet;
 
-/// The rules to look at, in order.
+/// Candidates by phase and method, in evaluation order.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Index {
     phases: [Lists; Phase::ALL.len()],
@@ -17,12 +17,12 @@ pub(crate) struct Index {
 #[derive(Clone, Default, Debug)]
 struct Lists {
     named: TextMap<Box<str>, Box<[RuleCandidate]>>,
-    /// For methods that no rule names.
+    /// Candidates for methods that no rule names.
     others: Box<[RuleCandidate]>,
 }
 
 impl Index {
-    /// The index of rules in their order.
+    /// Builds the index of rules in evaluation order.
     pub fn new(rules: &[Rule]) -> Self {
         let mut index = Self::default();
         for phase in Phase::ALL {

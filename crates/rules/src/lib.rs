@@ -1,7 +1,7 @@
-//! Rules about messages: read from TOML, judged over raw bytes, changed while messages pass.
+//! Rules for messages: read from TOML, evaluated on raw bytes, and able to change messages in flight.
 //!
-//! [`RuleSet`] is what was read and cannot be wrong, [`Rules`] is the interceptor that asks it about every message. What a
-//! verdict needs from outside comes through [`Outside`] and is written into the rulings, so that it can be computed again.
+//! [`RuleSet`] is a validated set of rules. [`Rules`] is the interceptor that evaluates it on every message. A verdict
+//! gets its external inputs through [`Outside`] and records them in the rulings, so that it can be recomputed.
 
 mod act;
 mod action;
@@ -9,7 +9,7 @@ mod cache_store;
 mod candidate;
 mod condition;
 mod damage;
-mod ends;
+mod end_cache;
 pub mod error;
 mod facts;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -27,13 +27,13 @@ mod outcomes;
 pub mod outside;
 mod patch;
 mod phases;
-mod played;
 mod pointer;
 mod reach;
 mod read_action;
 mod read_condition;
 mod read_mock;
-mod recorded;
+mod recorded_inputs;
+mod recorded_verdict;
 mod rule;
 mod rule_set;
 mod rules;
@@ -53,8 +53,8 @@ pub use live::Overflows;
 pub use names::KnownNames;
 pub use outside::Outside;
 pub use outside::{FileError, Files};
-pub use played::Played;
-pub use recorded::{Lack, Recorded, Retried, Use, answer_of};
-pub use rule_set::{Retraced, RuleRow, RuleSet};
+pub use recorded_inputs::RecordedInputs;
+pub use recorded_verdict::{Lack, RecordedContext, RecordedVerdict, Use, answer_of};
+pub use rule_set::{RuleRow, RuleSet, RuleTrace};
 pub use rules::Rules;
 pub use try_message::{Supposed, Tried, try_message, try_with};

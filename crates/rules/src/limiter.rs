@@ -1,20 +1,20 @@
-//! The buckets of rate limits in rules, by slot and key.
+//! Rate limit buckets of rules, by slot and key.
 //!
-//! A key may hold what a caller sends, so a caller can make as many as it likes. It has no more keys than are free for
-//! others at that time. Its further keys of a slot share one bucket, which no other caller uses.
+//! A key may contain values sent by a caller, so a caller can create any number of keys. A caller may hold at most as
+//! many keys as are free for others at that time. Its further keys of a slot share one bucket, which no other caller
+//! uses.
 
 use crate::limits;
-use crate::outside::{LimitAsk, Limited, Slot};
+use crate::outside::{LimitAsk, LimitDecision, Slot};
 use signalbox_engine::rate::Rate;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The buckets of all rate limits.
 #[derive(Debug, Default)]
 pub(crate) struct Limiter {
     slots: HashMap<Slot, SlotBuckets>,
-    /// Number of keys of each caller. A key belongs to the caller that used it first.
+    /// Number of keys by caller. A key belongs to the caller that used it first.
     by_caller: HashMap<Arc<str>, usize>,
     keys: usize,
     swept: Option<Instant>,
@@ -24,7 +24,7 @@ pub(crate) struct Limiter {
 #[derive(Debug, Default)]
 struct SlotBuckets {
     by_key: HashMap<Box<str>, Bucket>,
-    /// The buckets of callers with too many keys: when each is full again.
+    /// Shared bucket of each caller with too many keys: the time at which it is full again.
     overflow: HashMap<Arc<str>, Instant>,
 }
 
@@ -35,21 +35,21 @@ struct Bucket {
 }
 
 impl Limiter {
-    pub fn ask(&mut self, ask: &LimitAsk<'_>) -> Limited {
+    pub fn ask(&mut self, ask: &LimitAsk<'_>) -> LimitDecision {
         let rate = Rate { limit: ask.limit, per: ask.per };
         if let Some(bucket) = self.slots.get_mut(ask.slot).and_then(|slot| slot.by_key.get_mut(ask.key)) {
             return match rate.take(Some(bucket.full_at), ask.now) {
                 Ok(full) => {
                     bucket.full_at = full;
-                    Limited::Passed { left: rate.left(Some(full), ask.now) }
+                    LimitDecision::Passed { left: rate.left(Some(full), ask.now) }
                 }
-                Err(wait) => Limited::Over { wait },
+                Err(wait) => LimitDecision::Over { wait },
             };
         }
         if self.has_room_for(ask) { self.add(rate, ask) } else { self.fold(rate, ask) }
     }
 
-    /// True if the caller has fewer keys than are free.
+    /// Returns `true` if the caller has fewer keys than are free.
     fn has_room_for(&mut self, ask: &LimitAsk<'_>) -> bool {
         let has_room = |limiter: &Self| {
             let own = limiter.by_caller.get(ask.caller).copied().unwrap_or_default();
@@ -64,11 +64,11 @@ impl Limiter {
         has_room(self)
     }
 
-    /// Opens the bucket of a new key.
-    fn add(&mut self, rate: Rate, ask: &LimitAsk<'_>) -> Limited {
+    /// Creates the bucket of a new key.
+    fn add(&mut self, rate: Rate, ask: &LimitAsk<'_>) -> LimitDecision {
         let full_at = match rate.take(None, ask.now) {
             Ok(full_at) => full_at,
-            Err(wait) => return Limited::Over { wait },
+            Err(wait) => return LimitDecision::Over { wait },
         };
         let caller = match self.by_caller.get_key_value(ask.caller) {
             Some((caller, _)) => Arc::clone(caller),
@@ -77,19 +77,19 @@ impl Limiter {
         *self.by_caller.entry(Arc::clone(&caller)).or_default() += 1;
         self.keys += 1;
         self.slot(ask.slot).by_key.insert(ask.key.into(), Bucket { full_at, caller });
-        Limited::Passed { left: rate.left(Some(full_at), ask.now) }
+        LimitDecision::Passed { left: rate.left(Some(full_at), ask.now) }
     }
 
-    /// Counts a key for which there is no room, in the one bucket that its caller has for these.
-    fn fold(&mut self, rate: Rate, ask: &LimitAsk<'_>) -> Limited {
+    /// Counts a key without space in its caller's shared bucket.
+    fn fold(&mut self, rate: Rate, ask: &LimitAsk<'_>) -> LimitDecision {
         self.overflows += 1;
         let overflow = &mut self.slot(ask.slot).overflow;
         match rate.take(overflow.get(ask.caller).copied(), ask.now) {
             Ok(full) => {
                 overflow.insert(ask.caller.into(), full);
-                Limited::Passed { left: rate.left(Some(full), ask.now) }
+                LimitDecision::Passed { left: rate.left(Some(full), ask.now) }
             }
-            Err(wait) => Limited::Over { wait },
+            Err(wait) => LimitDecision::Over { wait },
         }
     }
 
@@ -97,7 +97,7 @@ impl Limiter {
         self.slots.entry(slot.clone()).or_default()
     }
 
-    /// Forgets the buckets that are full.
+    /// Drops buckets that are full again.
     fn sweep(&mut self, now: Instant) {
         self.swept = Some(now);
         for slot in self.slots.values_mut() {
@@ -135,20 +135,20 @@ mod tests {
             limiter.ask(&LimitAsk { slot: &slot, caller: "ada", key, limit: 3, per: Duration::from_secs(60), now })
         };
         for left in [2, 1, 0] {
-            assert_eq!(ask("a", 0), Limited::Passed { left });
+            assert_eq!(ask("a", 0), LimitDecision::Passed { left });
         }
-        assert_eq!(ask("a", 0), Limited::Over { wait: Duration::from_secs(20) });
-        assert_eq!(ask("b", 0), Limited::Passed { left: 2 });
-        assert_eq!(ask("a", 19_000), Limited::Over { wait: Duration::from_secs(1) });
-        assert_eq!(ask("a", 20_000), Limited::Passed { left: 0 });
-        assert_eq!(ask("a", 500_000), Limited::Passed { left: 2 });
+        assert_eq!(ask("a", 0), LimitDecision::Over { wait: Duration::from_secs(20) });
+        assert_eq!(ask("b", 0), LimitDecision::Passed { left: 2 });
+        assert_eq!(ask("a", 19_000), LimitDecision::Over { wait: Duration::from_secs(1) });
+        assert_eq!(ask("a", 20_000), LimitDecision::Passed { left: 0 });
+        assert_eq!(ask("a", 500_000), LimitDecision::Passed { left: 2 });
     }
 
     /// Asks for one use of this key in the time of a minute.
     fn once(limiter: &mut Limiter, (rule, caller, key): (&str, &str, &str), now: Instant) -> bool {
         let slot = Slot { rule: rule.into(), action: 0 };
         let ask = LimitAsk { slot: &slot, caller, key, limit: 1, per: Duration::from_secs(60), now };
-        matches!(limiter.ask(&ask), Limited::Passed { .. })
+        matches!(limiter.ask(&ask), LimitDecision::Passed { .. })
     }
 
     #[test]

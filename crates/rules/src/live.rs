@@ -1,10 +1,10 @@
-//! The outside as it is: counters, caches and positions that outlive a reload. Every lock is held for a few lookups only.
+//! State of live rules: counters, caches and positions that survive a reload. Locks are held for a few lookups only.
 
 use crate::cache_store::CacheStore;
 use crate::limiter::Limiter;
 use crate::limits;
-use crate::memory::{Memory, Miss};
-use crate::outside::{CacheAsk, InTurn, LimitAsk, Limited, Outside, Slot, Turn};
+use crate::memory::{CacheMiss, Memory};
+use crate::outside::{CacheAsk, InTurn, LimitAsk, LimitDecision, Outside, Slot, Turn};
 use bytes::Bytes;
 use signalbox_engine::bridge::tasks::TaskState;
 use signalbox_engine::keys::{ExchangeId, SessionKey};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What the rules remember.
+/// State of the rules.
 #[derive(Debug)]
 pub(crate) struct Live {
     seed: u64,
@@ -24,13 +24,13 @@ pub(crate) struct Live {
     caches: Mutex<CacheStore>,
     memory: Memory,
     began: Instant,
-    /// How often the state was used. Counted under the lock of what is used, so that the turns have the order of the uses.
+    /// Number of uses of shared state. Counted under the lock of the state used, so that turns follow the order of use.
     turns: AtomicU64,
 }
 
-/// An answer that a cache took, for which rule and for how long.
+/// Cache entry made from an answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredAnswer {
     pub rule: Arc<str>,
     pub ttl: Duration,
     pub turn: Turn,
@@ -42,19 +42,19 @@ struct Counts {
     positions: u64,
 }
 
-/// What was not kept because a bound was reached.
+/// Counts of state dropped at a limit.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Overflows {
-    /// Uses that were counted under a shared key, since there are too many keys.
+    /// Uses counted under a shared key, because there were too many keys.
     pub limiter_keys: u64,
-    /// Answers that were too large for a cache.
+    /// Answers too large for a cache.
     pub cache_entries: u64,
-    /// Requests that were not remembered for their answer.
+    /// Requests that could not be stored for their answer.
     pub remembered: u64,
 }
 
 impl Live {
-    /// `seed` is for draws without a seed of their own.
+    /// Creates empty state. `seed` is for draws without their own seed.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -67,7 +67,7 @@ impl Live {
         }
     }
 
-    /// When the turns begin to count.
+    /// Returns the origin of the turns.
     pub fn began(&self) -> Instant {
         self.began
     }
@@ -80,7 +80,7 @@ impl Live {
         Turn { number: self.turns.fetch_add(1, Ordering::Relaxed), since }
     }
 
-    /// Forgets what belongs to rules that are gone.
+    /// Drops the state of rules that no longer exist.
     pub fn keep_only<'a>(&self, ids: impl Iterator<Item = &'a Arc<str>>) {
         let ids: HashSet<&str> = ids.map(AsRef::as_ref).collect();
         let stays = |slot: &Slot| ids.contains(&*slot.rule);
@@ -89,7 +89,7 @@ impl Live {
         self.caches.lock().unpoisoned().keep(&stays);
     }
 
-    /// Keeps a request until its answer. False if there is no room for it.
+    /// Stores a request until its answer. Returns `false` if there is no space.
     pub fn remember(&self, exchange: (SessionKey, ExchangeId), request: &Envelope) -> bool {
         self.memory.remember(exchange, request)
     }
@@ -98,8 +98,8 @@ impl Live {
         self.memory.request(exchange)
     }
 
-    /// Keeps the answer of an exchange that a cache had nothing for.
-    pub fn answered(&self, exchange: (SessionKey, ExchangeId), message: &Envelope, now: Instant) -> Vec<Stored> {
+    /// Stores the answer in the caches that missed for this exchange.
+    pub fn answered(&self, exchange: (SessionKey, ExchangeId), message: &Envelope, now: Instant) -> Vec<StoredAnswer> {
         let misses = self.memory.misses(exchange);
         if misses.is_empty() {
             return vec![];
@@ -110,22 +110,22 @@ impl Live {
         }
     }
 
-    /// Notes in the caches that had nothing for an exchange that its answer is not known: [`UNKNOWN_ANSWER`] stands for it.
+    /// Marks the entry as unknown ([`UNKNOWN_ANSWER`]) in the caches that missed for this exchange.
     pub fn answered_unknown(&self, exchange: (SessionKey, ExchangeId), now: Instant) {
         self.store(self.memory.misses(exchange), &UNKNOWN_ANSWER, now);
     }
 
-    fn store(&self, misses: Vec<Miss>, result: &Bytes, now: Instant) -> Vec<Stored> {
+    fn store(&self, misses: Vec<CacheMiss>, result: &Bytes, now: Instant) -> Vec<StoredAnswer> {
         let mut caches = self.caches.lock().unpoisoned();
         let mut stored = Vec::with_capacity(misses.len());
         for miss in misses {
-            stored.push(Stored { rule: Arc::clone(&miss.slot.rule), ttl: miss.ttl, turn: self.turn(now) });
+            stored.push(StoredAnswer { rule: Arc::clone(&miss.slot.rule), ttl: miss.ttl, turn: self.turn(now) });
             caches.put(miss, result.clone(), now);
         }
         stored
     }
 
-    /// Keeps a request beyond its answer, which tells of a task, for the result that will come by it.
+    /// Keeps the request of a call that became a task until the task's result.
     pub fn keep_for_task(&self, exchange: (SessionKey, ExchangeId), task: &TaskState, now: Instant) {
         let stay = task.ttl.map_or(limits::SPAN, Duration::from_millis).min(limits::SPAN);
         self.memory.keep(exchange, now + stay, now);
@@ -143,7 +143,7 @@ impl Live {
         }
     }
 
-    /// The next number of a slot's own row for a seed.
+    /// Returns the next number in a slot's sequence for a seed.
     pub fn seeded(&self, slot: &Slot, seed: u64) -> u64 {
         let mut slots = self.slots.lock().unpoisoned();
         mixed(seed, count(&mut slots, slot, |counts| &mut counts.draws))
@@ -151,7 +151,7 @@ impl Live {
 }
 
 fn count(slots: &mut HashMap<Slot, Counts>, slot: &Slot, next: impl FnOnce(&mut Counts) -> &mut u64) -> u64 {
-    // Not by `entry`, so that the slot is copied only once in its life.
+    // Avoids `entry`, which would clone the slot on every call.
     if !slots.contains_key(slot) {
         slots.insert(slot.clone(), Counts::default());
     }
@@ -161,10 +161,11 @@ fn count(slots: &mut HashMap<Slot, Counts>, slot: &Slot, next: impl FnOnce(&mut 
     *number - 1
 }
 
-/// Stands in a cache for an answer that would have been kept but is not known. No result is empty.
+/// Marks a cache entry whose answer is unknown. No real result is empty.
 pub(crate) const UNKNOWN_ANSWER: Bytes = Bytes::from_static(b"");
 
-/// A result that is whole, and no error: an answer that asks for more, or that is a task, is not to be given to another call.
+/// Returns `true` for a complete, successful result. A result that asks for input or creates a task must not answer
+/// another call.
 fn worth_keeping(message: &Envelope) -> bool {
     let bytes = message.bytes();
     let failed = message.result_member("isError").is_some_and(|span| span.of(bytes) == b"true");
@@ -173,7 +174,7 @@ fn worth_keeping(message: &Envelope) -> bool {
 }
 
 impl Outside for Live {
-    fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<Limited> {
+    fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<LimitDecision> {
         let mut limiter = self.limiter.lock().unpoisoned();
         InTurn { answer: limiter.ask(ask), turn: Some(self.turn(ask.now)) }
     }
@@ -195,7 +196,8 @@ impl Outside for Live {
             (caches.get(ask), self.turn(ask.now))
         };
         if let (None, Some(exchange)) = (&found, ask.exchange) {
-            let miss = Miss { slot: ask.slot.clone(), key: ask.key.into(), ttl: ask.ttl, max_entries: ask.max_entries };
+            let miss =
+                CacheMiss { slot: ask.slot.clone(), key: ask.key.into(), ttl: ask.ttl, max_entries: ask.max_entries };
             self.memory.missed(exchange, miss);
         }
         InTurn { answer: found, turn: Some(turn) }
@@ -206,7 +208,7 @@ impl Outside for Live {
     }
 }
 
-/// The number at this place of a seed's row (SplitMix64).
+/// Returns the number at this position of a seed's sequence (SplitMix64).
 pub(crate) fn mixed(seed: u64, place: u64) -> u64 {
     let mut number = seed.wrapping_add(place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

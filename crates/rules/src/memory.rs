@@ -1,4 +1,4 @@
-//! What is remembered of a request until its answer comes.
+//! Stores requests until their answer.
 
 use crate::limits;
 use crate::outside::Slot;
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 type Key = (SessionKey, ExchangeId);
 
-/// A cache that had nothing for a request, and wants its answer.
+/// Cache miss of a request, whose answer will fill the cache.
 #[derive(Clone, Debug)]
-pub(crate) struct Miss {
+pub(crate) struct CacheMiss {
     pub slot: Slot,
     pub key: Box<str>,
     pub ttl: Duration,
@@ -22,32 +22,32 @@ pub(crate) struct Miss {
 }
 
 #[derive(Debug, Default)]
-struct Remembered {
+struct PendingRequest {
     request: Option<Envelope>,
-    misses: Vec<Miss>,
-    /// Until when it is kept for the result of a task, after the exchange itself is over.
+    misses: Vec<CacheMiss>,
+    /// Expiry of a request kept for the result of a task, after its exchange ended.
     kept: Option<Instant>,
 }
 
-/// Requests by their exchange.
+/// Store of requests by exchange.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// How many there are, so that most exchanges end without the lock.
+    /// Number of entries. Lets most exchanges end without taking the lock.
     count: AtomicUsize,
-    inside: Mutex<Inside>,
+    inside: Mutex<MemoryState>,
 }
 
 #[derive(Debug, Default)]
-struct Inside {
-    exchanges: HashMap<Key, Remembered>,
-    /// Those that are kept for the results of tasks, in the order in which these were made.
+struct MemoryState {
+    exchanges: HashMap<Key, PendingRequest>,
+    /// Requests kept for the results of tasks, in insertion order.
     for_tasks: VecDeque<Key>,
     bytes: usize,
     overflows: u64,
 }
 
 impl Memory {
-    /// Keeps a request. False if there is no room for it.
+    /// Stores a request. Returns `false` if there is no space.
     pub fn remember(&self, key: Key, request: &Envelope) -> bool {
         let mut inside = self.lock();
         let length = request.bytes().len();
@@ -62,7 +62,7 @@ impl Memory {
         true
     }
 
-    pub fn missed(&self, key: Key, miss: Miss) {
+    pub fn missed(&self, key: Key, miss: CacheMiss) {
         let mut inside = self.lock();
         if !inside.make_room(key, 0) {
             inside.overflows += 1;
@@ -72,10 +72,11 @@ impl Memory {
         self.counted(&inside);
     }
 
-    /// Keeps a request until then, though its exchange ends. Where room is needed for others, the oldest of these go first.
+    /// Keeps a request until `until`, even after its exchange ends. These requests are evicted first, oldest first, if
+    /// space runs out.
     pub fn keep(&self, key: Key, until: Instant, now: Instant) {
         let mut inside = self.lock();
-        let over = |inside: &Inside, key: &Key| inside.exchanges.get(key).is_none_or(|one| one.kept <= Some(now));
+        let over = |inside: &MemoryState, key: &Key| inside.exchanges.get(key).is_none_or(|one| one.kept <= Some(now));
         while let Some(oldest) = inside.for_tasks.front().copied().filter(|oldest| over(&inside, oldest)) {
             inside.for_tasks.pop_front();
             inside.remove(oldest);
@@ -94,7 +95,7 @@ impl Memory {
         self.lock().exchanges.get(&key)?.request.clone()
     }
 
-    pub fn misses(&self, key: Key) -> Vec<Miss> {
+    pub fn misses(&self, key: Key) -> Vec<CacheMiss> {
         if self.is_empty() {
             return vec![];
         }
@@ -121,17 +122,17 @@ impl Memory {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    fn counted(&self, inside: &Inside) {
+    fn counted(&self, inside: &MemoryState) {
         self.count.store(inside.exchanges.len(), Ordering::Release);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         self.inside.lock().unpoisoned()
     }
 }
 
-impl Inside {
-    /// False if there is no room for this many bytes, not even without what is only kept for tasks.
+impl MemoryState {
+    /// Makes space for `bytes` bytes by evicting requests kept for tasks. Returns `false` if that is not enough.
     fn make_room(&mut self, key: Key, bytes: usize) -> bool {
         while !self.has_room(key, bytes) {
             let Some(oldest) = self.for_tasks.pop_front() else { return false };

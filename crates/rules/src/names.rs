@@ -1,4 +1,4 @@
-//! Names in rules, held against those that there are.
+//! Checks the names in rules against the existing ones.
 
 use crate::action::Action;
 use crate::condition::Leaf;
@@ -6,12 +6,11 @@ use crate::error::Warning;
 use crate::rule::Rule;
 use signalbox_wire::glob::{self, Wildcards};
 
-/// The names that there are.
+/// Names of existing backends and tools.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct KnownNames {
-    /// The backends.
     pub backends: Vec<String>,
-    /// All tools, each as its backend calls it and by its qualified name; nothing while not all lists are known.
+    /// Tools by their backend's name and by their qualified name. `None` until all lists are known.
     pub tools: Option<Vec<String>>,
 }
 
@@ -26,7 +25,7 @@ impl KnownNames {
     }
 }
 
-/// What rules in force name although nobody has it.
+/// Returns a warning for each unknown name in enabled rules.
 pub(crate) fn unknown(rules: &[Rule], known: &KnownNames) -> Vec<Warning> {
     let mut out = Vec::new();
     for rule in rules.iter().filter(|rule| rule.enabled) {

@@ -1,4 +1,4 @@
-//! What a rule file says, as a tree in which every value knows its position, and the words for what does not fit.
+//! Parsed rule file as a tree whose values know their position, with typed accessors and errors.
 
 use crate::error::{Problem, RuleError, RulePlace, closest, shown};
 use crate::limits;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A file, its text, and what is beside it.
+/// Rule file with its text and a source for referenced files.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub file: &'a str,
@@ -17,7 +17,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Line and column of a byte.
+    /// Returns line and column of a byte offset.
     pub fn position(&self, offset: usize) -> (usize, usize) {
         let mut end = offset.min(self.text.len());
         while !self.text.is_char_boundary(end) {
@@ -33,7 +33,7 @@ impl Source<'_> {
     }
 }
 
-/// A value of the file, and the key that leads to it.
+/// Value in the file, with its key.
 #[derive(Clone)]
 pub(crate) struct RuleNode<'a> {
     pub source: Source<'a>,
@@ -42,7 +42,7 @@ pub(crate) struct RuleNode<'a> {
     at: usize,
 }
 
-/// A table whose keys are all known.
+/// Table whose keys are all known.
 pub(crate) struct RuleTable<'a> {
     node: RuleNode<'a>,
     table: &'a DeTable<'a>,
@@ -61,7 +61,7 @@ impl<'a> RuleNode<'a> {
         RuleError::new(self.place(), problem)
     }
 
-    /// The error that says what belongs here.
+    /// Creates an error that states what was expected.
     pub fn expected(&self, expected: impl Into<String>) -> RuleError {
         self.fail(Problem::Expected { expected: expected.into(), found: self.found() })
     }
@@ -90,14 +90,14 @@ impl<'a> RuleNode<'a> {
         self.value.as_str()
     }
 
-    /// A table that may hold any keys, with their values.
+    /// Returns the entries of a table with arbitrary keys.
     pub fn open_table(&self, expected: &str) -> Result<Vec<(&'a str, RuleNode<'a>)>, RuleError> {
         let table = self.value.as_table().ok_or_else(|| self.expected(expected))?;
         self.bounded(table.len())?;
         Ok(table.iter().map(|(key, value)| (key.get_ref().as_ref(), self.child(key.get_ref(), value))).collect())
     }
 
-    /// A table that holds nothing but these keys.
+    /// Returns a table, and fails if it has other keys than these.
     pub fn table(&self, expected: &str, known: &[&'static str]) -> Result<RuleTable<'a>, RuleError> {
         let table = self.value.as_table().ok_or_else(|| self.expected(expected))?;
         for (key, value) in table {
@@ -125,7 +125,7 @@ impl<'a> RuleNode<'a> {
         Ok(self.items_of(items))
     }
 
-    /// The items of a list that has a bound of its own.
+    /// Returns the items of a list that is limited by other means.
     pub fn long_list(&self, expected: &str) -> Result<Vec<RuleNode<'a>>, RuleError> {
         let items = self.value.as_array().ok_or_else(|| self.expected(expected))?;
         Ok(self.items_of(items))
@@ -144,7 +144,7 @@ impl<'a> RuleNode<'a> {
         Ok(())
     }
 
-    /// A text that is not empty.
+    /// Returns a text that must not be empty.
     pub fn text(&self, expected: &str, longest: usize) -> Result<&'a str, RuleError> {
         match self.value.as_str() {
             Some(text) if !text.is_empty() && text.len() <= longest => Ok(text),
@@ -153,7 +153,7 @@ impl<'a> RuleNode<'a> {
         }
     }
 
-    /// A text, or a list of some.
+    /// Returns one text or a list of texts.
     pub fn texts(&self, expected: &str, longest: usize) -> Result<Vec<&'a str>, RuleError> {
         if !self.is_list() {
             return Ok(vec![self.text(expected, longest)?]);
@@ -186,7 +186,7 @@ impl<'a> RuleNode<'a> {
         number.filter(|number: &f64| number.is_finite()).ok_or_else(|| self.expected(expected))
     }
 
-    /// A time such as `"200ms"`, `"1.5s"`, `"10m"` or `"1h"`.
+    /// Parses a duration such as `"200ms"`, `"1.5s"`, `"10m"` or `"1h"`.
     pub fn duration(&self, longest: Duration) -> Result<Duration, RuleError> {
         let read = self.value.as_str().and_then(duration);
         read.filter(|time| *time <= longest).ok_or_else(|| {
@@ -194,7 +194,7 @@ impl<'a> RuleNode<'a> {
         })
     }
 
-    /// The value as JSON.
+    /// Converts the value to JSON of limited size.
     pub fn json(&self) -> Result<Json, RuleError> {
         let json = self.to_json()?;
         if json.to_string().len() > limits::VALUE {
@@ -203,12 +203,12 @@ impl<'a> RuleNode<'a> {
         Ok(json)
     }
 
-    /// The value as JSON, of whatever size: the file as a whole is bounded.
+    /// Converts the value to JSON. Only the size of the file limits it.
     pub fn json_unbounded(&self) -> Result<Json, RuleError> {
         self.to_json()
     }
 
-    /// One value of a table that may hold anything.
+    /// Returns a value of a table with arbitrary keys.
     pub fn member(&self, key: &str) -> Option<RuleNode<'a>> {
         self.value.as_table()?.get(key).map(|value| self.child(key, value))
     }
@@ -241,7 +241,7 @@ impl<'a> RuleTable<'a> {
         self.get(key).ok_or_else(|| self.node.fail(Problem::Missing(key)))
     }
 
-    /// Those of these keys that are there, in this order.
+    /// Returns the entries that exist for these keys, in this order.
     pub fn given<'k>(&self, keys: &'k [&'static str]) -> Vec<(&'k str, RuleNode<'a>)> {
         keys.iter().filter_map(|key| Some((*key, self.get(key)?))).collect()
     }

@@ -1,22 +1,22 @@
-//! What a rule has decided so far about a message that it matches.
+//! Ruling under construction, while its rule acts.
 
 use crate::rule::Rule;
 use signalbox_engine::chain::Ruling;
 use std::sync::Arc;
 
-/// Conditions in words, and whether each held.
+/// Descriptions of conditions with their outcomes.
 type Conditions = Arc<[(Arc<str>, bool)]>;
 
-/// A ruling while its rule acts. Most say nothing but that the rule fitted and what it did: those are made once for the rule
-/// and shared, and nothing of the rule is touched for the others.
+/// Ruling under construction. Most rulings state nothing but the match and the verdict. These are created once for each
+/// rule and shared.
 pub(crate) struct OpenRuling<'a> {
     rule: &'a Rule,
     verdict: &'static str,
     detail: String,
-    /// Values of the message are in `detail`.
+    /// Set if `detail` quotes values of the message.
     pub quotes: bool,
     pub inputs: Vec<(&'static str, String)>,
-    /// None if all conditions of the rule were looked at and held.
+    /// Conditions, or `None` if all were evaluated and held.
     conditions: Option<Conditions>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> OpenRuling<'a> {
         Self { rule, verdict: "pass", detail: String::new(), quotes: false, inputs: vec![], conditions }
     }
 
-    /// Notes what the rule did, in a word and for a person. The word that weighs most stays.
+    /// Records the effect of the rule. The most significant word is kept.
     pub fn note(&mut self, word: &'static str, detail: &str) {
         if weight(word) >= weight(self.verdict) {
             self.verdict = word;
@@ -58,7 +58,7 @@ impl<'a> OpenRuling<'a> {
     }
 }
 
-/// How much a word says about what became of the message.
+/// Ranks the significance of a verdict.
 fn weight(word: &str) -> usize {
     ["pass", "count", "log", "notify", "fork", "delay", "released", "modify", "allow", "hold"]
         .iter()

@@ -1,14 +1,13 @@
-//! The outcomes of all conditions that were looked at, in order, as a short text: `5:b8` is yes, no, yes, yes, yes.
+//! Compact text form of condition outcomes, in evaluation order: `5:b8` is yes, no, yes, yes, yes.
 
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Outcomes, one bit each, the first of them the highest of its word.
+/// Bit vector of outcomes. The first outcome is the highest bit of a word.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Outcomes {
-    /// Whole words.
     words: SmallVec<[u64; 4]>,
-    /// The word that is not whole, and how many outcomes are in it: less than 64.
+    /// Incomplete word. `filled` is its number of outcomes, less than 64.
     last: u64,
     filled: u32,
 }
@@ -18,12 +17,12 @@ impl Outcomes {
         self.push_run(u16::from(held), !held);
     }
 
-    /// Notes that so many held, and then one that did not where `missed` is true.
+    /// Appends `held` positive outcomes, and then a negative one if `missed` is set.
     #[inline]
     pub fn push_run(&mut self, held: u16, missed: bool) {
         let filled = self.filled + u32::from(held) + u32::from(missed);
         if filled < 64 {
-            // Fewer than 64 held.
+            // `held` is less than 64 here.
             self.last |= !(u64::MAX >> held) >> self.filled;
             self.filled = filled;
         } else {
@@ -41,7 +40,7 @@ impl Outcomes {
         }
     }
 
-    /// A number that is mostly different for different outcomes.
+    /// Returns a hash of the outcomes.
     pub fn mixed(&self, seed: u64) -> u64 {
         let mix = |hash: u64, word: &u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let whole = self.words.iter().fold(seed ^ u64::from(self.filled), mix);
@@ -52,12 +51,11 @@ impl Outcomes {
         self.words.len() * 64 + self.filled as usize
     }
 
-    /// The outcomes from this one on.
+    /// Returns the outcomes from `start` on.
     pub fn from(&self, start: usize) -> impl Iterator<Item = bool> + '_ {
         self.within(start..self.len())
     }
 
-    /// These outcomes.
     pub fn within(&self, range: Range<usize>) -> impl Iterator<Item = bool> + '_ {
         range.map(|at| self.word(at / 64) >> (63 - at % 64) & 1 == 1)
     }
@@ -66,7 +64,7 @@ impl Outcomes {
         self.words.get(at).copied().unwrap_or(self.last)
     }
 
-    /// As a text: how many, and their bits in hexadecimal digits.
+    /// Formats the number of outcomes and their bits in hexadecimal.
     pub fn text(&self) -> String {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         let mut out = self.len().to_string();
@@ -80,7 +78,7 @@ impl Outcomes {
         out
     }
 
-    /// Reads such a text. `longest` bounds how many there may be.
+    /// Parses the output of [`Self::text`]. Fails if there are more than `longest` outcomes.
     pub fn parse(text: &str, longest: usize) -> Option<Self> {
         let (length, digits) = text.split_once(':')?;
         let length: usize = length.parse().ok().filter(|length| *length <= longest)?;

@@ -1,5 +1,5 @@
-//! Everything that a verdict needs and that is neither in the rules nor in the message. It all comes through one trait,
-//! so that a verdict can be computed again from what was written down.
+//! External inputs of a verdict: everything outside of the rules and the message. All of them pass through one trait,
+//! so that a verdict can be recomputed from a recording.
 
 use crate::limits;
 use crate::rule_set::{FNV_START, fnv};
@@ -8,112 +8,109 @@ use signalbox_engine::keys::{ExchangeId, SessionKey};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// One action of one rule, which keeps its counters across reloads for as long as the rule's id stays.
+/// Action of a rule. Its state survives reloads as long as the rule keeps its id.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Slot {
-    /// The rule.
     pub rule: Arc<str>,
-    /// The number of the action in it.
+    /// Index of the action in the rule.
     pub action: u8,
 }
 
-/// A use that a rate limit is asked for.
+/// Request to a rate limit for one use.
 #[derive(Clone, Debug)]
 pub struct LimitAsk<'a> {
-    /// Whose counter.
+    /// Action that owns the limit.
     pub slot: &'a Slot,
-    /// The principal of the caller.
+    /// Principal of the caller.
     pub caller: &'a str,
-    /// What is counted apart.
+    /// Key under which uses are counted.
     pub key: &'a str,
-    /// How many uses.
+    /// Maximum number of uses in `per`.
     pub limit: u64,
-    /// In how long a time.
+    /// Length of the window.
     pub per: Duration,
-    /// When.
+    /// Time of the use.
     pub now: Instant,
 }
 
-/// What a rate limit says.
+/// Decision of a rate limit.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Limited {
-    /// The use is counted, and so many are left.
+pub enum LimitDecision {
+    /// Within the limit. The use has been counted.
     Passed {
-        /// How many.
+        /// Number of uses left.
         left: u64,
     },
-    /// There is none left for this long.
     Over {
-        /// How long.
+        /// Time until the next use is allowed.
         wait: Duration,
     },
 }
 
-/// An answer that a cache is asked for.
+/// Request to a cache for an answer.
 #[derive(Clone, Debug)]
 pub struct CacheAsk<'a> {
-    /// Whose cache.
+    /// Action that owns the cache.
     pub slot: &'a Slot,
-    /// The key, with the principal and its exchanged token where it is not shared.
+    /// Cache key. Includes the principal and its exchanged token unless the cache is shared.
     pub key: &'a str,
-    /// The exchange whose answer is to be kept if there is none yet.
+    /// Exchange whose answer is to be stored after a miss.
     pub exchange: Option<(SessionKey, ExchangeId)>,
-    /// How long it is to be kept.
+    /// Lifetime of an entry.
     pub ttl: Duration,
-    /// How many are to be kept.
+    /// Maximum number of entries.
     pub max_entries: usize,
-    /// When.
+    /// Time of the request.
     pub now: Instant,
 }
 
-/// The place of a use of shared state in the order of all of them, and its time. Several threads write one tape, so the
-/// order of its entries is not the order in which their calls met a counter; this is.
+/// Position of a use of shared state among all uses, with its time. Several threads write a tape, so its entries are
+/// not in the order in which their calls used a counter. Turns are.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Turn {
-    /// How many uses came before.
+    /// Number of uses before this one.
     pub number: u64,
-    /// Nanoseconds since the state was made, by the clock of the message.
+    /// Nanoseconds since the state was created, by the message's clock.
     pub since: i128,
 }
 
-/// An answer of shared state, and the turn in which it was given.
+/// Answer of shared state, with the turn of the use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InTurn<T> {
-    /// The answer.
     pub answer: T,
-    /// The turn, if there is an order.
+    /// Turn of the use, or `None` if uses are not ordered.
     pub turn: Option<Turn>,
 }
 
 impl<T> InTurn<T> {
-    /// An answer outside of any order.
+    /// Wraps an answer without a turn.
     pub fn alone(answer: T) -> Self {
         Self { answer, turn: None }
     }
 }
 
-/// What is asked of the outside.
+/// Source of the external inputs of a verdict.
 pub trait Outside {
-    /// Whether one more use is within a limit.
-    fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<Limited>;
-    /// A random number; with a seed, the next one of its row.
+    /// Requests one use from a rate limit.
+    fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<LimitDecision>;
+    /// Returns a random number. With a seed, the next number of its sequence.
     fn draw(&self, slot: &Slot, seed: Option<u64>) -> u64;
-    /// The next place in a list, counted from 0 without end.
+    /// Returns the next position in a list, counted from 0 without wrapping.
     fn position(&self, slot: &Slot, now: Instant) -> InTurn<u64>;
-    /// The answer that was kept under a key.
+    /// Looks up a cached answer.
     fn cached(&self, ask: &CacheAsk<'_>) -> InTurn<Option<Bytes>>;
-    /// The wall clock; `now` is what the message's arrival says.
+    /// Returns the wall clock. `now` is the arrival time of the message.
     fn unix_ms(&self, now: u64) -> u64;
 }
 
 impl Turn {
-    /// The text of it in a ruling.
+    /// Formats the turn for a ruling.
     #[must_use]
     pub fn text(self) -> String {
         format!("{} at {}", self.number, self.since)
     }
 
-    /// Reads such a text.
+    /// Parses the output of [`Self::text`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (number, since) = text.split_once(" at ")?;
@@ -121,8 +118,8 @@ impl Turn {
     }
 }
 
-impl Limited {
-    /// The text of it in a ruling.
+impl LimitDecision {
+    /// Formats the decision for a ruling.
     #[must_use]
     pub fn text(self) -> String {
         match self {
@@ -131,7 +128,7 @@ impl Limited {
         }
     }
 
-    /// Reads such a text.
+    /// Parses the output of [`Self::text`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(left) = text.strip_prefix("passed left=") {
@@ -142,12 +139,12 @@ impl Limited {
     }
 }
 
-/// The text of a cache's answer in a ruling.
+/// Formats a cache lookup for a ruling.
 pub(crate) fn cached_text(found: Option<&Bytes>) -> String {
     found.map_or_else(|| "miss".to_owned(), |bytes| format!("hit {}", input_text(bytes)))
 }
 
-/// Bytes from outside as a ruling holds them: whole, or by their length and hash where they are large.
+/// Formats external bytes for a ruling. Large ones are replaced by their length and hash.
 pub(crate) fn input_text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if text.len() <= limits::INPUT => text.to_owned(),
@@ -155,34 +152,32 @@ pub(crate) fn input_text(bytes: &[u8]) -> String {
     }
 }
 
-/// Where the files that rules name are read.
+/// Source of the files that rules refer to.
 pub trait Files {
-    /// The text of a file that a rule names, relative to the file of the rule. No more than `most` bytes are read.
+    /// Reads a file as text. `name` is relative to the rule file. Reads at most `most` bytes.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// If the file cannot be read.
     fn read(&self, name: &str, most: usize) -> Result<String, FileError>;
 }
 
-/// Why a file that a rule names cannot be read, in words that follow its name.
+/// Reason why a file cannot be read. The text follows the file's name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FileError {
-    /// The rules were not read from a file, so there is no folder to look in.
+    /// The rules are not in a file, so relative paths have no base.
     #[error("these rules are not in a file, so a relative path has no base; write the result into the rule")]
     NoneBeside,
-    /// The system could not read it; this is its error.
+    /// Error of the operating system.
     #[error("{0}")]
     System(String),
-    /// It is a folder, a device or the like.
+    /// The path is a folder, a device or similar.
     #[error("not a regular file")]
     NoFile,
-    /// It is too large.
     #[error("larger than {most} bytes; split or shorten it")]
     TooLarge {
-        /// How large it may be.
+        /// Maximum size in bytes.
         most: usize,
     },
-    /// It is not text.
     #[error("not valid UTF-8")]
     NoText,
 }
@@ -193,7 +188,7 @@ impl From<std::io::Error> for FileError {
     }
 }
 
-/// For rules that are not in a file: there is nothing to read.
+/// File source for rules that are not in a file.
 #[derive(Copy, Clone, Debug)]
 pub struct NoFiles;
 

@@ -1,12 +1,12 @@
-//! Changes to a message by JSON pointer. Every byte that is not changed stays as it is.
+//! Edits messages by JSON pointer. All other bytes stay unchanged.
 
 use crate::facts::Root;
 use crate::pointer::{Pointer, index, step};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Span, json};
 
-/// Gives a value to a place in the message; objects that are missing on the way are made. `None` if something on the way
-/// is neither an object nor an array.
+/// Sets the value at a place, creating missing objects on the path. Returns `None` if the path crosses a value that is
+/// neither an object nor an array.
 pub(crate) fn set(bytes: &Bytes, root: Root, pointer: &Pointer, value: &[u8]) -> Option<Bytes> {
     let mut here = object(bytes)?;
     let mut edits = Edits::new();
@@ -28,7 +28,7 @@ pub(crate) fn set(bytes: &Bytes, root: Root, pointer: &Pointer, value: &[u8]) ->
     Some(edits.apply(bytes))
 }
 
-/// Takes a member or an element out. `None` if it is not there.
+/// Removes a member or an element. Returns `None` if it does not exist.
 pub(crate) fn remove(bytes: &Bytes, root: Root, pointer: &Pointer) -> Option<Bytes> {
     let (last, way) = pointer.segments().split_last()?;
     let mut here = step(root.word(), bytes, object(bytes)?)?;
@@ -51,7 +51,7 @@ pub(crate) fn remove(bytes: &Bytes, root: Root, pointer: &Pointer) -> Option<Byt
     Some(edits.apply(bytes))
 }
 
-/// The message with other params, or another result: an error becomes a result then.
+/// Replaces the params or the result. An error becomes a result.
 pub(crate) fn replace(message: &Envelope, root: Root, value: &[u8]) -> Bytes {
     let bytes = message.bytes();
     let mut edits = Edits::new();
@@ -74,7 +74,7 @@ fn object(bytes: &[u8]) -> Option<Span> {
     Some(Span::new(start, end))
 }
 
-/// The value inside of new objects for what is left of the way.
+/// Wraps the value in new objects for the rest of the path.
 fn nested(way: &[&str], value: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for segment in way {
@@ -87,7 +87,7 @@ fn nested(way: &[&str], value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Adds an element after the last one; any other place that is not there is none.
+/// Appends an element. Returns `None` for any other missing index.
 fn append(edits: &mut Edits, bytes: &[u8], array: Span, segment: &str, value: &[u8]) -> Option<()> {
     let items: Vec<Span> = json::elements(array.of(bytes)).collect();
     if segment != "-" && index(segment) != Some(items.len()) {

@@ -1,58 +1,52 @@
-//! The kinds of messages that a rule looks at.
+//! Sets of message phases.
 
 use signalbox_engine::chain::Phase;
 
-/// A set of phases.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Phases(u8);
 
 impl Phases {
-    /// None: the rule can never match.
+    /// Empty set. A rule with it never matches.
     pub const NONE: Self = Self(0);
-    /// Requests of clients.
     pub const REQUEST: Self = Self(1);
-    /// Answers of backends.
     pub const RESPONSE: Self = Self(2);
-    /// Notifications of clients.
     pub const FROM_CLIENT: Self = Self(4);
-    /// Notifications of backends.
     pub const FROM_BACKEND: Self = Self(8);
-    /// Notifications of either side.
+    /// Notifications from either side.
     pub const NOTIFICATIONS: Self = Self(12);
-    /// Those that a rule looks at without naming one: requests, answers and notifications.
+    /// Phases that a rule can evaluate without naming one: requests, answers and notifications.
     pub const USUAL: Self = Self(15);
-    /// Questions of backends to clients.
+    /// Requests from backends to clients.
     pub const QUESTION: Self = Self(16);
-    /// What clients answer to these.
+    /// Client answers to these requests.
     pub const ANSWER: Self = Self(32);
     /// Requests that the gateway answers itself.
     pub const TO_GATEWAY: Self = Self(64);
-    /// The gateway's own answers.
+    /// Answers from the gateway itself.
     pub const FROM_GATEWAY: Self = Self(128);
-    /// All of them.
     pub const EVERY: Self = Self(255);
-    /// Those whose messages carry a result or an error.
+    /// Phases whose messages carry a result or an error.
     pub const RESULTS: Self = Self(2 | 32 | 128);
 
-    /// The set of one phase.
+    /// Returns the set with a single phase.
     #[must_use]
     pub fn of(phase: Phase) -> Self {
         Self(1 << place(phase))
     }
 
-    /// True if the phase is in the set.
+    /// Returns `true` if the set contains the phase.
     #[must_use]
     pub fn has(self, phase: Phase) -> bool {
         self.meets(Self::of(phase))
     }
 
-    /// True if both have a phase in common.
+    /// Returns `true` if the sets have a phase in common.
     #[must_use]
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// True if all phases of the other one are in this one.
+    /// Returns `true` if `other` is a subset.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
         other.0 & !self.0 == 0
@@ -70,7 +64,7 @@ impl Phases {
         Self(!self.0)
     }
 
-    /// The set in words.
+    /// Describes the set for listings and errors.
     #[must_use]
     pub fn words(self) -> String {
         let mut words = Vec::new();
@@ -97,7 +91,7 @@ impl Phases {
     }
 }
 
-/// The number of a phase, for tables.
+/// Returns the index of a phase in tables.
 pub(crate) fn place(phase: Phase) -> usize {
     match phase {
         Phase::Request => 0,

@@ -1,9 +1,8 @@
-//! JSON pointers, followed through raw bytes.
+//! JSON pointers evaluated on raw bytes.
 
 use crate::limits;
 use signalbox_wire::{Span, json};
 
-/// A JSON pointer (RFC 6901).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Pointer {
     text: Box<str>,
@@ -11,7 +10,7 @@ pub struct Pointer {
 }
 
 impl Pointer {
-    /// Reads a pointer: empty, or `/` before every segment, with `~1` for `/` and `~0` for `~`.
+    /// Parses a pointer: empty, or `/` before each segment, with `~1` for `/` and `~0` for `~`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() > limits::POINTER {
@@ -27,7 +26,7 @@ impl Pointer {
         Some(Self { text: text.into(), segments })
     }
 
-    /// The pointer as it was written.
+    /// Returns the pointer as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -37,7 +36,7 @@ impl Pointer {
         &self.segments
     }
 
-    /// Where the value it points at stands in `base`, from a value that stands at `from`.
+    /// Locates the target in `base`, relative to the value at `from`.
     #[must_use]
     pub fn find(&self, base: &[u8], from: Span) -> Option<Span> {
         follow(&self.segments, base, from)
@@ -49,7 +48,7 @@ pub(crate) fn follow(segments: &[Box<str>], base: &[u8], from: Span) -> Option<S
     segments.iter().try_fold(from, |here, segment| step(segment, base, here))
 }
 
-/// One segment further: a member of an object, or an element of an array.
+/// Follows one segment to an object's member or an array's element.
 pub(crate) fn step(segment: &str, base: &[u8], here: Span) -> Option<Span> {
     let value = here.of(base);
     let found = match value.get(json::skip_whitespace(value, 0))? {
@@ -60,7 +59,7 @@ pub(crate) fn step(segment: &str, base: &[u8], here: Span) -> Option<Span> {
     found.map(|span| span.shift(here.start))
 }
 
-/// An index without leading zeros.
+/// Parses an index without leading zeros.
 pub(crate) fn index(segment: &str) -> Option<usize> {
     let plain = segment == "0" || !segment.starts_with('0') && segment.bytes().all(|byte| byte.is_ascii_digit());
     if plain { segment.parse().ok() } else { None }

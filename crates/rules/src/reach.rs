@@ -1,4 +1,4 @@
-//! Which messages a rule can match at all, told from its conditions and actions alone.
+//! Derives from a rule's conditions and actions which messages it can match.
 
 use crate::action::Action;
 use crate::condition::{Condition, Leaf, MethodTest};
@@ -9,7 +9,7 @@ use signalbox_engine::question_origin::is_question;
 use signalbox_wire::method;
 use std::collections::BTreeSet;
 
-/// The methods that a rule can match.
+/// Set of methods that a rule can match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Methods {
     Any,
@@ -43,20 +43,20 @@ impl Methods {
     }
 }
 
-/// Where a condition can hold, and where it can fail to. Both are at least as wide as the truth.
+/// Upper bounds for where a condition can hold, and for where it can fail.
 struct Reach {
     yes: (Phases, Methods),
     no: (Phases, Methods),
 }
 
-/// The phases and methods that a rule with these conditions and actions looks at.
+/// Returns the phases and methods that a rule evaluates.
 pub(crate) fn reach(when: &Condition, then: &[Action]) -> (Phases, Methods) {
     let (phases, methods) = of(when).yes;
     (phases.and(by_default(when, then, &methods)), methods)
 }
 
-/// What a rule looks at where it does not say: answers where it speaks of them, notifications where it names them, and
-/// requests otherwise.
+/// Returns the phases that a rule evaluates if it does not say so: answers if it refers to them, notifications if it
+/// names them, and requests otherwise.
 fn by_default(when: &Condition, then: &[Action], methods: &Methods) -> Phases {
     let mut leaves = Vec::new();
     when.leaves(&mut leaves);
@@ -83,26 +83,26 @@ fn by_default(when: &Condition, then: &[Action], methods: &Methods) -> Phases {
     }
 }
 
-/// The question of a backend that a rule names although it looks at no questions, if there is one.
+/// Returns a server request that a rule names although it evaluates none.
 pub(crate) fn unseen_question(when: &Condition, phases: Phases) -> Option<&'static str> {
     if phases.meets(Phases::QUESTION.or(Phases::ANSWER)) { None } else { named_question(when) }
 }
 
-/// What is excluded need not be seen, so nothing under `not` counts.
+/// Skips conditions under `not`: an excluded method need not be seen.
 fn named_question(when: &Condition) -> Option<&'static str> {
     match when {
         Condition::And(all) | Condition::Or(all) => all.iter().find_map(named_question),
         Condition::Leaf(Leaf::Method(test), _) => {
             let matched = || method::all().filter(|name| test.holds(name));
             let question = matched().find(|name| is_question(name));
-            // A pattern that other methods match too means these.
+            // A pattern that also matches other methods is meant for those.
             question.filter(|_| matches!(test, MethodTest::In(_)) || matched().all(is_question))
         }
         Condition::Not(_) | Condition::Leaf(..) => None,
     }
 }
 
-/// Whether a rule needs the request of an answer that it looks at.
+/// Returns `true` if a rule needs the request of an answer that it evaluates.
 pub(crate) fn reads_request(when: &Condition, then: &[Action]) -> bool {
     let mut leaves = Vec::new();
     when.leaves(&mut leaves);

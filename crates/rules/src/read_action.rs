@@ -1,6 +1,8 @@
-//! Reading the `then` of a rule.
+//! Parses the `then` of a rule.
 
-use crate::action::{Action, Cache, FAIL_KINDS, FailKind, Failing, MessageTarget, RateLimit, SPREADS, Spread, Webhook};
+use crate::action::{
+    Action, Cache, FAIL_KINDS, FailKind, InjectedFault, MessageTarget, RateLimit, SPREADS, Spread, Webhook,
+};
 use crate::error::{Problem, RuleError, closest};
 use crate::facts::Root;
 use crate::limits;
@@ -31,7 +33,7 @@ pub(crate) const KEYS: [&str; 17] = [
 ];
 const CODE: &str = "a whole number of 32 bits";
 
-/// One action: a table with one key, or `"allow"` or `"block"` alone.
+/// Parses one action: a table with one key, or the word `"allow"` or `"block"`.
 pub(crate) fn action(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     match node.as_str() {
         Some("allow") => return Ok(Action::Allow),
@@ -266,7 +268,7 @@ fn fault(node: &RuleNode<'_>) -> Result<Action, RuleError> {
         (Some(node), _) => return Err(node.fail(Problem::Beside("`spread` applies only to the kind `slow`"))),
         (None, _) => Spread::Fixed,
     };
-    Ok(Action::Fault(Failing { kind, probability, seed: seed(&table)?, after, spread }))
+    Ok(Action::Fault(InjectedFault { kind, probability, seed: seed(&table)?, after, spread }))
 }
 
 fn rate_limit(node: &RuleNode<'_>) -> Result<Action, RuleError> {
@@ -315,7 +317,7 @@ fn default_template(node: &RuleNode<'_>, text: &str) -> Result<Template, RuleErr
     Template::parse(node, text)
 }
 
-/// One of some words.
+/// Parses one of several keywords.
 fn word<T: Copy>(node: &RuleNode<'_>, known: &[(&'static str, T)]) -> Result<T, RuleError> {
     let found = node.as_str().and_then(|text| known.iter().find(|(word, _)| *word == text));
     found.map(|(_, value)| *value).ok_or_else(|| {

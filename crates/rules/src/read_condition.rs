@@ -1,4 +1,4 @@
-//! Reading the `when` of a rule.
+//! Parses the `when` of a rule.
 
 use crate::condition::{Condition, Globs, Leaf, MethodTest, Subjects};
 use crate::error::{Problem, RuleError};
@@ -11,7 +11,7 @@ use crate::template::rooted;
 use crate::value_test::ValueTest;
 use regex::bytes::{Regex, RegexBuilder};
 
-/// In the order in which they are looked at: what is cheap first.
+/// Keys in order of evaluation, cheapest first.
 pub(crate) const KEYS: [&str; 16] = [
     "method",
     "tool",
@@ -45,7 +45,7 @@ const VALUE_TESTS: [&str; 11] = [
     "matches",
 ];
 
-/// A condition tree. All keys of a table have to hold.
+/// Parses a condition tree. All keys of a table must hold.
 pub(crate) fn condition(node: &RuleNode<'_>, depth: usize) -> Result<Condition, RuleError> {
     if depth > limits::DEPTH {
         let remedy = "split the tree into several rules";
@@ -80,7 +80,7 @@ fn branches(node: &RuleNode<'_>, depth: usize) -> Result<Vec<Condition>, RuleErr
     items.iter().map(|item| condition(item, depth + 1)).collect()
 }
 
-/// Questions about what is known of a message.
+/// Parses tests of a message's properties.
 fn known(key: &str, node: &RuleNode<'_>) -> Result<Leaf, RuleError> {
     let names = || node.texts("a name, with `*` and `?` as wildcards, or a list of names", limits::NAME * 4);
     Ok(match key {
@@ -154,8 +154,8 @@ fn method(node: &RuleNode<'_>) -> Result<Vec<Condition>, RuleError> {
     given.into_iter().map(test).collect()
 }
 
-/// Tests of values by their pointers, which begin at the message: `"/params/arguments/path" = { starts_with = "/etc" }`. Those
-/// that begin inside the params or the result are read too, and warned of.
+/// Parses tests of values by pointer: `"/params/arguments/path" = { starts_with = "/etc" }`. Also accepts pointers
+/// relative to the params or the result, which cause a warning.
 fn values(node: &RuleNode<'_>, root: Root) -> Result<Vec<Condition>, RuleError> {
     let expected = format!("a table such as {{ \"{}\" = {{ starts_with = \"/etc\" }} }}", example(root));
     let entries = node.open_table(&expected)?;

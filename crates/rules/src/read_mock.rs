@@ -1,4 +1,4 @@
-//! Reading `mock`: results that appear in the rule, or in a file beside it.
+//! Parses `mock`, whose results are in the rule or in a file next to it.
 
 use crate::action::{Action, Mock, MockFile};
 use crate::error::{Problem, RuleError};
@@ -54,7 +54,7 @@ pub(crate) fn mock(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     Ok(Action::Mock(mock, None))
 }
 
-/// One JSON object, a JSON array of them, or one after the other as in JSON lines.
+/// Reads a file with one JSON object, a JSON array of objects, or JSON lines.
 fn from_file(node: &RuleNode<'_>, random: bool, seed: Option<u64>) -> Result<Action, RuleError> {
     let name = node.text("the name of a JSON file beside this one", limits::TEXT)?;
     let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));

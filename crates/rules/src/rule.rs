@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 const KEYS: [&str; 6] = ["id", "name", "enabled", "priority", "when", "then"];
 
-/// A rule as it was read; nothing in it can be wrong.
+/// Validated rule with precomputed properties.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub id: Arc<str>,
@@ -20,21 +20,21 @@ pub(crate) struct Rule {
     pub enabled: bool,
     pub priority: i32,
     pub when: Condition,
-    /// Every question of `when` in words, as held: what is said of most messages that match.
+    /// All conditions as text, each as met: the record for most messages that match.
     pub all_held: Arc<[(Arc<str>, bool)]>,
-    /// What is told of it if nothing but its conditions mattered, and all of them held.
+    /// Cached ruling for a match that depends on nothing but the conditions.
     pub usual: OnceLock<Arc<Ruling>>,
     pub then: Vec<Action>,
     pub phases: Phases,
     pub methods: Methods,
-    /// True if it looks at answers and needs their requests.
+    /// Set if the rule evaluates answers and needs their requests.
     pub reads_request: bool,
-    /// How many regular expressions it holds.
+    /// Number of regular expressions.
     pub patterns: usize,
-    /// How many bytes of files it holds.
+    /// Size of the files it includes, in bytes.
     pub read_bytes: usize,
     pub place: RulePlace,
-    /// The whole rule as JSON, from which the version of the set is made.
+    /// Rule as JSON, the input of the set's version.
     pub canonical: String,
 }
 
@@ -83,12 +83,12 @@ impl Rule {
 }
 
 impl Rule {
-    /// True if a message that matches is let through past the rules after it.
+    /// Returns `true` if a match lets the message skip the rules after it.
     pub fn permits(&self) -> bool {
         self.then.iter().any(|action| matches!(action, Action::Allow))
     }
 
-    /// True if it does more with a matching message than to report it.
+    /// Returns `true` if a match does more than report the message.
     pub fn acts(&self) -> bool {
         let tells = |action: &Action| match action {
             Action::Log { .. } | Action::Count { .. } => true,
@@ -106,7 +106,7 @@ fn files(then: &[Action]) -> impl Iterator<Item = &MockFile> {
     })
 }
 
-/// The rule as JSON, and what stands for the files it was read from.
+/// Returns the rule as JSON, followed by digests of the files it includes.
 fn canonical(node: &RuleNode<'_>, then: &[Action]) -> Result<String, RuleError> {
     let mut text = node.json_unbounded()?.to_string();
     for file in files(then) {
@@ -122,7 +122,7 @@ fn id<'a>(node: &RuleNode<'a>) -> Result<&'a str, RuleError> {
     if plain { Ok(id) } else { Err(node.expected(expected)) }
 }
 
-/// How many regular expressions there are, where there are not too many conditions.
+/// Returns the number of regular expressions. Fails if there are too many conditions.
 fn bounded(node: &RuleNode<'_>, when: &Condition) -> Result<usize, RuleError> {
     let mut leaves = Vec::new();
     when.leaves(&mut leaves);
@@ -134,7 +134,7 @@ fn bounded(node: &RuleNode<'_>, when: &Condition) -> Result<usize, RuleError> {
 }
 
 fn actions(node: &RuleNode<'_>) -> Result<Vec<Action>, RuleError> {
-    // A single action may stand without its list.
+    // A single action needs no list.
     if !node.is_list() {
         return Ok(vec![action(node)?]);
     }
@@ -149,7 +149,7 @@ fn actions(node: &RuleNode<'_>) -> Result<Vec<Action>, RuleError> {
     items.iter().map(action).collect()
 }
 
-/// An action that could never run is a mistake.
+/// Rejects an action that could never run.
 fn misplaced(node: &RuleNode<'_>, then: &[Action], phases: Phases) -> Result<(), RuleError> {
     let Some(action) = then.iter().find(|action| phases != Phases::NONE && !action.fits().meets(phases)) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! All rules together, in their order.
+//! Set of all rules, in evaluation order.
 
 use crate::action::Action;
 use crate::candidate::RuleCandidate;
@@ -19,53 +19,44 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use toml::de::DeTable;
 
-/// A checked set of rules, in the order in which they are asked: by priority, the highest first, then by id.
+/// Validated set of rules in evaluation order: by priority, highest first, then by id.
 #[derive(Clone, Debug)]
 pub struct RuleSet {
     rules: Vec<Rule>,
     index: Index,
     version: Arc<str>,
-    /// How many different pointers the conditions follow.
+    /// Number of distinct pointers that the conditions follow.
     slots: usize,
-    /// The methods whose requests have to be remembered until their answer comes.
+    /// Methods whose requests must be stored until their answer.
     remembers: Methods,
-    /// The phases that some rule looks at or waits for.
+    /// Phases that a rule evaluates or waits for.
     phases: Phases,
 }
 
-/// What a listing tells of a rule.
+/// Description of a rule for listings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuleRow {
-    /// The id.
     pub id: String,
-    /// The name.
     pub name: String,
-    /// False if it is switched off.
     pub enabled: bool,
-    /// Its priority.
     pub priority: i32,
-    /// What it looks at: `requests`, `answers`, …
+    /// Messages that it evaluates: `requests`, `answers`, …
     pub phases: String,
-    /// The methods it can match; none if it can match any.
+    /// Methods that it can match. Empty for any.
     pub methods: Vec<String>,
-    /// Its conditions in words.
     pub when: String,
-    /// Its actions in words.
     pub then: Vec<String>,
-    /// The file.
     pub file: String,
-    /// The line in it.
     pub line: usize,
 }
 
-/// What the recorded outcomes of a message say about one rule.
+/// Evaluation of one rule, reconstructed from recorded outcomes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Retraced {
-    /// The rule.
+pub struct RuleTrace {
     pub rule: Arc<str>,
-    /// Whether its conditions fitted.
+    /// Set if the conditions matched.
     pub matched: bool,
-    /// Each condition that was looked at, in words, and whether it held.
+    /// Evaluated conditions as text, each with its outcome.
     pub conditions: Vec<(Arc<str>, bool)>,
 }
 
@@ -76,26 +67,26 @@ impl Default for RuleSet {
 }
 
 impl RuleSet {
-    /// Reads a file of rules. `file` is the name for messages.
+    /// Parses a file of rules. `file` is the name for error messages.
     ///
     /// # Errors
-    /// What is wrong, the first thing in each rule, and where it is.
+    /// The first problem in each rule, with its position.
     pub fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
         Self::read(Source { file, text, files: &NoFiles }, true)
     }
 
-    /// Reads a file of rules, and the files that these name.
+    /// Parses a file of rules and the files that it refers to.
     ///
     /// # Errors
-    /// What is wrong, the first thing in each rule, and where it is.
+    /// The first problem in each rule, with its position.
     pub fn parse_beside(file: &str, text: &str, files: &dyn Files) -> Result<Self, RuleError> {
         Self::read(Source { file, text, files }, true)
     }
 
-    /// Reads the rules of a file that holds other things too: its `rules` and nothing else, and the files that these name.
+    /// Parses only the `rules` of a file with other contents, and the files that they refer to.
     ///
     /// # Errors
-    /// What is wrong, the first thing in each rule, and where it is.
+    /// The first problem in each rule, with its position.
     pub fn parse_within(file: &str, text: &str, files: &dyn Files) -> Result<Self, RuleError> {
         Self::read(Source { file, text, files }, false)
     }
@@ -139,10 +130,10 @@ impl RuleSet {
         Ok(Self::of(set))
     }
 
-    /// One set of several, such as those of the configuration and of files of their own.
+    /// Merges several sets, such as those of the configuration and of separate files.
     ///
     /// # Errors
-    /// If two rules have one id, or there are too many.
+    /// If two rules share an id, or there are too many.
     pub fn merge(sets: Vec<Self>) -> Result<Self, RuleError> {
         let rules: Vec<Rule> = sets.into_iter().flat_map(|set| set.rules).collect();
         check_ids(&rules)?;
@@ -173,52 +164,52 @@ impl RuleSet {
         Self { index: Index::new(&rules), version, slots: slots.len(), remembers, phases, rules }
     }
 
-    /// How many rules there are, those that are switched off included.
+    /// Returns the number of rules, including disabled ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// True if there is no rule.
+    /// Returns `true` if there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// A short text that is the same for the same rules, in any order of files and on any machine.
+    /// Returns a short hash of the rules, independent of the order of files and of the machine.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// All rules as one JSON list, in the order in which they are asked: what [`Self::version`] is made of.
+    /// Returns all rules as a JSON list in evaluation order, which [`Self::version`] hashes.
     #[must_use]
     pub fn text(&self) -> String {
         let rules: Vec<&str> = self.rules.iter().map(|rule| &*rule.canonical).collect();
         format!("[{}]", rules.join(","))
     }
 
-    /// One row for each rule, in the order in which they are asked.
+    /// Describes each rule, in evaluation order.
     #[must_use]
     pub fn describe(&self) -> Vec<RuleRow> {
         self.rules.iter().map(row).collect()
     }
 
-    /// Conditions and actions of rules in force that name a backend or a tool which nobody has.
+    /// Returns a warning for each enabled rule that names an unknown backend or tool.
     #[must_use]
     pub fn unknown_names(&self, known: &KnownNames) -> Vec<Warning> {
         crate::names::unknown(&self.rules, known)
     }
 
-    /// What is odd about the rules: those that can never match, and those that are never reached.
+    /// Returns a warning for each rule that can never match or is never reached.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         crate::warnings::warnings(&self.rules)
     }
 
-    /// Reads the recorded outcomes of a message again: which rules were looked at, and what came of each condition.
-    /// `after` is the rule that a held message continued after. `None` if the text does not belong to this version of the
-    /// rules, this phase and this method.
+    /// Reconstructs which rules were evaluated and how each condition turned out, from the recorded outcomes of a
+    /// message. `after` is the rule that held the message before. Returns `None` if the text does not belong to this
+    /// version of the rules, this phase and this method.
     #[must_use]
     pub fn retrace(
         &self,
@@ -226,7 +217,7 @@ impl RuleSet {
         method: Option<&str>,
         after: Option<&str>,
         outcomes: &str,
-    ) -> Option<Vec<Retraced>> {
+    ) -> Option<Vec<RuleTrace>> {
         let noted = Outcomes::parse(outcomes, limits::RULES * limits::CONDITIONS)?;
         let mut bits = noted.from(0).peekable();
         let mut out = Vec::new();
@@ -234,24 +225,24 @@ impl RuleSet {
         let passed = after.map_or(Some(0), |id| self.rules.iter().position(|rule| *rule.id == *id).map(|at| at + 1))?;
         let first = self.candidates(phase, method).partition_point(|one| usize::from(one.rule) < passed);
         for rule in rules.skip(first) {
-            // A rule without conditions leaves no trace.
+            // A rule without conditions has no recorded outcome.
             if bits.peek().is_none() && !rule.when.is_empty() {
                 break;
             }
             let mut conditions = Vec::new();
             let matched = rule.when.retrace(&mut bits, &mut conditions)?;
-            out.push(Retraced { rule: Arc::clone(&rule.id), matched, conditions });
+            out.push(RuleTrace { rule: Arc::clone(&rule.id), matched, conditions });
         }
         bits.next().is_none().then_some(out)
     }
 
-    /// True if some rule may match messages of this phase and method.
+    /// Returns `true` if a rule may match messages of this phase and method.
     #[must_use]
     pub fn judges(&self, phase: Phase, method: Option<&str>) -> bool {
         !self.candidates(phase, method).is_empty()
     }
 
-    /// False if no rule has anything to do with messages of this phase.
+    /// Returns `true` if a rule has to see messages of this phase.
     pub(crate) fn looks_at(&self, phase: Phase) -> bool {
         self.phases.has(phase)
     }
@@ -277,8 +268,8 @@ impl RuleSet {
     }
 }
 
-/// The phases besides its own that a rule has to see: a cache is filled from answers, and a request that an answer is
-/// judged by is remembered when it passes.
+/// Returns further phases that a rule has to see. Caches are filled from answers, and a rule that compares an answer
+/// with its request stores the request when it passes.
 fn awaits(rule: &Rule) -> Phases {
     let caches = rule.then.iter().any(|action| matches!(action, Action::Cache(_)));
     let answers = if caches { Phases::RESPONSE } else { Phases::NONE };
@@ -289,7 +280,7 @@ fn too_many() -> Problem {
     Problem::TooMany { what: "rules", limit: limits::RULES, remedy: "one rule may name several tools or methods" }
 }
 
-/// Regular expressions take more room than all else in a rule.
+/// Regular expressions take more memory than anything else in a rule.
 fn check_patterns(rules: &[Rule]) -> Result<(), RuleError> {
     let many = rules.iter().map(|rule| rule.patterns).sum::<usize>() > limits::PATTERNS;
     match rules.last() {
@@ -327,7 +318,7 @@ fn check_ids(rules: &[Rule]) -> Result<(), RuleError> {
     Ok(())
 }
 
-/// FNV-1a: a label that tells versions apart, not a proof against forgers.
+/// Computes an FNV-1a hash. It distinguishes versions, but does not resist forgery.
 fn version(rules: &[Rule]) -> String {
     let mut hash = FNV_START;
     for rule in rules {

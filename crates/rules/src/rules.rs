@@ -1,11 +1,11 @@
-//! The rules as an interceptor: a set that can be replaced while messages pass, and what it remembers.
+//! Interceptor that evaluates a replaceable rule set, together with the rules' state.
 
-use crate::ends::Ends;
+use crate::end_cache::EndCache;
 use crate::facts::{Hidden, MessageFacts};
 use crate::limits;
-use crate::live::{Live, Overflows, Stored};
+use crate::live::{Live, Overflows, StoredAnswer};
 use crate::outside::Outside;
-use crate::recorded::{Recorded, Retried};
+use crate::recorded_verdict::{RecordedContext, RecordedVerdict};
 use crate::rule_set::RuleSet;
 use crate::walk::{Walk, place_of};
 use arc_swap::ArcSwap;
@@ -21,13 +21,13 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Rules that judge messages.
+/// Interceptor that evaluates rules on messages.
 #[derive(Debug)]
 pub struct Rules {
     current: ArcSwap<Version>,
-    /// The last few sets, the newest first: a message that was held goes on under the rules that held it.
+    /// Latest sets, newest first. A held message continues under the set that held it.
     versions: Mutex<VecDeque<Arc<Version>>>,
-    /// Which phases the current set looks at, a bit each, so that a message that no rule looks at costs no more than this.
+    /// Bit set of the phases that the current set evaluates. Messages of other phases cost no more than this check.
     phases: AtomicU16,
     live: Live,
 }
@@ -36,15 +36,15 @@ pub struct Rules {
 struct Version {
     generation: u16,
     set: Arc<RuleSet>,
-    ends: Ends,
+    ends: EndCache,
 }
 
 impl Rules {
-    /// Rules that start with this set. `seed` is for draws of rules that have no seed of their own.
+    /// Creates an interceptor with this set. `seed` is for random draws of rules without their own seed.
     #[must_use]
     pub fn new(set: RuleSet, seed: u64) -> Self {
         let phases = AtomicU16::new(phases_of(&set));
-        let version = Arc::new(Version { generation: 0, set: Arc::new(set), ends: Ends::default() });
+        let version = Arc::new(Version { generation: 0, set: Arc::new(set), ends: EndCache::default() });
         Self {
             phases,
             current: ArcSwap::new(Arc::clone(&version)),
@@ -53,50 +53,55 @@ impl Rules {
         }
     }
 
-    /// Uses another set from the next message on. Counters, caches and positions stay where the id of the rule stays.
+    /// Replaces the set from the next message on. Counters, caches and positions survive for rules that keep their id.
     pub fn replace(&self, set: RuleSet) {
         let mut versions = self.versions.lock().unpoisoned();
         let generation = versions.front().map_or(0, |version| version.generation.wrapping_add(1));
-        let version = Arc::new(Version { generation, set: Arc::new(set), ends: Ends::default() });
+        let version = Arc::new(Version { generation, set: Arc::new(set), ends: EndCache::default() });
         self.live.keep_only(version.set.ids());
         versions.push_front(Arc::clone(&version));
         versions.truncate(limits::VERSIONS);
-        // Those of both sets while one takes the place of the other, so that none of their rules is passed by.
+        // During the swap, both sets' phases apply, so that no rule is skipped.
         let phases = phases_of(&version.set);
         self.phases.fetch_or(phases, Ordering::Release);
         self.current.store(version);
         self.phases.store(phases, Ordering::Release);
     }
 
-    /// The set in use.
+    /// Returns the current set.
     #[must_use]
     pub fn set(&self) -> Arc<RuleSet> {
         Arc::clone(&self.current.load().set)
     }
 
-    /// What was not kept because a bound was reached.
+    /// Returns the counts of state dropped at a limit.
     #[must_use]
     pub fn overflows(&self) -> Overflows {
         self.live.overflows()
     }
 
-    /// Judges a recorded message: with the state that the recorded messages before it left, and with what the tape says of
-    /// its webhooks, persons and random draws.
+    /// Evaluates a recorded message with the state left by the recorded messages before it. Webhook responses, approval
+    /// decisions and random draws come from the tape.
     #[must_use]
-    pub fn judge_recorded(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>, recorded: Recorded<'_>) -> Retried {
+    pub fn judge_recorded(
+        &self,
+        case: &Case<'_>,
+        resumed: Option<Resumed<'_>>,
+        recorded: RecordedContext<'_>,
+    ) -> RecordedVerdict {
         let hidden = Hidden::new(recorded.hides);
         let outside = recorded.outside(&self.live);
         let judgement = self.judged_by(case, resumed, &outside, Some(&hidden));
         outside.retried(judgement, hidden.seen())
     }
 
-    /// Notes that the answer to a recorded request, which is let through now, is not on the tape: caches that would have
-    /// kept it cannot tell what they hold.
+    /// Records that a forwarded request's answer is not on the tape. The contents of caches that would have stored it
+    /// become unknown.
     pub fn answer_is_unknown(&self, exchange: (SessionKey, ExchangeId), now: Instant) {
         self.live.answered_unknown(exchange, now);
     }
 
-    /// The moment at which the turns of the rules begin ([`crate::outside::Turn::since`]).
+    /// Returns the origin of the turns ([`crate::outside::Turn::since`]).
     #[must_use]
     pub fn began(&self) -> Instant {
         self.live.began()
@@ -145,15 +150,15 @@ impl Rules {
         Judgement { verdict, ..judgement }
     }
 
-    /// Keeps what the answer needs of a request, and what a cache wants of an answer, and tells what caches took. `None` if
-    /// a request cannot be kept without which no rule could judge its answer.
+    /// Stores what later messages need: the request for its answer, and the answer for caches. Returns the cache
+    /// entries made, or `None` if a request that the rules need for its answer cannot be stored.
     fn remember(
         &self,
         case: &Case<'_>,
         facts: &MessageFacts<'_>,
         verdict: &Verdict,
         remembers: bool,
-    ) -> Option<Vec<Stored>> {
+    ) -> Option<Vec<StoredAnswer>> {
         let Some(exchange) = facts.exchange else { return Some(vec![]) };
         let message: &Envelope = match verdict {
             Verdict::Pass => case.message,
@@ -193,9 +198,9 @@ impl Rules {
     }
 }
 
-/// The rulings about an answer that caches took, with one for each cache before them.
-fn with_stored(rulings: &Rulings, stored: Vec<Stored>) -> Rulings {
-    let told = |one: Stored| {
+/// Prepends a ruling for each cache that stored the answer.
+fn with_stored(rulings: &Rulings, stored: Vec<StoredAnswer>) -> Rulings {
+    let told = |one: StoredAnswer| {
         let detail = format!("the answer is kept for {:?}", one.ttl);
         let inputs = vec![("turn", one.turn.text())];
         Arc::new(Ruling { rule: Some(one.rule), verdict: "cached", detail, inputs, ..Ruling::default() })

@@ -1,4 +1,5 @@
-//! Texts and JSON values with holes: `{{/params/arguments/city}}` for a value of the message, `${tool}` for what is known of it.
+//! Templates for texts and JSON values. `{{/params/arguments/city}}` inserts a value of the message, `${tool}` one of
+//! its properties.
 
 use crate::error::{Problem, RuleError, closest};
 use crate::facts::{MessageView, Root};
@@ -9,14 +10,14 @@ use serde_json::Value as Json;
 use signalbox_wire::json;
 use std::borrow::Cow;
 
-/// What fills a hole.
+/// Placeholder in a template.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Hole {
     Value(Root, Pointer),
     Name(Name),
 }
 
-/// Something known of a message.
+/// Named property of a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Name {
     Session,
@@ -50,13 +51,12 @@ enum Piece {
     Hole(Hole),
 }
 
-/// A text with holes.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Template {
     pieces: Box<[Piece]>,
 }
 
-/// A JSON value with holes. A text that is nothing but one hole becomes the value itself, whatever its type.
+/// JSON value with placeholders. A text that consists of one placeholder becomes the value itself, of any type.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct JsonTemplate {
     parts: Box<[Part]>,
@@ -64,15 +64,14 @@ pub(crate) struct JsonTemplate {
 
 #[derive(Clone, PartialEq, Debug)]
 enum Part {
-    /// JSON as it is written out.
     Literal(Box<[u8]>),
-    /// A whole value.
+    /// Placeholder for a whole value.
     Value(Hole),
-    /// A part of a text.
+    /// Placeholder within a text.
     Text(Hole),
 }
 
-/// What templates are filled from.
+/// Values for the placeholders.
 pub(crate) struct Filling<'a, 'v> {
     pub view: &'a MessageView<'v>,
     pub rule: &'a str,
@@ -100,8 +99,8 @@ impl Template {
         out
     }
 
-    /// The text as a key: what fills a hole is set off from what stands around it, so that no two sets of values make one
-    /// key, and what a request is about has one name however the client called it.
+    /// Renders the text as a key. Delimits inserted values, so that different values never yield the same key, and uses
+    /// the canonical name of the subject, regardless of the name that the client used.
     pub fn render_key(&self, filling: &Filling<'_, '_>, longest: usize) -> String {
         let mut out = String::new();
         for piece in &self.pieces {
@@ -139,7 +138,7 @@ impl JsonTemplate {
         Ok(Self { parts: writer.parts.into() })
     }
 
-    /// The value; none if it would become too large.
+    /// Renders the value. Returns `None` if it would become too large.
     pub fn render(&self, filling: &Filling<'_, '_>) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         for part in &self.parts {
@@ -177,7 +176,7 @@ impl Filling<'_, '_> {
         }
     }
 
-    /// What fills a hole of a key: a value with its quotes, so that a text is no number.
+    /// Returns the value of a placeholder in a key. Texts keep their quotes, so that they differ from numbers.
     fn key(&self, hole: &Hole) -> Cow<'_, str> {
         match hole {
             Hole::Name(Name::Tool) => self.view.names().map_or(Cow::Borrowed(""), |names| names.canonical().into()),
@@ -326,14 +325,14 @@ fn name(node: &RuleNode<'_>, name: &str) -> Result<Hole, RuleError> {
     Err(node.fail(Problem::UnknownName { name, suggestion, known }))
 }
 
-/// `inner` is the pointer without its first slash.
+/// Parses a pointer placeholder. `inner` lacks the first slash.
 fn value(node: &RuleNode<'_>, inner: &str) -> Result<Hole, RuleError> {
     rooted(&format!("/{inner}"))
         .map(|(root, pointer)| Hole::Value(root, pointer))
         .ok_or_else(|| node.expected("`{{/params/…}}`, `{{/result/…}}` or `{{/error/…}}` in the text"))
 }
 
-/// A pointer into a whole message, which starts with the part it points into.
+/// Parses a pointer that starts with the name of a message part.
 pub(crate) fn rooted(text: &str) -> Option<(Root, Pointer)> {
     [Root::Params, Root::Result, Root::Error].into_iter().find_map(|root| {
         let rest = text.strip_prefix('/')?.strip_prefix(root.word())?;

@@ -1,9 +1,9 @@
-//! What the rules would do with one message, without a gateway: `signalbox rules test`.
+//! Evaluates rules on a single message without a gateway, for `signalbox rules test`.
 
-use crate::ends::Ends;
+use crate::end_cache::EndCache;
 use crate::facts::MessageFacts;
 use crate::outside::Outside;
-use crate::played::Fresh;
+use crate::recorded_inputs::NoHistory;
 use crate::rule_set::RuleSet;
 use crate::walk::{Walk, place_of};
 use bytes::Bytes;
@@ -11,28 +11,24 @@ use signalbox_engine::chain::{Effect, Hold, HoldAnswer, HoldQuestion, Judgement,
 use signalbox_wire::{Envelope, Kind, Limits, Refusal};
 use std::time::{Duration, Instant};
 
-/// What is to be supposed of a message besides its bytes.
+/// Assumed context of a message.
 #[derive(Clone, Debug)]
 pub struct Supposed {
-    /// Which way it goes; told from the message where this is not said.
+    /// Phase, derived from the message if absent.
     pub phase: Option<Phase>,
-    /// The request that an answer belongs to.
+    /// Request that an answer belongs to.
     pub request: Option<Bytes>,
-    /// The method of that request, where the request itself is not given.
+    /// Method of that request, if the request itself is not given.
     pub method: Option<String>,
-    /// The tool, prompt or URI; of a request it is told from the message.
+    /// Tool, prompt or URI. Derived from the message for a request.
     pub tool: Option<String>,
-    /// The backend.
     pub backend: Option<String>,
-    /// On whose behalf.
     pub principal: String,
-    /// The id of the session.
     pub session: Option<String>,
-    /// How old the session is.
     pub session_age: Duration,
-    /// The revision the client speaks.
+    /// Revision that the client speaks.
     pub revision: Option<String>,
-    /// The wall clock, in milliseconds since 1970.
+    /// Wall clock in milliseconds since 1970.
     pub unix_ms: u64,
 }
 
@@ -53,31 +49,30 @@ impl Default for Supposed {
     }
 }
 
-/// What became of it.
+/// Outcome of a trial evaluation.
 #[derive(Debug)]
 pub struct Tried {
-    /// The verdict.
     pub verdict: Verdict,
-    /// What each rule that fitted decided, and from what.
+    /// Rulings of the rules that matched, with their inputs.
     pub rulings: Rulings,
-    /// What would be done besides.
+    /// Side effects that would occur.
     pub effects: Vec<Effect>,
-    /// How long it was made to wait before.
+    /// Total duration of the delays.
     pub waited: Duration,
 }
 
-/// Judges one message as if nothing had happened before: every limit is free, every cache is empty.
+/// Evaluates a message without history: every limit is free, every cache is empty.
 ///
 /// # Errors
-/// If the message, or the request given with it, is not a valid JSON-RPC message.
+/// If the message or the given request is not a valid JSON-RPC message.
 pub fn try_message(set: &RuleSet, message: &[u8], supposed: &Supposed, now: Instant) -> Result<Tried, Refusal> {
-    try_with(set, message, supposed, now, &Fresh)
+    try_with(set, message, supposed, now, &NoHistory)
 }
 
-/// Judges one message with an outside of its own, such as [`crate::Played`] for what a tape has written down.
+/// Evaluates a message with custom external inputs, such as [`crate::RecordedInputs`] for recorded ones.
 ///
 /// # Errors
-/// If the message, or the request given with it, is not a valid JSON-RPC message.
+/// If the message or the given request is not a valid JSON-RPC message.
 pub fn try_with(
     set: &RuleSet,
     message: &[u8],
@@ -114,10 +109,10 @@ pub fn try_with(
         by_task: false,
         hidden: None,
     };
-    let ends = Ends::default();
+    let ends = EndCache::default();
     let mut judged = Walk::new(set, 0, &ends, facts, &message, outside).run();
     let (mut waited, mut message) = (Duration::ZERO, message);
-    // A pause is over by itself, and the rules after it are asked.
+    // A pause ends by itself, and the rules after it run.
     while let Verdict::Hold(Hold { question: HoldQuestion::Pause(pause), cursor, message: changed }) = &judged.verdict {
         waited = waited.saturating_add(*pause);
         let (at, changed) = (place_of(*cursor).1, changed.clone());

@@ -1,4 +1,4 @@
-//! Tests of one JSON value, on its raw bytes.
+//! Tests of a JSON value on its raw bytes.
 
 use crate::facts::MessageView;
 use regex::bytes::Regex;
@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use signalbox_wire::json;
 use std::fmt;
 
-/// A test of a value that is there or not.
+/// Test of a value, which may be absent.
 #[derive(Clone, Debug)]
 pub(crate) enum ValueTest {
     Exists(bool),
@@ -23,7 +23,7 @@ pub(crate) enum ValueTest {
 }
 
 impl ValueTest {
-    /// Whether the value passes. A value that is not there passes only if that is asked for.
+    /// Returns `true` if the value passes. An absent value passes only `exists = false`.
     pub fn holds(&self, value: Option<&[u8]>, view: &MessageView<'_>) -> bool {
         let Some(token) = value else { return matches!(self, Self::Exists(false)) };
         match self {
@@ -39,7 +39,7 @@ impl ValueTest {
         }
     }
 
-    /// The tests that read the whole value.
+    /// Evaluates the tests that read the whole value.
     fn reads(&self, token: &[u8]) -> bool {
         match self {
             Self::Equals(wanted) => same(wanted, token),
@@ -78,7 +78,7 @@ impl fmt::Display for ValueTest {
     }
 }
 
-/// Whether a raw value means the same as this one.
+/// Returns `true` if a raw value equals this one.
 fn same(wanted: &Json, token: &[u8]) -> bool {
     match wanted {
         Json::Null => token == b"null",
@@ -107,7 +107,7 @@ fn same(wanted: &Json, token: &[u8]) -> bool {
     }
 }
 
-/// Whether a raw text begins so. It is read as a whole only where an escape stands in its beginning.
+/// Returns `true` if a raw text has this prefix. Decodes the text only if there is an escape in that part.
 fn starts_with(token: &[u8], start: &str) -> bool {
     let [b'"', content @ .., b'"'] = token else { return false };
     let same = content.iter().zip(start.as_bytes()).take_while(|(one, other)| one == other && **one != b'\\').count();
@@ -118,7 +118,7 @@ fn starts_with(token: &[u8], start: &str) -> bool {
     }
 }
 
-/// A text holds a text, an array an element, an object a member of that name.
+/// Returns `true` if a text contains a text, an array an element, or an object a member of this name.
 fn contains(part: &Json, token: &[u8]) -> bool {
     match (token.first(), part) {
         (Some(b'"'), Json::String(part)) => json::string(token).is_some_and(|text| text.contains(part.as_str())),

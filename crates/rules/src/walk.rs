@@ -1,8 +1,8 @@
-//! One message on its way past the rules, from the first that can match it to the end, or from where it was held.
+//! Evaluation of the rules on one message, from the start or from the action that held it.
 
 use crate::action::Action;
 use crate::candidate::SeenBeginning;
-use crate::ends::{Ends, Plain, RulingPath};
+use crate::end_cache::{CountedOnly, EndCache, RulingPath};
 use crate::facts::{MessageFacts, MessageView};
 use crate::limits;
 use crate::open_ruling::OpenRuling;
@@ -18,37 +18,35 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Room for what a few rules say, made at once.
+/// Number of rulings to allocate for at once.
 const MANY: usize = 16;
 
-/// An action of a rule.
+/// Position of an action in the rule set.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ActionPosition {
     pub rule: u16,
     pub action: u8,
 }
 
-/// What became of a message with one action.
+/// Result of executing an action.
 pub(crate) enum WalkStep {
-    /// The next action.
+    /// Continue with the next action.
     Next,
-    /// The next action, with another message.
+    /// Continue with the next action on a changed message.
     Change(Envelope),
-    /// No further rule is asked.
+    /// Skip all further rules.
     Stop,
-    /// The walk is over.
     End(Verdict),
-    /// The message waits.
     Wait(HoldQuestion),
 }
 
-/// A rule that fitted and only counts, and where the outcomes of its conditions are.
+/// Match of a rule that only counts, with the range of its conditions' outcomes.
 struct Tally {
     rule: u16,
     outcomes: Range<usize>,
 }
 
-/// What became of it on the way to a change or to the end.
+/// Result of evaluating rules until the message changes or the evaluation ends.
 enum Leg {
     Changed(ActionPosition),
     End(Verdict),
@@ -60,13 +58,13 @@ pub(crate) struct Walk<'a> {
     pub outside: &'a dyn Outside,
     message: &'a Envelope,
     generation: u16,
-    ends: &'a Ends,
+    ends: &'a EndCache,
     changed: Option<Envelope>,
     way: RulingPath,
     looked: bool,
-    /// True if a rule could not be found to match or not.
+    /// Set if the match of a rule could not be determined.
     guessed: bool,
-    /// Rules that matched and only count, and that have no ruling yet.
+    /// Matches of counting rules that have no ruling yet.
     tallied: SmallVec<[Tally; MANY]>,
     after: Option<Arc<str>>,
     open: Option<OpenRuling<'a>>,
@@ -81,7 +79,7 @@ impl<'a> Walk<'a> {
     pub fn new(
         set: &'a RuleSet,
         generation: u16,
-        ends: &'a Ends,
+        ends: &'a EndCache,
         facts: MessageFacts<'a>,
         message: &'a Envelope,
         outside: &'a dyn Outside,
@@ -108,12 +106,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Asks all rules.
+    /// Evaluates all rules from the first.
     pub fn run(self) -> Judgement {
         self.go_on(None)
     }
 
-    /// Asks the rules after the action that held the message.
+    /// Continues after the action that held the message.
     pub fn resume(mut self, at: ActionPosition, answer: &HoldAnswer) -> Judgement {
         let set = self.set;
         let held = set.rule(at.rule).and_then(|rule| Some((rule, rule.then.get(usize::from(at.action))?)));
@@ -147,7 +145,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The rest of the rule that the walk stands in, and all rules after it, for as long as the message stays what it is.
+    /// Evaluates the rest of the current rule and all rules after it, until the message changes.
     fn leg(&mut self, inside: Option<ActionPosition>, view: &MessageView<'_>) -> Leg {
         let set = self.set;
         let mut first = 0;
@@ -170,7 +168,7 @@ impl<'a> Walk<'a> {
             let mark = self.way.outcomes.len();
             let held = candidate.fits(&mut self.way.outcomes)
                 || rule.when.holds(view, set.slots(), rule.permits(), &mut self.way.outcomes);
-            // A text may have been looked at for the first time.
+            // The rule may have located further texts.
             seen = SeenBeginning::NOTHING;
             if view.tired() {
                 return Leg::End(self.too_much());
@@ -199,7 +197,7 @@ impl<'a> Walk<'a> {
         Leg::End(self.passed())
     }
 
-    /// The actions of a rule from one on; something where the walk does not simply continue after them.
+    /// Executes a rule's actions from one on. Returns `Some` if evaluation must not continue with the next rule.
     fn actions(&mut self, rule: &'a Rule, from: ActionPosition, view: &MessageView<'_>) -> Option<Leg> {
         for (number, action) in (0_u8..).zip(&rule.then).skip(usize::from(from.action)) {
             if !action.fits().has(view.facts.phase) {
@@ -231,7 +229,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Tells of the rules that only counted, before another one acts.
+    /// Writes the rulings of counting rules, before another rule acts.
     fn catch_up(&mut self) {
         for tally in std::mem::take(&mut self.tallied) {
             let Some(rule) = self.set.rule(tally.rule) else { continue };
@@ -248,7 +246,7 @@ impl<'a> Walk<'a> {
 
     fn matched(&mut self, rule: &'a Rule, outcomes: Range<usize>) {
         if self.rulings.is_empty() {
-            // Where one rule matches, others mostly do too.
+            // Where one rule matches, others usually do too.
             self.rulings.reserve(MANY);
             self.effects.reserve(MANY);
         }
@@ -262,28 +260,27 @@ impl<'a> Walk<'a> {
         self.open = Some(OpenRuling::new(rule, conditions));
     }
 
-    /// Notes what the rule did, in a word and for a person. The word that weighs most stays.
+    /// Records the effect of the current rule. The most significant word is kept.
     pub fn note(&mut self, word: &'static str, detail: impl AsRef<str>) {
         if let Some(open) = &mut self.open {
             open.note(word, detail.as_ref());
         }
     }
 
-    /// Notes that a text of the rule holds values of the message.
+    /// Records that a text of the rule quotes values of the message.
     pub fn note_quote(&mut self) {
         if let Some(open) = &mut self.open {
             open.quotes = true;
         }
     }
 
-    /// Notes something from outside that the rule used.
+    /// Records an external input of the current rule.
     pub fn input(&mut self, kind: &'static str, text: String) {
         if let Some(open) = &mut self.open {
             open.inputs.push((kind, text));
         }
     }
 
-    /// Fills templates.
     pub fn fill<T>(&mut self, rule: &Rule, view: &MessageView<'_>, render: impl FnOnce(&Filling<'_, '_>) -> T) -> T {
         let clock = || match self.clock.get() {
             Some(known) => known,
@@ -305,7 +302,7 @@ impl<'a> Walk<'a> {
         self.changed.take().map_or(Verdict::Pass, Verdict::Modify)
     }
 
-    /// The refusal of a task's result that a rule can no longer judge.
+    /// Refuses a task's result that a rule can no longer evaluate.
     fn cannot_tell(&mut self, rule: &Rule) -> Verdict {
         let why = "the call that created its task is no longer known";
         self.note("refuse", why);
@@ -328,7 +325,7 @@ impl<'a> Walk<'a> {
         self.rulings.extend(self.open.take().map(OpenRuling::close));
         if plain {
             self.rulings.push(self.way.told(self.set, word(&verdict), None));
-            let plain = Plain::new(self.rulings, &self.effects);
+            let plain = CountedOnly::new(self.rulings, &self.effects);
             self.ends.keep(self.way, plain.clone());
             return plain.into();
         }
@@ -339,7 +336,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The word for a verdict in rulings.
+/// Returns the name of a verdict in rulings.
 pub(crate) fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
@@ -351,12 +348,12 @@ pub(crate) fn word(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// Where a message is held, and under which version of the rules.
+/// Encodes the action that holds a message, with the generation of the rules.
 fn cursor(generation: u16, at: ActionPosition) -> u32 {
     u32::from(generation) << 16 | u32::from(at.rule) << 5 | u32::from(at.action)
 }
 
-/// Reads such a number.
+/// Decodes the result of [`cursor`].
 pub(crate) fn place_of(cursor: u32) -> (u16, ActionPosition) {
     let low = cursor & 0xffff;
     let rule = u16::try_from(low >> 5).unwrap_or(u16::MAX);
@@ -364,5 +361,5 @@ pub(crate) fn place_of(cursor: u32) -> (u16, ActionPosition) {
     (u16::try_from(cursor >> 16).unwrap_or(0), ActionPosition { rule, action })
 }
 
-// Both have to fit into their bits of the cursor.
+// Rule and action must fit into their bits of the cursor.
 const _: () = assert!(limits::RULES <= 2048 && limits::ACTIONS <= 32);

@@ -12,7 +12,7 @@ use signalbox_wire::method;
 
 pub(crate) fn warnings(rules: &[Rule]) -> Vec<Warning> {
     let mut out = Vec::new();
-    // Rules that take every message of some phases, and what they do with it.
+    // Rules that match every message of some phases, with the action that ends them.
     let mut enders: Vec<(&Rule, Phases, &Action)> = Vec::new();
     for rule in rules.iter().filter(|rule| rule.enabled) {
         let warn = |text: String| Warning { place: rule.place.clone(), rule: rule.id.to_string(), text };
@@ -43,7 +43,7 @@ pub(crate) fn warnings(rules: &[Rule]) -> Vec<Warning> {
     out
 }
 
-/// Questions about a method that no revision has, and about a place that no message has.
+/// Reports tests of methods and places that do not exist.
 fn odd_conditions(rule: &Rule) -> Vec<String> {
     let mut leaves = Vec::new();
     rule.when.leaves(&mut leaves);
@@ -78,7 +78,7 @@ fn unknown_method(test: &MethodTest) -> Vec<String> {
     }
 }
 
-/// What the params and the result of a tool call may hold in any revision.
+/// Members of the params and the result of a tool call, across all revisions.
 const CALL_PARAMS: [&str; 6] = ["name", "arguments", "_meta", "task", "inputResponses", "requestState"];
 const CALL_RESULT: [&str; 9] = [
     "content",
@@ -92,13 +92,13 @@ const CALL_RESULT: [&str; 9] = [
     "ttlMs",
 ];
 
-/// A pointer of the form that earlier versions had, which begins inside the params or the result.
+/// Reports a pointer in the older form, which is relative to the params or the result.
 fn begins_inside(root: Root, pointer: &Pointer) -> Option<String> {
     let (root, pointer) = (root.word(), pointer.as_str());
     Some(format!("`{pointer}` begins inside `{root}`; pointers begin at the message: write `/{root}{pointer}`"))
 }
 
-/// A place that the params and the result of a tool call do not have.
+/// Reports a place that the params or the result of a tool call cannot have.
 fn no_such_place(rule: &Rule, root: Root, pointer: &Pointer) -> Option<String> {
     let first = pointer.segments().first()?;
     let (inside, known): (&str, &[&str]) = match root {
@@ -111,7 +111,7 @@ fn no_such_place(rule: &Rule, root: Root, pointer: &Pointer) -> Option<String> {
         .then(|| format!("the {inside} of a tool call has no `{first}`; it may have {}", known.join(", ")))
 }
 
-/// True if a rule matches every message of its phases.
+/// Returns `true` if a rule matches every message of its phases.
 fn takes_all(rule: &Rule) -> bool {
     use crate::condition::Condition;
     match &rule.when {

@@ -1,4 +1,4 @@
-//! The JSON that a webhook gets, and the JSON that it may answer. `docs/rules.md` describes both for whoever writes one.
+//! JSON formats of webhook requests and responses, described in `docs/rules.md`.
 
 use crate::facts::MessageView;
 use crate::limits;
@@ -7,12 +7,12 @@ use bytes::Bytes;
 use signalbox_engine::chain::{EditError, edited};
 use signalbox_wire::{Envelope, Limits, ScanError, json, scan};
 
-/// The version of both forms.
+/// Version of both formats.
 pub const VERSION: u32 = 1;
 
-/// What a webhook said.
+/// Decision of a webhook.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum WebhookDecision {
     Pass,
     Modify(Envelope),
     Reply(Bytes),
@@ -20,7 +20,7 @@ pub(crate) enum Said {
     Refuse(String),
 }
 
-/// What a webhook is sent.
+/// Builds the body of a webhook request.
 pub(crate) fn body(rule: &Rule, view: &MessageView<'_>) -> Bytes {
     let facts = view.facts;
     let mut out = Vec::with_capacity(512 + view.message.bytes().len());
@@ -63,7 +63,7 @@ fn text(out: &mut Vec<u8>, key: &str, value: Option<&str>) {
     }
 }
 
-/// A message, or its length alone where it is too large to be shown.
+/// Writes a message, or its length if it is too large to include.
 fn message(out: &mut Vec<u8>, key: &str, message: &Envelope) {
     let bytes = message.bytes();
     if bytes.len() <= limits::WEBHOOK_MESSAGE {
@@ -75,7 +75,7 @@ fn message(out: &mut Vec<u8>, key: &str, message: &Envelope) {
     }
 }
 
-/// Why an answer of a webhook cannot be used.
+/// Reason why a webhook's response is rejected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum HookError {
     #[error("it answered with HTTP status {0}")]
@@ -94,13 +94,13 @@ pub(crate) enum HookError {
     Verdict(String),
 }
 
-/// Reads what a webhook answered about a message. An empty answer lets it pass.
-pub(crate) fn read(status: u16, body: &Bytes, about: &Envelope) -> Result<Said, HookError> {
+/// Parses a webhook's response. An empty one passes the message.
+pub(crate) fn read(status: u16, body: &Bytes, about: &Envelope) -> Result<WebhookDecision, HookError> {
     if !(200..300).contains(&status) {
         return Err(HookError::Status(status));
     }
     if body.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Said::Pass);
+        return Ok(WebhookDecision::Pass);
     }
     if body.len() > limits::WEBHOOK_ANSWER {
         return Err(HookError::TooLarge);
@@ -110,11 +110,11 @@ pub(crate) fn read(status: u16, body: &Bytes, about: &Envelope) -> Result<Said, 
     let words = |name: &str| part(name).and_then(|token| json::string(&token).map(std::borrow::Cow::into_owned));
     let need = |name: &'static str| part(name).ok_or(HookError::Missing(name));
     match words("verdict").as_deref() {
-        Some("pass") => Ok(Said::Pass),
-        Some("modify") => Ok(Said::Modify(edited(about, need("message")?, &Limits::default())?)),
-        Some("reply") => object(need("result")?).map(Said::Reply).ok_or(HookError::Unfit("result")),
-        Some("error") => error_object(need("error")?).map(Said::Error).ok_or(HookError::Unfit("error")),
-        Some("refuse") => Ok(Said::Refuse(words("reason").unwrap_or_else(|| "no reason given".to_owned()))),
+        Some("pass") => Ok(WebhookDecision::Pass),
+        Some("modify") => Ok(WebhookDecision::Modify(edited(about, need("message")?, &Limits::default())?)),
+        Some("reply") => object(need("result")?).map(WebhookDecision::Reply).ok_or(HookError::Unfit("result")),
+        Some("error") => error_object(need("error")?).map(WebhookDecision::Error).ok_or(HookError::Unfit("error")),
+        Some("refuse") => Ok(WebhookDecision::Refuse(words("reason").unwrap_or_else(|| "no reason given".to_owned()))),
         Some(other) => Err(HookError::Verdict(crate::error::shown(other))),
         None => Err(HookError::Missing("verdict")),
     }

@@ -14,7 +14,7 @@ use signalbox_engine::fact::{Finished, Outcome as Ended};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_engine::record::TapeInfo;
 use signalbox_engine::{Caller, Principal};
-use signalbox_rules::{Recorded, Retried, RuleSet, Rules, answer_of};
+use signalbox_rules::{RecordedContext, RecordedVerdict, RuleSet, Rules, answer_of};
 use signalbox_wire::{Envelope, Era};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -229,7 +229,7 @@ impl<'a> Evaluator<'a> {
         again: &PassContext<'_>,
     ) {
         for _ in 0..MAX_HOLDS {
-            let Retried { judgement, lacks, uses } = self.ask(open, &message, told.as_ref(), &walk, again);
+            let RecordedVerdict { judgement, lacks, uses } = self.ask(open, &message, told.as_ref(), &walk, again);
             progress.uses.extend(uses.into_iter().map(|one| (one, again.since)));
             if let Some(lack) = lacks.into_iter().next() {
                 progress.unknown = Some(Reason::Lack(lack));
@@ -281,9 +281,9 @@ impl<'a> Evaluator<'a> {
         told: Option<&(u32, HoldAnswer)>,
         walk: &RulePass,
         again: &PassContext<'_>,
-    ) -> Retried {
+    ) -> RecordedVerdict {
         let hides = |value: Option<&[u8]>| again.hides.is_some_and(|image| image.hides(value));
-        let recorded = Recorded { inputs: walk.inputs().collect(), hides: Some(&hides) };
+        let recorded = RecordedContext { inputs: walk.inputs().collect(), hides: Some(&hides) };
         let resumed = told.map(|(cursor, answer)| Resumed { cursor: *cursor, answer });
         let moment = self.moment(again.since, again.at);
         self.context.with_case(open, again.phase, again.can_wait, message, moment, |case| {

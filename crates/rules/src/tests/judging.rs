@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::outside::Turn;
-use crate::played::Played;
-use crate::recorded::{Lack, Recorded};
+use crate::recorded_inputs::RecordedInputs;
+use crate::recorded_verdict::{Lack, RecordedContext};
 use crate::try_message::{Supposed, try_message, try_with};
 
 #[test]
@@ -186,7 +186,7 @@ fn a_verdict_is_computed_again_from_what_was_written_down() {
         let live = dialogue.asks(CALL);
         let inputs =
             dialogue.rulings.iter().filter(|ruling| ruling.rule.is_some()).flat_map(|ruling| ruling.inputs.clone());
-        let played = Played::new(inputs.map(|(kind, text)| (kind.to_owned(), text)).collect::<Vec<_>>());
+        let played = RecordedInputs::new(inputs.map(|(kind, text)| (kind.to_owned(), text)).collect::<Vec<_>>());
         let supposed = Supposed { principal: "local:ada".to_owned(), unix_ms: 5, ..Supposed::default() };
         let again = try_with(&set, CALL.as_bytes(), &supposed, dialogue.now, &played).unwrap();
         assert_eq!(dialogue.verdict(again.verdict, &envelope(CALL), Phase::Request), live);
@@ -197,7 +197,7 @@ fn a_verdict_is_computed_again_from_what_was_written_down() {
             dialogue.rulings.iter().map(|ruling| (&ruling.rule, ruling.verdict, &ruling.inputs)).collect();
         assert_eq!(compared, first);
     }
-    let nothing = Played::new([]);
+    let nothing = RecordedInputs::new([]);
     try_with(&set, CALL.as_bytes(), &Supposed::default(), dialogue.now, &nothing).unwrap();
     assert_eq!(nothing.missing(), 3);
 }
@@ -353,14 +353,14 @@ fn a_recorded_message_is_judged_with_what_the_tape_says_and_nothing_is_guessed()
     let high = u64::MAX.to_string();
     let inputs = vec![("chance", "random", &*high), ("seeded", "random", &*high)];
     let message = envelope(CALL);
-    let judged = |dialogue: &mut Dialogue, recorded: Recorded<'_>| {
+    let judged = |dialogue: &mut Dialogue, recorded: RecordedContext<'_>| {
         dialogue.with_case(Phase::Request, &message, |rules, case| rules.judge_recorded(case, None, recorded))
     };
-    let again = judged(&mut dialogue, Recorded { inputs: inputs.clone(), hides: None });
+    let again = judged(&mut dialogue, RecordedContext { inputs: inputs.clone(), hides: None });
     assert!(again.lacks.is_empty() && matches!(again.judgement.verdict, Verdict::Refuse(_)), "{again:?}");
     let hides = |value: Option<&[u8]>| value == Some(b"\"hello\"");
-    let hidden = judged(&mut dialogue, Recorded { inputs, hides: Some(&hides) });
+    let hidden = judged(&mut dialogue, RecordedContext { inputs, hides: Some(&hides) });
     assert_eq!(hidden.lacks, [Lack::HiddenValue]);
-    let nothing = judged(&mut dialogue, Recorded::default());
+    let nothing = judged(&mut dialogue, RecordedContext::default());
     assert_eq!(nothing.lacks, [Lack::Draw("chance".into())], "the seeded one draws the next number of its row");
 }

@@ -1,6 +1,6 @@
-//! The outside as it was written down: the answers of a tape, given again in their order.
+//! External inputs replayed from a recording.
 
-use crate::outside::{CacheAsk, InTurn, LimitAsk, Limited, Outside, Slot, Turn};
+use crate::outside::{CacheAsk, InTurn, LimitAsk, LimitDecision, Outside, Slot, Turn};
 use bytes::Bytes;
 use signalbox_engine::lock::LockResultExt;
 use std::collections::VecDeque;
@@ -8,23 +8,23 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Answers that are given in order, each kind by itself.
+/// Recorded inputs, replayed in order for each kind.
 ///
-/// An answer that is missing is the harmless one (within the limit, not kept, the number 0), and is counted.
+/// A missing input gets a harmless default (within the limit, not cached, the number 0) and is counted.
 #[derive(Debug, Default)]
-pub struct Played {
+pub struct RecordedInputs {
     left: Mutex<VecDeque<(String, String)>>,
     missing: AtomicU64,
 }
 
-impl Played {
-    /// The inputs of the rulings about one message, as the tape has them.
+impl RecordedInputs {
+    /// Creates a replay of the inputs recorded for one message.
     #[must_use]
     pub fn new(inputs: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { left: Mutex::new(inputs.into_iter().collect()), missing: AtomicU64::new(0) }
     }
 
-    /// How often an answer was asked for that is not there, or that cannot be read.
+    /// Returns the number of inputs that were missing or invalid.
     #[must_use]
     pub fn missing(&self) -> u64 {
         self.missing.load(Ordering::Relaxed)
@@ -40,7 +40,7 @@ impl Played {
         answer
     }
 
-    /// An answer with its turn, which tapes of earlier versions do not have.
+    /// Adds the recorded turn to an answer. Older tapes have no turns.
     fn in_turn<T>(&self, answer: T) -> InTurn<T> {
         let mut left = self.left.lock().unpoisoned();
         let at = left.iter().position(|(name, _)| name == "turn");
@@ -48,9 +48,9 @@ impl Played {
     }
 }
 
-impl Outside for Played {
-    fn limit(&self, _ask: &LimitAsk<'_>) -> InTurn<Limited> {
-        self.in_turn(self.take("limiter", Limited::parse).unwrap_or(Limited::Passed { left: 0 }))
+impl Outside for RecordedInputs {
+    fn limit(&self, _ask: &LimitAsk<'_>) -> InTurn<LimitDecision> {
+        self.in_turn(self.take("limiter", LimitDecision::parse).unwrap_or(LimitDecision::Passed { left: 0 }))
     }
 
     fn draw(&self, _slot: &Slot, _seed: Option<u64>) -> u64 {
@@ -64,7 +64,7 @@ impl Outside for Played {
     fn cached(&self, _ask: &CacheAsk<'_>) -> InTurn<Option<Bytes>> {
         let read = |text: &str| match text.strip_prefix("hit ") {
             Some(hit) if hit.starts_with('{') => Some(Some(Bytes::copy_from_slice(hit.as_bytes()))),
-            // What was too large for the ruling is in the tape as the answer that the client got.
+            // A result too large for the ruling is on the tape as the client's answer.
             Some(_) => Some(Some(Bytes::from_static(b"{}"))),
             None => Some(None),
         };
@@ -76,13 +76,13 @@ impl Outside for Played {
     }
 }
 
-/// An outside in which nothing has happened yet: every limit is free, every cache empty, every draw that of its seed.
+/// External inputs without history: every limit is free, every cache empty, and draws depend on the seed only.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Fresh;
+pub(crate) struct NoHistory;
 
-impl Outside for Fresh {
-    fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<Limited> {
-        InTurn::alone(Limited::Passed { left: ask.limit.saturating_sub(1) })
+impl Outside for NoHistory {
+    fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<LimitDecision> {
+        InTurn::alone(LimitDecision::Passed { left: ask.limit.saturating_sub(1) })
     }
 
     fn draw(&self, _slot: &Slot, seed: Option<u64>) -> u64 {
@@ -109,11 +109,11 @@ mod tests {
 
     #[test]
     fn what_was_written_down_reads_back() {
-        for limited in [Limited::Passed { left: 7 }, Limited::Over { wait: Duration::from_millis(1500) }] {
-            assert_eq!(Limited::parse(&limited.text()), Some(limited));
+        for limited in [LimitDecision::Passed { left: 7 }, LimitDecision::Over { wait: Duration::from_millis(1500) }] {
+            assert_eq!(LimitDecision::parse(&limited.text()), Some(limited));
         }
-        assert_eq!(Limited::parse("passed left=x"), None);
-        assert_eq!(Limited::parse(""), None);
+        assert_eq!(LimitDecision::parse("passed left=x"), None);
+        assert_eq!(LimitDecision::parse(""), None);
         for turn in [Turn { number: 7, since: 1_500 }, Turn { number: 0, since: -3 }] {
             assert_eq!(Turn::parse(&turn.text()), Some(turn));
         }

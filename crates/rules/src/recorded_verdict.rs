@@ -1,52 +1,52 @@
-//! A verdict about a recorded message: state is what the recorded messages before left, and what came from elsewhere is taken
-//! from the tape. What the tape does not tell is named, not guessed.
+//! Verdicts on recorded messages. State comes from the recorded messages before, external inputs from the tape. Missing
+//! information is reported, not guessed.
 
 use crate::facts::Hides;
 use crate::live::{Live, UNKNOWN_ANSWER};
-use crate::outside::{CacheAsk, InTurn, LimitAsk, Limited, Outside, Slot};
+use crate::outside::{CacheAsk, InTurn, LimitAsk, LimitDecision, Outside, Slot};
 use bytes::Bytes;
 use signalbox_engine::chain::{HoldAnswer, Judgement};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a tape says about one message besides its bytes.
+/// Recorded context of a message.
 #[derive(Clone, Default)]
-pub struct Recorded<'a> {
-    /// The outside inputs of the recorded decisions: the rule, the kind, and the text of each.
+pub struct RecordedContext<'a> {
+    /// External inputs of the recorded decisions as rule, kind and text.
     pub inputs: Vec<(&'a str, &'a str, &'a str)>,
-    /// Tells which values of the message were taken out of its record.
+    /// Tells which values of the message were redacted.
     pub hides: Option<Hides<'a>>,
 }
 
-/// A verdict about a recorded message.
+/// Verdict on a recorded message.
 #[derive(Debug)]
-pub struct Retried {
-    /// What was decided. It means nothing if something lacks.
+pub struct RecordedVerdict {
+    /// Judgement. Meaningless if `lacks` is not empty.
     pub judgement: Judgement,
-    /// What the verdict needs and the tape does not tell.
+    /// Information that the verdict needs but the tape lacks.
     pub lacks: Vec<Lack>,
-    /// The state that the verdict depends on.
+    /// State that the verdict depends on.
     pub uses: Vec<Use>,
 }
 
-/// Something that a verdict needs and the tape does not tell.
+/// Information that a verdict needs but the tape lacks.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Lack {
-    /// A random draw of this rule, which has no seed.
+    /// Random draw of this rule, which has no seed.
     Draw(Arc<str>),
-    /// An answer that the cache of this rule would hold.
+    /// Answer in the cache of this rule.
     CachedAnswer(Arc<str>),
-    /// A value that was taken out of the recorded message.
+    /// Redacted value of the message.
     HiddenValue,
 }
 
-/// State of earlier messages that a verdict depends on.
+/// Use of state from earlier messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Use {
-    /// The rule whose state it is.
+    /// Rule that owns the state.
     pub rule: Arc<str>,
-    /// How far back the messages are that matter; none if all of them do.
+    /// Age limit of the messages that matter, or `None` if all do.
     pub reaches: Option<Duration>,
 }
 
@@ -62,19 +62,19 @@ impl std::fmt::Display for Lack {
     }
 }
 
-impl std::fmt::Debug for Recorded<'_> {
+impl std::fmt::Debug for RecordedContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Recorded").field("inputs", &self.inputs).finish_non_exhaustive()
     }
 }
 
-impl<'a> Recorded<'a> {
+impl<'a> RecordedContext<'a> {
     pub(crate) fn outside(self, live: &'a Live) -> TapeOutside<'a> {
         TapeOutside { live, inputs: RefCell::new(self.inputs), lacks: RefCell::default(), uses: RefCell::default() }
     }
 }
 
-/// The outside of a recorded message.
+/// External inputs of a recorded message.
 pub(crate) struct TapeOutside<'a> {
     live: &'a Live,
     inputs: RefCell<Vec<(&'a str, &'a str, &'a str)>>,
@@ -83,13 +83,13 @@ pub(crate) struct TapeOutside<'a> {
 }
 
 impl TapeOutside<'_> {
-    pub fn retried(self, judgement: Judgement, saw_hidden: bool) -> Retried {
+    pub fn retried(self, judgement: Judgement, saw_hidden: bool) -> RecordedVerdict {
         let mut lacks = self.lacks.into_inner();
         lacks.extend(saw_hidden.then_some(Lack::HiddenValue));
-        Retried { judgement, lacks, uses: self.uses.into_inner() }
+        RecordedVerdict { judgement, lacks, uses: self.uses.into_inner() }
     }
 
-    /// The next recorded input of this kind, of one rule or of any.
+    /// Takes the next recorded input of a kind, of one rule or of any.
     fn take(&self, rule: Option<&str>, kind: &str) -> Option<u64> {
         let mut inputs = self.inputs.borrow_mut();
         let at = inputs.iter().position(|(by, is, _)| *is == kind && rule.is_none_or(|rule| rule == *by))?;
@@ -102,7 +102,7 @@ impl TapeOutside<'_> {
 }
 
 impl Outside for TapeOutside<'_> {
-    fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<Limited> {
+    fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<LimitDecision> {
         self.uses(ask.slot, Some(ask.per));
         self.live.limit(ask)
     }
@@ -139,8 +139,8 @@ impl Outside for TapeOutside<'_> {
     }
 }
 
-/// What ended the wait of a message, read from the inputs of the recorded decision that came after it. `None` if the tape does
-/// not have all of it.
+/// Reconstructs the answer to a hold from the inputs of the decision recorded after it. Returns `None` if the tape
+/// lacks a part of it.
 #[must_use]
 pub fn answer_of<'a>(inputs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<HoldAnswer> {
     let inputs: Vec<(&str, &str)> = inputs.into_iter().collect();
@@ -178,7 +178,7 @@ fn webhook(said: &str) -> Option<HoldAnswer> {
     Some(HoldAnswer::Webhook { status: status.parse().ok()?, body })
 }
 
-/// The bytes of an input that is kept whole. Of a large one the tape has the length and a hash only.
+/// Returns the bytes of an input, or `None` if only its length and hash were recorded.
 fn whole(text: &str) -> Option<Bytes> {
     let shortened = text.split_once(" bytes, fnv ").is_some_and(|(length, _)| length.parse::<usize>().is_ok());
     (!shortened).then(|| Bytes::copy_from_slice(text.as_bytes()))

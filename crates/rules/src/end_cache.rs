@@ -1,4 +1,4 @@
-//! Caches the rulings at the end of a walk past the rules, since messages of one kind mostly take the same way.
+//! Caches the final rulings of evaluations, because similar messages usually take the same path through the rules.
 
 use crate::outcomes::Outcomes;
 use crate::rule_set::RuleSet;
@@ -6,69 +6,70 @@ use arc_swap::ArcSwapOption;
 use signalbox_engine::chain::{Effect, Judgement, Ruling, Rulings, Verdict};
 use std::sync::Arc;
 
-/// How many ends are remembered, for as many kinds of messages.
+/// Number of cached entries.
 const PLACES: usize = 16;
 
-/// The last ends of one set of rules.
+/// Cache of final rulings for one rule set.
 #[derive(Default, Debug)]
-pub(crate) struct Ends([ArcSwapOption<End>; PLACES]);
+pub(crate) struct EndCache([ArcSwapOption<CachedEnd>; PLACES]);
 
-/// Where a walk came to. What conditions and counting decided follows from the rules that were looked at and the outcomes.
+/// Cached final rulings. Decisions by conditions and counting follow from the rules visited and their outcomes.
 #[derive(Debug)]
-struct End {
+struct CachedEnd {
     way: RulingPath,
     verdict: &'static str,
-    /// The rulings of the walk as a whole.
+    /// Ruling of the evaluation as a whole.
     ruling: Arc<Ruling>,
-    plain: Option<Plain>,
+    plain: Option<CountedOnly>,
 }
 
-/// The way that a message went.
+/// Path of a message through the rules.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct RulingPath {
-    /// The list of rules that were looked at, by where it is.
+    /// Address of the list of rules visited.
     pub list: usize,
     pub outcomes: Outcomes,
 }
 
-/// All that is said about a message where every rule that fitted only counts.
+/// Complete result of an evaluation in which matching rules only counted.
 #[derive(Clone, Debug)]
-pub(crate) struct Plain {
+pub(crate) struct CountedOnly {
     rulings: Arc<[Arc<Ruling>]>,
     counts: Option<Arc<[Arc<str>]>>,
 }
 
-impl Ends {
-    /// What is said at the end of this way, if nothing but counting was done on it.
-    pub fn plain(&self, way: &RulingPath) -> Option<Plain> {
+impl EndCache {
+    /// Returns the complete result for a path, if only counting happened on it.
+    pub fn plain(&self, way: &RulingPath) -> Option<CountedOnly> {
         self.0[way.place()].load().as_ref().filter(|end| end.way == *way)?.plain.clone()
     }
 
-    /// The rulings of a walk; cached, unless it began after a rule.
+    /// Returns the final ruling, from the cache unless the evaluation resumed after a rule.
     pub fn told(&self, set: &RuleSet, verdict: &'static str, way: RulingPath, after: Option<Arc<str>>) -> Arc<Ruling> {
         let place = &self.0[way.place()];
-        let known = |end: &&Arc<End>| after.is_none() && end.verdict == verdict && end.way == way;
+        let known = |end: &&Arc<CachedEnd>| after.is_none() && end.verdict == verdict && end.way == way;
         if let Some(end) = place.load().as_ref().filter(known) {
             return Arc::clone(&end.ruling);
         }
         let whole = after.is_none();
         let ruling = way.told(set, verdict, after);
         if whole {
-            place.store(Some(Arc::new(End { way, verdict, ruling: Arc::clone(&ruling), plain: None })));
+            place.store(Some(Arc::new(CachedEnd { way, verdict, ruling: Arc::clone(&ruling), plain: None })));
         }
         ruling
     }
 
-    /// Remembers what is said at the end of a way on which nothing but counting was done.
-    pub fn keep(&self, way: RulingPath, plain: Plain) {
+    /// Caches the complete result for a path on which only counting happened.
+    pub fn keep(&self, way: RulingPath, plain: CountedOnly) {
         if let Some(ruling) = plain.rulings.last().cloned() {
-            self.0[way.place()].store(Some(Arc::new(End { way, verdict: "pass", ruling, plain: Some(plain) })));
+            self.0[way.place()].store(Some(Arc::new(CachedEnd { way, verdict: "pass", ruling, plain: Some(plain) })));
         }
     }
 }
 
 impl RulingPath {
-    /// The version of the rules, the outcome of every condition, and the rule after which the walk began.
+    /// Builds the final ruling: the version of the rules, all outcomes, and the rule after which the evaluation
+    /// resumed.
     pub fn told(&self, set: &RuleSet, verdict: &'static str, after: Option<Arc<str>>) -> Arc<Ruling> {
         let mut inputs = vec![("rules", set.version().to_owned()), ("outcomes", self.outcomes.text())];
         inputs.extend(after.map(|rule| ("after", rule.to_string())));
@@ -80,8 +81,8 @@ impl RulingPath {
     }
 }
 
-impl Plain {
-    /// Of what was told, and of effects that are all counts.
+impl CountedOnly {
+    /// Creates a result from the rulings and from effects that must all be counts.
     pub fn new(rulings: Vec<Arc<Ruling>>, effects: &[Effect]) -> Self {
         let names = effects.iter().flat_map(|effect| match effect {
             Effect::Count { names } => &**names,
@@ -92,8 +93,8 @@ impl Plain {
     }
 }
 
-impl From<Plain> for Judgement {
-    fn from(plain: Plain) -> Self {
+impl From<CountedOnly> for Judgement {
+    fn from(plain: CountedOnly) -> Self {
         let effects = plain.counts.map(|names| Effect::Count { names }).into_iter().collect();
         Self { verdict: Verdict::Pass, rulings: Rulings::Many(plain.rulings), effects }
     }
