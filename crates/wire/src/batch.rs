@@ -1,4 +1,4 @@
-//! One message or an array of them.
+//! Single messages and batches.
 
 use bytes::Bytes;
 
@@ -6,20 +6,20 @@ use crate::envelope::{Envelope, EnvelopeError, Rejected};
 use crate::json;
 use crate::limits::Limits;
 
-/// What one body, line or event holds.
+/// Content of one HTTP body, line or event.
 #[derive(Clone, Debug)]
 pub enum Message {
-    /// One message.
+    /// Single message, not in an array.
     Single(Envelope),
-    /// An array of messages. A bad element is refused on its own and does not spoil the others.
+    /// Array of messages. Each invalid element is rejected on its own.
     Batch(Vec<Result<Envelope, Rejected>>),
 }
 
 impl Message {
-    /// Reads one message or a batch of at most `max_batch`. The elements of a batch share the buffer.
+    /// Parses a message or a batch of at most `max_batch` elements. The elements share the buffer.
     ///
     /// # Errors
-    /// When the bytes are not JSON, the single message is refused, or the batch is empty or too long.
+    /// If the bytes are not JSON, the single message is rejected, or the batch is empty or too long.
     pub fn parse(bytes: Bytes, max_batch: usize) -> Result<Self, Rejected> {
         if !is_array(&bytes) {
             return Envelope::parse(bytes).map(Self::Single);
@@ -27,10 +27,10 @@ impl Message {
         Self::parse_batch(&bytes, max_batch)
     }
 
-    /// The same, with a single message read by [`Envelope::look`].
+    /// Like [`Message::parse`], but parses a single message with [`Envelope::look`].
     ///
     /// # Errors
-    /// Those of [`Message::parse`].
+    /// The errors of [`Message::parse`].
     pub fn look(bytes: Bytes, limits: &Limits) -> Result<Self, Rejected> {
         if !is_array(&bytes) {
             return Envelope::look(bytes, limits).map(Self::Single);
@@ -44,16 +44,16 @@ impl Message {
     }
 }
 
-/// Whether this is an array rather than one message.
+/// Returns `true` if the bytes start an array rather than a message.
 #[must_use]
 pub fn is_array(bytes: &[u8]) -> bool {
     bytes.get(json::skip_whitespace(bytes, 0)) == Some(&b'[')
 }
 
-/// The elements of an array of at most `max_batch`, unread. They share the buffer.
+/// Splits an array of at most `max_batch` elements without parsing these. They share the buffer.
 ///
 /// # Errors
-/// When the bytes are not an array, or it is empty or too long.
+/// If the bytes are not an array, or it is empty or too long.
 pub fn split(bytes: &Bytes, max_batch: usize) -> Result<Vec<Bytes>, Rejected> {
     if u32::try_from(bytes.len()).is_err() {
         return Err(EnvelopeError::TooLarge.into());
@@ -80,7 +80,7 @@ pub fn split(bytes: &Bytes, max_batch: usize) -> Result<Vec<Bytes>, Rejected> {
     Ok(spans.iter().map(|span| bytes.slice(span.range())).collect())
 }
 
-/// The messages as one JSON array, in order.
+/// Joins messages to a JSON array, in order.
 #[must_use]
 pub fn join(messages: &[Bytes]) -> Bytes {
     let length = messages.iter().map(|message| message.len() + 1).sum::<usize>() + 2;

@@ -1,4 +1,4 @@
-//! Messages that the gateway writes itself. What it only passes on is spliced, never built.
+//! Builds messages that the gateway writes itself. Forwarded messages are spliced instead.
 
 use bytes::Bytes;
 
@@ -9,33 +9,33 @@ use crate::meta::META;
 use crate::span::Span;
 use crate::splice::Edits;
 
-/// Gives out numeric ids, one after the other.
+/// Generator of consecutive numeric ids.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ids {
     next: u64,
 }
 
 impl Ids {
-    /// Ids from 1 on.
+    /// Creates a generator that starts at 1.
     #[must_use]
     pub fn new() -> Self {
         Self::starting_at(1)
     }
 
-    /// Ids from `first` on.
+    /// Creates a generator that starts at `first`.
     #[must_use]
     pub fn starting_at(first: u64) -> Self {
         Self { next: first }
     }
 
-    /// The next id, as a number.
+    /// Returns the next id as a number.
     pub fn next_number(&mut self) -> u64 {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         number
     }
 
-    /// The next id.
+    /// Returns the next id as a token.
     pub fn next_id(&mut self) -> RawId {
         RawId::number(self.next_number())
     }
@@ -47,7 +47,7 @@ impl Default for Ids {
     }
 }
 
-/// Params under construction. Raw values are the caller's word that they are valid JSON.
+/// Params under construction. The caller must pass valid JSON as raw values.
 #[derive(Clone, Debug, Default)]
 struct Params {
     base: Option<Bytes>,
@@ -56,7 +56,7 @@ struct Params {
 }
 
 impl Params {
-    /// The params, or nothing when none were given.
+    /// Builds the params, or returns `None` if there are none.
     fn build(&self) -> Option<Bytes> {
         if self.members.is_empty() && self.meta.is_empty() {
             return self.base.clone();
@@ -94,7 +94,7 @@ macro_rules! params_methods {
             self.param_raw(key, json::quote(value))
         }
 
-        /// Sets all params to a raw JSON object or array; single params and meta are added to an object.
+        /// Sets all params to a raw JSON object or array. Single params and meta are added to an object.
         #[must_use]
         pub fn params_raw(mut self, params: impl AsRef<[u8]>) -> Self {
             self.params.base = Some(Bytes::copy_from_slice(params.as_ref()));
@@ -116,7 +116,7 @@ macro_rules! params_methods {
     };
 }
 
-/// A request under construction.
+/// Builder of a request.
 #[derive(Clone, Debug)]
 pub struct Request {
     id: RawId,
@@ -125,20 +125,20 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request for `method`. Its id is 0 until another is given.
+    /// Creates a request for `method`. Its id is 0 until [`Self::id`] sets another one.
     #[must_use]
     pub fn new(method: &str) -> Self {
         Self { id: RawId::number(0), method: method.to_owned(), params: Params::default() }
     }
 
-    /// Sets the id.
+    /// Sets the request's id.
     #[must_use]
     pub fn id(mut self, id: RawId) -> Self {
         self.id = id;
         self
     }
 
-    /// Takes the next id of `ids`.
+    /// Sets the id to the next one of `ids`.
     #[must_use]
     pub fn auto_id(self, ids: &mut Ids) -> Self {
         self.id(ids.next_id())
@@ -146,14 +146,14 @@ impl Request {
 
     params_methods!();
 
-    /// The message.
+    /// Builds the bytes of the message.
     #[must_use]
     pub fn build(&self) -> Bytes {
         message(Some(&self.id), &self.method, &self.params)
     }
 }
 
-/// A notification under construction.
+/// Builder of a notification.
 #[derive(Clone, Debug)]
 pub struct Notification {
     method: String,
@@ -161,7 +161,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// A notification of `method`.
+    /// Creates a notification of `method`.
     #[must_use]
     pub fn new(method: &str) -> Self {
         Self { method: method.to_owned(), params: Params::default() }
@@ -169,7 +169,7 @@ impl Notification {
 
     params_methods!();
 
-    /// The message.
+    /// Builds the bytes of the message.
     #[must_use]
     pub fn build(&self) -> Bytes {
         message(None, &self.method, &self.params)
@@ -200,7 +200,7 @@ fn start(id: Option<&RawId>, room: usize) -> Vec<u8> {
     out
 }
 
-/// A response with a raw JSON result.
+/// Builds a response with a raw JSON result.
 #[must_use]
 pub fn response(id: &RawId, result: &[u8]) -> Bytes {
     let mut out = start(Some(id), result.len());
@@ -210,7 +210,7 @@ pub fn response(id: &RawId, result: &[u8]) -> Bytes {
     Bytes::from(out)
 }
 
-/// An error response; without an id it is addressed to `null`. `data` is raw JSON.
+/// Builds an error response. Without an id, it is addressed to `null`. `data` is raw JSON.
 #[must_use]
 pub fn error(id: Option<&RawId>, code: i64, message: &str, data: Option<&[u8]>) -> Bytes {
     let null = RawId::null();
@@ -227,44 +227,44 @@ pub fn error(id: Option<&RawId>, code: i64, message: &str, data: Option<&[u8]>) 
     Bytes::from(out)
 }
 
-/// A batch under construction.
+/// Builder of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct BatchBuilder {
     messages: Vec<Bytes>,
 }
 
 impl BatchBuilder {
-    /// An empty batch.
+    /// Creates an empty batch.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a message.
+    /// Adds a message and returns the builder.
     #[must_use]
     pub fn with(mut self, message: impl Into<Bytes>) -> Self {
         self.push(message);
         self
     }
 
-    /// Adds a message.
+    /// Adds a message in place.
     pub fn push(&mut self, message: impl Into<Bytes>) {
         self.messages.push(message.into());
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether there is no message. JSON-RPC does not allow sending an empty batch.
+    /// Returns `true` if there is no message. JSON-RPC does not allow sending an empty batch.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// The batch as one JSON array.
+    /// Builds the batch as a JSON array.
     #[must_use]
     pub fn build(&self) -> Bytes {
         batch::join(&self.messages)

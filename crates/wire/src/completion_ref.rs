@@ -1,19 +1,19 @@
-//! The reference of a completion: `params.ref`.
+//! Reference in a completion request: `params.ref`.
 
 use crate::Span;
 use crate::json;
 
-/// The kind of entry that a completion is about.
+/// Kind of entry that a completion request refers to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Referenced {
-    /// A prompt, by its name.
+    /// Prompt, referred to by name.
     Prompt,
-    /// A resource or a template of resources, by its URI.
+    /// Resource or resource template, referred to by URI.
     Resource,
 }
 
 impl Referenced {
-    /// The member of the reference that names the entry.
+    /// Returns the member of the reference that identifies the entry.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -23,24 +23,24 @@ impl Referenced {
     }
 }
 
-/// Why a reference is refused: servers could read it as one thing and the gateway as another.
+/// Reason why a reference is rejected: servers and the gateway might interpret it differently.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReferenceError {
-    /// It has neither of the two types.
+    /// The type is missing or unknown.
     #[error("params.ref.type must be `ref/prompt` or `ref/resource`")]
     Type,
-    /// It lacks the member that its type wants.
+    /// The member required by its type is missing.
     #[error("params.ref must name a prompt or a resource: `{0}` is required, a string")]
     Missing(&'static str),
-    /// It has the member of the other type too.
+    /// The reference also has the member of the other type.
     #[error("params.ref has both `name` and `uri`")]
     Both,
 }
 
-/// Reads a reference: what it is about, and the span of the name or URI.
+/// Parses a reference. Returns its kind and the span of the name or URI.
 ///
 /// # Errors
-/// If it has no type, or the members of another type.
+/// If the type is unknown, or the members do not match the type.
 pub fn read(reference: &[u8]) -> Result<(Referenced, Span), ReferenceError> {
     let member = |key: &str| json::member(reference, key);
     let kind = member("type").and_then(|span| json::string(span.of(reference)));

@@ -1,53 +1,54 @@
-//! The address that messages are posted to in HTTP+SSE (2024-11-05), as the server's `endpoint` event names it.
+//! Resolves the POST address in HTTP+SSE (2024-11-05), which the server names in its `endpoint` event.
 
-/// Longest address that is taken, in bytes.
+/// Maximum length of an address in bytes.
 pub const MAX_ENDPOINT: usize = 4096;
 
-/// The ports of an address that names none.
+/// Default ports for `http` and `https`.
 const DEFAULT_PORT: u16 = 80;
 const DEFAULT_TLS_PORT: u16 = 443;
 
-/// Why an address is not taken. It is not repeated: it holds the session's id.
+/// Reason why an address is rejected. Errors never quote the address, because it contains the session's id.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// Nothing is there.
+    /// The event has no address.
     #[error("is empty")]
     Empty,
-    /// It is too long.
+    /// The address exceeds [`MAX_ENDPOINT`].
     #[error("is longer than {MAX_ENDPOINT} bytes")]
     TooLong,
-    /// It cannot be read as an address.
+    /// The text is not an address.
     #[error("is no address")]
     Malformed,
-    /// It lies elsewhere.
+    /// The address has a different origin.
     #[error("has another scheme, host or port than the configured url, or holds credentials")]
     OtherOrigin,
 }
 
-/// The `http` or `https` address that the stream of events was opened at.
+/// The `http` or `https` address at which the event stream was opened.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Base<'a> {
-    /// The host, without brackets.
+    /// Host, without the brackets of an IPv6 address.
     pub host: &'a str,
-    /// The port.
+    /// Port of the server.
     pub port: u16,
-    /// The path, with its first slash and without a query.
+    /// Path with its leading slash and without a query.
     pub path: &'a str,
-    /// Whether it is `https`.
+    /// Set if the scheme is `https`.
     pub secure: bool,
 }
 
-/// Path and query to post to. Whatever an event says, messages and what is sent with them in confidence go to the same host
-/// and port only; an address that claims otherwise is refused rather than read as if it did not.
+/// Returns the path and query to post to. Messages and credentials must reach the configured host and port only. An
+/// address with another origin is rejected rather than reinterpreted.
+///
 ///
 /// # Errors
-/// Says what is wrong with the address.
+/// If the address is invalid or has another origin.
 pub fn resolve(base: Base<'_>, event: &[u8]) -> Result<String, EndpointError> {
     if event.len() > MAX_ENDPOINT {
         return Err(EndpointError::TooLong);
     }
     let text = std::str::from_utf8(event).map_err(|_| EndpointError::Malformed)?.trim();
-    // Browsers take a backslash for a slash, so that it could hide a host; anything else here belongs percent-encoded.
+    // Browsers read a backslash as a slash, which could hide a host. The other characters must be percent-encoded.
     if text
         .bytes()
         .any(|byte| !byte.is_ascii_graphic() || matches!(byte, b'\\' | b'"' | b'<' | b'>' | b'`' | b'{' | b'}'))
@@ -81,14 +82,14 @@ pub fn resolve(base: Base<'_>, event: &[u8]) -> Result<String, EndpointError> {
     Ok(line)
 }
 
-/// The scheme and what follows its colon, where an address begins with one.
+/// Splits off the scheme of an absolute address.
 fn scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
-    // In `a/b:c` and `?x=a:b` the colon belongs to something else.
+    // In `a/b:c` and `?x=a:b`, the colon is part of the path or query.
     (!scheme.contains(['/', '?'])).then_some((scheme, rest))
 }
 
-/// Path and query of `host:port/path?query`, if that is the configured host and port.
+/// Returns path and query of `host:port/path?query` if host and port are the configured ones.
 fn in_origin(base: Base<'_>, rest: &str) -> Result<String, EndpointError> {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, line) = rest.split_at(end);
@@ -103,7 +104,7 @@ fn in_origin(base: Base<'_>, rest: &str) -> Result<String, EndpointError> {
     let port = match port {
         None | Some("") if base.secure => DEFAULT_TLS_PORT,
         None | Some("") => DEFAULT_PORT,
-        // `parse` alone would let a sign pass.
+        // `parse` alone would accept a sign.
         Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
             port.parse().map_err(|_| EndpointError::OtherOrigin)?
         }
@@ -115,7 +116,7 @@ fn in_origin(base: Base<'_>, rest: &str) -> Result<String, EndpointError> {
     Ok(if line.starts_with('/') { line.to_owned() } else { format!("/{line}") })
 }
 
-/// A path with its `.` and `..` done away with (RFC 3986, 5.2.4).
+/// Removes the `.` and `..` segments of a path (RFC 3986, section 5.2.4).
 #[must_use]
 pub fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();

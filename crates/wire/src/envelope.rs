@@ -1,4 +1,4 @@
-//! One JSON-RPC message, read just far enough to route it.
+//! JSON-RPC message, parsed just far enough to route it.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::json;
 use crate::limits::Limits;
 use crate::meta;
 use crate::method;
-use crate::outline::{Notes, Outline, Owner};
+use crate::outline::{Outline, OutlineBuilder, Owner};
 use crate::parts::{EnvelopeMember, Parts};
 use crate::scan::ScanError;
 use crate::scanner;
@@ -18,66 +18,66 @@ use crate::span::Span;
 pub use crate::outline::{InnerMember, InnerMembers};
 pub use crate::rejected::{EnvelopeError, Rejected};
 
-/// What a message is, told from its members.
+/// Kind of a message, derived from its members.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
-    /// A method and an id.
+    /// Message with a method and an id.
     Request,
-    /// A method and no id.
+    /// Message with a method and no id.
     Notification,
-    /// An id and a result.
+    /// Message with an id and a result.
     Response,
-    /// An error, with an id unless the request's could not be read.
+    /// Message with an error, and with an id unless the request's could not be read.
     Error,
 }
 
-/// A message and where its parts are. The bytes are neither copied nor changed; params and results are skipped by
-/// structure, and whether they are valid JSON is for the strict scan to say.
+/// Message with the positions of its parts. The bytes are neither copied nor changed. Params and results are skipped by
+/// structure, and only the strict scan validates them.
 #[derive(Clone, Debug)]
 pub struct Envelope {
     bytes: Bytes,
     kind: Kind,
-    /// In a place of its own, since messages are handed on more often than they are made.
-    inside: Box<Inside>,
+    /// Boxed, because messages are passed on more often than they are parsed.
+    inside: Box<EnvelopeIndex>,
 }
 
 #[derive(Clone, Default, Debug)]
-struct Inside {
+struct EnvelopeIndex {
     parts: Parts,
     outline: Outline,
-    /// The method, where any revision knows it or it was written with escapes.
+    /// Method, if any revision has it or it was written with escapes.
     method: Option<Cow<'static, str>>,
 }
 
-/// Why a message was not accepted.
+/// Reason why a message was rejected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// It breaks the strict rules.
+    /// Violation of the strict rules.
     #[error("{0}")]
     Scan(#[from] ScanError),
-    /// It is no JSON-RPC message.
+    /// Valid JSON, but not a JSON-RPC message.
     #[error("{0}")]
     Message(#[from] Rejected),
 }
 
 impl Envelope {
-    /// Reads one message in one pass.
+    /// Parses a message in one pass.
     ///
     /// # Errors
-    /// When the bytes are not one JSON object, or the object is not a JSON-RPC 2.0 message.
+    /// If the bytes are not one JSON object, or the object is not a JSON-RPC 2.0 message.
     pub fn parse(bytes: Bytes) -> Result<Self, Rejected> {
         let parts = Parts::find(&bytes)?;
-        Self::of(bytes, Box::new(Inside { parts, ..Inside::default() }))
+        Self::of(bytes, Box::new(EnvelopeIndex { parts, ..EnvelopeIndex::default() }))
     }
 
-    /// Reads one message and holds it to the rules of the strict [`scan`](crate::scan()), in the same pass. What is
-    /// refused is refused in the words of the scan and, where that has nothing to say, in those of [`Envelope::parse`].
+    /// Parses a message and checks it by the rules of the strict [`scan`](crate::scan()), in the same pass. Errors of
+    /// the scan take precedence over those of [`Envelope::parse`].
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the message violates the strict rules or is not valid JSON-RPC.
     pub fn read(bytes: Bytes, limits: &Limits) -> Result<Self, Refusal> {
-        let mut inside = Box::<Inside>::default();
-        scanner::run(&bytes, limits, &mut Notes::new(&mut inside.parts, &mut inside.outline))?;
+        let mut inside = Box::<EnvelopeIndex>::default();
+        scanner::run(&bytes, limits, &mut OutlineBuilder::new(&mut inside.parts, &mut inside.outline))?;
         if bytes.get(json::skip_whitespace(&bytes, 0)) != Some(&b'{') {
             return Ok(Self::parse(bytes)?);
         }
@@ -85,11 +85,11 @@ impl Envelope {
         Ok(Self::of(bytes, inside)?)
     }
 
-    /// Reads one message like [`Envelope::read`] where it keeps the strict rules, and like [`Envelope::parse`] where it
-    /// does not; [`Envelope::holds`] tells which.
+    /// Parses a message like [`Envelope::read`] if it conforms to the strict rules, and otherwise like
+    /// [`Envelope::parse`]. [`Envelope::holds`] tells which of them applied.
     ///
     /// # Errors
-    /// Those of [`Envelope::parse`].
+    /// The errors of [`Envelope::parse`].
     pub fn look(bytes: Bytes, limits: &Limits) -> Result<Self, Rejected> {
         match Self::read(bytes.clone(), limits) {
             Ok(message) => Ok(message),
@@ -98,7 +98,7 @@ impl Envelope {
         }
     }
 
-    fn of(bytes: Bytes, mut inside: Box<Inside>) -> Result<Self, Rejected> {
+    fn of(bytes: Bytes, mut inside: Box<EnvelopeIndex>) -> Result<Self, Rejected> {
         let reject = |error| Rejected { error, id: inside.parts.answerable_id(&bytes) };
         let kind = inside.parts.kind(&bytes).map_err(reject)?;
         if let Some(span) = inside.parts.get(EnvelopeMember::Method) {
@@ -114,51 +114,51 @@ impl Envelope {
         Ok(Self { bytes, kind, inside })
     }
 
-    /// Whether the message was held to these limits when it was read.
+    /// Returns `true` if the message was checked against these limits when it was parsed.
     #[must_use]
     pub fn holds(&self, limits: &Limits) -> bool {
         self.inside.outline.checked.as_ref() == Some(limits)
     }
 
-    /// The members of the params object; none where it is not one.
+    /// Iterates over the members of the params object. Empty if the params are not an object.
     #[must_use]
     pub fn params_members(&self) -> InnerMembers<'_> {
         self.inside.outline.members(Owner::Params, &self.bytes, self.params_span())
     }
 
-    /// The members of the result object; none where it is not one.
+    /// Iterates over the members of the result object. Empty if the result is not an object.
     #[must_use]
     pub fn result_members(&self) -> InnerMembers<'_> {
         self.inside.outline.members(Owner::Result, &self.bytes, self.result_span())
     }
 
-    /// The members of `_meta` in the params.
+    /// Iterates over the members of `_meta` in the params.
     #[must_use]
     pub fn params_meta(&self) -> InnerMembers<'_> {
         let object = || self.param(meta::META);
         self.inside.outline.members(Owner::ParamsMeta, &self.bytes, self.unless_noted(object))
     }
 
-    /// The members of `_meta` in the result.
+    /// Iterates over the members of `_meta` in the result.
     #[must_use]
     pub fn result_meta(&self) -> InnerMembers<'_> {
         let object = || self.result_member(meta::META);
         self.inside.outline.members(Owner::ResultMeta, &self.bytes, self.unless_noted(object))
     }
 
-    /// Where the value of a member of the params stands in the message.
+    /// Returns the span of a param's value.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<Span> {
         self.inside.outline.find(Owner::Params, &self.bytes, self.params_span(), name)
     }
 
-    /// Where the value of a member of the result stands in the message.
+    /// Returns the span of the value of a result member.
     #[must_use]
     pub fn result_member(&self, name: &str) -> Option<Span> {
         self.inside.outline.find(Owner::Result, &self.bytes, self.result_span(), name)
     }
 
-    /// Where the value of a member of `_meta` in the params stands in the message.
+    /// Returns the span of the value of a `_meta` member in the params.
     #[must_use]
     pub fn param_meta(&self, name: &str) -> Option<Span> {
         let object = || self.param(meta::META);
@@ -169,37 +169,37 @@ impl Envelope {
         if self.inside.outline.is_whole() { None } else { find() }
     }
 
-    /// The whole message as it came.
+    /// Returns the message as received.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The whole message as it came.
+    /// Returns the message as received, consuming the envelope.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.bytes
     }
 
-    /// What the message is.
+    /// Returns the kind of the message.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The id, sharing the message's buffer. An error response may carry the id `null`, or none.
+    /// Returns the id, sharing the message's buffer. An error response may have the id `null`, or none.
     #[must_use]
     pub fn id(&self) -> Option<RawId> {
         self.inside.parts.get(EnvelopeMember::Id).map(|span| RawId::from_token(self.bytes.slice(span.range())))
     }
 
-    /// Where the id is.
+    /// Returns the span of the id.
     #[must_use]
     pub fn id_span(&self) -> Option<Span> {
         self.inside.parts.get(EnvelopeMember::Id)
     }
 
-    /// The method of a request or notification.
+    /// Returns the method of a request or notification.
     #[must_use]
     pub fn method(&self) -> Option<&str> {
         if let Some(method) = &self.inside.method {
@@ -211,7 +211,7 @@ impl Envelope {
         std::str::from_utf8(name).ok()
     }
 
-    /// The method as this program holds it, where any revision knows it.
+    /// Returns the method as a static string, if any revision has it.
     #[must_use]
     pub fn known_method(&self) -> Option<&'static str> {
         match self.inside.method {
@@ -220,61 +220,61 @@ impl Envelope {
         }
     }
 
-    /// The id as it stands in the message.
+    /// Returns the raw token of the id.
     #[must_use]
     pub fn id_token(&self) -> Option<&[u8]> {
         self.inside.parts.get(EnvelopeMember::Id).map(|span| span.of(&self.bytes))
     }
 
-    /// The id, if it is a plain unsigned integer.
+    /// Returns the id if it is a plain unsigned integer.
     #[must_use]
     pub fn id_number(&self) -> Option<u64> {
         self.id_token().and_then(id::plain_number)
     }
 
-    /// Where the method is, with its quotes.
+    /// Returns the span of the method, including quotes.
     #[must_use]
     pub fn method_span(&self) -> Option<Span> {
         self.inside.parts.get(EnvelopeMember::Method)
     }
 
-    /// The raw params.
+    /// Returns the raw params.
     #[must_use]
     pub fn params(&self) -> Option<&[u8]> {
         self.inside.parts.get(EnvelopeMember::Params).map(|span| span.of(&self.bytes))
     }
 
-    /// Where the params are.
+    /// Returns the span of the params.
     #[must_use]
     pub fn params_span(&self) -> Option<Span> {
         self.inside.parts.get(EnvelopeMember::Params)
     }
 
-    /// The raw result.
+    /// Returns the raw result.
     #[must_use]
     pub fn result(&self) -> Option<&[u8]> {
         self.inside.parts.get(EnvelopeMember::Result).map(|span| span.of(&self.bytes))
     }
 
-    /// Where the result is.
+    /// Returns the span of the result.
     #[must_use]
     pub fn result_span(&self) -> Option<Span> {
         self.inside.parts.get(EnvelopeMember::Result)
     }
 
-    /// The raw error object.
+    /// Returns the raw error object.
     #[must_use]
     pub fn error(&self) -> Option<&[u8]> {
         self.inside.parts.get(EnvelopeMember::Error).map(|span| span.of(&self.bytes))
     }
 
-    /// Where the error object is.
+    /// Returns the span of the error object.
     #[must_use]
     pub fn error_span(&self) -> Option<Span> {
         self.inside.parts.get(EnvelopeMember::Error)
     }
 
-    /// Where the whole object is, without whitespace around it.
+    /// Returns the span of the whole object, without surrounding whitespace.
     #[must_use]
     pub fn object_span(&self) -> Span {
         let start = json::skip_whitespace(&self.bytes, 0);
@@ -282,7 +282,8 @@ impl Envelope {
         Span::new(start, end)
     }
 
-    /// The message with another id; every other byte is kept. A message without an id gets one as its first member.
+    /// Returns the message with another id, keeping every other byte. A message without an id gets one as its first
+    /// member.
     #[must_use]
     pub fn with_id(&self, token: &[u8]) -> Bytes {
         if let Some(id) = self.inside.parts.get(EnvelopeMember::Id) {
@@ -293,7 +294,7 @@ impl Envelope {
     }
 }
 
-/// Head, middle and tail in one allocation of the exact size.
+/// Joins head, middle and tail in one allocation of the exact size.
 fn join3(head: &[u8], middle: &[&[u8]], tail: &[u8]) -> Bytes {
     let length = head.len() + middle.iter().map(|part| part.len()).sum::<usize>() + tail.len();
     let mut out = Vec::with_capacity(length);

@@ -1,14 +1,14 @@
-//! Making a message fit on one line.
+//! Formats a message as a single line.
 
 use bytes::Bytes;
 use memchr::memchr2;
 
 use crate::json;
 
-/// Why a message cannot be put on one line.
+/// Reason why a message cannot be put on one line.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FramingError {
-    /// A string holds a raw line break, which is not JSON; changing it would change what the message says.
+    /// A string has a raw line break. That is invalid JSON, and replacing the break would change the message.
     #[error("a raw line break inside the string at byte {at}")]
     BreakInString {
         /// Position of the string's opening quote.
@@ -16,11 +16,11 @@ pub enum FramingError {
     },
 }
 
-/// The message without CR and LF. One that has none is returned as it is; outside strings they become spaces, so
-/// that a pretty-printed body does not become several lines.
+/// Returns the message without CR and LF. Outside of strings, they become spaces, so that a pretty-printed body stays
+/// one line. A message without line breaks is returned unchanged.
 ///
 /// # Errors
-/// When a string holds a raw CR or LF.
+/// If a string has a raw CR or LF.
 pub fn single_line(bytes: &Bytes) -> Result<Bytes, FramingError> {
     let Some(_) = memchr2(b'\r', b'\n', bytes) else {
         return Ok(bytes.clone());
@@ -29,7 +29,7 @@ pub fn single_line(bytes: &Bytes) -> Result<Bytes, FramingError> {
     let mut at = 0;
     while let Some(quote) = memchr::memchr(b'"', &out[at..]).map(|found| at + found) {
         flatten(&mut out[at..quote]);
-        // A string that is never closed reaches to the end; what follows cannot be told from its content.
+        // An unclosed string extends to the end, because its content cannot be told from what follows.
         at = json::skip_string(&out, quote).unwrap_or(out.len());
         if memchr2(b'\r', b'\n', &out[quote..at]).is_some() {
             return Err(FramingError::BreakInString { at: quote });

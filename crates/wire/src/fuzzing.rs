@@ -1,6 +1,6 @@
-//! Bodies of the fuzz targets: each takes any bytes and asserts what must hold for all of them.
+//! Bodies of the fuzz targets. Each asserts the invariants that hold for any input.
 //!
-//! They live here so that the ordinary tests run them too, over mutated seeds.
+//! They are part of the crate so that ordinary tests can run them as well, on mutated seeds.
 
 #![allow(clippy::expect_used, reason = "a fuzz target reports what does not hold by panicking")]
 
@@ -18,14 +18,14 @@ use crate::line::LineDecoder;
 use crate::splice::Edits;
 use crate::sse::{self, SseDecoder};
 
-/// Takes any bytes, and panics when something does not hold for them.
+/// Fuzz target. Panics if an invariant does not hold for the input.
 pub type FuzzTarget = fn(&[u8]);
 
 /// All targets by name.
 pub const TARGETS: &[(&str, FuzzTarget)] =
     &[("envelope", envelope), ("scan", scan), ("line", line), ("sse", sse), ("header", header), ("endpoint", endpoint)];
 
-/// Whatever parses can be given another id and other members, and still parses to the same parts.
+/// Any message that parses still parses to the same parts after its id or members change.
 pub fn envelope(data: &[u8]) {
     let bytes = Bytes::copy_from_slice(data);
     let _ = Message::parse(bytes.clone(), 4);
@@ -52,8 +52,8 @@ pub fn envelope(data: &[u8]) {
     members(&parsed);
 }
 
-/// Reading in one pass accepts and refuses what the scan and the parsing do one after the other, in the same words, and
-/// notes the same inner members as a walk finds.
+/// Parsing in one pass accepts and rejects the same input, with the same errors, as a scan followed by parsing. It
+/// records the same inner members as a walk finds.
 fn read_at_once(data: &[u8], limits: &Limits) {
     let bytes = Bytes::copy_from_slice(data);
     let apart = crate::scan::scan(data, limits)
@@ -71,7 +71,7 @@ fn read_at_once(data: &[u8], limits: &Limits) {
     assert!(read.params_meta().eq(parsed.params_meta()) && read.result_meta().eq(parsed.result_meta()));
 }
 
-/// A member that was set is found, and is gone when removed again.
+/// A member that was set is found, and a removed one is gone.
 fn members(parsed: &Envelope) {
     let bytes = parsed.bytes();
     let object = parsed.object_span();
@@ -87,7 +87,7 @@ fn members(parsed: &Envelope) {
     assert_eq!(Envelope::parse(removed).expect("still a message").kind(), parsed.kind());
 }
 
-/// What the strict scan accepts, the lax readers read to its end, and putting it on one line changes nothing in it.
+/// The lax readers read any input that passes the strict scan to its end. Putting it on one line does not change it.
 pub fn scan(data: &[u8]) {
     let limits = Limits { message: 1 << 20, depth: 32, width: 64, ..Limits::default() };
     read_at_once(data, &limits);
@@ -128,7 +128,7 @@ fn walk(value: &[u8]) {
     }
 }
 
-/// How the bytes are cut into chunks does not change the lines, and memory stays bounded.
+/// Chunk boundaries do not affect the lines, and memory stays bounded.
 pub fn line(data: &[u8]) {
     const MAX: usize = 16;
     let decode = |size: usize| {
@@ -151,7 +151,7 @@ pub fn line(data: &[u8]) {
     }
 }
 
-/// How the bytes are cut into chunks does not change the events, and what is encoded is decoded.
+/// Chunk boundaries do not affect the events, and encoded events decode to themselves.
 pub fn sse(data: &[u8]) {
     const MAX: usize = 16;
     let decode = |text: &[u8], size: usize, max: usize| {
@@ -178,12 +178,12 @@ pub fn sse(data: &[u8]) {
     assert_eq!((&event.data[..], event.id.as_deref(), event.retry), (data, Some("1"), Some(2)));
 }
 
-/// Always byte by byte, and one more size that the input picks.
+/// Returns 1, and another size that depends on the input.
 fn chunk_sizes(data: &[u8]) -> [usize; 2] {
     [1, usize::from(data.first().copied().unwrap_or(2) % 13) + 2]
 }
 
-/// Values survive encoding, and a schema's headers made from arguments agree with those arguments.
+/// Values survive encoding, and headers made from arguments agree with those arguments.
 pub fn header(data: &[u8]) {
     if let Ok(decoded) = header::decode_value(data) {
         let encoded = header::encode_value(&decoded);
@@ -211,7 +211,7 @@ pub fn header(data: &[u8]) {
     }
 }
 
-/// Whatever an event says, what comes of it is a path and a query of the same origin, and is resolved to itself.
+/// Any accepted event resolves to a path and query of the same origin, which resolve to themselves.
 pub fn endpoint(data: &[u8]) {
     let base = Base { host: "127.0.0.1", port: 9000, path: "/a/sse", secure: false };
     let Ok(line) = resolve(base, data) else {
@@ -220,16 +220,16 @@ pub fn endpoint(data: &[u8]) {
     assert!(line.starts_with('/') && line.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\' && byte != b'#'));
     let path = line.split('?').next().unwrap_or_default();
     assert!(path.split('/').all(|segment| segment != "." && segment != ".."));
-    // Two slashes at its start would be read as the start of a host, so it is put behind one.
+    // Two slashes at its start would be read as the start of a host, so put it after one.
     let whole = format!("http://127.0.0.1:9000{line}");
     if whole.len() <= MAX_ENDPOINT {
         assert_eq!(resolve(base, whole.as_bytes()), Ok(line));
     }
 }
 
-/// Gives every target each seed, and then `runs` inputs (`MCP_TEST_FUZZ_RUNS` says otherwise) that are seeds with up to six
-/// mutations, among them the insertion of a piece that matters to some parser. The inputs are the same each time, so that a
-/// failure can be run again.
+/// Runs every target on each seed, and then on `runs` mutated inputs (`MCP_TEST_FUZZ_RUNS` overrides the number). An
+/// input is a seed with up to six mutations, among them the insertion of a significant token. The inputs are
+/// deterministic, so that a failure can be reproduced.
 pub fn run_mutated(targets: &[(&str, FuzzTarget)], seeds: &[Vec<u8>], pieces: &[&[u8]], runs: usize) {
     let asked = std::env::var("MCP_TEST_FUZZ_RUNS").ok().and_then(|text| text.parse().ok());
     let runs = asked.unwrap_or(runs);
@@ -246,7 +246,7 @@ pub fn run_mutated(targets: &[(&str, FuzzTarget)], seeds: &[Vec<u8>], pieces: &[
     }
 }
 
-/// A deterministic source of numbers.
+/// Deterministic random number generator.
 struct Xorshift(u64);
 
 impl Xorshift {

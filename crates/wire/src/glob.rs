@@ -1,22 +1,22 @@
-//! Names with wildcards: the one matcher behind every pattern that somebody can write.
+//! Wildcard matching of names. Every pattern in the program uses this matcher.
 //!
-//! Letters fit only in their own case, and no character is a separator: `*` takes slashes and dots as any other.
+//! Matching is case-sensitive, and no character is a separator: `*` also matches slashes and dots.
 
-/// Which characters of a pattern stand for others.
+/// Wildcards of a pattern.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Wildcards {
-    /// `*` stands for any run of characters, and `?` for any one.
+    /// `*` matches any run of characters, and `?` any single character.
     StarAndQuestion,
-    /// `*` stands for any run of characters, and `?` for itself.
+    /// `*` matches any run of characters, and `?` only itself.
     Star,
 }
 
-/// Whether all of `text` fits the pattern. Takes at most the product of both lengths.
+/// Returns `true` if all of `text` matches the pattern. Takes time up to the product of both lengths.
 #[must_use]
 pub fn fits(pattern: &str, text: &str, wildcards: Wildcards) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
-    // After a mismatch the last star takes one character more. Earlier stars never need to be tried again.
+    // After a mismatch, the last star takes one more character. Earlier stars need not be tried again.
     let mut star: Option<(usize, usize)> = None;
     while let Some(&found) = text.get(t) {
         match pattern.get(p) {
@@ -43,7 +43,7 @@ pub fn fits(pattern: &str, text: &str, wildcards: Wildcards) -> bool {
     pattern.get(p..).unwrap_or_default().iter().all(|rest| *rest == b'*')
 }
 
-/// Where the character after the one at `at` begins.
+/// Returns the position of the character after the one at `at`.
 fn after(text: &[u8], at: usize) -> usize {
     let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     at + 1 + text.get(at + 1..).unwrap_or_default().iter().take_while(continues).count()

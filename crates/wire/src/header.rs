@@ -1,4 +1,4 @@
-//! The routing headers of 2026-07-28, which repeat parts of the body and must agree with it.
+//! Routing headers of revision 2026-07-28, which repeat parts of the body and must agree with it.
 
 use std::borrow::Cow;
 
@@ -11,31 +11,31 @@ use crate::meta;
 use crate::method;
 use crate::span::Span;
 
-/// Names the revision of the request.
+/// Header with the revision of the request.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-/// Repeats the method.
+/// Header that repeats the method.
 pub const METHOD: &str = "mcp-method";
-/// Repeats what the request is about: the name of a tool or prompt, the URI of a resource, the id of a task.
+/// Header that repeats the subject: the name of a tool or prompt, the URI of a resource, or the id of a task.
 pub const NAME: &str = "mcp-name";
-/// Begins the names of headers that repeat arguments of a tool.
+/// Prefix of headers that repeat a tool's arguments.
 pub const PARAM_PREFIX: &str = "mcp-param-";
-/// Names the session, in the revisions that have them.
+/// Header with the session id, in revisions that have sessions.
 pub const SESSION_ID: &str = "mcp-session-id";
 
-/// Longest piece of a value that an error repeats, in characters.
-const SHOWN: usize = 80;
+/// Maximum length of a value quoted in an error, in characters.
+const MAX_QUOTED: usize = 80;
 
 const ENCODED_START: &str = "=?base64?";
 const ENCODED_END: &str = "?=";
 
-/// What a request has under one header name.
+/// Values of a request under one header name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum HeaderValues<'a> {
-    /// Nothing.
+    /// The header is absent.
     Missing,
-    /// One value, as raw bytes.
+    /// Single value as raw bytes.
     One(&'a [u8]),
-    /// More than one, so that two readers may take different ones.
+    /// Several values, of which two readers might pick different ones.
     Many,
 }
 
@@ -50,50 +50,50 @@ impl<'a> FromIterator<&'a [u8]> for HeaderValues<'a> {
     }
 }
 
-/// A header that does not agree with the body. The answer to it is status 400 with
+/// Disagreement between a header and the body. To be answered with status 400 and
 /// [`HEADER_MISMATCH`](crate::codes::HEADER_MISMATCH).
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("header {header}: {problem}")]
 pub struct HeaderError {
-    /// The name of the header, in lower case; `value` when a value was decoded on its own.
+    /// Header name in lower case, or `value` if a value was decoded on its own.
     pub header: String,
-    /// What is wrong with it.
+    /// Problem found with the header.
     pub problem: HeaderProblem,
 }
 
-/// What is wrong with a header. Values are cut to a bounded length.
+/// Problem with a header. Quoted values are truncated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HeaderProblem {
-    /// It is not there.
+    /// The header is absent.
     #[error("missing, expected {expected:?}")]
     Missing {
-        /// What the body says.
+        /// Value in the body.
         expected: String,
     },
-    /// It is there more than once.
+    /// The header occurs more than once.
     #[error("given more than once")]
     Repeated,
-    /// It says something else than the body.
+    /// The header's value differs from the body's.
     #[error("expected {expected:?}, found {found:?}")]
     Mismatch {
-        /// What the body says.
+        /// Value in the body.
         expected: String,
-        /// What the header says.
+        /// Value in the header.
         found: String,
     },
-    /// It is there, but the body has no such value.
+    /// The header is present, but the body has no such value.
     #[error("found {found:?}, but the body has no such value")]
     Unexpected {
-        /// What the header says.
+        /// Value in the header.
         found: String,
     },
-    /// It holds characters that are not allowed, or is badly encoded.
+    /// The value contains forbidden characters or is badly encoded.
     #[error("malformed value {found:?}")]
     Malformed {
-        /// What the header says.
+        /// Value in the header.
         found: String,
     },
-    /// The body has a value that no header can repeat.
+    /// The body has a value that a header cannot repeat.
     #[error("the body's value cannot be repeated in a header")]
     NotRepeatable,
 }
@@ -104,7 +104,7 @@ impl HeaderError {
     }
 }
 
-/// `text` as the value of `Mcp-Name` or `Mcp-Param-*`: as it is where a header can hold it, else in base64.
+/// Encodes `text` as a value of `Mcp-Name` or `Mcp-Param-*`: unchanged if a header can hold it, otherwise in base64.
 #[must_use]
 pub fn encode_value(text: &str) -> Cow<'_, str> {
     if is_plain(text.as_bytes()) && encoded_part(text.as_bytes()).is_none() {
@@ -113,16 +113,16 @@ pub fn encode_value(text: &str) -> Cow<'_, str> {
     Cow::Owned(encode_base64(text))
 }
 
-/// `text` as the value of `Mcp-Name` or `Mcp-Param-*`, in base64 in any case.
+/// Encodes `text` as a value of `Mcp-Name` or `Mcp-Param-*`, always in base64.
 #[must_use]
 pub fn encode_base64(text: &str) -> String {
     format!("{ENCODED_START}{}{ENCODED_END}", STANDARD.encode(text))
 }
 
-/// What the raw value of `Mcp-Name` or `Mcp-Param-*` means.
+/// Decodes a raw value of `Mcp-Name` or `Mcp-Param-*`.
 ///
 /// # Errors
-/// When it holds characters that are not allowed, or is badly encoded.
+/// If it contains forbidden characters or is badly encoded.
 pub fn decode_value(raw: &[u8]) -> Result<Cow<'_, str>, HeaderError> {
     decode(raw).map_err(|problem| HeaderError::new("value", problem))
 }
@@ -139,7 +139,7 @@ pub(crate) fn decode(raw: &[u8]) -> Result<Cow<'_, str>, HeaderProblem> {
     std::str::from_utf8(raw).map(Cow::Borrowed).map_err(|_| malformed())
 }
 
-/// Visible ASCII, spaces and tabs, with none of the latter two at either end.
+/// Returns `true` for visible ASCII, spaces and tabs, without blanks at either end.
 fn is_plain(value: &[u8]) -> bool {
     let blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     !blank(value.first()) && !blank(value.last()) && value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
@@ -150,20 +150,21 @@ fn encoded_part(value: &[u8]) -> Option<&[u8]> {
 }
 
 pub(crate) fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_QUOTED) {
         None => text.to_owned(),
         Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
     }
 }
 
-/// What `Mcp-Name` must say for a request, decoded; `None` when the method needs none or the params lack it.
+/// Returns the decoded value that a request needs in `Mcp-Name`. Returns `None` if the method needs none or the params
+/// lack it.
 #[must_use]
 pub fn required_name<'a>(method: &str, params: &'a [u8]) -> Option<Cow<'a, str>> {
     let key = name_member(method)?;
     json::string(json::member(params, key)?.of(params))
 }
 
-/// The member of the params that `Mcp-Name` repeats for this method.
+/// Returns the member of the params that `Mcp-Name` repeats for this method.
 #[must_use]
 pub fn name_member(method: &str) -> Option<&'static str> {
     match method {
@@ -174,12 +175,12 @@ pub fn name_member(method: &str) -> Option<&'static str> {
     }
 }
 
-/// Checks that the headers of a POST agree with its body. `lookup` is asked for names in lower case.
+/// Checks that the headers of a POST agree with its body. `lookup` gets header names in lower case.
 ///
-/// A request needs every header that applies to it. A notification may leave them out, but not contradict the body.
+/// A request needs every header that applies to it. A notification may omit headers, but not contradict the body.
 ///
 /// # Errors
-/// The first header that is missing, repeated, malformed or says something else than the body.
+/// The first header that is missing, repeated, malformed or disagrees with the body.
 pub fn check<'a>(lookup: impl Fn(&str) -> HeaderValues<'a>, envelope: &Envelope) -> Result<(), HeaderError> {
     let required = envelope.kind() == Kind::Request;
     let text = |span: Option<Span>| span.and_then(|span| json::string(span.of(envelope.bytes())));
@@ -189,19 +190,19 @@ pub fn check<'a>(lookup: impl Fn(&str) -> HeaderValues<'a>, envelope: &Envelope)
     check_one(&lookup, METHOD, envelope.method(), need)?;
     let method = envelope.method().unwrap_or_default();
     if let Some(member) = name_member(method) {
-        // Params without the name are the body's fault, and are refused as such later; here nothing can be compared.
+        // Params without the name are rejected later as an error in the body. There is nothing to compare here.
         let name = text(envelope.param(member));
         check_one(&lookup, NAME, name.as_deref(), need)?;
     }
     Ok(())
 }
 
-/// What to make of a header that is missing, or that the body says nothing about.
+/// Handling of a header that is absent or has no counterpart in the body.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Need {
-    /// Must be there when the body has the value; must not when it has not.
+    /// Must be present if the body has the value, and absent otherwise.
     Required,
-    /// Must agree with the body when both are there.
+    /// Must agree with the body if both are present.
     IfPresent,
 }
 

@@ -1,4 +1,4 @@
-//! `Mcp-Param-*`: arguments of a tool that its schema asks to be repeated in headers.
+//! `Mcp-Param-*`: tool arguments that a schema asks to be repeated in headers.
 
 use std::borrow::Cow;
 
@@ -6,81 +6,81 @@ use crate::header::{self, HeaderError, HeaderProblem, HeaderValues};
 use crate::json;
 use crate::number;
 
-/// The schema keyword that asks for a header.
+/// Schema keyword that requests a header.
 pub const KEYWORD: &str = "x-mcp-header";
 
-/// Deepest schema that is looked into.
+/// Maximum depth of the search in a schema.
 const DEPTH: usize = 64;
 
-/// What type of argument a header repeats.
+/// Type of an argument that a header repeats.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ParamKind {
-    /// A string.
+    /// Argument of type string.
     String,
-    /// An integer within ±(2^53−1).
+    /// Argument of type integer, within ±(2^53−1).
     Integer,
-    /// A boolean.
+    /// Argument of type boolean.
     Boolean,
 }
 
-/// One argument that is repeated in a header.
+/// Argument that is repeated in a header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParamHeader {
-    /// The header's name after `Mcp-Param-`, as the schema spells it.
+    /// Header name after `Mcp-Param-`, as spelled in the schema.
     pub header: String,
-    /// The way to the argument through nested objects.
+    /// Path to the argument through nested objects.
     pub path: Vec<String>,
-    /// Its type.
+    /// Type declared in the schema.
     pub kind: ParamKind,
 }
 
 impl ParamHeader {
-    /// The whole name of the header.
+    /// Returns the full header name.
     #[must_use]
     pub fn name(&self) -> String {
         format!("Mcp-Param-{}", self.header)
     }
 }
 
-/// Why a schema's header annotations are refused. A client over HTTP must drop such a tool.
+/// Reason why a schema's header annotations are invalid. A client over HTTP must drop such a tool.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HeaderSchemaError {
     /// The annotation is not a string.
     #[error("x-mcp-header must be a string")]
     NotString,
-    /// The annotation is empty or holds characters that a header name cannot have.
+    /// The annotation is empty or has characters that a header name cannot have.
     #[error("x-mcp-header {0:?} is not a header name")]
     NotToken(String),
-    /// Two annotations name the same header; upper and lower case do not count.
+    /// Two annotations name the same header, ignoring case.
     #[error("x-mcp-header {0:?} occurs twice")]
     Duplicate(String),
     /// The property is not of type string, integer or boolean.
     #[error("x-mcp-header {0:?} on a property that is not string, integer or boolean")]
     WrongType(String),
-    /// The annotation is where its value cannot be found by property names alone.
+    /// The annotation is at a place whose value cannot be found by property names alone.
     #[error("x-mcp-header is only allowed on properties, found under {0:?}")]
     Misplaced(String),
-    /// The schema is nested too deeply to be looked into.
+    /// The schema is nested too deeply to be searched.
     #[error("the schema is nested too deeply")]
     TooDeep,
 }
 
-/// A schema still to be looked into.
+/// Subschema to be searched.
 struct Task<'a> {
     schema: &'a [u8],
     path: Vec<String>,
     depth: usize,
-    /// The keyword through which no header can be reached, once one was passed.
+    /// Enclosing keyword that rules out headers, if any.
     under: Option<String>,
 }
 
 /// Finds all header annotations of an input schema, outer ones first.
 ///
 /// # Errors
-/// When one annotation breaks a rule.
+/// If an annotation breaks a rule.
 pub fn param_headers(schema: &[u8]) -> Result<Vec<ParamHeader>, HeaderSchemaError> {
     let mut found: Vec<ParamHeader> = Vec::new();
-    // Almost no schema has annotations, and then there is nothing to walk through. A backslash may hide one.
+    // Almost no schema has annotations, so skip the walk. A backslash may hide one.
     if memchr::memmem::find(schema, KEYWORD.as_bytes()).is_none() && !hides_keyword(schema) {
         return Ok(found);
     }
@@ -168,7 +168,7 @@ fn visit<'a>(
     Ok(())
 }
 
-/// A schema, or an array of them, from which no header can be reached.
+/// Queues a schema, or an array of them, in which headers are not allowed.
 fn push_schemas<'a>(task: &Task<'a>, keyword: &str, value: &'a [u8], tasks: &mut Vec<Task<'a>>) {
     let under = task.under.clone().unwrap_or_else(|| keyword.to_owned());
     let mut push = |schema| {
@@ -206,13 +206,13 @@ fn annotation(task: &Task<'_>, value: &[u8]) -> Result<ParamHeader, HeaderSchema
     Ok(ParamHeader { header: header.into_owned(), path: task.path.clone(), kind })
 }
 
-/// The characters of a token in RFC 9110.
+/// Returns `true` for a character of a token in RFC 9110.
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// The headers to send with a call: whole name and encoded value. Absent and null arguments have none, and neither
-/// has one that is an object or array, which the schema refuses anyway.
+/// Returns the headers to send with a call: full name and encoded value. Skips absent and null arguments, and objects
+/// and arrays, which the schema rejects anyway.
 #[must_use]
 pub fn param_values(headers: &[ParamHeader], arguments: &[u8]) -> Vec<(String, String)> {
     let value = |header: &ParamHeader| {
@@ -223,11 +223,10 @@ pub fn param_values(headers: &[ParamHeader], arguments: &[u8]) -> Vec<(String, S
     headers.iter().filter_map(value).collect()
 }
 
-/// Checks that the `Mcp-Param-*` headers of a call agree with its arguments. `lookup` is asked for names in lower
-/// case.
+/// Checks that the `Mcp-Param-*` headers of a call agree with its arguments. `lookup` gets header names in lower case.
 ///
 /// # Errors
-/// The first header that is missing, repeated, malformed, says something else than the body or should not be there.
+/// The first header that is missing, repeated, malformed, unexpected or disagrees with the body.
 pub fn check_params<'a>(
     headers: &[ParamHeader],
     arguments: &[u8],
@@ -241,14 +240,14 @@ pub fn check_params<'a>(
     Ok(())
 }
 
-/// The argument that a header repeats.
+/// Value of an argument that a header repeats.
 enum Argument<'a> {
     Absent,
     Text(Cow<'a, str>),
     Integer(i64),
-    /// A number that is no integer every reader can hold.
+    /// Number that is not an integer within the safe range.
     Number(&'a [u8]),
-    /// An object, an array or something malformed.
+    /// Object, array or malformed value.
     Other,
 }
 

@@ -1,8 +1,8 @@
-//! Bytes as hexadecimal digits.
+//! Hexadecimal encoding of bytes.
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Bytes as lower-case hexadecimal digits.
+/// Formats bytes as lower-case hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
@@ -17,12 +17,12 @@ pub fn push_hex(text: &mut String, bytes: &[u8]) {
         for (pair, byte) in digits.iter_mut().zip(part) {
             *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
         }
-        // Digits are always text.
+        // Digits are valid UTF-8.
         text.push_str(str::from_utf8(digits[..part.len()].as_flattened()).unwrap_or_default());
     }
 }
 
-/// The bytes of hexadecimal digits of either case; `None` if the text is anything else.
+/// Decodes hexadecimal digits of either case. Returns `None` for any other text.
 #[must_use]
 pub fn unhex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

@@ -1,4 +1,4 @@
-//! The id of a request, kept as it was written.
+//! Request ids in their original notation.
 
 use std::fmt;
 
@@ -6,68 +6,68 @@ use bytes::Bytes;
 
 use crate::json;
 
-/// The raw JSON token of an id. Two ids are equal when their bytes are, so `1`, `"1"` and `1.0` stay different
-/// and every id goes back to its sender exactly as it came.
+/// Raw JSON token of an id. Ids are equal if their bytes are, so `1`, `"1"` and `1.0` differ, and every id returns to
+/// its sender unchanged.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RawId(Bytes);
 
 impl RawId {
-    /// An id from its token, which the caller has taken from valid JSON.
+    /// Creates an id from a token of valid JSON.
     #[must_use]
     pub fn from_token(token: Bytes) -> Self {
         Self(token)
     }
 
-    /// A numeric id.
+    /// Creates a numeric id.
     #[must_use]
     pub fn number(number: u64) -> Self {
         Self(Bytes::copy_from_slice(Digits::of(number).as_ref()))
     }
 
-    /// A string id; `text` is escaped as needed.
+    /// Creates a string id. Escapes `text` as needed.
     #[must_use]
     pub fn string(text: &str) -> Self {
         Self(Bytes::from(json::quote(text)))
     }
 
-    /// The id of an answer to something whose id could not be read.
+    /// Creates the `null` id, for an error about a message whose id could not be read.
     #[must_use]
     pub fn null() -> Self {
         Self(Bytes::from_static(b"null"))
     }
 
-    /// The token as it stands in a message.
+    /// Returns the token as it appears in a message.
     #[must_use]
     pub fn token(&self) -> &[u8] {
         &self.0
     }
 
-    /// The token, sharing its buffer.
+    /// Returns the token as a shared buffer.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
 
-    /// The number, if the token is a plain unsigned integer: digits only, no leading zero.
+    /// Returns the number if the token is a plain unsigned integer: digits only, no leading zero.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
         plain_number(&self.0)
     }
 
-    /// Whether the id is `null`.
+    /// Returns `true` if the id is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         &self.0[..] == b"null"
     }
 
-    /// The same id in a buffer of its own, so that keeping it does not keep the whole message alive.
+    /// Copies the id into its own buffer, so that storing it does not keep the whole message alive.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))
     }
 }
 
-/// A number in decimal digits, written without memory of its own.
+/// Decimal digits of a number, formatted without allocation.
 #[derive(Copy, Clone, Debug)]
 pub struct Digits {
     text: [u8; 20],
@@ -75,7 +75,7 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// The digits of a number.
+    /// Formats a number in decimal.
     #[must_use]
     pub fn of(number: u64) -> Self {
         let mut digits = Self { text: [b'0'; 20], start: 20 };
@@ -97,7 +97,7 @@ impl AsRef<[u8]> for Digits {
     }
 }
 
-/// The number that a token of digits alone stands for, without a leading zero.
+/// Parses a token of digits without a leading zero.
 pub(crate) fn plain_number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 1 && digits[0] == b'0' {
         return None;

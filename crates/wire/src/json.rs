@@ -1,7 +1,7 @@
-//! Raw JSON read in place: finding members and elements, skipping values, decoding strings. No document is ever built.
+//! Reads raw JSON in place: finds members and elements, skips values, decodes strings. Never builds a document.
 //!
-//! These helpers are lax. They follow the structure (strings, brackets, commas at the level they walk) and leave
-//! the judgement of everything else to the strict scan.
+//! These helpers are lax. They follow the structure (strings, brackets, commas at the level they walk) and leave all
+//! other checks to the strict scan.
 
 use std::borrow::Cow;
 
@@ -12,18 +12,18 @@ use crate::span::Span;
 
 pub use crate::skip::{skip_string, skip_value, skip_whitespace};
 
-/// One member of an object, as positions in the bytes of that object.
+/// Member of an object, as positions in the object's bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Member {
-    /// The key with its quotes.
+    /// Span of the key, including quotes.
     pub key: Span,
-    /// The value.
+    /// Span of the value.
     pub value: Span,
-    /// From the opening quote of the key to the end of the value.
+    /// Span from the key's opening quote to the end of the value.
     pub whole: Span,
 }
 
-/// Walks the members of an object in order. Ends at the closing bracket or at the first malformed place.
+/// Iterator over the members of an object, in order. Ends at the closing bracket or at the first malformed position.
 #[derive(Clone, Debug)]
 pub struct Members<'a> {
     bytes: &'a [u8],
@@ -39,7 +39,7 @@ enum State {
     Broken,
 }
 
-/// The members of `object`. Bytes that are not an object have none.
+/// Iterates over the members of `object`. Bytes that are not an object have none.
 #[must_use]
 pub fn members(object: &[u8]) -> Members<'_> {
     let start = skip_whitespace(object, 0);
@@ -49,9 +49,9 @@ pub fn members(object: &[u8]) -> Members<'_> {
 }
 
 impl Members<'_> {
-    /// The next member, `None` after the closing bracket, or the position at which the object is malformed.
+    /// Returns the next member, `None` after the closing bracket, or the position at which the object is malformed.
     #[inline]
-    pub(crate) fn step(&mut self) -> Result<Option<Member>, Malformed> {
+    pub(crate) fn step(&mut self) -> Result<Option<Member>, SyntaxError> {
         let outcome = self.advance();
         if outcome.is_err() {
             self.state = State::Broken;
@@ -60,13 +60,13 @@ impl Members<'_> {
     }
 
     #[inline]
-    fn advance(&mut self) -> Result<Option<Member>, Malformed> {
+    fn advance(&mut self) -> Result<Option<Member>, SyntaxError> {
         let bytes = self.bytes;
         let mut at = skip_whitespace(bytes, self.at);
         match (self.state, bytes.get(at)) {
             (State::Closed, _) => return Ok(None),
             (State::Broken, _) => {
-                return Err(Malformed { at, expected: "an object" });
+                return Err(SyntaxError { at, expected: "an object" });
             }
             (_, Some(b'}')) => {
                 self.at = at + 1;
@@ -76,22 +76,22 @@ impl Members<'_> {
             (State::First, _) => {}
             (State::Rest, Some(b',')) => at = skip_whitespace(bytes, at + 1),
             (State::Rest, _) => {
-                return Err(Malformed { at, expected: "a comma or a closing bracket" });
+                return Err(SyntaxError { at, expected: "a comma or a closing bracket" });
             }
         }
-        let key_end = skip_string(bytes, at).ok_or(Malformed { at, expected: "a member name" })?;
+        let key_end = skip_string(bytes, at).ok_or(SyntaxError { at, expected: "a member name" })?;
         let colon = skip_whitespace(bytes, key_end);
         if bytes.get(colon) != Some(&b':') {
-            return Err(Malformed { at: colon, expected: "a colon" });
+            return Err(SyntaxError { at: colon, expected: "a colon" });
         }
         let value = skip_whitespace(bytes, colon + 1);
-        let end = skip_value(bytes, value).ok_or(Malformed { at: value, expected: "a complete value" })?;
+        let end = skip_value(bytes, value).ok_or(SyntaxError { at: value, expected: "a complete value" })?;
         self.at = end;
         self.state = State::Rest;
         Ok(Some(Member { key: Span::new(at, key_end), value: Span::new(value, end), whole: Span::new(at, end) }))
     }
 
-    /// The position after the closing bracket, once the walk has come to it.
+    /// Returns the position after the closing bracket, once the iterator has reached it.
     #[must_use]
     pub fn end(&self) -> Option<usize> {
         (self.state == State::Closed).then_some(self.at)
@@ -107,14 +107,14 @@ impl Iterator for Members<'_> {
     }
 }
 
-/// Where a walk had to stop, and what should have been there.
+/// Position at which a walk failed, and the expected token.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Malformed {
+pub(crate) struct SyntaxError {
     pub at: usize,
     pub expected: &'static str,
 }
 
-/// Walks the elements of an array in order. Ends at the closing bracket or at the first malformed place.
+/// Iterator over the elements of an array, in order. Ends at the closing bracket or at the first malformed position.
 #[derive(Clone, Debug)]
 pub struct Elements<'a> {
     bytes: &'a [u8],
@@ -122,7 +122,7 @@ pub struct Elements<'a> {
     state: State,
 }
 
-/// The elements of `array`. Bytes that are not an array have none.
+/// Iterates over the elements of `array`. Bytes that are not an array have none.
 #[must_use]
 pub fn elements(array: &[u8]) -> Elements<'_> {
     let start = skip_whitespace(array, 0);
@@ -132,14 +132,14 @@ pub fn elements(array: &[u8]) -> Elements<'_> {
 }
 
 impl Elements<'_> {
-    /// The next element, `None` after the closing bracket, or the position at which the array is malformed.
-    pub(crate) fn step(&mut self) -> Result<Option<Span>, Malformed> {
+    /// Returns the next element, `None` after the closing bracket, or the position at which the array is malformed.
+    pub(crate) fn step(&mut self) -> Result<Option<Span>, SyntaxError> {
         let bytes = self.bytes;
         let mut at = skip_whitespace(bytes, self.at);
         match (self.state, bytes.get(at)) {
             (State::Closed, _) => return Ok(None),
             (State::Broken, _) => {
-                return Err(Malformed { at, expected: "an array" });
+                return Err(SyntaxError { at, expected: "an array" });
             }
             (_, Some(b']')) => {
                 self.at = at + 1;
@@ -150,19 +150,19 @@ impl Elements<'_> {
             (State::Rest, Some(b',')) => at = skip_whitespace(bytes, at + 1),
             (State::Rest, _) => {
                 self.state = State::Broken;
-                return Err(Malformed { at, expected: "a comma or a closing bracket" });
+                return Err(SyntaxError { at, expected: "a comma or a closing bracket" });
             }
         }
         let Some(end) = skip_value(bytes, at) else {
             self.state = State::Broken;
-            return Err(Malformed { at, expected: "a complete value" });
+            return Err(SyntaxError { at, expected: "a complete value" });
         };
         self.at = end;
         self.state = State::Rest;
         Ok(Some(Span::new(at, end)))
     }
 
-    /// The position after the closing bracket, once the walk has come to it.
+    /// Returns the position after the closing bracket, once the iterator has reached it.
     #[must_use]
     pub fn end(&self) -> Option<usize> {
         (self.state == State::Closed).then_some(self.at)
@@ -177,18 +177,18 @@ impl Iterator for Elements<'_> {
     }
 }
 
-/// The value of the first member of `object` called `key`.
+/// Returns the value of the first member of `object` called `key`.
 #[inline]
 #[must_use]
 pub fn member(object: &[u8], key: &str) -> Option<Span> {
     members(object).find(|member| key_eq(member.key.of(object), key)).map(|member| member.value)
 }
 
-/// The value reached by following `keys` through nested objects.
+/// Returns the value reached by following `keys` through nested objects.
 #[must_use]
 pub fn path(json: &[u8], keys: &[&str]) -> Option<Span> {
     let start = skip_whitespace(json, 0);
-    // Walking through an object finds its own end; only a whole value needs to be measured first.
+    // Walking an object finds its end. Only a whole value must be measured first.
     let end = if keys.is_empty() { skip_value(json, start)? } else { json.len() };
     let mut here = Span::new(start, end);
     for key in keys {
@@ -197,7 +197,7 @@ pub fn path(json: &[u8], keys: &[&str]) -> Option<Span> {
     Some(here)
 }
 
-/// Whether the string token (with its quotes) means `key`, escapes included.
+/// Returns `true` if the string token, including its quotes, decodes to `key`.
 #[inline]
 #[must_use]
 pub fn key_eq(token: &[u8], key: &str) -> bool {
@@ -205,17 +205,18 @@ pub fn key_eq(token: &[u8], key: &str) -> bool {
         return false;
     };
     if content.len() == key.len() {
-        // Equal bytes with a backslash in them would mean something shorter than `key`.
+        // Equal bytes with a backslash would decode to something shorter than `key`.
         return content == key.as_bytes() && memchr(b'\\', content).is_none();
     }
-    // An escape is always longer than what it stands for.
+    // An escape is always longer than the character it encodes.
     content.len() > key.len() && memchr(b'\\', content).is_some() && string(token).is_some_and(|decoded| decoded == key)
 }
 
-/// Below this length a plain loop is cheaper than the start of a vectorised search.
+/// Length below which a plain loop is faster than a vectorized search.
 const SHORT: usize = 32;
 
-/// What a string token (with its quotes) means. `None` when it is no string, is not UTF-8 or has a broken escape.
+/// Decodes a string token, including its quotes. Returns `None` if it is not a string, not UTF-8, or has a broken
+/// escape.
 #[must_use]
 pub fn string(token: &[u8]) -> Option<Cow<'_, str>> {
     let [b'"', content @ .., b'"'] = token else {
@@ -230,7 +231,7 @@ pub fn string(token: &[u8]) -> Option<Cow<'_, str>> {
     if is_plain { Some(Cow::Borrowed(text)) } else { unescape(text).map(Cow::Owned) }
 }
 
-/// Decodes the inside of a string. A quote that is not escaped makes it invalid.
+/// Decodes the content of a string. Returns `None` for an unescaped quote.
 pub(crate) fn unescape(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -260,7 +261,7 @@ pub(crate) fn unescape(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Decodes `\uXXXX`, or a pair of them, at the start of `bytes`. Gives the character and how many bytes it took.
+/// Decodes `\uXXXX`, or a surrogate pair, at the start of `bytes`. Returns the character and the number of bytes used.
 pub(crate) fn unicode_escape(bytes: &[u8]) -> Option<(char, usize)> {
     let first = hex4(bytes.get(2..6)?)?;
     if !(0xD800..0xDC00).contains(&first) {
@@ -281,7 +282,7 @@ fn hex4(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))
 }
 
-/// `text` as a JSON string token, quotes included.
+/// Formats `text` as a JSON string token, including quotes.
 #[must_use]
 pub fn quote(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len() + 2);
@@ -289,7 +290,7 @@ pub fn quote(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Appends `text` to `out` as a JSON string token, quotes included.
+/// Appends `text` to `out` as a JSON string token, including quotes.
 pub fn push_quoted(out: &mut String, text: &str) {
     if text.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
         return out.push_str(&quote(text));
@@ -301,11 +302,11 @@ pub fn push_quoted(out: &mut String, text: &str) {
 
 /// Appends a number in decimal digits.
 pub fn push_number(out: &mut String, number: u64) {
-    // Digits are always text.
+    // Digits are valid UTF-8.
     out.push_str(str::from_utf8(Digits::of(number).as_ref()).unwrap_or_default());
 }
 
-/// Appends `text` to `out` as a JSON string token, quotes included.
+/// Appends `text` to `out` as a JSON string token, including quotes.
 pub fn write_quoted(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');

@@ -1,43 +1,43 @@
-//! The keys of all open objects, kept to find one that occurs twice.
+//! Keys of all open objects, for detecting duplicates.
 
 use std::ops::Range;
 
 use crate::json;
 
-/// Up to this many keys, comparing each with each is faster than sorting.
-const FEW: usize = 16;
-/// Most keys that are open at once in an ordinary message.
-const ORDINARY: usize = 16;
+/// Number of keys up to which pairwise comparison is faster than sorting.
+const PAIRWISE_LIMIT: usize = 16;
+/// Number of keys open at once in an ordinary message.
+const TYPICAL_KEYS: usize = 16;
 
-/// A stack of key lists, one for every object that is open. Keys are compared as decoded.
+/// Stack of key lists, one for each open object. Keys are compared in decoded form.
 pub(crate) struct Keys {
     keys: Vec<Key>,
-    /// Keys that were written with escapes, decoded.
+    /// Decoded text of keys with escapes.
     decoded: Vec<u8>,
 }
 
 #[derive(Copy, Clone)]
 struct Key {
-    /// The length and some bytes of the decoded text. Equal texts have equal marks.
+    /// Fingerprint of the decoded text. Equal texts have equal marks.
     mark: u64,
     start: u32,
-    /// Where the key is in `decoded`, if it had to be decoded; `start` stays its place in the message.
+    /// Position in `decoded`, if the key has escapes. `start` remains its position in the message.
     decoded_at: Option<u32>,
 }
 
 impl Keys {
-    /// Room for the keys of an ordinary message, so that it costs one allocation.
+    /// Creates a stack with capacity for an ordinary message, which then costs one allocation.
     pub fn new() -> Self {
-        Self { keys: Vec::with_capacity(ORDINARY), decoded: Vec::new() }
+        Self { keys: Vec::with_capacity(TYPICAL_KEYS), decoded: Vec::new() }
     }
 
-    /// Where the keys of an object that opens now will begin; to be given back when it closes.
+    /// Starts the key list of an object. The result must be passed to [`Self::close`].
     #[inline]
     pub fn open(&self) -> usize {
         self.keys.len()
     }
 
-    /// Adds a key of the innermost open object, given by the place of its token, which is a valid string.
+    /// Adds a key of the innermost object. `token` is the range of a valid string token.
     #[inline]
     pub fn push(&mut self, bytes: &[u8], token: Range<usize>, escaped: bool) {
         if escaped {
@@ -56,14 +56,14 @@ impl Keys {
         self.keys.push(Key { mark: mark(text.as_bytes()), start, decoded_at });
     }
 
-    /// Forgets the keys from `start` on: those of the object that closes. Gives the position of one that occurred
-    /// before in it.
+    /// Removes the keys of the closing object, from `start` on. Returns the position of a duplicate key, if there is
+    /// one.
     #[inline]
     pub fn close(&mut self, bytes: &[u8], start: usize) -> Option<usize> {
         let keys = self.keys.get_mut(start..)?;
         let duplicate = match keys.len() {
             0 | 1 => None,
-            few if few <= FEW => among_few(keys, bytes, &self.decoded),
+            few if few <= PAIRWISE_LIMIT => among_few(keys, bytes, &self.decoded),
             _ => among_many(keys, bytes, &self.decoded),
         };
         self.keys.truncate(start);
@@ -74,7 +74,7 @@ impl Keys {
     }
 }
 
-/// The length of a text, and its first and last bytes mixed: texts that differ hardly ever have the same.
+/// Combines the length of a text with its first and last bytes. Different texts rarely collide.
 #[inline]
 fn mark(text: &[u8]) -> u64 {
     let ends = match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
@@ -105,7 +105,7 @@ fn among_few(keys: &[Key], bytes: &[u8], decoded: &[u8]) -> Option<usize> {
     None
 }
 
-/// Sorting rather than hashing: nothing that a sender can choose makes it slow.
+/// Sorts instead of hashing, so that no input chosen by a sender makes it slow.
 fn among_many(keys: &mut [Key], bytes: &[u8], decoded: &[u8]) -> Option<usize> {
     keys.sort_unstable_by(|one, other| one.text(bytes, decoded).cmp(other.text(bytes, decoded)));
     let mut pairs = keys.windows(2);

@@ -1,5 +1,5 @@
-//! JSON-RPC and MCP as values: raw envelopes, ids, batches, a builder, methods, revisions, line and SSE codecs,
-//! header rules, the strict scan, span replacement and limits. No async, no clock, no I/O.
+//! JSON-RPC and MCP at the byte level: envelopes, ids, batches, message builders, methods, revisions, line and SSE
+//! codecs, header rules, the strict scan, byte-range edits and limits. No async, no clock, no I/O.
 
 #![warn(missing_docs)]
 

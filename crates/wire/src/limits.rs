@@ -1,33 +1,33 @@
-//! Bounds on what is accepted from outside. Each has a name, and a default that no honest peer meets.
+//! Limits on untrusted input. Legitimate peers stay below the defaults.
 
-/// Largest message, in bytes.
+/// Default maximum size of a message in bytes.
 pub const MESSAGE: usize = 16 * 1024 * 1024;
-/// Deepest nesting of objects and arrays: one less than where parsers that many servers use (serde_json) give up, so that
-/// what passes here is read there too.
+/// Default maximum nesting of objects and arrays. One less than the limit of parsers that many servers use
+/// (serde_json), so that those can read whatever passes here.
 pub const DEPTH: usize = 127;
-/// Most members or elements in one object or array.
+/// Default maximum number of members or elements in one object or array.
 pub const WIDTH: usize = 100_000;
-/// Most messages in one batch.
+/// Default maximum number of messages in a batch.
 pub const BATCH: usize = 100;
-/// Largest SSE event, in bytes of data.
+/// Default maximum size of an SSE event, in bytes of data.
 pub const SSE_EVENT: usize = 16 * 1024 * 1024;
-/// Longest line on stdio, in bytes.
+/// Default maximum length of a line on stdio in bytes.
 pub const LINE: usize = 16 * 1024 * 1024;
 
-/// The bounds in force, for the scan and the decoders.
+/// Limits for the scan and the decoders.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Largest message, in bytes.
+    /// Maximum size of a message in bytes.
     pub message: usize,
-    /// Deepest nesting of objects and arrays.
+    /// Maximum nesting of objects and arrays.
     pub depth: usize,
-    /// Most members or elements in one object or array.
+    /// Maximum number of members or elements in one object or array.
     pub width: usize,
-    /// Most messages in one batch.
+    /// Maximum number of messages in a batch.
     pub batch: usize,
-    /// Largest SSE event, in bytes of data.
+    /// Maximum size of an SSE event, in bytes of data.
     pub sse_event: usize,
-    /// Longest line on stdio, in bytes.
+    /// Maximum length of a line on stdio in bytes.
     pub line: usize,
 }
 

@@ -1,44 +1,44 @@
-//! Newline-delimited messages, as stdio carries them.
+//! Newline-delimited messages, as used on stdio.
 
 use crate::long_line::LongLine;
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 
-/// Why a line was not delivered.
+/// Reason why a line was not delivered.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LineError {
-    /// The line is longer than allowed; it was skipped.
+    /// The line exceeds the limit and was skipped.
     #[error("a line longer than {max} bytes was skipped")]
     TooLong {
-        /// The bound.
+        /// Maximum length in bytes.
         max: usize,
-        /// What is kept of it.
+        /// Both ends of the line.
         line: LongLine,
     },
 }
 
-/// Cuts a stream of bytes into lines. Empty lines are skipped, a trailing CR is dropped, and a line that grows too
-/// long is skipped without being kept, and reported where it ends.
+/// Decoder that splits a byte stream into lines. Skips empty lines and drops a trailing CR. Skips an oversized line
+/// without buffering it, and reports it at its end.
 #[derive(Debug)]
 pub struct LineDecoder {
     max: usize,
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no newline.
+    /// Length of the buffer prefix without newlines.
     searched: usize,
-    /// The rest of a line that was too long is still to come.
+    /// Oversized line whose rest is still to be skipped.
     skipping: Option<LongLine>,
-    /// Such a line has ended, and is to be reported.
+    /// Oversized line that has ended and is still to be reported.
     skipped: Option<LongLine>,
 }
 
 impl LineDecoder {
-    /// A decoder for lines of at most `max` bytes.
+    /// Creates a decoder for lines of at most `max` bytes.
     #[must_use]
     pub fn new(max: usize) -> Self {
         Self { max, buffer: BytesMut::new(), searched: 0, skipping: None, skipped: None }
     }
 
-    /// Takes in what was read.
+    /// Appends received bytes to the buffer.
     pub fn push(&mut self, chunk: &[u8]) {
         let Some(line) = &mut self.skipping else { return self.buffer.extend_from_slice(chunk) };
         let Some(newline) = memchr(b'\n', chunk) else { return line.push(chunk) };
@@ -47,7 +47,7 @@ impl LineDecoder {
         self.buffer.extend_from_slice(&chunk[newline + 1..]);
     }
 
-    /// The next complete line, without its end. To be called until there is none.
+    /// Returns the next complete line, without its end. Call until it returns `None`.
     pub fn next_line(&mut self) -> Option<Result<Bytes, LineError>> {
         if let Some(line) = self.skipped.take() {
             return Some(Err(self.too_long(line)));
@@ -55,7 +55,7 @@ impl LineDecoder {
         loop {
             let Some(found) = memchr(b'\n', self.buffer.get(self.searched..).unwrap_or(&[])) else {
                 self.searched = self.buffer.len();
-                // One byte more than the bound may still turn out to be the CR of the line's end.
+                // One byte above the limit may still be the CR of the line's end.
                 if self.buffer.len() > self.max.saturating_add(1) {
                     self.skip_line();
                 }
@@ -70,7 +70,7 @@ impl LineDecoder {
         }
     }
 
-    /// The last line, if the stream ended without a newline.
+    /// Returns the last line if the stream ended without a newline.
     pub fn finish(&mut self) -> Option<Result<Bytes, LineError>> {
         if let Some(outcome) = self.next_line() {
             return Some(outcome);
@@ -83,13 +83,13 @@ impl LineDecoder {
         self.accept(line)
     }
 
-    /// How many bytes are held for a line that is not complete.
+    /// Returns the number of bytes buffered for an incomplete line.
     #[must_use]
     pub fn buffered(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Gives up what is buffered, and the rest of the line that was begun.
+    /// Drops the buffer and skips the rest of the current line.
     pub fn skip_line(&mut self) {
         self.skipping.get_or_insert_default().push(&self.buffer);
         self.searched = 0;

@@ -1,11 +1,11 @@
-//! What is kept of a line that is too long to be kept: its two ends, which mostly tell whose answer it would have been.
+//! Excerpt of an oversized line: its two ends, which usually identify the request that it answers.
 
 use crate::skip::{skip_string, skip_value, skip_whitespace};
 
-/// How much is kept of each end, in bytes.
-const END: usize = 256;
+/// Number of bytes stored of each end.
+const END_BYTES: usize = 256;
 
-/// The two ends of a line.
+/// Both ends of an oversized line.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LongLine {
     head: Vec<u8>,
@@ -14,30 +14,30 @@ pub struct LongLine {
 }
 
 impl LongLine {
-    /// Takes in more of the line.
+    /// Appends a part of the line.
     pub(crate) fn push(&mut self, part: &[u8]) {
         self.length += part.len();
-        let missing = END - self.head.len();
+        let missing = END_BYTES - self.head.len();
         self.head.extend_from_slice(part.get(..missing).unwrap_or(part));
-        self.tail.extend_from_slice(&part[part.len().saturating_sub(END)..]);
-        let surplus = self.tail.len().saturating_sub(END);
+        self.tail.extend_from_slice(&part[part.len().saturating_sub(END_BYTES)..]);
+        let surplus = self.tail.len().saturating_sub(END_BYTES);
         self.tail.drain(..surplus);
     }
 
-    /// The line has ended; a CR before its end is none of it.
+    /// Completes the line and drops a trailing CR.
     pub(crate) fn ended(mut self) -> Self {
         if self.tail.last() == Some(&b'\r') {
             self.tail.pop();
             self.length -= 1;
             self.head.truncate(self.length);
         }
-        // Whatever came before it, the tail is that of the line without the CR.
-        let surplus = self.tail.len().saturating_sub(END - 1);
+        // Make the tail independent of a CR that was dropped.
+        let surplus = self.tail.len().saturating_sub(END_BYTES - 1);
         self.tail.drain(..surplus);
         self
     }
 
-    /// The number of the request that the line answers, where its ends show that it is an answer.
+    /// Returns the number of the request that the line answers, if its ends show that it is an answer.
     #[must_use]
     pub fn answers(&self) -> Option<u64> {
         let mut at = skip_whitespace(&self.head, 0);
@@ -56,8 +56,8 @@ impl LongLine {
     }
 }
 
-/// The member of an object that begins behind the bracket or comma at `at`: its key, where its value begins, and where that ends
-/// if it does.
+/// Parses the member after the bracket or comma at `at`. Returns its key, the start of its value, and the value's end
+/// if it is complete.
 fn next_member(text: &[u8], at: usize) -> Option<(&[u8], usize, Option<usize>)> {
     matches!(text.get(at), Some(b'{' | b',')).then_some(())?;
     let key = skip_whitespace(text, at + 1);
@@ -66,12 +66,12 @@ fn next_member(text: &[u8], at: usize) -> Option<(&[u8], usize, Option<usize>)> 
     let colon = skip_whitespace(text, end);
     (text.get(colon) == Some(&b':')).then_some(())?;
     let value = skip_whitespace(text, colon + 1);
-    // A number at the very end of what is known may go on.
+    // A number that ends with the excerpt may continue.
     let whole = skip_value(text, value).filter(|end| *end < text.len());
     Some((&text[key..end], value, whole))
 }
 
-/// The id that the last member of a line's object is.
+/// Returns the id if it is the last member of the line's object.
 fn last_id(tail: &[u8]) -> Option<u64> {
     let object = tail.trim_ascii_end().strip_suffix(b"}")?.trim_ascii_end();
     let digits = object.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();

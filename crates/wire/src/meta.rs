@@ -1,39 +1,40 @@
 //! Reserved keys of `_meta`.
 
-/// The member itself.
+/// Name of the `_meta` member.
 pub const META: &str = "_meta";
-/// The token under which progress of a request is reported.
+/// Token for reporting the progress of a request.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 
-/// The revision a request speaks.
+/// Revision of a request.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// Who sends a request.
+/// Client that sends a request.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// What the sender of a request can do.
+/// Capabilities of the client that sends a request.
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// The least severe log message the sender of a request wants.
+/// Lowest severity of log messages that the client wants.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// The subscription a notification belongs to.
+/// Subscription that a notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// Who sends a result.
+/// Server that sends a result.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// 2025-11-25: the task a message belongs to.
+/// 2025-11-25: task that a message belongs to.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// Ours: the backend that asks a question.
+/// Extension: backend that sends a request to the client.
 pub const BACKEND: &str = "io.signalbox/backend";
 
-/// Ours: the gateway that opens a connection, so that it recognises itself.
+/// Extension: gateway that opens a connection, so that it recognizes a connection to itself.
 pub const INSTANCE: &str = "io.signalbox/instance";
 
-/// W3C trace context: the parent span.
+/// W3C trace context: parent span.
 pub const TRACEPARENT: &str = "traceparent";
 /// W3C trace context: vendor data.
 pub const TRACESTATE: &str = "tracestate";
-/// W3C baggage.
+/// W3C baggage of the request.
 pub const BAGGAGE: &str = "baggage";
 
-/// Whether the key's prefix is reserved for the protocol: its second label is `modelcontextprotocol` or `mcp`.
+/// Returns `true` if the key's prefix is reserved for the protocol: its second label is `modelcontextprotocol` or
+/// `mcp`.
 #[must_use]
 pub fn is_reserved(key: &str) -> bool {
     let Some((prefix, _)) = key.rsplit_once('/') else {

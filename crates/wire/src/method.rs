@@ -1,95 +1,95 @@
-//! The methods of the protocol, and which revision knows them.
+//! Methods of the protocol, and the revisions that have them.
 
 use crate::revision::Revision;
 
-/// Who sends a message.
+/// Senders of a method.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Direction {
-    /// Only clients.
+    /// Sent by clients only.
     ClientToServer,
-    /// Only servers.
+    /// Sent by servers only.
     ServerToClient,
-    /// Either side.
+    /// Sent by either side.
     Both,
 }
 
-/// `initialize`
+/// Opens a session. Old revisions only.
 pub const INITIALIZE: &str = "initialize";
-/// `notifications/initialized`
+/// Completes the handshake of a session.
 pub const INITIALIZED: &str = "notifications/initialized";
-/// `ping`
+/// Checks that the peer is alive.
 pub const PING: &str = "ping";
-/// `logging/setLevel`
+/// Sets the lowest severity of log messages to send.
 pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
-/// `resources/subscribe`
+/// Subscribes to changes of a resource.
 pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
-/// `resources/unsubscribe`
+/// Ends a subscription to a resource.
 pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
-/// `notifications/roots/list_changed`
+/// Announces a change of the client's roots.
 pub const ROOTS_LIST_CHANGED: &str = "notifications/roots/list_changed";
-/// `tools/list`
+/// Lists the server's tools.
 pub const TOOLS_LIST: &str = "tools/list";
-/// `tools/call`
+/// Calls a tool by name.
 pub const TOOLS_CALL: &str = "tools/call";
-/// `prompts/list`
+/// Lists the server's prompts.
 pub const PROMPTS_LIST: &str = "prompts/list";
-/// `prompts/get`
+/// Renders a prompt with arguments.
 pub const PROMPTS_GET: &str = "prompts/get";
-/// `resources/list`
+/// Lists the server's resources.
 pub const RESOURCES_LIST: &str = "resources/list";
-/// `resources/read`
+/// Reads a resource by URI.
 pub const RESOURCES_READ: &str = "resources/read";
-/// `resources/templates/list`
+/// Lists the server's resource templates.
 pub const RESOURCES_TEMPLATES_LIST: &str = "resources/templates/list";
-/// `completion/complete`
+/// Requests completions for an argument.
 pub const COMPLETION_COMPLETE: &str = "completion/complete";
-/// `sampling/createMessage`
+/// Requests a message from the client's model.
 pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
-/// `roots/list`
+/// Requests the client's roots.
 pub const ROOTS_LIST: &str = "roots/list";
-/// `elicitation/create`
+/// Requests input from the client's user.
 pub const ELICITATION_CREATE: &str = "elicitation/create";
-/// `notifications/elicitation/complete`
+/// Announces that an elicitation by URL is complete.
 pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
-/// `tasks/get`
+/// Requests the state of a task.
 pub const TASKS_GET: &str = "tasks/get";
-/// `tasks/cancel`
+/// Cancels a running task.
 pub const TASKS_CANCEL: &str = "tasks/cancel";
-/// `tasks/result`
+/// Requests the result of a task.
 pub const TASKS_RESULT: &str = "tasks/result";
-/// `tasks/list`
+/// Lists the receiver's tasks.
 pub const TASKS_LIST: &str = "tasks/list";
-/// `tasks/update`
+/// Sends input that a task asked for.
 pub const TASKS_UPDATE: &str = "tasks/update";
-/// `notifications/tasks/status`
+/// Announces a change of a task. 2025-11-25 only.
 pub const TASKS_STATUS: &str = "notifications/tasks/status";
-/// `notifications/tasks`
+/// Announces a change of a task. Since 2026-07-28.
 pub const TASKS_CHANGED: &str = "notifications/tasks";
-/// `server/discover`
+/// Requests the description of a stateless server.
 pub const SERVER_DISCOVER: &str = "server/discover";
-/// `subscriptions/listen`
+/// Opens a stream of notifications.
 pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
-/// `notifications/subscriptions/acknowledged`
+/// Confirms a stream of notifications.
 pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-/// `notifications/progress`
+/// Reports the progress of a request.
 pub const PROGRESS: &str = "notifications/progress";
-/// `notifications/message`
+/// Carries a log message.
 pub const MESSAGE: &str = "notifications/message";
-/// `notifications/cancelled`
+/// Cancels a running request.
 pub const CANCELLED: &str = "notifications/cancelled";
-/// `notifications/tools/list_changed`
+/// Announces a change in the list of tools.
 pub const TOOLS_LIST_CHANGED: &str = "notifications/tools/list_changed";
-/// `notifications/prompts/list_changed`
+/// Announces a change in the list of prompts.
 pub const PROMPTS_LIST_CHANGED: &str = "notifications/prompts/list_changed";
-/// `notifications/resources/list_changed`
+/// Announces a change in the list of resources.
 pub const RESOURCES_LIST_CHANGED: &str = "notifications/resources/list_changed";
-/// `notifications/resources/updated`
+/// Announces a change of a subscribed resource.
 pub const RESOURCES_UPDATED: &str = "notifications/resources/updated";
 
 use Direction::{Both, ClientToServer, ServerToClient};
 
-/// Every method with its sender and, oldest revision first, a `y` where it may be sent as a message of its own.
-/// In 2026-07-28 sampling, elicitation and roots travel inside `inputRequests` only, and tasks are an extension.
+/// All methods with their sender and, oldest revision first, a `y` if the method may be sent as a message of its own.
+/// In 2026-07-28, sampling, elicitation and roots occur inside `inputRequests` only, and tasks are an extension.
 const METHODS: &[(&str, Direction, &[u8; 5])] = &[
     (INITIALIZE, ClientToServer, b"yyyy-"),
     (INITIALIZED, ClientToServer, b"yyyy-"),
@@ -129,36 +129,36 @@ const METHODS: &[(&str, Direction, &[u8; 5])] = &[
     (RESOURCES_UPDATED, ServerToClient, b"yyyyy"),
 ];
 
-/// All methods of all revisions.
+/// Iterates over the methods of all revisions.
 pub fn all() -> impl Iterator<Item = &'static str> {
     METHODS.iter().map(|(name, _, _)| *name)
 }
 
-/// The name as this program holds it, where any revision knows it.
+/// Returns the static string for a method of any revision.
 #[must_use]
 pub fn intern(method: &str) -> Option<&'static str> {
     all().find(|name| *name == method)
 }
 
-/// The name that a string token (with its quotes) spells without escapes, where any revision knows it.
+/// Returns the static string for a method that a string token, including its quotes, contains without escapes.
 pub(crate) fn intern_token(token: &[u8]) -> Option<&'static str> {
     let [b'"', method @ .., b'"'] = token else { return None };
     all().find(|name| name.as_bytes() == method)
 }
 
-/// Whether `method` may be sent in `revision`.
+/// Returns `true` if `method` may be sent in `revision`.
 #[must_use]
 pub fn exists(method: &str, revision: Revision) -> bool {
     METHODS.iter().any(|(name, _, known)| *name == method && known[revision as usize] == b'y')
 }
 
-/// Who sends `method`; `None` when no revision knows it.
+/// Returns the sender of `method`, or `None` if no revision has it.
 #[must_use]
 pub fn direction(method: &str) -> Option<Direction> {
     METHODS.iter().find(|(name, _, _)| *name == method).map(|(_, direction, _)| *direction)
 }
 
-/// Whether the name is one of a notification.
+/// Returns `true` for the name of a notification.
 #[must_use]
 pub fn is_notification(method: &str) -> bool {
     method.starts_with("notifications/")

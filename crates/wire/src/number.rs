@@ -1,6 +1,6 @@
-//! The grammar of JSON numbers, shared by the envelope, the strict scan and the header rules.
+//! Grammar of JSON numbers, shared by the envelope, the strict scan and the header rules.
 
-/// How many bytes of `bytes` form a number at its start, or `None` when none begins there.
+/// Returns the length of the number at the start of `bytes`, or `None` if there is none.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     let mut at = usize::from(bytes.first() == Some(&b'-'));
     match bytes.get(at)? {
@@ -29,8 +29,8 @@ pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// The length of a positive integer at the start that every reader can hold. Ids and counts nearly always are one, and
-/// need no other check.
+/// Returns the length of a positive integer of at most 15 digits at the start of `bytes`. Ids and counts nearly always
+/// take this fast path.
 #[inline]
 pub(crate) fn short_integer(bytes: &[u8]) -> Option<usize> {
     const MAX_DIGITS: usize = 15;
@@ -54,7 +54,7 @@ fn digits(bytes: &[u8], at: usize) -> usize {
     rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len())
 }
 
-/// Whether the number is finite as an f64. Only one with an exponent or with hundreds of digits can be otherwise.
+/// Returns `true` if the number is finite as an `f64`. Only a number with an exponent or hundreds of digits may not be.
 pub(crate) fn is_finite(token: &[u8]) -> bool {
     const SURELY_FINITE: usize = 300;
     if token.len() < SURELY_FINITE && !token.iter().any(|byte| matches!(byte, b'e' | b'E')) {
@@ -63,15 +63,15 @@ pub(crate) fn is_finite(token: &[u8]) -> bool {
     to_f64(token).is_some_and(f64::is_finite)
 }
 
-/// The number as an f64.
+/// Parses the number as an `f64`.
 pub(crate) fn to_f64(token: &[u8]) -> Option<f64> {
     std::str::from_utf8(token).ok()?.parse().ok()
 }
 
-/// The largest integer that every f64 below it can hold exactly.
+/// Largest integer up to which every integer is exact as an `f64`.
 pub(crate) const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
 
-/// The integer a number stands for, if it is one within the range that every JSON reader can hold: `42.0` is 42.
+/// Returns the value of an integer within the exact range of `f64`: `42.0` is 42.
 pub(crate) fn to_safe_integer(token: &[u8]) -> Option<i64> {
     if length(token) != Some(token.len()) {
         return None;

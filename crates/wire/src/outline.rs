@@ -1,7 +1,7 @@
-//! Where the members of a message's inner objects stand, noted while the message is scanned.
+//! Positions of the members of a message's inner objects, recorded during the scan.
 //!
-//! Routing asks a message for the same few members again and again: those of `params` or `result`, and of `_meta` in
-//! them. Noted once, they need no further walk.
+//! Routing looks up the same few members again and again: those of `params` or `result`, and of `_meta` in them.
+//! Recorded once, they need no further walk.
 
 use crate::json::{self, Members};
 use crate::limits::Limits;
@@ -11,14 +11,14 @@ use crate::scanner::Sink;
 use crate::span::Span;
 use std::borrow::Cow;
 
-/// Most members that are noted. A message with more of them is walked where one is asked for.
-const ROOM: usize = 12;
+/// Maximum number of recorded members. Lookups in a message with more of them walk it again.
+const MAX_ENTRIES: usize = 12;
 
-/// An object inside a message.
+/// Inner object of a message.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Owner {
     #[default]
-    Nobody,
+    Other,
     Params,
     Result,
     ParamsMeta,
@@ -33,30 +33,31 @@ struct Entry {
     escaped: bool,
 }
 
-/// The noted members, in the order in which they stand.
+/// Recorded members in order.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Outline {
-    /// The limits that the message was held to.
+    /// Limits that the message was checked against.
     pub checked: Option<Limits>,
-    entries: [Entry; ROOM],
+    entries: [Entry; MAX_ENTRIES],
     count: usize,
-    /// There are more members than room.
+    /// Set if there are more members than fit.
     cut: bool,
 }
 
 impl Outline {
-    /// The members of an inner object whose value stands at `object`.
+    /// Iterates over the members of an inner object, whose value is at `object`.
     pub fn members<'a>(&'a self, owner: Owner, bytes: &'a [u8], object: Option<Span>) -> InnerMembers<'a> {
         let way = if self.is_whole() {
-            Way::Noted { entries: self.entries.get(..self.count).unwrap_or(&[]).iter(), owner }
+            MemberSource::Noted { entries: self.entries.get(..self.count).unwrap_or(&[]).iter(), owner }
         } else {
             let object = object.unwrap_or_default();
-            Way::Walk { members: json::members(object.of(bytes)), start: object.start }
+            MemberSource::Walk { members: json::members(object.of(bytes)), start: object.start }
         };
         InnerMembers { bytes, way }
     }
 
-    /// The value of the first member of this name. Compares lengths first, which is cheaper than a walk over names.
+    /// Finds the value of the first member with this name. Compares lengths first, which is cheaper than comparing
+    /// names.
     pub fn find(&self, owner: Owner, bytes: &[u8], object: Option<Span>, wanted: &str) -> Option<Span> {
         if !self.is_whole() {
             let named = |member: &InnerMember<'_>| *member.name == *wanted.as_bytes();
@@ -70,7 +71,7 @@ impl Outline {
         self.entries.get(..self.count).unwrap_or(&[]).iter().find(is_wanted).map(|entry| entry.value)
     }
 
-    /// Whether every member is noted.
+    /// Returns `true` if every member is recorded.
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.checked.is_some() && !self.cut
@@ -97,34 +98,34 @@ impl Outline {
     }
 }
 
-/// One member of an inner object.
+/// Member of an inner object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InnerMember<'a> {
-    /// What the key means, without quotes.
+    /// Decoded key without quotes.
     pub name: Cow<'a, [u8]>,
-    /// Where the key stands in the message, with its quotes.
+    /// Span of the key in the message, including quotes.
     pub key: Span,
-    /// Where the value stands in the message.
+    /// Span of the value in the message.
     pub value: Span,
 }
 
 impl InnerMember<'_> {
-    /// From the opening quote of the key to the end of the value.
+    /// Returns the span from the key's opening quote to the end of the value.
     #[must_use]
     pub fn whole(&self) -> Span {
         Span { start: self.key.start, end: self.value.end }
     }
 }
 
-/// The members of an object inside a message, in order.
+/// Iterator over the members of an inner object, in order.
 #[derive(Clone, Debug)]
 pub struct InnerMembers<'a> {
     bytes: &'a [u8],
-    way: Way<'a>,
+    way: MemberSource<'a>,
 }
 
 #[derive(Clone, Debug)]
-enum Way<'a> {
+enum MemberSource<'a> {
     Noted { entries: std::slice::Iter<'a, Entry>, owner: Owner },
     Walk { members: Members<'a>, start: u32 },
 }
@@ -136,11 +137,11 @@ impl<'a> Iterator for InnerMembers<'a> {
     fn next(&mut self) -> Option<InnerMember<'a>> {
         loop {
             let (key, value, escaped) = match &mut self.way {
-                Way::Noted { entries, owner } => {
+                MemberSource::Noted { entries, owner } => {
                     let entry = entries.find(|entry| entry.owner == *owner)?;
                     (entry.key, entry.value, entry.escaped)
                 }
-                Way::Walk { members, start } => {
+                MemberSource::Walk { members, start } => {
                     let member = members.next()?;
                     let key = member.key.shift(*start);
                     (key, member.value.shift(*start), memchr::memchr(b'\\', key.of(self.bytes)).is_some())
@@ -153,7 +154,7 @@ impl<'a> Iterator for InnerMembers<'a> {
     }
 }
 
-/// What a key means; nothing for one with a broken escape.
+/// Decodes a key. Returns `None` if it has a broken escape.
 #[inline]
 pub(crate) fn name(token: &[u8], escaped: bool) -> Option<Cow<'_, [u8]>> {
     if escaped {
@@ -165,23 +166,23 @@ pub(crate) fn name(token: &[u8], escaped: bool) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-/// Notes the parts and the inner members of a message while it is scanned.
-pub(crate) struct Notes<'a> {
+/// Sink that records envelope members and inner members.
+pub(crate) struct OutlineBuilder<'a> {
     parts: &'a mut Parts,
     outline: &'a mut Outline,
     part: Option<EnvelopeMember>,
-    /// The inner object that members at depth 2 belong to, and the one of those at depth 3.
+    /// Inner objects that own the members at depth 2 and at depth 3.
     owners: [Owner; 2],
     last: [Option<usize>; 2],
 }
 
-impl<'a> Notes<'a> {
+impl<'a> OutlineBuilder<'a> {
     pub fn new(parts: &'a mut Parts, outline: &'a mut Outline) -> Self {
-        Self { parts, outline, part: None, owners: [Owner::Nobody; 2], last: [None; 2] }
+        Self { parts, outline, part: None, owners: [Owner::Other; 2], last: [None; 2] }
     }
 }
 
-impl Sink for Notes<'_> {
+impl Sink for OutlineBuilder<'_> {
     const DEPTH: usize = 3;
 
     #[inline]
@@ -192,11 +193,11 @@ impl Sink for Notes<'_> {
             let body = match self.part {
                 Some(EnvelopeMember::Params) => Owner::Params,
                 Some(EnvelopeMember::Result) => Owner::Result,
-                _ => Owner::Nobody,
+                _ => Owner::Other,
             };
-            self.owners = [body, Owner::Nobody];
+            self.owners = [body, Owner::Other];
             if let Some(part) = self.part {
-                // The scan refuses a member that occurs twice.
+                // The scan rejects duplicate members.
                 self.parts.set(part, value);
             }
             return;
@@ -204,14 +205,14 @@ impl Sink for Notes<'_> {
         let owner = self.owners[usize::from(depth == 3)];
         if depth == 2 {
             let is_meta = |name: Cow<'_, [u8]>| *name == *meta::META.as_bytes();
-            let own = owner != Owner::Nobody && name(key.of(bytes), escaped).is_some_and(is_meta);
+            let own = owner != Owner::Other && name(key.of(bytes), escaped).is_some_and(is_meta);
             self.owners[1] = match owner {
                 Owner::Params if own => Owner::ParamsMeta,
                 Owner::Result if own => Owner::ResultMeta,
-                _ => Owner::Nobody,
+                _ => Owner::Other,
             };
         }
-        if owner != Owner::Nobody {
+        if owner != Owner::Other {
             self.last[usize::from(depth == 3)] = self.outline.push(Entry { key, value, owner, escaped });
         }
     }
@@ -224,8 +225,8 @@ impl Sink for Notes<'_> {
                     self.parts.end(part, at);
                 }
             }
-            2 if self.owners[0] != Owner::Nobody => self.outline.end(self.last[0], at),
-            3 if self.owners[1] != Owner::Nobody => self.outline.end(self.last[1], at),
+            2 if self.owners[0] != Owner::Other => self.outline.end(self.last[0], at),
+            3 if self.owners[1] != Owner::Other => self.outline.end(self.last[1], at),
             _ => {}
         }
     }

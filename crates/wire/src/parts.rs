@@ -1,4 +1,4 @@
-//! The members that make a JSON-RPC message, and what they make of it.
+//! Locates the members of a JSON-RPC message and classifies it.
 
 use bytes::Bytes;
 
@@ -10,7 +10,6 @@ use crate::outline;
 use crate::rejected::{EnvelopeError, Rejected};
 use crate::span::Span;
 
-/// A member of the envelope.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum EnvelopeMember {
     Version,
@@ -22,7 +21,7 @@ pub(crate) enum EnvelopeMember {
 }
 
 impl EnvelopeMember {
-    /// The member of this name.
+    /// Returns the member with this name.
     #[inline]
     pub fn named(name: &[u8]) -> Option<Self> {
         Some(match name {
@@ -48,12 +47,12 @@ impl EnvelopeMember {
     }
 }
 
-/// Where the members of the envelope stand.
+/// Spans of the envelope members.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Parts([Option<Span>; 6]);
 
 impl Parts {
-    /// Finds the members of the envelope. Checks the JSON structure of the top level, not what the members hold.
+    /// Locates the envelope members. Checks the JSON structure of the top level, but not the values.
     pub fn find(bytes: &Bytes) -> Result<Self, Rejected> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(EnvelopeError::TooLarge.into());
@@ -75,7 +74,7 @@ impl Parts {
             return Err(EnvelopeError::NotJson { at: end, expected: "nothing after the message" }.into());
         }
         match duplicate {
-            // Of two ids neither can be trusted to be the one the sender waits for.
+            // With two ids, neither is certain to be the one that the sender waits for.
             Some(EnvelopeMember::Id) => Err(EnvelopeError::DuplicateMember("id").into()),
             Some(part) => {
                 Err(Rejected { error: EnvelopeError::DuplicateMember(part.name()), id: parts.answerable_id(bytes) })
@@ -84,19 +83,19 @@ impl Parts {
         }
     }
 
-    /// Where a member stands.
+    /// Returns the span of a member's value.
     #[inline]
     pub fn get(&self, part: EnvelopeMember) -> Option<Span> {
         self.0[part as usize]
     }
 
-    /// Notes where a member stands.
+    /// Sets the span of a member's value.
     #[inline]
     pub fn set(&mut self, part: EnvelopeMember, value: Span) {
         self.0[part as usize] = Some(value);
     }
 
-    /// Notes where the value of a member ends.
+    /// Sets the end of a member's value.
     #[inline]
     pub fn end(&mut self, part: EnvelopeMember, at: usize) {
         if let Some(value) = &mut self.0[part as usize] {
@@ -104,7 +103,7 @@ impl Parts {
         }
     }
 
-    /// Remembers a member of the envelope; others are skipped. Gives one that was there before.
+    /// Records an envelope member and ignores others. Fails with the member if it is a duplicate.
     #[inline]
     fn note(&mut self, bytes: &[u8], member: Member) -> Result<(), EnvelopeMember> {
         let token = member.key.of(bytes);
@@ -118,7 +117,7 @@ impl Parts {
         }
     }
 
-    /// What these members make of the message.
+    /// Derives the kind of message from its members.
     pub fn kind(&self, bytes: &[u8]) -> Result<Kind, EnvelopeError> {
         let version = self.get(EnvelopeMember::Version).ok_or(EnvelopeError::MissingVersion)?;
         if version.of(bytes) != b"\"2.0\"" && !json::key_eq(version.of(bytes), "2.0") {
@@ -148,7 +147,7 @@ impl Parts {
         }
     }
 
-    /// The id, if an answer can be addressed to it.
+    /// Returns the id if an answer can be addressed to it.
     pub fn answerable_id(&self, bytes: &Bytes) -> Option<RawId> {
         let span = self.get(EnvelopeMember::Id)?;
         (IdShape::of(span.of(bytes)) == IdShape::Usable).then(|| RawId::from_token(bytes.slice(span.range())))
@@ -174,7 +173,7 @@ impl IdShape {
     }
 }
 
-/// What to say about bytes that do not begin with an opening curly bracket.
+/// Explains why bytes that do not start with `{` are not a message.
 fn not_an_object(bytes: &[u8], start: usize) -> EnvelopeError {
     let Some(end) = json::skip_value(bytes, start) else {
         return EnvelopeError::NotJson { at: start, expected: "an object" };

@@ -1,9 +1,9 @@
-//! Text of others, made fit for a log, a terminal and an error message.
+//! Makes untrusted text safe for logs, terminals and error messages.
 
 use std::fmt::{self, Write};
 
-/// True for what could forge a line, move a cursor or turn the reading direction: controls of both ranges, line and paragraph
-/// separators, and the marks that have no width or turn the direction.
+/// Returns `true` for a character that could forge a line, move a cursor or change the reading direction: control
+/// characters, line and paragraph separators, zero-width characters and direction marks.
 #[must_use]
 pub fn is_harmful(char: char) -> bool {
     char.is_control()
@@ -14,18 +14,18 @@ pub fn is_harmful(char: char) -> bool {
                 | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{2069}'
                 | '\u{feff}'
-                // Tags, by which text can be hidden in text.
+                // Tag characters, which can hide text within text.
                 | '\u{e0000}'..='\u{e007f}'
         )
 }
 
-/// The text on one line: breaks and tabs become spaces, and whatever else is harmful an escape.
+/// Returns the text on one line. Line breaks and tabs become spaces, other harmful characters become escapes.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     cleaned(text, |char| matches!(char, '\n' | '\r' | '\t').then_some(' '))
 }
 
-/// The first so many characters of a text, on one line as [`one_line`] writes it. What is left out is marked.
+/// Returns the first `most` characters of a text, cleaned up as by [`one_line`]. Marks a truncated text with `…`.
 #[must_use]
 pub fn beginning(text: &str, most: usize) -> String {
     let mut rest = text.chars();
@@ -36,13 +36,13 @@ pub fn beginning(text: &str, most: usize) -> String {
     one_line(&shown)
 }
 
-/// The text with its line breaks and tabs, and whatever else is harmful as an escape.
+/// Returns the text with harmful characters escaped, but keeps line breaks and tabs.
 #[must_use]
 pub fn lines(text: &str) -> String {
     cleaned(text, |char| matches!(char, '\n' | '\t').then_some(char))
 }
 
-/// JSON of the same value, in which whatever is harmful is written as an escape. Line breaks and tabs between its parts stay.
+/// Escapes harmful characters in a JSON document without changing its value. Line breaks and tabs between tokens stay.
 #[must_use]
 pub fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -59,13 +59,13 @@ pub fn json(text: &str) -> String {
     out
 }
 
-/// Writes what is written to it as [`one_line`] does, without gathering it first.
+/// Writer that applies [`one_line`] to everything written, without buffering.
 #[derive(Debug)]
 pub struct OneLine<W>(pub W);
 
 impl<W: Write> Write for OneLine<W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // Most text is harmless, and then passes whole.
+        // Most text is harmless and passes unchanged.
         if text.chars().any(is_harmful) { self.0.write_str(&one_line(text)) } else { self.0.write_str(text) }
     }
 }

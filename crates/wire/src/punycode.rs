@@ -1,4 +1,4 @@
-//! International labels of host names in ASCII (RFC 3492).
+//! Punycode encoding of international host name labels (RFC 3492).
 
 const BASE: u32 = 36;
 const T_MIN: u32 = 1;
@@ -8,8 +8,8 @@ const DAMP: u32 = 700;
 const INITIAL_BIAS: u32 = 72;
 const INITIAL_N: u32 = 128;
 
-/// A label of a host name in lower case and in ASCII: `bücher` becomes `xn--bcher-kva`. `None` if it is
-/// too long for that.
+/// Converts a label of a host name to lower-case ASCII: `bücher` becomes `xn--bcher-kva`. Returns `None` if it is too
+/// long.
 #[must_use]
 pub fn ascii_label(label: &str) -> Option<String> {
     let lower = label.to_lowercase();
@@ -42,7 +42,7 @@ pub fn ascii_label(label: &str) -> Option<String> {
     Some(format!("xn--{out}"))
 }
 
-/// Appends a number in digits of varying weight.
+/// Appends a number as a variable-length integer.
 fn push_number(out: &mut String, number: u32, bias: u32) {
     let digit = |value: u32| char::from_digit(value, BASE).unwrap_or('0');
     let (mut rest, mut k) = (number, BASE);
@@ -58,7 +58,7 @@ fn push_number(out: &mut String, number: u32, bias: u32) {
     out.push(punycode_digit(rest, digit));
 }
 
-/// Digits are `a` to `z` and then `0` to `9`.
+/// Returns a digit. They are `a` to `z` and then `0` to `9`.
 fn punycode_digit(value: u32, digit: impl Fn(u32) -> char) -> char {
     if value < 26 { digit(value + 10) } else { digit(value - 26) }
 }

@@ -1,42 +1,42 @@
-//! Why a message was refused, and to which id to say so.
+//! Reasons for rejecting a message, and the id to answer to.
 
 use crate::codes;
 use crate::id::RawId;
-use crate::json::Malformed;
+use crate::json::SyntaxError;
 
-/// Why bytes are not a JSON-RPC message.
+/// Reason why bytes are not a JSON-RPC message.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EnvelopeError {
     /// The bytes are not JSON.
     #[error("not JSON: expected {expected} at byte {at}")]
     NotJson {
-        /// Position of the first byte that does not fit.
+        /// Position of the first unexpected byte.
         at: usize,
-        /// What should have been there.
+        /// Description of the expected token.
         expected: &'static str,
     },
-    /// The top level is an array where one message was expected.
+    /// The top level is an array where a single message is required.
     #[error("a batch is not accepted here")]
     Batch,
-    /// The batch holds no message.
+    /// The batch has no messages.
     #[error("the batch is empty")]
     EmptyBatch,
-    /// The batch holds too many messages.
+    /// The batch has too many messages.
     #[error("the batch holds more than {max} messages")]
     BatchTooLong {
-        /// The bound.
+        /// Maximum number of messages.
         max: usize,
     },
     /// The top level is neither an object nor an array.
     #[error("a message must be an object")]
     NotObject,
-    /// There is no `jsonrpc` member.
+    /// The `jsonrpc` member is missing.
     #[error("member \"jsonrpc\" is missing")]
     MissingVersion,
     /// The `jsonrpc` member is not `"2.0"`.
     #[error("member \"jsonrpc\" must be \"2.0\"")]
     WrongVersion,
-    /// The id is missing where it is needed, null on a request, or neither string nor number.
+    /// The id is missing where it is required, null on a request, or neither string nor number.
     #[error("member \"id\" must be a string or a number")]
     InvalidId,
     /// The method is not a string.
@@ -48,22 +48,22 @@ pub enum EnvelopeError {
     /// The error is not an object.
     #[error("member \"error\" must be an object")]
     InvalidError,
-    /// More than one of method, result and error.
+    /// The message has more than one of method, result and error.
     #[error("only one of \"method\", \"result\" and \"error\" may be present")]
     Ambiguous,
-    /// Neither method nor result nor error.
+    /// The message has neither method nor result nor error.
     #[error("one of \"method\", \"result\" and \"error\" must be present")]
     Empty,
     /// A member of the envelope occurs twice.
     #[error("member \"{0}\" occurs twice")]
     DuplicateMember(&'static str),
-    /// The message is larger than positions can say.
+    /// The message is too large for 32-bit positions.
     #[error("the message is larger than 4 GiB")]
     TooLarge,
 }
 
 impl EnvelopeError {
-    /// The JSON-RPC error code for this.
+    /// Returns the JSON-RPC error code.
     #[must_use]
     pub fn code(&self) -> i64 {
         match self {
@@ -73,24 +73,24 @@ impl EnvelopeError {
     }
 }
 
-impl From<Malformed> for EnvelopeError {
-    fn from(malformed: Malformed) -> Self {
+impl From<SyntaxError> for EnvelopeError {
+    fn from(malformed: SyntaxError) -> Self {
         Self::NotJson { at: malformed.at, expected: malformed.expected }
     }
 }
 
-/// A refused message, with its id when one could be read, so that the refusal can be addressed.
+/// Rejected message, with its id if one could be read, so that the error can be addressed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct Rejected {
-    /// What was wrong.
+    /// Reason for the rejection.
     pub error: EnvelopeError,
-    /// The id to answer to. Never set when the bytes are not JSON.
+    /// Id to answer to. `None` if the bytes are not JSON.
     pub id: Option<RawId>,
 }
 
 impl Rejected {
-    /// The JSON-RPC error code for this.
+    /// Returns the JSON-RPC error code.
     #[must_use]
     pub fn code(&self) -> i64 {
         self.error.code()

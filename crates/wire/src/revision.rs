@@ -1,8 +1,8 @@
-//! The revisions of the protocol and what each of them knows.
+//! Revisions of the protocol and their features.
 
 use std::fmt;
 
-/// A published revision, oldest first.
+/// Published revision, ordered from the oldest.
 #[allow(missing_docs, reason = "each variant is the date in its name")]
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Revision {
@@ -13,12 +13,12 @@ pub enum Revision {
     V2026_07_28,
 }
 
-/// How a conversation is held.
+/// Interaction style of a revision.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Era {
-    /// Initialised sessions, in which both sides may ask.
+    /// Initialised sessions in which both sides can send requests.
     Legacy,
-    /// Stateless requests that carry everything; only the client asks.
+    /// Stateless, self-contained requests, sent by clients only.
     Modern,
 }
 
@@ -27,20 +27,20 @@ use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 impl Revision {
     /// All revisions, oldest first.
     pub const ALL: [Self; 5] = [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28];
-    /// The newest revision with sessions: what is offered to a client that asks for an unknown one.
+    /// Newest revision with sessions. Offered to a client that requests an unknown revision.
     pub const LATEST_LEGACY: Self = V2025_11_25;
-    /// The newest revision.
+    /// Newest revision of all.
     pub const LATEST: Self = V2026_07_28;
-    /// What an HTTP request of a session is taken to speak when it names no revision.
+    /// Revision assumed for an HTTP request of a session that names none.
     pub const ASSUMED: Self = V2025_03_26;
 
-    /// The revision of that name.
+    /// Parses a revision's name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == text)
     }
 
-    /// Its name on the wire.
+    /// Returns the revision's name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Revision {
         }
     }
 
-    /// How it holds a conversation.
+    /// Returns the interaction style of the revision.
     #[must_use]
     pub const fn era(self) -> Era {
         match self {
@@ -61,175 +61,175 @@ impl Revision {
         }
     }
 
-    /// Whether a body or line may be an array of messages.
+    /// Returns `true` if a body or line may be an array of messages.
     #[must_use]
     pub fn batches(self) -> bool {
         self == V2025_03_26
     }
 
-    /// Whether HTTP means one endpoint rather than an SSE stream beside a POST address.
+    /// Returns `true` if HTTP uses one endpoint rather than an SSE stream and a separate POST address.
     #[must_use]
     pub fn streamable_http(self) -> bool {
         self >= V2025_03_26
     }
 
-    /// Whether HTTP requests belong to a session named by `Mcp-Session-Id`.
+    /// Returns `true` if HTTP requests belong to a session named by `Mcp-Session-Id`.
     #[must_use]
     pub fn session_header(self) -> bool {
         self >= V2025_03_26 && self.era() == Era::Legacy
     }
 
-    /// Whether a broken SSE stream can be taken up again by `Last-Event-ID`.
+    /// Returns `true` if `Last-Event-ID` can resume a broken SSE stream.
     #[must_use]
     pub fn resumable(self) -> bool {
         self.session_header()
     }
 
-    /// Whether `MCP-Protocol-Version` is required (after initialisation, where there is one).
+    /// Returns `true` if `MCP-Protocol-Version` is required, after initialisation if there is one.
     #[must_use]
     pub fn protocol_header(self) -> bool {
         self >= V2025_06_18
     }
 
-    /// Whether `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` are required.
+    /// Returns `true` if `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` are required.
     #[must_use]
     pub fn routing_headers(self) -> bool {
         self >= V2026_07_28
     }
 
-    /// Whether an SSE stream begins with an event that has an id and no data.
+    /// Returns `true` if an SSE stream starts with an event that has an id and no data.
     #[must_use]
     pub fn priming_event(self) -> bool {
         self == V2025_11_25
     }
 
-    /// Whether a closed response stream cancels its request.
+    /// Returns `true` if closing the response stream cancels its request.
     #[must_use]
     pub fn disconnect_cancels(self) -> bool {
         self.era() == Era::Modern
     }
 
-    /// Whether the server may send requests of its own.
+    /// Returns `true` if the server may send requests.
     #[must_use]
     pub fn server_requests(self) -> bool {
         self.era() == Era::Legacy
     }
 
-    /// Whether `elicitation/create` exists, as a request or as an input request.
+    /// Returns `true` if `elicitation/create` exists, as a request or as an input request.
     #[must_use]
     pub fn elicitation(self) -> bool {
         self >= V2025_06_18
     }
 
-    /// Whether elicitation by URL exists.
+    /// Returns `true` if elicitation by URL exists.
     #[must_use]
     pub fn url_elicitation(self) -> bool {
         self >= V2025_11_25
     }
 
-    /// Whether sampling may use tools.
+    /// Returns `true` if sampling may use tools.
     #[must_use]
     pub fn sampling_tools(self) -> bool {
         self >= V2025_11_25
     }
 
-    /// Whether tool results have `structuredContent`, and tools an `outputSchema`.
+    /// Returns `true` if tool results have `structuredContent`, and tools an `outputSchema`.
     #[must_use]
     pub fn structured_content(self) -> bool {
         self >= V2025_06_18
     }
 
-    /// Whether `structuredContent` may be any value rather than an object.
+    /// Returns `true` if `structuredContent` may be any value rather than an object.
     #[must_use]
     pub fn any_structured_content(self) -> bool {
         self >= V2026_07_28
     }
 
-    /// Whether audio content exists.
+    /// Returns `true` if audio content exists.
     #[must_use]
     pub fn audio(self) -> bool {
         self >= V2025_03_26
     }
 
-    /// Whether `resource_link` content exists.
+    /// Returns `true` if `resource_link` content exists.
     #[must_use]
     pub fn resource_links(self) -> bool {
         self >= V2025_06_18
     }
 
-    /// Whether tools, prompts, resources and implementations have a `title`.
+    /// Returns `true` if tools, prompts, resources and implementations have a `title`.
     #[must_use]
     pub fn titles(self) -> bool {
         self >= V2025_06_18
     }
 
-    /// Whether tools, prompts, resources and implementations have `icons`.
+    /// Returns `true` if tools, prompts, resources and implementations have `icons`.
     #[must_use]
     pub fn icons(self) -> bool {
         self >= V2025_11_25
     }
 
-    /// Whether tools have `annotations`.
+    /// Returns `true` if tools have `annotations`.
     #[must_use]
     pub fn tool_annotations(self) -> bool {
         self >= V2025_03_26
     }
 
-    /// Whether `capabilities.completions` exists.
+    /// Returns `true` if `capabilities.completions` exists.
     #[must_use]
     pub fn completions_capability(self) -> bool {
         self >= V2025_03_26
     }
 
-    /// Whether completion requests have a `context`.
+    /// Returns `true` if completion requests have a `context`.
     #[must_use]
     pub fn completion_context(self) -> bool {
         self >= V2025_06_18
     }
 
-    /// Whether progress notifications have a `message`.
+    /// Returns `true` if progress notifications have a `message`.
     #[must_use]
     pub fn progress_message(self) -> bool {
         self >= V2025_03_26
     }
 
-    /// Whether tasks are part of the core, in their first shape.
+    /// Returns `true` if tasks are part of the core, in their first form.
     #[must_use]
     pub fn tasks_core(self) -> bool {
         self == V2025_11_25
     }
 
-    /// Whether tasks are an extension, in their second shape.
+    /// Returns `true` if tasks are an extension, in their second form.
     #[must_use]
     pub fn tasks_extension(self) -> bool {
         self >= V2026_07_28
     }
 
-    /// Whether every request carries version, client and capabilities in `_meta`.
+    /// Returns `true` if every request carries version, client and capabilities in `_meta`.
     #[must_use]
     pub fn request_meta(self) -> bool {
         self >= V2026_07_28
     }
 
-    /// Whether every result says its `resultType`.
+    /// Returns `true` if every result has a `resultType`.
     #[must_use]
     pub fn result_type(self) -> bool {
         self >= V2026_07_28
     }
 
-    /// Whether lists and resources say how long they may be kept (`ttlMs`, `cacheScope`).
+    /// Returns `true` if lists and resources carry cache hints (`ttlMs`, `cacheScope`).
     #[must_use]
     pub fn cache_hints(self) -> bool {
         self >= V2026_07_28
     }
 
-    /// Whether bad arguments to a tool are told to the model in a result rather than as a protocol error.
+    /// Returns `true` if invalid tool arguments are reported to the model in a result rather than as a protocol error.
     #[must_use]
     pub fn argument_errors_in_result(self) -> bool {
         self >= V2025_11_25
     }
 
-    /// Whether an unknown method is answered with HTTP status 404.
+    /// Returns `true` if an unknown method is answered with HTTP status 404.
     #[must_use]
     pub fn unknown_method_is_not_found(self) -> bool {
         self >= V2026_07_28

@@ -1,70 +1,70 @@
-//! The strict scan: what passes here means the same to every JSON reader behind us.
+//! Strict scan. Input that passes means the same to every JSON reader downstream.
 
 use crate::codes;
 use crate::limits::Limits;
-use crate::scanner::{self, Deaf};
+use crate::scanner::{self, NullSink};
 
-/// What was wrong.
+/// Rule of the strict scan that the input violates.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScanErrorKind {
     /// The bytes are not UTF-8.
     #[error("not UTF-8")]
     NotUtf8,
-    /// A byte order mark at the start.
+    /// The bytes start with a byte order mark.
     #[error("a byte order mark")]
     ByteOrderMark,
     /// The bytes end before the value does.
     #[error("unexpected end")]
     UnexpectedEnd,
-    /// A byte that JSON does not allow here.
+    /// A byte is not allowed at its position.
     #[error("unexpected byte")]
     UnexpectedByte,
-    /// Something after the end of the value.
+    /// Data follows the value.
     #[error("something after the end of the message")]
     TrailingData,
-    /// A number that does not follow the grammar.
+    /// A number does not follow the grammar.
     #[error("malformed number")]
     MalformedNumber,
-    /// A backslash followed by something that is no escape.
+    /// A backslash does not start a valid escape.
     #[error("malformed escape")]
     MalformedEscape,
-    /// A raw control character inside a string.
+    /// A string contains a raw control character.
     #[error("control character in a string")]
     ControlCharacter,
-    /// Half of a surrogate pair.
+    /// A string contains half of a surrogate pair.
     #[error("lone surrogate in a string")]
     LoneSurrogate,
     /// An object has the same key twice.
     #[error("duplicate key")]
     DuplicateKey,
-    /// A number too large for an f64.
+    /// A number is too large for an `f64`.
     #[error("number out of range")]
     NumberOutOfRange,
-    /// The message is larger than allowed.
+    /// The message exceeds the size limit.
     #[error("message too large")]
     TooLarge,
-    /// Objects and arrays are nested deeper than allowed.
+    /// Objects and arrays exceed the nesting limit.
     #[error("nested too deeply")]
     TooDeep,
-    /// An object or array has more members than allowed.
+    /// An object or array has too many members.
     #[error("too many members")]
     TooWide,
 }
 
-/// What was wrong and where.
+/// Violation with its position.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("{kind} at byte {at}")]
 pub struct ScanError {
-    /// What was wrong.
+    /// Rule that was violated.
     pub kind: ScanErrorKind,
-    /// Position of the byte at which it was noticed.
+    /// Position of the byte at which it was detected.
     pub at: usize,
 }
 
 impl ScanError {
-    /// The JSON-RPC error code: a parse error when the bytes are not JSON, an invalid request when they are JSON
-    /// that we do not accept.
+    /// Returns the JSON-RPC error code: a parse error if the bytes are not JSON, and an invalid request if they are
+    /// JSON that is not accepted.
     #[must_use]
     pub fn code(&self) -> i64 {
         use ScanErrorKind as K;
@@ -84,13 +84,13 @@ impl ScanError {
     }
 }
 
-/// Checks that `bytes` are one JSON value after RFC 8259, in UTF-8, without duplicate keys or lone surrogates, with
-/// numbers finite as f64, and within `limits`.
+/// Checks that `bytes` are one JSON value by RFC 8259, in UTF-8, without duplicate keys or lone surrogates, with
+/// numbers finite as `f64`, and within `limits`.
 ///
 /// # Errors
-/// The first thing found wrong. A duplicate key is noticed when its object closes.
+/// The first violation found. A duplicate key is detected when its object closes.
 pub fn scan(bytes: &[u8], limits: &Limits) -> Result<(), ScanError> {
-    scanner::run(bytes, limits, &mut Deaf)
+    scanner::run(bytes, limits, &mut NullSink)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The one pass over a message: holds it to the strict rules and tells where its members stand.
+//! Single-pass scanner that enforces the strict rules and reports the positions of members.
 
 use crate::json;
 use crate::keys::Keys;
@@ -8,26 +8,26 @@ use crate::scan::{ScanError, ScanErrorKind};
 use crate::span::Span;
 use crate::strings;
 
-/// Is told where the members of objects stand, as the pass comes by.
+/// Receiver of member positions during the scan.
 pub(crate) trait Sink {
-    /// The deepest objects whose members are told; the outermost one has depth 1.
+    /// Maximum depth of the objects whose members are reported. The outermost object has depth 1.
     const DEPTH: usize;
-    /// A member of an object at this depth: its key, whether that holds escapes, and where its value begins.
+    /// Reports a member of an object at `depth`: its key, `true` if that has escapes, and the start of its value.
     fn member(&mut self, depth: usize, bytes: &[u8], key: Span, escaped: bool, value: usize);
-    /// The value of the last member at this depth ends here.
+    /// Reports the end of the latest member's value at `depth`.
     fn end(&mut self, depth: usize, at: usize);
 }
 
-/// Wants to know nothing.
-pub(crate) struct Deaf;
+/// Sink that ignores everything.
+pub(crate) struct NullSink;
 
-impl Sink for Deaf {
+impl Sink for NullSink {
     const DEPTH: usize = 0;
     fn member(&mut self, _: usize, _: &[u8], _: Span, _: bool, _: usize) {}
     fn end(&mut self, _: usize, _: usize) {}
 }
 
-/// Scans one value after the rules of [`crate::scan::scan`].
+/// Scans one value by the rules of [`crate::scan::scan`].
 #[inline(always)]
 pub(crate) fn run(bytes: &[u8], limits: &Limits, sink: &mut impl Sink) -> Result<(), ScanError> {
     if bytes.len() > limits.message || u32::try_from(bytes.len()).is_err() {
@@ -44,7 +44,7 @@ pub(crate) fn run(bytes: &[u8], limits: &Limits, sink: &mut impl Sink) -> Result
         sink,
     };
     let outcome = scanner.run();
-    // Only strings may hold more than ASCII, and whether one does is seen on the way.
+    // Only strings may contain non-ASCII bytes, and the scan detects those on the way.
     if (outcome.is_err() || scanner.seen & strings::HIGH != 0)
         && let Err(error) = std::str::from_utf8(bytes)
     {
@@ -64,29 +64,29 @@ struct Scanner<'a, S> {
     bytes: &'a [u8],
     at: usize,
     limits: &'a Limits,
-    /// The innermost open container, if `open` says that there is one.
+    /// Innermost open container, if `open` is not empty.
     here: Container,
     open: Stack,
     keys: Keys,
-    /// All words of all strings together.
+    /// Bitwise OR of the bytes of all strings.
     seen: u64,
     sink: &'a mut S,
 }
 
-/// An object or array that is not closed yet.
+/// Open object or array.
 #[derive(Copy, Clone, Default)]
 struct Container {
     object: bool,
-    /// Members or elements so far.
+    /// Number of members or elements so far.
     width: usize,
-    /// Where the keys of an object begin.
+    /// Index of the object's first key.
     keys: usize,
 }
 
-/// The containers around the innermost one. Only unusual depths need memory.
+/// Containers around the innermost one. Allocates only at unusual depths.
 #[derive(Default)]
 struct Stack {
-    /// How many containers are open, the innermost one included.
+    /// Number of open containers, including the innermost one.
     depth: usize,
     near: [Container; NEAR],
     far: Vec<Container>,
@@ -114,14 +114,14 @@ impl Stack {
     }
 }
 
-/// Every step is inlined into the loop, and what is rare stands outside and is handed no scanner: only so does the compiler
-/// keep the position and the innermost container in registers.
+/// All frequent steps are inlined into the loop. Rare ones are functions without access to the scanner. Otherwise, the
+/// compiler does not keep the position and the innermost container in registers.
 impl<S: Sink> Scanner<'_, S> {
     #[inline(always)]
     fn run(&mut self) -> Result<(), ScanError> {
         self.whitespace();
         loop {
-            // A value begins here. Opening a container that is not empty leads to its first value.
+            // A value starts here. Opening a non-empty container leads to its first value.
             if self.value()? {
                 continue;
             }
@@ -143,7 +143,7 @@ impl<S: Sink> Scanner<'_, S> {
         if self.at == self.bytes.len() { Ok(()) } else { fail(ScanErrorKind::TrailingData, self.at) }
     }
 
-    /// Reads one value. `true` when it is a container of which the first value comes next.
+    /// Scans one value. Returns `true` after opening a container, whose first value comes next.
     #[inline(always)]
     fn value(&mut self) -> Result<bool, ScanError> {
         match self.bytes.get(self.at) {
@@ -157,8 +157,8 @@ impl<S: Sink> Scanner<'_, S> {
         }
     }
 
-    /// After a value: `true` when the innermost container closes (or the message ends), `false` when another value
-    /// of it comes next.
+    /// Continues after a value. Returns `true` if the innermost container or the message ends, and `false` if another
+    /// value follows.
     #[inline(always)]
     fn next_value(&mut self) -> Result<bool, ScanError> {
         let object = self.here.object;
@@ -225,7 +225,7 @@ impl<S: Sink> Scanner<'_, S> {
         }
     }
 
-    /// Reads a key, its colon, and goes to its value.
+    /// Scans a key and its colon, up to its value.
     #[inline(always)]
     fn key(&mut self) -> Result<(), ScanError> {
         if self.bytes.get(self.at) != Some(&b'"') {
@@ -247,7 +247,7 @@ impl<S: Sink> Scanner<'_, S> {
         Ok(())
     }
 
-    /// Reads a string. `true` when it holds escapes.
+    /// Scans a string. Returns `true` if it has escapes.
     #[inline(always)]
     fn string(&mut self) -> Result<bool, ScanError> {
         let mut escaped = false;
@@ -279,7 +279,7 @@ impl<S: Sink> Scanner<'_, S> {
     }
 }
 
-/// A number or a literal. Gives the position after it.
+/// Scans a number or a literal. Returns the position after it.
 fn scalar(bytes: &[u8], at: usize) -> Result<usize, ScanError> {
     let word: &[u8] = match bytes.get(at) {
         Some(b'-' | b'0'..=b'9') => return number(bytes, at),
@@ -308,7 +308,7 @@ fn number(bytes: &[u8], at: usize) -> Result<usize, ScanError> {
     Ok(at + length)
 }
 
-/// What begins with the backslash here. Gives the position after it.
+/// Scans an escape sequence. Returns the position after it.
 fn escape(bytes: &[u8], at: usize) -> Result<usize, ScanError> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),

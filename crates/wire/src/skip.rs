@@ -1,8 +1,8 @@
-//! Stepping over JSON values by their structure alone.
+//! Skips JSON values by their structure alone.
 
 use memchr::memchr2;
 
-/// The first position at or after `at` that holds no JSON whitespace.
+/// Returns the first position at or after `at` that is not JSON whitespace.
 #[inline]
 #[must_use]
 pub fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
@@ -12,7 +12,7 @@ pub fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The position after the value that begins at `at`, or `None` when no complete value begins there.
+/// Returns the position after the value that starts at `at`, or `None` if there is no complete value.
 #[inline]
 #[must_use]
 pub fn skip_value(bytes: &[u8], at: usize) -> Option<usize> {
@@ -23,7 +23,7 @@ pub fn skip_value(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The position after a run of letters, digits and signs: a number or a literal, not looked at more closely.
+/// Returns the position after a run of letters, digits and signs: a number or a literal, which is not validated.
 #[inline]
 fn skip_scalar(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = bytes.get(at..)?;
@@ -34,7 +34,7 @@ fn skip_scalar(bytes: &[u8], at: usize) -> Option<usize> {
     (length > 0).then_some(at + length)
 }
 
-/// The position after the string whose opening quote is at `at`.
+/// Returns the position after the string whose opening quote is at `at`.
 #[inline]
 #[must_use]
 pub fn skip_string(bytes: &[u8], at: usize) -> Option<usize> {
@@ -52,7 +52,8 @@ pub fn skip_string(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Most strings are short, so the first bytes are looked at word by word before a vector search is worth its start.
+/// Finds a quote or backslash. Most strings are short, so it checks the first bytes by words before it starts a
+/// vectorized search.
 #[inline]
 fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
     const WORDS: usize = 4;
@@ -70,7 +71,7 @@ fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// The lowest bit set marks the first zero byte of `word`. Bits above it may be wrong.
+/// Marks the zero bytes of `word`. Only the lowest set bit is reliable.
 #[inline]
 fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & (ONES << 7)
@@ -101,7 +102,7 @@ fn skip_container(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Which kinds of brackets are open, one bit each. Only nesting deeper than 64 needs memory.
+/// Stack of open brackets, one bit each. Allocates only beyond a depth of 64.
 #[derive(Default)]
 struct Nesting {
     depth: usize,

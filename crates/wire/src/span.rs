@@ -1,8 +1,8 @@
-//! A range of bytes inside a message.
+//! Byte ranges within a message.
 
 use std::ops::Range;
 
-/// A half-open range of byte positions. Positions are 32 bits wide, because no message is larger than 4 GiB.
+/// Half-open range of byte positions. Positions have 32 bits, because no message is larger than 4 GiB.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Span {
     /// Position of the first byte.
@@ -12,42 +12,42 @@ pub struct Span {
 }
 
 impl Span {
-    /// A span from `usize` positions. Positions beyond 32 bits are cut to the largest one.
+    /// Creates a span from `usize` positions. Clamps positions beyond 32 bits.
     #[inline]
     #[must_use]
     pub fn new(start: usize, end: usize) -> Self {
         Self { start: narrow(start), end: narrow(end) }
     }
 
-    /// The bytes of `base` that this span covers; empty when the span lies outside.
+    /// Returns the bytes of `base` in this span. Empty if the span lies outside.
     #[inline]
     #[must_use]
     pub fn of<'a>(&self, base: &'a [u8]) -> &'a [u8] {
         base.get(self.range()).unwrap_or(&[])
     }
 
-    /// The span as a range of `usize` positions.
+    /// Returns the span as a range of `usize` positions.
     #[inline]
     #[must_use]
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 
-    /// The same span, seen from a base that begins `by` bytes earlier.
+    /// Returns the span relative to a base that starts `by` bytes earlier.
     #[inline]
     #[must_use]
     pub fn shift(&self, by: u32) -> Self {
         Self { start: self.start.saturating_add(by), end: self.end.saturating_add(by) }
     }
 
-    /// How many bytes are covered.
+    /// Returns the number of bytes covered.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.end.saturating_sub(self.start) as usize
     }
 
-    /// Whether no byte is covered.
+    /// Returns `true` if no byte is covered.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,38 +1,38 @@
-//! Changes to a message that keep every byte they do not name.
+//! Edits of a message that keep all other bytes.
 
 use bytes::Bytes;
 
 use crate::json;
 use crate::span::Span;
 
-/// A set of changes, all in positions of the same original bytes, carried out together by [`Edits::apply`].
+/// Set of edits to the same original bytes, applied together by [`Edits::apply`].
 ///
-/// Changes may be added in any order. Of two that overlap, [`Edits::apply`] ignores the one added later and
-/// [`Edits::apply_all`] refuses both; inserts at the same place keep the order in which they were added.
+/// Edits may be added in any order. If two overlap, [`Edits::apply`] ignores the later one and [`Edits::apply_all`]
+/// fails. Insertions at the same position keep their order.
 #[derive(Clone, Debug, Default)]
 pub struct Edits(
-    /// In a place of its own, since changes are handed on more often than they are made.
-    Option<Box<Gathered>>,
+    /// Boxed, because edits are passed on more often than they are made.
+    Option<Box<EditList>>,
 );
 
-/// Two changes that name the same bytes.
+/// Two edits of the same bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("two changes of the same bytes at offset {at}")]
 pub struct Overlap {
-    /// Where the second of them begins.
+    /// Start of the second edit.
     pub at: u32,
 }
 
-/// Longest text of a change that needs no room of its own, in bytes.
+/// Maximum length of a replacement that is stored inline, in bytes.
 const SHORT: usize = 23;
 
 #[derive(Clone, Debug, Default)]
-struct Gathered {
-    /// The only change, as most messages have it: an id that becomes another. Where it is set the others are empty.
-    only: Option<Only>,
+struct EditList {
+    /// The only edit, if there is exactly one, such as a changed id. The other fields are empty then.
+    only: Option<InlineEdit>,
     edits: Vec<Edit>,
     members: Vec<MemberEdit>,
-    /// The new text of all edits, one after the other.
+    /// Replacement bytes of all edits.
     text: Vec<u8>,
 }
 
@@ -43,13 +43,13 @@ struct Edit {
 }
 
 #[derive(Copy, Clone, Debug)]
-struct Only {
+struct InlineEdit {
     span: Span,
     text: [u8; SHORT],
     length: u8,
 }
 
-impl Only {
+impl InlineEdit {
     fn new(span: Span, from: &[u8]) -> Option<Self> {
         let mut text = [0; SHORT];
         text.get_mut(..from.len())?.copy_from_slice(from);
@@ -61,17 +61,17 @@ impl Only {
     }
 }
 
-/// A change to one member. It is worked out when applied, since where commas go depends on all changes to the object.
+/// Edit of one member. Resolved when applied, because the commas depend on all edits of the object.
 #[derive(Copy, Clone, Debug)]
 struct MemberEdit {
     object: Span,
     key: Span,
-    /// The new value; `None` removes the member.
+    /// New value, or `None` to remove the member.
     value: Option<Span>,
 }
 
 impl Edits {
-    /// No changes.
+    /// Creates an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -83,14 +83,14 @@ impl Edits {
             return;
         }
         if self.0.is_none()
-            && let Some(only) = Only::new(span, text.as_ref())
+            && let Some(only) = InlineEdit::new(span, text.as_ref())
         {
-            self.0 = Some(Box::new(Gathered { only: Some(only), ..Gathered::default() }));
+            self.0 = Some(Box::new(EditList { only: Some(only), ..EditList::default() }));
             return;
         }
-        let gathered = self.gathered();
-        let text = gathered.keep(text.as_ref());
-        gathered.edits.push(Edit { span, text });
+        let edit_list = self.edit_list();
+        let text = edit_list.keep(text.as_ref());
+        edit_list.edits.push(Edit { span, text });
     }
 
     /// Inserts bytes before position `at`.
@@ -103,58 +103,58 @@ impl Edits {
         self.replace(span, b"");
     }
 
-    /// Gives member `key` of the object at `object` the raw value `value`: replaces the value it has, or adds the
-    /// member at the end. Does nothing when `object` is no object.
+    /// Sets member `key` of the object at `object` to the raw value `value`. Replaces an existing value, or appends the
+    /// member. Does nothing if `object` is not an object.
     pub fn set_member(&mut self, base: &[u8], object: Span, key: &str, value: &[u8]) {
-        let gathered = self.gathered();
-        let value = gathered.keep(value);
-        gathered.edit_member(base, object, key, Some(value));
+        let edit_list = self.edit_list();
+        let value = edit_list.keep(value);
+        edit_list.edit_member(base, object, key, Some(value));
     }
 
-    /// Removes member `key` of the object at `object`, if it is there, together with its comma.
+    /// Removes member `key` of the object at `object`, along with its comma, if it exists.
     pub fn remove_member(&mut self, base: &[u8], object: Span, key: &str) {
-        self.gathered().edit_member(base, object, key, None);
+        self.edit_list().edit_member(base, object, key, None);
     }
 
-    /// True if a member of this name gets another value, in whichever object.
+    /// Returns `true` if an edit sets a member of this name in any object.
     #[must_use]
     pub fn sets_member(&self, key: &str) -> bool {
-        let Some(gathered) = &self.0 else { return false };
-        let is_set = |edit: &MemberEdit| edit.value.is_some() && json::key_eq(edit.key.of(&gathered.text), key);
-        gathered.members.iter().any(is_set)
+        let Some(edit_list) = &self.0 else { return false };
+        let is_set = |edit: &MemberEdit| edit.value.is_some() && json::key_eq(edit.key.of(&edit_list.text), key);
+        edit_list.members.iter().any(is_set)
     }
 
-    /// Adds the changes of `other`, which are in positions of the same original bytes.
+    /// Adds the edits of `other`, which must refer to the same original bytes.
     pub fn append(&mut self, other: &Self) {
         let Some(other) = &other.0 else { return };
         match &other.only {
             Some(only) => self.replace(only.span, only.text()),
-            None => self.gathered().append(other),
+            None => self.edit_list().append(other),
         }
     }
 
-    /// Whether nothing would change.
+    /// Returns `true` if there are no edits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.as_ref().is_none_or(|gathered| gathered.is_empty())
+        self.0.as_ref().is_none_or(|edit_list| edit_list.is_empty())
     }
 
-    /// The changed bytes. Without changes these are the same bytes, else a new buffer of the exact size.
+    /// Applies the edits. Returns the same buffer if there are none, and otherwise a new buffer of the exact size.
     #[must_use]
     pub fn apply(&self, base: &Bytes) -> Bytes {
         match &self.0 {
-            Some(gathered) => gathered.apply(base),
+            Some(edit_list) => edit_list.apply(base),
             None => base.clone(),
         }
     }
 
-    /// The changed bytes, with every change in them.
+    /// Applies the edits, and fails if any would be lost.
     ///
     /// # Errors
-    /// Where two changes overlap, of which only one could be made.
+    /// If two edits overlap.
     pub fn apply_all(&self, base: &Bytes) -> Result<Bytes, Overlap> {
         match &self.0 {
-            Some(gathered) => match gathered.write(base) {
+            Some(edit_list) => match edit_list.write(base) {
                 (_, Some(overlap)) => Err(overlap),
                 (bytes, None) => Ok(bytes),
             },
@@ -162,17 +162,17 @@ impl Edits {
         }
     }
 
-    fn gathered(&mut self) -> &mut Gathered {
-        let gathered = self.0.get_or_insert_default();
-        if let Some(only) = gathered.only.take() {
-            let text = gathered.keep(only.text());
-            gathered.edits.push(Edit { span: only.span, text });
+    fn edit_list(&mut self) -> &mut EditList {
+        let edit_list = self.0.get_or_insert_default();
+        if let Some(only) = edit_list.only.take() {
+            let text = edit_list.keep(only.text());
+            edit_list.edits.push(Edit { span: only.span, text });
         }
-        gathered
+        edit_list
     }
 }
 
-impl Gathered {
+impl EditList {
     fn append(&mut self, other: &Self) {
         let by = self.text.len() as u32;
         self.text.extend_from_slice(&other.text);
@@ -192,7 +192,7 @@ impl Gathered {
         self.write(base).0
     }
 
-    /// The changed bytes, and the first change that was left out because it overlaps another.
+    /// Returns the edited bytes, and the first edit that was dropped because of an overlap.
     fn write(&self, base: &Bytes) -> (Bytes, Option<Overlap>) {
         if let Some(only) = &self.only {
             let edit = Edit { span: only.span, text: Span::new(0, only.text().len()) };
@@ -241,13 +241,13 @@ impl Gathered {
         Span::new(start, self.text.len())
     }
 
-    /// Turns the member changes of one object into plain ones.
+    /// Resolves the member edits of one object into plain edits.
     fn resolve(&self, base: &[u8], object: Span, edits: &mut Vec<Edit>, text: &mut Vec<u8>) {
         let bytes = object.of(base);
         let wanted: Vec<&MemberEdit> = self.members.iter().filter(|edit| edit.object == object).collect();
         let mut found = vec![false; wanted.len()];
         let mut last_kept: Option<Span> = None;
-        // From here to the last member seen, everything goes.
+        // Start of a run of removed members that reaches to the last member seen.
         let mut removing: Option<Span> = None;
         for member in json::members(bytes) {
             let (key, whole) = (member.key.of(bytes), member.whole.shift(object.start));
@@ -284,7 +284,7 @@ impl Gathered {
     }
 }
 
-/// Writes the members that were not there yet. Gives their place in `text`.
+/// Writes the new members. Returns their span in `text`.
 fn added_members(wanted: &[&MemberEdit], found: &[bool], comma: bool, kept: &[u8], text: &mut Vec<u8>) -> Span {
     let start = text.len();
     let mut comma = comma;
@@ -318,7 +318,7 @@ fn after_bracket(bytes: &[u8], object: Span) -> Span {
     Span { start: inside, end: inside }
 }
 
-/// Sorted by place, without those that overlap one added earlier, and the first of these.
+/// Sorts the edits and drops those that overlap an earlier one. Also returns the first overlap.
 fn without_overlaps(edits: Vec<Edit>) -> (Vec<Edit>, Option<Overlap>) {
     let mut kept: Vec<Edit> = Vec::with_capacity(edits.len());
     let mut overlap = None;
@@ -337,7 +337,7 @@ fn without_overlaps(edits: Vec<Edit>) -> (Vec<Edit>, Option<Overlap>) {
     (kept, overlap)
 }
 
-/// `edits` are sorted and do not overlap. One that lies outside `base` is left out.
+/// Applies sorted edits without overlaps. Skips edits outside of `base`.
 fn write(base: &[u8], edits: &[Edit], text: &[u8]) -> Bytes {
     let fits = |edit: &&Edit| edit.span.end as usize <= base.len();
     let (removed, added) = edits

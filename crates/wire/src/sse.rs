@@ -1,63 +1,63 @@
-//! Server-sent events: the decoder of the WHATWG algorithm, and an encoder.
+//! Server-sent events: a decoder for the WHATWG algorithm, and an encoder.
 
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr2;
 
-/// A comment that keeps an idle stream open.
+/// Comment that keeps an idle stream open.
 pub const COMMENT_KEEPALIVE: &[u8] = b": keepalive\n\n";
 
-/// Room for a field's name beside the data it carries.
+/// Allowance for a field's name in addition to its data.
 const FIELD_NAME: usize = 64;
 
-/// One event.
+/// Event decoded from a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SseEvent {
-    /// The type, when one was given.
+    /// Event type, if given.
     pub event: Option<String>,
-    /// The data lines, joined by newlines.
+    /// Data lines joined by newlines.
     pub data: Bytes,
-    /// Whether there was a data field at all; an event may carry only an id or a retry time.
+    /// Set if there was a data field. An event may carry only an id or a retry time.
     pub has_data: bool,
-    /// The id, when one was given.
+    /// Event id, if given.
     pub id: Option<String>,
-    /// The time to wait before reconnecting, in milliseconds, when one was given.
+    /// Reconnection delay in milliseconds, if given.
     pub retry: Option<u64>,
 }
 
-/// Why an event was not delivered.
+/// Reason why an event was not delivered.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SseError {
-    /// The event is larger than allowed; it was skipped.
+    /// The event exceeds the limit and was skipped.
     #[error("an event larger than {max} bytes was skipped")]
     TooLarge {
-        /// The bound.
+        /// Maximum size in bytes.
         max: usize,
     },
 }
 
-/// Cuts a stream of bytes into events. An event that grows too large is reported once and skipped without being
-/// kept. An event that the stream ends in the middle of is dropped, as the algorithm demands.
+/// Decoder that splits a byte stream into events. Reports an oversized event once and skips it without buffering. Drops
+/// an event that the end of the stream interrupts, as the algorithm requires.
 #[derive(Debug)]
 pub struct SseDecoder {
     max: usize,
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no line end.
+    /// Length of the buffer prefix without line ends.
     searched: usize,
-    /// The last line ended with CR, so that an LF at the start of the buffer belongs to it.
+    /// Set if the last line ended with CR, so that a following LF belongs to it.
     after_cr: bool,
-    /// Nothing has been read yet, so that a byte order mark may come.
+    /// Set until the first bytes, which may be a byte order mark.
     at_start: bool,
     skipping: Skipping,
     pending: Pending,
 }
 
-/// Whether the rest of a too large event is still to come.
+/// State of skipping an oversized event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Skipping {
     No,
     /// Skip lines up to an empty one.
     Lines,
-    /// Inside a line whose beginning was dropped, so that its end does not count as an empty line.
+    /// Within a line whose start was dropped. Its end does not count as an empty line.
     MidLine,
 }
 
@@ -66,13 +66,13 @@ struct Pending {
     event: Option<String>,
     id: Option<String>,
     retry: Option<u64>,
-    /// A single data line stays a slice of what was read; only a second one makes a copy.
+    /// First data line as a slice of the input. Only a second line requires a copy.
     data: Option<Bytes>,
     joined: Option<BytesMut>,
 }
 
 impl SseDecoder {
-    /// A decoder for events with at most `max_event` bytes of data.
+    /// Creates a decoder for events with at most `max_event` bytes of data.
     #[must_use]
     pub fn new(max_event: usize) -> Self {
         Self {
@@ -86,12 +86,12 @@ impl SseDecoder {
         }
     }
 
-    /// Takes in what was read.
+    /// Appends received bytes to the buffer.
     pub fn push(&mut self, chunk: &[u8]) {
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next complete event. To be called until there is none.
+    /// Returns the next complete event. Call until it returns `None`.
     pub fn next_event(&mut self) -> Option<Result<SseEvent, SseError>> {
         loop {
             let end = match self.find_line_end()? {
@@ -106,7 +106,7 @@ impl SseDecoder {
         }
     }
 
-    /// The position of the next line's end.
+    /// Finds the end of the next line.
     fn find_line_end(&mut self) -> Option<Result<usize, SseError>> {
         if self.at_start && !self.strip_byte_order_mark() {
             return None;
@@ -125,19 +125,19 @@ impl SseDecoder {
         self.drop_long_line()
     }
 
-    /// How many bytes are held for events that were not given out yet.
+    /// Returns the number of bytes buffered for incomplete events.
     #[must_use]
     pub fn buffered(&self) -> usize {
         self.buffer.len() + self.pending.data_length_with(0)
     }
 
-    /// Gives up what is buffered, and the rest of the event that was begun.
+    /// Drops the buffer and skips the rest of the current event.
     pub fn skip_event(&mut self) {
         self.forget_buffer();
         self.give_up(Skipping::MidLine);
     }
 
-    /// Whether it is known by now if the stream begins with a mark.
+    /// Removes a byte order mark. Returns `false` if more bytes are needed to decide.
     fn strip_byte_order_mark(&mut self) -> bool {
         const MARK: &[u8] = b"\xEF\xBB\xBF";
         if self.buffer.len() < MARK.len() && MARK.starts_with(&self.buffer) {
@@ -150,7 +150,7 @@ impl SseDecoder {
         true
     }
 
-    /// Keeps the memory bounded while a line does not end.
+    /// Bounds the buffer while a line does not end.
     fn drop_long_line(&mut self) -> Option<Result<usize, SseError>> {
         if self.skipping == Skipping::No && self.searched > self.longest_line() {
             self.forget_buffer();
@@ -178,7 +178,7 @@ impl SseDecoder {
         SseError::TooLarge { max: self.max }
     }
 
-    /// Takes the line that ends at `end` out of the buffer.
+    /// Removes the line that ends at `end` from the buffer and processes it.
     fn take_line(&mut self, end: usize) -> Option<Result<SseEvent, SseError>> {
         match self.skipping {
             Skipping::No => {}
@@ -221,7 +221,7 @@ impl SseDecoder {
 }
 
 impl Pending {
-    /// Any field but data.
+    /// Processes any field except data.
     fn take_field(&mut self, name: &[u8], value: &[u8]) {
         match name {
             b"event" => self.event = Some(text(value)),
@@ -256,7 +256,7 @@ impl Pending {
         }
     }
 
-    /// An event with only a type says nothing and is dropped.
+    /// Builds the event. Drops an event with only a type, which says nothing.
     fn dispatch(self) -> Option<SseEvent> {
         let has_data = self.data.is_some();
         if !has_data && self.id.is_none() && self.retry.is_none() {
@@ -271,7 +271,7 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
-/// Appends the beginning of an event whose data has no line breaks; the data follows, and then two line breaks.
+/// Appends the start of an event whose data has no line breaks. The caller appends the data and two line breaks.
 pub fn begin_data(out: &mut BytesMut, id: Option<&str>, event: Option<&str>) {
     begin_event(out, id, event);
     out.extend_from_slice(b"data: ");
@@ -286,7 +286,7 @@ fn begin_event(out: &mut BytesMut, id: Option<&str>, event: Option<&str>) {
     }
 }
 
-/// Appends one event to `out`. Line breaks in `data` make several data lines; those in `id` and `event` are left out.
+/// Appends an event to `out`. Line breaks in `data` start new data lines. Those in `id` and `event` are removed.
 pub fn encode_event(out: &mut BytesMut, id: Option<&str>, event: Option<&str>, retry: Option<u64>, data: &[u8]) {
     out.reserve(data.len() + id.map_or(0, str::len) + event.map_or(0, str::len) + FIELD_NAME);
     begin_event(out, id, event);

@@ -1,33 +1,34 @@
-//! How far the plain part of a string reaches.
+//! Finds the end of the plain part of a JSON string.
 
 use memchr::memchr2;
 
-/// How many words are looked at one by one. Most strings end within them.
+/// Number of words checked one by one. Most strings end within them.
 const WORDS: usize = 4;
-/// How many of them are looked at without a call.
+/// Number of those words checked inline.
 const NEAR: usize = 2;
-/// Longer strings are searched and judged a chunk at a time, so that a chunk is still at hand when it is judged.
+/// Chunk size for longer strings. Each chunk is searched and then checked while it is still in the cache.
 const CHUNK: usize = 4096;
-/// How many bytes are judged at once; the compiler turns them into vector code.
+/// Number of bytes checked at once. The compiler vectorizes this.
 const LANES: usize = 16;
-/// How many bytes are judged in one turn.
+/// Number of bytes checked per iteration.
 const BLOCK: usize = 4 * LANES;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// The beginning of a string.
+/// Plain prefix of a string.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Plain {
-    /// How many bytes are neither quote nor backslash nor control character.
+    /// Number of bytes before the first quote, backslash or control character.
     pub length: usize,
-    /// Not zero under [`HIGH`] where one of them may not be ASCII: bytes that follow them may count too.
+    /// Bitwise OR of the prefix. If masked with [`HIGH`] it is not zero, the string may contain non-ASCII bytes. May
+    /// include bytes after the prefix.
     pub seen: u64,
 }
 
-/// The bits that no ASCII character has.
+/// High bit of every byte, which is clear in ASCII.
 pub(crate) const HIGH: u64 = ONES << 7;
 
-/// How far `bytes` are plain. Short strings end within the first words, which is found out in place.
+/// Scans the plain prefix of `bytes`. Checks the first words inline, where short strings end.
 #[inline(always)]
 pub(crate) fn plain(bytes: &[u8]) -> Plain {
     let (words, _) = bytes.as_chunks::<8>();
@@ -90,7 +91,7 @@ fn plain_chunks(bytes: &[u8]) -> (usize, u64) {
     (length, u64::from(all))
 }
 
-/// The least of these bytes, and all of them together.
+/// Returns the minimum and the bitwise OR of the bytes.
 fn bounds(bytes: &[u8]) -> (u8, u8) {
     let Some(last) = bytes.last_chunk::<LANES>() else {
         return bytes.iter().fold((0xFF, 0), |(least, all), &byte| (byte.min(least), all | byte));
@@ -99,19 +100,19 @@ fn bounds(bytes: &[u8]) -> (u8, u8) {
     let mut bounds = ([0xFF; LANES], [0; LANES]);
     for block in blocks {
         for lanes in block.as_chunks::<LANES>().0 {
-            bounds = widened(bounds, lanes);
+            bounds = widened(bounds.0, bounds.1, lanes);
         }
     }
-    // The last lanes may overlap those before, which spares a loop over single bytes.
+    // The last lanes may overlap the previous ones, which saves a loop over single bytes.
     for lanes in rest.as_chunks::<LANES>().0.iter().chain([last]) {
-        bounds = widened(bounds, lanes);
+        bounds = widened(bounds.0, bounds.1, lanes);
     }
     let (least, all) = bounds;
     (least.iter().fold(0xFF, |one, other| one.min(*other)), all.iter().fold(0, |one, other| one | other))
 }
 
 #[inline]
-fn widened((least, all): ([u8; LANES], [u8; LANES]), lanes: &[u8; LANES]) -> ([u8; LANES], [u8; LANES]) {
+fn widened(least: [u8; LANES], all: [u8; LANES], lanes: &[u8; LANES]) -> ([u8; LANES], [u8; LANES]) {
     (std::array::from_fn(|lane| least[lane].min(lanes[lane])), std::array::from_fn(|lane| all[lane] | lanes[lane]))
 }
 
@@ -120,13 +121,13 @@ fn is_special(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < 0x20)
 }
 
-/// The lowest bit set marks the first special byte of `word`. Bits above it may be wrong.
+/// Marks the special bytes of `word`. Only the lowest set bit is reliable.
 #[inline]
 fn special_bytes(word: u64) -> u64 {
     let quote = (word ^ (ONES * 0x22)).wrapping_sub(ONES);
     let backslash = (word ^ (ONES * 0x5C)).wrapping_sub(ONES);
     let control = word.wrapping_sub(ONES * 0x20);
-    // Neither of the two characters has a high bit, so a byte without one keeps none under them.
+    // Neither character has a high bit, so the result is exact for bytes without one.
     (quote | backslash | control) & !word & HIGH
 }
 

@@ -1,11 +1,11 @@
-//! Moments of the UTC calendar as text, and back.
+//! Converts UTC timestamps to text and back.
 //!
-//! RFC 3339 has four digits for the year, so a moment outside of the years 0 to 9999 becomes the nearest one inside.
+//! RFC 3339 has four digits for the year. Timestamps outside the years 0 to 9999 are clamped.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use time::{Date, Month, OffsetDateTime, Time};
 
-/// 0000-01-01T00:00:00Z and 9999-12-31T23:59:59Z.
+/// First and last second that RFC 3339 can express: 0000-01-01T00:00:00Z and 9999-12-31T23:59:59Z.
 const FIRST: i64 = -62_167_219_200;
 const LAST: i64 = 253_402_300_799;
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -20,7 +20,7 @@ fn date_and_time(seconds: i64, between: char) -> String {
     format!("{year:04}-{month:02}-{day:02}{between}{:02}:{:02}:{:02}", at.hour(), at.minute(), at.second())
 }
 
-/// Whole seconds since 1970, rounded down, also before it.
+/// Returns the whole seconds since 1970, rounded down, even before 1970.
 #[must_use]
 pub fn seconds_of(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
@@ -33,13 +33,13 @@ pub fn seconds_of(time: SystemTime) -> i64 {
     }
 }
 
-/// Seconds since 1970 as `2026-09-21T14:26:40Z`.
+/// Formats seconds since 1970 as `2026-09-21T14:26:40Z`.
 #[must_use]
 pub fn rfc3339(seconds: i64) -> String {
     date_and_time(seconds, 'T') + "Z"
 }
 
-/// Milliseconds since 1970 as `2026-09-21T14:26:40.001Z`.
+/// Formats milliseconds since 1970 as `2026-09-21T14:26:40.001Z`.
 #[must_use]
 pub fn rfc3339_millis(millis: u64) -> String {
     let mut text = String::with_capacity(24);
@@ -47,7 +47,8 @@ pub fn rfc3339_millis(millis: u64) -> String {
     text
 }
 
-/// Appends milliseconds since 1970 as `2026-09-21T14:26:40.001Z`. Audit records need it for every call, so it formats nothing.
+/// Appends milliseconds since 1970 as `2026-09-21T14:26:40.001Z`. Audit records need this for every call, so it avoids
+/// the formatting machinery.
 pub fn push_rfc3339_millis(out: &mut String, millis: u64) {
     let at = moment(i64::try_from(millis / 1_000).unwrap_or(i64::MAX));
     let mut text = *b"0000-00-00T00:00:00.000Z";
@@ -55,7 +56,7 @@ pub fn push_rfc3339_millis(out: &mut String, millis: u64) {
         let mut at = end;
         while number > 0 {
             at -= 1;
-            // A remainder of ten is one digit.
+            // The remainder is a single digit.
             text[at] = b'0' + (number % 10) as u8;
             number /= 10;
         }
@@ -67,24 +68,24 @@ pub fn push_rfc3339_millis(out: &mut String, millis: u64) {
     put(16, at.minute().into());
     put(19, at.second().into());
     put(23, (millis % 1_000) as u32);
-    // Digits and punctuation are always text.
+    // Digits and punctuation are valid UTF-8.
     out.push_str(str::from_utf8(&text).unwrap_or_default());
 }
 
-/// Seconds since 1970 as people read them: `2026-11-15 09:05:00 UTC`.
+/// Formats seconds since 1970 for display: `2026-11-15 09:05:00 UTC`.
 #[must_use]
 pub fn readable(seconds: i64) -> String {
     date_and_time(seconds, ' ') + " UTC"
 }
 
-/// The year, month and day that is so many days after 1970-01-01.
+/// Returns year, month and day of the date `days` days after 1970-01-01.
 #[must_use]
 pub fn date_of_day(days: i64) -> (i32, u8, u8) {
     let at = moment(days.saturating_mul(SECONDS_PER_DAY));
     (at.year(), at.month().into(), at.day())
 }
 
-/// Seconds since 1970 of a date and a time of day; none where the calendar has no such moment.
+/// Returns the seconds since 1970 of a date and time of day, or `None` if the calendar has no such time.
 #[must_use]
 pub fn unix_seconds((year, month, day): (i32, u8, u8), (hour, minute, second): (u8, u8, u8)) -> Option<i64> {
     let date = Date::from_calendar_date(year, Month::try_from(month).ok()?, day).ok()?;
@@ -92,8 +93,8 @@ pub fn unix_seconds((year, month, day): (i32, u8, u8), (hour, minute, second): (
     Some(date.with_time(time).assume_utc().unix_timestamp())
 }
 
-/// Nanoseconds since 1970 of a text like `2026-09-21T14:26:40.001Z` or `2026-09-21T16:26:40+02:00`; a text without a zone
-/// is UTC. None where it is no such moment, or one before 1970.
+/// Parses a timestamp such as `2026-09-21T14:26:40.001Z` or `2026-09-21T16:26:40+02:00` to nanoseconds since 1970. A
+/// text without a zone is UTC. Returns `None` for an invalid timestamp or one before 1970.
 #[must_use]
 pub fn parse_rfc3339(text: &str) -> Option<u64> {
     let number = |text: &str, digits: usize| -> Option<u8> {
@@ -110,7 +111,7 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
     let (month, day) = (number(date.next()?, 2)?, number(date.next()?, 2)?);
     let mut time = time.split(':');
     let (hour, minute) = (number(time.next()?, 2)?, number(time.next()?, 2)?);
-    // A leap second is told as the second before it.
+    // A leap second counts as the second before it.
     let second = time.next().map_or(Some(0), |second| number(second, 2))?.min(59);
     if date.next().is_some() || time.next().is_some() {
         return None;
@@ -120,7 +121,7 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
     u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(nanos)
 }
 
-/// A time of day without its zone, and how many seconds that zone is ahead of UTC.
+/// Splits a time of day from its zone. Returns the zone's offset from UTC in seconds.
 fn zone(text: &str) -> Option<(&str, i64)> {
     if let Some(time) = text.strip_suffix(['Z', 'z']) {
         return Some((time, 0));

@@ -1,33 +1,33 @@
-//! The `traceparent` of W3C Trace Context, as it stands in `_meta` and in HTTP headers.
+//! The `traceparent` of W3C Trace Context, as used in `_meta` and in HTTP headers.
 
-/// Says that the span it names is recorded.
+/// Flag for a recorded span.
 pub const SAMPLED: u8 = 0x01;
-/// Says that the trace id was made at random; it is handed on as it came.
+/// Flag for a random trace id. Passed on unchanged.
 pub const RANDOM: u8 = 0x02;
-/// The longest `tracestate` that is handed on.
+/// Maximum length of a `tracestate` that is passed on.
 pub const MAX_STATE: usize = 512;
 
-/// The length of version 00, and of the part that every later version begins with.
+/// Length of version 00, and of the prefix shared by all later versions.
 const LENGTH: usize = 55;
 
-/// A place in a trace: which trace, which span of it, and whether that span is recorded.
+/// Position in a trace: trace, span and flags.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TraceParent {
-    /// The trace.
+    /// Trace id as raw bytes.
     pub trace: [u8; 16],
-    /// The span.
+    /// Span id as raw bytes.
     pub span: [u8; 8],
-    /// The flags that are known: [`SAMPLED`] and [`RANDOM`].
+    /// Known flags: [`SAMPLED`] and [`RANDOM`].
     pub flags: u8,
 }
 
 impl TraceParent {
-    /// Reads a `traceparent`. Anything but the written form is none: a trace begins anew then.
+    /// Parses a `traceparent`. Returns `None` for invalid text, so that a new trace starts.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let version = hex::<1>(bytes.get(..2)?)?[0];
-        // 00 has exactly this length; a later version may go on after another dash.
+        // Version 00 has exactly this length. Later versions may continue after another dash.
         let ends = match version {
             0xff => false,
             0 => bytes.len() == LENGTH,
@@ -43,7 +43,7 @@ impl TraceParent {
         (trace != [0; 16] && span != [0; 8]).then_some(Self { trace, span, flags: flags & (SAMPLED | RANDOM) })
     }
 
-    /// Whether the span is recorded.
+    /// Returns `true` if the span is recorded.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
@@ -60,7 +60,7 @@ impl std::fmt::Display for TraceParent {
     }
 }
 
-/// Lower-case hexadecimal digits, two a byte.
+/// Decodes lower-case hexadecimal digits.
 fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),

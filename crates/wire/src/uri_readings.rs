@@ -1,22 +1,22 @@
-//! The ways in which servers read a URI.
+//! Interpretations of a URI by different servers.
 //!
-//! A URI may be decoded once, twice or not at all, taken apart as WHATWG, RFC 3986 or Python do it, or used as a path
-//! after its scheme was cut off. [`UriReadings`] holds every text that a sequence of such steps makes of it, so that a
-//! policy can judge all of them. No file is looked at: links, letter case of file systems and short names of Windows
-//! are not known here.
+//! A server may decode a URI once, twice or not at all, split it as WHATWG, RFC 3986 or Python do, or use it as a path
+//! after removing the scheme. [`UriReadings`] holds every text that a sequence of such steps produces, so that a policy
+//! can check all of them. The file system is not consulted: links, case-insensitive names and short names on Windows
+//! are unknown here.
 //!
-//! A plain URI has one reading, itself, which one look over its bytes tells.
+//! A plain URI has a single reading, itself. One pass over its bytes recognizes it.
 
 use crate::endpoint::without_dots;
 use crate::punycode::ascii_label;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-/// The longest URI with odd characters that is read. A longer one is unreadable.
+/// Maximum length of a URI with unusual characters. Longer ones are unreadable.
 pub const MAX_ODD_URI: usize = 2048;
-/// Most readings of one URI. One with more is unreadable.
+/// Maximum number of readings of a URI. A URI with more is unreadable.
 pub const MAX_READINGS: usize = 64;
 
-/// What a reading leaves out of the text that was written.
+/// Set of URI parts that a reading drops.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Omission(u8);
 
@@ -25,16 +25,16 @@ impl Omission {
     const FRAGMENT: Self = Self(2);
     const PARAMS: Self = Self(4);
     const USER: Self = Self(8);
-    /// A text without scheme and leading slash is read as a path of the root folder.
+    /// Set for a text without scheme and leading slash that is read as a path from the root folder.
     const FOLDER: Self = Self(16);
 
-    /// True if nothing is left out.
+    /// Returns `true` if nothing is dropped.
     #[must_use]
     pub fn is_none(self) -> bool {
         self.0 == 0
     }
 
-    /// True if all that this leaves out is left out by the other too.
+    /// Returns `true` if `other` drops everything that this reading drops.
     #[must_use]
     pub fn is_within(self, other: Self) -> bool {
         self.0 & !other.0 == 0
@@ -45,25 +45,25 @@ impl Omission {
     }
 }
 
-/// One reading.
+/// Interpretation of a URI.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UriReading {
-    /// The URI as it is read.
+    /// URI in the form that a server would use.
     pub text: String,
-    /// What it leaves out.
+    /// Parts dropped from the original.
     pub omits: Omission,
 }
 
-/// The readings of a URI besides the text as it was written.
+/// Interpretations of a URI apart from the original text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum UriReadings {
-    /// These, possibly none.
+    /// Complete list, which may be empty.
     Known(Vec<UriReading>),
-    /// It cannot be told what servers make of it.
+    /// The interpretations cannot be determined.
     Unreadable,
 }
 
-/// Whether the text is a URI, or a pattern of URIs in which `*` and `?` are wildcards.
+/// Kind of text: a URI, or a pattern of URIs with the wildcards `*` and `?`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Form {
     Uri,
@@ -71,27 +71,28 @@ enum Form {
 }
 
 impl UriReadings {
-    /// Reads a URI.
+    /// Determines the readings of a URI.
     #[must_use]
     pub fn of(uri: &str) -> Self {
         if is_plain(uri) { Self::Known(Vec::new()) } else { closure(uri, Form::Uri) }
     }
 
-    /// Reads a pattern of URIs. An escape never becomes a wildcard.
+    /// Determines the readings of a URI pattern. An escape never becomes a wildcard.
     #[must_use]
     pub fn of_pattern(pattern: &str) -> Self {
         if is_plain(pattern) {
             return Self::Known(Vec::new());
         }
         let Some(ascii) = with_ascii_host(pattern) else { return closure(pattern, Form::Pattern) };
-        // WHATWG makes the one of the other, so that both are meant; the URIs themselves are sent in ASCII.
+        // WHATWG converts one form into the other, so the pattern means both. URIs themselves are sent in ASCII.
         let Self::Known(mut readings) = closure(&ascii, Form::Pattern) else { return Self::Unreadable };
         readings.push(UriReading { text: normal(&ascii), omits: Omission::default() });
         Self::Known(readings)
     }
 }
 
-/// The pattern with its international host in ASCII. `None` if its host is in ASCII, or its scheme is none of WHATWG's.
+/// Converts the pattern's international host to ASCII. Returns `None` if the host is ASCII, or the scheme is not a
+/// special one of WHATWG.
 fn with_ascii_host(pattern: &str) -> Option<String> {
     let (scheme, rest) = split_scheme(pattern);
     default_port(scheme)?;
@@ -103,16 +104,18 @@ fn with_ascii_host(pattern: &str) -> Option<String> {
     Some(under(scheme, &format!("//{}{path}", labels.join("."))))
 }
 
-/// True if a URI has a control character, with which it cannot be sent: some servers drop it, others take it as it is.
+/// Returns `true` if a URI has a control character. It must not be sent, because some servers drop the character and
+/// others keep it.
 #[must_use]
 pub fn has_control(uri: &str) -> bool {
-    // The encoding of U+0080 to U+009F begins with 0xC2; its second byte tells them from the rest of Latin-1.
+    // U+0080 to U+009F are encoded with 0xC2 and a byte below 0xA0. Larger second bytes are other characters of
+    // Latin-1.
     let bytes = uri.as_bytes();
     let c1 = |at: usize| bytes.get(at + 1).is_some_and(|next| *next < 0xA0);
     bytes.iter().enumerate().any(|(at, byte)| byte.is_ascii_control() || (*byte == 0xC2 && c1(at)))
 }
 
-/// True if all servers read the URI as it is written.
+/// Returns `true` if all servers read the URI as written.
 #[must_use]
 pub fn is_plain(uri: &str) -> bool {
     let bytes = uri.as_bytes();
@@ -124,7 +127,7 @@ pub fn is_plain(uri: &str) -> bool {
     if scheme < 2 || !bytes.first().is_some_and(u8::is_ascii_lowercase) || rest.first().is_none_or(u8::is_ascii_digit) {
         return false;
     }
-    // The bytes before this one in its segment, if they are dots alone.
+    // Number of dots since the last slash, if there was nothing else.
     let (mut dots, mut in_host, mut before) = (Some(0), !local, b'/');
     for byte in rest {
         match byte {
@@ -145,15 +148,15 @@ pub fn is_plain(uri: &str) -> bool {
     !ends_in_dots && !uri.ends_with(is_blank)
 }
 
-/// True for what some server trims off a URI: blanks, controls, and the mark of byte order, which JavaScript
-/// counts as a blank.
+/// Returns `true` for characters that some server trims off a URI: whitespace, control characters, and the byte order
+/// mark, which JavaScript counts as whitespace.
 fn is_blank(one: char) -> bool {
     one.is_whitespace() || one.is_control() || one == '\u{feff}'
 }
 
 type Step = fn(&str, Form) -> Option<(String, Omission)>;
 
-/// The steps that servers take, each of which may follow each other.
+/// Steps that servers apply, in any order and number.
 const STEPS: [Step; 13] = [
     as_written,
     unwrapped,
@@ -170,7 +173,7 @@ const STEPS: [Step; 13] = [
     of_root,
 ];
 
-/// Every text that steps make of this one.
+/// Computes every text reachable by the steps.
 fn closure(written: &str, form: Form) -> UriReadings {
     if written.len() > MAX_ODD_URI || is_beyond_reading(written) {
         return UriReadings::Unreadable;
@@ -182,7 +185,7 @@ fn closure(written: &str, form: Form) -> UriReadings {
             let Some((text, omits)) = step(&reading.text, form) else { continue };
             let (text, omits) = (normal(&text), omits.and(reading.omits));
             if let Some(at) = found.iter().position(|known| known.text == text) {
-                // Reached by a way that leaves less out, it is judged as strictly as that way wants.
+                // This path drops less, so the reading must be checked as strictly as this path requires.
                 if let Some(known) = found.get_mut(at).filter(|known| !known.omits.is_within(omits)) {
                     known.omits = Omission(known.omits.0 & omits.0);
                     queue.push(at);
@@ -200,9 +203,9 @@ fn closure(written: &str, form: Form) -> UriReadings {
     UriReadings::Known(found)
 }
 
-/// True for what servers read in ways that are not followed here: NUL, a backslash before the user's `@` (which
-/// ends the host for some and not for others), and for the schemes of WHATWG international names, unusual
-/// addresses and unusual ports.
+/// Returns `true` for input whose interpretations are not modelled here: NUL, a backslash before the user's `@` (which
+/// ends the host for some parsers only), and for WHATWG's special schemes also international names, unusual addresses
+/// and unusual ports.
 fn is_beyond_reading(text: &str) -> bool {
     let (scheme, rest) = split_scheme(text);
     let after = rest.trim_start_matches(['/', '\\']);
@@ -218,7 +221,7 @@ fn is_beyond_reading(text: &str) -> bool {
     text.contains('\0') || split_user || (default_port(scheme).is_some() && odd(host()))
 }
 
-/// The host and its port, which may be empty.
+/// Splits a host from its port, which may be empty.
 fn split_port(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
@@ -226,19 +229,19 @@ fn split_port(host: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// True for a port that is no number: Python takes `+80`, ` 80` and `8_0` for one.
+/// Returns `true` for a port that is not a number. Python accepts `+80`, ` 80` and `8_0`.
 fn has_odd_port(host: &str) -> bool {
     let is_number = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit() || b"*?".contains(&byte));
     split_port(host).1.is_some_and(|port| !is_number(port))
 }
 
-/// True for a host with a character that ends it for Node's `url.parse`, which takes the rest for the path.
+/// Returns `true` for a host with a character that ends it for Node's `url.parse`, which takes the rest as the path.
 fn ends_early(host: &str) -> bool {
     host.contains([' ', '"', '\'', '<', '>', '^', '`', '{', '|', '}'])
 }
 
-/// True for an address in brackets that is not one of IPv6 alone, such as one with a zone, or one of IPv4 in other
-/// clothes, and for brackets within a name: Python takes what is between them for the host.
+/// Returns `true` for unusual bracketed hosts: an IPv6 address with a zone, an IPv4-mapped address, or brackets within
+/// a name, whose content Python takes as the host.
 fn is_odd_address(host: &str) -> bool {
     let name = split_port(host).0;
     let Some(address) = name.strip_prefix('[') else { return name.contains(['[', ']']) };
@@ -246,7 +249,7 @@ fn is_odd_address(host: &str) -> bool {
     address.map_or(true, |address| address.to_ipv4_mapped().is_some())
 }
 
-/// True if a host ends in a number, as addresses do, and is not an address in its usual form.
+/// Returns `true` if a host ends in a number, as addresses do, but is not an address in the usual form.
 fn is_odd_number(host: &str) -> bool {
     let host = split_port(host).0;
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
@@ -255,7 +258,7 @@ fn is_odd_number(host: &str) -> bool {
         && (last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x") || last.starts_with("0X"))
 }
 
-/// The scheme, without its colon, and the rest; no scheme if there is none or it is the letter of a drive.
+/// Splits off the scheme without its colon. A drive letter is not a scheme. Returns an empty scheme if there is none.
 fn split_scheme(text: &str) -> (&str, &str) {
     let is_scheme = |scheme: &str| {
         let starts = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
@@ -268,25 +271,24 @@ fn is_file(scheme: &str) -> bool {
     scheme.eq_ignore_ascii_case("file")
 }
 
-/// The default port of the schemes that WHATWG calls special and that have one.
+/// Returns the default port of WHATWG's special schemes that have one.
 fn default_port(scheme: &str) -> Option<&'static str> {
     let known = [("http", ":80"), ("https", ":443"), ("ws", ":80"), ("wss", ":443"), ("ftp", ":21")];
     known.into_iter().find(|(name, _)| scheme.eq_ignore_ascii_case(name)).map(|(_, port)| port)
 }
 
-/// Splits behind the authority.
+/// Splits a text after the authority.
 fn authority_of(text: &str) -> (&str, &str) {
     text.split_at(text.find(['/', '?', '#', '\\']).unwrap_or(text.len()))
 }
 
-/// The text that begins with this scheme.
+/// Prepends the scheme, if there is one.
 fn under(scheme: &str, rest: &str) -> String {
     if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}:{rest}") }
 }
 
-/// The form that readings are compared in. WHATWG and Python drop blanks and control characters around a URI,
-/// and tabs and line breaks within. RFC 3986, 6.2.2, has scheme and host in lower case, and no escapes of
-/// characters that need none.
+/// Normalizes a text for comparison. WHATWG and Python strip whitespace and control characters around a URI, and tabs
+/// and line breaks within it. RFC 3986, section 6.2.2, lowercases scheme and host, and decodes unreserved characters.
 fn normal(text: &str) -> String {
     let text = text.trim_matches(is_blank).replace(['\t', '\n', '\r'], "");
     let (scheme, rest) = split_scheme(&text);
@@ -300,8 +302,8 @@ fn normal(text: &str) -> String {
     under(&lower, &format!("//{authority}{path}"))
 }
 
-/// A host in lower case, without an empty port, and for the schemes of WHATWG without the default port, zeros before a
-/// port, the dot of the root domain, and with the usual form of an address.
+/// Normalizes a host in lower case. Drops an empty port. For WHATWG's special schemes, also drops the default port,
+/// leading zeros of a port and the dot of the root domain, and normalizes addresses.
 fn normal_host(scheme: &str, host: &str) -> String {
     let (name, port) = split_port(host);
     let port = port.filter(|port| !port.is_empty());
@@ -318,7 +320,7 @@ fn as_written(text: &str, _: Form) -> Option<(String, Omission)> {
     Some((text.to_owned(), Omission::default()))
 }
 
-/// Python takes off what RFC 3986, appendix C, has around a URI in a text.
+/// Removes the wrapping that RFC 3986, appendix C, describes for URIs in text, as Python does.
 fn unwrapped(text: &str, _: Form) -> Option<(String, Omission)> {
     let inner = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
     let has_prefix = |text: &&str| text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("url:"));
@@ -327,11 +329,11 @@ fn unwrapped(text: &str, _: Form) -> Option<(String, Omission)> {
 }
 
 fn decoded(text: &str, form: Form) -> Option<(String, Omission)> {
-    // The escape of a wildcard stays one: a pattern must not take in more than was written.
+    // An escaped wildcard stays escaped, so that the pattern does not match more than written.
     Some((decode(text, &|byte| form == Form::Uri || !b"*?".contains(&byte)), Omission::default()))
 }
 
-/// WHATWG for special schemes, and every program on Windows.
+/// Replaces backslashes, as WHATWG does for special schemes and programs on Windows do.
 fn with_slashes(text: &str, _: Form) -> Option<(String, Omission)> {
     text.contains('\\').then(|| (text.replace('\\', "/"), Omission::default()))
 }
@@ -344,7 +346,7 @@ fn without_query(text: &str, _: Form) -> Option<(String, Omission)> {
     Some((text.split_once('?')?.0.to_owned(), Omission::QUERY))
 }
 
-/// Python, and servers that know parameters of segments.
+/// Removes segment parameters, as Python and some servers do.
 fn without_params(text: &str, _: Form) -> Option<(String, Omission)> {
     let bare = |segment: &str| segment.split(';').next().unwrap_or_default().to_owned();
     text.contains(';').then(|| (text.split('/').map(bare).collect::<Vec<_>>().join("/"), Omission::PARAMS))
@@ -357,7 +359,7 @@ fn without_user(text: &str, _: Form) -> Option<(String, Omission)> {
     Some((under(scheme, &format!("//{host}{path}")), Omission::USER))
 }
 
-/// RFC 3986, 5.2.4: the path alone, in which an empty segment is one.
+/// Removes dot segments by RFC 3986, section 5.2.4. An empty segment counts as one.
 fn without_dot_segments(text: &str, _: Form) -> Option<(String, Omission)> {
     let (scheme, rest) = split_scheme(text);
     let (path, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
@@ -372,7 +374,7 @@ fn without_dot_segments(text: &str, _: Form) -> Option<(String, Omission)> {
     Some((under(scheme, &format!("{authority}{path}{tail}")), Omission::default()))
 }
 
-/// What follows the scheme is a path, as for those who cut the scheme off: repeated slashes are one.
+/// Reads what follows the scheme as a path, as programs do that cut the scheme off. Repeated slashes count as one.
 fn as_path(text: &str, _: Form) -> Option<(String, Omission)> {
     let (scheme, rest) = split_scheme(text);
     let mut kept: Vec<&str> = Vec::new();
@@ -393,7 +395,7 @@ fn as_path(text: &str, _: Form) -> Option<(String, Omission)> {
     Some((under(scheme, &format!("{start}{}{end}", kept.join("/"))), Omission::default()))
 }
 
-/// Python leaves the host of a `file:` URI out; WHATWG does if it is `localhost`, and reads `C|` as a drive.
+/// Drops the host of a `file:` URI, as Python does. WHATWG does so for `localhost`, and reads `C|` as a drive.
 fn without_file_host(text: &str, _: Form) -> Option<(String, Omission)> {
     let (scheme, rest) = split_scheme(text);
     let path = authority_of(rest.strip_prefix("//").filter(|_| is_file(scheme))?).1;
@@ -404,7 +406,7 @@ fn without_file_host(text: &str, _: Form) -> Option<(String, Omission)> {
     path.starts_with('/').then(|| (format!("file://{path}"), Omission::default()))
 }
 
-/// WHATWG takes the letter of a drive back for no `..`.
+/// Removes dot segments behind a drive letter. In WHATWG, `..` never removes the drive.
 fn on_drive(text: &str, _: Form) -> Option<(String, Omission)> {
     let (scheme, rest) = split_scheme(text);
     let path = rest.trim_start_matches('/');
@@ -415,14 +417,14 @@ fn on_drive(text: &str, _: Form) -> Option<(String, Omission)> {
     Some((format!("file:///{drive}:{path}{tail}"), Omission::default()))
 }
 
-/// A path without a scheme is one of the server's files.
+/// Reads a path without a scheme as a file on the server.
 fn of_root(text: &str, _: Form) -> Option<(String, Omission)> {
     let (scheme, rest) = split_scheme(text);
     let omits = if rest.starts_with('/') { Omission::default() } else { Omission::FOLDER };
     scheme.is_empty().then(|| (format!("file:///{}", rest.trim_start_matches('/')), omits))
 }
 
-/// Decodes the escapes of these bytes, once. Other escapes are written in upper case.
+/// Decodes the escapes of the `wanted` bytes once. Uppercases the other escapes.
 fn decode(text: &str, wanted: &dyn Fn(u8) -> bool) -> String {
     let bytes = text.as_bytes();
     let hex = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
