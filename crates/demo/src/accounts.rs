@@ -1,14 +1,14 @@
-//! Names of users and groups, as the local account files give them.
+//! Names of users and groups from the local account files.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// As much of an account file as is read; longer ones lose their tail, whose ids are then shown as numbers.
+/// Maximum number of bytes read of an account file. Ids beyond it are shown as numbers.
 const MAX_FILE: u64 = 1 << 20;
 
-/// Who owns what, by number.
+/// Names of users and groups by id.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     users: HashMap<u32, String>,
@@ -16,17 +16,17 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// Reads the system's files; where one is missing, numbers stay numbers.
+    /// Reads the system's account files. If one is missing, its ids are shown as numbers.
     pub(super) fn load() -> Accounts {
         Accounts { users: read(Path::new("/etc/passwd")), groups: read(Path::new("/etc/group")) }
     }
 
-    /// The user's name, or the number as text.
+    /// Returns the user's name, or the id as text.
     pub(super) fn user(&self, id: u32) -> String {
         self.users.get(&id).cloned().unwrap_or_else(|| id.to_string())
     }
 
-    /// The group's name, or the number as text.
+    /// Returns the group's name, or the id as text.
     pub(super) fn group(&self, id: u32) -> String {
         self.groups.get(&id).cloned().unwrap_or_else(|| id.to_string())
     }
@@ -41,7 +41,7 @@ fn read(path: &Path) -> HashMap<u32, String> {
     }
 }
 
-/// Both files write `name:password:number:…`; the first line of a number wins.
+/// Parses lines of the form `name:password:number:…`. The first line with an id wins.
 fn parse(text: &str) -> HashMap<u32, String> {
     let mut names = HashMap::new();
     for line in text.lines() {

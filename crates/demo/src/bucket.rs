@@ -1,12 +1,12 @@
-//! A token bucket that is told the time.
+//! Token bucket with an explicit clock.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Admits `burst` requests at once and then one every `interval`.
+/// Token bucket that admits `burst` requests at once and then one every `interval`.
 ///
-/// Kept as the moment at which the bucket will be full again, which needs neither fractions nor a timer.
+/// Stores only the time at which the bucket is full again, which avoids fractions and a timer.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     interval: Duration,
@@ -15,12 +15,12 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket. A burst of zero is taken as one, so that something can pass.
+    /// Creates a full bucket. A burst of zero counts as one, so that requests can pass.
     pub(super) fn new(per_minute: u32, burst: u32) -> Bucket {
         Bucket { interval: Duration::from_secs(60) / per_minute.max(1), burst: burst.max(1), full_at: None }
     }
 
-    /// Takes one token, or says how long to wait for the next.
+    /// Takes a token, or returns the time until the next one.
     pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
         let full_at = self.full_at.map_or(now, |at| at.max(now));
         let missing = full_at.duration_since(now);

@@ -1,4 +1,4 @@
-//! What the tools say about themselves.
+//! Definitions of the demo tools.
 
 use serde_json::{Value, json};
 use signalbox_embedded::read_only;
@@ -9,12 +9,12 @@ use super::echo;
 use super::entry::Kind;
 use super::root::MAX_PATH;
 
-/// GO-2: what a path may be written with.
+/// Characters allowed in a path.
 const PATH_PATTERN: &str = "^[a-zA-Z0-9/_.-]+$";
 const DRAFT_07: &str = "http://json-schema.org/draft-07/schema#";
 const META_TOOL: &str = "signalbox/tool";
 
-/// The definitions of all tools, in the order of the list.
+/// Returns the definitions of all tools in list order.
 pub(super) fn tools() -> Vec<Value> {
     vec![countdown_tool(), directory_tool(), echo_tool()]
 }
@@ -220,7 +220,7 @@ fn kinds() -> [&'static str; 6] {
     Kind::WORDS.map(|(word, _)| word)
 }
 
-/// GO-1: what the gateway's registry wants to know about a tool.
+/// Builds the metadata for the gateway's tool registry.
 fn about(categories: &[&str], aliases: &[&str]) -> Value {
     json!({"version": "1.0.0", "categories": categories, "trust_level": "verified", "aliases": aliases})
 }

@@ -1,15 +1,15 @@
-//! The demo tools for one peer: what they are, how they are called, and how their outcomes are told.
+//! Demo tools of one peer, with rate limit and result formatting.
 
 use super::bucket::Bucket;
 use super::catalog;
 use super::toolbox::{Outcome, Tool, Toolbox};
 use serde_json::{Map, Value};
-use signalbox_embedded::{About, Answer, Calling, Ending, Progress};
+use signalbox_embedded::{Answer, CallOutcome, Progress, RunningCall, ServerDescription};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// GO-5: listings per minute, and how many of them at once.
+/// Allowed listings per minute, and the burst size.
 const LISTINGS_PER_MINUTE: u32 = 120;
 const LISTINGS_BURST: u32 = 10;
 
@@ -17,7 +17,7 @@ const META_RISK: &str = "signalbox/risk";
 const META_ERROR: &str = "signalbox/error";
 const META_SKIPPED: &str = "signalbox/skipped_directories";
 
-const ABOUT: About = About {
+const ABOUT: ServerDescription = ServerDescription {
     name: "signalbox-demo",
     title: "Signalbox demo tools",
     version: env!("CARGO_PKG_VERSION"),
@@ -25,7 +25,7 @@ const ABOUT: About = About {
                    Paths are relative to the folder that the gateway was started in.",
 };
 
-/// The tools of one peer, which has a limit of its own.
+/// Tools of one peer, with their own rate limit.
 #[derive(Debug)]
 pub(super) struct Connection {
     toolbox: Arc<Toolbox>,
@@ -33,12 +33,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A peer that has not called anything yet.
+    /// Creates the tools for a new peer.
     pub(super) fn new(toolbox: Arc<Toolbox>) -> Connection {
         Connection { toolbox, listings: Bucket::new(LISTINGS_PER_MINUTE, LISTINGS_BURST) }
     }
 
-    /// The limit comes before the arguments are looked at, so that bad calls are not free.
+    /// Applies the rate limit. It precedes the check of the arguments, so that invalid calls count too.
     fn admit(&mut self, tool: Tool) -> Result<(), Duration> {
         match tool {
             Tool::DirectoryList => self.listings.take(Instant::now()),
@@ -48,7 +48,7 @@ impl Connection {
 }
 
 impl signalbox_embedded::Toolbox for Connection {
-    fn about(&self) -> About {
+    fn about(&self) -> ServerDescription {
         ABOUT
     }
 
@@ -56,14 +56,14 @@ impl signalbox_embedded::Toolbox for Connection {
         catalog::tools()
     }
 
-    fn call(&mut self, tool: &str, arguments: Map<String, Value>, progress: Progress) -> Option<Calling> {
+    fn call(&mut self, tool: &str, arguments: Map<String, Value>, progress: Progress) -> Option<RunningCall> {
         let tool = Tool::named(tool)?;
         let (toolbox, admitted) = (Arc::clone(&self.toolbox), self.admit(tool));
-        Some(Box::pin(async move { told(toolbox.call(tool, &arguments, &progress, admitted).await) }))
+        Some(Box::pin(async move { to_answer(toolbox.call(tool, &arguments, &progress, admitted).await) }))
     }
 }
 
-fn told(outcome: Outcome) -> Answer {
+fn to_answer(outcome: Outcome) -> Answer {
     let path = outcome.requested_path.as_deref();
     let mut meta = Map::new();
     if let Some(risk) = outcome.risk {
@@ -74,7 +74,7 @@ fn told(outcome: Outcome) -> Answer {
             if answer.skipped > 0 {
                 meta.insert(META_SKIPPED.into(), answer.skipped.into());
             }
-            Answer { text: answer.text, structured: answer.structured, meta, ending: Ending::Done }
+            Answer { text: answer.text, structured: answer.structured, meta, ending: CallOutcome::Done }
         }
         Err(fault) => {
             let mut data = fault.to_json(path);
@@ -82,9 +82,9 @@ fn told(outcome: Outcome) -> Answer {
             let ending = match fault.is_about_arguments() {
                 true => {
                     data["reason"] = "invalid_arguments".into();
-                    Ending::BadArguments(data)
+                    CallOutcome::BadArguments(data)
                 }
-                false => Ending::Failed,
+                false => CallOutcome::Failed,
             };
             Answer { text: fault.to_text(), structured: None, meta, ending }
         }

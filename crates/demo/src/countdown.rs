@@ -1,4 +1,4 @@
-//! The `countdown` tool: slow on purpose, and it says how far it has come.
+//! The `countdown` tool: deliberately slow, with progress reports.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use tokio::time::{Instant, sleep_until};
 use super::fault::ToolFault;
 use super::toolbox::Answer;
 
-/// Where a countdown may start.
+/// Allowed values to count down from.
 pub(super) const FROM: std::ops::RangeInclusive<u64> = 1..=20;
-/// Where it starts when nothing is said.
+/// Default value to count down from.
 pub(super) const DEFAULT_FROM: u64 = 5;
-/// How long a step may take, in milliseconds.
+/// Allowed duration of a step in milliseconds.
 pub(super) const INTERVAL_MS: std::ops::RangeInclusive<u64> = 10..=2000;
-/// How long it takes when nothing is said.
+/// Default duration of a step in milliseconds.
 pub(super) const DEFAULT_INTERVAL_MS: u64 = 500;
 
-/// Counts down, one report per step.
+/// Counts down, with a progress report for each step.
 pub(super) async fn run(arguments: &Map<String, Value>, progress: &Progress) -> Result<Answer, ToolFault> {
     let (from, interval) = check(arguments)?;
     let mut next = Instant::now();

@@ -18,41 +18,38 @@ use super::entry::{Entry, Kind, RenderedEntry, SortKey};
 use super::fault::ToolFault;
 use super::root::{Root, is_below};
 use super::toolbox::Answer;
-use super::walk::{Found, Limits, Plan, walk};
+use super::walk::{Limits, Plan, WalkResult, walk};
 
-/// GO-5. The 256 MB of the row follow from the operations: an entry is a few kilobytes at most.
+/// Limits of a listing. The number of operations also bounds memory to 256 MB, as an entry has a few kilobytes at most.
 pub(super) const LIMITS: Limits = Limits { time: Duration::from_secs(30), operations: 10_000 };
 
-/// Most levels of a recursive listing.
+/// Maximum number of levels in a recursive listing.
 pub(super) const MAX_DEPTH: u64 = 10;
-/// Levels of a recursive listing when nothing is said.
+/// Default number of levels in a recursive listing.
 pub(super) const DEFAULT_DEPTH: u64 = 3;
-/// How many entries may be asked for.
+/// Allowed number of entries.
 pub(super) const LIMIT: std::ops::RangeInclusive<u64> = 1..=1000;
-/// How many entries are given when nothing is said.
+/// Default number of entries.
 pub(super) const DEFAULT_LIMIT: u64 = 100;
-/// The longest name pattern, in characters.
+/// Maximum length of a name pattern in characters.
 pub(super) const MAX_PATTERN: usize = 256;
 
-/// Walks that run at once; more wait their turn. A hanging file system can hold up this many threads.
+/// Maximum number of concurrent walks. Further ones wait. A hanging file system can block this many threads.
 const MAX_WALKS: usize = 4;
 
-/// Depth from which a recursive listing is no longer of low risk.
+/// Depth above which a recursive listing is no longer low risk.
 const LOW_RISK_DEPTH: u64 = 5;
 
-/// How much a call could reveal (GO-6).
+/// Risk level of a call, by how much it could reveal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Risk {
-    /// An ordinary folder.
     Low,
-    /// A deep walk.
     Medium,
-    /// A system folder.
     High,
 }
 
 impl Risk {
-    /// How the level is written.
+    /// Returns the name of the level.
     pub(super) fn word(self) -> &'static str {
         match self {
             Risk::Low => "Low",
@@ -72,7 +69,7 @@ impl Risk {
     }
 }
 
-/// The tool with what it keeps between calls.
+/// Tool with its shared state.
 #[derive(Debug)]
 pub(super) struct DirectoryList {
     root: Arc<Root>,
@@ -81,12 +78,12 @@ pub(super) struct DirectoryList {
 }
 
 impl DirectoryList {
-    /// A tool that shows what is below `root`.
+    /// Creates a tool that lists folders below `root`.
     pub(super) fn new(root: Root) -> DirectoryList {
         DirectoryList { root: Arc::new(root), accounts: Arc::default(), walks: Arc::new(Semaphore::new(MAX_WALKS)) }
     }
 
-    /// How risky the call is, going by what it asks for and not by whether it may. None if it names no path.
+    /// Assesses the risk of a call by what it requests, whether or not that is allowed. Returns `None` without a path.
     pub(super) fn risk(&self, arguments: &Map<String, Value>) -> Option<Risk> {
         let path = self.root.imagine(arguments.get("path")?.as_str()?);
         let recursive = arguments.get("recursive").and_then(Value::as_bool).unwrap_or(false);
@@ -94,7 +91,7 @@ impl DirectoryList {
         Some(Risk::assess(&path, recursive, depth.unwrap_or(DEFAULT_DEPTH)))
     }
 
-    /// Checks the arguments and lists. The file system is only touched on a thread for blocking work.
+    /// Checks the arguments and lists the folder. Accesses the file system on a blocking thread only.
     pub(super) async fn run(&self, arguments: &Map<String, Value>, limits: Limits) -> Result<Answer, ToolFault> {
         let listing = Listing::check(arguments)?;
         let started = Instant::now();
@@ -110,7 +107,7 @@ impl DirectoryList {
             });
             blocking.await.map_err(|_| ToolFault::Interrupted)?
         };
-        // The walk watches the time itself; this is for a file system that does not come back at all.
+        // The walk checks the time itself. This timeout covers a file system that hangs.
         match tokio::time::timeout(limits.time, work).await {
             Ok(answer) => answer,
             Err(_) => Err(ToolFault::ExecutionTimeout(limits.time)),
@@ -118,7 +115,7 @@ impl DirectoryList {
     }
 }
 
-/// Tells a walk on another thread that its caller is gone.
+/// Guard that stops a walk on another thread when the caller goes away.
 #[derive(Debug, Default)]
 struct StopOnDrop {
     flag: Arc<AtomicBool>,
@@ -130,7 +127,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// A call whose arguments fit the schema. The path's text is checked by [`Root::locate`], which owns that order.
+/// Arguments that match the schema. [`Root::locate`] checks the path itself, because it owns the order of the checks.
 #[derive(Debug, Clone, PartialEq)]
 struct Listing {
     path: String,
@@ -143,7 +140,7 @@ struct Listing {
     limit: usize,
 }
 
-/// Which entries are kept; what is not said keeps all.
+/// Filter for entries. An absent criterion keeps all.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Filter {
     pattern: Option<String>,
@@ -184,7 +181,7 @@ impl Listing {
         const KNOWN: [&str; 7] = ["path", "recursive", "max_depth", "include_hidden", "filter", "sort", "limit"];
         let mut reader = Arguments::new("directory_list", arguments);
         reader.only(&KNOWN);
-        // No length is checked here, so that one that is too long gets its own code.
+        // The length is checked later, so that a path that is too long gets its own error code.
         let path = reader.text("path", usize::MAX);
         if !arguments.contains_key("path") {
             reader.problem("`path` is missing; `.` lists the root folder".to_owned());
@@ -232,7 +229,7 @@ impl Listing {
         Ok(Answer::structured(structured).with_skipped(skipped))
     }
 
-    fn arrange(self, found: Found, accounts: &Accounts, started: Instant) -> Output {
+    fn arrange(self, found: WalkResult, accounts: &Accounts, started: Instant) -> Output {
         let total_entries = found.entries.len();
         let mut entries = found.entries;
         entries.retain(|entry| self.filter.keeps(entry));
@@ -267,7 +264,7 @@ fn read_sort(reader: &mut Arguments<'_>) -> Sort {
     (by, reader.choice("order", &[("asc", false), ("desc", true)]))
 }
 
-/// The result as G-8 and GO-3 write it.
+/// Structured content of a result. The field names are part of the tool's output schema.
 #[derive(Debug, Serialize)]
 struct Output {
     path: String,
@@ -277,9 +274,9 @@ struct Output {
 
 #[derive(Debug, Serialize)]
 struct Metadata {
-    /// What the walk saw.
+    /// Number of entries seen by the walk.
     total_entries: usize,
-    /// What the filter left of it.
+    /// Number of entries kept by the filter.
     filtered_entries: usize,
     execution_time: f64,
     truncated: bool,

@@ -1,4 +1,4 @@
-//! The `echo` tool: gives its text back.
+//! The `echo` tool: returns its text.
 
 use serde_json::{Map, Value};
 use signalbox_embedded::Arguments;
@@ -6,7 +6,7 @@ use signalbox_embedded::Arguments;
 use super::fault::ToolFault;
 use super::toolbox::Answer;
 
-/// The longest text that is echoed, in characters.
+/// Maximum length of the text in characters.
 pub(super) const MAX_TEXT: usize = 65_536;
 
 /// Checks the arguments and returns their text.

@@ -1,4 +1,4 @@
-//! One line of a listing: what is known about a file, and how it is written down.
+//! Entry of a directory listing.
 
 use std::cmp::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,26 +9,24 @@ use signalbox_wire::timestamp;
 
 use super::accounts::Accounts;
 
-/// What kind of thing an entry is, in the order in which a listing by type shows them.
+/// Type of an entry, in the sort order of listings by type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
-    /// A folder.
     Directory,
-    /// A regular file, or something this system has no word for.
+    /// Regular file, or a type that this system does not know.
     File,
-    /// A symbolic link, which is shown and not followed.
+    /// Symbolic link, which is listed but not followed.
     Symlink,
-    /// A Unix socket.
     Socket,
-    /// A named pipe.
+    /// Named pipe (FIFO), as `mkfifo` creates it.
     Pipe,
-    /// A block or character device.
+    /// Block or character device.
     Device,
 }
 
 impl Kind {
-    /// The words for the kinds, in the order of GO-2.
+    /// Names of the types, in the order of the tool's schema.
     pub(super) const WORDS: [(&'static str, Kind); 6] = [
         ("file", Kind::File),
         ("directory", Kind::Directory),
@@ -38,7 +36,7 @@ impl Kind {
         ("device", Kind::Device),
     ];
 
-    /// The kind that the file system gives.
+    /// Reads the type from file status.
     pub(super) fn from_stat(stat: &Stat) -> Kind {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => Kind::Directory,
@@ -51,29 +49,25 @@ impl Kind {
     }
 }
 
-/// What a listing can be sorted by.
+/// Sort key of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SortKey {
-    /// The last part of the path.
+    /// Last component of the path.
     Name,
-    /// Bytes.
     Size,
-    /// Time of the last change.
+    /// Time of the last modification.
     Modified,
-    /// Kind.
+    /// Type of the entry.
     Type,
 }
 
-/// One thing that was found.
+/// Listed file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Its own name.
     pub(super) name: String,
-    /// Its path, beginning as the caller's path began.
+    /// Path, starting like the path that the caller requested.
     pub(super) path: String,
-    /// Its kind.
     pub(super) kind: Kind,
-    /// Its size in bytes.
     pub(super) size: u64,
     permissions: String,
     modified: SystemTime,
@@ -84,7 +78,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// An entry from what the file system says; `target` is what a link points to.
+    /// Creates an entry from file status. `target` is the target of a symbolic link.
     pub(super) fn new(name: String, path: String, stat: &Stat, target: Option<String>) -> Entry {
         Entry {
             name,
@@ -100,7 +94,7 @@ impl Entry {
         }
     }
 
-    /// Order by `key`; the path settles ties, so that a listing has one order only.
+    /// Compares by `key`, then by path, so that the order is total.
     pub(super) fn compare(&self, other: &Entry, key: SortKey) -> Ordering {
         let by_key = match key {
             SortKey::Name => self.name.cmp(&other.name),
@@ -111,7 +105,7 @@ impl Entry {
         by_key.then_with(|| self.path.cmp(&other.path))
     }
 
-    /// The entry as it is sent.
+    /// Converts the entry to its wire format.
     pub(super) fn render(self, accounts: &Accounts) -> RenderedEntry {
         RenderedEntry {
             name: self.name,
@@ -119,16 +113,16 @@ impl Entry {
             kind: self.kind,
             size: self.size,
             permissions: self.permissions,
-            modified: written(self.modified),
+            modified: rfc3339(self.modified),
             owner: accounts.user(self.user),
             group: accounts.group(self.group),
-            accessed: written(self.accessed),
+            accessed: rfc3339(self.accessed),
             symlink_target: self.target,
         }
     }
 }
 
-/// An entry with the field names of G-8 and GO-3.
+/// Entry in wire format. The field names are part of the tool's output schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct RenderedEntry {
     name: String,
@@ -145,7 +139,7 @@ pub(super) struct RenderedEntry {
     symlink_target: Option<String>,
 }
 
-/// Numbers in a `Stat` have other types on other systems.
+/// Converts a number of `Stat`, whose types depend on the platform.
 fn convert<From: TryInto<To>, To>(value: From) -> Option<To> {
     value.try_into().ok()
 }
@@ -157,7 +151,7 @@ fn moment(seconds: Option<i64>, nanos: Option<u32>) -> SystemTime {
     base.and_then(|base| base.checked_add(Duration::from_nanos(nanos.unwrap_or(0).into()))).unwrap_or(UNIX_EPOCH)
 }
 
-/// Nine letters as `ls` writes them, such as `rw-r--r--`.
+/// Formats permissions like `ls`, such as `rw-r--r--`.
 fn permissions(mode: Mode) -> String {
     let triple = |read: Mode, write: Mode, run: Mode, special: Mode, letter: char| {
         let last = match (mode.contains(run), mode.contains(special)) {
@@ -180,7 +174,7 @@ fn permissions(mode: Mode) -> String {
     .collect()
 }
 
-fn written(time: SystemTime) -> String {
+fn rfc3339(time: SystemTime) -> String {
     timestamp::rfc3339(timestamp::seconds_of(time))
 }
 
@@ -204,9 +198,9 @@ mod tests {
 
     #[test]
     fn moments_before_the_epoch_and_beyond_all_time() {
-        assert_eq!(written(moment(Some(-1), Some(500_000_000))), "1969-12-31T23:59:59Z");
+        assert_eq!(rfc3339(moment(Some(-1), Some(500_000_000))), "1969-12-31T23:59:59Z");
         assert_eq!(moment(None, None), UNIX_EPOCH);
-        assert_eq!(written(moment(Some(i64::MIN), Some(0))), "0000-01-01T00:00:00Z");
+        assert_eq!(rfc3339(moment(Some(i64::MIN), Some(0))), "0000-01-01T00:00:00Z");
         assert_eq!(moment(Some(i64::MAX), Some(u32::MAX)), UNIX_EPOCH, "what cannot be held is not kept");
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong inside a tool, each with a code, a reason and a way out.
+//! Errors of the tools, each with a code, a reason and a suggestion.
 
 use std::io;
 use std::time::Duration;
@@ -6,68 +6,67 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use signalbox_embedded::BadArguments;
 
-/// How much of a requested path is repeated in an error.
+/// Maximum length of a requested path quoted in an error.
 const MAX_SHOWN_PATH: usize = 256;
 
-/// A tool did not do what was asked. The text is the reason.
+/// Error of a tool. Displays the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ToolFault {
-    /// The arguments do not fit the tool's schema.
+    /// The arguments do not match the tool's schema.
     #[error(transparent)]
     InvalidArguments(#[from] BadArguments),
     /// The path has too many characters.
     #[error("the path has {length} characters; at most {limit} are accepted")]
     PathTooLong {
-        /// How many there were.
+        /// Number of characters in the path.
         length: usize,
-        /// How many there may be.
+        /// Maximum number of characters.
         limit: usize,
     },
-    /// The path contains something that is only useful for getting out.
+    /// The path contains a sequence that only serves to escape the root.
     #[error("the path contains {0}")]
     DangerousPathSequence(&'static str),
     /// The path is outside the root folder.
     #[error("Path not in allowed list")]
     PathNotAllowed,
-    /// The path is inside a system folder that is never shown.
+    /// The path is inside a blocked system folder.
     #[error("the path is inside a system folder that is never shown")]
     PathBlocked,
-    /// The path is a place where keys are kept.
+    /// The path is inside a folder that holds keys.
     #[error("the path is inside a folder that holds keys")]
     SensitivePathAccess,
     /// A part of the path is a symbolic link.
     #[error("a part of the path is a symbolic link, and links are not followed")]
     SymlinksNotAllowed,
-    /// More levels were asked for than are ever walked.
+    /// The requested depth exceeds the maximum.
     #[error("a depth of {asked} was asked for; at most {limit} levels are walked")]
     DepthLimitExceeded {
-        /// How many were asked for.
+        /// Requested number of levels.
         asked: u64,
-        /// How many there may be.
+        /// Maximum number of levels.
         limit: u64,
     },
-    /// The walk took too long.
+    /// The walk exceeded its time limit.
     #[error("the listing was not finished within {} seconds", .0.as_secs())]
     ExecutionTimeout(Duration),
-    /// Too many calls in a short time.
+    /// The rate limit is exceeded.
     #[error("too many calls in a short time; the next one is accepted in {} ms", .0.as_millis() + 1)]
     RateLimitExceeded(Duration),
-    /// Nothing is there.
     #[error("there is nothing at this path")]
     PathNotFound,
-    /// Something is there, but it cannot be listed.
+    /// The path is not a directory.
     #[error("there is something at this path, but it is not a directory")]
     NotADirectory,
-    /// The operating system said no.
+    /// The operating system denied access or failed.
     #[error("the directory could not be read: {0}")]
     Unreadable(io::ErrorKind),
-    /// The worker that ran the call ended without a result.
+    /// The worker ended without a result.
     #[error("the listing ended before it had a result")]
     Interrupted,
 }
 
 impl ToolFault {
-    /// The code a program looks at; the first ten are the documents' own (GO-7), the rest fill the gaps.
+    /// Returns the error code for programs. The first ten are part of the specified interface of the tools.
     pub(super) fn code(&self) -> &'static str {
         match self {
             ToolFault::PathNotAllowed => "path_not_allowed",
@@ -87,7 +86,7 @@ impl ToolFault {
         }
     }
 
-    /// What the caller can do instead.
+    /// Returns advice for the caller.
     pub(super) fn suggestion(&self) -> &'static str {
         match self {
             ToolFault::InvalidArguments(_) => "Correct the arguments as described and call again.",
@@ -108,7 +107,7 @@ impl ToolFault {
         }
     }
 
-    /// The family of errors that it belongs to (G-20).
+    /// Returns the error type that groups related codes.
     fn family(&self) -> &'static str {
         match self {
             ToolFault::PathNotAllowed
@@ -128,7 +127,7 @@ impl ToolFault {
         }
     }
 
-    /// What happened, in one sentence.
+    /// Describes the error in one sentence.
     fn sentence(&self) -> String {
         match self {
             ToolFault::PathNotAllowed => "Access to the specified path is not permitted".to_owned(),
@@ -136,12 +135,12 @@ impl ToolFault {
         }
     }
 
-    /// Whether the arguments did not fit the schema, which older revisions want as an error of the protocol.
+    /// Returns `true` if the arguments did not match the schema, which older revisions report as a protocol error.
     pub(super) fn is_about_arguments(&self) -> bool {
         matches!(self, ToolFault::InvalidArguments(_))
     }
 
-    /// The error as data for programs: its family, its code, and the details that document 001 gives.
+    /// Returns the error as structured data: type, code and details.
     pub(super) fn to_json(&self, requested_path: Option<&str>) -> Value {
         let mut details = Map::new();
         if let Some(path) = requested_path {
@@ -158,7 +157,7 @@ impl ToolFault {
         })
     }
 
-    /// The error as one line for a model.
+    /// Formats the error as one line for a model.
     pub(super) fn to_text(&self) -> String {
         format!("{}: {}. {}", self.code(), self, self.suggestion())
     }

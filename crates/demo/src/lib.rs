@@ -1,8 +1,8 @@
-//! The demo backend: a small MCP server inside the gateway's own process.
+//! Demo backend: a small MCP server inside the gateway's process.
 //!
-//! It exists only while no backend is configured, so that a fresh install has something to call. It offers three
-//! tools that cannot do harm: `directory_list` looks at file names below one root folder, `echo` returns its input,
-//! and `countdown` is slow on purpose so that progress and cancellation can be watched.
+//! It runs only while no backend is configured, so that a fresh installation has tools to call. Its three tools cannot
+//! do harm: `directory_list` lists file names below one root folder, `echo` returns its input, and `countdown` is
+//! deliberately slow, to demonstrate progress and cancellation.
 
 mod accounts;
 mod bucket;
@@ -31,30 +31,30 @@ use connection::Connection;
 use root::Root;
 use toolbox::Toolbox;
 
-/// Why the demo backend cannot start.
+/// Error at the start of the demo backend.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DemoError {
-    /// The root folder is missing, is not a folder, or may not be read.
+    /// The root folder is missing, is not a folder, or is not readable.
     #[error("the demo folder {} cannot be opened: {kind}", .path.display())]
     RootUnusable {
-        /// The folder as it was given.
+        /// Folder as given in the configuration.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error kind reported by the operating system.
         kind: io::ErrorKind,
     },
 }
 
-/// The demo backend, ready to serve one peer; a clone serves another one from the same folder.
+/// Demo backend for one peer. Clones share the folder.
 #[derive(Debug, Clone)]
 pub struct DemoServer {
     toolbox: Arc<Toolbox>,
 }
 
 impl DemoServer {
-    /// Opens `root`, the only folder that `directory_list` will ever show.
+    /// Opens `root`, the only folder that `directory_list` can show.
     ///
-    /// The folder is held open from here on: if it is renamed or replaced later, the tools keep looking at the one
-    /// that was chosen. This reads a few paths and is meant for start-up, not for the hot path.
+    /// The folder stays open. If it is renamed or replaced, the tools still use the original one. Reads a few paths, so
+    /// call this at startup and not on the hot path.
     pub fn new(root: PathBuf) -> Result<DemoServer, DemoError> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let opened = Root::open(&root, home.as_deref())
@@ -62,10 +62,10 @@ impl DemoServer {
         Ok(DemoServer { toolbox: Arc::new(Toolbox::new(opened)) })
     }
 
-    /// Answers messages until the peer hangs up.
+    /// Serves messages until the peer closes the connection.
     ///
-    /// When `incoming` ends, calls that are still running are finished and answered. When `outgoing` is closed, or
-    /// this future is dropped, they are stopped.
+    /// When `incoming` ends, running calls are completed and answered. When `outgoing` is closed or this future is
+    /// dropped, they are aborted.
     pub async fn serve(self, incoming: Receiver<Bytes>, outgoing: Sender<Bytes>) {
         signalbox_embedded::serve(Connection::new(self.toolbox), incoming, outgoing).await;
     }

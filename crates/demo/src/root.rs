@@ -1,9 +1,9 @@
-//! The one folder that may be shown, and the way from a requested path to an open directory inside it.
+//! Access to the root folder, from a requested path to an open directory inside it.
 //!
 //! The checks run in a fixed order: length, dangerous sequences, canonical form, allow-list (inside the root),
 //! block-list, symbolic links. The last check is the opening itself: the directory is opened from the root's own
-//! descriptor, one component at a time, never following a link, so a path that changes between check and use leads
-//! nowhere else. The checks before it decide which answer a caller gets.
+//! descriptor, one component at a time, never following a link. A path that changes between check and use therefore
+//! cannot lead elsewhere. The earlier checks only decide which error a caller gets.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,19 +17,19 @@ use rustix::io::Errno;
 use super::fault::ToolFault;
 use signalbox_embedded::BadArguments;
 
-/// The longest path that is looked at, in characters.
+/// Maximum length of a path in characters.
 pub(super) const MAX_PATH: usize = 1024;
 
-/// System folders that are never shown, wherever the root is.
+/// System folders that are never shown, regardless of the root.
 const BLOCKED: [&str; 5] = ["/etc", "/root", "/proc", "/sys", "/dev"];
 
-/// Folders that hold keys, by name; nobody's are shown.
+/// Names of folders that hold keys. They are never shown, for any user.
 const SENSITIVE: [&str; 2] = [".ssh", ".gnupg"];
 
-/// How a directory is opened, whatever may have taken its place: no link is followed.
+/// Flags for opening a directory. Links are not followed, even if one has replaced the directory.
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The root folder, held open.
+/// Root folder, held open by its descriptor.
 #[derive(Debug)]
 pub(super) struct Root {
     given: PathBuf,
@@ -39,21 +39,20 @@ pub(super) struct Root {
     sensitive: Vec<PathBuf>,
 }
 
-/// A directory that passed every check.
+/// Directory that passed every check.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// The open directory.
     pub(super) directory: OwnedFd,
-    /// Where it is.
+    /// Absolute path of the directory.
     pub(super) absolute: PathBuf,
 }
 
 impl Root {
-    /// Opens the folder and works out what is blocked; `home` is where the user's keys are.
+    /// Opens the folder and determines the blocked paths. `home` is the folder with the user's keys.
     pub(super) fn open(path: &Path, home: Option<&Path>) -> io::Result<Root> {
         let canonical = fs::canonicalize(path)?;
         let directory = open(&canonical, DIRECTORY, Mode::empty())?;
-        // A block must also hold under the name that a linked system folder really has.
+        // A block must also apply to the real path of a linked system folder.
         let both = |path: PathBuf| {
             let real = fs::canonicalize(&path).ok().filter(|real| *real != path);
             [Some(path), real].into_iter().flatten()
@@ -68,7 +67,7 @@ impl Root {
         })
     }
 
-    /// Checks `asked` in the order given above and opens the directory it names. Blocks on the file system.
+    /// Checks `asked` in the order given in the module docs and opens the directory. Blocks on the file system.
     pub(super) fn locate(&self, asked: &str) -> Result<Place, ToolFault> {
         let parts = self.parts(asked)?;
         let lexical = parts.iter().fold(self.canonical.clone(), |path, part| path.join(part));
@@ -77,19 +76,19 @@ impl Root {
         if !shown.starts_with(&self.canonical) {
             return Err(ToolFault::PathNotAllowed);
         }
-        // The place asked for counts as well as the place it leads to, because a link between them may change.
+        // Check the requested path as well as its target, because a link between them may change.
         if let Some(fault) = self.refusal(shown).or_else(|| self.refusal(&lexical)) {
             return Err(fault);
         }
         let directory = self.descend(&parts).map_err(|fault| match fault {
-            // A link that leads nowhere must answer like one that leads outside, or it would tell what exists there.
+            // A dangling link must fail like one that leads outside. Otherwise the error reveals what exists there.
             ToolFault::SymlinksNotAllowed if resolved.is_err() => ToolFault::PathNotAllowed,
             other => other,
         })?;
         Ok(Place { directory, absolute: lexical })
     }
 
-    /// Why nothing at or below this absolute path is shown, if so.
+    /// Returns the reason if nothing at or below this absolute path may be shown.
     pub(super) fn refusal(&self, path: &Path) -> Option<ToolFault> {
         if self.blocked.iter().any(|blocked| is_below(path, blocked)) {
             return Some(ToolFault::PathBlocked);
@@ -100,7 +99,7 @@ impl Root {
         (by_name || by_place).then_some(ToolFault::SensitivePathAccess)
     }
 
-    /// Where `asked` would lead if it were taken at its word, `..` included. For judging intent; nothing is opened.
+    /// Resolves `asked` lexically, including `..`. Used to assess risk; opens nothing.
     pub(super) fn imagine(&self, asked: &str) -> PathBuf {
         let mut path = self.canonical.clone();
         for part in Path::new(asked).components() {
@@ -116,7 +115,7 @@ impl Root {
         path
     }
 
-    /// The first half of the checks, on the text alone: the path's components below the root.
+    /// Checks the text of a path. Returns its components below the root.
     fn parts(&self, asked: &str) -> Result<Vec<OsString>, ToolFault> {
         let length = asked.chars().count();
         if length > MAX_PATH {
@@ -156,7 +155,7 @@ impl Root {
     }
 }
 
-/// Opens the directory `name` inside `parent`, and nothing else: not a link to one, not a file.
+/// Opens the directory `name` in `parent`. Fails for links and files.
 pub(super) fn open_directory(parent: BorrowedFd<'_>, name: &Path) -> Result<OwnedFd, ToolFault> {
     openat(parent, name, DIRECTORY, Mode::empty()).map_err(|errno| match errno {
         Errno::NOENT => ToolFault::PathNotFound,
@@ -168,8 +167,7 @@ pub(super) fn open_directory(parent: BorrowedFd<'_>, name: &Path) -> Result<Owne
     })
 }
 
-/// What in a path is only useful for getting out of the root. A leading `./` is not: the documents' own example
-/// begins with it.
+/// Returns the first sequence that only serves to escape the root. A leading `./` is allowed.
 fn dangerous(path: &str) -> Option<&'static str> {
     let climbs = |part: &str| part.len() > 1 && part.bytes().all(|byte| byte == b'.');
     if path.contains('\0') {
@@ -195,7 +193,7 @@ fn is_plain(character: char) -> bool {
     character.is_ascii_alphanumeric() || "/_.-".contains(character)
 }
 
-/// Whether `path` is `ancestor` or below it. Letter case is ignored, because some file systems ignore it.
+/// Returns `true` if `path` is `ancestor` or below it. Ignores case, because some file systems do.
 pub(super) fn is_below(path: &Path, ancestor: &Path) -> bool {
     let mut parts = path.components();
     ancestor

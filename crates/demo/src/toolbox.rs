@@ -1,4 +1,4 @@
-//! The three tools behind one door.
+//! Dispatches calls to the three tools.
 
 use std::time::Duration;
 
@@ -11,19 +11,16 @@ use super::echo;
 use super::fault::ToolFault;
 use super::root::Root;
 
-/// A tool that can be called.
+/// Tool of the demo backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tool {
-    /// Shows what a folder holds.
     DirectoryList,
-    /// Gives its text back.
     Echo,
-    /// Takes its time.
     Countdown,
 }
 
 impl Tool {
-    /// The tool with this name; `ls` is the listing's other name.
+    /// Finds a tool by name. `ls` is an alias of the listing.
     pub(super) fn named(name: &str) -> Option<Tool> {
         match name {
             "directory_list" | "ls" => Some(Tool::DirectoryList),
@@ -34,58 +31,58 @@ impl Tool {
     }
 }
 
-/// What a tool has to say when all went well.
+/// Successful result of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
-    /// For a model.
+    /// Text for the model.
     pub(super) text: String,
-    /// For a program.
+    /// Structured content for programs.
     pub(super) structured: Option<Value>,
-    /// Directories that a walk had to leave out.
+    /// Number of directories that a walk skipped.
     pub(super) skipped: u32,
 }
 
 impl Answer {
-    /// Just a text.
+    /// Creates an answer with text only.
     pub(super) fn text(text: String) -> Answer {
         Answer { text, structured: None, skipped: 0 }
     }
 
-    /// A value, and the same value as text for clients that know no structured content.
+    /// Creates an answer with structured content, and the same value as text for older clients.
     pub(super) fn structured(value: Value) -> Answer {
         Answer { text: value.to_string(), structured: Some(value), skipped: 0 }
     }
 
-    /// The same answer with a count of what was left out.
+    /// Sets the number of skipped directories.
     pub(super) fn with_skipped(self, skipped: u32) -> Answer {
         Answer { skipped, ..self }
     }
 }
 
-/// How a call ended, and what is worth knowing about it either way.
+/// Result of a call with its context.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
-    /// The answer, or why there is none.
+    /// Answer or error of the tool.
     pub(super) answer: Result<Answer, ToolFault>,
-    /// The path that was asked for, if the tool takes one.
+    /// Requested path, if the tool takes one.
     pub(super) requested_path: Option<String>,
-    /// How risky the call was, if that was assessed.
+    /// Risk of the call, if it was assessed.
     pub(super) risk: Option<Risk>,
 }
 
-/// The tools with what they keep.
+/// Tools with their state.
 #[derive(Debug)]
 pub(super) struct Toolbox {
     directory: DirectoryList,
 }
 
 impl Toolbox {
-    /// Tools that see nothing but `root`.
+    /// Creates tools that can only see `root`.
     pub(super) fn new(root: Root) -> Toolbox {
         Toolbox { directory: DirectoryList::new(root) }
     }
 
-    /// Runs one call; `admitted` is what the rate limit said.
+    /// Runs a call. `admitted` is the decision of the rate limit.
     pub(super) async fn call(
         &self,
         tool: Tool,

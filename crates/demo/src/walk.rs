@@ -1,7 +1,7 @@
 //! Walks a directory tree within a budget of time and file system operations.
 //!
-//! Every step goes from an open directory to a name inside it and follows no link, so nothing that happens to the tree
-//! meanwhile can lead the walk out of it. The budget also bounds memory: an operation yields at most one entry.
+//! Every step goes from an open directory to a name inside it and follows no link, so concurrent changes to the tree
+//! cannot lead the walk outside. The budget also bounds memory, because an operation yields at most one entry.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,47 +16,54 @@ use super::entry::{Entry, Kind};
 use super::fault::ToolFault;
 use super::root::{Place, Root, open_directory};
 
-/// How much a walk may cost.
+/// Budget of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Longest duration of a call.
+    /// Maximum duration of a call.
     pub(super) time: Duration,
-    /// Most operations: a directory opened, a name read, a link read.
+    /// Maximum number of operations: opening a directory, reading a name, reading a link.
     pub(super) operations: u32,
 }
 
-/// What to walk.
+/// Parameters of a walk.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
-    /// How entries' paths begin: the caller's path without its last slashes.
+    /// Prefix of the entries' paths: the requested path without trailing slashes.
     pub(super) shown: String,
-    /// How many levels to show.
+    /// Number of levels to list.
     pub(super) depth: u64,
-    /// Whether names that begin with a dot are shown and entered.
+    /// Set to list and enter names that start with a dot.
     pub(super) hidden: bool,
 }
 
-/// What was found.
+/// Result of a walk.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// The entries, in the order of the walk: names sorted within each directory, a directory before its contents.
+pub(super) struct WalkResult {
+    /// Entries in walk order: names sorted within each directory, a directory before its contents.
     pub(super) entries: Vec<Entry>,
-    /// Whether the budget of operations ran out.
+    /// Set if the budget of operations ran out.
     pub(super) exhausted: bool,
-    /// How many directories were shown but not entered: forbidden, unreadable, or changed meanwhile.
+    /// Number of directories listed but not entered: forbidden, unreadable, or changed in the meantime.
     pub(super) skipped: u32,
 }
 
-/// Walks from `place` as `plan` says, until done, out of budget, late, or told to `stop`.
+/// Walks from `place` until done, out of budget, out of time, or told to `stop`.
 pub(super) fn walk(
     root: &Root,
     place: &Place,
     plan: &Plan,
     limits: Limits,
     stop: &AtomicBool,
-) -> Result<Found, ToolFault> {
-    let mut walker =
-        Walker { root, plan, limits, stop, started: Instant::now(), left: limits.operations, found: Found::default() };
+) -> Result<WalkResult, ToolFault> {
+    let mut walker = Walker {
+        root,
+        plan,
+        limits,
+        stop,
+        started: Instant::now(),
+        left: limits.operations,
+        found: WalkResult::default(),
+    };
     if walker.spend()? {
         let names = walker.names(place.directory.as_fd())?;
         walker.directory(place.directory.as_fd(), names, &plan.shown, &place.absolute, 1)?;
@@ -64,7 +71,7 @@ pub(super) fn walk(
     Ok(walker.found)
 }
 
-/// Names as the file system has them, which need not be text.
+/// Raw file names, which need not be UTF-8.
 type Names = Vec<Vec<u8>>;
 
 struct Walker<'a> {
@@ -74,11 +81,11 @@ struct Walker<'a> {
     stop: &'a AtomicBool,
     started: Instant,
     left: u32,
-    found: Found,
+    found: WalkResult,
 }
 
 impl Walker<'_> {
-    /// Pays for one operation; false when the budget is gone.
+    /// Spends one operation. Returns `false` if the budget is exhausted.
     fn spend(&mut self) -> Result<bool, ToolFault> {
         self.check_time()?;
         match self.left.checked_sub(1) {
@@ -103,7 +110,8 @@ impl Walker<'_> {
         }
     }
 
-    /// The names in a directory, sorted. Hidden ones cost as much as others, or they could be used to waste time.
+    /// Returns the sorted names in a directory. Hidden names also cost an operation, so that they cannot be used to
+    /// waste time.
     fn names(&mut self, directory: BorrowedFd<'_>) -> Result<Names, ToolFault> {
         let mut names = Vec::new();
         for entry in Dir::read_from(directory).map_err(unreadable)? {
@@ -123,7 +131,8 @@ impl Walker<'_> {
         Ok(names)
     }
 
-    /// Notes everything in a directory and, while levels are left, what is below it. Recursion is as deep as `depth`.
+    /// Adds the entries of a directory and, up to the maximum depth, of those below it. Recurses at most `depth`
+    /// levels.
     fn directory(
         &mut self,
         directory: BorrowedFd<'_>,
@@ -177,7 +186,8 @@ impl Walker<'_> {
         Ok((directory, names))
     }
 
-    /// The entry for a name; none if it is gone by now. Its operation was paid for when the name was read.
+    /// Builds the entry for a name, or returns `None` if it has disappeared. Reading the name already paid for this
+    /// operation.
     fn entry(&mut self, directory: BorrowedFd<'_>, name: &[u8], shown: &str) -> Result<Option<Entry>, ToolFault> {
         self.check_time()?;
         let file = OsStr::from_bytes(name);
@@ -208,14 +218,14 @@ mod tests {
 
     const LIMITS: Limits = Limits { time: Duration::from_secs(30), operations: 10_000 };
 
-    fn run(folder: &Folder, depth: u64, hidden: bool, limits: Limits) -> Result<Found, ToolFault> {
+    fn run(folder: &Folder, depth: u64, hidden: bool, limits: Limits) -> Result<WalkResult, ToolFault> {
         let root = Root::open(folder.path(), None).expect("the root opens");
         let place = root.locate(".").expect("the root is there");
         let plan = Plan { shown: ".".to_owned(), depth, hidden };
         walk(&root, &place, &plan, limits, &AtomicBool::new(false))
     }
 
-    fn paths(found: &Found) -> Vec<&str> {
+    fn paths(found: &WalkResult) -> Vec<&str> {
         found.entries.iter().map(|entry| entry.path.as_str()).collect()
     }
 

@@ -1,27 +1,27 @@
-//! Reads a tool's arguments by hand and collects everything that is wrong with them.
+//! Parses a tool's arguments and collects all problems.
 //!
-//! A model that gets one complaint at a time needs one call per mistake, so a reader goes on after the first problem
-//! and `finish` reports them all, each with what was expected.
+//! A model that gets one problem at a time needs one call per mistake. The parser therefore continues after the first
+//! problem, and `finish` reports them all, each with the expected value.
 
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-/// The largest whole number that every JSON reader keeps exact.
+/// Largest integer that every JSON reader represents exactly.
 pub const MAX_SAFE: u64 = (1 << 53) - 1;
 
-/// How much of a wrong value, or of an unknown name, is quoted back.
+/// Maximum length of a wrong value or unknown name quoted in a problem.
 const MAX_QUOTE: usize = 40;
 
-/// How many problems are reported; the rest are counted.
+/// Maximum number of problems reported. The rest are counted.
 const MAX_PROBLEMS: usize = 8;
 
-/// Everything that is wrong with the arguments of a call.
+/// All problems with the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct BadArguments(pub Vec<String>);
 
-/// A reader over one object of arguments.
+/// Parser for one object of arguments.
 #[derive(Debug)]
 pub struct Arguments<'a> {
     owner: String,
@@ -31,13 +31,13 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Starts reading the arguments of `tool`.
+    /// Creates a parser for the arguments of `tool`.
     #[must_use]
     pub fn new(tool: &str, map: &'a Map<String, Value>) -> Arguments<'a> {
         Arguments { owner: tool.to_owned(), prefix: String::new(), map, problems: Vec::new() }
     }
 
-    /// Complains about every argument that is not `known`.
+    /// Reports every argument that is not in `known`.
     pub fn only(&mut self, known: &[&str]) {
         for key in self.map.keys().filter(|key| !known.contains(&key.as_str())) {
             let (prefix, owner, list) = (&self.prefix, &self.owner, known.join(", "));
@@ -46,12 +46,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Notes a problem.
+    /// Adds a problem to the report.
     pub fn problem(&mut self, text: String) {
         self.problems.push(text);
     }
 
-    /// A text of at most `max` characters.
+    /// Parses a text of at most `max` characters.
     pub fn text(&mut self, key: &str, max: usize) -> Option<String> {
         match self.map.get(key)? {
             Value::String(text) if text.chars().count() <= max => Some(text.clone()),
@@ -63,7 +63,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// `true` or `false`.
+    /// Parses `true` or `false`.
     pub fn flag(&mut self, key: &str) -> Option<bool> {
         match self.map.get(key)? {
             Value::Bool(flag) => Some(*flag),
@@ -71,7 +71,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A whole number in `range`; `3.0` counts as one, as it does in JSON Schema.
+    /// Parses an integer in `range`. As in JSON Schema, `3.0` is an integer.
     pub fn whole(&mut self, key: &str, range: RangeInclusive<u64>) -> Option<u64> {
         let value = self.map.get(key)?;
         match whole_number(value) {
@@ -83,7 +83,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// One of a few words.
+    /// Parses one of several words.
     pub fn choice<T: Copy>(&mut self, key: &str, options: &[(&str, T)]) -> Option<T> {
         let value = self.map.get(key)?;
         match pick(value, options) {
@@ -92,7 +92,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A list of words, each one of a few.
+    /// Parses a list of words, each one of several.
     pub fn choices<T: Copy>(&mut self, key: &str, options: &[(&str, T)]) -> Option<Vec<T>> {
         let value = self.map.get(key)?;
         let picked = value.as_array().and_then(|items| items.iter().map(|item| pick(item, options)).collect());
@@ -105,7 +105,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A list of at most `most` texts, each of at most `max` characters.
+    /// Parses a list of at most `most` texts, each of at most `max` characters.
     pub fn texts(&mut self, key: &str, most: usize, max: usize) -> Option<Vec<String>> {
         let value = self.map.get(key)?;
         let text = |item: &Value| item.as_str().filter(|text| text.chars().count() <= max).map(str::to_owned);
@@ -119,7 +119,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// An object inside, read by `read`; its problems are this reader's problems.
+    /// Parses a nested object with `read`. Its problems are added to this parser's.
     pub fn section<T>(&mut self, key: &str, read: impl FnOnce(&mut Arguments<'a>) -> T) -> Option<T> {
         let map = self.map;
         match map.get(key)? {
@@ -138,10 +138,11 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Ends the reading.
+    /// Ends the parsing.
+    ///
     ///
     /// # Errors
-    /// Everything that was wrong.
+    /// All problems found.
     pub fn finish(mut self) -> Result<(), BadArguments> {
         if self.problems.is_empty() {
             return Ok(());
@@ -161,14 +162,14 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The whole number that a value is, however it is written.
+/// Returns the value of an integer in any notation.
 #[must_use]
 pub fn whole_number(value: &Value) -> Option<u64> {
     if let Some(number) = value.as_u64() {
         return Some(number);
     }
     let number = value.as_f64()?;
-    // Above 2^53 a float no longer says which whole number was meant.
+    // Above 2^53, a float no longer identifies a single integer.
     let exact = number.fract() == 0.0 && (0.0..=9_007_199_254_740_991.0).contains(&number);
     exact.then_some(number as u64)
 }

@@ -1,8 +1,8 @@
-//! What an MCP server inside the process needs: messages, revisions, conversations, and a reader of arguments.
+//! Building blocks of MCP servers inside the process: messages, revisions, sessions and an argument parser.
 //!
-//! A server is a [`Toolbox`]: it says what its tools are and runs calls of them. [`serve`] talks for it over two bounded
-//! channels, one JSON-RPC message per item, in both eras of the protocol: a request that carries the `_meta` keys of
-//! 2026-07-28 is answered statelessly, everything else belongs to the session that `initialize` opened.
+//! A server implements [`Toolbox`], which describes its tools and runs calls. [`serve`] speaks MCP for it over two
+//! bounded channels, one JSON-RPC message per item, in both eras of the protocol: a request with the `_meta` keys of
+//! 2026-07-28 is answered statelessly, all others belong to the session that `initialize` opened.
 //!
 //! ```text
 //! bytes ─► message ─► revision ─┬─► answered at once (initialize, ping, discover, list)
@@ -19,16 +19,16 @@ mod toolbox;
 
 pub use arguments::{Arguments, BadArguments};
 pub use progress::Progress;
-pub use toolbox::{About, Answer, Calling, Ending, Toolbox, read_only};
+pub use toolbox::{Answer, CallOutcome, RunningCall, ServerDescription, Toolbox, read_only};
 
 use bytes::Bytes;
 use session::Session;
 use tokio::sync::mpsc::{Receiver, Sender};
 
-/// Answers messages until the peer hangs up.
+/// Serves messages until the peer closes the connection.
 ///
-/// When `incoming` ends, calls that are still running are finished and answered. When `outgoing` is closed, or this
-/// future is dropped, they are stopped.
+/// When `incoming` ends, running calls are completed and answered. When `outgoing` is closed or this future is dropped,
+/// they are aborted.
 pub async fn serve(toolbox: impl Toolbox, mut incoming: Receiver<Bytes>, outgoing: Sender<Bytes>) {
     let mut session = Session::new(toolbox, outgoing.clone());
     let mut open = true;

@@ -1,4 +1,4 @@
-//! JSON-RPC messages as a server inside the process reads and writes them.
+//! JSON-RPC messages of in-process servers.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -8,29 +8,27 @@ use serde_json::{Map, Number, Value, json};
 pub const PARSE_ERROR: i32 = -32700;
 /// The message is JSON, but not a request.
 pub const INVALID_REQUEST: i32 = -32600;
-/// Nobody here answers that method.
+/// The method is not supported.
 pub const METHOD_NOT_FOUND: i32 = -32601;
-/// The method exists, its parameters are wrong.
+/// The method exists, but its parameters are invalid.
 pub const INVALID_PARAMS: i32 = -32602;
-/// Something broke on this side.
+/// Internal error of the server.
 pub const INTERNAL_ERROR: i32 = -32603;
 /// The request names a protocol version that is not served statelessly.
 pub const UNSUPPORTED_VERSION: i32 = -32022;
-/// Too many calls at once; the gateway's own application code for "limited".
+/// Too many concurrent calls. The gateway's own application code for "limited".
 pub const LIMITED: i32 = 4290;
 
-/// A request id; `1` and `"1"` are different ids.
+/// Request id. `1` and `"1"` are different ids.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Id {
-    /// A whole number.
     Number(Number),
-    /// A string.
     Text(String),
 }
 
 impl Id {
-    /// Reads an id; anything but a string or a whole number is none.
+    /// Parses an id. Returns `None` for anything but a string or an integer.
     pub fn from_value(value: &Value) -> Option<Id> {
         match value {
             Value::String(text) => Some(Id::Text(text.clone())),
@@ -40,31 +38,29 @@ impl Id {
     }
 }
 
-/// A JSON-RPC error before it gets its id.
+/// JSON-RPC error without its id.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
-    /// The number a program looks at.
+    /// Error code for programs.
     pub code: i32,
-    /// The sentence a person reads.
+    /// Error message for people.
     pub message: String,
-    /// Details, if there are any.
     pub data: Option<Value>,
 }
 
 impl RpcError {
-    /// An error without details.
+    /// Creates an error without details.
     pub fn new(code: i32, message: impl Into<String>) -> RpcError {
         RpcError { code, message: message.into(), data: None }
     }
 
-    /// The same error with `data`.
+    /// Adds `data` to the error.
     pub fn with_data(self, data: Value) -> RpcError {
         RpcError { data: Some(data), ..self }
     }
 
-    /// The message that carries this error. Without a readable id the field is left out, as the schemas since
-    /// 2025-11-25 want it.
+    /// Builds the error message. Omits the id if it could not be read, as the schemas since 2025-11-25 require.
     pub fn into_bytes(self, id: Option<&Id>) -> Bytes {
         let mut error = Map::new();
         error.insert("code".into(), self.code.into());
@@ -82,38 +78,35 @@ impl RpcError {
     }
 }
 
-/// A request with a usable id and object parameters.
+/// Request with a usable id and object parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// The id to answer with.
     pub id: Id,
-    /// What is asked.
     pub method: String,
-    /// Its parameters; absent ones are empty.
+    /// Parameters, empty if absent.
     pub params: Map<String, Value>,
 }
 
 impl Request {
-    /// The request's `_meta`, if it is an object.
+    /// Returns the request's `_meta`, if it is an object.
     pub fn meta(&self) -> Option<&Map<String, Value>> {
         self.params.get("_meta").and_then(Value::as_object)
     }
 }
 
-/// What one incoming item turned out to be.
+/// Incoming message after parsing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Incoming {
-    /// To be answered.
     Request(Request),
-    /// The peer no longer wants the answer to this request.
+    /// Cancellation of the request with this id.
     Cancelled(Id),
-    /// A notification without effect here, or an answer to a question nobody asked.
+    /// Notification without effect here, or an answer to a request that was never sent.
     Nothing,
-    /// Not a message that can be worked with; answered with this error.
+    /// Invalid message, to be answered with this error.
     Broken(Option<Id>, RpcError),
 }
 
-/// Reads one item.
+/// Parses and classifies an incoming message.
 pub fn parse(bytes: &[u8]) -> Incoming {
     let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
         return Incoming::Broken(None, RpcError::new(PARSE_ERROR, "The message is not valid JSON."));
@@ -164,12 +157,12 @@ fn request(method: String, id: &Value, mut message: Map<String, Value>) -> Incom
     }
 }
 
-/// The message that carries a result.
+/// Builds a message with a result.
 pub fn result(id: &Id, result: Map<String, Value>) -> Bytes {
     encode(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-/// A notification.
+/// Builds a notification to the client.
 pub fn notify(method: &str, params: Value) -> Bytes {
     encode(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
 }

@@ -1,16 +1,16 @@
-//! Results, each as the caller's revision wants it.
+//! Builds results in the form of the caller's revision.
 
 use super::message::{self, INVALID_PARAMS, Id, RpcError};
 use super::revision::{META_SERVER, Revision};
-use super::toolbox::{About, Answer, Ending};
+use super::toolbox::{Answer, CallOutcome, ServerDescription};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-/// How long a list or a description may be kept: they never change while the process runs.
+/// Cache lifetime of lists and descriptions, which are constant while the process runs.
 const TTL_MS: u64 = 3_600_000;
 
-/// Who answers.
-pub fn server_info(about: About, revision: Revision) -> Value {
+/// Builds the server info.
+pub fn server_info(about: ServerDescription, revision: Revision) -> Value {
     let mut info = json!({"name": about.name, "version": about.version});
     if revision >= Revision::V2025_06_18 {
         info["title"] = about.title.into();
@@ -18,8 +18,8 @@ pub fn server_info(about: About, revision: Revision) -> Value {
     info
 }
 
-/// A result that is valid for this moment only.
-pub fn result(id: &Id, about: About, revision: Revision, mut body: Map<String, Value>) -> Bytes {
+/// Builds a result that must not be cached.
+pub fn result(id: &Id, about: ServerDescription, revision: Revision, mut body: Map<String, Value>) -> Bytes {
     if revision.is_stateless() {
         body.insert("resultType".into(), "complete".into());
         let meta = body.entry("_meta").or_insert_with(|| json!({}));
@@ -28,8 +28,8 @@ pub fn result(id: &Id, about: About, revision: Revision, mut body: Map<String, V
     message::result(id, body)
 }
 
-/// A result that anyone may keep for a while.
-pub fn cacheable(id: &Id, about: About, revision: Revision, mut body: Map<String, Value>) -> Bytes {
+/// Builds a result that any client may cache.
+pub fn cacheable(id: &Id, about: ServerDescription, revision: Revision, mut body: Map<String, Value>) -> Bytes {
     if revision.is_stateless() {
         body.insert("ttlMs".into(), TTL_MS.into());
         body.insert("cacheScope".into(), "public".into());
@@ -37,7 +37,7 @@ pub fn cacheable(id: &Id, about: About, revision: Revision, mut body: Map<String
     result(id, about, revision, body)
 }
 
-/// Definitions of tools, without the members that `revision` does not know.
+/// Removes members that `revision` does not have from tool definitions.
 pub fn tools(mut tools: Vec<Value>, revision: Revision) -> Value {
     for tool in &mut tools {
         if let Value::Object(members) = tool {
@@ -47,7 +47,7 @@ pub fn tools(mut tools: Vec<Value>, revision: Revision) -> Value {
     Value::Array(tools)
 }
 
-/// The revision that brought a member of a tool.
+/// Returns the revision that introduced a member of a tool.
 fn introduced(member: &str) -> Revision {
     match member {
         "annotations" => Revision::V2025_03_26,
@@ -56,17 +56,17 @@ fn introduced(member: &str) -> Revision {
     }
 }
 
-/// The answer to `tools/call`.
+/// Builds the answer to `tools/call`.
 ///
-/// What a tool could not do is a result that a model can read, except for bad arguments in the revisions before
-/// 2025-11-25, where they are an error of the protocol.
-pub fn tool(id: &Id, about: About, revision: Revision, answer: Answer) -> Bytes {
+/// A failure is a result that the model can read, except for invalid arguments before 2025-11-25, which are a protocol
+/// error.
+pub fn tool(id: &Id, about: ServerDescription, revision: Revision, answer: Answer) -> Bytes {
     let is_error = match answer.ending {
-        Ending::BadArguments(data) if revision < Revision::V2025_11_25 => {
+        CallOutcome::BadArguments(data) if revision < Revision::V2025_11_25 => {
             return RpcError::new(INVALID_PARAMS, answer.text).with_data(data).into_bytes(Some(id));
         }
-        Ending::Done => false,
-        Ending::Failed | Ending::BadArguments(_) => true,
+        CallOutcome::Done => false,
+        CallOutcome::Failed | CallOutcome::BadArguments(_) => true,
     };
     let mut body = Map::new();
     body.insert("content".into(), json!([{"type": "text", "text": answer.text}]));

@@ -1,39 +1,39 @@
-//! Protocol revisions, and which one a request is to be answered in.
+//! Protocol revisions, and the choice of the revision for a request.
 
 use serde_json::{Value, json};
 
 use super::message::{INVALID_PARAMS, Request, RpcError, UNSUPPORTED_VERSION};
 
-/// Names the revision of a stateless request.
+/// `_meta` key for the revision of a stateless request.
 pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// What the client of a stateless request can do.
+/// `_meta` key for the client capabilities of a stateless request.
 pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// Who answered a stateless request.
+/// `_meta` key for the server that answered a stateless request.
 pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
-/// A published revision of the protocol; later ones compare greater.
+/// Published revision of the protocol. Later ones compare greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Revision {
-    /// The first.
+    /// First published revision.
     V2024_11_05,
     /// Adds tool annotations and progress messages.
     V2025_03_26,
     /// Adds titles, output schemas and structured content.
     V2025_06_18,
-    /// The last one with sessions; bad arguments become tool results.
+    /// Last revision with sessions. Invalid arguments become tool results.
     V2025_11_25,
-    /// Stateless.
+    /// First revision without sessions.
     V2026_07_28,
 }
 
 impl Revision {
-    /// The revision answered to a client whose own is unknown or stateless.
+    /// Revision offered to a client whose own is unknown or stateless.
     pub const LAST_WITH_SESSIONS: Revision = Revision::V2025_11_25;
 
-    /// The revisions served without a session.
+    /// Revisions served without a session.
     pub const STATELESS: [&'static str; 1] = ["2026-07-28"];
 
-    /// How the revision is written on the wire.
+    /// Returns the revision's name on the wire.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,8 @@ impl Revision {
         }
     }
 
-    /// What `initialize` settles on: the client's own revision if it is a known one with sessions, else the last.
+    /// Negotiates the revision for `initialize`: the client's own if it is known and has sessions, otherwise the last
+    /// one with sessions.
     #[must_use]
     pub fn negotiate(asked: &str) -> Revision {
         [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18]
@@ -54,17 +55,17 @@ impl Revision {
             .unwrap_or(Revision::LAST_WITH_SESSIONS)
     }
 
-    /// Whether requests stand alone.
+    /// Returns `true` if requests are stateless.
     #[must_use]
     pub fn is_stateless(self) -> bool {
         self == Revision::V2026_07_28
     }
 }
 
-/// The revision in which `request` is to be answered, given the one `initialize` settled on, if it was called.
+/// Returns the revision for answering `request`. `session` is the revision negotiated by `initialize`, if any.
 ///
 /// # Errors
-/// If the request names a revision that is not served, or lacks what it needs.
+/// If the request names an unsupported revision or lacks required metadata.
 pub fn of_request(request: &Request, session: Option<Revision>) -> Result<Revision, RpcError> {
     let meta = request.meta();
     let version = meta.and_then(|meta| meta.get(META_VERSION));

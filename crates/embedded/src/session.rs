@@ -1,4 +1,4 @@
-//! One peer's conversation: what each message means, and which calls are running.
+//! Session with one peer: dispatches messages and tracks running calls.
 
 use super::message::{
     self, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, Incoming, LIMITED, METHOD_NOT_FOUND, Request, RpcError,
@@ -6,21 +6,21 @@ use super::message::{
 use super::progress::Progress;
 use super::reply;
 use super::revision::{self, Revision};
-use super::toolbox::{About, Toolbox};
+use super::toolbox::{ServerDescription, Toolbox};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use tokio::sync::mpsc::Sender;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Calls that may run at once.
+/// Maximum number of concurrent calls.
 const MAX_RUNNING: usize = 64;
 
-/// The state of a conversation.
+/// State of a session.
 #[derive(Debug)]
 pub struct Session<T> {
     toolbox: T,
-    about: About,
+    about: ServerDescription,
     outgoing: Sender<Bytes>,
     revision: Option<Revision>,
     tasks: JoinSet<(Id, Bytes)>,
@@ -28,18 +28,18 @@ pub struct Session<T> {
 }
 
 impl<T: Toolbox> Session<T> {
-    /// A conversation that has not begun. `outgoing` is for progress; replies are returned.
+    /// Creates a session. `outgoing` carries progress; replies are returned.
     pub fn new(toolbox: T, outgoing: Sender<Bytes>) -> Self {
         let about = toolbox.about();
         Self { toolbox, about, outgoing, revision: None, tasks: JoinSet::new(), running: HashMap::new() }
     }
 
-    /// Whether calls are running.
+    /// Returns `true` if calls are running.
     pub fn is_busy(&self) -> bool {
         !self.tasks.is_empty()
     }
 
-    /// Takes in one message; some are answered at once.
+    /// Processes a message. Returns a reply if it is available at once.
     pub fn receive(&mut self, bytes: &[u8]) -> Option<Bytes> {
         match message::parse(bytes) {
             Incoming::Request(request) => self.request(request),
@@ -54,11 +54,11 @@ impl<T: Toolbox> Session<T> {
         }
     }
 
-    /// Waits for a call to end. A call that was cancelled ends without a reply.
+    /// Waits for a call to finish and returns its reply. A cancelled call has none.
     pub async fn next_finished(&mut self) -> Option<Bytes> {
         match self.tasks.join_next_with_id().await? {
             Ok((task, (id, reply))) => {
-                // The id may have been cancelled, and even used again, while this reply was on its way.
+                // While the reply was in transit, its id may have been cancelled and even reused.
                 let current = self.running.get(&id).is_some_and(|call| call.id() == task);
                 current.then(|| {
                     self.running.remove(&id);
@@ -164,7 +164,7 @@ impl<T: Toolbox> Session<T> {
     }
 }
 
-/// The tool and the arguments of a call.
+/// Parses the tool name and arguments of a call.
 fn asked(request: &Request) -> Result<(&str, Map<String, Value>), RpcError> {
     let invalid = |text: &str| RpcError::new(INVALID_PARAMS, text);
     let name = request.params.get("name").and_then(Value::as_str);
@@ -190,22 +190,22 @@ fn progress_token(request: &Request) -> Result<Option<Value>, RpcError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::toolbox::{Answer, Calling};
+    use crate::toolbox::{Answer, RunningCall};
 
     struct Echo;
 
     impl Toolbox for Echo {
-        fn about(&self) -> About {
-            About { name: "echo", title: "Echo", version: "1", instructions: "" }
+        fn about(&self) -> ServerDescription {
+            ServerDescription { name: "echo", title: "Echo", version: "1", instructions: "" }
         }
 
         fn tools(&self) -> Vec<Value> {
             vec![json!({"name": "echo", "title": "Echo", "inputSchema": {"type": "object"}})]
         }
 
-        fn call(&mut self, tool: &str, arguments: Map<String, Value>, _: Progress) -> Option<Calling> {
+        fn call(&mut self, tool: &str, arguments: Map<String, Value>, _: Progress) -> Option<RunningCall> {
             let text = arguments.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
-            (tool == "echo").then(|| Box::pin(async { Answer::text(text) }) as Calling)
+            (tool == "echo").then(|| Box::pin(async { Answer::text(text) }) as RunningCall)
         }
     }
 

@@ -1,71 +1,68 @@
-//! What a server inside the process offers.
+//! Interface of an in-process server.
 
 use super::progress::Progress;
 use serde_json::{Map, Value, json};
 use std::future::Future;
 use std::pin::Pin;
 
-/// Who answers, in words that do not change while the process runs.
+/// Description of a server, which is constant while the process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct About {
-    /// Its name for programs.
+pub struct ServerDescription {
+    /// Name shown to programs.
     pub name: &'static str,
-    /// Its name for people.
+    /// Name shown to people.
     pub title: &'static str,
-    /// Its version.
     pub version: &'static str,
-    /// What a model should know before it uses the tools.
+    /// Instructions for models that use the tools.
     pub instructions: &'static str,
 }
 
-/// A call that runs. Dropping it stops it.
-pub type Calling = Pin<Box<dyn Future<Output = Answer> + Send>>;
+/// Running call. Dropping it aborts the call.
+pub type RunningCall = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// The tools of one connection.
+/// Tools of one connection.
 pub trait Toolbox: Send + 'static {
-    /// Who answers.
-    fn about(&self) -> About;
+    /// Returns the description of the server.
+    fn about(&self) -> ServerDescription;
 
-    /// The definitions of all tools, in the order of the list. Members that a revision lacks are left out for it.
+    /// Returns the definitions of all tools in list order. Members unknown to a revision are removed for it.
     fn tools(&self) -> Vec<Value>;
 
-    /// Begins a call; none if there is no tool of this name.
-    fn call(&mut self, tool: &str, arguments: Map<String, Value>, progress: Progress) -> Option<Calling>;
+    /// Starts a call. Returns `None` if the tool does not exist.
+    fn call(&mut self, tool: &str, arguments: Map<String, Value>, progress: Progress) -> Option<RunningCall>;
 }
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// For a model.
+    /// Text for the model.
     pub text: String,
-    /// For a program; shown to revisions that know structured content.
+    /// Structured content, sent in revisions that support it.
     pub structured: Option<Value>,
-    /// More about it, for the `_meta` of the result.
+    /// Members for the `_meta` of the result.
     pub meta: Map<String, Value>,
-    /// How it ended.
-    pub ending: Ending,
+    pub ending: CallOutcome,
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ending {
-    /// It did what was asked.
+pub enum CallOutcome {
     Done,
-    /// It could not.
     Failed,
-    /// Its arguments do not fit the schema: an error of the protocol with this data before 2025-11-25, and a failure since.
+    /// The arguments do not match the schema. Reported as a protocol error with this data before 2025-11-25, and as a
+    /// failed call since.
     BadArguments(Value),
 }
 
 impl Answer {
-    /// Just a text.
+    /// Creates a successful answer with text only.
     #[must_use]
     pub fn text(text: String) -> Self {
-        Self { text, structured: None, meta: Map::new(), ending: Ending::Done }
+        Self { text, structured: None, meta: Map::new(), ending: CallOutcome::Done }
     }
 }
 
-/// The annotations of a tool that changes nothing and reaches nothing outside.
+/// Returns the annotations of a read-only tool without external effects.
 #[must_use]
 pub fn read_only(title: &str) -> Value {
     json!({

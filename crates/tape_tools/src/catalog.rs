@@ -1,4 +1,4 @@
-//! What the tools say about themselves.
+//! Definitions of the tools.
 
 use crate::{diff, question, search};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use signalbox_embedded::read_only;
 
 const TIME: &str = "as 2026-11-15, 2026-11-15T09:05:00Z, or how long ago: 90s, 30m, 2h, 7d";
 
-/// The definitions of all tools, in the order of the list.
+/// Returns the definitions of all tools in list order.
 pub(crate) fn tools() -> Vec<Value> {
     vec![diff_tool(), search_tool(), show_tool(), stats_tool()]
 }
@@ -164,7 +164,7 @@ fn call_members() -> Value {
     })
 }
 
-/// A call, with these members besides.
+/// Builds the schema of a call with additional members.
 fn call(besides: Value) -> Value {
     let mut members = call_members();
     if let (Value::Object(members), Value::Object(besides)) = (&mut members, besides) {

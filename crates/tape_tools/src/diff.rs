@@ -1,4 +1,4 @@
-//! `tapes_diff`: how two calls differ, or two calls of one tool in two tapes.
+//! `tapes_diff`: compares two calls, or the latest calls of a tool on two tapes.
 
 use crate::ask_error::AskError;
 use crate::call_line;
@@ -13,33 +13,32 @@ use signalbox_replay::{MatchKey, Paths};
 use signalbox_tape::{Story, story};
 use signalbox_wire::printable;
 
-/// What can be said.
+/// Names of the arguments.
 pub(crate) const KEYS: [&str; 6] = ["first", "second", "tool", "first_tape", "second_tape", "ignore"];
-/// Most differences that are listed of each message.
+/// Maximum number of differences listed for each message.
 const MAX_SHOWN: usize = 50;
-/// Most paths that can be ignored.
+/// Maximum number of ignored paths.
 pub(crate) const MAX_IGNORED: usize = 50;
-/// So many of the latest calls of a tool are looked at for two with the same arguments.
+/// Number of a tool's latest calls to search for a pair with the same arguments.
 const LATEST: usize = 20;
-/// Most characters of one side of a difference, and of the pointer to it.
+/// Maximum length of a value or pointer in a difference, in characters.
 const MAX_VALUE: usize = 300;
 
-/// What is compared.
+/// Parsed arguments of `tapes_diff`.
 #[derive(Debug)]
 pub(crate) struct Diff {
-    of: Of,
+    of: Selection,
     comparison: Comparison,
 }
 
 #[derive(Debug)]
-enum Of {
-    /// These two.
+enum Selection {
     Calls(Box<[Show; 2]>),
-    /// The latest of this tool on each of two tapes, with the same arguments where there are such.
+    /// Latest calls of this tool on two tapes, with the same arguments if possible.
     Tool(String, [String; 2]),
 }
 
-/// One call that is compared.
+/// Loaded call to compare.
 struct Call {
     tape: String,
     exchange: u64,
@@ -48,7 +47,6 @@ struct Call {
 }
 
 impl Diff {
-    /// Reads the arguments.
     pub(crate) fn read(reader: &mut Arguments<'_>) -> Option<Self> {
         reader.only(&KEYS);
         let call = |reader: &mut Arguments<'_>, key| {
@@ -62,8 +60,8 @@ impl Diff {
         let tapes = [text(reader, "first_tape"), text(reader, "second_tape")];
         let comparison = Comparison { ignored: ignored(reader), json_in_text: true, ..Comparison::default() };
         let of = match (first, second, tool, tapes) {
-            (Some(first), Some(second), None, [None, None]) => Of::Calls(Box::new([first?, second?])),
-            (None, None, Some(tool), [Some(first), Some(second)]) => Of::Tool(tool, [first, second]),
+            (Some(first), Some(second), None, [None, None]) => Selection::Calls(Box::new([first?, second?])),
+            (None, None, Some(tool), [Some(first), Some(second)]) => Selection::Tool(tool, [first, second]),
             _ => {
                 let text = "give either `first` and `second`, or `tool` with `first_tape` and `second_tape`";
                 reader.problem(text.to_owned());
@@ -73,31 +71,33 @@ impl Diff {
         Some(Self { of, comparison })
     }
 
-    /// Reads the store.
+    /// Loads both calls and compares them.
     pub(crate) fn answer(&self, own: &OwnTapes<'_>) -> Result<Value, AskError> {
         let [first, second] = match &self.of {
-            Of::Calls(calls) => [one(own, &calls[0])?, one(own, &calls[1])?],
-            Of::Tool(tool, tapes) => pair(latest(own, tool, &tapes[0])?, latest(own, tool, &tapes[1])?),
+            Selection::Calls(calls) => [one(own, &calls[0])?, one(own, &calls[1])?],
+            Selection::Tool(tool, tapes) => pair(latest(own, tool, &tapes[0])?, latest(own, tool, &tapes[1])?),
         };
         let (stories, none) = ((first.story(), second.story()), || AskError::NoCall {
             tape: first.tape.clone(),
             exchange: first.exchange,
         });
         let (Some(one), Some(other)) = stories else { return Err(none()) };
-        let requests = self.compare((&first, one.request()), (&second, other.request()), "request")?;
-        let answers = self.compare((&first, one.answer()), (&second, other.answer()), "answer")?;
+        let requests = self.compare(&first, one.request(), &second, other.request(), "request")?;
+        let answers = self.compare(&first, one.answer(), &second, other.answer(), "answer")?;
         Ok(json!({
             "first": call_line::of_story(&first.tape, &one),
             "second": call_line::of_story(&second.tape, &other),
-            "request": shown(&requests),
-            "answer": shown(&answers),
+            "request": differences_json(&requests),
+            "answer": differences_json(&answers),
         }))
     }
 
     fn compare(
         &self,
-        (first, one): (&Call, Option<&MessageEntry>),
-        (second, other): (&Call, Option<&MessageEntry>),
+        first: &Call,
+        one: Option<&MessageEntry>,
+        second: &Call,
+        other: Option<&MessageEntry>,
         what: &'static str,
     ) -> Result<Differences, AskError> {
         let (one_value, other_value) = (first.value(one, what)?, second.value(other, what)?);
@@ -122,7 +122,7 @@ impl Call {
         value.ok_or_else(|| AskError::NotRecorded { what, tape: self.tape.clone(), exchange: self.exchange })
     }
 
-    /// What its arguments are known by.
+    /// Returns the match key of its request.
     fn key(&self) -> Option<MatchKey> {
         let story = self.story()?;
         MatchKey::of(&self.value(story.request(), "request").ok()?, &Paths::default())
@@ -139,14 +139,14 @@ fn ignored(reader: &mut Arguments<'_>) -> Paths {
     paths
 }
 
-/// The call of this number.
+/// Loads a call by its number.
 fn one(own: &OwnTapes<'_>, named: &Show) -> Result<Call, AskError> {
     let tape = own.tape(&named.tape)?;
     let call = own.call(&tape, named.exchange)?;
     Ok(Call { tape: tape.id, exchange: named.exchange, call, masks: Masks::of_rules(&tape.redaction) })
 }
 
-/// The latest calls of a tool on a tape that were answered, the newest first. There is at least one.
+/// Returns the latest answered calls of a tool on a tape, newest first. Never empty.
 fn latest(own: &OwnTapes<'_>, tool: &str, tape: &str) -> Result<Vec<Call>, AskError> {
     let tape = own.tape(tape)?;
     let query = Query {
@@ -172,7 +172,7 @@ fn latest(own: &OwnTapes<'_>, tool: &str, tape: &str) -> Result<Vec<Call>, AskEr
     }
 }
 
-/// The newest two with the same arguments, or just the newest two.
+/// Returns the newest two calls with the same arguments, or otherwise the newest two.
 fn pair(mut first: Vec<Call>, mut second: Vec<Call>) -> [Call; 2] {
     let keys: Vec<Option<MatchKey>> = second.iter().map(Call::key).collect();
     let same = first.iter().enumerate().find_map(|(at, call)| {
@@ -183,7 +183,7 @@ fn pair(mut first: Vec<Call>, mut second: Vec<Call>) -> [Call; 2] {
     [first.swap_remove(one), second.swap_remove(other)]
 }
 
-fn shown(differences: &Differences) -> Value {
+fn differences_json(differences: &Differences) -> Value {
     let list: Vec<Value> = differences.list.iter().take(MAX_SHOWN).map(line).collect();
     let more = differences.more + differences.list.len().saturating_sub(MAX_SHOWN) as u64;
     json!({

@@ -1,12 +1,12 @@
-//! Ask the tapes by MCP: a server inside the process whose tools search, show, count and compare recorded calls.
+//! MCP server inside the process whose tools search, show, count and compare recorded calls.
 //!
-//! - **A caller sees its own calls only.** A connection acts for one principal, and everything that is read goes through
-//!   [`own_tapes::OwnTapes`], which asks the store for that principal's entries and nothing else. A call of somebody else is
-//!   not found, just as one that does not exist.
-//! - **Nothing is written.** The tools use the reading half of the port of the stores.
-//! - **Nobody waits for a disk but the one who asks.** The store is opened by the first question, and read on threads for
-//!   blocking work, a few at once, each for a bounded time.
-//! - **Answers are small.** Lists have pages, texts are cut, and what a terminal would obey is escaped.
+//! - **A caller sees its own calls only.** A connection acts for one principal. All reads go through
+//!   [`own_tapes::OwnTapes`], which queries the store for that principal's entries only. A call of another principal is
+//!   reported as not found.
+//! - **The tools write nothing.** They use the read half of the store interface.
+//! - **Only the caller waits for the disk.** The first query opens the store. Queries run on blocking threads, a few at
+//!   once, each with a time limit.
+//! - **Answers are small.** Lists are paged, texts truncated, and terminal control characters escaped.
 
 mod ask_error;
 mod call_line;
@@ -25,7 +25,7 @@ use bytes::Bytes;
 use own_tapes::OwnTapes;
 use question::Question;
 use serde_json::{Map, Value, json};
-use signalbox_embedded::{About, Answer, Calling, Ending, Progress, Toolbox};
+use signalbox_embedded::{Answer, CallOutcome, Progress, RunningCall, ServerDescription, Toolbox};
 use signalbox_engine::Principal;
 use signalbox_engine::record::{StoreError, TapeStore};
 use std::fmt;
@@ -34,12 +34,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, Sender};
 
-/// Questions that are answered at once; more wait their turn.
-const MAX_ASKING: usize = 4;
-/// How long one question may read. What was found until then is told.
+/// Maximum number of concurrent queries. Further ones wait.
+const MAX_QUERIES: usize = 4;
+/// Time limit of a query. It returns what it found until then.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-const ABOUT: About = About {
+const ABOUT: ServerDescription = ServerDescription {
     name: "signalbox-tapes",
     title: "Recorded calls",
     version: env!("CARGO_PKG_VERSION"),
@@ -48,19 +48,19 @@ const ABOUT: About = About {
                    tapes_diff. Nothing can be changed with them, and calls of these tools are not among what they find.",
 };
 
-/// Opens the store of the tapes.
+/// Function that opens the store of the tapes.
 pub type OpenStore = Box<dyn Fn() -> Result<Arc<dyn TapeStore>, StoreError> + Send + Sync>;
 
-/// The server; a clone serves another connection from the same store.
+/// Server for the tape tools. Clones share the store.
 #[derive(Clone)]
-pub struct TapeTools(Arc<Shared>);
+pub struct TapeTools(Arc<ServerState>);
 
-struct Shared {
-    /// The name of this backend, whose own calls are not shown.
+struct ServerState {
+    /// Name of this backend. Its own calls are hidden.
     backend: Arc<str>,
     open: OpenStore,
     store: OnceLock<Arc<dyn TapeStore>>,
-    asking: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl fmt::Debug for TapeTools {
@@ -70,27 +70,27 @@ impl fmt::Debug for TapeTools {
 }
 
 impl TapeTools {
-    /// A server that is the backend of this name. The store is opened when something is asked first.
+    /// Creates a server for the backend of this name. The first query opens the store.
     #[must_use]
     pub fn new(backend: impl Into<Arc<str>>, open: OpenStore) -> Self {
-        let (store, asking) = (OnceLock::new(), Arc::new(Semaphore::new(MAX_ASKING)));
-        Self(Arc::new(Shared { backend: backend.into(), open, store, asking }))
+        let (store, permits) = (OnceLock::new(), Arc::new(Semaphore::new(MAX_QUERIES)));
+        Self(Arc::new(ServerState { backend: backend.into(), open, store, permits }))
     }
 
-    /// Answers the messages of a connection that acts for this principal, until it hangs up.
+    /// Serves a connection on behalf of `principal` until the peer closes it.
     pub async fn serve(self, principal: Principal, incoming: Receiver<Bytes>, outgoing: Sender<Bytes>) {
         signalbox_embedded::serve(Connection { tools: self, principal }, incoming, outgoing).await;
     }
 }
 
-/// The tools for one principal.
+/// Tools on behalf of one principal.
 struct Connection {
     tools: TapeTools,
     principal: Principal,
 }
 
 impl Toolbox for Connection {
-    fn about(&self) -> About {
+    fn about(&self) -> ServerDescription {
         ABOUT
     }
 
@@ -98,38 +98,38 @@ impl Toolbox for Connection {
         catalog::tools()
     }
 
-    fn call(&mut self, tool: &str, arguments: Map<String, Value>, _: Progress) -> Option<Calling> {
+    fn call(&mut self, tool: &str, arguments: Map<String, Value>, _: Progress) -> Option<RunningCall> {
         let question = Question::read(tool, &arguments)?;
-        let (shared, principal) = (Arc::clone(&self.tools.0), self.principal.clone());
+        let (state, principal) = (Arc::clone(&self.tools.0), self.principal.clone());
         Some(Box::pin(async move {
-            match ask(shared, principal, question).await {
+            match ask(state, principal, question).await {
                 Ok(answer) => answer,
-                Err(error) => told(&error),
+                Err(error) => error_answer(&error),
             }
         }))
     }
 }
 
 async fn ask(
-    shared: Arc<Shared>,
+    state: Arc<ServerState>,
     principal: Principal,
     question: Result<Question, AskError>,
 ) -> Result<Answer, AskError> {
     let question = question?;
-    let turn = Arc::clone(&shared.asking).acquire_owned().await.map_err(|_| AskError::Interrupted)?;
+    let turn = Arc::clone(&state.permits).acquire_owned().await.map_err(|_| AskError::Interrupted)?;
     let reading = tokio::task::spawn_blocking(move || {
-        // Kept until the reading ends, which it does not if the caller cancels.
+        // Held until the read ends, even if the caller cancels.
         let _turn = turn;
-        let store = shared.store()?;
+        let store = state.store()?;
         let until = Instant::now() + MAX_TIME;
-        let own = OwnTapes { store: &*store, principal: principal.as_str(), asking: &shared.backend, until };
+        let own = OwnTapes { store: &*store, principal: principal.as_str(), asking: &state.backend, until };
         question.answer(&own)
     });
     reading.await.map_err(|_| AskError::Interrupted)?
 }
 
-impl Shared {
-    /// The store, opened if it is not yet. A failure is not remembered: the next question tries again.
+impl ServerState {
+    /// Returns the store, opening it if needed. A failure is not cached: the next query tries again.
     fn store(&self) -> Result<Arc<dyn TapeStore>, AskError> {
         if let Some(store) = self.store.get() {
             return Ok(Arc::clone(store));
@@ -139,12 +139,12 @@ impl Shared {
     }
 }
 
-/// An error as an answer that a model can read.
-fn told(error: &AskError) -> Answer {
+/// Formats an error as an answer for the model.
+fn error_answer(error: &AskError) -> Answer {
     let text = signalbox_wire::printable::one_line(&error.to_string());
     let ending = match error {
-        AskError::Arguments(_) => Ending::BadArguments(json!({"reason": "invalid_arguments"})),
-        _ => Ending::Failed,
+        AskError::Arguments(_) => CallOutcome::BadArguments(json!({"reason": "invalid_arguments"})),
+        _ => CallOutcome::Failed,
     };
     Answer { ending, ..Answer::text(text) }
 }

@@ -1,4 +1,4 @@
-//! What one caller may see of the tapes: its own calls, as it sent them and as it was answered.
+//! Access to a caller's own calls, as it sent them and as it was answered.
 
 use crate::ask_error::AskError;
 use signalbox_engine::fact::Point;
@@ -9,43 +9,39 @@ use signalbox_tape::explain::has_reached;
 use signalbox_tape::{Story, sent};
 use std::time::Instant;
 
-/// Most entries of one call that are read.
+/// Maximum number of entries read of one call.
 const MAX_ENTRIES: usize = 1_000;
 
-/// The entries of one principal, in all tapes of a store.
+/// Entries of one principal on all tapes of a store.
 pub(crate) struct OwnTapes<'a> {
-    /// Where they are.
     pub(crate) store: &'a dyn TapeStore,
-    /// Whose.
     pub(crate) principal: &'a str,
-    /// The backend that asks. Its own calls are left out.
+    /// Backend that runs the query. Its own calls are left out.
     pub(crate) asking: &'a str,
-    /// When the reading has to end.
+    /// Deadline of the query.
     pub(crate) until: Instant,
 }
 
-/// Where a query found something.
+/// Position of a hit.
 pub(crate) struct Place {
-    /// The entry.
+    /// Position of the entry on its tape.
     pub(crate) seq: u64,
-    /// Its exchange.
     pub(crate) exchange: Option<u64>,
-    /// The entry itself, if it is the end of its exchange.
+    /// Entry, if it is the end of its exchange.
     pub(crate) end: Option<Entry>,
 }
 
-/// A call of the caller.
+/// Call of the principal.
 pub(crate) struct OwnCall {
-    /// What the caller may read of it.
+    /// Entries that the caller may read.
     pub(crate) entries: Vec<Entry>,
-    /// True if it reached a backend.
+    /// Set if the call reached a backend.
     pub(crate) reached_backend: bool,
-    /// Its backend, if it has one.
     backend: Option<String>,
 }
 
 impl OwnCall {
-    /// What its entries say together; none if there are none.
+    /// Summarizes the entries, or returns `None` if there are none.
     pub(crate) fn story(&self) -> Option<Story<'_>> {
         let story = Story::new(&self.entries)?;
         Some(Story { backend: self.backend.as_deref(), ..story })
@@ -53,12 +49,12 @@ impl OwnCall {
 }
 
 impl OwnTapes<'_> {
-    /// True if there is no time left.
+    /// Returns `true` if the deadline has passed.
     pub(crate) fn is_late(&self) -> bool {
         Instant::now() >= self.until
     }
 
-    /// The tape of this name.
+    /// Looks up a tape by name.
     pub(crate) fn tape(&self, name: &str) -> Result<TapeInfo, AskError> {
         self.store.tape(name).map_err(|error| match error {
             StoreError::NoTape(name) => AskError::NoTape(name),
@@ -66,7 +62,7 @@ impl OwnTapes<'_> {
         })
     }
 
-    /// The tape of this name, or all of them, the newest first.
+    /// Returns the tape of this name, or all tapes, newest first.
     pub(crate) fn tapes(&self, named: Option<&str>) -> Result<Vec<TapeInfo>, AskError> {
         match named {
             Some(name) => Ok(vec![self.tape(name)?]),
@@ -74,19 +70,19 @@ impl OwnTapes<'_> {
         }
     }
 
-    /// Narrows a query to one tape and the caller's own entries.
+    /// Restricts a query to one tape and the caller's own entries.
     pub(crate) fn query(&self, tape: &TapeInfo, query: Query) -> Query {
         Query { tape: Some(tape.id.clone()), principal: Some(self.principal.to_owned()), ..query }
     }
 
-    /// The entries that a query finds among the caller's own, as the caller may read them, and whether there are more.
+    /// Returns the caller's own entries that match, in the form that the caller may read, and `true` if there are more.
     pub(crate) fn find(&self, tape: &TapeInfo, query: Query) -> Result<(Vec<Entry>, bool), AskError> {
         let (entries, more) = self.recorded(tape, query)?;
         Ok((entries.into_iter().filter_map(|entry| sent::as_sent(tape.kind, entry)).collect(), more))
     }
 
-    /// The places of the caller's own entries that a query finds, in whichever image of a message, and whether there are more.
-    /// What is at a place must be asked for with [`find`](Self::find): the image may have been kept from the caller.
+    /// Returns the positions of the caller's own entries that match in any image of a message, and `true` if there are
+    /// more. Use [`find`](Self::find) to read an entry: the matching image may have been withheld from the caller.
     pub(crate) fn places(&self, tape: &TapeInfo, query: Query) -> Result<(Vec<Place>, bool), AskError> {
         let (entries, more) = self.recorded(tape, query)?;
         let place = |entry: Entry| Place {
@@ -103,7 +99,7 @@ impl OwnTapes<'_> {
         Ok((page.hits.into_iter().filter(own).map(|hit| hit.entry).collect(), page.more))
     }
 
-    /// The newest message that the caller sent or was sent in an exchange and that a query finds.
+    /// Returns the newest matching message of an exchange among those that the caller sent or received.
     pub(crate) fn message(
         &self,
         tape: &TapeInfo,
@@ -119,7 +115,7 @@ impl OwnTapes<'_> {
         }))
     }
 
-    /// A call, with all its entries that the caller may read.
+    /// Loads a call with all entries that the caller may read.
     pub(crate) fn call(&self, tape: &TapeInfo, exchange: u64) -> Result<OwnCall, AskError> {
         let query = Query { exchange: Some(exchange), limit: Some(MAX_ENTRIES), ..Query::default() };
         let (entries, _) = self.recorded(tape, query)?;
@@ -132,19 +128,19 @@ impl OwnTapes<'_> {
         }
     }
 
-    /// The end of a call, if it is on the tape.
+    /// Returns the end of a call, if it is on the tape.
     pub(crate) fn end(&self, tape: &TapeInfo, exchange: u64) -> Result<Option<Entry>, AskError> {
         let query = Query { exchange: Some(exchange), only_ends: true, limit: Some(1), ..Query::default() };
         Ok(self.find(tape, query)?.0.into_iter().next())
     }
 
-    /// True for a call of these tools.
+    /// Returns `true` for a call of these tools.
     pub(crate) fn is_about_tapes(&self, backend: Option<&str>) -> bool {
         backend == Some(self.asking)
     }
 }
 
-/// What an entry says of the end of a call.
+/// Returns the entry's content if it is the end of a call.
 pub(crate) fn finished(entry: &Entry) -> Option<&FinishedEntry> {
     match &entry.content {
         Content::Finished(finished) => Some(finished),

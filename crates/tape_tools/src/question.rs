@@ -1,40 +1,36 @@
-//! What can be asked.
+//! Parsed calls of the tape tools.
 
 use crate::ask_error::AskError;
 use crate::diff::Diff;
 use crate::own_tapes::OwnTapes;
 use crate::search::Search;
 use crate::show::Show;
-use crate::stats::StatsOf;
+use crate::stats::StatsQuery;
 use serde_json::{Map, Value};
 use signalbox_embedded::{Answer, Arguments, BadArguments};
 use signalbox_tape::moment;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Longest text of an argument.
+/// Maximum length of a text argument.
 pub(crate) const MAX_TEXT: usize = 500;
 
-/// A question whose arguments are right.
+/// Call with valid arguments.
 #[derive(Debug)]
 pub(crate) enum Question {
-    /// Which calls there are.
     Search(Search),
-    /// What one call was.
     Show(Show),
-    /// How calls went.
-    Stats(StatsOf),
-    /// How two calls differ.
+    Stats(StatsQuery),
     Diff(Diff),
 }
 
 impl Question {
-    /// Reads the arguments of a tool; none if there is no such tool.
+    /// Parses the arguments of a tool. Returns `None` if the tool does not exist.
     pub(crate) fn read(tool: &str, arguments: &Map<String, Value>) -> Option<Result<Self, AskError>> {
         let mut reader = Arguments::new(tool, arguments);
         let asked = match tool {
             "tapes_search" => Search::read(&mut reader).map(Self::Search),
             "tapes_show" => Show::read(&mut reader).map(Self::Show),
-            "tapes_stats" => StatsOf::read(&mut reader).map(Self::Stats),
+            "tapes_stats" => StatsQuery::read(&mut reader).map(Self::Stats),
             "tapes_diff" => Diff::read(&mut reader).map(Self::Diff),
             _ => return None,
         };
@@ -42,7 +38,7 @@ impl Question {
         Some(reader.finish().and_then(|()| asked.ok_or_else(missing)).map_err(AskError::from))
     }
 
-    /// Reads the store.
+    /// Runs the query on the store.
     pub(crate) fn answer(&self, own: &OwnTapes<'_>) -> Result<Answer, AskError> {
         match self {
             Self::Search(asked) => asked.answer(own).map(structured),
@@ -53,12 +49,12 @@ impl Question {
     }
 }
 
-/// A name or a text that is not empty.
+/// Reads a text argument, ignoring blank ones.
 pub(crate) fn text(reader: &mut Arguments<'_>, key: &str) -> Option<String> {
     reader.text(key, MAX_TEXT).filter(|text| !text.trim().is_empty())
 }
 
-/// A moment in nanoseconds since 1970.
+/// Reads a time argument as nanoseconds since 1970.
 pub(crate) fn when(reader: &mut Arguments<'_>, key: &str) -> Option<u64> {
     let text = text(reader, key)?;
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -66,7 +62,7 @@ pub(crate) fn when(reader: &mut Arguments<'_>, key: &str) -> Option<u64> {
     moment::read(&text, now).map_err(|error| reader.problem(format!("`{key}`: {error}"))).ok()
 }
 
-/// A value, and the same value as text for clients that know no structured content.
+/// Builds an answer with structured content, and the same value as text for older clients.
 fn structured(value: Value) -> Answer {
     Answer { structured: Some(value.clone()), ..Answer::text(value.to_string()) }
 }

@@ -1,4 +1,4 @@
-//! `tapes_search`: finds calls by their text and properties, the newest first, page by page.
+//! `tapes_search`: finds calls by text and properties, newest first, in pages.
 
 use crate::ask_error::AskError;
 use crate::call_line;
@@ -12,21 +12,21 @@ use signalbox_tape::{Story, excerpt, story};
 use signalbox_wire::printable;
 use std::ops::RangeInclusive;
 
-/// How many calls a page may have.
+/// Allowed number of calls per page.
 pub(crate) const LIMIT: RangeInclusive<u64> = 1..=100;
-/// How many it has when nothing is said.
+/// Default number of calls per page.
 pub(crate) const DEFAULT_LIMIT: u64 = 20;
-/// What can be said.
+/// Names of the arguments.
 pub(crate) const KEYS: [&str; 11] =
     ["text", "tape", "method", "tool", "backend", "outcome", "since", "until", "slower_than_ms", "limit", "cursor"];
-/// How many entries are asked of the store at a time.
+/// Number of entries requested from the store at a time.
 const PAGE: usize = 100;
-/// Most entries that one question looks at; the cursor goes on behind them.
-const MAX_LOOKED: usize = 5_000;
-/// Most characters of a message that are shown with a call.
+/// Maximum number of entries examined by one query. The cursor continues after them.
+const MAX_EXAMINED: usize = 5_000;
+/// Maximum length of the message excerpt shown with a call, in characters.
 const EXCERPT: usize = 160;
 
-/// What is searched for.
+/// Parsed arguments of `tapes_search`.
 #[derive(Debug)]
 pub(crate) struct Search {
     query: Query,
@@ -36,7 +36,7 @@ pub(crate) struct Search {
     cursor: Option<Cursor>,
 }
 
-/// Where a page goes on: in this tape, before this entry.
+/// Start of a page: a tape, and the entry to continue before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cursor {
     tape: String,
@@ -60,7 +60,7 @@ impl Cursor {
     }
 }
 
-/// A page that is being filled.
+/// Page of results under construction.
 #[derive(Default)]
 struct Page {
     calls: Vec<Map<String, Value>>,
@@ -68,7 +68,6 @@ struct Page {
 }
 
 impl Search {
-    /// Reads the arguments.
     pub(crate) fn read(reader: &mut Arguments<'_>) -> Option<Self> {
         reader.only(&KEYS);
         let words = text(reader, "text");
@@ -84,7 +83,7 @@ impl Search {
         let query = Query {
             methods: text(reader, "method").into_iter().collect(),
             subject: text(reader, "tool"),
-            // A request has no backend yet when it comes, so calls that are found by text are looked at one by one.
+            // A request has no backend on arrival, so filter calls found by text one by one.
             backend: backend.clone().filter(|_| words.is_none()),
             outcome: text(reader, "outcome"),
             slower_than: slower.map(|millis| millis.saturating_mul(1_000_000)),
@@ -100,7 +99,7 @@ impl Search {
         Some(Self { query, tape: text(reader, "tape"), backend, limit, cursor })
     }
 
-    /// Reads the store.
+    /// Searches the tapes up to the end of a page.
     pub(crate) fn answer(&self, own: &OwnTapes<'_>) -> Result<Value, AskError> {
         let mut page = Page::default();
         let mut begun = self.cursor.is_none();
@@ -111,20 +110,20 @@ impl Search {
                 continue;
             }
             if own.is_late() {
-                return Ok(told(page, Some(Cursor { tape: tape.id, before: None })));
+                return Ok(page_json(page, Some(Cursor { tape: tape.id, before: None })));
             }
             let before = here.and_then(|cursor| cursor.before);
             if let Some(rest) = self.tape(own, &tape, before, &mut page)? {
-                return Ok(told(page, Some(rest)));
+                return Ok(page_json(page, Some(rest)));
             }
         }
         match (&self.cursor, begun) {
             (Some(cursor), false) => Err(AskError::NoTape(cursor.tape.clone())),
-            _ => Ok(told(page, None)),
+            _ => Ok(page_json(page, None)),
         }
     }
 
-    /// Looks through one tape. Gives the place where the next page goes on, unless the end of the tape was reached.
+    /// Searches one tape. Returns the start of the next page, unless the end of the tape was reached.
     fn tape(
         &self,
         own: &OwnTapes<'_>,
@@ -141,7 +140,7 @@ impl Search {
                 before = Some(place.seq);
                 page.looked += 1;
                 page.calls.extend(self.call(own, tape, place)?);
-                if page.calls.len() >= self.limit || page.looked >= MAX_LOOKED || own.is_late() {
+                if page.calls.len() >= self.limit || page.looked >= MAX_EXAMINED || own.is_late() {
                     return Ok(Some(Cursor { tape: tape.id.clone(), before }));
                 }
             }
@@ -151,19 +150,19 @@ impl Search {
         }
     }
 
-    /// The call at a place where something was found, if it is to be shown for this place.
+    /// Returns the call at a hit, if this hit is the one to show it for.
     fn call(&self, own: &OwnTapes<'_>, tape: &TapeInfo, place: &Place) -> Result<Option<Map<String, Value>>, AskError> {
         if let Some(entry) = &place.end {
             let end = finished(entry).filter(|end| !own.is_about_tapes(end.backend.as_deref()));
             return Ok(end.map(|end| call_line::ended(&tape.id, entry, end)));
         }
         let Some(exchange) = place.exchange else { return Ok(None) };
-        // A call is shown for the newest of its messages that has the text, or the next page would show it again.
+        // Show a call only at its newest matching message. Otherwise, the next page would repeat it.
         let newest = Query { exchange: Some(exchange), limit: Some(1), ..self.query.clone() };
         if own.places(tape, newest)?.0.first().is_some_and(|newest| newest.seq != place.seq) {
             return Ok(None);
         }
-        // The store finds any image of a message, also one that was kept from the caller.
+        // The store matches any image of a message, even one that was withheld from the caller.
         let Some(message) = own.message(tape, exchange, self.query.clone())? else { return Ok(None) };
         let Some((mut line, backend)) = outline(own, tape, exchange)? else { return Ok(None) };
         let wanted = self.backend.is_none() || self.backend == backend;
@@ -178,7 +177,7 @@ impl Search {
     }
 }
 
-/// The line of a call, and its backend.
+/// Formatted call with its backend.
 type Outline = (Map<String, Value>, Option<String>);
 
 fn outline(own: &OwnTapes<'_>, tape: &TapeInfo, exchange: u64) -> Result<Option<Outline>, AskError> {
@@ -193,12 +192,12 @@ fn outline(own: &OwnTapes<'_>, tape: &TapeInfo, exchange: u64) -> Result<Option<
     Ok(call.story().map(line))
 }
 
-fn told(page: Page, rest: Option<Cursor>) -> Value {
-    let mut told = json!({"calls": page.calls});
+fn page_json(page: Page, rest: Option<Cursor>) -> Value {
+    let mut page_json = json!({"calls": page.calls});
     if let Some(rest) = rest {
-        told["next_cursor"] = rest.text().into();
+        page_json["next_cursor"] = rest.text().into();
     }
-    told
+    page_json
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `tapes_show`: one call with its request, its answer, what was decided about it, and how long it took.
+//! `tapes_show`: shows a call's request, answer, decisions and duration.
 
 use crate::ask_error::AskError;
 use crate::call_line;
@@ -12,32 +12,30 @@ use signalbox_tape::explain::explain_part;
 use signalbox_tape::story;
 use signalbox_wire::printable;
 
-/// What can be said.
+/// Names of the arguments.
 pub(crate) const KEYS: [&str; 2] = ["tape", "exchange"];
-/// Most characters of a request or an answer that are shown.
+/// Maximum length of a request or answer, in characters.
 const MAX_BODY: usize = 16_384;
-/// Most characters of the explanation.
+/// Maximum length of the explanation, in characters.
 const MAX_STORY: usize = 32_768;
-/// Most decisions that are listed.
+/// Maximum number of decisions listed.
 const MAX_DECISIONS: usize = 100;
 
-/// Which call.
+/// Reference to a call, and the arguments of `tapes_show`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Show {
-    /// On which tape.
     pub(crate) tape: String,
-    /// Its number there.
+    /// Exchange number on the tape.
     pub(crate) exchange: u64,
 }
 
 impl Show {
-    /// Reads the arguments.
     pub(crate) fn read(reader: &mut Arguments<'_>) -> Option<Self> {
         reader.only(&KEYS);
         Self::named(reader)
     }
 
-    /// Reads what names a call.
+    /// Parses a reference to a call.
     pub(crate) fn named(reader: &mut Arguments<'_>) -> Option<Self> {
         let (tape, exchange) = (text(reader, "tape"), reader.whole("exchange", 0..=MAX_SAFE));
         if tape.is_none() {
@@ -49,7 +47,7 @@ impl Show {
         Some(Self { tape: tape?, exchange: exchange? })
     }
 
-    /// Reads the store.
+    /// Loads the call and formats it.
     pub(crate) fn answer(&self, own: &OwnTapes<'_>) -> Result<Answer, AskError> {
         let tape = own.tape(&self.tape)?;
         let call = own.call(&tape, self.exchange)?;

@@ -1,4 +1,4 @@
-//! `tapes_stats`: how many calls there were, how many failed, and how long they took: in all, by method, tool and tape.
+//! `tapes_stats`: counts, errors and durations of calls, in total and by method, tool and tape.
 
 use crate::ask_error::AskError;
 use crate::call_line::{millis, name, time};
@@ -11,22 +11,21 @@ use signalbox_engine::record::{MethodStats, Query, Stats};
 use signalbox_tape::analysis::Pages;
 use std::cmp::Reverse;
 
-/// What can be said.
+/// Names of the arguments.
 pub(crate) const KEYS: [&str; 6] = ["tape", "method", "tool", "backend", "since", "until"];
-/// Most methods, tools and tapes that are listed.
+/// Maximum number of methods, tools and tapes listed.
 const MAX_LINES: usize = 50;
-/// Most calls that are counted, those of the newest tapes first.
+/// Maximum number of calls counted, starting with the newest tapes.
 const MAX_CALLS: u64 = 200_000;
 
-/// What is counted.
+/// Parsed arguments of `tapes_stats`.
 #[derive(Debug)]
-pub(crate) struct StatsOf {
+pub(crate) struct StatsQuery {
     query: Query,
     tape: Option<String>,
 }
 
-impl StatsOf {
-    /// Reads the arguments.
+impl StatsQuery {
     pub(crate) fn read(reader: &mut Arguments<'_>) -> Option<Self> {
         reader.only(&KEYS);
         let query = Query {
@@ -41,7 +40,7 @@ impl StatsOf {
         Some(Self { query, tape: text(reader, "tape") })
     }
 
-    /// Reads the store.
+    /// Counts the calls on all selected tapes.
     pub(crate) fn answer(&self, own: &OwnTapes<'_>) -> Result<Value, AskError> {
         let (mut all, mut tapes) = (Tally::default(), Vec::new());
         let (mut counted, mut complete) = (0, true);
@@ -91,7 +90,7 @@ fn numbers(tally: Tally) -> Stats {
     stats
 }
 
-/// The lines with the most calls.
+/// Formats the entries with the most calls.
 fn lines(mut of: Vec<(String, MethodStats)>) -> Vec<Value> {
     of.sort_by_key(|(_, stats)| Reverse(stats.count));
     of.iter().take(MAX_LINES).map(|(name, stats)| line(name, stats)).collect()
