@@ -122,7 +122,7 @@ impl<T: Toolbox> Session<T> {
             return Err(RpcError::new(INVALID_REQUEST, text));
         }
         let progress = Progress::new(progress_token(&request)?, revision, self.outgoing.clone());
-        let (name, arguments) = asked(&request)?;
+        let (name, arguments) = tool_call(&request)?;
         if self.running.len() >= MAX_RUNNING {
             let text = format!("{MAX_RUNNING} calls are running already.");
             let data = json!({"reason": "too_many_running", "limit": MAX_RUNNING});
@@ -165,7 +165,7 @@ impl<T: Toolbox> Session<T> {
 }
 
 /// Parses the tool name and arguments of a call.
-fn asked(request: &Request) -> Result<(&str, Map<String, Value>), RpcError> {
+fn tool_call(request: &Request) -> Result<(&str, Map<String, Value>), RpcError> {
     let invalid = |text: &str| RpcError::new(INVALID_PARAMS, text);
     let name = request.params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| invalid("`params.name` must be the name of a tool."))?;

@@ -80,7 +80,7 @@ impl Baseline {
     pub fn start(
         source: TapeSource,
         settings: BaselineSettings,
-        told: Vec<Arc<dyn FactSink>>,
+        sinks: Vec<Arc<dyn FactSink>>,
     ) -> Result<Self, BaselineError> {
         let tape: Arc<str> = source.info().id.as_str().into();
         let masks = Masks::of_rules(&source.info().redaction);
@@ -102,7 +102,7 @@ impl Baseline {
         let work = Arc::clone(&queue);
         let run = move || {
             let _ended = work.end_guard();
-            compare_all(&work, checker, &told);
+            compare_all(&work, checker, &sinks);
         };
         std::thread::Builder::new().name("baseline".to_owned()).spawn(run).map_err(BaselineError::Thread)?;
         Ok(Self { tape, holes, queue, counters })
@@ -153,7 +153,7 @@ impl Drop for Baseline {
     }
 }
 
-fn compare_all(queue: &FactQueue, mut checker: Checker, told: &[Arc<dyn FactSink>]) {
+fn compare_all(queue: &FactQueue, mut checker: Checker, sinks: &[Arc<dyn FactSink>]) {
     while let Some(batch) = queue.take() {
         for fact in batch.facts {
             if queue.is_given_up() {
@@ -161,9 +161,9 @@ fn compare_all(queue: &FactQueue, mut checker: Checker, told: &[Arc<dyn FactSink
             }
             if let Some(decision) = checker.take(&fact) {
                 let decision = Fact::Decision(Arc::new(decision));
-                told.iter().for_each(|sink| sink.fact(&decision));
+                sinks.iter().for_each(|sink| sink.fact(&decision));
             }
         }
-        batch.missed.into_iter().for_each(|exchange| checker.missed(exchange));
+        batch.missed.into_iter().for_each(|exchange| checker.drop_exchange(exchange));
     }
 }

@@ -1,7 +1,7 @@
 //! Assembles calls from the entries of a tape.
 //!
 //! ```text
-//! request ──► open ──answer──► answered ──next call of its session, or its end──► given
+//! request ──► open ──answer──► answered ──next call of its session, or its end──► complete
 //!               └──finished without an answer, or the tape ends───────────────────►┘
 //! ```
 //!
@@ -124,7 +124,7 @@ impl CallGatherer {
     }
 
     fn message(&mut self, entry: &Entry, message: &MessageEntry, heading: Heading) {
-        let said = RecordedMessage { at: entry.at, bytes: whole(message), redacted: message.redacted };
+        let said = RecordedMessage { at: entry.at, bytes: recorded_body(message), redacted: message.redacted };
         match (heading, message.kind, entry.exchange) {
             (Heading::ToServer, MessageKind::Request, Some(number)) if !self.open.contains_key(&number) => {
                 self.begin(entry, number, message, said);
@@ -226,7 +226,7 @@ impl CallGatherer {
     }
 }
 
-fn whole(message: &MessageEntry) -> Option<Bytes> {
+fn recorded_body(message: &MessageEntry) -> Option<Bytes> {
     match &message.body {
         Body::Whole(bytes) => Some(bytes.clone()),
         _ => None,

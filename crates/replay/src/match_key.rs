@@ -26,11 +26,11 @@ impl MatchKey {
         if ignored.is_empty() {
             write_canonical(method, &mut written);
             match params {
-                Value::Object(_) | Value::Null => write_members(told_apart(params), &mut written),
+                Value::Object(_) | Value::Null => write_members(identifying_members(params), &mut written),
                 other => write_canonical(other, &mut written),
             }
         } else {
-            let mut message = json!({"method": method, "params": compared(params)});
+            let mut message = json!({"method": method, "params": comparable_params(params)});
             ignored.remove_from(&mut message);
             for part in ["method", "params"] {
                 write_canonical(message.get(part).unwrap_or(&EMPTY), &mut written);
@@ -72,17 +72,17 @@ fn is_round(params: &Value) -> bool {
 
 /// Returns the part of the params that identifies a call. Absent and empty params are equal.
 #[must_use]
-pub fn compared(params: &Value) -> Value {
+pub fn comparable_params(params: &Value) -> Value {
     match params {
         Value::Object(_) | Value::Null => {
-            Value::Object(told_apart(params).map(|(name, value)| (name.clone(), value.clone())).collect())
+            Value::Object(identifying_members(params).map(|(name, value)| (name.clone(), value.clone())).collect())
         }
         other => other.clone(),
     }
 }
 
 /// Iterates over the params that identify a call.
-fn told_apart(params: &Value) -> impl Iterator<Item = (&String, &Value)> {
+fn identifying_members(params: &Value) -> impl Iterator<Item = (&String, &Value)> {
     let kept = params.as_object().into_iter().flatten();
     let kept = kept.filter(|(name, _)| *name != "_meta" && !MINTED.contains(&name.as_str()));
     // Some clients omit empty arguments, others send `{}`.

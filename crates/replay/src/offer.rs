@@ -221,7 +221,8 @@ impl Offer {
         }
         let listed: HashSet<String> = items.iter().filter_map(|item| name(kind, item)).collect();
         let missing = self.called[kind as usize].iter().filter(|name| !listed.contains(&***name));
-        let missing: Vec<_> = missing.filter_map(|name| self.entry(kind, name).or_else(|| bare(kind, name))).collect();
+        let missing: Vec<_> =
+            missing.filter_map(|name| self.entry(kind, name).or_else(|| minimal_entry(kind, name))).collect();
         match missing.is_empty() {
             true => items,
             false => items.iter().cloned().chain(missing).collect(),
@@ -246,7 +247,7 @@ impl Offer {
                 let Some(name) = name(kind, &item) else { continue };
                 match taken.insert(name.clone()) {
                     true => items.push(item),
-                    false => items.extend(renamed(kind, &seen.backend, &name, &item)),
+                    false => items.extend(qualified_entry(kind, &seen.backend, &name, &item)),
                 }
             }
         }
@@ -276,7 +277,7 @@ fn name(kind: ListKind, item: &RawValue) -> Option<String> {
 }
 
 /// Builds a minimal entry from a name.
-fn bare(kind: ListKind, name: &str) -> Option<Box<RawValue>> {
+fn minimal_entry(kind: ListKind, name: &str) -> Option<Box<RawValue>> {
     let entry = match kind {
         ListKind::Tools => json!({"name": name, "inputSchema": {"type": "object"}}),
         ListKind::Resources => json!({"uri": name, "name": name}),
@@ -286,7 +287,7 @@ fn bare(kind: ListKind, name: &str) -> Option<Box<RawValue>> {
 }
 
 /// Returns the entry under its qualified name, as the catalog forms it.
-fn renamed(kind: ListKind, backend: &str, name: &str, item: &RawValue) -> Option<Box<RawValue>> {
+fn qualified_entry(kind: ListKind, backend: &str, name: &str, item: &RawValue) -> Option<Box<RawValue>> {
     let mut item: Map<String, Value> = serde_json::from_str(item.get()).ok()?;
     item.insert(kind.key().to_owned(), kind.style().qualify(backend, name).into());
     serde_json::value::to_raw_value(&item).ok()

@@ -1,7 +1,7 @@
 //! Executes actions, and continues them once their hold is resolved.
 
 use crate::action::{Action, Cache, FailKind, InjectedFault, Mock, RateLimit, Spread, Webhook};
-use crate::damage::damaged;
+use crate::damage::damage;
 use crate::facts::{MessageView, Root};
 use crate::limits;
 use crate::live::mixed;
@@ -115,7 +115,7 @@ impl<'a> Walk<'a> {
             }
             Action::Replace(_, value) => match self.fill(rule, view, |filling| value.render(filling)) {
                 Some(value) => {
-                    let value = fitted(value.into(), here, view);
+                    let value = adapt_result(value.into(), here, view);
                     bytes = patch::replace(view.message, here, &value);
                     done.push(format!("replaced the {}", here.word()));
                 }
@@ -123,10 +123,16 @@ impl<'a> Walk<'a> {
             },
             _ => {}
         }
-        self.changed(view, bytes, done, left)
+        self.finish_change(view, bytes, done, left)
     }
 
-    fn changed(&mut self, view: &MessageView<'_>, bytes: Bytes, mut done: Vec<String>, left: Vec<String>) -> WalkStep {
+    fn finish_change(
+        &mut self,
+        view: &MessageView<'_>,
+        bytes: Bytes,
+        mut done: Vec<String>,
+        left: Vec<String>,
+    ) -> WalkStep {
         let word = if done.is_empty() { "pass" } else { "modify" };
         done.extend(left);
         self.note(word, done.join("; "));
@@ -228,8 +234,10 @@ impl<'a> Walk<'a> {
                 self.note("error", &message);
                 WalkStep::End(Verdict::Error(error_object(codes::INTERNAL_ERROR, &message, None)))
             }
-            FailKind::Truncate | FailKind::Garble => match damaged(view.message, failing.kind, draw) {
-                Some(bytes) => self.changed(view, bytes, vec!["corrupted the texts of the result".to_owned()], vec![]),
+            FailKind::Truncate | FailKind::Garble => match damage(view.message, failing.kind, draw) {
+                Some(bytes) => {
+                    self.finish_change(view, bytes, vec!["corrupted the texts of the result".to_owned()], vec![])
+                }
                 None => WalkStep::Next,
             },
         }
@@ -283,7 +291,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Continues an action whose hold was resolved.
-    pub fn answered(
+    pub fn resume_action(
         &mut self,
         rule: &'a Rule,
         action: &'a Action,
@@ -294,7 +302,7 @@ impl<'a> Walk<'a> {
             (HoldAnswer::Webhook { status, body }, Action::Webhook(hook)) => {
                 self.input("webhook", format!("{status} {}", input_text(body)));
                 match webhook::read(*status, body, view.message) {
-                    Ok(said) => self.said(rule, &hook.shown, said),
+                    Ok(said) => self.apply_decision(rule, &hook.shown, said),
                     Err(error) => self.hook_failed(rule, hook, &error.to_string()),
                 }
             }
@@ -377,7 +385,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn said(&mut self, rule: &Rule, url: &str, said: WebhookDecision) -> WalkStep {
+    fn apply_decision(&mut self, rule: &Rule, url: &str, said: WebhookDecision) -> WalkStep {
         match said {
             WebhookDecision::Pass => {
                 self.note("released", format!("{url} let it pass"));
@@ -412,7 +420,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Adapts a replacement result to the client's revision.
-fn fitted(value: Bytes, root: Root, view: &MessageView<'_>) -> Bytes {
+fn adapt_result(value: Bytes, root: Root, view: &MessageView<'_>) -> Bytes {
     let new = view.facts.revision.and_then(Revision::parse).is_some_and(Revision::result_type);
     match view.method().filter(|_| new && root == Root::Result) {
         Some(method) => bridge::complete_result(method, &value),

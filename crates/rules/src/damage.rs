@@ -11,7 +11,7 @@ const TEXTS: usize = 1000;
 const DEPTH: usize = 64;
 
 /// Truncates or garbles all texts of the answer, depending on the draw. Returns `None` if it has no text.
-pub(crate) fn damaged(message: &Envelope, kind: FailKind, draw: u64) -> Option<Bytes> {
+pub(crate) fn damage(message: &Envelope, kind: FailKind, draw: u64) -> Option<Bytes> {
     let bytes = message.bytes();
     let mut texts = Vec::new();
     find(bytes, message.result_span()?, 0, &mut texts);
@@ -19,7 +19,7 @@ pub(crate) fn damaged(message: &Envelope, kind: FailKind, draw: u64) -> Option<B
     for (number, span) in (0..).zip(&texts) {
         let Some(text) = json::string(span.of(bytes)) else { continue };
         let draw = mixed(draw, number);
-        let spoiled = if kind == FailKind::Truncate { cut(&text, draw) } else { garbled(&text, draw) };
+        let spoiled = if kind == FailKind::Truncate { cut(&text, draw) } else { garble(&text, draw) };
         edits.replace(*span, json::quote(&spoiled));
     }
     if edits.is_empty() { None } else { Some(edits.apply(bytes)) }
@@ -52,7 +52,7 @@ fn cut(text: &str, draw: u64) -> String {
 }
 
 /// Replaces about a quarter of the letters, and at least one, with U+FFFD.
-fn garbled(text: &str, draw: u64) -> String {
+fn garble(text: &str, draw: u64) -> String {
     let letters = text.chars().count() as u64;
     let sure = draw % letters.max(1);
     let spoiled = |place: u64| place == sure || mixed(draw, place).is_multiple_of(4);

@@ -45,14 +45,20 @@ impl EndCache {
     }
 
     /// Returns the final ruling, from the cache unless the evaluation resumed after a rule.
-    pub fn told(&self, set: &RuleSet, verdict: &'static str, way: RulingPath, after: Option<Arc<str>>) -> Arc<Ruling> {
+    pub fn final_ruling(
+        &self,
+        set: &RuleSet,
+        verdict: &'static str,
+        way: RulingPath,
+        after: Option<Arc<str>>,
+    ) -> Arc<Ruling> {
         let place = &self.0[way.place()];
         let known = |end: &&Arc<CachedEnd>| after.is_none() && end.verdict == verdict && end.way == way;
         if let Some(end) = place.load().as_ref().filter(known) {
             return Arc::clone(&end.ruling);
         }
         let whole = after.is_none();
-        let ruling = way.told(set, verdict, after);
+        let ruling = way.final_ruling(set, verdict, after);
         if whole {
             place.store(Some(Arc::new(CachedEnd { way, verdict, ruling: Arc::clone(&ruling), plain: None })));
         }
@@ -70,7 +76,7 @@ impl EndCache {
 impl RulingPath {
     /// Builds the final ruling: the version of the rules, all outcomes, and the rule after which the evaluation
     /// resumed.
-    pub fn told(&self, set: &RuleSet, verdict: &'static str, after: Option<Arc<str>>) -> Arc<Ruling> {
+    pub fn final_ruling(&self, set: &RuleSet, verdict: &'static str, after: Option<Arc<str>>) -> Arc<Ruling> {
         let mut inputs = vec![("rules", set.version().to_owned()), ("outcomes", self.outcomes.text())];
         inputs.extend(after.map(|rule| ("after", rule.to_string())));
         Arc::new(Ruling { verdict, inputs, ..Ruling::default() })

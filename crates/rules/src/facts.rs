@@ -85,7 +85,7 @@ impl<'a> Hidden<'a> {
         Self { hides, seen: Cell::new(false) }
     }
 
-    fn looked_at(&self, value: Option<&[u8]>) {
+    fn check_value(&self, value: Option<&[u8]>) {
         if self.hides.is_some_and(|hides| hides(value)) {
             self.seen.set(true);
         }
@@ -185,7 +185,7 @@ impl<'a> MessageView<'a> {
     }
 
     /// Adds to the number of bytes read.
-    pub fn worked(&self, bytes: usize) {
+    pub fn add_work(&self, bytes: usize) {
         self.work.set(self.work.get().saturating_add(bytes));
     }
 
@@ -203,7 +203,7 @@ impl<'a> MessageView<'a> {
         self.guessed.take()
     }
 
-    pub fn tired(&self) -> bool {
+    pub fn exceeds_work_limit(&self) -> bool {
         self.work.get() > limits::WORK
     }
 
@@ -214,7 +214,7 @@ impl<'a> MessageView<'a> {
             _ => self.facts.subject.map(Cow::Borrowed),
         };
         let subject = self.subject.get_or_init(find).as_deref();
-        self.shown(subject.map(str::as_bytes));
+        self.track_redaction(subject.map(str::as_bytes));
         subject
     }
 
@@ -262,7 +262,7 @@ impl<'a> MessageView<'a> {
                 found
             }
         };
-        self.shown(found.map(|span| span.of(message.bytes())))
+        self.track_redaction(found.map(|span| span.of(message.bytes())))
     }
 
     /// Returns the session's id. It is a credential, so recordings store a hash.
@@ -274,9 +274,9 @@ impl<'a> MessageView<'a> {
     }
 
     /// Passes a value through and tracks if it is redacted.
-    fn shown<'v>(&self, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
+    fn track_redaction<'v>(&self, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
         if let Some(hidden) = self.facts.hidden {
-            hidden.looked_at(value);
+            hidden.check_value(value);
         }
         value
     }
@@ -292,7 +292,7 @@ impl<'a> MessageView<'a> {
     /// Looks up a value without caching its location.
     pub fn seek(&self, root: Root, pointer: &Pointer) -> Option<&'a [u8]> {
         let message = self.holder(root)?;
-        self.shown(self.look(message, root, pointer).map(|span| span.of(message.bytes())))
+        self.track_redaction(self.look(message, root, pointer).map(|span| span.of(message.bytes())))
     }
 
     fn holder(&self, root: Root) -> Option<&'a Envelope> {
@@ -309,7 +309,7 @@ impl<'a> MessageView<'a> {
             Root::Error => message.error_span(),
         }?;
         // Skipping over values is several times faster than reading them.
-        self.worked(whole.len() / 8);
+        self.add_work(whole.len() / 8);
         let [first, rest @ ..] = pointer.segments() else { return Some(whole) };
         // The parser has already located the members of the params and the result.
         let is_object = message.bytes().get(whole.start as usize) == Some(&b'{');
@@ -330,7 +330,7 @@ impl<'a> MessageView<'a> {
     /// Returns the message of an error.
     pub fn error_text(&self) -> Option<Cow<'a, str>> {
         let error = self.message.error()?;
-        json::string(self.shown(json::member(error, "message").map(|span| span.of(error)))?)
+        json::string(self.track_redaction(json::member(error, "message").map(|span| span.of(error)))?)
     }
 }
 

@@ -99,7 +99,12 @@ impl Live {
     }
 
     /// Stores the answer in the caches that missed for this exchange.
-    pub fn answered(&self, exchange: (SessionKey, ExchangeId), message: &Envelope, now: Instant) -> Vec<StoredAnswer> {
+    pub fn store_answer(
+        &self,
+        exchange: (SessionKey, ExchangeId),
+        message: &Envelope,
+        now: Instant,
+    ) -> Vec<StoredAnswer> {
         let misses = self.memory.misses(exchange);
         if misses.is_empty() {
             return vec![];
@@ -111,7 +116,7 @@ impl Live {
     }
 
     /// Marks the entry as unknown ([`UNKNOWN_ANSWER`]) in the caches that missed for this exchange.
-    pub fn answered_unknown(&self, exchange: (SessionKey, ExchangeId), now: Instant) {
+    pub fn store_unknown_answer(&self, exchange: (SessionKey, ExchangeId), now: Instant) {
         self.store(self.memory.misses(exchange), &UNKNOWN_ANSWER, now);
     }
 
@@ -198,7 +203,7 @@ impl Outside for Live {
         if let (None, Some(exchange)) = (&found, ask.exchange) {
             let miss =
                 CacheMiss { slot: ask.slot.clone(), key: ask.key.into(), ttl: ask.ttl, max_entries: ask.max_entries };
-            self.memory.missed(exchange, miss);
+            self.memory.add_miss(exchange, miss);
         }
         InTurn { answer: found, turn: Some(turn) }
     }

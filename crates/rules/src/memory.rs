@@ -58,18 +58,18 @@ impl Memory {
         let before = inside.exchanges.entry(key).or_default().request.replace(request.clone());
         inside.bytes += length;
         inside.bytes -= before.map_or(0, |before| before.bytes().len());
-        self.counted(&inside);
+        self.update_count(&inside);
         true
     }
 
-    pub fn missed(&self, key: Key, miss: CacheMiss) {
+    pub fn add_miss(&self, key: Key, miss: CacheMiss) {
         let mut inside = self.lock();
         if !inside.make_room(key, 0) {
             inside.overflows += 1;
             return;
         }
         inside.exchanges.entry(key).or_default().misses.push(miss);
-        self.counted(&inside);
+        self.update_count(&inside);
     }
 
     /// Keeps a request until `until`, even after its exchange ends. These requests are evicted first, oldest first, if
@@ -85,7 +85,7 @@ impl Memory {
             one.kept = Some(until);
             inside.for_tasks.push_back(key);
         }
-        self.counted(&inside);
+        self.update_count(&inside);
     }
 
     pub fn request(&self, key: Key) -> Option<Envelope> {
@@ -111,7 +111,7 @@ impl Memory {
             Some(kept) => kept.misses = vec![],
             None => inside.remove(key),
         }
-        self.counted(&inside);
+        self.update_count(&inside);
     }
 
     pub fn overflows(&self) -> u64 {
@@ -122,7 +122,7 @@ impl Memory {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    fn counted(&self, inside: &MemoryState) {
+    fn update_count(&self, inside: &MemoryState) {
         self.count.store(inside.exchanges.len(), Ordering::Release);
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn unknown(rules: &[Rule], known: &KnownNames) -> Vec<Warning> {
         for leaf in leaves {
             match leaf {
                 Leaf::Backend(globs) => globs.0.iter().filter(|one| !known.has_backend(one)).for_each(|one| {
-                    warn(format!("no backend is called `{one}`; there are {}", listed(&known.backends)));
+                    warn(format!("no backend is called `{one}`; there are {}", list_names(&known.backends)));
                 }),
                 Leaf::Tool(tools) => tools.texts().filter(|one| !known.has_tool(one)).for_each(|one| {
                     warn(format!("no backend has listed a tool `{one}`; see `signalbox tools list`"));
@@ -49,14 +49,17 @@ pub(crate) fn unknown(rules: &[Rule], known: &KnownNames) -> Vec<Warning> {
             if let Action::Fork { backend } = action
                 && !known.backends.iter().any(|name| **name == **backend)
             {
-                warn(format!("forks to `{backend}`, which is not a backend; there are {}", listed(&known.backends)));
+                warn(format!(
+                    "forks to `{backend}`, which is not a backend; there are {}",
+                    list_names(&known.backends)
+                ));
             }
         }
     }
     out
 }
 
-fn listed(names: &[String]) -> String {
+fn list_names(names: &[String]) -> String {
     const MOST: usize = 10;
     let some: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
     match names.len() {

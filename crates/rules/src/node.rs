@@ -63,10 +63,10 @@ impl<'a> RuleNode<'a> {
 
     /// Creates an error that states what was expected.
     pub fn expected(&self, expected: impl Into<String>) -> RuleError {
-        self.fail(Problem::Expected { expected: expected.into(), found: self.found() })
+        self.fail(Problem::Expected { expected: expected.into(), found: self.describe_value() })
     }
 
-    fn found(&self) -> String {
+    fn describe_value(&self) -> String {
         match self.value {
             DeValue::String(text) => shown(text),
             DeValue::Integer(number) => number.as_str().to_owned(),
@@ -93,7 +93,7 @@ impl<'a> RuleNode<'a> {
     /// Returns the entries of a table with arbitrary keys.
     pub fn open_table(&self, expected: &str) -> Result<Vec<(&'a str, RuleNode<'a>)>, RuleError> {
         let table = self.value.as_table().ok_or_else(|| self.expected(expected))?;
-        self.bounded(table.len())?;
+        self.check_length(table.len())?;
         Ok(table.iter().map(|(key, value)| (key.get_ref().as_ref(), self.child(key.get_ref(), value))).collect())
     }
 
@@ -121,7 +121,7 @@ impl<'a> RuleNode<'a> {
 
     pub fn list(&self, expected: &str) -> Result<Vec<RuleNode<'a>>, RuleError> {
         let items = self.value.as_array().ok_or_else(|| self.expected(expected))?;
-        self.bounded(items.len())?;
+        self.check_length(items.len())?;
         Ok(self.items_of(items))
     }
 
@@ -136,7 +136,7 @@ impl<'a> RuleNode<'a> {
         items.iter().enumerate().map(item).collect()
     }
 
-    fn bounded(&self, length: usize) -> Result<(), RuleError> {
+    fn check_length(&self, length: usize) -> Result<(), RuleError> {
         if length > limits::LIST {
             let remedy = "split them over several rules";
             return Err(self.fail(Problem::TooMany { what: "entries", limit: limits::LIST, remedy }));
@@ -242,7 +242,7 @@ impl<'a> RuleTable<'a> {
     }
 
     /// Returns the entries that exist for these keys, in this order.
-    pub fn given<'k>(&self, keys: &'k [&'static str]) -> Vec<(&'k str, RuleNode<'a>)> {
+    pub fn present<'k>(&self, keys: &'k [&'static str]) -> Vec<(&'k str, RuleNode<'a>)> {
         keys.iter().filter_map(|key| Some((*key, self.get(key)?))).collect()
     }
 

@@ -37,12 +37,12 @@ const CODE: &str = "a whole number of 32 bits";
 pub(crate) fn action(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     match node.as_str() {
         Some("allow") => return Ok(Action::Allow),
-        Some("block") => return Ok(blocked(default_template(node, BLOCKED)?)),
+        Some("block") => return Ok(block_with(default_template(node, BLOCKED)?)),
         Some(_) => return Err(node.expected("\"allow\", \"block\", or a table such as { log = \"text\" }")),
         None => {}
     }
     let table = node.table("a table with one action, such as { block = \"not here\" }", &KEYS)?;
-    let mut given = table.given(&KEYS);
+    let mut given = table.present(&KEYS);
     let (Some((key, value)), None) = (given.pop(), given.pop()) else {
         return Err(node.fail(Problem::Beside(
             "expected exactly one action in a table; give every action a table of its own, in the order in which they are to run",
@@ -74,16 +74,16 @@ pub(crate) fn action(node: &RuleNode<'_>) -> Result<Action, RuleError> {
 
 const BLOCKED: &str = "rule `${rule}` does not let this pass";
 
-fn blocked(message: Template) -> Action {
+fn block_with(message: Template) -> Action {
     Action::Block { message, code: None }
 }
 
 fn block(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     if node.flag().is_ok_and(|yes| yes) {
-        return Ok(blocked(default_template(node, BLOCKED)?));
+        return Ok(block_with(default_template(node, BLOCKED)?));
     }
     if !node.is_table() {
-        return Ok(blocked(template(node, "true, a message, or a table such as { message = \"not here\" }")?));
+        return Ok(block_with(template(node, "true, a message, or a table such as { message = \"not here\" }")?));
     }
     let table = node.table("a message, or a table", &["message", "code"])?;
     let message = match table.get("message") {

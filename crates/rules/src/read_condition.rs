@@ -57,7 +57,7 @@ pub(crate) fn condition(node: &RuleNode<'_>, depth: usize) -> Result<Condition, 
     }
     let table = node.table("a table of conditions", &KEYS)?;
     let mut all = Vec::new();
-    for (key, node) in table.given(&KEYS) {
+    for (key, node) in table.present(&KEYS) {
         match key {
             "and" => all.push(Condition::And(branches(&node, depth)?)),
             "or" => all.push(Condition::Or(branches(&node, depth)?)),
@@ -66,7 +66,7 @@ pub(crate) fn condition(node: &RuleNode<'_>, depth: usize) -> Result<Condition, 
             "params" => all.extend(values(&node, Root::Params)?),
             "result" => all.extend(values(&node, Root::Result)?),
             "error" => all.extend(error(&node)?),
-            _ => all.push(Condition::leaf(known(key, &node)?)),
+            _ => all.push(Condition::leaf(property_test(key, &node)?)),
         }
     }
     Ok(if all.len() == 1 { all.remove(0) } else { Condition::And(all) })
@@ -81,7 +81,7 @@ fn branches(node: &RuleNode<'_>, depth: usize) -> Result<Vec<Condition>, RuleErr
 }
 
 /// Parses tests of a message's properties.
-fn known(key: &str, node: &RuleNode<'_>) -> Result<Leaf, RuleError> {
+fn property_test(key: &str, node: &RuleNode<'_>) -> Result<Leaf, RuleError> {
     let names = || node.texts("a name, with `*` and `?` as wildcards, or a list of names", limits::NAME * 4);
     Ok(match key {
         "tool" => Leaf::Tool(Subjects::new(&names()?)),
@@ -131,7 +131,7 @@ fn method(node: &RuleNode<'_>) -> Result<Vec<Condition>, RuleError> {
         return Ok(vec![leaf(Leaf::Method(MethodTest::In(one.into_iter().map(Box::from).collect())))]);
     }
     let table = node.table(expected, &METHOD_TESTS)?;
-    let given = table.given(&METHOD_TESTS);
+    let given = table.present(&METHOD_TESTS);
     if given.is_empty() {
         return Err(node.expected(expected));
     }
@@ -187,7 +187,7 @@ fn value_tests(node: &RuleNode<'_>) -> Result<Vec<ValueTest>, RuleError> {
         return Ok(vec![ValueTest::Equals(node.json()?)]);
     }
     let table = node.table("a value, or a table of tests", &VALUE_TESTS)?;
-    let given = table.given(&VALUE_TESTS);
+    let given = table.present(&VALUE_TESTS);
     if given.is_empty() {
         return Err(node.expected("a value, or a table of tests such as { exists = true }; the table is empty"));
     }
@@ -216,7 +216,7 @@ fn error(node: &RuleNode<'_>) -> Result<Vec<Condition>, RuleError> {
     let keys = ["code", "contains", "matches"];
     let expected = "a table such as { code = -32602, contains = \"timeout\" }";
     let table = node.table(expected, &keys)?;
-    let given = table.given(&keys);
+    let given = table.present(&keys);
     if given.is_empty() {
         return Err(node.expected(expected));
     }

@@ -26,7 +26,7 @@ pub(crate) fn mock(node: &RuleNode<'_>) -> Result<Action, RuleError> {
         }
         return from_file(&file, random, seed(&table)?);
     }
-    let mut given = table.given(&WAYS);
+    let mut given = table.present(&WAYS);
     let (Some((key, value)), None) = (given.pop(), given.pop()) else { return Err(node.expected(expected)) };
     if key != "random" && table.get("seed").is_some() {
         return Err(node.fail(Problem::Beside("`seed` has no effect without `random`")));
@@ -88,13 +88,13 @@ fn results(text: &str) -> Result<Vec<Json>, Problem> {
     let mut values = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<Json>() {
         values.push(value.map_err(|error| Problem::Json(error.to_string()))?);
-        bounded(&values)?;
+        check_count(&values)?;
     }
     if let [Json::Array(_)] = values.as_slice()
         && let Some(Json::Array(items)) = values.pop()
     {
         values = items;
-        bounded(&values)?;
+        check_count(&values)?;
     }
     if values.is_empty() {
         let expected = "at least one result, as a JSON object".to_owned();
@@ -103,7 +103,7 @@ fn results(text: &str) -> Result<Vec<Json>, Problem> {
     Ok(values)
 }
 
-fn bounded(values: &[Json]) -> Result<(), Problem> {
+fn check_count(values: &[Json]) -> Result<(), Problem> {
     let (what, limit) = ("results", limits::MOCK_RESULTS);
     if values.len() > limit {
         return Err(Problem::TooMany { what, limit, remedy: "spread them over several files and rules" });

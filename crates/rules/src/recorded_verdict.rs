@@ -156,8 +156,8 @@ pub fn answer_of<'a>(inputs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Op
     let by = Some(by.to_owned());
     match did {
         "released" => Some(HoldAnswer::GoOn { by }),
-        "edited" => Some(HoldAnswer::Edited { by, message: whole(find("message")?)? }),
-        "answered" => Some(HoldAnswer::Result { by, result: whole(find("result")?)? }),
+        "edited" => Some(HoldAnswer::Edited { by, message: complete_input(find("message")?)? }),
+        "answered" => Some(HoldAnswer::Result { by, result: complete_input(find("result")?)? }),
         "refused" => Some(HoldAnswer::Refused { by, reason: find("reason")?.to_owned() }),
         _ => None,
     }
@@ -174,12 +174,12 @@ fn webhook(said: &str) -> Option<HoldAnswer> {
     if status == "overloaded" {
         return Some(HoldAnswer::Overloaded(body.to_owned()));
     }
-    let body = if body.is_empty() { Bytes::new() } else { whole(body)? };
+    let body = if body.is_empty() { Bytes::new() } else { complete_input(body)? };
     Some(HoldAnswer::Webhook { status: status.parse().ok()?, body })
 }
 
 /// Returns the bytes of an input, or `None` if only its length and hash were recorded.
-fn whole(text: &str) -> Option<Bytes> {
+fn complete_input(text: &str) -> Option<Bytes> {
     let shortened = text.split_once(" bytes, fnv ").is_some_and(|(length, _)| length.parse::<usize>().is_ok());
     (!shortened).then(|| Bytes::copy_from_slice(text.as_bytes()))
 }

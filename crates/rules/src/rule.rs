@@ -53,14 +53,14 @@ impl Rule {
             Some(when) => condition(&when, 1)?,
             None => Condition::And(vec![]),
         };
-        let patterns = bounded(node, &when)?;
+        let patterns = count_patterns(node, &when)?;
         let then = actions(&table.need("then")?)?;
         let (phases, methods) = reach(&when, &then);
         if let Some(method) = unseen_question(&when, phases) {
             let place = table.get("when").unwrap_or_else(|| table.node().clone());
             return Err(place.fail(Problem::UnseenQuestion { method }));
         }
-        misplaced(&table.need("then")?, &then, phases)?;
+        check_placement(&table.need("then")?, &then, phases)?;
         let canonical = canonical(node, &then)?;
         Ok(Self {
             id: id.into(),
@@ -123,7 +123,7 @@ fn id<'a>(node: &RuleNode<'a>) -> Result<&'a str, RuleError> {
 }
 
 /// Returns the number of regular expressions. Fails if there are too many conditions.
-fn bounded(node: &RuleNode<'_>, when: &Condition) -> Result<usize, RuleError> {
+fn count_patterns(node: &RuleNode<'_>, when: &Condition) -> Result<usize, RuleError> {
     let mut leaves = Vec::new();
     when.leaves(&mut leaves);
     if leaves.len() > limits::CONDITIONS {
@@ -150,7 +150,7 @@ fn actions(node: &RuleNode<'_>) -> Result<Vec<Action>, RuleError> {
 }
 
 /// Rejects an action that could never run.
-fn misplaced(node: &RuleNode<'_>, then: &[Action], phases: Phases) -> Result<(), RuleError> {
+fn check_placement(node: &RuleNode<'_>, then: &[Action], phases: Phases) -> Result<(), RuleError> {
     let Some(action) = then.iter().find(|action| phases != Phases::NONE && !action.fits().meets(phases)) else {
         return Ok(());
     };

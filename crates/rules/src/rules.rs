@@ -91,14 +91,14 @@ impl Rules {
     ) -> RecordedVerdict {
         let hidden = Hidden::new(recorded.hides);
         let outside = recorded.outside(&self.live);
-        let judgement = self.judged_by(case, resumed, &outside, Some(&hidden));
+        let judgement = self.judge_with(case, resumed, &outside, Some(&hidden));
         outside.retried(judgement, hidden.seen())
     }
 
     /// Records that a forwarded request's answer is not on the tape. The contents of caches that would have stored it
     /// become unknown.
     pub fn answer_is_unknown(&self, exchange: (SessionKey, ExchangeId), now: Instant) {
-        self.live.answered_unknown(exchange, now);
+        self.live.store_unknown_answer(exchange, now);
     }
 
     /// Returns the origin of the turns ([`crate::outside::Turn::since`]).
@@ -169,7 +169,7 @@ impl Rules {
             Phase::Request if remembers && !self.live.remember(exchange, message) => return None,
             Phase::Response if case.by_task => {}
             Phase::Response => {
-                let stored = self.live.answered(exchange, message, case.now);
+                let stored = self.live.store_answer(exchange, message, case.now);
                 if remembers && let Some(task) = message.result().and_then(TaskState::read) {
                     self.live.keep_for_task(exchange, &task, case.now);
                 }
@@ -180,7 +180,7 @@ impl Rules {
         Some(vec![])
     }
 
-    fn judged_by(
+    fn judge_with(
         &self,
         case: &Case<'_>,
         resumed: Option<Resumed<'_>>,
@@ -230,7 +230,7 @@ impl Interceptor for Rules {
     }
 
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
-        self.judged_by(case, resumed, &self.live, None)
+        self.judge_with(case, resumed, &self.live, None)
     }
 
     fn judges_parts(&self) -> bool {

@@ -33,7 +33,7 @@ impl ValueTest {
             Self::Greater(bound) => number(token).is_some_and(|number| number > *bound),
             Self::Less(bound) => number(token).is_some_and(|number| number < *bound),
             _ => {
-                view.worked(token.len());
+                view.add_work(token.len());
                 self.reads(token)
             }
         }

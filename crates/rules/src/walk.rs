@@ -124,8 +124,8 @@ impl<'a> Walk<'a> {
         self.open = Some(OpenRuling::new(rule, Some(Arc::default())));
         let (facts, message) = (self.facts, self.message);
         let view = MessageView::new(&facts, message, 0);
-        let step = self.answered(rule, action, answer, &view);
-        match self.stepped(step, at) {
+        let step = self.resume_action(rule, action, answer, &view);
+        match self.apply_step(step, at) {
             Some(Leg::End(verdict)) => self.close(verdict),
             _ => self.go_on(Some(ActionPosition { rule: at.rule, action: at.action.saturating_add(1) })),
         }
@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
                 || rule.when.holds(view, set.slots(), rule.permits(), &mut self.way.outcomes);
             // The rule may have located further texts.
             seen = SeenBeginning::NOTHING;
-            if view.tired() {
+            if view.exceeds_work_limit() {
                 return Leg::End(self.too_much());
             }
             let outcomes = mark..self.way.outcomes.len();
@@ -181,20 +181,20 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 self.catch_up();
-                self.matched(rule, outcomes);
+                self.record_match(rule, outcomes);
                 return Leg::End(self.cannot_tell(rule));
             }
             if held && candidate.tallies {
                 self.tallied.push(Tally { rule: candidate.rule, outcomes });
             } else if held {
                 self.catch_up();
-                self.matched(rule, outcomes);
+                self.record_match(rule, outcomes);
                 if let Some(leg) = self.actions(rule, ActionPosition { rule: candidate.rule, action: 0 }, view) {
                     return leg;
                 }
             }
         }
-        Leg::End(self.passed())
+        Leg::End(self.pass_verdict())
     }
 
     /// Executes a rule's actions from one on. Returns `Some` if evaluation must not continue with the next rule.
@@ -205,7 +205,7 @@ impl<'a> Walk<'a> {
             }
             let at = ActionPosition { rule: from.rule, action: number };
             let step = self.act(rule, action, number, view);
-            if let Some(leg) = self.stepped(step, at) {
+            if let Some(leg) = self.apply_step(step, at) {
                 return Some(leg);
             }
         }
@@ -213,10 +213,10 @@ impl<'a> Walk<'a> {
         None
     }
 
-    fn stepped(&mut self, step: WalkStep, at: ActionPosition) -> Option<Leg> {
+    fn apply_step(&mut self, step: WalkStep, at: ActionPosition) -> Option<Leg> {
         match step {
             WalkStep::Next => None,
-            WalkStep::Stop => Some(Leg::End(self.passed())),
+            WalkStep::Stop => Some(Leg::End(self.pass_verdict())),
             WalkStep::End(verdict) => Some(Leg::End(verdict)),
             WalkStep::Change(message) => {
                 self.changed = Some(message);
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
     fn catch_up(&mut self) {
         for tally in std::mem::take(&mut self.tallied) {
             let Some(rule) = self.set.rule(tally.rule) else { continue };
-            self.matched(rule, tally.outcomes);
+            self.record_match(rule, tally.outcomes);
             let names = rule.then.iter().filter_map(|action| match action {
                 Action::Count { name } => Some(Arc::clone(name)),
                 _ => None,
@@ -244,7 +244,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn matched(&mut self, rule: &'a Rule, outcomes: Range<usize>) {
+    fn record_match(&mut self, rule: &'a Rule, outcomes: Range<usize>) {
         if self.rulings.is_empty() {
             // Where one rule matches, others usually do too.
             self.rulings.reserve(MANY);
@@ -298,7 +298,7 @@ impl<'a> Walk<'a> {
         rendered
     }
 
-    fn passed(&mut self) -> Verdict {
+    fn pass_verdict(&mut self) -> Verdict {
         self.changed.take().map_or(Verdict::Pass, Verdict::Modify)
     }
 
@@ -324,13 +324,13 @@ impl<'a> Walk<'a> {
         self.catch_up();
         self.rulings.extend(self.open.take().map(OpenRuling::close));
         if plain {
-            self.rulings.push(self.way.told(self.set, word(&verdict), None));
+            self.rulings.push(self.way.final_ruling(self.set, word(&verdict), None));
             let plain = CountedOnly::new(self.rulings, &self.effects);
             self.ends.keep(self.way, plain.clone());
             return plain.into();
         }
         if self.looked {
-            self.rulings.push(self.ends.told(self.set, word(&verdict), self.way, self.after));
+            self.rulings.push(self.ends.final_ruling(self.set, word(&verdict), self.way, self.after));
         }
         Judgement { verdict, rulings: self.rulings.into(), effects: self.effects }
     }

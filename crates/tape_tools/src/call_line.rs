@@ -16,7 +16,7 @@ struct CallTarget<'a> {
 }
 
 /// Formats a finished call.
-pub(crate) fn ended(tape: &str, entry: &Entry, finished: &FinishedEntry) -> Map<String, Value> {
+pub(crate) fn finished_call(tape: &str, entry: &Entry, finished: &FinishedEntry) -> Map<String, Value> {
     let began = entry.at.saturating_sub(finished.took);
     let target = CallTarget {
         method: &finished.method,

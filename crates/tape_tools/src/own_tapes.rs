@@ -77,14 +77,14 @@ impl OwnTapes<'_> {
 
     /// Returns the caller's own entries that match, in the form that the caller may read, and `true` if there are more.
     pub(crate) fn find(&self, tape: &TapeInfo, query: Query) -> Result<(Vec<Entry>, bool), AskError> {
-        let (entries, more) = self.recorded(tape, query)?;
+        let (entries, more) = self.find_recorded(tape, query)?;
         Ok((entries.into_iter().filter_map(|entry| sent::as_sent(tape.kind, entry)).collect(), more))
     }
 
     /// Returns the positions of the caller's own entries that match in any image of a message, and `true` if there are
     /// more. Use [`find`](Self::find) to read an entry: the matching image may have been withheld from the caller.
     pub(crate) fn places(&self, tape: &TapeInfo, query: Query) -> Result<(Vec<Place>, bool), AskError> {
-        let (entries, more) = self.recorded(tape, query)?;
+        let (entries, more) = self.find_recorded(tape, query)?;
         let place = |entry: Entry| Place {
             seq: entry.seq,
             exchange: entry.exchange,
@@ -93,7 +93,7 @@ impl OwnTapes<'_> {
         Ok((entries.into_iter().map(place).collect(), more))
     }
 
-    fn recorded(&self, tape: &TapeInfo, query: Query) -> Result<(Vec<Entry>, bool), AskError> {
+    fn find_recorded(&self, tape: &TapeInfo, query: Query) -> Result<(Vec<Entry>, bool), AskError> {
         let page = self.store.find(&self.query(tape, query))?;
         let own = |hit: &Hit| &*hit.entry.principal == self.principal;
         Ok((page.hits.into_iter().filter(own).map(|hit| hit.entry).collect(), page.more))
@@ -118,7 +118,7 @@ impl OwnTapes<'_> {
     /// Loads a call with all entries that the caller may read.
     pub(crate) fn call(&self, tape: &TapeInfo, exchange: u64) -> Result<OwnCall, AskError> {
         let query = Query { exchange: Some(exchange), limit: Some(MAX_ENTRIES), ..Query::default() };
-        let (entries, _) = self.recorded(tape, query)?;
+        let (entries, _) = self.find_recorded(tape, query)?;
         let reached_backend = has_reached(&entries);
         let backend = Story::new(&entries).and_then(|story| story.backend.map(str::to_owned));
         let entries: Vec<Entry> = entries.into_iter().filter_map(|entry| sent::as_sent(tape.kind, entry)).collect();

@@ -154,7 +154,7 @@ impl Search {
     fn call(&self, own: &OwnTapes<'_>, tape: &TapeInfo, place: &Place) -> Result<Option<Map<String, Value>>, AskError> {
         if let Some(entry) = &place.end {
             let end = finished(entry).filter(|end| !own.is_about_tapes(end.backend.as_deref()));
-            return Ok(end.map(|end| call_line::ended(&tape.id, entry, end)));
+            return Ok(end.map(|end| call_line::finished_call(&tape.id, entry, end)));
         }
         let Some(exchange) = place.exchange else { return Ok(None) };
         // Show a call only at its newest matching message. Otherwise, the next page would repeat it.
@@ -183,7 +183,7 @@ type Outline = (Map<String, Value>, Option<String>);
 fn outline(own: &OwnTapes<'_>, tape: &TapeInfo, exchange: u64) -> Result<Option<Outline>, AskError> {
     if let Some(end) = own.end(tape, exchange)? {
         let line = |finished: &FinishedEntry| {
-            (call_line::ended(&tape.id, &end, finished), finished.backend.as_deref().map(str::to_owned))
+            (call_line::finished_call(&tape.id, &end, finished), finished.backend.as_deref().map(str::to_owned))
         };
         return Ok(finished(&end).map(line));
     }

@@ -128,7 +128,7 @@ pub fn decode_value(raw: &[u8]) -> Result<Cow<'_, str>, HeaderError> {
 }
 
 pub(crate) fn decode(raw: &[u8]) -> Result<Cow<'_, str>, HeaderProblem> {
-    let malformed = || HeaderProblem::Malformed { found: shown(&String::from_utf8_lossy(raw)) };
+    let malformed = || HeaderProblem::Malformed { found: quoted(&String::from_utf8_lossy(raw)) };
     if let Some(encoded) = encoded_part(raw) {
         let bytes = STANDARD.decode(encoded).map_err(|_| malformed())?;
         return String::from_utf8(bytes).map(Cow::Owned).map_err(|_| malformed());
@@ -149,7 +149,7 @@ fn encoded_part(value: &[u8]) -> Option<&[u8]> {
     value.strip_prefix(ENCODED_START.as_bytes())?.strip_suffix(ENCODED_END.as_bytes())
 }
 
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     match text.char_indices().nth(MAX_QUOTED) {
         None => text.to_owned(),
         Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
@@ -222,11 +222,11 @@ fn check_one<'a>(
     match (lookup(header), expected) {
         (HeaderValues::Many, _) => fail(HeaderProblem::Repeated),
         (HeaderValues::Missing, Some(expected)) if need == Need::Required => {
-            fail(HeaderProblem::Missing { expected: shown(expected) })
+            fail(HeaderProblem::Missing { expected: quoted(expected) })
         }
         (HeaderValues::Missing, _) => Ok(()),
         (HeaderValues::One(raw), None) if need == Need::Required => {
-            fail(HeaderProblem::Unexpected { found: shown(&String::from_utf8_lossy(raw)) })
+            fail(HeaderProblem::Unexpected { found: quoted(&String::from_utf8_lossy(raw)) })
         }
         (HeaderValues::One(_), None) => Ok(()),
         (HeaderValues::One(raw), Some(expected)) => {
@@ -237,7 +237,7 @@ fn check_one<'a>(
             if header == NAME && found == expected {
                 return Ok(());
             }
-            fail(HeaderProblem::Mismatch { expected: shown(expected), found: shown(&found) })
+            fail(HeaderProblem::Mismatch { expected: quoted(expected), found: quoted(&found) })
         }
     }
 }

@@ -184,14 +184,14 @@ fn push_schemas<'a>(task: &Task<'a>, keyword: &str, value: &'a [u8], tasks: &mut
 
 fn annotation(task: &Task<'_>, value: &[u8]) -> Result<ParamHeader, HeaderSchemaError> {
     if let Some(under) = &task.under {
-        return Err(HeaderSchemaError::Misplaced(header::shown(under)));
+        return Err(HeaderSchemaError::Misplaced(header::quoted(under)));
     }
     if task.path.is_empty() {
         return Err(HeaderSchemaError::Misplaced("the root".to_owned()));
     }
     let header = json::string(value).ok_or(HeaderSchemaError::NotString)?;
     if header.is_empty() || !header.bytes().all(is_token_byte) {
-        return Err(HeaderSchemaError::NotToken(header::shown(&header)));
+        return Err(HeaderSchemaError::NotToken(header::quoted(&header)));
     }
     if json::member(task.schema, "$ref").is_some() {
         return Err(HeaderSchemaError::Misplaced("$ref".to_owned()));
@@ -201,7 +201,7 @@ fn annotation(task: &Task<'_>, value: &[u8]) -> Result<ParamHeader, HeaderSchema
         Some("string") => ParamKind::String,
         Some("integer") => ParamKind::Integer,
         Some("boolean") => ParamKind::Boolean,
-        _ => return Err(HeaderSchemaError::WrongType(header::shown(&header))),
+        _ => return Err(HeaderSchemaError::WrongType(header::quoted(&header))),
     };
     Ok(ParamHeader { header: header.into_owned(), path: task.path.clone(), kind })
 }
@@ -289,9 +289,9 @@ impl<'a> Argument<'a> {
             (Self::Other, _, _) => Err(HeaderProblem::NotRepeatable),
             (_, None, None) => Ok(()),
             (_, None, Some(raw)) => {
-                Err(HeaderProblem::Unexpected { found: header::shown(&String::from_utf8_lossy(raw)) })
+                Err(HeaderProblem::Unexpected { found: header::quoted(&String::from_utf8_lossy(raw)) })
             }
-            (_, Some(expected), None) => Err(HeaderProblem::Missing { expected: header::shown(&expected) }),
+            (_, Some(expected), None) => Err(HeaderProblem::Missing { expected: header::quoted(&expected) }),
             (_, Some(expected), Some(raw)) => {
                 let found = header::decode(raw)?;
                 let same = match self {
@@ -301,7 +301,7 @@ impl<'a> Argument<'a> {
                 if same {
                     return Ok(());
                 }
-                Err(HeaderProblem::Mismatch { expected: header::shown(&expected), found: header::shown(&found) })
+                Err(HeaderProblem::Mismatch { expected: header::quoted(&expected), found: header::quoted(&found) })
             }
         }
     }

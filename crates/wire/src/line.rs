@@ -97,7 +97,7 @@ impl LineDecoder {
     }
 
     fn too_long(&self, line: LongLine) -> LineError {
-        LineError::TooLong { max: self.max, line: line.ended() }
+        LineError::TooLong { max: self.max, line: line.finish() }
     }
 
     fn accept(&self, mut line: BytesMut) -> Option<Result<Bytes, LineError>> {

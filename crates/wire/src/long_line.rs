@@ -25,7 +25,7 @@ impl LongLine {
     }
 
     /// Completes the line and drops a trailing CR.
-    pub(crate) fn ended(mut self) -> Self {
+    pub(crate) fn finish(mut self) -> Self {
         if self.tail.last() == Some(&b'\r') {
             self.tail.pop();
             self.length -= 1;
@@ -93,7 +93,7 @@ mod tests {
         line.push(start.as_bytes());
         line.push(&vec![b'x'; 100_000]);
         line.push(end.as_bytes());
-        line.ended().answers()
+        line.finish().answers()
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         let cut = |size: usize| {
             let mut line = LongLine::default();
             text.chunks(size).for_each(|part| line.push(part));
-            line.ended()
+            line.finish()
         };
         for size in [1, 2, 255, 256, 257, 600] {
             assert_eq!(cut(size), cut(701));

@@ -22,7 +22,7 @@ pub fn is_harmful(char: char) -> bool {
 /// Returns the text on one line. Line breaks and tabs become spaces, other harmful characters become escapes.
 #[must_use]
 pub fn one_line(text: &str) -> String {
-    cleaned(text, |char| matches!(char, '\n' | '\r' | '\t').then_some(' '))
+    clean(text, |char| matches!(char, '\n' | '\r' | '\t').then_some(' '))
 }
 
 /// Returns the first `most` characters of a text, cleaned up as by [`one_line`]. Marks a truncated text with `…`.
@@ -39,7 +39,7 @@ pub fn beginning(text: &str, most: usize) -> String {
 /// Returns the text with harmful characters escaped, but keeps line breaks and tabs.
 #[must_use]
 pub fn lines(text: &str) -> String {
-    cleaned(text, |char| matches!(char, '\n' | '\t').then_some(char))
+    clean(text, |char| matches!(char, '\n' | '\t').then_some(char))
 }
 
 /// Escapes harmful characters in a JSON document without changing its value. Line breaks and tabs between tokens stay.
@@ -70,7 +70,7 @@ impl<W: Write> Write for OneLine<W> {
     }
 }
 
-fn cleaned(text: &str, space: impl Fn(char) -> Option<char>) -> String {
+fn clean(text: &str, space: impl Fn(char) -> Option<char>) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         match space(char) {

@@ -100,19 +100,19 @@ fn bounds(bytes: &[u8]) -> (u8, u8) {
     let mut bounds = ([0xFF; LANES], [0; LANES]);
     for block in blocks {
         for lanes in block.as_chunks::<LANES>().0 {
-            bounds = widened(bounds.0, bounds.1, lanes);
+            bounds = widen(bounds.0, bounds.1, lanes);
         }
     }
     // The last lanes may overlap the previous ones, which saves a loop over single bytes.
     for lanes in rest.as_chunks::<LANES>().0.iter().chain([last]) {
-        bounds = widened(bounds.0, bounds.1, lanes);
+        bounds = widen(bounds.0, bounds.1, lanes);
     }
     let (least, all) = bounds;
     (least.iter().fold(0xFF, |one, other| one.min(*other)), all.iter().fold(0, |one, other| one | other))
 }
 
 #[inline]
-fn widened(least: [u8; LANES], all: [u8; LANES], lanes: &[u8; LANES]) -> ([u8; LANES], [u8; LANES]) {
+fn widen(least: [u8; LANES], all: [u8; LANES], lanes: &[u8; LANES]) -> ([u8; LANES], [u8; LANES]) {
     (std::array::from_fn(|lane| least[lane].min(lanes[lane])), std::array::from_fn(|lane| all[lane] | lanes[lane]))
 }
 

@@ -5,7 +5,7 @@ use super::event::{Event, EventKind};
 use super::image::Image;
 use super::open_exchange::{Forward, OpenExchange};
 use super::outcome::Outcome;
-use super::progress::{Progress, arguments, has_content, recorded_content, told};
+use super::progress::{Progress, arguments, describe, has_content, recorded_content};
 use super::report::{Difference, Example, Report, TapeNote};
 use super::rule_pass::RulePass;
 use super::tape_context::{Moment, TapeContext, has_result_types};
@@ -411,8 +411,8 @@ impl<'a> Evaluator<'a> {
             exchange: open.exchange,
             caller: Arc::clone(&open.principal),
             arguments: arguments(open.request.as_ref()),
-            then: told(sides.then),
-            now: sides.now.map_or_else(|| "unknown".to_owned(), told),
+            then: describe(sides.then),
+            now: sides.now.map_or_else(|| "unknown".to_owned(), describe),
         };
         self.report.differs(Difference { class, rule, tool, phase, reason, example: &example });
         class

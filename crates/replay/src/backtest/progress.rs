@@ -64,7 +64,7 @@ impl Progress {
         self.now.verdict(word);
         let value = || content.and_then(|bytes: Bytes| serde_json::from_slice::<Value>(&bytes).ok());
         let content = match self.now.kind {
-            Kind::Changed => value().and_then(|message| compared(self.phase, message)),
+            Kind::Changed => value().and_then(|message| comparable_part(self.phase, message)),
             Kind::Answered => value(),
             _ => None,
         };
@@ -88,7 +88,7 @@ pub(super) fn recorded_content(open: &OpenExchange, progress: &Progress) -> Cont
 }
 
 /// Returns the part of a changed message that the tape also has.
-fn compared(phase: Phase, mut message: Value) -> Option<Value> {
+fn comparable_part(phase: Phase, mut message: Value) -> Option<Value> {
     match phase {
         Phase::Request => message.get_mut("params").map(Value::take).map(without_own),
         _ => message.get_mut("result").map(Value::take),
@@ -108,7 +108,7 @@ pub(super) fn has_content(answer: &HoldAnswer) -> bool {
 }
 
 /// Formats an outcome for an example.
-pub(super) fn told(outcome: &Outcome) -> String {
+pub(super) fn describe(outcome: &Outcome) -> String {
     let mut text = outcome.kind.word().to_owned();
     if let Some(rule) = outcome.decided_by().last() {
         text.push_str(&format!(" by {rule}"));

@@ -112,7 +112,7 @@ impl Checker {
     }
 
     /// Drops an exchange one of whose messages did not fit into the queue. That message may have been the answer.
-    pub(super) fn missed(&mut self, exchange: ExchangeId) {
+    pub(super) fn drop_exchange(&mut self, exchange: ExchangeId) {
         if self.awaited.remove(&exchange).is_some() {
             self.counters.dropped();
         }
@@ -162,7 +162,7 @@ impl Checker {
         self.awaited.insert(exchange, awaited);
         while let Some(oldest) = self.order.front().copied() {
             if self.awaited.len() > MAX_PENDING {
-                self.missed(oldest);
+                self.drop_exchange(oldest);
             }
             if self.awaited.contains_key(&oldest) {
                 break;

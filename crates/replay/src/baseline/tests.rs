@@ -244,7 +244,7 @@ fn a_full_queue_takes_nothing_more_and_each_call_is_counted_once() {
     while let Some(batch) = queue.take() {
         assert!(batch.facts.len() <= MAX_FACTS);
         batch.facts.iter().for_each(|fact| assert!(checker.take(fact).is_none()));
-        batch.missed.into_iter().for_each(|exchange| checker.missed(exchange));
+        batch.missed.into_iter().for_each(|exchange| checker.drop_exchange(exchange));
     }
     let counted = counters.read();
     assert_eq!(counted.same, MAX_FACTS as u64 - calls);

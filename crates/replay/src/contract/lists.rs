@@ -14,7 +14,7 @@ pub fn tools(recorded: &[Value], new: &[Value]) -> Vec<Change> {
         "outputSchema" => output_schema(changes, old, now),
         "annotations" => hints::annotations(changes, old, now),
         "execution" => hints::execution(changes, old, now),
-        _ => shown(changes, name, old, now),
+        _ => descriptive_member(changes, name, old, now),
     })
 }
 
@@ -22,7 +22,7 @@ pub fn tools(recorded: &[Value], new: &[Value]) -> Vec<Change> {
 pub fn prompts(recorded: &[Value], new: &[Value]) -> Vec<Change> {
     list("prompt", "name", recorded, new, |changes, name, old, now| match name {
         "arguments" => prompt_arguments(changes, old, now),
-        _ => shown(changes, name, old, now),
+        _ => descriptive_member(changes, name, old, now),
     })
 }
 
@@ -39,13 +39,13 @@ pub fn templates(recorded: &[Value], new: &[Value]) -> Vec<Change> {
 /// Compares the server's name and version.
 #[must_use]
 pub fn server(recorded: Member<'_>, new: Member<'_>) -> Vec<Change> {
-    whole("server", "the server names itself otherwise", recorded, new)
+    compare_whole("server", "the server names itself otherwise", recorded, new)
 }
 
 /// Compares the server's instructions.
 #[must_use]
 pub fn instructions(recorded: Member<'_>, new: Member<'_>) -> Vec<Change> {
-    whole("instructions", "the instructions changed", recorded, new)
+    compare_whole("instructions", "the instructions changed", recorded, new)
 }
 
 /// Compares capabilities. A removed one is breaking, an added one is not.
@@ -56,7 +56,7 @@ pub fn capabilities(recorded: &Value, new: &Value) -> Vec<Change> {
     changes.list
 }
 
-fn whole(subject: &str, reason: &str, recorded: Member<'_>, new: Member<'_>) -> Vec<Change> {
+fn compare_whole(subject: &str, reason: &str, recorded: Member<'_>, new: Member<'_>) -> Vec<Change> {
     let mut changes = Changes::of(subject);
     if !is_same(recorded, new) {
         changes.add(Tier::Compatible, reason, recorded, new);
@@ -114,7 +114,7 @@ fn members(
 }
 
 /// Compares a descriptive member. Changes to unknown members count as breaking.
-fn shown(changes: &mut Changes<'_>, name: &str, old: Member<'_>, new: Member<'_>) {
+fn descriptive_member(changes: &mut Changes<'_>, name: &str, old: Member<'_>, new: Member<'_>) {
     let (tier, reason) = match name {
         "description" | "title" | "name" | "icons" | "size" | "annotations" => {
             (Tier::Compatible, format!("the {name} changed"))
@@ -128,7 +128,7 @@ fn resource(changes: &mut Changes<'_>, name: &str, old: Member<'_>, new: Member<
     match (name, old, new) {
         ("mimeType", None, Some(_)) => changes.add(Tier::Compatible, "the type is told now", old, new),
         ("mimeType", ..) => changes.add(Tier::Breaking, "the type of the content changed", old, new),
-        _ => shown(changes, name, old, new),
+        _ => descriptive_member(changes, name, old, new),
     }
 }
 

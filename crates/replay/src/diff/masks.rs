@@ -39,7 +39,7 @@ impl Masks {
                 continue;
             }
             if let Some(name) = what.strip_prefix("key ") {
-                masks.names.insert(plain(name));
+                masks.names.insert(normalize_name(name));
             } else if let Some(path) = what.strip_prefix("path ") {
                 let path = path.split_once(" of ").map_or(path, |(path, _)| path);
                 // A path in a syntax unknown to this version hides nothing.
@@ -64,7 +64,7 @@ impl Masks {
     /// replaced.
     #[must_use]
     pub fn hides(&self, place: &[String], value: Option<&Value>) -> bool {
-        let by_name = place.last().is_some_and(|name| self.names.contains(&plain(name)));
+        let by_name = place.last().is_some_and(|name| self.names.contains(&normalize_name(name)));
         by_name || super::digest::covers(&self.paths, place) || value.is_some_and(is_mask)
     }
 
@@ -79,7 +79,7 @@ impl Masks {
         match value {
             Value::Object(members) => {
                 if !self.names.is_empty() {
-                    members.retain(|name, _| !self.names.contains(&plain(name)));
+                    members.retain(|name, _| !self.names.contains(&normalize_name(name)));
                 }
                 members.values_mut().for_each(|value| self.settle_below(value));
             }
@@ -95,7 +95,7 @@ impl Masks {
 }
 
 /// Normalizes a name as redaction does: ignores case, hyphens and underscores.
-fn plain(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.chars().filter(|one| !matches!(one, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 

@@ -42,7 +42,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Returns the next action, `since` the start of the run. Returns `None` when all calls are done.
+    /// Returns the next action. `since` is the time since the start of the run. Returns `None` when all calls are done.
     pub(super) fn next(&mut self, pending: usize, since: Duration) -> Option<Next> {
         let Some(index) = self.waiting.front().copied() else {
             return (pending > 0).then_some(Next::Wait(None));

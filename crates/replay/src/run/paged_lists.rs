@@ -175,15 +175,15 @@ fn parts(call: &RecordedCall) -> Option<(String, String)> {
 
 /// Returns `true` for an argument that selects a page.
 pub(super) fn is_page_argument(name: &str) -> bool {
-    PAGE_ARGUMENTS.contains(&&*plain(name))
+    PAGE_ARGUMENTS.contains(&&*normalize_name(name))
 }
 
 /// Returns `true` for a member that announces a further page.
 pub(super) fn tells_of_further_page(member: &str) -> bool {
-    FURTHER.contains(&&*plain(member))
+    FURTHER.contains(&&*normalize_name(member))
 }
 
-fn plain(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase()).collect()
 }
 

@@ -81,7 +81,7 @@ impl Pairing {
             (Err(doubt), _) | (_, Err(doubt)) if self.is_of_page != other.is_of_page || is_serial(&self.value) => {
                 Err(*doubt)
             }
-            (one, other) => combined(one, other),
+            (one, other) => combine_outcomes(one, other),
         };
         self.is_id_like |= other.is_id_like;
         self.is_of_page &= other.is_of_page;
@@ -294,7 +294,7 @@ fn volatile_places(then: &AnswerValues, now: &AnswerValues, wanted: impl Fn(&Ans
 }
 
 /// Combines the evidence of two places in one answer.
-fn combined(one: &Result<String, Doubt>, other: &Result<String, Doubt>) -> Result<String, Doubt> {
+fn combine_outcomes(one: &Result<String, Doubt>, other: &Result<String, Doubt>) -> Result<String, Doubt> {
     match (one, other) {
         (Err(doubt), _) | (_, Err(doubt)) if doubt.is_contrary() => Err(*doubt),
         (Ok(one), Ok(other)) if one != other => Err(Doubt::Moved),

@@ -277,7 +277,7 @@ impl Rebinding {
             Value::Object(members) => members.iter_mut().for_each(|(name, value)| self.replace(value, name)),
             Value::Array(items) => items.iter_mut().for_each(|value| self.replace(value, member)),
             Value::String(text) => {
-                if let Some(new) = self.replaced(text) {
+                if let Some(new) = self.substitute(text) {
                     *text = new;
                 }
             }
@@ -298,7 +298,7 @@ impl Rebinding {
         }
     }
 
-    fn replaced(&self, text: &str) -> Option<String> {
+    fn substitute(&self, text: &str) -> Option<String> {
         if let Some(new) = self.new_value(text) {
             return Some(new.to_owned());
         }

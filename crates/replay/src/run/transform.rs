@@ -125,7 +125,7 @@ fn shift(value: &mut Value, by: i64, moves: &mut impl FnMut(Timestamp) -> bool) 
         Value::Object(members) => members.values_mut().for_each(|value| shift(value, by, moves)),
         Value::Array(items) => items.iter_mut().for_each(|value| shift(value, by, moves)),
         Value::String(text) => {
-            if let Some(moved) = moved(text, by, moves) {
+            if let Some(moved) = shift_text(text, by, moves) {
                 *text = moved;
             }
         }
@@ -142,7 +142,7 @@ fn shift(value: &mut Value, by: i64, moves: &mut impl FnMut(Timestamp) -> bool) 
 }
 
 /// Returns the text with its timestamps shifted, or `None` if none was.
-fn moved(text: &str, by: i64, moves: &mut impl FnMut(Timestamp) -> bool) -> Option<String> {
+fn shift_text(text: &str, by: i64, moves: &mut impl FnMut(Timestamp) -> bool) -> Option<String> {
     let (mut new, mut rest, mut found) = (String::with_capacity(text.len()), text, false);
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         let (before, from) = rest.split_at(start);
@@ -153,7 +153,7 @@ fn moved(text: &str, by: i64, moves: &mut impl FnMut(Timestamp) -> bool) -> Opti
         match moment.filter(|moment| moves(Timestamp { at: moment.local - moment.offset, form: Form::Text })) {
             Some(moment) => {
                 found = true;
-                new.push_str(&moment.moved(by));
+                new.push_str(&moment.shift(by));
             }
             None => new.push_str(whole),
         }
@@ -197,7 +197,7 @@ impl<'a> Moment<'a> {
         Some(Self { local: timestamp::unix_seconds(date, time)?, offset: offset(rest)?, between, rest })
     }
 
-    fn moved(&self, by: i64) -> String {
+    fn shift(&self, by: i64) -> String {
         let moved = timestamp::rfc3339(self.local.saturating_add(by));
         let (date, time) = moved.trim_end_matches('Z').split_once('T').unwrap_or((&moved, ""));
         format!("{date}{}{time}{}", self.between, self.rest)

@@ -158,7 +158,7 @@ impl TapeIndex {
     /// Loads a message, or returns `None` if its body was not recorded.
     pub fn message(&mut self, message: &Message) -> Result<Option<Value>, TapeDiffError> {
         let Some(place) = message.place else { return Ok(None) };
-        Ok(Some(parsed(&self.spool.get(place)?)))
+        Ok(Some(parse_message(&self.spool.get(place)?)))
     }
 
     /// Returns the caveats to show before any calls are reported as missing.
@@ -191,13 +191,13 @@ impl TapeIndex {
 
 fn value(message: &MessageEntry) -> Option<Value> {
     match &message.body {
-        Body::Whole(bytes) => Some(parsed(bytes)),
+        Body::Whole(bytes) => Some(parse_message(bytes)),
         _ => None,
     }
 }
 
 /// Parses a message. Invalid JSON is compared as text.
-fn parsed(bytes: &[u8]) -> Value {
+fn parse_message(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_else(|_| json!({"raw": String::from_utf8_lossy(bytes)}))
 }
 
