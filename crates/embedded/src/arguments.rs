@@ -140,7 +140,6 @@ impl<'a> Arguments<'a> {
 
     /// Ends the parsing.
     ///
-    ///
     /// # Errors
     /// All problems found.
     pub fn finish(mut self) -> Result<(), BadArguments> {

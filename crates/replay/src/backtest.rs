@@ -56,9 +56,6 @@ impl Backtest {
     ///
     /// # Errors
     /// If the tape cannot be read to its end. Entries read before the error still count.
-    ///
-    /// # Errors
-    /// If the tape cannot be read to its end. What was read before counts.
     pub fn tape(
         &mut self,
         info: &TapeInfo,

@@ -74,9 +74,6 @@ impl Baseline {
     ///
     /// # Errors
     /// If the tape cannot be read, or the thread cannot be started.
-    ///
-    /// # Errors
-    /// If the tape cannot be read, or no thread can be had.
     pub fn start(
         source: TapeSource,
         settings: BaselineSettings,

@@ -66,9 +66,6 @@ impl ValuePatterns {
     ///
     /// # Errors
     /// If the set is full.
-    ///
-    /// # Errors
-    /// If there are too many.
     pub fn add(&mut self, pattern: ValuePattern) -> Result<(), ValuePatternError> {
         if self.0.len() >= MAX_PATTERNS {
             return Err(ValuePatternError::TooMany);

@@ -40,7 +40,6 @@ pub struct Base<'a> {
 /// Returns the path and query to post to. Messages and credentials must reach the configured host and port only. An
 /// address with another origin is rejected rather than reinterpreted.
 ///
-///
 /// # Errors
 /// If the address is invalid or has another origin.
 pub fn resolve(base: Base<'_>, event: &[u8]) -> Result<String, EndpointError> {

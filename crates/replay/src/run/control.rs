@@ -185,9 +185,6 @@ impl ReplayControl {
     ///
     /// # Errors
     /// If there is no call left to send.
-    ///
-    /// # Errors
-    /// If there is nothing to send.
     pub fn play(&mut self) -> Result<(), ControlError> {
         self.can_send()?;
         if self.state != State::Playing {
