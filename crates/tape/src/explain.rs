@@ -140,6 +140,10 @@ fn difference(out: &mut String, old: &[u8], new: &[u8]) {
 }
 
 fn tell_decision(out: &mut String, when: &str, decision: &DecisionEntry) {
+    if decision.is_note() {
+        let _ = writeln!(out, "{when:>14}  {}", shown(&decision.detail));
+        return;
+    }
     let rule = decision.rule.as_ref().map(|rule| format!(", rule `{}`", shown(rule))).unwrap_or_default();
     let (phase, by, verdict) = (shown(&decision.phase), shown(&decision.by), shown(&decision.verdict));
     let _ = write!(out, "{when:>14}  {by}{rule} decided about the {phase}: {verdict}");
@@ -160,6 +164,9 @@ fn tell_decision(out: &mut String, when: &str, decision: &DecisionEntry) {
 fn outcome(out: &mut String, entries: &[Entry], reached: bool) {
     let Some(finished) = ending(entries) else {
         out.push_str("\nThe tape does not show how it ended.\n");
+        if let Some(tape) = decisions(entries).find_map(DecisionEntry::tape_of_rest) {
+            let _ = writeln!(out, "The rest of it is on tape {}.", shown(tape));
+        }
         return;
     };
     let (took, how) = (millis(finished.took), shown(&finished.outcome));
@@ -170,17 +177,26 @@ fn outcome(out: &mut String, entries: &[Entry], reached: bool) {
     if let Some(first) = finished.operation {
         let _ = writeln!(out, "It is round {} of the operation that began with exchange {first}.", finished.round);
     }
-    let decisive = entries.iter().rev().find_map(|entry| match &entry.content {
-        Content::Decisions(list) => list.iter().rev().find(|decision| decision.verdict != "pass"),
-        _ => None,
-    });
+    let decisive = decisions(entries).filter(|decision| decision.verdict != "pass" && !decision.is_note()).last();
     if let Some(decision) = decisive {
         let rule = decision.rule.as_ref().map(|rule| format!(", rule `{}`", shown(rule))).unwrap_or_default();
         let _ = writeln!(out, "Decided by {}{rule}: {}.", shown(&decision.by), shown(&decision.verdict));
     }
-    if !reached {
-        out.push_str("It never reached a backend.\n");
+    match decisions(entries).find_map(DecisionEntry::tape_of_beginning) {
+        Some(tape) => {
+            let _ = writeln!(out, "Its beginning is on tape {}.", shown(tape));
+        }
+        None if !reached => out.push_str("It never reached a backend.\n"),
+        None => {}
     }
+}
+
+fn decisions(entries: &[Entry]) -> impl Iterator<Item = &DecisionEntry> {
+    let lists = entries.iter().filter_map(|entry| match &entry.content {
+        Content::Decisions(list) => Some(list),
+        _ => None,
+    });
+    lists.flatten().map(|decision| &**decision)
 }
 
 /// Whether a message shows that its exchange reached a backend. A transparent proxy sees each message once, on its way in, and
@@ -233,6 +249,27 @@ mod tests {
         let entries: Vec<Entry> =
             sample::entries().into_iter().filter(|entry| entry.exchange == Some(exchange)).collect();
         explain(&entries)
+    }
+
+    /// SO-9: a call that is on two tapes says so on both, and nothing is concluded from what is on the other one.
+    #[test]
+    fn a_call_on_two_tapes_names_the_other_one() {
+        let note = |note: DecisionEntry| {
+            let content = Content::Decisions(vec![std::sync::Arc::new(note)]);
+            Entry { exchange: Some(7), ..Entry::new(1, 1, "ann".into(), content) }
+        };
+        let ended = |seq| {
+            let finished =
+                FinishedEntry { method: "tools/call".into(), outcome: "ok".into(), ..FinishedEntry::default() };
+            Entry { exchange: Some(7), ..Entry::new(seq, 9, "ann".into(), Content::Finished(finished)) }
+        };
+        let first = explain(&[note(DecisionEntry::continues_on("6a-2"))]);
+        assert!(first.contains("does not show how it ended.\nThe rest of it is on tape 6a-2.\n"), "{first}");
+        let rest = explain(&[note(DecisionEntry::begun_on("6a-1")), ended(2)]);
+        assert!(rest.contains("this call began on tape 6a-1"), "{rest}");
+        assert!(rest.ends_with("Its beginning is on tape 6a-1.\n"), "{rest}");
+        assert!(!rest.contains("Decided by") && !rest.contains("never reached"), "{rest}");
+        assert!(explain(&[ended(1)]).ends_with("It never reached a backend.\n"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The recorder turns the facts that the gateway tells into entries of one tape, without holding up the calls it records.
+//! The recorder turns the facts that the gateway tells into entries of a tape, without holding up the calls it records.
 //!
 //! A [`Recorder`] is a [`FactSink`]. Threads that serve calls push facts into a bounded queue and go on. One thread, named
 //! `tape`, takes batches from the queue, makes entries of them (`maker`) and hands these to a [`TapeWriter`]. The maker drops
@@ -32,6 +32,8 @@
 //!   If the store fails, whoever waits at a barrier is told at once and not after the retries.
 //! - **A batch is offered again until the store takes it.** If the error may be about a single entry, each entry is offered
 //!   alone after five tries, and one that the store refuses becomes a gap.
+//! - **A tape that is large or old ends between two entries** ([`TapeSeries`]), and the next one goes on with the same facts: none is
+//!   lost or on both. It describes again what its entries refer to (`introductions`), and what sampling holds back goes there.
 //! - **Trouble is reported once**: one error line when the store begins to fail, one info line when it works again.
 //!
 //! The recorder must never block a call because the disk is slow (strict recording waits at barriers, which the caller asks
@@ -47,6 +49,7 @@ mod counters;
 mod exchanges;
 mod fact_order;
 mod filter;
+mod introductions;
 mod maker;
 pub(crate) mod message;
 mod message_arena;
@@ -59,6 +62,8 @@ mod sampling_buffer;
 mod session_hash;
 mod sessions;
 mod settings;
+mod tape_bounds;
+mod tape_series;
 #[cfg(test)]
 mod tests;
 mod withheld;
@@ -75,6 +80,9 @@ pub use queue::MAX_BARRIERS;
 pub use sampling::{Sampling, Trigger};
 pub use session_hash::SessionHash;
 pub use settings::{Hold, OnFull, RecorderSettings};
+pub use tape_bounds::{GRACE, TapeBounds};
+pub use tape_series::{NextTape, NextTapeError, TapeFactory, TapeSeries};
+
 use signalbox_engine::lock::LockResultExt;
 
 use crate::redact::Redactor;
@@ -90,7 +98,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use writing::Writing;
+use writing::{Following, Writing};
 
 /// How long a recorder that is dropped without [`Recorder::stop`] may take to write what it has.
 const DROP_WITHIN: Duration = Duration::from_secs(2);
@@ -115,9 +123,33 @@ impl Recorder {
         tape: Box<dyn TapeWriter>,
         anchor: Anchor,
     ) -> std::io::Result<Self> {
+        Self::begin(settings, redactor, tape, anchor, None)
+    }
+
+    /// Begins to record into `tape`, and goes on on the next one of `series` when it is large or old.
+    ///
+    /// # Errors
+    /// If no thread can be had.
+    pub fn start_series(
+        settings: RecorderSettings,
+        redactor: Redactor,
+        tape: Box<dyn TapeWriter>,
+        anchor: Anchor,
+        series: TapeSeries,
+    ) -> std::io::Result<Self> {
+        Self::begin(settings, redactor, tape, anchor, Some(series))
+    }
+
+    fn begin(
+        settings: RecorderSettings,
+        redactor: Redactor,
+        tape: Box<dyn TapeWriter>,
+        anchor: Anchor,
+        series: Option<TapeSeries>,
+    ) -> std::io::Result<Self> {
         let counters = Arc::new(Counters::default());
         let queue = Arc::new(Queue::new(&settings, Arc::clone(&counters)));
-        let maker = Maker::new(&settings, redactor, anchor, Arc::clone(&counters));
+        let maker = Maker::new(&settings, redactor, anchor, Arc::clone(&counters), series.is_some());
         let chain = settings.seal.clone().map(Chain::new);
         let writing = Writing {
             queue: Arc::clone(&queue),
@@ -130,6 +162,8 @@ impl Recorder {
             ready: VecDeque::new(),
             settled: None,
             untold: 0,
+            following: series.map(Following::new),
+            next_is_due: false,
         };
         let thread = std::thread::Builder::new().name("tape".to_owned()).spawn(move || writing.run())?;
         Ok(Self { queue, counters, thread: Mutex::new(Some(thread)) })

@@ -36,9 +36,9 @@ pub struct Redactor(Option<Arc<Rules>>);
 
 #[derive(Debug)]
 struct Rules {
-    keys: Keys,
-    pointers: Pointers,
-    patterns: Patterns,
+    keys: Arc<Keys>,
+    pointers: Arc<Pointers>,
+    patterns: Arc<Patterns>,
     hashing: Hashing,
     describe: Vec<String>,
 }
@@ -67,13 +67,26 @@ impl Redactor {
     /// A rule that makes no sense.
     pub fn new(settings: &RedactionSettings, key: [u8; 32]) -> Result<Self, BadRedaction> {
         let rules = Rules {
-            keys: Keys::new(&settings.keys)?,
-            pointers: Pointers::new(&settings.paths)?,
-            patterns: Patterns::new(settings)?,
+            keys: Arc::new(Keys::new(&settings.keys)?),
+            pointers: Arc::new(Pointers::new(&settings.paths)?),
+            patterns: Arc::new(Patterns::new(settings)?),
             hashing: Hashing::new(key),
             describe: settings.describe(),
         };
         Ok(Self((!rules.describe.is_empty()).then(|| Arc::new(rules))))
+    }
+
+    /// The same rules with another key for hashes, as another tape needs it.
+    #[must_use]
+    pub fn with_key(&self, key: [u8; 32]) -> Self {
+        let rules = self.0.as_ref().map(|rules| Rules {
+            keys: Arc::clone(&rules.keys),
+            pointers: Arc::clone(&rules.pointers),
+            patterns: Arc::clone(&rules.patterns),
+            hashing: Hashing::new(key),
+            describe: rules.describe.clone(),
+        });
+        Self(rules.map(Arc::new))
     }
 
     /// What it takes out, one rule a line, for the head of a tape.

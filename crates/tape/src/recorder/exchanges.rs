@@ -37,6 +37,8 @@ pub(crate) struct Open {
     own: bool,
     last: u64,
     ended: bool,
+    /// Its answer has left for the client.
+    answered: bool,
 }
 
 /// A whole body that the next image is compared with.
@@ -93,9 +95,17 @@ impl Exchanges {
         if matches!(kind, MessageKind::Result | MessageKind::Error) {
             match point {
                 Point::BackendIn => self.set_base(id, 0, None),
-                Point::ClientOut => self.set_base(id, 1, None),
+                Point::ClientOut => self.answer(id),
                 Point::ClientIn | Point::BackendOut => {}
             }
+        }
+    }
+
+    /// The answer has left for the client.
+    fn answer(&mut self, id: ExchangeId) {
+        if let Some(open) = self.open.get_mut(&id) {
+            open.answered = true;
+            self.bases -= open.bases[1].take().map_or(0, |base| base.bytes.len());
         }
     }
 
@@ -133,6 +143,30 @@ impl Exchanges {
                 base.bytes = Bytes::copy_from_slice(&base.bytes);
             }
         }
+    }
+
+    /// Forgets what messages are compared with: the next tape has none of it.
+    pub(crate) fn forget_bases(&mut self) {
+        self.open.values_mut().for_each(|open| open.bases = [None, None]);
+        self.bases = 0;
+    }
+
+    /// The exchanges that are known, and whether each has ended.
+    pub(crate) fn known(&self) -> impl Iterator<Item = (u64, bool)> + '_ {
+        self.open.iter().map(|(id, open)| (id.0, open.ended))
+    }
+
+    /// Number of exchanges without an end of which nothing was heard since this time.
+    pub(crate) fn silent_since(&self, time: u64) -> usize {
+        self.open.values().filter(|open| !open.ended && open.last < time).count()
+    }
+
+    /// True if all exchanges but this many have ended, and the answers of those that ended since `time` have left.
+    pub(crate) fn is_quiet(&self, silent: usize, time: u64) -> bool {
+        let without_end = self.open.len().saturating_sub(self.ended.len());
+        let mut recent =
+            self.ended.iter().rev().filter_map(|id| self.open.get(id)).take_while(|open| open.last >= time);
+        without_end <= silent && recent.all(|open| open.answered)
     }
 
     /// An eighth goes at once, so that a full table does not cost a search each time.

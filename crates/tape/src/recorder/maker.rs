@@ -1,15 +1,18 @@
 //! Turns facts into entries: assigns exchanges and sessions, redacts, and asks the sampling buffer.
 
+mod tape_change;
+
 use super::clients::Clients;
 use super::clock::{Anchor, Clock};
 use super::counters::{Counters, GapReason};
 use super::exchanges::{BaseBody, Exchanges, Forgotten};
+use super::introductions::Introductions;
 use super::message::{self, Overlap, Seen};
 use super::numbering::way;
 use super::recorder_input::RecorderInput;
 use super::sampling_buffer::{Beginning, Ending, SamplingBuffer};
 use super::session_hash::SessionHash;
-use super::sessions::{self, Sessions};
+use super::sessions::{self, EntrySession, Sessions};
 use super::settings::RecorderSettings;
 use super::withheld::Withheld;
 use super::words::Words;
@@ -19,7 +22,7 @@ use signalbox_engine::record::{
     BackendSeen, Body, ClientEntry, Content, Entry, FinishedEntry, Gap, LostEntry, MessageEntry, MessageKind,
     RefusedEntry, RulesEntry, SessionInfo,
 };
-use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact};
+use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact, SessionKey};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -54,19 +57,25 @@ struct Passing<'a> {
 }
 
 impl Maker {
+    /// `has_next` if other tapes follow the first one.
     pub(crate) fn new(
         settings: &RecorderSettings,
         redactor: Redactor,
         anchor: Anchor,
         counters: Arc<Counters>,
+        has_next: bool,
     ) -> Self {
+        let (introductions, sessions) = match has_next {
+            true => (Introductions::for_series(), Sessions::for_series()),
+            false => Default::default(),
+        };
         Self {
             clock: Clock::new(anchor),
-            sessions: Sessions::default(),
+            sessions,
             session_hash: settings.session_hash.clone(),
             clients: Clients::default(),
             exchanges: Exchanges::default(),
-            sampling_buffer: SamplingBuffer::new(settings, Arc::clone(&counters)),
+            sampling_buffer: SamplingBuffer::new(settings, introductions, Arc::clone(&counters)),
             redactor,
             words: Words::default(),
             withheld: Withheld::default(),
@@ -100,14 +109,14 @@ impl Maker {
             Fact::Decision(decision) => self.decision(&decision, out),
             Fact::Session(fact) => {
                 let at = self.clock.at(fact.at);
-                let number = self.sessions.enter(fact.session);
+                let number = self.sessions.enter(&fact);
                 let info = sessions::of_fact(&fact, self.session_hash.as_ref());
                 let content = Content::Session(self.redact_introduction(info));
                 self.put(at, Some(number), None, fact.caller.principal().shared(), content, out);
             }
             Fact::SessionEnded { at, session, caller } => {
                 let at = self.clock.at(at);
-                if let Some(number) = self.sessions.number(session) {
+                if let Some(number) = self.session(session) {
                     self.put(at, Some(number), None, caller.principal().shared(), Content::SessionEnded, out);
                     self.sessions.end(session);
                 }
@@ -190,7 +199,7 @@ impl Maker {
             carried: fact.carried.as_ref().map(|carried| self.carried(carried)),
             ..MessageEntry::new(fact.point, seen.kind, fact.bytes.len() as u64, body)
         });
-        let session = self.sessions.number(fact.session);
+        let session = self.session(fact.session);
         self.put(passing.at, session, number, Arc::clone(&passing.principal), content, out);
     }
 
@@ -330,7 +339,8 @@ impl Maker {
         for (by, rulings) in &decision.rulings {
             self.words.all_told(by, phase, rulings, &self.redactor, &mut decided);
         }
-        self.put(at, self.sessions.number(decision.session), number, principal, Content::Decisions(decided), out);
+        let session = self.session(decision.session);
+        self.put(at, session, number, principal, Content::Decisions(decided), out);
     }
 
     fn finished(&mut self, finished: &Finished, out: &mut Vec<Entry>) {
@@ -359,7 +369,7 @@ impl Maker {
         if self.sampling_buffer.drops(Some(number)) {
             self.counters.sampled_out.fetch_add(1, Relaxed);
         } else {
-            let session = self.sessions.number(finished.session);
+            let session = self.session(finished.session);
             let client = match session {
                 Some(_) => None,
                 None => Some(self.client(at, &finished.caller, finished.client.as_deref())),
@@ -389,15 +399,27 @@ impl Maker {
         if let Some(ClientEntry { number, info }) = told {
             let content = Content::Client(ClientEntry { number, info: self.redact_introduction(info) });
             let entry = Entry::new(0, at, caller.principal().shared(), content);
-            self.sampling_buffer.introduce(number, entry);
+            self.sampling_buffer.introductions().caller(number, entry);
         }
         number
     }
 
+<<<<<<< HEAD
     /// Redacts what clients say of themselves, which many take from their configuration.
     fn redact_introduction(&self, info: SessionInfo) -> SessionInfo {
         let redact = |text: Option<String>| text.map(|text| self.redactor.text(text));
         SessionInfo { client: redact(info.client), client_version: redact(info.client_version), ..info }
+=======
+    /// The number of the session of an entry. Where the tape does not describe the session, it will before that entry.
+    fn session(&mut self, key: SessionKey) -> Option<u64> {
+        let EntrySession { number, undescribed } = self.sessions.of_entry(key)?;
+        if let Some(fact) = undescribed {
+            let content = Content::Session(sessions::of_fact(&fact, self.session_hash.as_ref()));
+            let entry = Entry::new(0, 0, fact.caller.principal().shared(), content);
+            self.sampling_buffer.introductions().session(number, Entry { session: Some(number), ..entry });
+        }
+        Some(number)
+>>>>>>> 7d241619 (Let a recorder go on on another tape)
     }
 
     fn lost(&mut self, lost: &Lost, out: &mut Vec<Entry>) {
@@ -408,7 +430,7 @@ impl Maker {
             return;
         }
         let content = Content::Lost(LostEntry { number: lost.number, point: lost.point, reason: lost.reason.into() });
-        let session = self.sessions.number(lost.session);
+        let session = self.session(lost.session);
         self.put(at, session, number, lost.caller.principal().shared(), content, out);
     }
 
@@ -418,7 +440,7 @@ impl Maker {
         let detail = self.redactor.text(refused.detail.clone());
         let (status, reason) = (refused.status, refused.reason.into());
         let content = Content::Refused(RefusedEntry { status, reason, detail, client });
-        let session = self.sessions.number(refused.session);
+        let session = self.session(refused.session);
         self.put(at, session, None, refused.caller.principal().shared(), content, out);
     }
 

@@ -1,6 +1,8 @@
 //! Gives entries their place in the tape, at the moment they are sure to be on it.
 
+use super::introductions::Introductions;
 use super::message_arena::uncharged;
+use crate::bodies::join;
 use crate::seal::{BodySealer, Draft, SealSettings, SealedBody};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
@@ -14,8 +16,9 @@ pub(crate) struct Numbering {
     /// For each exchange its latest whole bodies, one for each way.
     bases: KeyMap<u64, [Base; 2]>,
     sealer: Option<BodySealer>,
-    /// Descriptions of callers that wait for the first entry that names them, by number.
-    introduced: KeyMap<u64, Entry>,
+    /// True if entries may wait while the next tape begins, so that bodies are kept to make those whole that are like them.
+    keeps_bodies: bool,
+    pub(crate) introductions: Introductions,
 }
 
 /// A whole body that others may be like.
@@ -25,10 +28,22 @@ struct Base {
     seq: u64,
     /// What it is and what was committed to, where the tape is sealed, until the answer has passed.
     sealed: Option<SealedBody>,
+    /// What it is, where entries may wait while the next tape begins, until the answer has passed.
+    bytes: Option<Bytes>,
 }
 
-/// Most callers that wait to be named.
-const MAX_INTRODUCED: usize = 10_000;
+/// The whole bodies that the entries of a tape may be like, as it ended.
+#[derive(Debug)]
+pub(crate) struct EndedTape(KeyMap<u64, [Base; 2]>);
+
+impl EndedTape {
+    /// The body of a message that is like one of that tape; none if that is not known any more.
+    pub(crate) fn whole(&self, exchange: u64, message: &MessageEntry) -> Option<Bytes> {
+        let Body::Like { prefix, suffix, middle, .. } = &message.body else { return None };
+        let base = &self.0.get(&exchange)?[way(message.point)];
+        join(base.bytes.as_ref()?, *prefix, *suffix, middle)
+    }
+}
 
 /// Which way a message at this point goes: 0 toward the backend, 1 toward the client.
 pub(crate) fn way(point: Point) -> usize {
@@ -39,28 +54,24 @@ pub(crate) fn way(point: Point) -> usize {
 }
 
 impl Numbering {
-    /// With commitments to bodies, where the tape is sealed.
-    pub(crate) fn new(seal: Option<&SealSettings>) -> Self {
-        let sealer = seal.and_then(|seal| BodySealer::new(&seal.seed, &seal.commit));
-        Self { sealer, ..Self::default() }
+    /// With commitments to bodies, where the tape is sealed. `keeps_bodies` if entries may wait while the next tape begins.
+    pub(crate) fn new(seal: Option<&SealSettings>, introductions: Introductions, keeps_bodies: bool) -> Self {
+        Self { sealer: sealer(seal), introductions, keeps_bodies, ..Self::default() }
     }
 
-    /// Puts the description of a caller before the first entry that names it. Callers of entries that are never written get none.
-    pub(crate) fn introduce(&mut self, number: u64, caller: Entry) {
-        if self.introduced.len() >= MAX_INTRODUCED {
-            self.introduced.clear();
-        }
-        self.introduced.insert(number, caller);
+    /// Begins the next tape, whose entries count from 1 and refer to nothing on the one before.
+    pub(crate) fn begin_tape(&mut self, seal: Option<&SealSettings>) -> EndedTape {
+        (self.last, self.sealer) = (0, sealer(seal));
+        EndedTape(std::mem::take(&mut self.bases))
     }
 
     /// Gives an entry its place and adds it.
     pub(crate) fn emit(&mut self, mut entry: Entry, out: &mut Vec<Entry>) {
-        if !self.introduced.is_empty()
-            && let Some(caller) = caller_of(&entry.content).and_then(|number| self.introduced.remove(&number))
-        {
-            self.last += 1;
-            out.push(Entry { seq: self.last, at: entry.at, ..caller });
-        }
+        let last = &mut self.last;
+        self.introductions.before(&entry, |introduction| {
+            *last += 1;
+            out.push(Entry { seq: *last, at: entry.at, ..introduction });
+        });
         self.last += 1;
         entry.seq = self.last;
         match &mut entry.content {
@@ -68,8 +79,9 @@ impl Numbering {
             // Nothing is told as a difference from a body of an exchange that has ended.
             Content::Finished(_) => {
                 let bases = entry.exchange.and_then(|exchange| self.bases.get_mut(&exchange));
-                bases.into_iter().flatten().for_each(|base| base.sealed = None);
+                bases.into_iter().flatten().for_each(Base::release);
             }
+            Content::Rules(_) => self.introductions.rules(&entry),
             _ => {}
         }
         out.push(entry);
@@ -85,8 +97,11 @@ impl Numbering {
                 draft = body.map(|body| Draft { body, salted_as: 0 });
                 if let Some(exchange) = exchange {
                     let sealer = self.sealer.as_ref();
-                    let sealed = body.zip(sealer).map(|(body, sealer)| sealer.last_sealed(own(bytes), body));
-                    self.bases.entry(exchange).or_default()[way] = Base { seq, sealed };
+                    let kept = (body.is_some() || self.keeps_bodies).then(|| own(bytes));
+                    let sealed = body.zip(sealer).zip(kept.clone());
+                    let sealed = sealed.map(|((body, sealer), kept)| sealer.last_sealed(kept, body));
+                    let bytes = kept.filter(|_| self.keeps_bodies);
+                    self.bases.entry(exchange).or_default()[way] = Base { seq, sealed, bytes };
                 }
             }
             Body::Like { seq: base, prefix, suffix, middle } => {
@@ -117,21 +132,37 @@ impl Numbering {
             _ => return,
         };
         if let Some(bases) = exchange.and_then(|exchange| self.bases.get_mut(&exchange)) {
-            bases[way].sealed = None;
+            bases[way].release();
         }
     }
 
     /// Copies the remembered bodies, so that they are no longer charged to their senders.
     pub(crate) fn own_bases(&mut self) {
-        for sealed in self.bases.values_mut().flatten().filter_map(|base| base.sealed.as_mut()) {
-            sealed.bytes = uncharged(&sealed.bytes);
+        for base in self.bases.values_mut().flatten() {
+            let own = base.sealed.as_ref().map(|sealed| &sealed.bytes).or(base.bytes.as_ref()).map(uncharged);
+            if let (Some(sealed), Some(own)) = (&mut base.sealed, &own) {
+                sealed.bytes = own.clone();
+            }
+            base.bytes = base.bytes.is_some().then_some(own).flatten();
         }
     }
 
     /// Nothing more will come of this exchange.
     pub(crate) fn forget(&mut self, exchange: u64) {
         self.bases.remove(&exchange);
+        self.introductions.forget(exchange);
     }
+}
+
+impl Base {
+    /// Lets the body go, which nothing will be like any more.
+    fn release(&mut self) {
+        (self.sealed, self.bytes) = (None, None);
+    }
+}
+
+fn sealer(seal: Option<&SealSettings>) -> Option<BodySealer> {
+    seal.and_then(|seal| BodySealer::new(&seal.seed, &seal.commit))
 }
 
 /// Largest body that is copied to be remembered.
@@ -140,13 +171,4 @@ const MAX_COPY: usize = 16 << 10;
 /// A small body does not hold the messages in memory that came with it.
 fn own(body: &Bytes) -> Bytes {
     if body.len() <= MAX_COPY { Bytes::copy_from_slice(body) } else { body.clone() }
-}
-
-/// The caller that an entry names.
-fn caller_of(content: &Content) -> Option<u64> {
-    match content {
-        Content::Finished(finished) => finished.client,
-        Content::Refused(refused) => refused.client,
-        _ => None,
-    }
 }

@@ -1,8 +1,11 @@
 //! Holds entries back until it is known whether their exchange is kept, and lets them go in their order.
 
+mod tape_change;
+
 use super::adaptive::Adaptive;
 use super::counters::Counters;
 use super::filter::Filter;
+use super::introductions::Introductions;
 use super::message_arena::uncharged;
 use super::numbering::Numbering;
 use super::priority::Priorities;
@@ -65,6 +68,16 @@ struct Case {
     waiting: usize,
     /// Nothing more will come.
     over: bool,
+    /// The tape has entries of it.
+    written: bool,
+    /// The tape has its end.
+    ended: bool,
+}
+
+impl Case {
+    fn new(fate: Fate) -> Self {
+        Self { fate, waiting: 0, over: false, written: false, ended: false }
+    }
 }
 
 #[derive(Debug)]
@@ -94,7 +107,8 @@ pub(crate) struct SamplingBuffer {
 }
 
 impl SamplingBuffer {
-    pub(crate) fn new(settings: &RecorderSettings, counters: Arc<Counters>) -> Self {
+    /// With what the tape has to say before entries that refer to it.
+    pub(crate) fn new(settings: &RecorderSettings, introductions: Introductions, counters: Arc<Counters>) -> Self {
         let mut plan = settings.sampling.plan();
         let priorities = settings.priorities.clone();
         let all = priorities.rules.is_empty();
@@ -102,6 +116,7 @@ impl SamplingBuffer {
             plan.trigger = priorities.always.clone();
         }
         let open_gate = matches!(plan.pick, Pick::All) && all && settings.filter.is_all();
+        let has_next = introductions.has_next();
         Self {
             adaptive: plan.target.map(Adaptive::new),
             priorities,
@@ -118,14 +133,14 @@ impl SamplingBuffer {
             after: 0,
             latest: 0,
             loose: 0,
-            numbering: Numbering::new(settings.seal.as_ref()),
+            numbering: Numbering::new(settings.seal.as_ref(), introductions, has_next && !open_gate),
             counters,
         }
     }
 
-    /// Puts the description of a caller before the first written entry that names it.
-    pub(crate) fn introduce(&mut self, number: u64, caller: Entry) {
-        self.numbering.introduce(number, caller);
+    /// What the tape has to say before entries that refer to it.
+    pub(crate) fn introductions(&mut self) -> &mut Introductions {
+        &mut self.numbering.introductions
     }
 
     /// Copies the bodies that are remembered to compare others with.
@@ -148,7 +163,7 @@ impl SamplingBuffer {
             true if picked && !asks_backend => Fate::Kept,
             true => Fate::Open { since: beginning.at, picked, backend: asks_backend },
         };
-        self.cases.insert(number, Case { fate, waiting: 0, over: false });
+        self.cases.insert(number, Case::new(fate));
         self.backend(number, beginning.backend);
     }
 
@@ -312,15 +327,17 @@ impl SamplingBuffer {
             };
             let Some(entry) = self.waiting.pop_front() else { return };
             self.waiting_bytes = self.waiting_bytes.saturating_sub(weight(&entry));
+            if let Some(case) = number.and_then(|number| self.cases.get_mut(&number)) {
+                case.waiting = case.waiting.saturating_sub(1);
+                case.written |= kept;
+                case.ended |= kept && matches!(entry.content, Content::Finished(_));
+            }
             if kept {
                 self.numbering.emit(entry, out);
             } else {
                 self.counters.sampled_out.fetch_add(1, Relaxed);
             }
             if let Some(number) = number {
-                if let Some(case) = self.cases.get_mut(&number) {
-                    case.waiting = case.waiting.saturating_sub(1);
-                }
                 self.clean(number);
             }
         }

@@ -8,6 +8,7 @@ use signalbox_engine::record::SessionInfo;
 use signalbox_engine::{Caller, ClientProfile};
 use signalbox_wire::json;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Most sessions that are known at once. Beyond, the one that was told of first is forgotten.
 const MAX_SESSIONS: usize = 100_000;
@@ -17,20 +18,51 @@ const ENDED: usize = 1_024;
 /// Which numbers are sessions: a request of the new era has a number as well, and none is told of.
 #[derive(Default, Debug)]
 pub(crate) struct Sessions {
-    known: KeyMap<SessionKey, ()>,
+    known: KeyMap<SessionKey, KnownSession>,
     order: VecDeque<SessionKey>,
     ended: VecDeque<SessionKey>,
+    /// Counts the tapes.
+    tape: u32,
+    /// True if other tapes follow this one.
+    has_next: bool,
+}
+
+#[derive(Debug)]
+struct KnownSession {
+    /// The latest tape that describes it.
+    tape: u32,
+    /// What describes it, where other tapes follow.
+    fact: Option<Arc<SessionFact>>,
+}
+
+/// A session that an entry belongs to.
+#[derive(Debug)]
+pub(crate) struct EntrySession {
+    pub(crate) number: u64,
+    /// What describes it, if the tape does not yet.
+    pub(crate) undescribed: Option<Arc<SessionFact>>,
 }
 
 impl Sessions {
-    /// The number of a session that was told of.
-    pub(crate) fn number(&self, key: SessionKey) -> Option<u64> {
-        self.known.contains_key(&key).then_some(key.0)
+    /// For a recorder that begins the next tape when this one is large or old.
+    pub(crate) fn for_series() -> Self {
+        Self { has_next: true, ..Self::default() }
+    }
+
+    /// The session of an entry, if it was told of. The caller describes it where the tape does not.
+    pub(crate) fn of_entry(&mut self, key: SessionKey) -> Option<EntrySession> {
+        let known = self.known.get_mut(&key)?;
+        let undescribed = if known.tape == self.tape { None } else { known.fact.clone() };
+        known.tape = self.tape;
+        Some(EntrySession { number: key.0, undescribed })
     }
 
     /// The number of a session that is told of.
-    pub(crate) fn enter(&mut self, key: SessionKey) -> u64 {
-        if self.known.contains_key(&key) {
+    pub(crate) fn enter(&mut self, fact: &Arc<SessionFact>) -> u64 {
+        let key = fact.session;
+        let session = KnownSession { tape: self.tape, fact: self.has_next.then(|| Arc::clone(fact)) };
+        if let Some(known) = self.known.get_mut(&key) {
+            *known = session;
             return key.0;
         }
         if self.known.len() >= MAX_SESSIONS
@@ -38,9 +70,14 @@ impl Sessions {
         {
             self.known.remove(&oldest);
         }
-        self.known.insert(key, ());
+        self.known.insert(key, session);
         self.order.push_back(key);
         key.0
+    }
+
+    /// Begins the next tape, which describes no session yet.
+    pub(crate) fn begin_tape(&mut self) {
+        self.tape = self.tape.wrapping_add(1);
     }
 
     /// The session has ended. It is known for a while yet.

@@ -7,6 +7,7 @@ mod memory;
 mod order;
 mod sampling;
 mod sealing;
+mod tape_change;
 mod version_2;
 
 use super::*;

@@ -1,4 +1,8 @@
-//! The one thread that writes a tape.
+//! The one thread that writes tapes.
+
+mod tape_change;
+
+pub(crate) use tape_change::Following;
 
 use super::barrier::{NotRecorded, Waiting};
 use super::counters::{Counters, GapReason};
@@ -60,6 +64,10 @@ pub(crate) struct Writing {
     pub(crate) settled: Option<Instant>,
     /// Facts of which the store took neither the entries nor the gap that tells of them.
     pub(crate) untold: u64,
+    /// The tapes after this one, if it has bounds.
+    pub(crate) following: Option<Following>,
+    /// The tape has reached a bound, and the next one begins as soon as it can.
+    pub(crate) next_is_due: bool,
 }
 
 impl Writing {
@@ -98,8 +106,13 @@ impl Writing {
             if taken.closed && quiet {
                 break;
             }
+            self.look_at_bounds(&mut out);
             let is_waited_for = self.queue.processed(0, 0);
-            wait = if self.order.is_waiting() || is_waited_for { SETTLE_EVERY } else { self.settings.idle_every };
+            wait = if self.order.is_waiting() || is_waited_for || self.next_is_due {
+                SETTLE_EVERY
+            } else {
+                self.settings.idle_every
+            };
             if quiet || idled.elapsed() >= self.settings.idle_every {
                 idled = Instant::now();
                 if self.idle() {
@@ -115,7 +128,7 @@ impl Writing {
     /// store did not take a batch at once.
     fn make(&mut self, out: &mut Vec<Entry>, waiting: &[Waiting]) -> bool {
         let mut written = true;
-        let (mut facts, mut bytes, mut batch) = (0, 0, 0);
+        let (mut facts, mut bytes, mut batch, mut step) = (0, 0, 0, self.step());
         while let Some(QueuedInput { input, weight }) = self.ready.pop_front() {
             self.maker.told(input, out);
             (facts, bytes, batch) = (facts + 1, bytes + weight, batch + weight);
@@ -125,13 +138,20 @@ impl Writing {
                 }
                 (facts, bytes) = (0, 0);
             }
-            if out.len() >= self.settings.batch || batch >= BATCH_BYTES {
-                written &= self.append(out, waiting, false);
-                batch = 0;
+            if out.len() >= self.settings.batch || batch >= step {
+                written &= self.append(out, waiting, false) && self.look_at_bounds(out);
+                (batch, step) = (0, self.step());
+            } else if self.next_is_due {
+                written &= self.change_tape(out);
             }
         }
         self.queue.processed(facts, bytes);
         written
+    }
+
+    /// Most bytes of facts in one append.
+    fn step(&self) -> usize {
+        self.following.as_ref().map_or(BATCH_BYTES, |following| following.meter.step(BATCH_BYTES))
     }
 
     /// Adds facts to those that wait for their turn, with what other threads have not told yet, and returns the time up to which
@@ -219,10 +239,8 @@ impl Writing {
             self.fails(&error);
             self.queue.set_failing(true);
             if tries == 1 {
-                // What waits meanwhile outlives its calls.
                 entries.iter_mut().for_each(own_body);
-                self.maker.own_bodies();
-                self.ready.iter_mut().chain(self.order.waiting_mut()).for_each(|queued| queued.input.own_message());
+                self.own_bodies();
             }
             waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
             let about_one = !matches!(error, StoreError::Full(_) | StoreError::Locked(_) | StoreError::Open { .. });
@@ -248,6 +266,12 @@ impl Writing {
         self.kept(entries);
         entries.clear();
         tries == 0
+    }
+
+    /// Copies the messages that wait while nothing can be written: they outlive their calls.
+    fn own_bodies(&mut self) {
+        self.maker.own_bodies();
+        self.ready.iter_mut().chain(self.order.waiting_mut()).for_each(|queued| queued.input.own_message());
     }
 
     /// Links the entries again from one on whose body has changed, and gives the commitment that it had.
@@ -303,7 +327,10 @@ impl Writing {
         entries.is_empty()
     }
 
-    fn count(&self, entries: &[Entry]) {
+    fn count(&mut self, entries: &[Entry]) {
+        if let Some(following) = &mut self.following {
+            following.meter.add(entries, Instant::now());
+        }
         let bytes = entries.iter().map(|entry| match &entry.content {
             Content::Message(message) => message.length,
             _ => 0,

@@ -120,7 +120,8 @@ impl<'a> Lines<'a> {
         self.open.add(&entry);
         match &entry.content {
             Content::Decisions(list) => {
-                let told = list.iter().filter(|one| one.verdict != "pass" && one.by != "route").count();
+                let told =
+                    list.iter().filter(|one| one.verdict != "pass" && one.by != "route" && !one.is_note()).count();
                 *self.decisions.entry(entry.exchange.unwrap_or(0)).or_default() += told;
             }
             Content::Finished(finished) => {

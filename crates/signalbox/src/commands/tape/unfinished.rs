@@ -25,6 +25,8 @@ pub(super) struct Unfinished {
     seq: u64,
     reached: Reached,
     session_ended: bool,
+    /// The tape that has the rest of it.
+    rest: Option<String>,
 }
 
 /// How far it came.
@@ -58,6 +60,7 @@ impl Unfinished {
             seq: entry.seq,
             reached: Reached::Gateway,
             session_ended: false,
+            rest: None,
         }
     }
 
@@ -79,6 +82,7 @@ impl Unfinished {
         if self.session_ended {
             remarks.push("its session has ended".to_owned());
         }
+        remarks.extend(self.rest.as_ref().map(|tape| format!("its rest is on tape {tape}")));
         remarks
     }
 
@@ -88,7 +92,7 @@ impl Unfinished {
             "seq": self.seq, "at": self.at, "session": self.session, "exchange": self.number, "principal": &*self.principal,
             "unfinished": {
                 "method": self.method.as_deref(), "subject": self.subject.as_deref(), "backend": self.backend.as_deref(),
-                "reached": self.reached.words(), "session_ended": self.session_ended,
+                "reached": self.reached.words(), "session_ended": self.session_ended, "rest_on_tape": self.rest,
             },
         })
     }
@@ -113,6 +117,13 @@ impl OpenCalls {
                     open.passed(message);
                 }
             }
+            (Content::Decisions(list), Some(number)) => {
+                if let Some(tape) = list.iter().find_map(|decision| decision.tape_of_rest())
+                    && let Some(open) = self.0.get_mut(&number)
+                {
+                    open.rest = Some(tape.to_owned());
+                }
+            }
             (Content::SessionEnded, _) if entry.session.is_some() => {
                 let of_session = self.0.values_mut().filter(|open| open.session == entry.session);
                 of_session.for_each(|open| open.session_ended = true);
@@ -131,7 +142,7 @@ impl OpenCalls {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use signalbox_engine::record::{Body, FinishedEntry};
+    use signalbox_engine::record::{Body, DecisionEntry, FinishedEntry};
 
     fn entry(seq: u64, exchange: Option<u64>, content: Content) -> Entry {
         Entry { session: Some(1), exchange, ..Entry::new(seq, seq, "ann".into(), content) }
@@ -155,6 +166,8 @@ mod tests {
         open.add(&entry(11, Some(7), Content::Finished(FinishedEntry::default())));
         open.add(&entry(12, Some(2), message(Point::BackendIn, MessageKind::Result, Some("b"))));
         open.add(&entry(13, None, Content::SessionEnded));
+        let note = Content::Decisions(vec![Arc::new(DecisionEntry::continues_on("6a-2"))]);
+        open.add(&entry(14, Some(6), note));
         let told: Vec<String> = open
             .all()
             .map(|call| format!("{} {:?} {}", call.number, call.backend.as_deref(), call.remarks().join(", ")))
@@ -164,7 +177,7 @@ mod tests {
             [
                 "4 None not sent to a backend, its session has ended",
                 "5 Some(\"b\") sent to the backend, its session has ended",
-                "6 Some(\"b\") answered by the backend, its session has ended",
+                "6 Some(\"b\") answered by the backend, its session has ended, its rest is on tape 6a-2",
             ]
         );
     }

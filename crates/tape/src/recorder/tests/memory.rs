@@ -132,6 +132,9 @@ impl TapeWriter for Memory {
 
     fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
         let mut state = self.lock();
+        if let Some(error) = &state.failing {
+            return Err(error.clone());
+        }
         (state.ended, state.closing) = (Some(at), closing.map(<[u8]>::to_vec));
         Ok(())
     }

@@ -7,15 +7,19 @@ use crate::seal::{Report, SealSettings, Verdict, Verifier};
 use signalbox_engine::record::{TapeInfo, TapeKind};
 use signalbox_seal::{SigningKey, TapeSeal};
 
+/// Members whose values are sealed one by one.
+pub(super) fn commit() -> Vec<Vec<String>> {
+    vec![vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]]
+}
+
 pub(super) fn sealed(every: u64) -> (TapeInfo, RecorderSettings) {
     let mut info = TapeInfo::new("t".to_owned(), TapeKind::Serve, "x".to_owned(), 1);
-    let commit = vec![vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]];
     let key = SigningKey::from_seed(&[1; 32]).unwrap();
-    let seal = SealSettings::begin(&mut info, key, [2; 32], commit, (every, LONG)).unwrap();
+    let seal = SealSettings::begin(&mut info, key, [2; 32], commit(), (every, LONG)).unwrap();
     (info, RecorderSettings { seal: Some(seal), ..RecorderSettings::default() })
 }
 
-fn verify(info: &TapeInfo, memory: &Memory) -> Report {
+pub(super) fn verify(info: &TapeInfo, memory: &Memory) -> Report {
     let mut info = info.clone();
     info.ended = memory.ended();
     if let (Some(seal), Some(closing)) = (&info.seal, memory.closing()) {

@@ -1,0 +1,175 @@
+//! When a tape is so large or so old that the next one begins.
+
+use signalbox_engine::record::{Body, Content, Entry};
+use std::time::{Duration, Instant};
+
+/// How long a recorder waits by default for a moment without calls under way, before it begins the next tape in the middle of
+/// some.
+pub const GRACE: Duration = Duration::from_secs(5);
+/// How long it waits before it tries again where the next tape could not be made.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
+/// About how many bytes an entry takes besides what it keeps.
+const ENTRY_BYTES: u64 = 120;
+/// Fewest bytes of facts of which entries are made before the size is looked at again.
+const LEAST_STEP: u64 = 16 << 10;
+
+/// How large and how old a tape may become before the recorder begins the next one.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct TapeBounds {
+    /// Most bytes of its entries, uncompressed, without what each tape repeats: backends, rules, sessions and callers.
+    pub max_bytes: Option<u64>,
+    /// Longest time after the first entry that counts toward the bytes.
+    pub max_age: Option<Duration>,
+}
+
+impl TapeBounds {
+    /// True if a tape goes on until its process ends.
+    #[must_use]
+    pub fn is_unbounded(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Measures the tape that is being written.
+#[derive(Debug)]
+pub(crate) struct TapeMeter {
+    bounds: TapeBounds,
+    bytes: u64,
+    /// When the first entries came that count.
+    first: Option<Instant>,
+    /// Since when the next tape is due.
+    due: Option<Instant>,
+    /// Not before this is the next tape tried again.
+    not_before: Option<Instant>,
+}
+
+impl TapeMeter {
+    pub(crate) fn new(bounds: TapeBounds) -> Self {
+        Self { bounds, bytes: 0, first: None, due: None, not_before: None }
+    }
+
+    /// Counts entries that the store has kept.
+    pub(crate) fn add(&mut self, entries: &[Entry], now: Instant) {
+        let bytes: u64 = entries.iter().map(weight).sum();
+        if bytes > 0 {
+            self.first.get_or_insert(now);
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// True if the next tape is due. A tape without entries that count goes on.
+    pub(crate) fn is_due(&mut self, now: Instant) -> bool {
+        if self.not_before.is_some_and(|time| now < time) {
+            return false;
+        }
+        let is_large = self.bounds.max_bytes.is_some_and(|most| self.bytes >= most);
+        let age = self.first.map(|first| now.saturating_duration_since(first));
+        let is_old = age.zip(self.bounds.max_age).is_some_and(|(age, most)| age >= most);
+        if is_large || is_old {
+            self.due.get_or_insert(now);
+        }
+        self.due.is_some()
+    }
+
+    /// True if the next tape begins in the middle of calls, because there was no moment without any for too long.
+    pub(crate) fn is_overdue(&self, grace: Duration, now: Instant) -> bool {
+        self.due.is_some_and(|due| now.saturating_duration_since(due) >= grace)
+    }
+
+    /// How many bytes of facts may become entries before the size is looked at again, `most` at most.
+    pub(crate) fn step(&self, most: usize) -> usize {
+        let Some(bound) = self.bounds.max_bytes.filter(|_| self.due.is_none()) else { return most };
+        let room = bound.saturating_sub(self.bytes).max(LEAST_STEP);
+        usize::try_from(room).map_or(most, |room| room.min(most))
+    }
+
+    /// Has the next tape tried again later.
+    pub(crate) fn postpone(&mut self, now: Instant) {
+        (self.due, self.not_before) = (None, Some(now + TRY_AGAIN));
+    }
+
+    /// Measures the next tape.
+    pub(crate) fn begin(&mut self) {
+        *self = Self::new(self.bounds);
+    }
+}
+
+/// About how many bytes an entry takes. What every tape repeats does not count: if it alone were too large, one tape would follow
+/// the other.
+fn weight(entry: &Entry) -> u64 {
+    match &entry.content {
+        Content::Message(message) => {
+            ENTRY_BYTES
+                + match &message.body {
+                    Body::Whole(bytes) | Body::Like { middle: bytes, .. } => bytes.len() as u64,
+                    Body::Left => 0,
+                }
+        }
+        Content::Backend(_) | Content::Rules(_) | Content::Session(_) | Content::Client(_) => 0,
+        Content::Decisions(list) => {
+            let told = list
+                .iter()
+                .map(|one| one.detail.len() + one.inputs.iter().map(|(_, value)| value.len()).sum::<usize>());
+            ENTRY_BYTES + told.sum::<usize>() as u64
+        }
+        _ => ENTRY_BYTES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn entries(count: usize) -> Vec<Entry> {
+        vec![Entry::new(1, 1, "ann".into(), Content::SessionEnded); count]
+    }
+
+    /// SO-9
+    #[test]
+    fn a_tape_is_due_when_it_is_large_or_old_and_overdue_after_the_grace() {
+        let start = Instant::now();
+        let meter = |max_bytes, max_age| TapeMeter::new(TapeBounds { max_bytes, max_age });
+        let mut large = meter(Some(3 * ENTRY_BYTES), None);
+        large.add(&entries(2), start);
+        assert!(!large.is_due(start + 1_000 * MINUTE), "age is no bound here");
+        large.add(&entries(1), start);
+        assert!(large.is_due(start) && !large.is_overdue(GRACE, start + GRACE / 2));
+        assert!(large.is_due(start + GRACE) && large.is_overdue(GRACE, start + GRACE));
+        large.begin();
+        assert!(!large.is_due(start + GRACE) && !large.is_overdue(GRACE, start + 2 * GRACE));
+        let mut old = meter(None, Some(MINUTE));
+        assert!(!old.is_due(start + 9 * MINUTE), "nothing is on it");
+        old.add(&entries(1), start + 10 * MINUTE);
+        assert!(!old.is_due(start + 11 * MINUTE - GRACE), "the age counts from the first entry");
+        assert!(old.is_due(start + 11 * MINUTE));
+        old.postpone(start + 11 * MINUTE);
+        assert!(!old.is_due(start + 11 * MINUTE), "the next tape could not be made");
+        assert!(old.is_due(start + 12 * MINUTE));
+    }
+
+    /// SO-9
+    #[test]
+    fn what_every_tape_repeats_does_not_make_it_large() {
+        let rules = signalbox_engine::record::RulesEntry { text: "x".repeat(10_000), ..Default::default() };
+        let mut meter = TapeMeter::new(TapeBounds { max_bytes: Some(ENTRY_BYTES), max_age: Some(MINUTE) });
+        let start = Instant::now();
+        meter.add(&[Entry::new(1, 1, "".into(), Content::Rules(rules))], start);
+        assert!(!meter.is_due(start + 2 * MINUTE));
+    }
+
+    /// SO-9
+    #[test]
+    fn the_size_is_looked_at_more_often_toward_the_bound() {
+        let mut meter = TapeMeter::new(TapeBounds { max_bytes: Some(1 << 20), max_age: None });
+        assert_eq!((meter.step(4 << 20), meter.step(1 << 10)), (1 << 20, 1 << 10));
+        let now = Instant::now();
+        meter.add(&entries((1 << 20) / ENTRY_BYTES as usize), now);
+        assert_eq!(meter.step(4 << 20) as u64, LEAST_STEP);
+        meter.add(&entries(1), now);
+        assert!(meter.is_due(now));
+        assert_eq!(meter.step(4 << 20), 4 << 20, "what is due waits for a moment without calls");
+        assert_eq!(TapeMeter::new(TapeBounds::default()).step(7), 7);
+    }
+}
