@@ -95,6 +95,15 @@ pub trait TapeWriter: Send {
     /// # Errors
     /// Returns an error if the store fails.
     fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError>;
+
+    /// Marks the end of the tape while the same thread goes on with another tape of the same store, to whose writer it may leave
+    /// deferred work.
+    ///
+    /// # Errors
+    /// If the store fails.
+    fn end_before_next(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
+        self.end(at, closing)
+    }
 }
 
 /// Retention policy. Older entries and those beyond the size are removed, oldest first. A tape that is being written

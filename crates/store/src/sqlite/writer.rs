@@ -180,7 +180,7 @@ impl SqliteWriter {
         }
         transaction.commit()?;
         self.ended = true;
-        self.index_all()
+        Ok(())
     }
 }
 
@@ -213,6 +213,12 @@ impl TapeWriter for SqliteWriter {
     }
 
     fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
+        let finished = self.finish(at, closing).and_then(|()| self.index_all());
+        self.place.told(finished)
+    }
+
+    fn end_before_next(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
+        // The indexer of the next tape adopts the rest.
         let finished = self.finish(at, closing);
         self.place.told(finished)
     }

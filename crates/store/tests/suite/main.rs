@@ -63,6 +63,7 @@ suite![
     telling::statistics_are_what_a_hand_computes,
     telling::statistics_of_one_tape_and_of_all,
     telling::durations_of_many_exchanges_are_told,
+    writing::a_tape_that_ends_before_the_next_is_whole_and_searched_whole,
     forgetting::a_removed_tape_is_gone_and_the_others_are_not,
     forgetting::a_tape_that_is_removed_while_it_is_written_goes_on,
     forgetting::a_tape_that_is_removed_after_it_was_indexed_is_indexed_again,

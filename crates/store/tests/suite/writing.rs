@@ -30,6 +30,23 @@ pub fn several_writers_write_at_once(house: &House) {
     assert_eq!(stores[1].stats(None).unwrap().total.count, 4 * 400);
 }
 
+// SO-9
+pub fn a_tape_that_ends_before_the_next_is_whole_and_searched_whole(house: &House) {
+    let store = house.open();
+    let entries: Vec<Entry> = (0..1_000).flat_map(|n| call(5 * n + 1, n + 1, "echo", "success", 5)).collect();
+    let mut writer = store.begin(&tape("first", 1)).unwrap();
+    writer.append(&entries, false).unwrap();
+    writer.end_before_next(9, None).unwrap();
+    assert!(writer.append(&[request(9_000, "late")], false).is_err(), "it has ended");
+    let mut next = store.begin(&tape("next", 9)).unwrap();
+    next.append(&entries[..5], false).unwrap();
+    next.idle().unwrap();
+    let found = |text: &str| places(&*store, &Query { tape: Some("first".into()), text: Some(text.into()), ..all() });
+    assert_eq!((store.tape("first").unwrap().ended, found("\"answer 977\"")), (Some(9), vec![4_883]));
+    next.end(10, None).unwrap();
+    assert_eq!(found("\"answer 977\""), [4_883]);
+}
+
 pub fn a_batch_that_is_refused_leaves_nothing_and_the_next_one_is_kept(house: &House) {
     let store = house.open();
     let mut writer = store.begin(&tape("t", 1)).unwrap();

@@ -88,7 +88,7 @@ impl Writing {
     fn end_tape(&mut self, ended: u64) -> bool {
         let closing = self.chain.as_ref().and_then(|chain| chain.closing(ended));
         let (mut pause, mut tries) = (FIRST_PAUSE, 0u32);
-        while let Err(error) = self.tape.end(ended, closing.as_deref()) {
+        while let Err(error) = self.tape.end_before_next(ended, closing.as_deref()) {
             tries += 1;
             self.fails(&error);
             self.queue.set_failing(true);
