@@ -1,34 +1,40 @@
-//! The tape of this process: opened in the background, written by one thread, ended when the process ends.
+//! The tape of this process: opened in the background, written by one thread, ended when the process ends. Where tapes have
+//! bounds, others follow.
 
 mod anchoring;
 mod backends_seen;
+mod following_tapes;
 mod late_writer;
 mod seal;
 mod session_key;
 
 pub use anchoring::{AnchorCounters, AnchorStats, MAX_WAITING as MAX_WAITING_ANCHORS};
-pub use late_writer::LateWriter;
-pub use seal::{SealTapeError, seal_tape};
+pub use late_writer::{LateStore, LateWriter};
+pub use seal::{SealTapeError, TapeSealing};
 pub use session_key::{SESSION_KEY_FILE, session_hash};
 
 use crate::data_dir::DataDir;
 use crate::logging;
 use crate::tape_to_file::TapeToFile;
+use following_tapes::FollowingTapes;
 use signalbox_config::{Config, Record, Seal};
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore, TapeWriter};
+use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore};
 use signalbox_engine::{Fact, FactSink};
 use signalbox_rules::RuleSet;
 use signalbox_runtime::Gateway;
 use signalbox_seal::SigningKey;
 use signalbox_store::{PostgresStore, SqliteStore};
-use signalbox_tape::recorder::{Anchor, Recorder, RecorderSettings, RecorderStats, Sampling, SessionHash};
+use signalbox_tape::recorder::{
+    Anchor, GRACE, Recorder, RecorderSettings, RecorderStats, Sampling, SessionHash, TapeSeries,
+};
 use signalbox_tape::redact::{BadRedaction, RedactionSettings, Redactor};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
 
 /// The file of the store in the data folder.
 pub const STORE_FILE: &str = "tapes.db";
@@ -73,6 +79,15 @@ pub enum KeepError {
     /// The store did not take it.
     #[error("what the ring held could not be written: {0}")]
     NotWritten(String),
+}
+
+/// What a ring held when it was written.
+#[derive(Debug, Clone)]
+pub struct KeptRing {
+    /// The tape that has it.
+    pub tape: Arc<TapeInfo>,
+    /// Number of entries.
+    pub entries: u64,
 }
 
 /// Where tapes are kept.
@@ -129,7 +144,8 @@ pub struct Recording {
     key: Option<SigningKey>,
     /// How anchoring goes, where it is wanted.
     anchored: Option<Arc<AnchorCounters>>,
-    tape: TapeInfo,
+    /// The tape that is being written.
+    tape: watch::Sender<Arc<TapeInfo>>,
     last_prune: Mutex<Option<StoreError>>,
     required: bool,
     /// Calls are held back until something fires.
@@ -177,7 +193,7 @@ impl Recording {
     ) -> Result<Arc<Self>, RecordingError> {
         let redactor = redactor(redaction)?;
         let mut settings = RecorderSettings { session_hash: Some(session_hash), ..record.recorder() };
-        let mut tape = TapeInfo {
+        let head = TapeInfo {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             redaction: redactor.describe(),
             sampling: settings.sampling_words(),
@@ -185,13 +201,18 @@ impl Recording {
             ..TapeInfo::new(tape_id()?, kind, target, unix_nanos())
         };
         let anchored = Arc::default();
-        settings.seal = seal_tape(&mut tape, seal, data_dir, &anchored)?;
-        if record.file.is_some() {
-            settings.max_body = settings.max_body.min(MAX_FILE_BODY);
-        }
+        let sealing = TapeSealing::new(seal, data_dir, &anchored)?;
+        let mut tape = head.clone();
+        settings.seal = sealing.as_ref().map(|sealing| sealing.seal(&mut tape)).transpose()?;
         let key = settings.seal.as_ref().map(|seal| seal.key().clone());
-        let writer = writer(record, &place, key.clone(), &tape)?;
-        let recorder = Arc::new(Recorder::start(settings, redactor, writer, Anchor::now())?);
+        let current = watch::Sender::new(Arc::new(tape.clone()));
+        let following = FollowingTapes {
+            head,
+            store: LateStore::new(place.clone(), record.retention.max_bytes.unwrap_or(u64::MAX), key.clone()),
+            sealing,
+            current: current.clone(),
+        };
+        let recorder = Arc::new(start_recorder(record, settings, redactor, tape, following)?);
         let sink = Arc::new(TapeSink::new(Arc::clone(&recorder), record.strict));
         let rules = Mutex::default();
         let recording = Arc::new(Self {
@@ -200,7 +221,7 @@ impl Recording {
             place,
             key,
             anchored: (seal.tapes && !seal.anchor.is_empty()).then_some(anchored),
-            tape,
+            tape: current,
             last_prune: Mutex::default(),
             required: record.readiness,
             ring: matches!(record.sampling, Sampling::Ring { .. }),
@@ -253,27 +274,29 @@ impl Recording {
         backends_seen::follow(gateway, self);
     }
 
-    /// Writes down what the ring holds now, and says how many entries that were, once they are on disk. As many calls as
-    /// `record.after` says are kept after it.
+    /// Writes down what the ring holds now, and says how many entries that were and on which tape, once they are on disk. As many
+    /// calls as `record.after` says are kept after it.
     ///
     /// # Errors
     /// If there is no ring, or the store cannot write.
-    pub async fn keep(&self) -> Result<u64, KeepError> {
+    pub async fn keep(&self) -> Result<KeptRing, KeepError> {
         if !self.ring {
-            return Err(KeepError::NoRing(self.tape.sampling.clone()));
+            return Err(KeepError::NoRing(self.tape().sampling.clone()));
         }
-        let before = self.stats().entries;
+        // The ring may make the tape so large that the next one begins right after it.
+        let (tape, before) = (self.tape(), self.stats().entries);
         self.recorder.trigger();
         let written = self.recorder.barrier().await;
         let stats = self.stats();
         let why = || stats.failing.or(stats.last_error).unwrap_or_else(|| "some of it was lost before".to_owned());
-        written.map(|()| stats.entries.saturating_sub(before)).map_err(|_| KeepError::NotWritten(why()))
+        let kept = |()| KeptRing { tape, entries: stats.entries.saturating_sub(before) };
+        written.map(kept).map_err(|_| KeepError::NotWritten(why()))
     }
 
-    /// The head of the tape.
+    /// The head of the tape that is being written.
     #[must_use]
-    pub fn tape(&self) -> &TapeInfo {
-        &self.tape
+    pub fn tape(&self) -> Arc<TapeInfo> {
+        Arc::clone(&self.tape.borrow())
     }
 
     /// True if the gateway is not ready without it.
@@ -320,7 +343,7 @@ impl Recording {
         let missing: u64 = stats.gaps.iter().map(|(_, facts)| facts).sum();
         if missing > 0 {
             let why = stats.last_error.unwrap_or_else(|| "they came faster than they could be written".to_owned());
-            tracing::warn!(missing, tape = %self.tape.id, "not everything was recorded: {why}");
+            tracing::warn!(missing, tape = %self.tape().id, "not everything was recorded: {why}");
         }
     }
 
@@ -353,19 +376,31 @@ impl Recording {
     }
 }
 
-/// What writes the tape: into a file of its own where that is wanted, else into the store.
-fn writer(
+/// Begins to write a tape: into a file of its own where that is wanted, else into the store, where others may follow it.
+fn start_recorder(
     record: &Record,
-    place: &StorePlace,
-    key: Option<SigningKey>,
-    tape: &TapeInfo,
-) -> Result<Box<dyn TapeWriter>, RecordingError> {
+    mut settings: RecorderSettings,
+    redactor: Redactor,
+    tape: TapeInfo,
+    following: FollowingTapes,
+) -> Result<Recorder, RecordingError> {
+    let bounds = record.tape_bounds;
     if let Some(path) = &record.file {
-        let file = TapeToFile::create(path, tape);
-        return Ok(Box::new(file.map_err(|error| RecordingError::File { path: path.clone(), error })?));
+        if !bounds.is_unbounded() {
+            tracing::info!("`record.max_tape_size` and `record.max_tape_age` do not apply to a tape in a file");
+        }
+        settings.max_body = settings.max_body.min(MAX_FILE_BODY);
+        let file = TapeToFile::create(path, &tape);
+        let writer = file.map_err(|error| RecordingError::File { path: path.clone(), error })?;
+        return Ok(Recorder::start(settings, redactor, Box::new(writer), Anchor::now())?);
     }
-    let most = record.retention.max_bytes.unwrap_or(u64::MAX);
-    Ok(Box::new(LateWriter::new(place.clone(), (most, key), tape.clone())))
+    let first = tape.id.clone();
+    let writer = Box::new(following.store.writer(tape));
+    if bounds.is_unbounded() {
+        return Ok(Recorder::start(settings, redactor, writer, Anchor::now())?);
+    }
+    let series = TapeSeries { first, bounds, grace: GRACE, factory: Box::new(following) };
+    Ok(Recorder::start_series(settings, redactor, writer, Anchor::now(), series)?)
 }
 
 /// Takes out what these settings say.

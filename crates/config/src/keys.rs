@@ -53,6 +53,13 @@ pub enum KeyKind {
         /// The most allowed.
         max: u64,
     },
+    /// A whole number that is a bound; without one there is no bound.
+    Bound {
+        /// The least allowed.
+        min: u64,
+        /// The most allowed.
+        max: u64,
+    },
     /// What random numbers begin with; there is no default.
     Seed,
     /// A list of strings.
@@ -96,7 +103,7 @@ impl KeyKind {
                 format!("a time such as \"30s\", from {LEAST_SECONDS} to {max} seconds")
             }
             Self::Fraction(_) => "a number from 0 to 1".to_owned(),
-            Self::Count { min, max, .. } => format!("a whole number from {min} to {max}"),
+            Self::Count { min, max, .. } | Self::Bound { min, max } => format!("a whole number from {min} to {max}"),
             Self::Seed => format!("a whole number from 0 to {MOST_SEED}"),
             Self::Texts => "a list of strings".to_owned(),
             Self::Addresses => "a list of addresses, each alone or as `{ url = …, weight = … }`".to_owned(),

@@ -1,5 +1,6 @@
 //! Reading a table: each value by its key, with the type, bounds and default that the table of keys gives it.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -203,17 +204,34 @@ impl<'a> Table<'a> {
         let KeyKind::Count { default, min, max } = kind else {
             return Err(self.unknown(key));
         };
-        let Some(node) = self.entry(key).map(|entry| &entry.node) else {
-            return T::try_from(default).map_err(|_| self.unknown(key));
+        match self.number(key, kind, min..=max)? {
+            Some(number) => Ok(number),
+            None => T::try_from(default).map_err(|_| self.unknown(key)),
+        }
+    }
+
+    /// A bound, if there is one.
+    pub(crate) fn bound(&self, key: &str) -> Result<Option<u64>, ConfigError> {
+        let kind = self.kind(key)?;
+        let KeyKind::Bound { min, max } = kind else {
+            return Err(self.unknown(key));
         };
+        self.number(key, kind, min..=max)
+    }
+
+    fn number<T: TryFrom<u64>>(
+        &self,
+        key: &str,
+        kind: KeyKind,
+        allowed: RangeInclusive<u64>,
+    ) -> Result<Option<T>, ConfigError> {
+        let Some(node) = self.entry(key).map(|entry| &entry.node) else { return Ok(None) };
         let Value::Integer(number) = node.value else {
             return Err(self.wrong_type(key, node, kind));
         };
-        u64::try_from(number)
-            .ok()
-            .filter(|number| (min..=max).contains(number))
-            .and_then(|number| T::try_from(number).ok())
-            .ok_or_else(|| self.out_of_range(key, node, kind, &number.to_string()))
+        let fits = u64::try_from(number).ok().filter(|number| allowed.contains(number));
+        let fitting = fits.and_then(|number| T::try_from(number).ok());
+        fitting.map(Some).ok_or_else(|| self.out_of_range(key, node, kind, &number.to_string()))
     }
 
     /// What random numbers begin with, if it is given.
@@ -339,6 +357,7 @@ impl<'a> Table<'a> {
         match kind {
             KeyKind::Seconds { .. } => self.seconds(key).map(drop),
             KeyKind::Count { .. } => self.count::<u64>(key).map(drop),
+            KeyKind::Bound { .. } => self.bound(key).map(drop),
             KeyKind::Seed => self.seed(key).map(drop),
             KeyKind::Fraction(_) => self.fraction(key).map(drop),
             KeyKind::Choice { .. } => self.choice(key).map(drop),
@@ -354,7 +373,7 @@ fn fits(kind: &KeyKind, value: &Value) -> bool {
         KeyKind::Flag(_) => matches!(value, Value::Bool(_)),
         KeyKind::Seconds { .. } => matches!(value, Value::Text(_) | Value::Integer(_) | Value::Float(_)),
         KeyKind::Fraction(_) => matches!(value, Value::Integer(_) | Value::Float(_)),
-        KeyKind::Count { .. } | KeyKind::Seed => matches!(value, Value::Integer(_)),
+        KeyKind::Count { .. } | KeyKind::Bound { .. } | KeyKind::Seed => matches!(value, Value::Integer(_)),
         KeyKind::Texts | KeyKind::Addresses | KeyKind::Tables | KeyKind::Rules => matches!(value, Value::List(_)),
         KeyKind::TextTable | KeyKind::Table => matches!(value, Value::Table(_)),
     }

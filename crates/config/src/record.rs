@@ -11,11 +11,14 @@ use signalbox_engine::record::Retention;
 use signalbox_replay::BaselineSettings;
 use signalbox_store::PostgresStore;
 use signalbox_tape::glob::Glob;
-use signalbox_tape::recorder::{Choice, Filter, OnFull, Priorities, RecorderSettings, Sampling, Trigger};
+use signalbox_tape::recorder::{Choice, Filter, OnFull, Priorities, RecorderSettings, Sampling, TapeBounds, Trigger};
 use signalbox_tape::redact::{Action, KeyRule, PathRule, PatternRule, RedactionSettings, Redactor};
 use std::path::PathBuf;
 use std::time::Duration;
 
+const MAX_TAPE_AGE: &str = "max_tape_age";
+/// Each tape costs a flush and repeats what its readers need, so that shorter ones would cost more than they give.
+const LEAST_TAPE_AGE: Duration = Duration::from_secs(60);
 const DAY: u64 = 24 * 3600;
 /// How long facts are gathered for one append: what a crash may cost at most, beside what waits.
 const GATHER: Duration = Duration::from_millis(100);
@@ -53,6 +56,8 @@ pub struct Record {
     pub readiness: bool,
     /// What is forgotten.
     pub retention: Retention,
+    /// When the next tape begins.
+    pub tape_bounds: TapeBounds,
     /// What is taken out before anything is stored.
     pub redaction: RedactionSettings,
     /// The tape with which calls are compared as they pass.
@@ -124,6 +129,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
             max_bytes: Some(table.count("max_size")?),
             dry_run: false,
         },
+        tape_bounds: tape_bounds(table)?,
         redaction: redaction(&table.table("redact")?)?,
         baseline: baseline(table)?,
     })
@@ -131,6 +137,16 @@ pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
 
 fn is_postgres(url: &str) -> bool {
     url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+/// When the next tape begins.
+fn tape_bounds(table: &Table<'_>) -> Result<TapeBounds, ConfigError> {
+    let max_age = table.seconds(MAX_TAPE_AGE)?;
+    if let Some(age) = max_age.filter(|age| *age < LEAST_TAPE_AGE) {
+        let expected = "a time of at least \"1m\"".to_owned();
+        return Err(table.key_error(MAX_TAPE_AGE, Problem::BadValue { expected, found: format!("{age:?}") }));
+    }
+    Ok(TapeBounds { max_bytes: table.bound("max_tape_size")?, max_age })
 }
 
 fn baseline(table: &Table<'_>) -> Result<Option<BaselineConfig>, ConfigError> {

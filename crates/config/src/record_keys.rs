@@ -93,6 +93,16 @@ pub(crate) const RECORD_KEYS: &[ConfigKey] = &[
         "Beyond this many bytes the oldest entries are deleted.",
     ),
     key(
+        "record.max_tape_size",
+        KeyKind::Bound { min: 65_536, max: 1024 * 1024 * MIB },
+        "Beyond this many bytes of entries, uncompressed, a tape ends and the next one begins; by default one process records one tape. See docs/recording.md.",
+    ),
+    key(
+        "record.max_tape_age",
+        KeyKind::Seconds { default: None, max: 30.0 * DAY },
+        "So long after its first call a tape ends and the next one begins, at least a minute; by default one process records one tape.",
+    ),
+    key(
         "record.baseline",
         KeyKind::Text(""),
         "A tape file (relative to this file), or the name of a recorded tape, with which calls are compared as they pass; see docs/replay.md.",

@@ -32,7 +32,11 @@ fn takes(kind: &KeyKind) -> String {
 
 fn default(kind: &KeyKind) -> String {
     match kind {
-        KeyKind::Text("") | KeyKind::Choice { default: "", .. } | KeyKind::Seed | KeyKind::Table => String::new(),
+        KeyKind::Text("")
+        | KeyKind::Choice { default: "", .. }
+        | KeyKind::Bound { .. }
+        | KeyKind::Seed
+        | KeyKind::Table => String::new(),
         KeyKind::Text(text) | KeyKind::Choice { default: text, .. } => format!("`\"{text}\"`"),
         KeyKind::Flag(flag) => format!("`{flag}`"),
         KeyKind::Seconds { default, .. } => default.map_or(String::new(), |number| format!("`\"{number}s\"`")),

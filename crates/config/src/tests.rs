@@ -112,6 +112,14 @@ url = "https://example.com/mcp"
 disabled = true
 "#;
 
+/// SO-9: a tape has bounds where it is given some.
+#[test]
+fn a_tape_has_the_bounds_of_the_file_and_none_without() {
+    assert!(good("").record.tape_bounds.is_unbounded());
+    let bounds = good("[record]\nmax_tape_size = 104857600\nmax_tape_age = '1h'\n").record.tape_bounds;
+    assert_eq!((bounds.max_bytes, bounds.max_age), (Some(100 << 20), Some(Duration::from_secs(3_600))));
+}
+
 #[test]
 fn a_full_file() {
     let config = load("/etc/box/signalbox.toml", FULL).expect("a good file").config;

@@ -1,7 +1,7 @@
 //! Contents of a tape as plain data, and the port to the stores of tapes.
 //!
-//! A tape records one run of one process: every message in one order and on one clock, with every decision. The
-//! recorder turns facts into entries, a store persists them, and a tape file transfers them.
+//! A tape records one run of one process, or a part of it: every message in one order and on one clock, with every
+//! decision. The recorder turns facts into entries, a store persists them, and a tape file transfers them.
 
 mod around;
 mod durations;

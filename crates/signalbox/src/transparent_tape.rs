@@ -6,7 +6,7 @@ use crate::commands::{data_dir, loader};
 use crate::failure::Failure;
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::live::Live;
-use signalbox_assembly::recording::{LateWriter, STORE_FILE, StorePlace, redactor, seal_tape, session_hash, tape_id};
+use signalbox_assembly::recording::{LateStore, STORE_FILE, StorePlace, TapeSealing, redactor, session_hash, tape_id};
 use signalbox_assembly::tape_to_file::TapeToFile;
 use signalbox_config::{Config, Overrides, Record};
 use signalbox_control::api::transparent::{self, Passing};
@@ -189,7 +189,7 @@ impl Opened {
         // The data folder is not asked for where a database is.
         let place = StorePlace::of(record, std::path::Path::new(""));
         let shown = info.id.clone();
-        Ok(Self { writer: Box::new(LateWriter::new(place, (most, key), info)), shown, redactor, seal })
+        Ok(Self { writer: Box::new(LateStore::new(place, most, key).writer(info)), shown, redactor, seal })
     }
 }
 
@@ -205,7 +205,9 @@ impl Configured {
         let seal = &self.config.as_ref()?.seal;
         let prepared = DataDir::prepare(&self.folder).map_err(|error| error.to_string());
         let sealed = prepared.and_then(|folder| {
-            seal_tape(info, seal, folder.path(), &Arc::default()).map_err(|error| error.to_string())
+            let sealing = TapeSealing::new(seal, folder.path(), &Arc::default());
+            let sealed = sealing.and_then(|sealing| sealing.map(|sealing| sealing.seal(info)).transpose());
+            sealed.map_err(|error| error.to_string())
         });
         sealed.inspect_err(|error| tracing::warn!("the tape is not sealed: {error}")).ok().flatten()
     }

@@ -18,6 +18,7 @@ pub fn follow(gateway: &Arc<Gateway>, recording: &Arc<Recording>) {
         return;
     };
     let (mut changes, gateway) = (gateway.catalog.follow(), Arc::downgrade(gateway));
+    let mut tapes = recording.tape.subscribe();
     let mut observer = Observer { recording: Arc::downgrade(recording), told: HashMap::new() };
     runtime.spawn(async move {
         let start = tokio::time::Instant::now() + AGAIN_AFTER;
@@ -30,6 +31,8 @@ pub fn follow(gateway: &Arc<Gateway>, recording: &Arc<Recording>) {
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return },
                 _ = again.tick() => observer.forget(),
+                // The next tape has to say it again.
+                begun = tapes.changed() => if begun.is_ok() { observer.told.clear() } else { return },
             }
         }
     });

@@ -1,44 +1,78 @@
-//! A tape whose store is opened when there is something to write: a store that cannot be reached holds nothing up, and is
+//! Tapes whose store is opened when there is something to write: a store that cannot be reached holds nothing up, and is
 //! tried again.
 
 use super::StorePlace;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeStore, TapeWriter};
 use signalbox_seal::SigningKey;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-/// Begins its tape at the first append that finds the store there.
-pub struct LateWriter {
+/// A store that is opened when it is needed. Copies share it, so that all tapes of a process are written to one.
+#[derive(Clone)]
+pub struct LateStore(Arc<Place>);
+
+struct Place {
     place: StorePlace,
     /// The store is kept below so many bytes.
     most: u64,
     /// Signs checkpoints where that deletes the beginning of sealed tapes.
     key: Option<SigningKey>,
-    tape: TapeInfo,
-    store: Option<Arc<dyn TapeStore>>,
-    open: Option<Box<dyn TapeWriter>>,
+    state: Mutex<State>,
 }
 
-impl LateWriter {
-    /// A tape with this head, in this place.
-    pub fn new(place: StorePlace, (most, key): (u64, Option<SigningKey>), tape: TapeInfo) -> Self {
-        Self { place, most, key, tape, store: None, open: None }
+#[derive(Default)]
+struct State {
+    store: Option<Arc<dyn TapeStore>>,
+    stands_back: bool,
+}
+
+impl LateStore {
+    /// A store in this place, kept below `most` bytes. `key` signs checkpoints where that deletes the beginning of sealed tapes.
+    #[must_use]
+    pub fn new(place: StorePlace, most: u64, key: Option<SigningKey>) -> Self {
+        Self(Arc::new(Place { place, most, key, state: Mutex::default() }))
+    }
+
+    /// Writes a tape with this head.
+    #[must_use]
+    pub fn writer(&self, tape: TapeInfo) -> LateWriter {
+        LateWriter { store: self.clone(), tape, open: None }
     }
 
     /// The store, opened where it is not.
-    fn store(&mut self) -> Result<Arc<dyn TapeStore>, StoreError> {
-        let store = match self.store.take() {
+    fn open(&self) -> Result<Arc<dyn TapeStore>, StoreError> {
+        let Place { place, most, key, state } = &*self.0;
+        let mut state = state.lock().unpoisoned();
+        let store = match state.store.take() {
             Some(store) => store,
-            None => self.place.open_for(self.most, self.key.clone())?,
+            None => place.open_for(*most, key.clone())?,
         };
-        Ok(Arc::clone(self.store.insert(store)))
+        Ok(Arc::clone(state.store.insert(store)))
     }
+
+    /// Lets calls go first: the thread that writes has a queue to lean on, and clients wait. Where the system does not let it,
+    /// nothing is lost but that. Only Linux tells threads apart here. One thread writes all tapes of a process.
+    fn stand_back(&self) {
+        if std::mem::replace(&mut self.0.state.lock().unpoisoned().stands_back, true) {
+            return;
+        }
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::nice(10);
+    }
+}
+
+/// Begins its tape at the first append that finds the store there.
+pub struct LateWriter {
+    store: LateStore,
+    tape: TapeInfo,
+    open: Option<Box<dyn TapeWriter>>,
 }
 
 impl TapeWriter for LateWriter {
     fn append(&mut self, entries: &[Entry], durable: bool) -> Result<(), StoreError> {
         if self.open.is_none() {
-            stand_back();
-            self.open = Some(self.store()?.begin(&self.tape)?);
+            self.store.stand_back();
+            self.open = Some(self.store.open()?.begin(&self.tape)?);
         }
         self.open.as_mut().map_or(Ok(()), |writer| writer.append(entries, durable))
     }
@@ -47,7 +81,7 @@ impl TapeWriter for LateWriter {
         match &mut self.open {
             Some(writer) => writer.idle(),
             // Nothing is to be written yet, but it should be known early that nothing can be.
-            None => self.store().map(|_| false),
+            None => self.store.open().map(|_| false),
         }
     }
 
@@ -58,11 +92,8 @@ impl TapeWriter for LateWriter {
     fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
         self.open.as_mut().map_or(Ok(()), |writer| writer.end(at, closing))
     }
-}
 
-/// Lets calls go first: the thread that writes has a queue to lean on, and clients wait. Where the system does not let it,
-/// nothing is lost but that. Only Linux tells threads apart here.
-fn stand_back() {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::nice(10);
+    fn end_before_next(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
+        self.open.as_mut().map_or(Ok(()), |writer| writer.end_before_next(at, closing))
+    }
 }

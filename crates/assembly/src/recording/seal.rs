@@ -1,14 +1,16 @@
-//! Seals the tape of this process with the key of its data folder.
+//! Seals the tapes of this process with the key of its data folder.
 
 use super::anchoring::{AnchorCounters, Anchoring};
 use super::random;
 use crate::seal_folder::{SealFolder, SealFolderError};
 use signalbox_config::Seal;
 use signalbox_engine::record::TapeInfo;
+use signalbox_seal::SigningKey;
 use signalbox_tape::SealSettings;
-use signalbox_tape::seal::BadSeal;
+use signalbox_tape::seal::{BadSeal, HeadSink};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Why a tape cannot be sealed.
 #[derive(Debug, thiserror::Error)]
@@ -24,25 +26,41 @@ pub enum SealTapeError {
     System(#[from] std::io::Error),
 }
 
-/// Seals a tape with this head, which must not change any more, as the configuration wants; nothing where it does not. Heads that are
-/// anchored are counted.
-///
-/// # Errors
-/// If there is no key and none can be made.
-pub fn seal_tape(
-    tape: &mut TapeInfo,
-    seal: &Seal,
-    data_dir: &Path,
-    anchored: &Arc<AnchorCounters>,
-) -> Result<Option<SealSettings>, SealTapeError> {
-    if !seal.tapes {
-        return Ok(None);
+/// Seals the tapes of one process, each with a seed of its own. Their signed heads go to the same places.
+pub struct TapeSealing {
+    key: SigningKey,
+    commit: Vec<Vec<String>>,
+    signing: (u64, Duration),
+    heads: Option<Arc<dyn HeadSink>>,
+}
+
+impl TapeSealing {
+    /// Seals as the configuration wants; none where it does not. Heads that are anchored are counted.
+    ///
+    /// # Errors
+    /// If there is no key and none can be made.
+    pub fn new(seal: &Seal, data_dir: &Path, anchored: &Arc<AnchorCounters>) -> Result<Option<Self>, SealTapeError> {
+        if !seal.tapes {
+            return Ok(None);
+        }
+        let key = SealFolder::of(data_dir).signing_key()?;
+        let heads: Option<Arc<dyn HeadSink>> = match seal.anchor.is_empty() {
+            true => None,
+            false => Some(Arc::new(Anchoring::start(&seal.anchor, anchored)?)),
+        };
+        let (commit, signing) = (seal.commit.clone(), (seal.head_every, seal.head_interval));
+        Ok(Some(Self { key, commit, signing, heads }))
     }
-    let key = SealFolder::of(data_dir).signing_key()?;
-    let signing = (seal.head_every, seal.head_interval);
-    let settings = SealSettings::begin(tape, key, random()?, seal.commit.clone(), signing)?;
-    if seal.anchor.is_empty() {
-        return Ok(Some(settings));
+
+    /// Seals a tape with this head, which must not change any more.
+    ///
+    /// # Errors
+    /// If the head cannot be signed, or the system gives no randomness.
+    pub fn seal(&self, tape: &mut TapeInfo) -> Result<SealSettings, SealTapeError> {
+        let settings = SealSettings::begin(tape, self.key.clone(), random()?, self.commit.clone(), self.signing)?;
+        Ok(match &self.heads {
+            Some(heads) => settings.telling(Arc::clone(heads)),
+            None => settings,
+        })
     }
-    Ok(Some(settings.telling(Arc::new(Anchoring::start(&seal.anchor, anchored)?))))
 }

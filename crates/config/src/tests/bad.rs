@@ -84,6 +84,27 @@ const TOML: &[(&str, &str)] = &[
         "[backends.a]\ncommand = 'x'\ndisabled = 'yes'\n",
         "signalbox.toml:3:12: backends.a.disabled: expected `true` or `false`, found a string",
     ),
+    // SO-9: the bounds of a tape.
+    (
+        "[record]\nmax_tape_size = 0\n",
+        "signalbox.toml:2:17: record.max_tape_size: expected a whole number from 65536 to 1099511627776, found `0`",
+    ),
+    (
+        "[record]\nmax_tape_size = 65535\n",
+        "signalbox.toml:2:17: record.max_tape_size: expected a whole number from 65536 to 1099511627776, found `65535`",
+    ),
+    (
+        "[record]\nmax_tape_size = '100 MB'\n",
+        "signalbox.toml:2:17: record.max_tape_size: expected a whole number from 65536 to 1099511627776, found a string",
+    ),
+    (
+        "[record]\nmax_tape_age = 0\n",
+        "signalbox.toml:2:16: record.max_tape_age: expected a time such as \"30s\", from 0.001 to 2592000 seconds, found `0`",
+    ),
+    (
+        "[record]\nmax_tape_age = '59s'\n",
+        "signalbox.toml:2:1: record.max_tape_age: expected a time of at least \"1m\", found `59s`",
+    ),
     (
         "[record]\nbaseline = 'x.tape'\nbaseline_ignore = ['/result/at', 'id']\n",
         "signalbox.toml:3:34: record.baseline_ignore[1]: expected a path such as `/result/content/*/text`, found `id`",

@@ -197,14 +197,14 @@ pub(super) async fn keep(served: Arc<Served>, request: RoutedRequest) -> Answere
     let recording = app.recording.as_ref().ok_or_else(none)?;
     // Facts up to now belong to the ring.
     app.gateway.settle();
-    let entries = recording.keep().await.map_err(|error| {
+    let kept = recording.keep().await.map_err(|error| {
         let status = match error {
             KeepError::NoRing(_) => StatusCode::CONFLICT,
             KeepError::NotWritten(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Problem::new(status, error)
     })?;
-    let tape = &recording.tape().id;
+    let (tape, entries) = (&kept.tape.id, kept.entries);
     tracing::info!(entries, %tape, by = %request.caller, "a person had the ring written to the tape");
     Ok(ok(&json!({"tape": tape, "entries": entries})))
 }

@@ -404,22 +404,22 @@ impl Maker {
         number
     }
 
-<<<<<<< HEAD
     /// Redacts what clients say of themselves, which many take from their configuration.
     fn redact_introduction(&self, info: SessionInfo) -> SessionInfo {
         let redact = |text: Option<String>| text.map(|text| self.redactor.text(text));
         SessionInfo { client: redact(info.client), client_version: redact(info.client_version), ..info }
-=======
+    }
+
     /// The number of the session of an entry. Where the tape does not describe the session, it will before that entry.
     fn session(&mut self, key: SessionKey) -> Option<u64> {
         let EntrySession { number, undescribed } = self.sessions.of_entry(key)?;
         if let Some(fact) = undescribed {
-            let content = Content::Session(sessions::of_fact(&fact, self.session_hash.as_ref()));
+            let info = sessions::of_fact(&fact, self.session_hash.as_ref());
+            let content = Content::Session(self.redact_introduction(info));
             let entry = Entry::new(0, 0, fact.caller.principal().shared(), content);
             self.sampling_buffer.introductions().session(number, Entry { session: Some(number), ..entry });
         }
         Some(number)
->>>>>>> 7d241619 (Let a recorder go on on another tape)
     }
 
     fn lost(&mut self, lost: &Lost, out: &mut Vec<Entry>) {
