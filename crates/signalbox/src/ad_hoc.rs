@@ -1,4 +1,5 @@
-//! A configuration for one backend that is named on the command line: what `wrap --rules`, `proxy --rules` and `replay` run on.
+//! Configurations for a single backend named on the command line. `wrap --rules`, `proxy --rules` and `replay` run on
+//! them.
 
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -8,33 +9,34 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What the one backend is called.
+/// Name of the single backend.
 const NAME: &str = "server";
-/// It may hold what an address lets in with.
+/// File mode of the configuration. The address in it may carry a credential.
 const PRIVATE: u32 = 0o600;
 
-/// The configuration of a server that is started, with our whole environment, as it would be without us between.
+/// Returns the configuration of a server to start. It inherits our whole environment, as it would without Signalbox in
+/// between.
 ///
 /// # Errors
-/// When a word of the command cannot be written down.
+/// If an argument of the command is not UTF-8.
 pub fn wrapped(command: &[OsString], names: &[OsString], rules: &Path) -> Result<String, Failure> {
     Ok(head(rules)? + &Server::Command(command, names).lines()?)
 }
 
-/// The configuration of a server at an address.
+/// Returns the configuration of a server at an address.
 ///
 /// # Errors
-/// When the path of the rules cannot be written down.
+/// If the path of the rules is not UTF-8.
 pub fn proxied(url: &str, rules: &Path) -> Result<String, Failure> {
     Ok(head(rules)? + &Server::Url(url).lines()?)
 }
 
-/// A server that answers for a tape, or beside it.
+/// A server that answers in place of a tape, or beside it.
 #[derive(Debug, Clone, Copy)]
 pub enum Server<'a> {
-    /// A program to start, with these variables of our environment.
+    /// Program to start, with the names of the environment variables it inherits.
     Command(&'a [OsString], &'a [OsString]),
-    /// An address.
+    /// URL of a running server.
     Url(&'a str),
 }
 
@@ -56,28 +58,28 @@ impl Server<'_> {
     }
 }
 
-/// A gateway with one backend: a tape, a server, or both.
+/// Configuration of a gateway with one backend: a tape, a server, or both.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Replayed<'a> {
-    /// What the backend is called, so that rules about the recorded one are about this one; `tape` without a name.
+    /// Name of the backend. Rules that name the recorded backend then apply to this one; `tape` if absent.
     pub name: Option<&'a str>,
-    /// The tape as a configuration names it.
+    /// Tape id or path, as a configuration names it.
     pub tape: Option<&'a str>,
-    /// The server, beside the tape or alone.
+    /// Server to call, beside the tape or alone.
     pub server: Option<Server<'a>>,
-    /// How the tape is played: the further lines of the backend's table.
+    /// Playback settings: further lines of the backend's table.
     pub play: &'a [(&'static str, String)],
-    /// The file of the rules before it.
+    /// File of rules that apply to its messages.
     pub rules: Option<&'a Path>,
-    /// What the random numbers of these rules begin with.
+    /// Seed of the rules' random numbers.
     pub seed: Option<u64>,
 }
 
 impl Replayed<'_> {
-    /// The configuration.
+    /// Formats the configuration as TOML.
     ///
     /// # Errors
-    /// When a path or a word of the command cannot be written down.
+    /// If a path or an argument of the command is not UTF-8.
     pub fn text(self) -> Result<String, Failure> {
         let mut text = self.rules.map_or_else(|| Ok("[gateway]\n".to_owned()), rule_files)?;
         // Writing to a string cannot fail.
@@ -92,7 +94,7 @@ impl Replayed<'_> {
     }
 }
 
-/// True for a name that a backend of a configuration can have without quotes. Tapes may hold any.
+/// Returns `true` if a configuration can hold the name as a bare TOML key. Names on tapes can be anything.
 fn is_plain(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     !name.is_empty() && name.bytes().all(allowed)
@@ -116,20 +118,20 @@ fn list(words: &[&str]) -> String {
     format!("[{}]", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", "))
 }
 
-/// A text as a value that stands for itself: a dollar sign would begin a reference otherwise.
+/// Quotes a text as a TOML value, with dollar signs escaped: they would begin a reference otherwise.
 pub fn quoted(text: &str) -> String {
     toml::Value::String(text.replace('$', "$$")).to_string()
 }
 
-/// The file of such a configuration, for as long as this is there.
+/// Temporary configuration file. Removed on drop.
 #[derive(Debug)]
 pub struct AdHocFile(PathBuf);
 
 impl AdHocFile {
-    /// Writes it into this folder, where only this user reads.
+    /// Writes the configuration into `folder`, readable by the current user only.
     ///
     /// # Errors
-    /// What the system says.
+    /// If the file cannot be written.
     pub fn write(folder: &Path, text: &str) -> Result<Self, Failure> {
         let path = folder.join(format!("ad-hoc-{}.toml", std::process::id()));
         let write = || -> io::Result<()> {
@@ -142,7 +144,7 @@ impl AdHocFile {
         }
     }
 
-    /// Where it is.
+    /// Path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0

@@ -7,7 +7,7 @@ use signalbox_transport::tls::SelfSigned;
 use signalbox_wire::timestamp;
 use std::fmt::Write as _;
 
-/// Where it is, where it keeps things, how to connect, and what to do next.
+/// Formats the banner: the address, the folders, ways to connect, and what to do next.
 #[must_use]
 pub fn serving(config: &Config, url: &str, not_recording: Option<&str>) -> String {
     let mut text = format!("signalbox {} serves MCP at {url}\n", env!("CARGO_PKG_VERSION"));
@@ -38,7 +38,7 @@ pub fn serving(config: &Config, url: &str, not_recording: Option<&str>) -> Strin
     text
 }
 
-/// What a client needs to trust a certificate of our own.
+/// Formats what a client needs in order to trust our self-signed certificate.
 #[must_use]
 pub fn trusting(own: &SelfSigned) -> String {
     let ca_file = own.ca_file.display();
@@ -52,7 +52,8 @@ pub fn trusting(own: &SelfSigned) -> String {
     )
 }
 
-/// The ways to connect, and those that are switched off. With `needs_key` the lines have a place for the caller's key.
+/// Lists the ways to connect, and those that are off. With `needs_key` the lines have a placeholder for the caller's
+/// key.
 fn connect(transport: Transport, url: &str, needs_key: bool) -> Vec<(&'static str, String)> {
     let (flag, member) = match needs_key {
         true => (r#" --header "Authorization: Bearer KEY""#, r#", "headers": {"Authorization": "Bearer KEY"}"#),
@@ -91,7 +92,7 @@ fn source(config: &Config) -> String {
     }
 }
 
-/// Whoever speaks to a gateway that records should be able to know it.
+/// Describes what is recorded. Users of a gateway that records must be able to know it.
 fn recording(config: &Config) -> String {
     if !config.record.enabled {
         return "nothing is recorded: `record.enabled` is false".to_owned();

@@ -1,4 +1,4 @@
-//! Runs each command. A command is a file of its own; what several of them need is here.
+//! Dispatches each command to its module, and holds the helpers that several commands share.
 
 mod administration;
 mod api_keys;
@@ -49,10 +49,10 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Runs what was asked for.
+/// Runs the command that was parsed.
 ///
 /// # Errors
-/// Why it failed.
+/// If the command fails.
 pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let mut global = cli.global;
     // An empty variable counts as not set, as for the variables of the configuration.
@@ -125,7 +125,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Refuses to run a configuration as a backend of itself, which would start one process after the other.
+/// Refuses to run a configuration as a backend of itself: each process would start another.
 fn refuse_inside_itself(loader: &Loader) -> Result<(), Failure> {
     let Some(file) = loader.file() else { return Ok(()) };
     if !env(loops::INSIDE).is_some_and(|own| loops::is_inside(&own, &file)) {
@@ -137,24 +137,25 @@ fn refuse_inside_itself(loader: &Loader) -> Result<(), Failure> {
     )))
 }
 
-/// A command that ends by itself says what it has to say; it logs only what failed, unless asked for more.
+/// Starts logging for a short-lived command. Its result is on standard output, so only errors are logged unless the
+/// user asks for more.
 fn quiet_logs(global: &Global) -> logging::Flusher {
     logging::start(global.log_level.unwrap_or(LogLevel::Error), global.json)
 }
 
-/// Runs such a command.
+/// Runs a short-lived command to its end, with quiet logs.
 fn quietly(global: &Global, command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
     let _logs = quiet_logs(global);
     block_on(command)
 }
 
-/// Reads the configuration: file, environment, flags.
+/// Loads the configuration from the file, the environment and the flags.
 fn load(global: &Global, flags: Overrides) -> Result<Loaded, Failure> {
     Ok(loader(global, flags)?.load()?)
 }
 
-/// The running processes, and their data folder: the one that was named, or all of that folder. They are found even if
-/// the configuration is bad.
+/// Returns the data folder and its running processes, or only the process at `--url`. Works even if the configuration
+/// is invalid.
 fn running(global: &Global) -> Result<(PathBuf, Vec<ProcessAddress>), Failure> {
     let (data_dir, bad) = loader(global, Overrides::default())?.data_dir()?;
     if let Some(url) = &global.url {
@@ -169,15 +170,15 @@ fn running(global: &Global) -> Result<(PathBuf, Vec<ProcessAddress>), Failure> {
     }
 }
 
-/// The data folder. It is found even if the configuration file is bad.
+/// Returns the data folder. Works even if the configuration file is invalid.
 ///
 /// # Errors
-/// If there is nowhere to keep state.
+/// If there is no place to keep state.
 pub fn data_dir(global: &Global) -> Result<PathBuf, Failure> {
     Ok(loader(global, Overrides::default())?.data_dir()?.0)
 }
 
-/// Where the configuration comes from: file, environment, flags.
+/// Returns a loader for the configuration: file, environment, flags.
 pub(crate) fn loader(global: &Global, flags: Overrides) -> Result<Loader, Failure> {
     Ok(loader_of(global, flags, Environment::read(std::env::vars_os())?))
 }
@@ -192,8 +193,8 @@ fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Runs a command that waits for things. Threads that still block on a pipe at the end are left behind: nothing can
-/// wake them, and the process is about to end.
+/// Blocks on an asynchronous command. Threads that still block on a pipe at the end are left behind: nothing can wake
+/// them, and the process is about to exit.
 fn block_on(command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
     let outcome = runtime.block_on(command);

@@ -35,13 +35,13 @@ pub enum Failure {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// What was asked for makes no sense.
+    /// The command line or the request is invalid.
     #[error("{0}")]
     Usage(String),
-    /// The backends cannot be put together.
+    /// The backends cannot be assembled.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
-    /// Callers cannot prove who they are as it is configured.
+    /// Authentication is configured in a way that cannot work.
     #[error(transparent)]
     Authentication(#[from] AuthError),
     /// API keys cannot be read or written.
@@ -50,10 +50,10 @@ pub enum Failure {
     /// Local users cannot be read or written.
     #[error(transparent)]
     Users(#[from] UserFileFault),
-    /// What is switched off cannot be read or written.
+    /// The file of switches cannot be read or written.
     #[error(transparent)]
     Switches(#[from] SwitchFileFault),
-    /// What was granted for a while cannot be read or written.
+    /// The file of grants cannot be read or written.
     #[error(transparent)]
     Grants(#[from] GrantFileFault),
     /// The file of another gateway cannot be imported.
@@ -62,52 +62,52 @@ pub enum Failure {
     /// A sign-in at a backend failed.
     #[error("backend `{backend}`: {error}")]
     SignIn {
-        /// The backend.
+        /// Name of the backend.
         backend: String,
-        /// Why.
+        /// Reason that the sign-in failed.
         error: OauthError,
     },
-    /// Nobody completed a sign-in.
+    /// A sign-in was not completed in time.
     #[error("the sign-in was not completed in time")]
     SignInLate,
-    /// What is served besides MCP cannot be.
+    /// The routes besides MCP cannot be set up.
     #[error(transparent)]
     Routes(#[from] RouteError),
     /// The data folder cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// Somebody else listens there.
+    /// Another process listens on the address.
     #[error(
         "{0} is already in use, perhaps by another signalbox (see `signalbox status`); \
          take any free port with `signalbox serve --listen 127.0.0.1:0`"
     )]
     PortTaken(SocketAddr),
-    /// The address cannot be listened on.
+    /// The listener cannot be bound.
     #[error("cannot listen on {address}: {error}; choose another address with `--listen HOST:PORT`")]
     Listen {
-        /// The address.
+        /// Address of the listener.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
     /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
-    /// TLS cannot be spoken with these files.
+    /// TLS cannot be set up with these files.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// There is no certificate to try TLS out with.
+    /// The self-signed certificate cannot be created.
     #[error(transparent)]
     SelfSigned(#[from] SelfSignedError),
-    /// There are no tapes.
+    /// The data folder has no tapes.
     #[error("nothing was recorded in {} yet; `signalbox serve` and `signalbox stdio` record unless `record.enabled` is false", .0.display())]
     NothingRecorded(PathBuf),
-    /// The store of tapes says no.
+    /// The store of tapes failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A tape file cannot be read or written.
@@ -119,18 +119,18 @@ pub enum Failure {
     /// A recording of another program cannot be read.
     #[error("{}: {error}", path.display())]
     Import {
-        /// The file.
+        /// Path of the recording.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason that it cannot be read.
         error: ImportError,
     },
-    /// A file that can be imported is not a tape yet.
+    /// The file is a recording that must be imported first.
     #[error("{path} is not a tape file; import it first: signalbox tape import {path}", path = .0.display())]
     ImportFirst(PathBuf),
     /// The audit log cannot be read.
     #[error(transparent)]
     Audit(#[from] AuditReadError),
-    /// Rules that cannot be used.
+    /// The rules are invalid.
     #[error(transparent)]
     Rules(#[from] RulesError),
     /// Keys or signatures could not be handled.
@@ -142,48 +142,48 @@ pub enum Failure {
     /// A tape could not be run to its end.
     #[error(transparent)]
     Run(signalbox_replay::run::RunError),
-    /// The server of a run does not start or answer.
+    /// The server of a run does not start or respond.
     #[error("{0}")]
     NoServer(String),
-    /// The system gives no threads or signals.
+    /// The system provides no threads or signals.
     #[error("cannot start: {0}")]
     Start(io::Error),
     /// Standard output is closed or full.
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
-    /// The stdio front ended badly.
+    /// The stdio front ended with an error.
     #[error(transparent)]
     Stdio(#[from] StdioError),
     /// A server cannot be wrapped.
     #[error(transparent)]
     Wrap(#[from] WrapError),
-    /// The gateway did not do what `tools` asked of it.
+    /// The gateway rejected a request of `tools`, or did not answer it.
     #[error(transparent)]
     Pipe(#[from] PipeError),
-    /// There is nobody to ask.
+    /// No backend can answer.
     #[error("no backend is up")]
     NoBackend,
-    /// A running process said no.
+    /// A running process rejected the request.
     #[error("{0}")]
     Refused(String),
-    /// A running process cannot be spoken to.
+    /// A running process cannot be reached.
     #[error("{address}: {error}")]
     Process {
-        /// Where it was asked.
+        /// Address of the process.
         address: ProcessAddress,
-        /// Why.
+        /// Reason that the request failed.
         error: AskError,
     },
-    /// No message waits for a person.
+    /// No message is held.
     #[error("nothing is held")]
     NothingHeld,
-    /// No process was found.
+    /// No running process was found.
     #[error("no signalbox is running with the data folder {}", .0.display())]
     NothingRuns(PathBuf),
 }
 
 impl Failure {
-    /// 2 for usage, configuration and servers that a tape cannot be run against, 1 for everything else.
+    /// Returns 2 for usage, configuration and servers that a tape cannot be run against, 1 otherwise.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {

@@ -1,4 +1,4 @@
-//! The TLS of the listener, from its configuration to what the front uses.
+//! TLS of the listener: reads the configured files and creates a self-signed certificate.
 
 use crate::failure::Failure;
 use crate::{banner, output};
@@ -8,19 +8,19 @@ use signalbox_transport::tls::{FrontTls, FrontTlsSpec, PairFiles, SelfSigned};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// What the front speaks TLS with.
+/// TLS state of the front.
 #[derive(Debug, Clone)]
 pub struct FrontSecurity {
-    /// The certificates in use. [`FrontTls::reload`] reads all of them again, or none.
+    /// Certificates in use. [`FrontTls::reload`] replaces all of them, or none.
     pub tls: Arc<FrontTls>,
     own: Option<SelfSigned>,
 }
 
 impl FrontSecurity {
-    /// Reads the files; a certificate for trying out is made if there is none yet.
+    /// Reads the certificate files. Creates a self-signed certificate if one is configured and missing.
     ///
     /// # Errors
-    /// Says which file cannot be used, and why.
+    /// Names the file that cannot be used, and the reason.
     pub fn load(config: &Config, data_dir: &DataDir) -> Result<Option<Self>, Failure> {
         let Some(listen) = &config.listen.tls else {
             return Ok(None);
@@ -35,10 +35,10 @@ impl FrontSecurity {
         Ok(Some(Self { tls: FrontTls::new(spec(config, listen, pairs))?, own }))
     }
 
-    /// Reads the files as [`Self::load`] does, and keeps nothing. A certificate for trying out is not made.
+    /// Validates the files as [`Self::load`] does, and discards them. Never creates a self-signed certificate.
     ///
     /// # Errors
-    /// Says which file cannot be used, and why.
+    /// Names the file that cannot be used, and the reason.
     pub fn check(config: &Config) -> Result<(), Failure> {
         if let Some(listen) = &config.listen.tls
             && let Certificates::Files(pairs) = &listen.certificates
@@ -48,7 +48,7 @@ impl FrontSecurity {
         Ok(())
     }
 
-    /// Says what a client needs to trust a certificate of our own.
+    /// Prints what a client needs in order to trust our self-signed certificate.
     pub fn announce(&self, json: bool) {
         match &self.own {
             None => {}
@@ -60,7 +60,7 @@ impl FrontSecurity {
         }
     }
 
-    /// Looks after the files for as long as what is returned is kept.
+    /// Watches the files for changes until the returned set is dropped.
     #[must_use]
     pub fn watch(&self) -> JoinSet<()> {
         let mut watching = JoinSet::new();

@@ -1,4 +1,4 @@
-//! The `signalbox` program: its command line and what each command does. `main` is a few lines over this.
+//! Command line and commands of the `signalbox` program. `main` is a thin wrapper around this library.
 
 pub mod ad_hoc;
 pub mod banner;

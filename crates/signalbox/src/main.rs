@@ -1,4 +1,4 @@
-//! Parse, run, say what failed, exit.
+//! Entry point: parses the command line, runs the command, reports its failure.
 
 use clap::Parser as _;
 use signalbox::cli::Cli;
@@ -6,7 +6,7 @@ use signalbox::intent::{self, Meant};
 use signalbox::{commands, output};
 use std::process::ExitCode;
 
-/// A call makes and frees some forty small pieces of memory, which this allocator does in a third of the time; see
+/// Each call makes some forty small allocations, which mimalloc serves in a third of the time; see
 /// `docs/performance.md`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

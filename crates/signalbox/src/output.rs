@@ -1,14 +1,14 @@
 //! Writes results to standard output, and everything else to standard error.
 //!
-//! Every byte that a command prints passes here, so this is where text of others is kept from speaking to the terminal:
-//! words are cleaned, JSON keeps its meaning, and exact text is exact for programs only.
+//! All output of commands passes through here. This module must never let foreign text control the terminal: text is
+//! cleaned, JSON is escaped to an equal value, and bytes are exact only if standard output is not a terminal.
 
 use crate::failure::Failure;
 use signalbox_wire::printable;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
-/// Writes a result in words. A reader that has seen enough (`| head`) is not a failure.
+/// Writes a result as text. A reader that closes the pipe early (`| head`) is not an error.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -16,8 +16,7 @@ pub fn result(text: &str) -> Result<(), Failure> {
     styled(&printable::lines(text))
 }
 
-/// Writes a result as one line of JSON. Characters that a terminal would act on are written as escapes
-/// of the same value.
+/// Writes a result as one line of JSON. Characters that control a terminal are escaped, which keeps the value.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -25,7 +24,7 @@ pub fn json(value: &impl Display) -> Result<(), Failure> {
     styled(&printable::json(&format!("{value}\n")))
 }
 
-/// Writes a result that was made as JSON if `json` is set, and in words otherwise.
+/// Writes a result: as JSON if `json` is set, otherwise as text.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -33,7 +32,7 @@ pub fn in_form(json: bool, text: &str) -> Result<(), Failure> {
     more(json, text).map(drop)
 }
 
-/// Writes a result that more of the same will follow. False if its reader has gone.
+/// Writes part of a result that more will follow. Returns `false` if the reader has closed the pipe.
 ///
 /// # Errors
 /// If it cannot be written for another reason.
@@ -41,7 +40,7 @@ pub fn more(json: bool, text: &str) -> Result<bool, Failure> {
     frame(&if json { printable::json(text) } else { printable::lines(text) })
 }
 
-/// Writes text whose bytes are the result: exactly for a program, cleaned on a terminal.
+/// Writes text whose bytes are the result: unchanged to a pipe or file, cleaned on a terminal.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -49,7 +48,7 @@ pub fn exact(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() { result(text) } else { styled(text) }
 }
 
-/// Writes text with colours of our own, whose parts were cleaned where they were put together.
+/// Writes text with our own colour codes. The caller has cleaned its foreign parts.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -57,7 +56,7 @@ pub fn styled(text: &str) -> Result<(), Failure> {
     frame(text).map(drop)
 }
 
-/// Writes what a terminal is meant to obey. False if its reader has gone.
+/// Writes bytes that control the terminal. Returns `false` if the reader has closed the pipe.
 ///
 /// # Errors
 /// If it cannot be written for another reason.
@@ -70,17 +69,17 @@ pub fn frame(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Says something to the person at the terminal, cleaned. If nobody can hear it, that cannot be said either.
+/// Prints a message to standard error, cleaned. A failed write is ignored: there is no other place to report it.
 pub fn say(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{}", printable::lines(&text.to_string()));
 }
 
-/// Says why a command failed.
+/// Prints the reason that a command failed.
 pub fn complain(why: impl Display) {
     say(format_args!("signalbox: {why}"));
 }
 
-/// A number of things in words: `1 call`, `2 calls`.
+/// Formats a count with its noun: `1 call`, `2 calls`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

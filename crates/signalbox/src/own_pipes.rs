@@ -1,9 +1,9 @@
-//! Our own standard input and output, unbuffered, and closed for their other side when they are dropped.
+//! Standard input and output of this process, unbuffered. Dropping one closes the pipe for its peer.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 
-/// Standard input. Dropped, it is closed: whoever writes there learns that nobody reads.
+/// Standard input. Closed on drop, so that a writer gets a broken pipe.
 #[derive(Debug)]
 pub struct OwnInput;
 
@@ -21,7 +21,7 @@ impl Drop for OwnInput {
     }
 }
 
-/// Standard output. Dropped, it is closed: whoever reads there sees its end.
+/// Standard output. Closed on drop, so that a reader sees the end of the stream.
 #[derive(Debug)]
 pub struct OwnOutput;
 
@@ -43,5 +43,5 @@ impl Drop for OwnOutput {
     }
 }
 
-/// What takes the place of a closed stream, so that its number does not become that of something else.
+/// Replaces a closed stream. Otherwise the next file opened would get the stream's number.
 const NOTHING: &str = "/dev/null";

@@ -1,5 +1,5 @@
-//! Commands that change files of a data folder write that to the audit log themselves: no gateway need run, and a
-//! running one cannot know who changed a file.
+//! Audit records of commands that change files of a data folder. The commands write these themselves: no gateway need
+//! run, and a running one cannot know who changed a file.
 
 use super::{load, processes};
 use crate::cli::Global;
@@ -11,7 +11,7 @@ use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_config::Overrides;
 use std::process::ExitCode;
 
-/// Writes down what a command did, or that it failed.
+/// Records what a command did, or that it failed.
 pub(super) fn note_done(
     global: &Global,
     done: Result<ExitCode, Failure>,
@@ -24,7 +24,7 @@ pub(super) fn note_done(
     tried(global, action, done)
 }
 
-/// Writes down what a command tried and could not do. What was done, the command writes down itself.
+/// Records a failed attempt. On success the command writes its own record.
 pub(super) fn tried<T>(global: &Global, action: (&str, &str), done: Result<T, Failure>) -> Result<T, Failure> {
     if let Err(failure) = &done {
         write(global, action, (None, None), AdminOutcome::Failed(&failure.to_string()));
@@ -32,7 +32,7 @@ pub(super) fn tried<T>(global: &Global, action: (&str, &str), done: Result<T, Fa
     done
 }
 
-/// Writes down what failed before a running process was asked. One that was asked writes it down itself.
+/// Records a failure that occurred before a running process was asked. A process that was asked writes its own record.
 pub(super) fn tried_alone<T>(global: &Global, action: (&str, &str), done: Result<T, Failure>) -> Result<T, Failure> {
     match &done {
         Err(Failure::NothingRuns(_) | Failure::NothingHeld | Failure::Usage(_)) => tried(global, action, done),
@@ -40,13 +40,13 @@ pub(super) fn tried_alone<T>(global: &Global, action: (&str, &str), done: Result
     }
 }
 
-/// Writes down that a command found nothing to act on.
+/// Records that a command found nothing to act on.
 pub(super) fn note_nothing_done(global: &Global, action: (&str, &str), why: &str) {
     write(global, action, (None, None), AdminOutcome::Failed(why));
 }
 
-/// Writes down what a command did. A configuration that cannot be read names no audit log; one that cannot be written
-/// is told, and does not undo what was done.
+/// Records what a command did. Without a readable configuration there is no audit log to write to. A failed write is
+/// reported, and does not undo the command.
 pub(super) fn note(global: &Global, action: (&str, &str), before: Option<Value>, after: Option<Value>) {
     write(global, action, (before.as_ref(), after.as_ref()), AdminOutcome::Done);
 }
@@ -63,7 +63,7 @@ fn write(
     }
     let who = processes::user()
         .map_or_else(|| format!("uid:{}", rustix::process::getuid().as_raw()), |user| format!("local:{user}"));
-    // Threads and runtimes of sinks must not be made, or ended, on a thread of another runtime.
+    // Sinks own threads and runtimes, which must not be created or dropped on a thread of another runtime.
     let written = std::thread::scope(|threads| {
         let write = || {
             Auditing::write_alone(

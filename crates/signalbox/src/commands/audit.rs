@@ -1,4 +1,4 @@
-//! `signalbox audit`: what the audit log has, and whether it is whole.
+//! `signalbox audit`: searches, exports and verifies the audit log.
 
 use super::{administration, load};
 use crate::cli::{
@@ -21,10 +21,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code for a log in which nothing is wrong, and of which not everything is signed; `tape verify` has the same for a tape
-/// that was not closed.
+/// Exit code for an intact log that is not signed throughout. `tape verify` exits with the same code for a tape that
+/// was not closed.
 const UNPROVED: u8 = 4;
-/// The exit code for a log that says itself that records are missing, as `tape verify` has it for tapes.
+/// Exit code for a log that itself reports missing records, as `tape verify` has it for tapes.
 const WITH_GAPS: u8 = 6;
 
 pub(super) fn run(global: &Global, command: AuditCommand) -> Result<ExitCode, Failure> {
@@ -46,13 +46,13 @@ pub(super) fn run(global: &Global, command: AuditCommand) -> Result<ExitCode, Fa
     }
 }
 
-/// Where records are read: in the configured place.
+/// Returns the place that records are read from, as configured.
 fn place(config: &Config, args: &AuditPlaceArgs) -> Result<AuditPlace, Failure> {
     let found = if args.database { AuditPlace::database(config) } else { AuditPlace::of(config) };
     Ok(found.ok_or(AuditReadError::Nowhere)?)
 }
 
-/// Hands every record that is meant to `each`.
+/// Calls `each` with every record that matches, until it returns `false`.
 fn each_record(
     config: &Config,
     args: &AuditQueryArgs,
@@ -180,7 +180,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Copies are looked at by themselves: how far the log came is known only in the data folder.
+/// Verifies copies by themselves: only the data folder knows how far the log came.
 fn verify_files(config: &Config, args: &AuditVerifyArgs) -> Result<AuditReport, Failure> {
     let keys = SealFolder::of(&config.data_dir).key_set().map_err(AuditReadError::Keys)?;
     let mut verifier = AuditVerifier::new(&keys).of_sink("file");
@@ -195,7 +195,8 @@ fn verify_files(config: &Config, args: &AuditVerifyArgs) -> Result<AuditReport, 
     Ok(verifier.finish())
 }
 
-/// The place that a file was written to: as the caller says, or where it is, if this gateway ever wrote there.
+/// Returns the place that a file was written to: the one named by the caller, or the file's own path if this gateway
+/// ever wrote there.
 fn place_of(config: &Config, args: &AuditVerifyArgs, path: &Path) -> Result<Option<SinkPlace>, Failure> {
     if let Some(name) = &args.of {
         return Ok(Some(SinkPlace::named_file(name)));
@@ -237,7 +238,7 @@ fn words(report: &AuditReport, verdict: Verdict) -> String {
     text
 }
 
-/// The removals that no verification notices, whatever the verdict.
+/// Describes the removals that no verification can detect, whatever the verdict.
 fn unnoticed(report: &AuditReport, config: &Config, is_copy: bool) -> String {
     if is_copy {
         return "records behind the last signature of a chain, and chains of which the copy has nothing. The data folder \
@@ -273,7 +274,7 @@ fn export(config: &Config, args: &AuditExportArgs) -> Result<ExitCode, Failure> 
         }
         None => Box::new(std::io::stdout().lock()),
     };
-    // Programs get the lines as they were written, so that these can be verified.
+    // Programs get the lines byte for byte, so that they can verify them.
     let on_terminal = args.output.is_none() && std::io::stdout().is_terminal();
     let mut buffered = BufWriter::new(&mut out);
     let mut written = Ok(());
@@ -283,7 +284,7 @@ fn export(config: &Config, args: &AuditExportArgs) -> Result<ExitCode, Failure> 
     each_record(config, &args.query, &mut |record, line| {
         let text = match (args.format, args.query.payloads || record.value["details"].get("arguments").is_none()) {
             (AuditFormat::Csv, _) => export::csv_row(record),
-            // As it was written, so that it can be verified.
+            // Byte for byte, so that it can be verified.
             (AuditFormat::Jsonl, true) => format!("{line}\n"),
             (AuditFormat::Jsonl, false) => format!("{}\n", record.without_payloads()),
         };

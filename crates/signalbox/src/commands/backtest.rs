@@ -14,7 +14,6 @@ use signalbox_rules::RuleSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Does it.
 pub(super) fn run(global: &Global, args: &BacktestArgs) -> Result<ExitCode, Failure> {
     let _logs = quiet_logs(global);
     let failing = classes(&args.fail_on)?;
@@ -46,7 +45,7 @@ fn rules(global: &Global, args: &BacktestArgs) -> Result<RuleSet, Failure> {
     RuleSet::merge(sets).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// The classes that make the command fail.
+/// Parses `--fail-on`: the classes of differences that make the command fail.
 fn classes(words: &[String]) -> Result<Vec<Class>, Failure> {
     let differences = || Class::ALL.into_iter().filter(|class| *class != Class::Same);
     let mut all = Vec::new();

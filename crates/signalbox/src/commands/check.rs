@@ -1,4 +1,4 @@
-//! `signalbox check`: is the configuration usable?
+//! `signalbox check`: validates the configuration.
 
 use crate::cli::Global;
 use crate::failure::Failure;
@@ -14,10 +14,10 @@ use signalbox_engine::Principal;
 use signalbox_oauth::page_host::PageHost;
 use std::process::ExitCode;
 
-/// Reads everything and starts nothing.
+/// Reads and assembles everything, and starts nothing.
 pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
     let loaded = super::load(global, Overrides::default())?;
-    // Putting it together opens the demo folder and reads the addresses, and starts nothing.
+    // Assembling opens the demo folder and parses the addresses, but starts nothing.
     assemble::assemble(
         &loaded.config,
         Principal::anonymous(),
@@ -46,7 +46,7 @@ pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is valid, but probably not intended.
+/// Lists settings that are valid, but probably not intended.
 fn warnings(loaded: &Loaded) -> Vec<String> {
     let mut all: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     for program in doctor::bad_programs(&loaded.config, &super::env) {

@@ -1,4 +1,4 @@
-//! `signalbox completions`: a script that completes our command line in a shell.
+//! `signalbox completions`: a script that completes the command line in a shell.
 
 use crate::cli::Cli;
 use crate::failure::Failure;
@@ -7,7 +7,6 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 use std::process::ExitCode;
 
-/// Prints the script.
 pub(super) fn run(shell: Shell) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "signalbox", &mut script);

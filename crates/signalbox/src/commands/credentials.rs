@@ -1,4 +1,4 @@
-//! What follows in other places when keys or users have changed.
+//! Consequences of a change to keys or users: running processes and stored tokens of backends.
 
 use crate::cli::Global;
 use crate::failure::Failure;
@@ -8,13 +8,14 @@ use signalbox_control::api::routes;
 use signalbox_control::control_socket::{AskError, tell};
 use signalbox_oauth::Vault;
 
-/// Has every process of the data folder read keys and users again, and waits until the change is in force there. A process that
-/// cannot be told is named: it looks at the files by itself before each request, and ends open streams within a second.
+/// Has every process of the data folder read keys and users again, and waits until the change is in force there.
+/// Reports a process that cannot be reached: it checks the files before each request, and ends open streams within a
+/// second.
 pub(super) async fn announce(global: &Global) {
     let Ok((_, sockets)) = super::running(global) else { return };
     for socket in sockets {
         match tell(&socket, routes::CREDENTIALS).await {
-            // `wrap` and `proxy` know no callers.
+            // `wrap` and `proxy` have no callers to authenticate.
             Ok(_) | Err(AskError::Status(http::StatusCode::NOT_FOUND)) => {}
             Err(error) => {
                 output::complain(format_args!("{socket} was not told, and ends open streams a little later: {error}"));
@@ -23,8 +24,8 @@ pub(super) async fn announce(global: &Global) {
     }
 }
 
-/// Forgets the tokens of backends that a principal signed in for, and returns their backends: they would pass to whoever gets its
-/// name next.
+/// Deletes the tokens of backends that a principal signed in for, and returns the names of the backends. The next
+/// principal of the same name would inherit them.
 pub(super) async fn forget_backend_tokens(global: &Global, subject: &str) -> Result<Vec<String>, Failure> {
     let config = super::load(global, Overrides::default())?.config;
     let vault = Vault::of(&config.data_dir, config.outbound.key_command.clone());

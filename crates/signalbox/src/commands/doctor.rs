@@ -1,4 +1,4 @@
-//! `signalbox doctor`: what is wrong, and what to do about it.
+//! `signalbox doctor`: reports problems and their remedies.
 
 use crate::cli::Global;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use signalbox_control::terminal::Style;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Looks at everything; exits with 1 where something does not work.
+/// Examines the whole installation. Exits with 1 if something does not work.
 pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
     let environment = Environment::read(std::env::vars_os());
     let named = environment.as_ref().ok().and_then(|environment| environment.config.clone());

@@ -1,4 +1,4 @@
-//! The user's editor on a message.
+//! Opens a message in the user's editor.
 
 use crate::failure::Failure;
 use std::io::Write as _;
@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file that only the user can read, and that goes away with this.
+/// Temporary file, readable by the current user only. Removed on drop.
 struct Private(PathBuf);
 
 impl Private {
@@ -39,16 +39,16 @@ impl Drop for Private {
     }
 }
 
-/// Keeps a text in a file that only the user can read, and tells where.
+/// Writes the text to a file that only the current user can read, and returns its path.
 pub(crate) fn keep(text: &str) -> Result<PathBuf, Failure> {
     let file = Private::create(text)?;
     let path = file.0.clone();
-    // It is not to go away.
+    // Skip the drop, which would remove the file.
     std::mem::forget(file);
     Ok(path)
 }
 
-/// Opens the text and gives what was saved; none if nothing changed or the file is empty.
+/// Opens the text in the editor and returns what was saved. Returns `None` if nothing changed or the file is empty.
 pub(crate) fn edit(text: &str) -> Result<Option<String>, Failure> {
     let before = format!("{}\n", text.trim_end());
     let file = Private::create(&before)?;

@@ -1,4 +1,4 @@
-//! `wrap --rules` and `proxy --rules`: a gateway with one backend, which is no longer transparent.
+//! `wrap --rules` and `proxy --rules`: a full gateway with one backend, no longer transparent.
 
 use super::{block_on, data_dir, load, loader, serve, stdio};
 use crate::ad_hoc::{self, AdHocFile};
@@ -11,7 +11,7 @@ use signalbox_config::{Overrides, Record};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// As `stdio`, with the wrapped command as the only backend.
+/// Runs as `stdio` does, with the wrapped command as the only backend.
 pub(super) fn wrap(global: &Global, args: &WrapArgs, rules: &Path) -> Result<ExitCode, Failure> {
     let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
     let record = Some(record(global, &args.to)?);
@@ -25,7 +25,7 @@ pub(super) fn wrap(global: &Global, args: &WrapArgs, rules: &Path) -> Result<Exi
     ended
 }
 
-/// As `serve`, with the address as the only backend.
+/// Runs as `serve` does, with the address as the only backend.
 pub(super) fn proxy(global: &Global, args: &ProxyArgs, rules: &Path) -> Result<ExitCode, Failure> {
     let record = Some(record(global, &args.to)?);
     let (file, global) = prepare(global, &ad_hoc::proxied(&args.url, rules)?)?;
@@ -38,7 +38,7 @@ pub(super) fn proxy(global: &Global, args: &ProxyArgs, rules: &Path) -> Result<E
     ended
 }
 
-/// What is recorded, and where: as the configuration has it, but for what the command line says.
+/// Returns the recording settings: the configured ones, overridden by the command line.
 fn record(global: &Global, to: &TapeTo) -> Result<Record, Failure> {
     let record = load(global, Overrides::default())?.config.record;
     let file = to.tape.as_deref().map(std::path::absolute).transpose();
@@ -46,7 +46,7 @@ fn record(global: &Global, to: &TapeTo) -> Result<Record, Failure> {
     Ok(Record { enabled: !to.no_tape && (record.enabled || file.is_some()), file, ..record })
 }
 
-/// Writes the configuration down where only this user reads, and points to it.
+/// Writes the configuration to a private file, and returns global flags that point to it.
 pub(super) fn prepare(global: &Global, text: &str) -> Result<(AdHocFile, Global), Failure> {
     let data_dir = DataDir::prepare(&data_dir(global)?)?;
     let file = AdHocFile::write(&data_dir.run()?, text)?;

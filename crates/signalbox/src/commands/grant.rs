@@ -1,4 +1,4 @@
-//! `signalbox grant`: lets somebody use something for a while.
+//! `signalbox grant`: temporary permissions of callers.
 
 use super::processes;
 use super::switch::governing;
@@ -16,7 +16,6 @@ use signalbox_wire::hex::hex;
 use signalbox_wire::timestamp;
 use std::process::ExitCode;
 
-/// Does what was asked for.
 pub(super) async fn run(global: &Global, command: GrantCommand) -> Result<ExitCode, Failure> {
     match command {
         GrantCommand::List => list(global).await,
@@ -62,7 +61,8 @@ fn row(grant: &Value) -> Vec<String> {
     vec![word("id"), word("to"), tools, until, word("by"), word("because")]
 }
 
-/// Every running process is told under one id; the running process decides whether it may be, so one has to run.
+/// Adds one grant to every running process, under the same id. The process decides whether the grant is allowed, so at
+/// least one must run.
 async fn add(
     global: &Global,
     tools: Vec<String>,

@@ -1,4 +1,4 @@
-//! `signalbox hold`: messages that wait for a person.
+//! `signalbox hold`: breakpoints, and messages that wait for a decision.
 
 use super::processes::{self, Act, Process};
 use super::{administration, editor};
@@ -14,7 +14,6 @@ use signalbox_tape::pretty;
 use std::io::Read as _;
 use std::process::ExitCode;
 
-/// Does what was asked for.
 pub(super) async fn run(global: &Global, command: HoldCommand) -> Result<ExitCode, Failure> {
     match command {
         HoldCommand::List { which } => list(global, &which).await,
@@ -106,7 +105,7 @@ fn word(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or("-").to_owned()
 }
 
-/// A member of what is sent, its value as JSON that is sent as it is.
+/// Name and JSON value of a member of the request body. The value is sent unchanged.
 type Member = Option<(&'static str, String)>;
 
 async fn settle(
@@ -120,8 +119,8 @@ async fn settle(
     send(global, &process, number(&held), what, with).await
 }
 
-/// The message of this number, or the only one that is held, for somebody who decides about it. If it is not there,
-/// the audit log has the attempt.
+/// Finds a held message to decide about: the one with this id, or the only one. If there is none, the audit log has the
+/// attempt.
 async fn held_for(
     global: &Global,
     which: &Which,
@@ -140,7 +139,7 @@ async fn held_for(
     administration::tried_alone(global, (&format!("hold.{what}"), &target), found)
 }
 
-/// The message of this number, or the only one that is held.
+/// Finds a held message: the one with this id, or the only one.
 async fn held(global: &Global, which: &Which, id: Option<u64>) -> Result<(Process, Value), Failure> {
     if let Some(id) = id {
         return processes::having(global, which, &format!("{HOLDS}/{id}")).await;
@@ -258,7 +257,7 @@ async fn is_held(process: &Process, id: u64) -> bool {
     matches!(process.find(&format!("{HOLDS}/{id}")).await, Ok(Some(_)))
 }
 
-/// The text of an argument, or of standard input.
+/// Returns the text of an argument, or standard input for `-`.
 fn given(text: &str) -> Result<String, Failure> {
     if text != "-" {
         return Ok(text.to_owned());
@@ -268,7 +267,7 @@ fn given(text: &str) -> Result<String, Failure> {
     Ok(read)
 }
 
-/// The text, which is JSON.
+/// Validates that the text is JSON, and returns it unchanged.
 fn raw(text: &str, what: &str) -> Result<String, Failure> {
     let read: Result<Box<RawValue>, _> = serde_json::from_str(text);
     read.map(|json| json.get().to_owned()).map_err(|error| Failure::Usage(format!("{what} must be JSON: {error}")))

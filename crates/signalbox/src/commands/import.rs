@@ -1,4 +1,4 @@
-//! `signalbox import`: a client's file, or that of a Sentinel gateway, as our configuration.
+//! `signalbox import`: converts the configuration of a client or of a Sentinel gateway.
 
 use crate::cli::ImportArgs;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Converts the file, to standard output or to a new file.
+/// Converts the file and writes the result to standard output or to a new file.
 pub(super) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let unreadable = |error: io::Error| Failure::Usage(format!("{}: {error}", args.file.display()));
     let json = read(&args.file).map_err(unreadable)?;
@@ -42,7 +42,7 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The file may hold secrets that the client's file held, so it is for this user only.
+/// Creates the file for the current user only: it may hold secrets of the client's file.
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())

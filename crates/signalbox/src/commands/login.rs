@@ -1,4 +1,4 @@
-//! `signalbox login` and `signalbox logout`: the token of a backend, on a terminal.
+//! `signalbox login` and `signalbox logout`: a backend's token, obtained from a terminal.
 
 use super::stdio::user;
 use crate::cli::{Global, SignInArgs};
@@ -18,12 +18,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Signs in, and keeps the token.
+/// Signs in at a backend, and stores the token.
 pub(super) fn login(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure> {
     super::quietly(global, sign_in(global, args))
 }
 
-/// Forgets the token.
 pub(super) fn logout(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure> {
     super::quietly(global, sign_out(global, args))
 }
@@ -42,7 +41,7 @@ async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure
     let challenges = probe::challenges(&url, &tls).await.map_err(failed)?;
     let (ended, mut end) = mpsc::channel(1);
     desk.on_sign_in(move |sign_in| {
-        // A second answer would belong to no sign-in of ours.
+        // A second answer belongs to another sign-in, so drop it.
         let _ = ended.try_send(sign_in.outcome.map_err(ToString::to_string));
     });
     let address = credentials.sign_in_url(&principal(args), &challenges).await.map_err(failed)?;
@@ -54,7 +53,7 @@ async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure
     if let Some(Err(why)) = outcome {
         return Err(Failure::Usage(format!("backend `{}`: {why}", backend.name)));
     }
-    // The page that says so is still on its way to the browser.
+    // Let the result page reach the browser before the process exits.
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     output::say(format_args!("signed in at `{}`", backend.name));
     tell_gateways(global, routes::RELOAD).await;
@@ -79,12 +78,13 @@ async fn sign_out(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
-/// The local user, unless another principal is named.
+/// Returns the principal named by `--user`, by default the local user.
 fn principal(args: &SignInArgs) -> Principal {
     args.user.as_deref().map_or_else(|| Principal::local(&user()), Principal::named)
 }
 
-/// A backend whose tokens come from an authorization server, with its address.
+/// Finds a backend whose tokens come from an authorization server. Returns it with its OAuth settings, URL and TLS
+/// settings.
 fn protected<'a>(
     config: &'a Config,
     name: &str,
@@ -104,8 +104,8 @@ fn protected<'a>(
     }
 }
 
-/// Sends this to every process of the data folder. After a sign-in, `RELOAD` has them try backends that were down for
-/// lack of a token.
+/// Sends a request to every process of the data folder. After a sign-in, `RELOAD` has them retry backends that were
+/// down for lack of a token.
 async fn tell_gateways(global: &Global, route: &str) {
     let Ok((_, sockets)) = super::running(global) else { return };
     for socket in sockets {

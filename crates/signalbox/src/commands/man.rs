@@ -1,4 +1,4 @@
-//! `signalbox man`: the manual pages, made of the same definition as `--help`.
+//! `signalbox man`: the manual pages, generated from the definition of the command line.
 
 use crate::cli::{Cli, ManArgs};
 use crate::failure::Failure;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Prints the main page, or writes all of them to a folder.
 pub(super) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
     let mut command = Cli::command();
-    // Gives every command its full name and the flags that go with all of them.
+    // Building gives every command its full name and the global flags.
     command.build();
     match &args.out {
         None => output::result(&String::from_utf8_lossy(&page(&command).map_err(Failure::Output)?))?,
@@ -29,7 +29,8 @@ pub(super) fn run(args: &ManArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The pages of a command and of all below it, by name: `signalbox`, `signalbox-tools`, `signalbox-tools-call`.
+/// Renders the pages of a command and its subcommands, each with its name: `signalbox`, `signalbox-tools`,
+/// `signalbox-tools-call`.
 fn pages(command: &Command, above: &str) -> io::Result<Vec<(String, Vec<u8>)>> {
     let name = if above.is_empty() { command.get_name().to_owned() } else { format!("{above}-{}", command.get_name()) };
     let mut all = vec![(name.clone(), page(&command.clone().display_name(name.clone()))?)];

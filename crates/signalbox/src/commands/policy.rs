@@ -1,4 +1,4 @@
-//! `signalbox policy`: checks permissions, and says what they would decide.
+//! `signalbox policy`: checks permissions, and explains what they decide.
 
 use super::processes;
 use super::tape::read_tape;
@@ -23,7 +23,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Does it.
 pub(super) fn run(global: &Global, command: PolicyCommand) -> Result<ExitCode, Failure> {
     let config = super::load(global, Overrides::default())?.config;
     match command {
@@ -41,7 +40,7 @@ pub(super) fn run(global: &Global, command: PolicyCommand) -> Result<ExitCode, F
     }
 }
 
-/// Says which running processes decide by another configuration than the one in the file.
+/// Warns about running processes whose configuration differs from the file.
 fn warn_of_outdated_gateways(global: &Global) {
     let asking = async {
         for process in processes::any(global, &Which::default())? {
@@ -55,7 +54,7 @@ fn warn_of_outdated_gateways(global: &Global) {
         }
         Ok(ExitCode::SUCCESS)
     };
-    // A gateway that cannot be asked takes nothing from what the file says.
+    // The answer comes from the file. A gateway that cannot be reached does not change it.
     let _ = super::quietly(global, asking);
 }
 
@@ -102,7 +101,7 @@ fn explain(global: &Global, config: &Config, args: &ExplainArgs) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is in force now: the configuration, switches, and the grants that have not ended.
+/// Returns the permissions in force now: the configuration, switches, and grants that have not ended.
 fn with_grants(config: &Config) -> Result<PermissionTrial, Failure> {
     let all = GrantFile::of(&config.data_dir).load()?;
     Ok(PermissionTrial::new(config)?.with_grants(&all, config, unix_millis()))
@@ -127,7 +126,7 @@ fn who(global: &Global, config: &Config, args: &WhoArgs) -> Result<ExitCode, Fai
     let trial = with_grants(config)?;
     let user = |name: &str| (format!("user {name}"), Supposed { principal: name.to_owned(), ..Supposed::default() });
     let named = config.auth.users.iter().map(|(name, _)| name.as_str());
-    // Whoever has a grant need not be in the configuration.
+    // A principal with a grant need not be in the configuration.
     let mut known = BTreeSet::new();
     let names = named.chain(trial.granted()).filter(|name| known.insert(*name)).collect::<Vec<_>>();
     let role = |name: &String| (format!("role {name}"), Supposed { roles: vec![name.clone()], ..Supposed::default() });
@@ -193,7 +192,7 @@ fn backtest(global: &Global, config: &Config, tapes: &[String], fail: bool) -> R
     Ok(if fail && report.changed() > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// A file of expected decisions.
+/// File of expected decisions, for `policy test`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cases {

@@ -1,4 +1,4 @@
-//! The running processes that a command means, and how they are spoken to.
+//! Running processes of the data folder: selects the ones a command addresses, and sends them requests.
 
 use crate::cli::{Global, Which};
 use crate::failure::Failure;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use signalbox_control::api::routes::STATUS;
 use signalbox_control::control_socket::{AskError, ProcessAddress, send};
 
-/// A running process.
+/// A running `signalbox` process and its control address.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     pub address: ProcessAddress,
@@ -20,17 +20,17 @@ impl Process {
             ProcessAddress::Socket(path) => path.file_stem().map(|name| name.to_string_lossy().into_owned()),
             ProcessAddress::Web { .. } => None,
         };
-        // A second process of the same number has a number after it.
+        // A process that reuses a pid has a suffix after it.
         let pid = name.unwrap_or_default().split('-').next().unwrap_or_default().to_owned();
         Self { address, pid }
     }
 
-    /// Asks it, or tells it something.
+    /// Sends a request to the process and returns the JSON of its response.
     pub async fn send(&self, method: Method, path: &str, body: Option<String>) -> Result<Value, Failure> {
         send(&self.address, method, path, body).await.map_err(|error| self.failure(error))
     }
 
-    /// What one asks for and may not be there.
+    /// Requests a path that may not exist. Returns `None` for status 404.
     pub async fn find(&self, path: &str) -> Result<Option<Value>, Failure> {
         match send(&self.address, Method::GET, path, None).await {
             Ok(found) => Ok(Some(found)),
@@ -39,12 +39,12 @@ impl Process {
         }
     }
 
-    /// True if it passes bytes on, as `wrap` and `proxy` do without rules.
+    /// Returns `true` if the process is a transparent proxy: `wrap` or `proxy` without rules.
     pub async fn is_transparent(&self) -> Result<bool, Failure> {
         Ok(is_transparent(&self.send(Method::GET, STATUS, None).await?))
     }
 
-    /// Why it did not do what it was asked for.
+    /// Converts a failed request into the failure of the command.
     pub fn failure(&self, error: AskError) -> Failure {
         match error {
             AskError::Refused { why, .. } => Failure::Refused(why),
@@ -53,8 +53,8 @@ impl Process {
     }
 }
 
-/// The one that is meant, of those that can change what passes: `wrap` and `proxy` only pass it on, and are meant where no
-/// other is.
+/// Selects the one process that can change messages. `wrap` and `proxy` only forward them, and are selected only if no
+/// other process runs.
 pub(super) async fn governing(global: &Global, which: &Which) -> Result<Process, Failure> {
     let mut all = all(global, which)?;
     if all.len() > 1 {
@@ -74,13 +74,13 @@ pub(super) async fn governing(global: &Global, which: &Which) -> Result<Process,
     }
 }
 
-/// All processes that are meant, of which there is at least one.
+/// Selects all processes that match. Fails if there is none.
 pub(super) fn all(global: &Global, which: &Which) -> Result<Vec<Process>, Failure> {
     let meant = any(global, which)?;
     if meant.is_empty() { Err(Failure::NothingRuns(super::data_dir(global)?)) } else { Ok(meant) }
 }
 
-/// All processes that are meant. One that is named by its number is there.
+/// Selects all processes that match, possibly none. Fails if `--pid` names one that does not run.
 pub(super) fn any(global: &Global, which: &Which) -> Result<Vec<Process>, Failure> {
     let (_, sockets) = super::running(global)?;
     let all = sockets.into_iter().map(Process::of);
@@ -92,7 +92,7 @@ pub(super) fn any(global: &Global, which: &Which) -> Result<Vec<Process>, Failur
     }
 }
 
-/// The one that is meant.
+/// Selects the one process that matches.
 pub(super) fn one(global: &Global, which: &Which) -> Result<Process, Failure> {
     let mut all = all(global, which)?;
     match all.len() {
@@ -106,15 +106,15 @@ pub(super) fn several(all: &[Process]) -> Failure {
     Failure::Usage(format!("several processes match; choose one with --pid: {}", pids.join(", ")))
 }
 
-/// What a process is asked to do.
+/// Request to a process.
 pub(super) struct Act {
     pub method: Method,
     pub path: String,
     pub body: Option<String>,
 }
 
-/// The one that has something at this path, as [`having`] finds it. Where none has, the first one that can change
-/// what passes is asked to do this all the same: its audit log then has the attempt.
+/// Finds the one process that has a resource at `path`, as [`having`] does. If none has, sends `act` to the first
+/// process that is not transparent: its audit log then has the attempt.
 pub(super) async fn having_for(
     global: &Global,
     which: &Which,
@@ -135,7 +135,7 @@ pub(super) async fn having_for(
     having(global, which, path).await
 }
 
-/// Those that have something at this path.
+/// Returns the processes that have a resource at `path`, with the resource.
 async fn having_all(processes: &[Process], path: &str) -> Result<Vec<(Process, Value)>, Failure> {
     let mut found = Vec::new();
     for process in processes {
@@ -153,13 +153,13 @@ fn only(mut found: Vec<(Process, Value)>) -> Result<(Process, Value), Failure> {
     }
 }
 
-/// The one that has something at this path, where a number may mean something in each of them.
+/// Finds the one process that has a resource at `path`. Numbers are per process, so several may have it.
 pub(super) async fn having(global: &Global, which: &Which, path: &str) -> Result<(Process, Value), Failure> {
     let processes = all(global, which)?;
     let found = having_all(&processes, path).await?;
     match found.len() {
         0 => match processes.first() {
-            // It says best itself what is not there.
+            // The process's own error names what is missing.
             Some(process) => Ok((process.clone(), process.send(Method::GET, path, None).await?)),
             None => Err(Failure::Usage("nothing runs".to_owned())),
         },
@@ -167,12 +167,12 @@ pub(super) async fn having(global: &Global, which: &Which, path: &str) -> Result
     }
 }
 
-/// True if this is the state of a process that passes bytes on.
+/// Returns `true` if this is the status of a transparent proxy.
 pub(super) fn is_transparent(status: &Value) -> bool {
     status["target"].is_string()
 }
 
-/// The name of whoever is at the terminal, for the record.
+/// Returns the name of the local user, for the audit log.
 pub(super) fn user() -> Option<String> {
     std::env::var("USER").ok().filter(|name| !name.is_empty())
 }

@@ -1,4 +1,4 @@
-//! `signalbox proxy`: one HTTP endpoint, untouched, and everything that passes on a tape.
+//! `signalbox proxy`: forwards one HTTP endpoint unchanged, and records all messages on a tape.
 
 use super::serve::{FORCED, listen};
 use crate::cli::{Global, ProxyArgs};
@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use tokio::sync::watch;
 
-/// Serves until a signal.
+/// Serves until a signal arrives.
 pub(super) async fn run(global: &Global, args: ProxyArgs) -> Result<ExitCode, Failure> {
     let address = SocketAddr::new(args.listen.host, args.listen.port);
     if !address.ip().is_loopback() {
@@ -26,7 +26,7 @@ pub(super) async fn run(global: &Global, args: ProxyArgs) -> Result<ExitCode, Fa
         )));
     }
     let usage = |error: TargetError| Failure::Usage(error.to_string());
-    // The address is looked at before anything is opened.
+    // Validate the address before opening anything.
     Proxy::new(&args.url, BackTlsSpec::default(), None).map_err(usage)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let listener = listen(address).await?;
@@ -69,7 +69,7 @@ fn banner(url: &str, to: &str, tape: &str) -> String {
     )
 }
 
-/// What may be shown of an address: what follows the question mark may be a secret.
+/// Strips the query and the fragment of an address, which may hold a secret.
 fn without_query(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or(url)
 }

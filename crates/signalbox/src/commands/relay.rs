@@ -1,4 +1,4 @@
-//! `signalbox relay`: help for who moves from the legacy API to MCP.
+//! `signalbox relay`: helps clients move from the legacy API to MCP.
 
 use crate::cli::{MigrateArgs, RelayCommand};
 use crate::failure::Failure;
@@ -7,10 +7,9 @@ use signalbox_relay::migrate::{LegacyCall, Style};
 use std::io::Read as _;
 use std::process::ExitCode;
 
-/// The longest call that is read from standard input, in bytes.
+/// Maximum length of a call read from standard input, in bytes.
 const MAX_CALL: u64 = 16 << 20;
 
-/// Runs a command about the relay.
 pub(super) fn run(command: RelayCommand) -> Result<ExitCode, Failure> {
     match command {
         RelayCommand::Migrate(args) => migrate(args),

@@ -1,4 +1,4 @@
-//! `signalbox reload`: the running processes read their configuration again.
+//! `signalbox reload`: has the running processes read their configuration again.
 
 use super::administration;
 use crate::cli::Global;
@@ -10,7 +10,7 @@ use signalbox_control::control_socket::{AskError, ProcessAddress, tell};
 use signalbox_control::table;
 use std::process::ExitCode;
 
-/// Tells every process of this data folder, and says what came of it.
+/// Reloads every process of this data folder, and prints each result.
 pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
     let (data_dir, sockets) = super::running(global)?;
     if sockets.is_empty() {
@@ -56,7 +56,7 @@ fn show(answer: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why a process did not say what came of it.
+/// Reason that a process did not report the result of its reload.
 #[derive(Debug, thiserror::Error)]
 enum ReloadFailure {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! `signalbox replay`: tapes that answer, and tapes that test.
+//! `signalbox replay`: serves tapes, and runs them against servers.
 
 mod branch;
 mod control;
@@ -17,12 +17,11 @@ use signalbox_config::LogLevel;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Does it.
 pub(super) fn run(global: &Global, command: ReplayCommand) -> Result<ExitCode, Failure> {
     match command {
         ReplayCommand::Serve(args) => serve::run(global, &args),
         ReplayCommand::Run(args) => {
-            // Lines between the pictures of a view would only damage it.
+            // Log lines would corrupt the full-screen view.
             let usual = if args.interactive { LogLevel::Error } else { LogLevel::Warn };
             let _logs = logging::start(global.log_level.unwrap_or(usual), global.json);
             block_on(run::run(global, &args))

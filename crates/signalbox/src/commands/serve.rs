@@ -40,14 +40,14 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// The exit code after a second signal: what a shell gives to a program that Ctrl-C ended.
+/// Exit code after a second signal: 128 + SIGINT, as a shell reports it.
 pub(super) const FORCED: u8 = 130;
-/// How long the store of tapes may take to say whether it can be used before the banner is shown without knowing.
+/// Maximum time that the banner waits to learn whether the store of tapes works.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// How long connections may take to end once all sessions are closed.
+/// Grace period for connections after all sessions are closed.
 const CONNECTIONS_END: Duration = Duration::from_secs(2);
 
-/// Serves until a signal.
+/// Serves until a signal arrives.
 pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<ExitCode, Failure> {
     let config = loaded.config;
     open_files::raise_limit(config.gateway.max_connections);
@@ -101,7 +101,8 @@ pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<Ex
     }
 }
 
-/// Tells of the key for administration: where it is, and on a terminal what it is. A log keeps what it is told.
+/// Announces the administration key: its file, and on a terminal the key itself. Logs are kept, so the key is never
+/// logged.
 fn announce_admin(key: &Secret, file: &Path, json: bool) {
     if json {
         return tracing::info!(file = %file.display(), "made a key for the API");
@@ -117,7 +118,7 @@ pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> 
     })
 }
 
-/// What clients meet at the address.
+/// Front end that the listener serves.
 enum Front {
     Http(Arc<FrontSpec>),
     Tcp(Arc<TcpSpec>),
@@ -156,14 +157,14 @@ impl Front {
     }
 }
 
-/// The names that the gateway may be called by: those configured, and that of the address which the relay tells pages.
+/// Returns the allowed host names: those configured, and the host of the relay's public URL.
 fn hosts(config: &Config) -> Vec<String> {
     let public = config.relay.as_ref().and_then(|relay| relay.public_url.as_ref());
     let host = public.and_then(|url| url.split_once("://")).map(|(_, host)| host.to_owned());
     config.gateway.allowed_hosts.iter().cloned().chain(host).collect()
 }
 
-/// Everything of the front that follows the configuration, and the certificates with it.
+/// Returns the parts of the front that follow the configuration, including its certificates.
 fn followers(admission: &Arc<Admission>, users: Follower, tls: Option<Arc<FrontTls>>) -> Vec<Follower> {
     let admission = Arc::clone(admission);
     let door: Follower = Box::new(move |config: &Config| {
@@ -183,7 +184,7 @@ fn followers(admission: &Arc<Admission>, users: Follower, tls: Option<Arc<FrontT
     [door, users].into_iter().chain(certificates).collect()
 }
 
-/// Where clients connect.
+/// Formats the URL that clients connect to.
 fn url(listen: &Listen, address: SocketAddr) -> String {
     match (listen.transport, listen.tls.is_some()) {
         (Transport::Http, false) => format!("http://{address}{}", listen.path),
@@ -195,7 +196,7 @@ fn url(listen: &Listen, address: SocketAddr) -> String {
     }
 }
 
-/// Everything that `serve` runs, over a listener that somebody else has opened.
+/// All that `serve` runs, on a listener that the caller has bound.
 pub struct Server {
     app: App,
     front: Front,
@@ -210,10 +211,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Puts it together; nothing runs yet. Needs a runtime for the control socket.
+    /// Assembles the server without starting it. Needs a Tokio runtime for the control socket.
     ///
     /// # Errors
-    /// If a backend cannot be made of what is configured.
+    /// If a backend cannot be created from its configuration.
     pub fn build(config: &Config, loader: Loader, data_dir: &DataDir, listener: TcpListener) -> Result<Self, Failure> {
         let principal = Principal::anonymous();
         let recording = Recording::start(config, TapeKind::Serve, data_dir)?;
@@ -252,31 +253,31 @@ impl Server {
         Ok(Self { app, front, router, listener, control, url, reloader, workers, security, authentication })
     }
 
-    /// Where clients connect.
+    /// URL that clients connect to.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The TLS of the front, if it speaks that; its files can be read again at any time.
+    /// TLS of the front, if it is on. Its files can be reloaded at any time.
     #[must_use]
     pub fn security(&self) -> Option<&FrontSecurity> {
         self.security.as_ref()
     }
 
-    /// The gateway and its surroundings.
+    /// Gateway and the services assembled around it.
     #[must_use]
     pub fn app(&self) -> &App {
         &self.app
     }
 
-    /// What keeps it to its configuration.
+    /// Reloader that applies changes of the configuration.
     #[must_use]
     pub fn reloader(&self) -> &Arc<Reloader> {
         &self.reloader
     }
 
-    /// Starts the backends and serves until told to stop, then finishes what is in flight and ends the backends.
+    /// Starts the backends and serves until `stop` is set. Then finishes calls in flight and stops the backends.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let Self { app, front, router, listener, control, reloader, workers, security, authentication, .. } = self;
         let drain = || reloader.current().gateway.drain;
@@ -301,7 +302,7 @@ impl Server {
             if closed {
                 return app.shut_down(drain()).await;
             }
-            // Answers are still being written while the gateway drains, and the last ones after it.
+            // Responses are still written while the gateway drains, and the last ones after it.
             let ending = async {
                 app.shut_down(drain()).await;
                 tokio::time::sleep(CONNECTIONS_END).await;

@@ -1,4 +1,4 @@
-//! `signalbox replay branch`: another way from some call of a tape on.
+//! `signalbox replay branch`: continues differently from some call of a tape.
 
 use super::super::tape::find_tape;
 use super::absolute;
@@ -36,7 +36,7 @@ pub(super) fn run(global: &Global, args: &ReplayBranchArgs) -> Result<ExitCode, 
     if server.is_some() {
         play.extend([("until", args.at.to_string()), ("live", quoted("new"))]);
     }
-    // The file is read when the configuration is, and gone with this command.
+    // Read together with the configuration, and removed when this command ends.
     let answers = args.answer.as_deref().map(|answer| answers(args.at, answer)).transpose()?;
     if let Some(path) = answers.as_ref().and_then(|file| file.path().to_str()) {
         play.push(("answers", quoted(path)));
@@ -57,7 +57,7 @@ pub(super) fn run(global: &Global, args: &ReplayBranchArgs) -> Result<ExitCode, 
     serving.run(global)
 }
 
-/// The number of the last call of a tape.
+/// Returns the number of the last call on a tape.
 fn last_call(global: &Global, name: &str) -> Result<u64, Failure> {
     let mut last = 0;
     for entry in find_tape(global, name)?.entries(None) {
@@ -66,7 +66,7 @@ fn last_call(global: &Global, name: &str) -> Result<u64, Failure> {
     Ok(last)
 }
 
-/// Writes down the answer to the call, which is a result, or a message with one or with an error.
+/// Writes the answer to the call to a temporary file. The answer is a result, or a message with a result or an error.
 fn answers(call: u64, answer: &str) -> Result<tempfile::NamedTempFile, Failure> {
     let text = match answer.strip_prefix('@') {
         Some(file) => std::fs::read_to_string(file).map_err(|error| Failure::File { path: file.into(), error })?,

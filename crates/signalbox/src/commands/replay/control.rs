@@ -12,7 +12,7 @@ use signalbox_tape::pretty;
 use signalbox_wire::printable;
 use std::process::ExitCode;
 
-/// Does it, and shows the state that follows.
+/// Sends the action to the run, and prints the state that follows.
 pub(super) async fn run(global: &Global, args: &ReplayControlArgs) -> Result<ExitCode, Failure> {
     let process = find(global, &Which { pid: args.pid }).await?;
     let (method, path, body) = asked(&args.action)?;
@@ -22,7 +22,7 @@ pub(super) async fn run(global: &Global, args: &ReplayControlArgs) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// The one process that replays a tape under control.
+/// Finds the one process that runs a controlled replay.
 async fn find(global: &Global, which: &Which) -> Result<Process, Failure> {
     let mut found = Vec::new();
     for process in processes::any(global, which)? {
@@ -82,7 +82,7 @@ fn read(text: &str, what: &str) -> Result<Value, Failure> {
     serde_json::from_str(text).map_err(|error| Failure::Usage(format!("{what} must be JSON: {error}")))
 }
 
-/// The state for people.
+/// Formats the state as text.
 fn shown(state: &Value, action: &ReplayAction) -> String {
     let word = |value: &Value| harmless(value.as_str().unwrap_or_default());
     let call = |call: &Value| {

@@ -1,4 +1,4 @@
-//! `replay run --control` and `--interactive`: a run that somebody controls.
+//! `replay run --control` and `--interactive`: a run under the control of a user.
 
 use super::interactive::Interactive;
 use super::trial::{DRAIN, LiveServer, Tape, Trial, connect, sessions};
@@ -18,7 +18,7 @@ use signalbox_replay::run::{ReplayControl, ReplayHandle, RunReport};
 use std::io::{IsTerminal as _, stdin, stdout};
 use std::sync::Arc;
 
-/// Refuses what cannot be combined with control.
+/// Refuses arguments that cannot be combined with control.
 pub(super) fn check(args: &ReplayRunArgs) -> Result<(), Failure> {
     let refuse = |what: &str| Err(Failure::Usage(what.to_owned()));
     if !args.control && !args.interactive {
@@ -41,7 +41,7 @@ pub(super) fn check(args: &ReplayRunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs it until somebody stops it.
+/// Runs the tape until it is stopped.
 pub(super) async fn run(args: &ReplayRunArgs, tape: &Tape, trial: &Trial<'_>) -> Result<RunReport, Failure> {
     if tape.calls.is_empty() {
         return Err(Failure::Usage(format!("{} has no calls to replay", args.tape)));
@@ -49,7 +49,7 @@ pub(super) async fn run(args: &ReplayRunArgs, tape: &Tape, trial: &Trial<'_>) ->
     let LiveServer { app, loader, config, data_dir, file } = trial.start()?;
     let mut control = ReplayControl::new(sessions(&tape.calls), trial.settings.speed);
     if args.trial.on_error == OnErrorMode::Pause {
-        // The first breakpoint is never one too many.
+        // The limit on breakpoints cannot be reached with the first one.
         let _ = control.set_breakpoint(When::Difference);
     }
     let handle = ReplayHandle::new(control);
@@ -82,7 +82,7 @@ pub(super) async fn run(args: &ReplayRunArgs, tape: &Tape, trial: &Trial<'_>) ->
     handle.act(ReplayControl::stop);
     signals.abort();
     let seen = match view {
-        // A view that panicked has given the terminal back and told why.
+        // A view that panicked has restored the terminal and printed why.
         Some(view) => view.await.unwrap_or(Ok(())),
         None => Ok(()),
     };
@@ -93,7 +93,7 @@ pub(super) async fn run(args: &ReplayRunArgs, tape: &Tape, trial: &Trial<'_>) ->
     Ok(runner.finish().0)
 }
 
-/// The view, in a task of its own, so that a person in an editor does not hold up the run.
+/// Spawns the view as a task of its own, so that an open editor does not block the run.
 fn view(
     args: &ReplayRunArgs,
     handle: &Arc<ReplayHandle>,
@@ -105,7 +105,7 @@ fn view(
     let stopping = Arc::clone(handle);
     Ok(tokio::spawn(async move {
         let seen = view.until_left().await;
-        // Whatever ended the view, nobody is there any more to go on.
+        // Without a view the user cannot resume the run, so stop it whatever ended the view.
         stopping.act(ReplayControl::stop);
         seen
     }))

@@ -1,4 +1,4 @@
-//! The terminal of a controlled run: keys in, pictures out.
+//! Terminal view of a controlled run: reads keys, draws frames.
 
 use super::super::editor;
 use crate::failure::Failure;
@@ -12,16 +12,16 @@ use signalbox_tape::pretty;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long what happened waits to be drawn, together with what happens then.
+/// Minimum time between two frames. Changes within it are drawn together.
 const FRAME: Duration = Duration::from_millis(50);
 
-/// A person at a terminal who controls a run.
+/// Terminal session that controls a run.
 pub(super) struct Interactive {
     view: View,
     screen: Screen,
     keyboard: Keyboard,
     run: Arc<ReplayHandle>,
-    /// A text that could not be used: it is opened again.
+    /// Edited text that was not valid JSON. The editor opens it again.
     draft: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Interactive {
         Self { view: View::new(title, colour), screen, keyboard, run: Arc::clone(run), draft: None }
     }
 
-    /// Until the person leaves, or the run is stopped.
+    /// Runs until the user quits or the run is stopped.
     pub(super) async fn until_left(mut self) -> Result<(), Failure> {
         let mut news = self.run.news();
         let mut frames = tokio::time::interval(FRAME);
@@ -39,7 +39,7 @@ impl Interactive {
         while self.run.look(ReplayControl::state) != State::Stopped {
             tokio::select! {
                 key = self.keyboard.next() => {
-                    // Without a terminal nobody sees anything any more.
+                    // The terminal is gone, so there is nothing left to draw on.
                     let Some(key) = key else { return Ok(()) };
                     changed = true;
                     let action = key.and_then(|key| self.run.look(|run| self.view.key(key, run)));
@@ -61,7 +61,7 @@ impl Interactive {
         Ok(())
     }
 
-    /// Does what the person wants, and says how it went.
+    /// Performs the action, and reports the result in the view.
     fn act(&mut self, action: Action) -> Result<(), Failure> {
         let done = match action {
             Action::Quit => Ok(None),
@@ -87,7 +87,7 @@ impl Interactive {
         Ok(())
     }
 
-    /// Opens the next request; what is saved is sent in its place.
+    /// Opens the next request in the editor. The saved text replaces it.
     fn edit(&mut self) -> Result<(), Failure> {
         let next = self.run.act(|run| {
             run.pause()?;
@@ -108,7 +108,7 @@ impl Interactive {
         Ok(())
     }
 
-    /// Opens an empty call; what is saved is sent at once.
+    /// Opens an empty call in the editor. The saved text is sent at once.
     fn inject(&mut self) -> Result<(), Failure> {
         let empty = json!({"method": "tools/call", "params": {"name": "", "arguments": {}}});
         let Some(request) = self.written(&empty)? else { return Ok(()) };
@@ -119,7 +119,8 @@ impl Interactive {
         Ok(())
     }
 
-    /// What the person makes of this in the editor; none, and a word about it, if nothing can be used.
+    /// Opens a message in the editor and parses what was saved. Returns `None`, after a note in the view, if the text
+    /// cannot be used.
     fn written(&mut self, message: &Value) -> Result<Option<Value>, Failure> {
         let opened = self.draft.take().unwrap_or_else(|| pretty(&message.to_string()));
         let edited = {

@@ -1,4 +1,4 @@
-//! `signalbox replay run`: a tape's clients against a live server.
+//! `signalbox replay run`: sends the calls of a tape to a live server.
 
 use super::super::tape::read_tape;
 use super::trial::{Tape, Trial};
@@ -12,10 +12,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How far runs that are to be told apart by their volatile values lie from each other.
+/// Pause between two runs of `--learn`. Timestamps in whole seconds differ after it.
 const APART: Duration = Duration::from_millis(1100);
 
-/// Runs it, reports, and says by the exit code whether everything was the same.
+/// Runs the tape, reports, and returns the exit code: success if everything was the same.
 pub(super) async fn run(global: &Global, args: &ReplayRunArgs) -> Result<ExitCode, Failure> {
     controlled::check(args)?;
     let tape = Tape::read(&mut read_tape(global, &args.tape, "replay run")?, args.trial.session)?;
@@ -44,7 +44,7 @@ pub(super) async fn run(global: &Global, args: &ReplayRunArgs) -> Result<ExitCod
     ended(global, args, &report)
 }
 
-/// Prints the patterns that are proposed, and writes them where that is wanted.
+/// Prints the proposed patterns, and writes them to the file if the user wants it.
 fn propose(args: &ReplayRunArgs, found: &Volatility) -> Result<(), Failure> {
     let lines = found.to_string();
     output::exact(&lines)?;
@@ -66,16 +66,16 @@ fn patterns(count: usize) -> String {
     if count == 1 { "1 pattern".to_owned() } else { format!("{count} patterns") }
 }
 
-/// Asks the person at the terminal.
+/// Asks a yes-or-no question at the terminal.
 fn agrees(question: &str) -> Result<bool, Failure> {
-    // A question that cannot be shown is still answered.
+    // Read the answer even if the question cannot be shown.
     let _ = write!(stderr(), "{question} [y/N] ").and_then(|()| stderr().flush());
     let mut answer = String::new();
     stdin().read_line(&mut answer).map_err(Failure::Start)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Reports, and says by the exit code whether everything was the same.
+/// Reports, and returns the exit code: success if everything was the same.
 fn ended(global: &Global, args: &ReplayRunArgs, report: &RunReport) -> Result<ExitCode, Failure> {
     show(global, args, report)?;
     if report.is_silence() {

@@ -1,4 +1,4 @@
-//! `signalbox replay serve`: a tape that answers.
+//! `signalbox replay serve`: a server that answers from a tape.
 
 use super::super::governed::prepare;
 use super::super::tape::read_tape;
@@ -14,7 +14,7 @@ use signalbox_tape::source::is_file;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// As `stdio` or `serve`, with the tape as the only backend.
+/// Runs as `stdio` or `serve` does, with the tape as the only backend.
 pub(super) fn run(global: &Global, args: &ReplayServeArgs) -> Result<ExitCode, Failure> {
     let first = args.record == RecordMode::Once && is_file(&args.tape) && !Path::new(&args.tape).exists();
     let live = match args.record {
@@ -61,30 +61,30 @@ pub(super) fn run(global: &Global, args: &ReplayServeArgs) -> Result<ExitCode, F
     serving.run(global)
 }
 
-/// A gateway whose only backend is a tape.
+/// Settings of a gateway whose only backend is a tape.
 pub(super) struct Serving<'a> {
-    /// What the backend is called.
+    /// Name of the backend.
     pub(super) name: Option<&'a str>,
-    /// The tape as a configuration names it; without one only the server answers.
+    /// Tape as a configuration names it. Without one only the server answers.
     pub(super) tape: Option<String>,
-    /// The server beside it.
+    /// Server to call beside the tape.
     pub(super) server: Option<Server<'a>>,
-    /// The further lines of the backend's table.
+    /// Further lines of the backend's table.
     pub(super) play: Vec<(&'static str, String)>,
     pub(super) rules: Option<&'a Path>,
-    /// What the random numbers of the rules begin with.
+    /// Seed of the rules' random numbers.
     pub(super) seed: Option<u64>,
     pub(super) records: bool,
-    /// Where it is recorded, if not in the data folder.
+    /// File to record to instead of the data folder.
     pub(super) file: Option<PathBuf>,
-    /// The tape that this one goes on from.
+    /// Id of the tape that the new one continues.
     pub(super) parent: Option<String>,
     pub(super) listen: Option<ListenAddr>,
     pub(super) stdio: bool,
 }
 
 impl Serving<'_> {
-    /// As `stdio` or `serve`.
+    /// Runs the gateway as `stdio` or `serve` does.
     pub(super) fn run(self, global: &Global) -> Result<ExitCode, Failure> {
         let record = load(global, Overrides::default())?.config.record;
         let record = Record { enabled: self.records, file: self.file, parent: self.parent, ..record };
@@ -111,7 +111,7 @@ impl Serving<'_> {
     }
 }
 
-/// The tape as a configuration names it, and its id.
+/// Returns the tape as a configuration names it, and its id.
 pub(super) fn tape(global: &Global, name: &str, command: &str) -> Result<(String, String), Failure> {
     let id = read_tape(global, name, command)?.info().id.clone();
     if !is_file(name) {
@@ -124,7 +124,7 @@ pub(super) fn tape(global: &Global, name: &str, command: &str) -> Result<(String
     }
 }
 
-/// The further lines of the backend's table.
+/// Formats the playback settings as lines of the backend's table.
 fn play(args: &PlayArgs) -> Vec<(&'static str, String)> {
     let repeat = match args.repeat {
         RepeatMode::Refuse => "refuse",

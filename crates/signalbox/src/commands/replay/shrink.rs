@@ -1,4 +1,4 @@
-//! `signalbox replay shrink`: the fewest calls of a tape that still fail.
+//! `signalbox replay shrink`: finds the fewest calls of a tape that still fail.
 
 use super::super::tape::read_tape;
 use super::absolute;
@@ -17,10 +17,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Only its owner reads a tape.
+/// File mode of tapes: readable by the owner only.
 const PRIVATE: u32 = 0o600;
 
-/// Shrinks, and writes the calls that are left onto a new tape.
+/// Shrinks the tape, and writes the remaining calls to a new tape.
 pub(super) async fn run(global: &Global, args: &ReplayShrinkArgs) -> Result<ExitCode, Failure> {
     let tape = Tape::read(&mut read_tape(global, &args.tape, "replay shrink")?, args.trial.session)?;
     let trial = Trial::new(global, &args.trial, &args.command, &tape, None)?;
@@ -29,7 +29,7 @@ pub(super) async fn run(global: &Global, args: &ReplayShrinkArgs) -> Result<Exit
         output::say("signalbox: the tape does not fail against this server, so there is nothing to shrink");
         return Ok(ExitCode::FAILURE);
     };
-    // What came after the failure cannot have caused it.
+    // Calls after the failure cannot have caused it.
     let before = tape.calls.iter().filter(|call| call.seq <= symptom.seq).cloned();
     let (handshakes, calls): (Vec<_>, Vec<_>) = before.partition(|call| is_handshake(&call.method));
     let mut shrinker = Shrinker::new(calls.len());
@@ -54,7 +54,7 @@ pub(super) async fn run(global: &Global, args: &ReplayShrinkArgs) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first failure of a run, by which the same failure is recognised in a shorter one.
+/// First failure of a run. Identifies the same failure in a shorter run.
 struct Symptom {
     seq: u64,
     number: u64,
@@ -73,7 +73,7 @@ impl Symptom {
         })
     }
 
-    /// True if the same call fails in the same way: at a place that differed before too.
+    /// Returns `true` if the same call fails in the same way, at a JSON pointer that differed before too.
     fn shows_in(&self, report: &RunReport) -> bool {
         report.failures().any(|call| {
             let here = pointers(&call.verdict);
@@ -91,7 +91,8 @@ fn pointers(verdict: &Verdict) -> HashSet<String> {
     }
 }
 
-/// The entries of these calls, and of handshakes, which every client needs, and all that belongs to no call.
+/// Writes a tape with the entries of these calls, of handshakes, which every client needs, and of everything that
+/// belongs to no call.
 fn write(global: &Global, args: &ReplayShrinkArgs, kept: &[Arc<RecordedCall>]) -> Result<(), Failure> {
     let path = absolute(&args.output)?;
     let mut source = read_tape(global, &args.tape, "replay shrink")?;
