@@ -1,4 +1,4 @@
-//! What is meant by a command line that names no command: a server to wrap, an address, a port, a tape.
+//! Infers the command of a command line that names none: a server to wrap, an address, a port or a tape.
 
 use crate::cli::Cli;
 use clap::CommandFactory as _;
@@ -6,10 +6,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// What a word is, as far as the system knows it.
+/// Kind of a word, according to the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing.
+    /// Neither a file nor a program.
     Nothing,
     /// A file that is not a program.
     File,
@@ -17,22 +17,22 @@ pub enum Found {
     Program,
 }
 
-/// The command line in full, or what to say besides clap's own words.
+/// Completed command line, or a hint to show after clap's error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meant {
-    /// This is meant.
+    /// Command line with an explicit command.
     Line(Vec<OsString>),
-    /// It is not clear what is meant; perhaps this helps.
+    /// The command cannot be inferred.
     Unclear {
-        /// The line as it is.
+        /// Unchanged command line.
         line: Vec<OsString>,
-        /// What to do.
+        /// Suggestion for the user.
         hint: Option<String>,
     },
 }
 
-/// Reads a command line, the program's own name first. A known command always wins. A tape is shown to a person, and
-/// answers a program that talks to it through a pipe.
+/// Infers the command. `line` begins with the name of the program, and a known command always wins. A tape is shown on
+/// a terminal, and served to a client at the other end of a pipe.
 #[must_use]
 pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found, piped: bool) -> Meant {
     let Some(place) = first_word(&line) else { return Meant::Line(line) };
@@ -77,7 +77,7 @@ pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found, piped: bool) -
     }
 }
 
-/// Looks a word up in the system: a path is a file, a bare word a file here with a known ending, or a program on PATH.
+/// Looks up a word: a path is a file, a bare word is a file here with an extension, or a program on PATH.
 #[must_use]
 pub fn look(word: &OsStr) -> Found {
     let path = Path::new(word);
@@ -96,14 +96,14 @@ pub fn look(word: &OsStr) -> Found {
     if places.any(|place| runs(&place)) { Found::Program } else { Found::Nothing }
 }
 
-/// True if a program, not a person, is at the other end of standard input.
+/// Returns `true` if standard input is a pipe or a socket, so that a program is at the other end.
 #[must_use]
 pub fn is_piped() -> bool {
     let kind = rustix::fs::fstat(std::io::stdin()).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
     kind.is_ok_and(|kind| matches!(kind, rustix::fs::FileType::Fifo | rustix::fs::FileType::Socket))
 }
 
-/// The place of the first word that is neither a flag nor the value of one.
+/// Returns the index of the first word that is neither a flag nor the value of one.
 fn first_word(line: &[OsString]) -> Option<usize> {
     let mut place = 1;
     while let Some(word) = line.get(place) {
@@ -119,7 +119,7 @@ fn first_word(line: &[OsString]) -> Option<usize> {
     None
 }
 
-/// True for a flag that goes before a command and whose value is the next word.
+/// Returns `true` for a global flag whose value is the next word.
 fn takes_value(word: &str) -> bool {
     let cli = Cli::command();
     let mut flags = cli.get_arguments().filter(|one| one.get_action().takes_values());

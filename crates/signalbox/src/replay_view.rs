@@ -1,7 +1,7 @@
-//! `signalbox replay run --interactive`: a run of a tape on a terminal, under control.
+//! `signalbox replay run --interactive`: terminal view of a controlled run.
 //!
-//! [`View`] is a machine: it takes keys and what can be seen of the run, and says what is to be done. [`draw`] draws it. Both
-//! know no terminal and no clock; those are in [`crate::watch`] and in the command.
+//! [`View`] is a state machine: it takes keys and the state of the run, and returns actions. [`draw`] renders it.
+//! Neither may use a terminal or a clock; those are in [`crate::watch`] and in the command.
 
 pub mod draw;
 pub mod view;

@@ -1,5 +1,5 @@
-//! What accompanies a transparent proxy: its tape, which only its user can read, and the control socket at which it reports
-//! how it goes.
+//! Recording of a transparent proxy: its private tape, and the control socket that reports its state. Must never hold
+//! up the proxied bytes.
 
 use crate::cli::{Global, TapeTo};
 use crate::commands::{data_dir, loader};
@@ -25,18 +25,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest message that is kept as a whole. What is longer is kept in pieces.
+/// Maximum length of a message recorded as a whole. Longer ones are recorded in pieces.
 pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
-/// How long the tap waits for a store that is slow. Traffic never does.
+/// Maximum time that the tap waits for a slow store. Traffic never waits.
 const WAIT: Duration = Duration::from_secs(10);
-/// How long the last entries may take to be written at the end.
+/// Maximum time to write the last entries at the end.
 const LAST_ENTRIES: Duration = Duration::from_secs(10);
-/// What is shown if nothing is recorded.
+/// Text shown instead of a tape's name if nothing is recorded.
 const NO_TAPE: &str = "nothing is recorded";
 
-/// A tap, and those whom it tells what passes.
+/// A tap on the traffic, with its sinks: the tape, the live feed and the metrics.
 pub struct Tapped<I> {
-    /// Where the proxy puts what passes.
+    /// Feed that the proxy copies its traffic to.
     pub feed: Feed<I>,
     running: Running<I>,
     tape: Option<Tape>,
@@ -47,19 +47,19 @@ pub struct Tapped<I> {
 
 /// A tape that is being written.
 struct Tape {
-    /// How a person finds it.
+    /// Id or file name of the tape, for the user.
     shown: String,
     recorder: Arc<Recorder>,
 }
 
 impl<I> Tapped<I> {
-    /// Begins a tape where it was asked for, and has `tap` listen.
+    /// Begins a tape at the place the command line names, and starts `tap`.
     ///
-    /// If our store cannot be used, bytes still pass: that is logged, and nothing is recorded. A file
-    /// that somebody asked for is.
+    /// If the default store is unusable, a warning is logged and traffic passes unrecorded. A file named by the user
+    /// must be writable.
     ///
     /// # Errors
-    /// When the file that was asked for cannot be written, or there is no thread.
+    /// If the named file cannot be written, or no thread can be started.
     pub fn begin<T>(
         global: &Global,
         to: &TapeTo,
@@ -80,14 +80,14 @@ impl<I> Tapped<I> {
         Ok(Self { feed, running, tape, live, metrics, folder })
     }
 
-    /// How a person finds the tape, or that there is none.
+    /// Returns the id or file name of the tape, or a text if there is none.
     #[must_use]
     pub fn shown(&self) -> &str {
         self.tape.as_ref().map_or(NO_TAPE, |tape| &tape.shown)
     }
 
-    /// Opens the socket at which `status` and `watch` ask. Without one bytes pass all the same, so failing to is only logged.
-    /// Needs a runtime.
+    /// Opens the control socket for `status` and `watch`. Failures are only logged, because traffic passes without it.
+    /// Needs a Tokio runtime.
     #[must_use]
     pub fn control(&self, command: &'static str, url: Option<String>, target: String) -> Option<Control> {
         let unseen = |error: &dyn std::fmt::Display| {
@@ -102,7 +102,7 @@ impl<I> Tapped<I> {
         Control::open(&data_dir, &gateway, &router)
     }
 
-    /// Writes what has passed, ends the tape, and logs what is missing on it.
+    /// Flushes the tap, ends the tape, and logs what is missing on it.
     pub fn end(self) -> TapCounts {
         let counts = self.running.finish();
         if let Some(Tape { recorder, .. }) = self.tape {
@@ -114,7 +114,7 @@ impl<I> Tapped<I> {
     }
 }
 
-/// The gateway of a process that has none: the control socket counts its connections there.
+/// Creates an empty gateway. The control socket needs one to count its connections.
 fn nobody() -> Result<Arc<Gateway>, signalbox_engine::Fault> {
     Gateway::new(GatewayParts::unguarded(Settings::default(), Vec::new())?)
 }
@@ -131,7 +131,7 @@ impl Tape {
                 return Ok(None);
             }
         };
-        // Without the key, ids of sessions are left out: they are credentials.
+        // Ids of sessions are credentials, so without the key for their hash they are left out.
         let folder = data_dir(global).ok().and_then(|folder| DataDir::prepare(&folder).ok());
         let settings = RecorderSettings {
             on_full: OnFull::Wait(WAIT),
@@ -146,7 +146,7 @@ impl Tape {
     }
 }
 
-/// A place for a tape.
+/// An opened tape: its writer, and how its entries are redacted and sealed.
 struct Opened {
     writer: Box<dyn TapeWriter>,
     shown: String,
@@ -155,7 +155,7 @@ struct Opened {
 }
 
 impl Opened {
-    /// Opens the file that was asked for, else the database of the configuration, else the store of the data folder.
+    /// Opens the file on the command line, else the configured database, else the store of the data folder.
     fn open(global: &Global, to: &TapeTo, mut info: TapeInfo) -> Result<Self, Failure> {
         let configured = configured(global);
         if let Some(file) = &to.tape {
@@ -174,33 +174,33 @@ impl Opened {
         Ok(Self::whole(store.begin(&info)?, info.id, seal))
     }
 
-    /// A place that only this user reads, so that every byte is kept.
+    /// Returns a target without redaction: only the current user can read it.
     fn whole(writer: Box<dyn TapeWriter>, shown: String, seal: Option<SealSettings>) -> Self {
         Self { writer, shown, redactor: Redactor::none(), seal }
     }
 
-    /// Others may read a database, so that secrets are taken out on the way there as `serve` does.
+    /// Returns a database as target, with secrets redacted as `serve` does: others may read a database.
     fn database(configured: &Configured, record: &Record, info: TapeInfo) -> Result<Self, Failure> {
         let redactor = redactor(&record.redaction)?;
         let mut info = TapeInfo { redaction: redactor.describe(), ..info };
         let seal = configured.seal(&mut info);
         let key = seal.as_ref().map(|seal| seal.key().clone());
         let most = record.retention.max_bytes.unwrap_or(u64::MAX);
-        // The data folder is not asked for where a database is.
+        // A database needs no data folder.
         let place = StorePlace::of(record, std::path::Path::new(""));
         let shown = info.id.clone();
         Ok(Self { writer: Box::new(LateStore::new(place, most, key).writer(info)), shown, redactor, seal })
     }
 }
 
-/// The data folder, and the configuration if it is valid. A bad one does not stop recording.
+/// The data folder, with the configuration if it is valid. An invalid one does not stop recording.
 struct Configured {
     folder: PathBuf,
     config: Option<Config>,
 }
 
 impl Configured {
-    /// Seals a tape as the configuration wants. Where that cannot be done it is recorded all the same.
+    /// Returns the configured seal of the tape. A tape that cannot be sealed is recorded without a seal.
     fn seal(&self, info: &mut TapeInfo) -> Option<SealSettings> {
         let seal = &self.config.as_ref()?.seal;
         let prepared = DataDir::prepare(&self.folder).map_err(|error| error.to_string());

@@ -1,7 +1,7 @@
 //! `signalbox watch`: live traffic on a terminal.
 //!
-//! [`View`] is a machine: it takes what happens and which key was pressed, says what is to be done, and draws itself into a
-//! buffer. It knows no terminal, no socket and no clock; those are in [`screen`] and [`keyboard`], and in the command.
+//! [`View`] is a state machine: it takes events and keys, returns actions, and draws itself into a buffer. It must not
+//! use a terminal, a socket or a clock; those are in [`screen`] and [`keyboard`], and in the command.
 
 pub mod calls;
 mod detail;

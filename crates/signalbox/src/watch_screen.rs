@@ -1,15 +1,15 @@
-//! Where a result is shown again and again: in place on a terminal, one after the other elsewhere.
+//! Output of a result that repeats: redrawn in place on a terminal, appended elsewhere.
 
 use crate::failure::Failure;
 use crate::output;
 use signalbox_control::terminal;
 use std::io::{IsTerminal as _, stdout};
 
-/// The other screen, so that what stood there before comes back at the end; no cursor; long lines are cut.
+/// Alternate screen, so that the previous content returns at the end; cursor hidden; long lines cut.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
 const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 
-/// The screen. What was shown last stays on the terminal when it is dropped.
+/// Output for repeated frames. On drop, the last frame stays on the terminal.
 #[derive(Debug)]
 pub struct Screen {
     in_place: bool,
@@ -19,18 +19,18 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal over, if there is one. JSON is never drawn in place: programs read it line by line.
+    /// Takes over the terminal, if there is one. JSON is never drawn in place: programs read it line by line.
     #[must_use]
     pub fn open(json: bool) -> Self {
         let in_place = !json && stdout().is_terminal();
         if in_place {
-            // If this cannot be written, nothing else can, and that is told then.
+            // If this write fails, so does the next one, which reports it.
             let _ = output::frame(ENTER);
         }
         Self { in_place, frames: 0, separated: !json, last: String::new() }
     }
 
-    /// Shows the next frame. False if nobody reads any more.
+    /// Shows the next frame. Returns `false` if the reader has closed the pipe.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -53,7 +53,8 @@ impl Drop for Screen {
     }
 }
 
-/// The frame over what stood there, without flicker: each line is cleared behind its text, and what is below at the end.
+/// Formats a frame that overwrites the previous one without flicker: each line clears its rest, and the end clears what
+/// is below.
 fn drawn(frame: &str, height: usize) -> String {
     let lines: Vec<String> = frame.lines().take(height).map(|line| format!("{line}\u{1b}[K")).collect();
     format!("\u{1b}[H{}\u{1b}[J", lines.join("\r\n"))

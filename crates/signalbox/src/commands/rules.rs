@@ -18,13 +18,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Most bytes of a message to try.
+/// Maximum size of a message to try, in bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// What is said if nothing is configured.
+/// Text shown if no rules are configured.
 const NO_RULES: &str = "there are no rules";
 
-/// Does it.
 pub(super) fn run(global: &Global, command: RulesCommand) -> Result<ExitCode, Failure> {
     let file = match &command {
         RulesCommand::Check { file } | RulesCommand::List { file } => file,
@@ -134,7 +133,7 @@ fn test(global: &Global, set: &RuleSet, args: &TestArgs) -> Result<ExitCode, Fai
     Ok(ExitCode::SUCCESS)
 }
 
-/// The message to try, in whichever way it was given.
+/// Returns the message to try: from `--tool` and `--args`, a literal, standard input or a file.
 fn message(args: &TestArgs) -> Result<Vec<u8>, Failure> {
     let Some(given) = &args.message else {
         let arguments: Value = serde_json::from_str(args.args.as_deref().unwrap_or("{}"))
@@ -157,7 +156,7 @@ fn message(args: &TestArgs) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// The verdict in a word, and what goes with it.
+/// Returns the word for a verdict, and its detail.
 fn verdict(verdict: &Verdict) -> (&'static str, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match verdict {
@@ -170,7 +169,7 @@ fn verdict(verdict: &Verdict) -> (&'static str, String) {
     }
 }
 
-/// Who decides about a message that is held.
+/// Describes who decides about a held message.
 fn question(question: &HoldQuestion) -> String {
     match question {
         HoldQuestion::Pause(time) => format!("continues after {}", spelled(*time)),
@@ -185,12 +184,12 @@ fn question(question: &HoldQuestion) -> String {
     }
 }
 
-/// An address without what may be secret in it.
+/// Strips the query and the fragment of an address, which may hold a secret.
 fn shown_url(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// A time as it is written in rules.
+/// Formats a duration as rules spell it.
 fn spelled(time: std::time::Duration) -> String {
     format!("{time:?}")
 }

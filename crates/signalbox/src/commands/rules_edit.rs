@@ -1,6 +1,6 @@
 //! `signalbox rules add|remove|enable|disable`: changes rules in their file, and leaves every other line as it is (SO-1).
 //!
-//! A changed file is read as the gateway would read it before it takes the place of the old one.
+//! A changed file is parsed as the gateway would parse it before it replaces the old one.
 
 use super::load;
 use crate::cli::{EditRuleArgs, Global, RulesCommand};
@@ -14,7 +14,7 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The line that begins a rule.
+/// Line that begins a rule.
 const HEADER: &str = "[[rules]]";
 
 /// A change to one rule.
@@ -24,7 +24,7 @@ enum Edit {
     Enable(bool),
 }
 
-/// Changes a file of rules.
+/// Edits a file of rules, and checks the result before it replaces the file.
 pub(super) fn run(global: &Global, command: &RulesCommand) -> Result<ExitCode, Failure> {
     match command {
         RulesCommand::Add { file, rule } => add(global, file, rule),
@@ -84,12 +84,13 @@ fn change(global: &Global, args: &EditRuleArgs, edit: Edit) -> Result<ExitCode, 
     tell(global, &json!({"file": file, "rule": args.id, "is": done}), &told)
 }
 
-/// The text with the rule at this line changed; none if it is not written as a table of its own.
+/// Returns the text with the rule at this line changed. Returns `None` if the rule is not written as a table of its
+/// own.
 fn edited(text: &str, line: usize, edit: Edit) -> Option<String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let is_header = |line: &&str| line.trim_end() == HEADER;
     let start = (0..line.min(lines.len())).rev().find(|at| lines.get(*at).is_some_and(is_header))?;
-    // Tables of the rule itself, such as `[rules.when]`, belong to it.
+    // Subtables such as `[rules.when]` belong to the rule.
     let is_other = |line: &&str| line.starts_with('[') && !line.starts_with("[rules.") && !line.starts_with("[[rules.");
     let rest = lines.get(start + 1..)?;
     let end = start + 1 + rest.iter().position(is_other).unwrap_or(rest.len());
@@ -112,7 +113,7 @@ fn edited(text: &str, line: usize, edit: Edit) -> Option<String> {
     Some(new.concat())
 }
 
-/// Refuses a text that does not say what was wanted.
+/// Refuses an edited text whose rules are not the wanted ones.
 fn check(file: &Path, set: &RuleSet, row: &RuleRow, edit: Edit) -> Result<(), Failure> {
     let found = set.describe().iter().find(|one| one.id == row.id).map(|one| one.enabled);
     let wanted = match edit {
@@ -125,10 +126,10 @@ fn check(file: &Path, set: &RuleSet, row: &RuleRow, edit: Edit) -> Result<(), Fa
     Err(Failure::Refused(format!("rule {} cannot be changed by itself; edit {} by hand", row.id, file.display())))
 }
 
-/// Reads the rules of a text that is to become a file of rules, or a configuration with rules.
+/// Parses the text of a file of rules, or of a configuration with rules.
 fn parse(file: &Path, text: &str) -> Result<RuleSet, Failure> {
     let (name, folder) = (file.display().to_string(), folder_of(file));
-    // A configuration holds more than rules.
+    // A configuration has other tables besides rules, so a file of rules fails to parse.
     let is_configuration = read_file(file).is_err() && file.exists();
     let parsed = match is_configuration {
         true => RuleSet::parse_within(&name, text, &Beside(folder)),
@@ -137,7 +138,7 @@ fn parse(file: &Path, text: &str) -> Result<RuleSet, Failure> {
     parsed.map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// The folder of a file of rules, in which the files are that rules name.
+/// Reads the files that rules name, relative to the folder of the rules.
 struct Beside<'a>(&'a Path);
 
 impl Files for Beside<'_> {
@@ -155,7 +156,7 @@ fn ids(set: &RuleSet) -> Vec<String> {
     set.describe().into_iter().map(|row| row.id).collect()
 }
 
-/// Puts a text in the place of a file, all of it or nothing.
+/// Replaces the content of a file atomically.
 fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     let here = |error| Failure::File { path: file.to_owned(), error };
     let mut new = tempfile::NamedTempFile::new_in(folder_of(file)).map_err(here)?;

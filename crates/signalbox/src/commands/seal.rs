@@ -1,4 +1,4 @@
-//! `signalbox seal`: keys, and signatures over files.
+//! `signalbox seal`: manages keys, signs and verifies files.
 
 mod input;
 mod keys;
@@ -14,7 +14,6 @@ use crate::failure::Failure;
 use signalbox_assembly::seal_folder::SealFolder;
 use std::process::ExitCode;
 
-/// Does it.
 pub(super) fn run(global: &Global, command: SealCommand) -> Result<ExitCode, Failure> {
     let folder = SealFolder::of(&data_dir(global)?);
     match command {

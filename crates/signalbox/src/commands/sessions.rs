@@ -1,4 +1,4 @@
-//! `signalbox sessions`: who is connected, and what they are doing.
+//! `signalbox sessions`: lists, shows and ends the sessions of clients.
 
 use super::administration;
 use super::processes::{self, Act};
@@ -12,7 +12,6 @@ use signalbox_control::table;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Does what was asked for.
 pub(super) async fn run(global: &Global, command: SessionsCommand) -> Result<ExitCode, Failure> {
     match command {
         SessionsCommand::List { which } => list(global, &which).await?,
@@ -64,7 +63,7 @@ async fn cleanup(global: &Global, which: &Which, idle: Duration, dry_run: bool) 
     output::result(&text)
 }
 
-/// True for a session without a call in flight that was not used for so long.
+/// Returns `true` for a session without calls in flight that has been idle for at least `least`.
 fn is_idle(session: &Value, least: Duration) -> bool {
     let idle = session["idle_ms"].as_u64().map(Duration::from_millis);
     session["in_flight"].as_u64() == Some(0) && idle.is_some_and(|idle| idle >= least)
@@ -147,7 +146,7 @@ fn list_of(value: &Value) -> String {
     if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
-/// Number of requests that are left of each limit.
+/// Formats the remaining requests of each limit.
 fn limits(value: &Value) -> String {
     let one = |limit: &Value| format!("{} of {} in {} s", limit["left"], limit["limit"], limit["per_seconds"]);
     let all: Vec<String> = value.as_array().into_iter().flatten().map(one).collect();
@@ -158,7 +157,7 @@ fn word(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or("-").to_owned()
 }
 
-/// A time in the largest unit that fits.
+/// Formats a duration in the largest unit that fits.
 fn age(millis: &Value) -> String {
     match millis.as_u64().unwrap_or(0) / 1000 {
         seconds @ 0..60 => format!("{seconds} s"),

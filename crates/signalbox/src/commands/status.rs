@@ -1,4 +1,4 @@
-//! `signalbox status`: which processes run, and how their backends are.
+//! `signalbox status`: the running processes and the state of their backends.
 
 use crate::cli::{Global, StatusArgs};
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Asks every process of this data folder, once or again and again.
+/// Queries every process of this data folder, once or at an interval.
 pub(super) async fn run(global: &Global, args: &StatusArgs) -> Result<ExitCode, Failure> {
     match args.watch {
         None => once(global).await,
@@ -34,7 +34,7 @@ async fn once(global: &Global) -> Result<ExitCode, Failure> {
     if all.is_empty() { Err(Failure::NothingRuns(data_dir)) } else { Ok(ExitCode::SUCCESS) }
 }
 
-/// Shows the state until a signal, or until nobody reads it any more.
+/// Shows the state until a signal arrives or the reader closes the pipe.
 async fn watch(global: &Global, every: Duration) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let mut screen = Screen::open(global.json);
@@ -69,7 +69,7 @@ fn shown(all: &[Value], style: Style) -> String {
     all.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
-/// The state of every process that answers; of the others, why not.
+/// Returns the state of every process that answers. Reports the reason for each of the others.
 async fn ask_all(global: &Global) -> Result<(PathBuf, Vec<Value>), Failure> {
     let (data_dir, sockets) = super::running(global)?;
     let mut all = Vec::new();
@@ -82,7 +82,7 @@ async fn ask_all(global: &Global) -> Result<(PathBuf, Vec<Value>), Failure> {
     Ok((data_dir, all))
 }
 
-/// Why a process did not tell its state.
+/// Reason that the state of a process could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
     #[error(transparent)]
@@ -91,7 +91,7 @@ pub(super) enum ReadError {
     NotJson(#[from] serde_json::Error),
 }
 
-/// The state of a process.
+/// Requests the state of a process.
 pub(super) async fn read(process: &ProcessAddress) -> Result<Value, ReadError> {
     Ok(serde_json::from_slice(&ask(process, routes::STATUS).await?)?)
 }

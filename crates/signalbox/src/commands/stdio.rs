@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use token::PipeProof;
 
-/// Serves until the client closes its end, or a signal.
+/// Serves until the client closes its end or a signal arrives.
 pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Failure> {
     let config = loaded.config;
     open_files::raise_limit(0);
@@ -77,7 +77,7 @@ async fn until_done(
     }
     let ending = async {
         app.shut_down(drain()).await;
-        // The last answers are written when the session is closed, which has happened now.
+        // The session is closed now, which writes the last responses.
         let _ = tokio::time::timeout(LAST_WORDS, serving).await;
     };
     tokio::select! {
@@ -90,7 +90,7 @@ async fn until_done(
     }
 }
 
-/// How long a client may take to read the last answers.
+/// Maximum time that a client may take to read the last responses.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 async fn serve(app: &App, caller: Caller, drain: Duration) -> Result<ExitCode, Failure> {
@@ -102,12 +102,12 @@ async fn serve(app: &App, caller: Caller, drain: Duration) -> Result<ExitCode, F
         Err(StdioError::Output(error)) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(StdioError::Output(error).into())
         }
-        // A client that is gone has what it wanted, or will not hear otherwise.
+        // A client that disconnected is no failure.
         _ => Ok(ExitCode::SUCCESS),
     }
 }
 
-/// Who owns the pipe: the user's name, else the number.
+/// Returns the owner of the pipe: the user's name, or else the user id.
 pub(super) fn user() -> String {
     std::env::var("USER")
         .ok()

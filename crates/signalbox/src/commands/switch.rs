@@ -1,4 +1,4 @@
-//! `signalbox switch`: turns tools, backends and callers off, at once.
+//! `signalbox switch`: turns tools, backends and callers off immediately.
 
 use super::processes::{self, Process};
 use crate::cli::{Global, SwitchArgs, SwitchCommand, Which};
@@ -17,7 +17,6 @@ use signalbox_runtime::clock::unix_millis;
 use signalbox_wire::timestamp;
 use std::process::ExitCode;
 
-/// Does what was asked for.
 pub(super) async fn run(global: &Global, command: SwitchCommand) -> Result<ExitCode, Failure> {
     match command {
         SwitchCommand::List => list(global).await,
@@ -27,7 +26,7 @@ pub(super) async fn run(global: &Global, command: SwitchCommand) -> Result<ExitC
     }
 }
 
-/// The running processes that stand between clients and servers; `wrap` and `proxy` without rules only pass bytes on.
+/// Returns the running processes that act as gateways. `wrap` and `proxy` without rules only forward bytes.
 pub(super) async fn governing(global: &Global) -> Result<Vec<Process>, Failure> {
     let mut all = Vec::new();
     for process in processes::any(global, &Which::default())? {

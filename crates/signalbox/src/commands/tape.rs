@@ -1,4 +1,4 @@
-//! `signalbox tape`: what was recorded.
+//! `signalbox tape`: the recorded tapes.
 
 mod analysis;
 mod diff;
@@ -45,10 +45,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Most tapes that the record of a search over all tapes names.
+/// Maximum number of tapes that an audit record names for a search over all tapes.
 const MAX_READ_TAPES: usize = 100;
 
-/// Does it.
 pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Failure> {
     let _logs = quiet_logs(global);
     match command {
@@ -74,7 +73,7 @@ fn config(global: &Global) -> Result<Config, Failure> {
     Ok(load(global, Overrides::default())?.config)
 }
 
-/// The store of this configuration.
+/// Opens the configured store of tapes. Fails if nothing was recorded yet.
 fn store(global: &Global) -> Result<Arc<dyn TapeStore>, Failure> {
     let config = config(global)?;
     let place = StorePlace::of(&config.record, &config.data_dir);
@@ -86,9 +85,8 @@ fn store(global: &Global) -> Result<Arc<dyn TapeStore>, Failure> {
     Ok(place.open()?)
 }
 
-/// Finds a tape whose messages are then shown, sent or tried, by what the user calls it. The audit log has who
-/// reads a tape of the store, and by which command, before anything of it is read; files outside of the store
-/// are the reader's own.
+/// Opens a tape whose messages the command will show, send or try. The audit log has the reader and the command before
+/// any of it is read. Files outside of the store are the reader's own, and are not logged.
 pub(super) fn read_tape(global: &Global, name: &str, command: &str) -> Result<TapeSource, Failure> {
     let source = find_tape(global, name)?;
     if let TapeSource::Stored(_, tape) = &source {
@@ -97,7 +95,7 @@ pub(super) fn read_tape(global: &Global, name: &str, command: &str) -> Result<Ta
     Ok(source)
 }
 
-/// Writes down that a command reads messages of a tape of the store, or of these if it is asked about all.
+/// Records that a command reads messages of a stored tape, or of `tapes` if it reads all of them.
 fn note_reading(global: &Global, target: &str, command: &str, tapes: Option<&[TapeInfo]>) {
     let mut after = json!({"command": command});
     if let Some(tapes) = tapes {
@@ -107,7 +105,7 @@ fn note_reading(global: &Global, target: &str, command: &str, tapes: Option<&[Ta
     administration::note(global, ("tape.read", target), None, Some(after));
 }
 
-/// Finds a tape by what the user calls it, a file or a tape of the store, for what shows none of its messages.
+/// Opens a tape, by file name or id, for a command that shows none of its messages.
 pub(super) fn find_tape(global: &Global, name: &str) -> Result<TapeSource, Failure> {
     if is_file(name) {
         let path = Path::new(name);
@@ -118,7 +116,7 @@ pub(super) fn find_tape(global: &Global, name: &str) -> Result<TapeSource, Failu
     Ok(TapeSource::Stored(store, tape))
 }
 
-/// Why a file cannot be shown as a tape. One that `tape import` reads is not a tape yet.
+/// Converts the error of a file that is not a tape. A file that `tape import` reads must be imported first.
 fn unreadable(path: &Path, error: TapeFileError) -> Failure {
     match error {
         TapeFileError::Io(error) => Failure::File { path: path.into(), error },
@@ -151,7 +149,7 @@ fn list(global: &Global) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Facts that could not be recorded. The mark that pruning leaves at the beginning of a tape does not count.
+/// Counts the facts that could not be recorded. The gap that pruning leaves at the beginning does not count.
 fn missing(store: &dyn TapeStore, tape: &str) -> Result<u64, Failure> {
     let gaps = store.gaps(tape)?;
     if gaps == 0 {
@@ -165,7 +163,7 @@ fn missing(store: &dyn TapeStore, tape: &str) -> Result<u64, Failure> {
     Ok(gaps.saturating_sub(pruned))
 }
 
-/// Whether a tape is being written, came to its end, or broke off.
+/// Returns the state of a tape: being written, ended, or broken off.
 fn state(tape: &TapeInfo, running: &HashSet<String>) -> &'static str {
     match tape.ended {
         Some(_) => "ended",
@@ -184,7 +182,7 @@ fn row(tape: &TapeInfo, (entries, missing): (u64, u64), running: &HashSet<String
     vec![tape.id.clone(), by, began, state, lasted, entries.to_string(), tape.target.clone()]
 }
 
-/// The head of a tape as JSON.
+/// Formats the metadata of a tape as JSON.
 fn head(tape: &TapeInfo, entries: Option<u64>) -> Value {
     json!({
         "id": tape.id,

@@ -1,4 +1,4 @@
-//! `signalbox tools`: list and call what the backends offer, without any client.
+//! `signalbox tools`: lists and calls the tools of the backends, without any client.
 
 use super::processes::{self, Process};
 use crate::cli::{From, Global, ToolsCommand};
@@ -23,10 +23,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long nothing may come before it is said what is waited for.
+/// Delay before the command reports which backends it waits for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Asks the gateway that runs, or starts the backends, asks, and ends them again.
+/// Queries the running gateway, or starts the backends for this command and stops them again.
 pub(super) async fn run(global: &Global, command: ToolsCommand) -> Result<ExitCode, Failure> {
     let arguments = arguments(&command)?;
     let (ToolsCommand::List { from } | ToolsCommand::Call { from, .. }) = &command;
@@ -62,8 +62,8 @@ fn address(url: &str) -> Result<http::Uri, Failure> {
     url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))
 }
 
-/// The process to ask, unless the backends are to be started for this: the only one with this data folder that runs with
-/// the file that was named, if one was.
+/// Selects the process to query: the only one of this data folder that runs with the named configuration file. Returns
+/// `None` if the backends are to be started for this command.
 async fn running(global: &Global, from: &From) -> Result<Option<Process>, Failure> {
     if from.fresh || global.url.is_some() {
         return Ok(None);
@@ -79,7 +79,7 @@ async fn running(global: &Global, from: &From) -> Result<Option<Process>, Failur
     }
 }
 
-/// True for a gateway that runs with this file, if one is named. What only passes bytes on has no tools.
+/// Returns `true` for a gateway that runs with this file, if one is named. Transparent proxies have no tools.
 async fn fits(process: &Process, file: Option<&Path>) -> Result<bool, Failure> {
     let status = process.send(Method::GET, STATUS, None).await?;
     let Some(file) = file.filter(|_| !processes::is_transparent(&status)) else {
@@ -92,7 +92,7 @@ async fn fits(process: &Process, file: Option<&Path>) -> Result<bool, Failure> {
     Ok(status["config"].as_str().is_some_and(same))
 }
 
-/// What the tool is called with.
+/// Parses the arguments of the tool.
 fn arguments(command: &ToolsCommand) -> Result<Map<String, Value>, Failure> {
     let ToolsCommand::Call { args, pairs, .. } = command else { return Ok(Map::new()) };
     let mut arguments: Map<String, Value> =
@@ -111,7 +111,7 @@ fn arguments(command: &ToolsCommand) -> Result<Map<String, Value>, Failure> {
 
 async fn fresh(global: &Global, command: &ToolsCommand, arguments: Map<String, Value>) -> Result<ExitCode, Failure> {
     let config = configuration(global)?;
-    // Live lists only: what another process knew at its end says nothing about now.
+    // Use live lists only. The stored catalogue of another process may be out of date.
     let principal = Principal::local("tools");
     let app = assemble(&config, principal.clone(), StateFiles::default(), None, PageHost::Person)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
@@ -151,7 +151,7 @@ fn show_list(tools: &ToolList, json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The headers that show the key that was given.
+/// Returns headers with the key as bearer token.
 fn credential(global: &Global) -> Result<http::HeaderMap, Failure> {
     let mut headers = http::HeaderMap::new();
     if let Some(key) = &global.key {
@@ -162,7 +162,7 @@ fn credential(global: &Global) -> Result<http::HeaderMap, Failure> {
     Ok(headers)
 }
 
-/// The configuration, or one whose only backend is the gateway to ask.
+/// Returns the configuration, or with `--url` one whose only backend is that gateway.
 fn configuration(global: &Global) -> Result<Config, Failure> {
     let loaded = super::load(global, Overrides::default())?;
     let mut config = loaded.config;
@@ -171,7 +171,7 @@ fn configuration(global: &Global) -> Result<Config, Failure> {
         return Ok(config);
     };
     let url = address(url)?;
-    // The gateway that is asked has rules, permissions and limits of its own.
+    // The queried gateway applies its own rules, permissions and limits.
     config.rules = signalbox_config::Rules::default();
     config.permissions = signalbox_config::PermissionRules::default();
     config.rate_limits = signalbox_config::RateLimits::default();
@@ -212,7 +212,7 @@ fn show_result(result: &Value, json: bool) -> Result<ExitCode, Failure> {
     Ok(if result["isError"] == true { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Text as it is; of anything else, what it is.
+/// Formats the result: text blocks unchanged, other blocks as JSON.
 fn content(result: &Value) -> String {
     let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut text = String::new();
@@ -246,7 +246,7 @@ fn warn_of_missing(missing: &[String]) {
     }
 }
 
-/// Never ends.
+/// Reports the backends that are late. Never returns, for use in `select!`.
 async fn say_what_is_waited_for(app: &App) {
     tokio::time::sleep(PATIENCE).await;
     let status = app.gateway.status();

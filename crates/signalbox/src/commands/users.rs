@@ -1,4 +1,4 @@
-//! `signalbox users`: people who can sign in at the gateway's own authorization server.
+//! `signalbox users`: local users of the gateway's own authorization server.
 
 use crate::cli::{Global, UsersCommand};
 use crate::commands::{administration, credentials, data_dir, quietly};
@@ -35,7 +35,7 @@ pub(super) fn run(global: &Global, command: UsersCommand) -> Result<ExitCode, Fa
         }
         UsersCommand::List => list(global, &files.users),
         UsersCommand::Remove { name } => {
-            // A person of a provider may be named as policies and logs have it.
+            // Users of an identity provider may be named as in policies and logs.
             let name = name.strip_prefix("user:").filter(|rest| rest.contains(':')).unwrap_or(&name).to_owned();
             let done = quietly(global, remove(global, &files, &name));
             administration::tried(global, ("user.remove", &principal(&name)), done)
@@ -43,7 +43,7 @@ pub(super) fn run(global: &Global, command: UsersCommand) -> Result<ExitCode, Fa
     }
 }
 
-/// Files of the data folder in which a local user has credentials.
+/// Files of the data folder that hold credentials of a local user.
 struct AccountFiles {
     users: UserFile,
     keys: KeyFile,
@@ -51,7 +51,7 @@ struct AccountFiles {
     grants: GrantFile,
 }
 
-/// Who a local user calls as.
+/// Returns the principal of a local user.
 fn principal(name: &str) -> String {
     format!("{LOCAL_USERS}:{name}")
 }
@@ -112,12 +112,12 @@ fn list(global: &Global, file: &UserFile) -> Result<ExitCode, Failure> {
 }
 
 async fn remove(global: &Global, files: &AccountFiles, name: &str) -> Result<ExitCode, Failure> {
-    // Only names of a provider's people have a colon. Which there are only the provider knows.
+    // Only names from an identity provider have a colon, and only the provider knows which exist.
     let is_of_provider = name.contains(':');
     if !is_of_provider && !files.users.load()?.knows(name) {
         return Err(Failure::Usage(format!("there is no user `{name}`; `signalbox users list` shows all")));
     }
-    // Keys end first: if this process is killed in between, the user is still there to be removed again.
+    // Revoke keys first: if this process is killed in between, the user still exists and can be removed again.
     let subject = principal(name);
     let revoked = match files.keys.load()?.iter().any(|(_, key)| key.subject == subject) {
         true => files.keys.change(|keys| keys.revoke_subject(&subject, unix_millis()))?,
@@ -157,7 +157,7 @@ async fn remove(global: &Global, files: &AccountFiles, name: &str) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Revokes the keys that prove this principal by signatures, and returns their ids.
+/// Revokes the signing keys of this principal, and returns their ids.
 fn revoke_signing_keys(folder: &SealFolder, subject: &str) -> Result<Vec<String>, Failure> {
     let failed = |error: SealFolderError| Failure::Usage(format!("the signing keys: {error}"));
     if !folder.key_set().map_err(|error| failed(error.into()))?.iter().any(|key| key.name == subject) {
@@ -167,7 +167,8 @@ fn revoke_signing_keys(folder: &SealFolder, subject: &str) -> Result<Vec<String>
     folder.change_key_set(|keys| Ok::<_, SealFolderError>(keys.revoke_name(subject, now))).map_err(failed)
 }
 
-/// Takes the grants of a principal away: they would pass to whoever gets its name next. Running gateways follow the file.
+/// Revokes the grants of a principal: the next principal of the same name would inherit them. Running gateways follow
+/// the file.
 fn revoke_grants(file: &GrantFile, subject: &str) -> Result<Vec<String>, Failure> {
     if !file.load()?.0.iter().any(|grant| grant.to == subject) {
         return Ok(Vec::new());
@@ -180,7 +181,7 @@ fn revoke_grants(file: &GrantFile, subject: &str) -> Result<Vec<String>, Failure
     Ok(revoked)
 }
 
-/// The password: typed twice on a terminal, which does not show it, else the first line of standard input.
+/// Reads the password: typed twice on a terminal without echo, otherwise the first line of standard input.
 fn password() -> io::Result<String> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
@@ -208,7 +209,7 @@ fn line(stdin: &Stdin) -> io::Result<String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// Turns the echo of the terminal off until dropped.
 struct Hidden(Termios);
 
 impl Hidden {

@@ -20,12 +20,12 @@ use std::io::{IsTerminal as _, stdin, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How often it is asked what is held.
+/// Polling interval for held messages.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long what happened waits to be drawn, together with what happens then.
+/// Minimum time between two frames. Changes within it are drawn together.
 const FRAME: Duration = Duration::from_millis(50);
 
-/// Watches until the person leaves, a signal, or the end of the process.
+/// Watches until the user quits, a signal arrives or the process ends.
 pub(super) async fn run(global: &Global, args: &WatchArgs) -> Result<ExitCode, Failure> {
     let process = processes::one(global, &args.which)?;
     let lines = LineStream::open(&process.address, LIVE).await.map_err(|error| process.failure(error))?;
@@ -49,7 +49,7 @@ pub(super) async fn run(global: &Global, args: &WatchArgs) -> Result<ExitCode, F
     }
 }
 
-/// Prints the lines as they come.
+/// Prints each line of the feed as it arrives.
 async fn copy(process: &Process, mut lines: LineStream) -> Result<ExitCode, Failure> {
     while let Some(line) = lines.next().await.map_err(|error| process.failure(error))? {
         if !output::more(true, &format!("{}\n", String::from_utf8_lossy(&line)))? {
@@ -64,7 +64,7 @@ struct Watch {
     screen: Screen,
     keyboard: Keyboard,
     process: Process,
-    /// An edit that could not go on, and of which message: it is opened again.
+    /// Edited text that was rejected, with the id of its message. The editor opens it again.
     draft: Option<(u64, String)>,
 }
 
@@ -80,7 +80,7 @@ impl Watch {
                 key = self.keyboard.next() => match key {
                     Some(Some(key)) => Some(Event::Key(key)),
                     Some(None) => None,
-                    // The terminal is gone, and nobody sees anything any more.
+                    // The terminal is gone, so there is nothing left to draw on.
                     None => return Ok(()),
                 },
                 line = next(&mut lines) => Some(line),
@@ -111,7 +111,7 @@ impl Watch {
         }
     }
 
-    /// Does what the person wants, and says how it went.
+    /// Performs the action, and reports the result in the view.
     async fn act(&mut self, action: Action) -> Result<(), Failure> {
         let said = match action {
             Action::Quit => return Ok(()),
@@ -186,7 +186,7 @@ impl Watch {
     }
 }
 
-/// The next fact, or the end of them. Waits for ever where there is nobody to tell any.
+/// Returns the next fact, or the end of the feed. Never returns once the feed has ended.
 async fn next(lines: &mut Option<LineStream>) -> Event {
     let Some(stream) = lines else { return std::future::pending().await };
     match stream.next().await {

@@ -1,4 +1,4 @@
-//! `signalbox wrap`: one server, untouched, and everything that passes on a tape.
+//! `signalbox wrap`: runs one server unchanged, and records all messages on a tape.
 
 use crate::cli::{Global, WrapArgs};
 use crate::failure::Failure;
@@ -18,16 +18,16 @@ use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// Signals that wait to be passed on.
+/// Maximum number of signals that wait to be forwarded.
 const MAX_SIGNALS: usize = 16;
 
-/// Runs the server until it ends, with its exit code.
+/// Runs the server until it ends, and returns its exit code.
 pub(super) async fn run(global: &Global, args: WrapArgs) -> Result<ExitCode, Failure> {
     let signals = signals().map_err(Failure::Start)?;
     let target = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let tapped = tap(global, &args, &target)?;
     if std::io::stderr().is_terminal() {
-        // A program that started us has no use for this, and may show it as the server's own words.
+        // A client that started us does not need this line, and may show it as output of the server.
         output::say(format_args!("signalbox: tape: {}", tapped.shown()));
     }
     let control = tapped.control("wrap", None, target);
@@ -50,14 +50,14 @@ fn tap(global: &Global, args: &WrapArgs, target: &str) -> Result<Tapped<Chunk>, 
     Tapped::begin(global, &args.to, TapeKind::Wrap, target.to_owned(), || StdioTap::new(who, MAX_MESSAGE))
 }
 
-/// What the server is called on the tape: the last part of its program.
+/// Returns the name of the server on the tape: the file name of its program.
 fn name(command: &[OsString]) -> String {
     let program = command.first().map(Path::new);
     let last = program.and_then(Path::file_name).or(program.map(Path::as_os_str));
     last.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Takes the signals that are meant for the server.
+/// Intercepts the signals that are meant for the server.
 fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
     let (sender, receiver) = mpsc::channel(MAX_SIGNALS);
     for (kind, number) in [
@@ -69,7 +69,7 @@ fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
         let (mut signals, sender) = (signal(kind)?, sender.clone());
         tokio::spawn(async move {
             while signals.recv().await.is_some() {
-                // A full queue has enough of them to pass on.
+                // If the queue is full, enough signals are waiting already.
                 let _ = sender.try_send(number);
             }
         });

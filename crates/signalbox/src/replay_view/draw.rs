@@ -1,4 +1,4 @@
-//! Draws a run: the head, the calls with their verdicts, the details of one, the keys.
+//! Draws a run: the title, the calls with their verdicts, the details of one call, the keys.
 
 use super::view::View;
 use crate::watch::draw::wrap;
@@ -12,7 +12,7 @@ use signalbox_control::table::harmless;
 use signalbox_replay::run::control::{ControlledCall, When};
 use signalbox_replay::run::{CallReport, ReplayControl, Verdict};
 
-/// The longest message that is shown.
+/// Maximum length of a message shown, in bytes.
 const MAX_SHOWN: usize = 64 * 1024;
 const KEYS: &str = " space play/pause  n step  b break  [ ] select  g seek  e edit  i inject  +/- speed  q quit";
 
@@ -96,7 +96,7 @@ fn verdict(run: &ReplayControl, index: usize, call: &ControlledCall) -> (String,
     (format!("{}{edited}", report.verdict.word()), Some(tone))
 }
 
-/// The lines about the selected call, or about what was injected last. A heading begins without a space.
+/// Returns the lines about the selected call, or about the last injected one. Headings are not indented.
 pub(super) fn detail(view: &View, run: &ReplayControl) -> Vec<String> {
     if let Some(injected) = run.injected().next_back().filter(|_| view.injected) {
         let mut told = vec![format!("Injected request {}", injected.id)];
@@ -142,7 +142,7 @@ fn outcome(report: &CallReport) -> Vec<String> {
     told
 }
 
-/// A call of which no messages are kept: its request as it would be sent now, or as it is on the tape.
+/// Describes a call without stored messages: its request as it would be sent now, or as it is on the tape.
 fn unsent(run: &ReplayControl, index: usize, call: &ControlledCall) -> Vec<String> {
     let preview = run.preview().filter(|_| index == run.position());
     let mut told = Vec::new();

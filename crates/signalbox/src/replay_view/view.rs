@@ -1,15 +1,15 @@
-//! The machine behind the view of a run.
+//! State machine of the view of a run.
 
 use crate::watch::Key;
 use signalbox_replay::run::ReplayControl;
 use signalbox_replay::run::control::{FASTEST, SLOWEST, State, When};
 
-/// The speeds between which `+` and `-` move; after the last there are no pauses.
+/// Speeds that `+` and `-` select; after the last there are no pauses.
 const SPEEDS: [f64; 7] = [SLOWEST, 0.25, 0.5, 1.0, 2.0, 5.0, FASTEST];
-/// How many lines a page is.
+/// Number of lines per page.
 const PAGE: usize = 8;
 
-/// What is to be done because of a key.
+/// Action requested by a key.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
     /// End the run and leave.
@@ -24,9 +24,9 @@ pub enum Action {
     Seek(usize),
     /// Stop before this call, counted from 1.
     Break(usize),
-    /// Take this breakpoint away.
+    /// Remove this breakpoint.
     Clear(u64),
-    /// Play at this speed; none has no pauses.
+    /// Play at this speed; `None` has no pauses.
     Speed(Option<f64>),
     /// Open the next request in an editor.
     Edit,
@@ -34,45 +34,45 @@ pub enum Action {
     Inject,
 }
 
-/// The view.
+/// State of the view.
 #[derive(Debug)]
 pub struct View {
     pub(super) title: String,
     pub(super) colour: bool,
-    /// The call that the cursor was moved to; none follows the run.
+    /// Call that the cursor was moved to; `None` follows the run.
     selected: Option<usize>,
-    /// The first line of the details that is shown.
+    /// First line of the details that is shown.
     pub(super) from: usize,
     pub(super) said: Option<String>,
-    /// Shows what was injected last instead of the selected call.
+    /// Shows the last injected request instead of the selected call.
     pub(super) injected: bool,
 }
 
 impl View {
-    /// A view with this title.
+    /// Creates a view with this title.
     #[must_use]
     pub fn new(title: &str, colour: bool) -> Self {
         Self { title: crate::watch::text::clean(title), colour, selected: None, from: 0, said: None, injected: false }
     }
 
-    /// Tells the person something, until the next key.
+    /// Shows a message until the next key.
     pub fn say(&mut self, text: &str) {
         self.said = Some(crate::watch::text::clean(text));
     }
 
-    /// Shows the answer to what was injected last.
+    /// Shows the answer to the last injected request.
     pub fn show_injected(&mut self) {
         (self.injected, self.from) = (true, 0);
     }
 
-    /// The call that the cursor is on: the one that was chosen, else the one that is with the server or next.
+    /// Returns the index of the call under the cursor: the selected one, else the one in flight or next.
     #[must_use]
     pub fn cursor(&self, run: &ReplayControl) -> usize {
         let follows = run.in_flight().unwrap_or(run.position());
         self.selected.unwrap_or(follows).min(run.calls().len().saturating_sub(1))
     }
 
-    /// Takes a key, and says what is to be done.
+    /// Handles a key, and returns the action it requests.
     pub fn key(&mut self, key: Key, run: &ReplayControl) -> Option<Action> {
         self.said = None;
         let place = self.cursor(run) + 1;
@@ -118,7 +118,7 @@ impl View {
         self.selected = Some(index);
     }
 
-    /// The cursor goes with the run.
+    /// Lets the cursor follow the run.
     fn follow(&mut self) {
         (self.selected, self.from, self.injected) = (None, 0, false);
     }

@@ -1,50 +1,50 @@
-//! The calls that were seen, put together from facts.
+//! Calls assembled from the facts of the live feed.
 
 use super::text::{self, clean, word};
 use serde_json::Value;
 use signalbox_engine::fact::Point;
 use std::collections::{HashMap, VecDeque};
 
-/// Most calls that are remembered.
+/// Maximum number of calls in memory.
 pub const MAX_CALLS: usize = 2_000;
-/// Most bytes of messages that are remembered.
+/// Maximum size of all messages in memory, in bytes.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
-/// The most that is remembered of one message.
+/// Maximum size of one message in memory, in bytes. Longer ones are cut.
 const MAX_IMAGE: usize = 64 * 1024;
-/// Most decisions that are remembered of one call.
+/// Maximum number of decisions stored per call.
 const MAX_DECISIONS: usize = 64;
 
-/// One call.
+/// A call, as far as its facts have arrived.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// Its place among all that were seen.
+    /// Sequence number among all calls seen.
     pub seq: u64,
-    /// When it came, in milliseconds since 1970.
+    /// Arrival, in milliseconds since 1970.
     pub at_ms: u64,
-    /// On whose behalf.
+    /// Principal of the caller.
     pub who: String,
-    /// The method.
+    /// Method of the request.
     pub method: String,
-    /// The tool, prompt or URI.
+    /// Tool, prompt or URI.
     pub subject: Option<String>,
-    /// The backend.
+    /// Backend that the call was routed to.
     pub backend: Option<String>,
-    /// How it ended, once it has.
+    /// Outcome; `None` while the call is open.
     pub outcome: Option<String>,
-    /// How long it took, in microseconds.
+    /// Duration, in microseconds.
     pub took_us: u64,
-    /// The message at each of [`Point::ALL`].
+    /// Message at each of [`Point::ALL`].
     pub images: [Option<String>; 4],
-    /// What was decided about it, in order.
+    /// Decisions about it, in order.
     pub decisions: Vec<String>,
-    /// It was answered otherwise than on the baseline.
+    /// Set if the answer differs from the baseline.
     pub differs: bool,
-    /// Where it belongs to.
+    /// Session and exchange of the call.
     pub key: (u64, u64),
 }
 
 impl Call {
-    /// What it is about, in a word.
+    /// Returns the subject of a tool call, otherwise the method.
     #[must_use]
     pub fn about(&self) -> &str {
         match &self.subject {
@@ -53,7 +53,7 @@ impl Call {
         }
     }
 
-    /// Whether a person who looks for this text (in lower case) means this call.
+    /// Returns `true` if the call matches a filter, which must be lower case.
     #[must_use]
     pub fn fits(&self, filter: &str) -> bool {
         let fields = [&*self.method, &*self.who, self.subject.as_deref().unwrap_or_default()];
@@ -66,7 +66,7 @@ impl Call {
     }
 }
 
-/// All that are remembered, the oldest first.
+/// Calls in memory, oldest first.
 #[derive(Debug, Default)]
 pub struct Calls {
     all: VecDeque<Call>,
@@ -76,7 +76,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Takes a fact. True if something is to be seen of it.
+    /// Applies a fact. Returns `true` if it changed a call.
     pub fn take(&mut self, fact: &Value) -> bool {
         let (Some(session), Some(exchange)) = (fact["session"].as_u64(), fact["exchange"].as_u64()) else {
             return false;
@@ -92,18 +92,18 @@ impl Calls {
         true
     }
 
-    /// Those that match a filter, the newest first.
+    /// Iterates over the calls that match a filter, newest first.
     pub fn newest<'a>(&'a self, filter: &'a str) -> impl Iterator<Item = &'a Call> {
         self.all.iter().rev().filter(move |call| call.fits(filter))
     }
 
-    /// The call of this place.
+    /// Returns the call with this sequence number, if it is still in memory.
     #[must_use]
     pub fn get(&self, seq: u64) -> Option<&Call> {
         self.all.get(self.place(seq)?)
     }
 
-    /// How many were seen.
+    /// Returns the number of calls seen so far.
     #[must_use]
     pub fn seen(&self) -> u64 {
         self.last
@@ -130,7 +130,7 @@ impl Calls {
     }
 
     fn message(&mut self, key: (u64, u64), fact: &Value) {
-        // What a backend says besides its answer is not one of the four images.
+        // Notifications, and requests by the backend, are not among the four images.
         let named = fact["point"].as_str().and_then(Point::parse);
         let Some(point) = Point::ALL.iter().position(|one| Some(*one) == named) else { return };
         let kind = fact["kind"].as_str();
@@ -189,12 +189,12 @@ impl Calls {
     }
 }
 
-/// True if a fact says that a call was answered otherwise than on the baseline.
+/// Returns `true` if a fact reports an answer that differs from the baseline.
 pub(super) fn is_difference(fact: &Value) -> bool {
     fact["type"] == "decision" && fact["by"] == "baseline" && fact["verdict"] == "differs"
 }
 
-/// A message of a call, as lines.
+/// Returns a message of a call, split into lines.
 pub(super) fn image(call: &Call, point: usize) -> Vec<String> {
     call.images[point].as_deref().map(|image| text::lines(image, MAX_IMAGE)).unwrap_or_default()
 }

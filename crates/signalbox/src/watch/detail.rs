@@ -1,4 +1,4 @@
-//! One call, or one held message, in full.
+//! Details of one call or one held message.
 
 use super::calls::{self, Call};
 use super::held::Held;
@@ -6,7 +6,7 @@ use super::text::{clock, took};
 use super::view::View;
 use signalbox_engine::fact::Point;
 
-/// The lines of what the cursor is on. A heading begins without a space.
+/// Returns the lines about the item under the cursor. Headings are not indented.
 pub(super) fn lines(view: &View) -> Vec<String> {
     match view.under_cursor() {
         (Some(held), _) => of_held(held),

@@ -1,4 +1,4 @@
-//! Draws the view: the head, the list, the details, the footer.
+//! Draws the view: the title, the list, the details, the footer.
 
 use super::calls::Call;
 use super::detail;
@@ -12,12 +12,12 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-/// The narrowest columns; what is left goes to the one that says what a call is about.
+/// Widths of the fixed columns. The subject of a call gets the remaining width.
 const WHO: usize = 10;
 const BACKEND: usize = 10;
 const OUTCOME: usize = 12;
 const TOOK: usize = 8;
-/// Below this width some columns are left out.
+/// Width below which some columns are omitted.
 const NARROW: usize = 70;
 
 /// Draws the view into a frame of any size.
@@ -36,7 +36,7 @@ pub fn draw(view: &View, frame: &mut Frame<'_>) {
     lines.truncate(height.saturating_sub(1));
     lines.resize(height.saturating_sub(1), Line::default());
     lines.push(footer(view, width));
-    // In a terminal of one line it is better to see what one can do.
+    // On a terminal of one line, the footer with the keys is the most useful line.
     let skip = lines.len().saturating_sub(height);
     frame.render_widget(Paragraph::new(lines.split_off(skip)), Rect::new(area.x, area.y, area.width, area.height));
 }
@@ -75,7 +75,7 @@ fn footer(view: &View, width: usize) -> Line<'static> {
     }
 }
 
-/// The end of a text that is too long: one wants to see what one types.
+/// Cuts a text at its beginning, so that the end, where the user types, stays visible.
 fn fit_end(text: &str, width: usize) -> String {
     let excess = text.chars().count().saturating_sub(width);
     fit(&text.chars().skip(excess).collect::<String>(), width)
@@ -84,7 +84,7 @@ fn fit_end(text: &str, width: usize) -> String {
 fn listed(view: &View, width: usize, room: usize) -> Vec<Line<'static>> {
     let cursor = view.cursor();
     let mut lines = Vec::new();
-    // Held messages take at most half of the room.
+    // Held messages take at most half of the rows.
     let most = (room / 2).max(1);
     let first = cursor.map_or(0, |cursor| (cursor + 1).saturating_sub(most)).min(view.held.len().saturating_sub(most));
     for (place, held) in view.held.iter().enumerate().skip(first).take(most) {
@@ -149,7 +149,7 @@ fn call_text(call: &Call, width: usize) -> String {
     columns([&time, &call.who, call.about(), call.backend.as_deref().unwrap_or("-"), outcome, &took, mark], width)
 }
 
-/// The cells in their columns, one column left of the whole for the cursor.
+/// Aligns the cells in columns, leaving one column for the cursor.
 fn columns([time, who, about, backend, outcome, took, mark]: [&str; 7], width: usize) -> String {
     let width = width.saturating_sub(1);
     if width < NARROW {
@@ -171,7 +171,7 @@ fn read(view: &View, from: usize, width: usize, room: usize) -> Vec<Line<'static
     wrapped.skip(from).take(room).map(line).collect()
 }
 
-/// A line that is too long goes on in the next, a little to the right.
+/// Wraps a long line, with the continuation indented a little.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let indent = text.chars().take_while(|char| *char == ' ').count().min(width / 2) + 2;
     let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);

@@ -1,36 +1,36 @@
-//! A held message, as the view shows it.
+//! Held messages, as the view shows them.
 
 use super::text::{self, word};
 use serde_json::Value;
 
-/// The most that is shown of a held message.
+/// Maximum length of a held message shown, in bytes.
 const MAX_SHOWN: usize = 64 * 1024;
 
-/// A message that waits for a person.
+/// A message that waits for a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Its number.
+    /// Id of the held message.
     pub id: u64,
-    /// What is held: a request or an answer.
+    /// Phase: a request or an answer.
     pub phase: String,
-    /// The method.
+    /// Method of the message.
     pub method: String,
-    /// The tool, prompt or URI.
+    /// Tool, prompt or URI.
     pub subject: Option<String>,
-    /// On whose behalf.
+    /// Principal of the caller.
     pub who: String,
-    /// Why.
+    /// Reason that it is held.
     pub reason: String,
-    /// How long it may still wait, in milliseconds.
+    /// Time left, in milliseconds.
     pub left_ms: u64,
-    /// The message, as it came.
+    /// Unchanged text of the message.
     pub message: String,
-    /// Where it belongs to.
+    /// Session and exchange of the message.
     pub key: (u64, u64),
 }
 
 impl Held {
-    /// Reads what the process tells of it.
+    /// Parses the JSON of a held message.
     pub fn read(value: &Value) -> Option<Self> {
         let some = |key: &str| word(value, key).unwrap_or_default();
         Some(Self {
@@ -49,12 +49,12 @@ impl Held {
         })
     }
 
-    /// What it is about, in a word.
+    /// Returns the subject, or the method if there is none.
     pub fn about(&self) -> &str {
         self.subject.as_deref().unwrap_or(&self.method)
     }
 
-    /// Its message as lines.
+    /// Returns the message, split into lines.
     pub fn lines(&self) -> Vec<String> {
         text::lines(&self.message, MAX_SHOWN)
     }

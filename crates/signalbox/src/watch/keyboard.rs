@@ -1,4 +1,4 @@
-//! The keys, and the thread that waits for them.
+//! Keyboard input, read on a thread of its own.
 
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use signalbox_engine::lock::LockResultExt;
@@ -7,39 +7,28 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long the thread waits at a time.
+/// Maximum time that the thread blocks in one poll.
 const LOOK: Duration = Duration::from_millis(50);
-/// Most keys that wait to be handled.
+/// Maximum number of queued keys.
 const MAX_KEYS: usize = 256;
 
-/// A key that means something to the view.
+/// A key that the view handles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Key {
-    /// A character.
+    /// Printable character.
     Char(char),
-    /// Return.
     Enter,
-    /// Escape.
     Esc,
-    /// Backspace.
     Backspace,
-    /// Up.
     Up,
-    /// Down.
     Down,
-    /// To the left.
     Left,
-    /// To the right.
     Right,
-    /// A page up.
     PageUp,
-    /// A page down.
     PageDown,
-    /// To the beginning.
     Home,
-    /// To the end.
     End,
-    /// Control and C.
+    /// Control-C, which raw mode delivers as a key.
     Interrupt,
 }
 
@@ -71,21 +60,21 @@ fn key(event: KeyEvent) -> Option<Key> {
 struct Shared {
     stop: AtomicBool,
     wanted: AtomicBool,
-    /// Held by whoever reads from the terminal.
+    /// Held by the thread that reads from the terminal.
     reading: Mutex<()>,
 }
 
-/// The keyboard. Its thread ends when it is dropped.
+/// Source of keys. Dropping it ends its thread.
 pub struct Keyboard {
     keys: mpsc::Receiver<Option<Key>>,
     shared: Arc<Shared>,
 }
 
 impl Keyboard {
-    /// Begins to read keys. The terminal must be raw.
+    /// Starts to read keys. The terminal must be in raw mode.
     ///
     /// # Errors
-    /// If there is no thread.
+    /// If the thread cannot be started.
     pub fn open() -> std::io::Result<Self> {
         let (sender, keys) = mpsc::channel(MAX_KEYS);
         let shared = Arc::<Shared>::default();
@@ -94,12 +83,12 @@ impl Keyboard {
         Ok(Self { keys, shared })
     }
 
-    /// The next key; none of it where only the size of the terminal changed. Nothing once the terminal is gone.
+    /// Returns the next key. `Some(None)` is a resized terminal, `None` a closed one.
     pub async fn next(&mut self) -> Option<Option<Key>> {
         self.keys.recv().await
     }
 
-    /// Leaves the terminal to somebody else for as long as this is kept.
+    /// Stops reading until the guard is dropped, so that another program can use the terminal.
     #[must_use]
     pub fn aside(&self) -> Aside<'_> {
         self.shared.wanted.store(true, Ordering::Relaxed);
@@ -113,7 +102,7 @@ impl Drop for Keyboard {
     }
 }
 
-/// While this is kept, nobody here reads from the terminal.
+/// Guard that keeps the keyboard thread from reading the terminal.
 pub struct Aside<'a> {
     shared: &'a Shared,
     _reading: MutexGuard<'a, ()>,
@@ -143,7 +132,7 @@ fn read(shared: &Shared, keys: &mpsc::Sender<Option<Key>>) {
             Ok(Some(event::Event::Key(event))) => key(event).map(Some),
             Ok(Some(event::Event::Resize(..))) => Some(None),
             Ok(_) => None,
-            // The terminal is gone, and the channel ends with this thread.
+            // The terminal is gone. Returning closes the channel.
             Err(_) => return,
         };
         if let Some(told) = told

@@ -1,4 +1,4 @@
-//! The terminal: taken over, and given back as it was whatever happens.
+//! Takes over the terminal, and restores it on every exit.
 
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
@@ -7,16 +7,16 @@ use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, d
 use ratatui::{Frame, Terminal};
 use std::io::{self, Stdout, stdout};
 
-/// The terminal in our hands; it is given back when this is dropped, and before a panic is told.
+/// The terminal on its alternate screen. Restored on drop, and before a panic message is printed.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl Screen {
-    /// Takes the terminal over.
+    /// Takes over the terminal.
     ///
     /// # Errors
-    /// If it cannot be.
+    /// If the terminal cannot be set up.
     pub fn open() -> io::Result<Self> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -27,7 +27,7 @@ impl Screen {
         Ok(Self { terminal: Terminal::new(CrosstermBackend::new(stdout()))? })
     }
 
-    /// Draws a view as it is now.
+    /// Draws a frame.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -35,16 +35,16 @@ impl Screen {
         self.terminal.draw(draw).map(drop)
     }
 
-    /// Gives the terminal back for a while.
+    /// Restores the terminal while `doing` runs.
     ///
     /// # Errors
-    /// If it cannot be taken over again.
+    /// If the terminal cannot be taken over again.
     pub fn leave_for<T>(&mut self, doing: impl FnOnce() -> T) -> io::Result<T> {
         restore();
         let done = doing();
         enter()?;
-        // One that knows nothing draws everything. To clear the old one it would ask where the cursor is, and the answer
-        // would come as if it were typed.
+        // A new terminal redraws everything. Clearing the old one would query the cursor position, and the reply would
+        // arrive as typed input.
         self.terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         Ok(done)
     }
@@ -55,7 +55,7 @@ fn enter() -> io::Result<()> {
     execute!(stdout(), EnterAlternateScreen)
 }
 
-/// What cannot be restored cannot be told either.
+/// Restores the terminal. Errors are ignored: there is no place left to report them.
 fn restore() {
     let _ = disable_raw_mode();
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);

@@ -1,25 +1,25 @@
-//! Cleans and cuts text from outside, so that a terminal can show it.
+//! Cleans and cuts foreign text, so that a terminal can show it.
 
 use ratatui::text::Span;
 use serde_json::Value;
 use signalbox_control::table::harmless;
 use signalbox_tape::pretty;
 
-/// The longest text of a member that is kept.
+/// Maximum length of a text member, in characters.
 const MAX_WORD: usize = 200;
 
-/// A member of a fact, harmless and not too long.
+/// Returns a text member of a fact, cleaned and shortened.
 pub(super) fn word(value: &Value, key: &str) -> Option<String> {
     value[key].as_str().map(clean)
 }
 
-/// A text on one line, harmless and not too long.
+/// Returns a text on one line, cleaned and shortened.
 pub(crate) fn clean(text: &str) -> String {
     let short: String = text.chars().take(MAX_WORD).collect();
     harmless(&short)
 }
 
-/// The beginning of a text, at most this many bytes of it.
+/// Cuts a text to at most `most` bytes, at a character boundary.
 pub(super) fn cut(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -28,7 +28,7 @@ pub(super) fn cut(text: &str, most: usize) -> &str {
     &text[..end]
 }
 
-/// A message as lines, harmless each.
+/// Returns a message as lines, each cleaned.
 pub(crate) fn lines(text: &str, most: usize) -> Vec<String> {
     let shown = cut(text, most);
     let mut lines: Vec<String> = pretty(shown).lines().map(harmless).collect();
@@ -38,7 +38,7 @@ pub(crate) fn lines(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// The text in exactly so many columns.
+/// Pads or cuts a text to exactly `columns` columns.
 pub(crate) fn fit(text: &str, columns: usize) -> String {
     let width = |text: &str| Span::raw(text).width();
     if width(text) <= columns {
@@ -61,13 +61,13 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     format!("{out}{}", " ".repeat(columns.saturating_sub(used)))
 }
 
-/// The time of day of a moment, by the clock of the world.
+/// Formats the time of day in UTC.
 pub(super) fn clock(unix_ms: u64) -> String {
     let seconds = unix_ms / 1000;
     format!("{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
 }
 
-/// How long something took.
+/// Formats a duration.
 pub(crate) fn took(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} us"),

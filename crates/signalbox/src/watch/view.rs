@@ -1,4 +1,4 @@
-//! The machine behind `signalbox watch`.
+//! State machine of `signalbox watch`.
 
 use super::calls::{Call, Calls, is_difference};
 use super::held::Held;
@@ -6,34 +6,34 @@ use super::keyboard::Key;
 use super::text::{clean, word};
 use serde_json::Value;
 
-/// The longest filter, answer or reason that can be typed.
+/// Maximum length of a typed filter, answer or reason, in bytes.
 const MAX_TYPED: usize = 1_000;
-/// How many lines a page is.
+/// Number of lines per page.
 const PAGE: usize = 10;
-/// Most facts that wait while the view is paused.
+/// Maximum number of facts buffered while the view is paused.
 const MAX_WAITING: usize = 10_000;
 
-/// What the view hears of.
+/// Input of the view.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A line of the live feed.
     Fact(Value),
-    /// What is held at the moment.
+    /// Messages that are held at the moment.
     Holds(Vec<Value>),
-    /// A key.
+    /// Key that was pressed.
     Key(Key),
-    /// Something for the person to read.
+    /// Message for the user.
     Say(String),
-    /// Nothing more will come.
+    /// The feed has ended, with a message for the user.
     Ended(String),
 }
 
-/// What is to be done because of a key.
+/// Action requested by a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Leave.
+    /// Quit the view.
     Quit,
-    /// Let a held message go on.
+    /// Release a held message.
     Release(u64),
     /// Open a held message in an editor.
     Edit(u64),
@@ -43,37 +43,37 @@ pub enum Action {
     Refuse(u64, String),
     /// Hold the next tool call.
     HoldNext,
-    /// Hold nothing more.
+    /// Clear all breakpoints.
     Clear,
 }
 
-/// Where the cursor is.
+/// Position of the cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Selected {
-    /// On the newest call, whichever that is.
+    /// The newest call, also when newer ones arrive.
     Newest,
-    /// On a held message.
+    /// Held message with this id.
     Held(u64),
-    /// On a call.
+    /// Call with this sequence number.
     Call(u64),
 }
 
-/// What the keys mean.
+/// Input mode, which decides what the keys do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
-    /// Moving in the list.
+    /// Moves in the list.
     List,
-    /// Reading one call or held message, from this line on.
+    /// Shows one call or held message, from this line on.
     Detail(usize),
-    /// Typing a filter.
+    /// Edits the filter.
     Filter,
-    /// Typing the text of an answer.
+    /// Edits the text of an answer.
     Answer(u64, String),
-    /// Typing why a message is refused.
+    /// Edits the reason of a refusal.
     Refuse(u64, String),
 }
 
-/// The view.
+/// State of the view.
 #[derive(Debug)]
 pub struct View {
     pub(super) title: String,
@@ -90,7 +90,7 @@ pub struct View {
 }
 
 impl View {
-    /// A view of the process with this title.
+    /// Creates a view with this title.
     #[must_use]
     pub fn new(title: &str, colour: bool) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl View {
         }
     }
 
-    /// Takes what happened, and says what is to be done about it.
+    /// Applies an event, and returns the action it requests.
     pub fn apply(&mut self, event: Event) -> Option<Action> {
         match event {
             Event::Fact(fact) => self.fact(fact),
@@ -123,12 +123,12 @@ impl View {
         None
     }
 
-    /// The calls that are shown, the newest first.
+    /// Returns the calls that match the filter, newest first.
     pub(super) fn shown(&self) -> Vec<&Call> {
         self.calls.newest(&self.filter).collect()
     }
 
-    /// The place of the cursor in the list: what is held, then the calls that are shown.
+    /// Returns the index of the cursor in the list: held messages first, then the calls that match.
     pub(super) fn cursor(&self) -> Option<usize> {
         let calls = || self.shown();
         match self.selected {
@@ -139,7 +139,7 @@ impl View {
         }
     }
 
-    /// The call or held message that the cursor is on.
+    /// Returns the held message or the call under the cursor.
     pub(super) fn under_cursor(&self) -> (Option<&Held>, Option<&Call>) {
         match self.selected {
             Selected::Held(id) => (self.held.iter().find(|held| held.id == id), None),
@@ -148,7 +148,8 @@ impl View {
         }
     }
 
-    /// The held message that a key is about: that under the cursor, else that of the call under the cursor, else the oldest.
+    /// Returns the held message that a key acts on: the one under the cursor, else that of the call under the cursor,
+    /// else the oldest.
     pub(super) fn concerned(&self) -> Option<&Held> {
         let (held, call) = self.under_cursor();
         let of_call = || call.and_then(|call| self.held.iter().find(|held| held.key == call.key));
@@ -180,7 +181,7 @@ impl View {
         }
     }
 
-    /// A cursor on something that is gone goes to the newest.
+    /// Moves the cursor to the newest call if its item is gone.
     fn find_cursor(&mut self) {
         if self.cursor().is_none() {
             self.selected = Selected::Newest;
@@ -244,7 +245,7 @@ impl View {
             Key::Home | Key::Char('g') => self.selected = Selected::Newest,
             Key::End | Key::Char('G') => self.step(i64::MAX),
             Key::Enter if self.under_cursor() != (None, None) => {
-                // It stays the same one while others come.
+                // Pin the call, so that new calls do not move the selection.
                 if let (None, Some(call)) = self.under_cursor() {
                     self.selected = Selected::Call(call.seq);
                 }
@@ -295,7 +296,7 @@ impl View {
         None
     }
 
-    /// Stands still, or takes what came meanwhile.
+    /// Toggles the pause. Resuming applies the buffered facts.
     fn pause(&mut self) {
         self.paused = !self.paused;
         for fact in std::mem::take(&mut self.waiting) {
@@ -311,7 +312,7 @@ impl View {
         let Some(last) = shown.len().checked_sub(1) else { return };
         let at = self.cursor().unwrap_or(0) as i64;
         let to = usize::try_from(at.saturating_add(by).max(0)).unwrap_or(0).min(last);
-        // At the top of the calls the cursor stays with the newest, as long as it was not moved there from above.
+        // At the top, the cursor follows the newest call, unless it was moved down to it.
         self.selected = if to == self.held.len() && by < 0 { Selected::Newest } else { shown[to] };
     }
 }

@@ -1,4 +1,4 @@
-//! One try of a tape's calls against a server.
+//! Runs the calls of a tape against a server, which it starts or connects to.
 
 use super::super::governed::prepare;
 use super::super::{load, loader};
@@ -32,16 +32,16 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 
-/// Bytes that may be on their way in each direction.
+/// Capacity of the in-process stream to the gateway, in bytes per direction.
 const BUFFER: usize = 1 << 20;
-/// Messages that may wait.
+/// Maximum number of queued messages per direction.
 const QUEUE: usize = 256;
-/// Interval at which the state of the server is looked at.
+/// Polling interval for the state of the server.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// How long the gateway may take to end.
+/// Maximum time for the gateway to shut down.
 pub(super) const DRAIN: Duration = Duration::from_secs(5);
 
-/// What is needed of a tape.
+/// Calls, notifications and metadata of a tape that a run needs.
 pub(super) struct Tape {
     id: String,
     redaction: Vec<String>,
@@ -49,7 +49,7 @@ pub(super) struct Tape {
     notifications: Vec<RecordedNotification>,
     offer: Offer,
     pub(super) holes: Holes,
-    /// The backends that messages went to or came from.
+    /// Backends that sent or received messages.
     backends: BTreeSet<Arc<str>>,
 }
 
@@ -109,7 +109,7 @@ fn settings(args: &TrialArgs, tape: &Tape) -> Result<RunSettings, Failure> {
         timing: args.timing,
         timeout: args.timeout,
         on_error: match args.on_error {
-            // A controlled run pauses by a breakpoint.
+            // A controlled run pauses at a breakpoint instead.
             OnErrorMode::Continue | OnErrorMode::Pause => OnError::Continue,
             OnErrorMode::Stop => OnError::Stop,
             OnErrorMode::Retry => OnError::Retry,
@@ -118,17 +118,17 @@ fn settings(args: &TrialArgs, tape: &Tape) -> Result<RunSettings, Failure> {
     })
 }
 
-/// A server, and what is asked of it.
+/// Settings of a run: the server, and the way the calls are sent to it.
 pub(super) struct Trial<'a> {
     global: &'a Global,
     args: &'a TrialArgs,
     command: &'a [OsString],
     parent: String,
-    /// Time at which the first call began, in nanoseconds since 1970.
+    /// Start of the first call, in nanoseconds since 1970.
     began: u64,
-    /// The name of the tape's backend, if there was only one.
+    /// Name of the tape's backend, if there was only one.
     name: Option<Arc<str>>,
-    /// Where the answers are recorded, if they are.
+    /// File that the answers are recorded to, if any.
     update: Option<PathBuf>,
     notifications: Vec<RecordedNotification>,
     pub(super) settings: RunSettings,
@@ -155,7 +155,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Sends these calls to the server, which is started, or connected to, for this.
+    /// Starts or connects to the server, and sends it these calls.
     pub(super) async fn run(
         &self,
         calls: &[Arc<RecordedCall>],
@@ -177,7 +177,7 @@ impl<'a> Trial<'a> {
         Ok(runner.finish())
     }
 
-    /// Waits until the server has answered the handshake, so that no call waits for it.
+    /// Waits until the server has answered the handshake, so that no call is timed with it.
     pub(super) async fn is_up(&self, app: &App) -> Result<(), Failure> {
         let within = self.settings.timeout;
         let began = Instant::now();
@@ -202,7 +202,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// What shifts moments in requests, if they are to be.
+    /// Returns the shift of timestamps in requests, if they are to be updated.
     pub(super) fn shift(&self) -> Option<TimeShift> {
         self.args.update_timestamps.then(|| TimeShift::new(self.began, SystemTime::now()))
     }
@@ -215,7 +215,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// A gateway with the server behind it.
+    /// Starts a gateway with the server as its only backend.
     pub(super) fn start(&self) -> Result<LiveServer, Failure> {
         let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
         let server = match &self.args.against {
@@ -243,17 +243,17 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// A gateway with the live server as its only backend.
+/// A running gateway with the live server as its only backend.
 pub(super) struct LiveServer {
     pub(super) app: App,
     pub(super) loader: Loader,
     pub(super) config: Config,
     pub(super) data_dir: DataDir,
-    /// The configuration, for as long as somebody may want it to be read again.
+    /// Configuration file. Kept because a reload reads it again.
     pub(super) file: AdHocFile,
 }
 
-/// A session with the gateway inside this process.
+/// Opens an in-process session with the gateway.
 pub(super) fn connect(app: &App) -> Connection {
     let (ours, theirs) = tokio::io::duplex(BUFFER);
     let (from, to) = tokio::io::split(theirs);
@@ -287,7 +287,7 @@ async fn write_lines(mut from: mpsc::Receiver<Bytes>, mut to: impl tokio::io::As
     }
 }
 
-/// The calls of each session, in the order in which they began; those without one come as one.
+/// Groups the calls by session, in the order in which the sessions began. Calls without a session form one group.
 pub(super) fn sessions(all: &[Arc<RecordedCall>]) -> Vec<Vec<Arc<RecordedCall>>> {
     let mut sessions: BTreeMap<u64, (Option<u64>, Vec<_>)> = BTreeMap::new();
     for call in all {

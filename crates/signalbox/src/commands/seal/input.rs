@@ -1,4 +1,4 @@
-//! What is signed and checked: messages and other JSON, from files and standard input.
+//! Input of `seal sign` and `seal verify`: files and standard input, read within bounds.
 
 use super::SealFailure;
 use crate::failure::Failure;
@@ -11,28 +11,28 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Most bytes of a file that is signed or checked.
+/// Maximum size of a file to sign or verify, in bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
-/// Standard input, in the place of a file.
+/// File argument that means standard input.
 const STDIN: &str = "-";
 
-/// A signature that stands beside its file. Signatures are hexadecimal.
+/// Detached signature of a file, as JSON. The signature is hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct FileSignature {
-    /// The id of the key.
+    /// Id of the key that signed.
     pub key_id: String,
-    /// `Ed25519`, in whatever case.
+    /// `Ed25519`, in upper or lower case.
     pub algorithm: String,
-    /// The canonical form that is signed.
+    /// Canonical form that was signed.
     pub profile: String,
-    /// What the signature is for.
+    /// Domain of the signature.
     pub domain: String,
-    /// The signature.
+    /// Signature, in hexadecimal digits.
     pub signature: String,
 }
 
-/// A file, or standard input, within bounds.
+/// Reads a file or standard input, up to [`LARGEST`] bytes.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |error| Failure::File { path: path.to_owned(), error };
     let mut content = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn is_stdin(path: &Path) -> bool {
     path == Path::new(STDIN)
 }
 
-/// What a file can be signed for: messages as what they are, anything else as an entry of a log unless somebody says more.
+/// Returns the default domain of a file: that of a message for messages, otherwise that of a log entry.
 pub(super) fn domain_of(content: &[u8]) -> Domain {
     let message = Envelope::read(Bytes::copy_from_slice(content), &Limits::default());
     match message.map(|message| message.kind()) {
@@ -59,7 +59,7 @@ pub(super) fn domain_of(content: &[u8]) -> Domain {
     }
 }
 
-/// Where the signature of a file stands.
+/// Returns the path of a file's detached signature.
 pub(super) fn signature_path(file: &Path, given: Option<&PathBuf>) -> Result<PathBuf, SealFailure> {
     match given {
         Some(path) => Ok(path.clone()),
@@ -72,7 +72,7 @@ pub(super) fn signature_path(file: &Path, given: Option<&PathBuf>) -> Result<Pat
     }
 }
 
-/// A public key from its digits or from a file.
+/// Reads a public key, given as hexadecimal digits or as a file.
 pub(super) fn public_key(given: &str) -> Result<VerifyingKey, Failure> {
     let bad = |why| SealFailure::Public { what: given.to_owned(), why };
     if let Ok(key) = VerifyingKey::from_hex(given) {

@@ -1,4 +1,4 @@
-//! `signalbox seal keys`.
+//! `signalbox seal keys`: creates, imports, trusts, rotates and revokes signing keys.
 
 use super::SealFailure;
 use super::input::{public_key, read};
@@ -30,7 +30,7 @@ pub(super) fn run(global: &Global, folder: &SealFolder, command: KeysCommand) ->
     };
     let done = carry_out(global, folder, command);
     if done.is_ok() && matches!(action, "seal_key.revoke" | "seal_key.rotate" | "seal_key.trust") {
-        // What a key holds open at running gateways ends with it.
+        // Running gateways close the sessions that this key authenticated.
         quietly(global, async {
             credentials::announce(global).await;
             Ok(ExitCode::SUCCESS)
@@ -74,14 +74,14 @@ fn carry_out(global: &Global, folder: &SealFolder, command: KeysCommand) -> Resu
     }
 }
 
-/// Writes down what was done to a key.
+/// Records a change of a key in the audit log.
 fn note(global: &Global, folder: &SealFolder, action: &str, key: Option<&TrustedKey>) {
     if let Some(key) = key {
         administration::note(global, (action, key.key.id()), None, Some(row(folder, key)));
     }
 }
 
-/// The private key of this id, of this file, or the gateway's own.
+/// Loads the private key with this id or from this file, by default the gateway's own.
 pub(super) fn signing_key(folder: &SealFolder, given: Option<&str>) -> Result<SigningKey, Failure> {
     let Some(given) = given else { return Ok(folder.signing_key().map_err(SealFailure::from)?) };
     if let Some(key) = private_half(folder, given)? {
@@ -94,9 +94,9 @@ pub(super) fn signing_key(folder: &SealFolder, given: Option<&str>) -> Result<Si
     Ok(load_signing_key(path).map_err(SealFailure::from)?)
 }
 
-/// The private half of a key that is kept here, under its id.
+/// Loads the private half of a key of the data folder, if it is here.
 fn private_half(folder: &SealFolder, id: &str) -> Result<Option<SigningKey>, Failure> {
-    // An id has no slash, so that no other file can be meant.
+    // An id has no slash, so it cannot name a file elsewhere.
     let known = folder_keys(folder)?.get(id).map(|known| known.key.clone());
     let Some(public) = known else { return Ok(None) };
     for path in [folder.private_key_file(id), folder.signing_key_file()] {
@@ -114,7 +114,7 @@ fn folder_keys(folder: &SealFolder) -> Result<KeySet, Failure> {
     Ok(folder.key_set().map_err(SealFailure::from)?)
 }
 
-/// Keeps a private key, and trusts it.
+/// Stores a private key, and trusts its public half.
 fn keep(
     global: &Global,
     folder: &SealFolder,
@@ -165,7 +165,7 @@ fn rotate(
     tell(global, folder, &keys, fresh.id())
 }
 
-/// Whether the gateway itself signs with the key of this id.
+/// Returns `true` if the gateway itself signs with the key of this id.
 fn is_own(folder: &SealFolder, keys: &KeySet, id: &str) -> bool {
     let own = load_signing_key(&folder.signing_key_file()).ok();
     keys.get(id).zip(own).is_some_and(|(known, own)| known.key == *own.verifying_key())
@@ -222,7 +222,7 @@ fn list(global: &Global, folder: &SealFolder) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows one key.
+/// Prints the properties of a key.
 fn tell(global: &Global, folder: &SealFolder, keys: &KeySet, id: &str) -> Result<ExitCode, Failure> {
     let key = keys.get(id).ok_or_else(|| SealFailure::Unknown(Untrusted::Unknown(id.to_owned())))?;
     let row = row(folder, key);

@@ -1,4 +1,4 @@
-//! Why keys and signatures could not be handled.
+//! Errors of `signalbox seal`.
 
 use signalbox_assembly::seal_folder::SealFolderError;
 use signalbox_seal::canonical::EncodeError;
@@ -7,7 +7,7 @@ use signalbox_seal::keys::{KeyFileError, PublicKeyError};
 use signalbox_seal::signed_json::SignError;
 use signalbox_seal::{KeyConflict, KeyError, RotateError, Untrusted};
 
-/// Why keys and signatures could not be handled.
+/// Error of a command about keys or signatures.
 #[derive(Debug, thiserror::Error)]
 pub enum SealFailure {
     /// The keys of the data folder cannot be used.
@@ -16,36 +16,36 @@ pub enum SealFailure {
     /// A key file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A text is no private key.
+    /// The content is not a private key.
     #[error(transparent)]
     Private(#[from] KeyFileError),
-    /// A text is no public key.
+    /// The content is not a public key.
     #[error("{what}: {why}")]
     Public {
-        /// The file or text.
+        /// File or text that was given.
         what: String,
-        /// Why not.
+        /// Reason that it is not a key.
         why: PublicKeyError,
     },
     /// A key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A key is there already.
+    /// The key exists already.
     #[error(transparent)]
     Conflict(#[from] KeyConflict),
-    /// A key is not known.
+    /// The key is not in the set of trusted keys.
     #[error(transparent)]
     Unknown(#[from] Untrusted),
     /// A key cannot be rotated.
     #[error(transparent)]
     Rotate(#[from] RotateError),
-    /// The private half of a key is not here.
+    /// The data folder has no private half of the key.
     #[error("the private half of the key {0:?} is not in the data folder")]
     NoPrivate(String),
-    /// A private key would be printed.
+    /// A private key would be printed on standard output.
     #[error("a private key is written to a file only; name one with -o FILE")]
     NotPrinted,
-    /// A signature of this domain is not made from files.
+    /// Signatures of this domain cannot be made from files.
     #[error("signatures for `{0}` are made by gateways, not from files")]
     Domain(&'static str),
     /// A message cannot be signed.
@@ -54,10 +54,10 @@ pub enum SealFailure {
     /// A file has no canonical form.
     #[error("the file cannot be signed: {0}")]
     Encode(#[from] EncodeError),
-    /// The signature of what comes from standard input has no place.
+    /// Input from standard input has no default path for its signature.
     #[error("name the file of the signature: -o FILE to sign, --signature FILE to verify")]
     NoSignatureFile,
-    /// The system gives no randomness.
+    /// The system has no random numbers.
     #[error("the system gives no randomness: {0}")]
     Random(getrandom::Error),
 }

@@ -1,4 +1,4 @@
-//! `signalbox seal sign`.
+//! `signalbox seal sign`: signs messages in place, and other JSON with a detached signature.
 
 use super::SealFailure;
 use super::input::{FileSignature, domain_of, read, signature_path};
@@ -27,7 +27,7 @@ pub(super) fn run(global: &Global, folder: &SealFolder, args: &SignArgs) -> Resu
     }
 }
 
-/// Signs a message, whose signature goes into its `_meta`.
+/// Signs a message. The signature goes into its `_meta`.
 fn message(args: &SignArgs, domain: Domain, key: &SigningKey, content: &[u8]) -> Result<ExitCode, Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -52,7 +52,7 @@ fn message(args: &SignArgs, domain: Domain, key: &SigningKey, content: &[u8]) ->
     Ok(ExitCode::SUCCESS)
 }
 
-/// Signs any other JSON, whose signature stands beside it.
+/// Signs any other JSON, with a detached signature.
 fn file(
     global: &Global,
     args: &SignArgs,

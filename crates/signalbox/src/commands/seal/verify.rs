@@ -1,4 +1,4 @@
-//! `signalbox seal verify`.
+//! `signalbox seal verify`: verifies the signatures of messages and files.
 
 use super::SealFailure;
 use super::input::{FileSignature, domain_of, public_key, read, signature_path};
@@ -22,7 +22,7 @@ use std::time::SystemTime;
 const UNKNOWN_SIGNER: u8 = 3;
 const UNSIGNED: u8 = 5;
 
-/// What a good signature proves.
+/// Facts that a valid signature proves.
 struct Proof {
     principal: String,
     key_id: String,
@@ -65,7 +65,7 @@ fn message(
     }
     let keys = trusted(folder, args, &signature.key_id)?;
     let nonces = NonceBook::new(1);
-    // A file may be checked long after it was signed; it still expires at the moment that its signature names.
+    // A file may be verified long after it was signed. The signature still expires at the time it names.
     let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
     let verifier = Verifier { keys: &keys, window, nonces: &nonces, profiles };
     let now = u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000);
@@ -132,7 +132,7 @@ fn check_file(
     Ok(Proof { principal: key.name.clone(), key_id: signature.key_id.clone(), domain, signed_at: None })
 }
 
-/// Whom to trust: one key, those of a file, or those of the data folder.
+/// Returns the trusted keys: one key, those of a file, or those of the data folder.
 fn trusted(folder: &SealFolder, args: &SealVerifyArgs, id: &str) -> Result<KeySet, Failure> {
     if let Some(given) = &args.public_key {
         let key = public_key(given)?.named(id).map_err(SealFailure::from)?;

@@ -1,4 +1,4 @@
-//! The credential by which the client of `signalbox stdio` proves who it is, in place of the owner of the pipe (NO-1).
+//! Authenticates the client of `signalbox stdio` by a credential, in place of the owner of the pipe (NO-1).
 
 use crate::failure::Failure;
 use signalbox_assembly::assemble::App;
@@ -15,23 +15,23 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::task::JoinSet;
 
-/// Longest first line of a client that is refused, in bytes.
+/// Maximum length of the first line of a refused client, in bytes.
 const MAX_LINE: u64 = 64 * 1024;
 
-/// The caller of a pipe, and the tasks that end its session with its credential.
+/// Authenticated caller of a pipe, with the tasks that end its session when the credential lapses.
 pub(super) struct ProvedCaller {
     pub caller: Caller,
     _watch: JoinSet<()>,
 }
 
-/// The proof of who uses a pipe: the credential in [`STDIO_TOKEN`], which is read once, or else who owns it.
+/// Method of authentication: the credential in [`STDIO_TOKEN`], which is read once, or else the owner of the pipe.
 pub(super) enum PipeProof {
     Owner,
     Credential { credential: String, authentication: Arc<Authentication> },
 }
 
 impl PipeProof {
-    /// Reads what is needed to look at the credential.
+    /// Reads the credential, and the keys that verify it.
     ///
     /// # Errors
     /// If keys cannot be read.
@@ -45,7 +45,7 @@ impl PipeProof {
         Ok(Self::Credential { credential, authentication: Arc::new(authentication) })
     }
 
-    /// Ends the session when a reload changes what its caller may do.
+    /// Returns a follower that ends the session when a reload changes the caller's permissions.
     pub(super) fn follower(&self, app: &App) -> Follower {
         match self {
             Self::Owner => authentication::follower(app, None),
@@ -53,10 +53,10 @@ impl PipeProof {
         }
     }
 
-    /// Identifies the caller. A credential that is not valid is told to the client.
+    /// Identifies the caller. Tells the client if its credential is invalid.
     ///
     /// # Errors
-    /// If the credential is not valid.
+    /// If the credential is invalid.
     pub(super) async fn prove(&self, app: &App, owner: Caller) -> Result<ProvedCaller, Failure> {
         let Self::Credential { credential, authentication } = self else {
             return Ok(ProvedCaller { caller: owner, _watch: authentication::end_lapsed(&app.gateway) });

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use signalbox_control::table;
 use signalbox_tape::analysis::{Analysis, Anomaly, Oddness, Slow};
 
-/// How many pairs are told.
+/// Maximum number of pairs in the report.
 const PAIRS: usize = 10;
 
-/// For people.
+/// Formats the analysis as text.
 pub(super) fn as_text(analysis: &Analysis) -> String {
     let mut text = String::new();
     let (pairs, others) = analysis.flow.most(PAIRS);
@@ -66,7 +66,7 @@ fn line(anomaly: &Anomaly) -> String {
     format!("  {what} {how} ({late} calls, before {before})\n")
 }
 
-/// For programs.
+/// Formats the analysis as JSON.
 pub(super) fn as_json(analysis: &Analysis) -> Value {
     let (pairs, others) = analysis.flow.most(PAIRS);
     let pairs: Vec<Value> =

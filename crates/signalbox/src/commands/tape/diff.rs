@@ -1,4 +1,4 @@
-//! `signalbox tape diff`: what differs between two tapes.
+//! `signalbox tape diff`: compares two tapes.
 
 use super::{diff_report, keys, read_tape};
 use crate::cli::{DiffArgs, Global};
@@ -8,7 +8,7 @@ use signalbox_replay::diff::Comparison;
 use signalbox_replay::tape_diff::{self, TapeDiffSettings, TimingBudget};
 use std::process::ExitCode;
 
-/// Does it. Whatever goes wrong exits with 2, since 1 says that the tapes differ.
+/// Compares the tapes. Every failure exits with 2, because 1 means that the tapes differ.
 pub(super) fn run(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure> {
     compare(global, args).map_err(|failure| Failure::Usage(failure.to_string()))
 }

@@ -1,4 +1,4 @@
-//! What `signalbox tape diff` prints, for people and for programs.
+//! Report of `signalbox tape diff`, as text and as JSON.
 
 use super::{head, moment};
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use signalbox_engine::record::TapeInfo;
 use signalbox_replay::diff::short;
 use signalbox_replay::tape_diff::{CallChange, Counts, Fate, FieldChange, OfferChange, Part, TapeDiff, Timing};
 
-/// Most fields of one call that are shown to people.
+/// Maximum number of fields shown per call in the text report.
 const MAX_FIELDS: usize = 20;
-/// Most changes of offers that are shown to people.
+/// Maximum number of changed offers in the text report.
 const MAX_OFFERS: usize = 200;
 
-/// For people.
+/// Formats the report as text.
 pub(super) fn as_text(old: &TapeInfo, new: &TapeInfo, found: &TapeDiff) -> String {
     let mut text = about("old", old, found.counts.old) + &about("new", new, found.counts.new);
     for note in &found.notes {
@@ -60,7 +60,7 @@ fn about(which: &str, tape: &TapeInfo, calls: u64) -> String {
     format!("{}\n", table::harmless(&line))
 }
 
-/// A row for the call, with what it is about in the last cell, and one for each further thing.
+/// Returns a row for the call with the first difference in its last cell, and a row for each further difference.
 fn call_rows(call: &CallChange) -> Vec<Vec<String>> {
     let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     let mut what: Vec<String> = Vec::new();
@@ -139,7 +139,7 @@ fn summary(found: &TapeDiff) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// For programs.
+/// Formats the report as JSON.
 pub(super) fn as_json(old: &TapeInfo, new: &TapeInfo, found: &TapeDiff) -> Value {
     let counts = &found.counts;
     let timing = |one: &Timing| json!({"calls": one.calls, "p50_ns": one.p50, "p95_ns": one.p95});

@@ -1,10 +1,10 @@
-//! An entry of a tape as JSON.
+//! Entries of tapes as JSON.
 
 use serde_json::Value;
 use signalbox_engine::record::Entry;
 use signalbox_tape::export::jsonl;
 
-/// The same form that `tape export` writes as JSON lines.
+/// Formats an entry as `tape export` writes it to JSON lines.
 pub fn entry_json(entry: &Entry) -> Value {
     jsonl::value(entry).unwrap_or(Value::Null)
 }

@@ -18,7 +18,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Does it.
 pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failure> {
     let mut source = read_tape(global, &args.tape, "tape export")?;
     let mut info = source.info().clone();
@@ -38,7 +37,7 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
     let target = Target::new(&info, args.url.clone(), args.tape.clone());
     let mut progress = Progress::new("exported", global.json);
     let mut decryptor = keys::decryptor(&args.key_file)?;
-    // A part of a tape, or one whose messages differ from what was recorded, is not the tape that was sealed.
+    // The seal covers the whole recorded tape, not a part of it and not decrypted messages.
     let other = args.session.is_some() || decryptor.is_some();
     if other && info.seal.take().is_some() {
         let why = match args.session {
@@ -64,7 +63,7 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
         write(head, &mut entries, (format, &target), io::stdout().lock())?;
         return Ok(ExitCode::SUCCESS);
     }
-    // A file that breaks off must not be taken for the whole: it gets its name at the end.
+    // Write to a temporary name, so that a partial file is never taken for the whole.
     let beside = args.output.with_extension("part");
     let failed = |error| Failure::File { path: args.output.clone(), error };
     let file = create(&beside).map_err(failed)?;
@@ -83,12 +82,12 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
-/// What people said to tools is for the user alone.
+/// Creates the file for the current user only: arguments of tools are private.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// Ends of names, and what files of such a name hold. The longer ones come first.
+/// File name suffixes and their formats, the longer ones first.
 const ENDS: [(&str, Format); 20] = [
     (".postman_collection.json", Format::Postman),
     (".postman.json", Format::Postman),
@@ -112,7 +111,7 @@ const ENDS: [(&str, Format); 20] = [
     (".py", Format::Pytest),
 ];
 
-/// What a file of this name holds.
+/// Returns the format that a file name implies.
 fn by_name(path: &Path) -> Result<Format, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let known = ENDS.iter().find(|(end, _)| name.ends_with(end)).map(|(_, format)| *format);

@@ -1,4 +1,4 @@
-//! `signalbox tape search --facets`: what a search matches, counted by its properties.
+//! `signalbox tape search --facets`: counts the matches of a search by their properties.
 
 use crate::failure::Failure;
 use crate::output;
@@ -9,10 +9,9 @@ use signalbox_tape::analysis::{Counts, Facets, facets_of};
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// Most values of a property in the JSON.
+/// Maximum number of values per property in the JSON.
 const MOST: usize = 1_000;
 
-/// Does it.
 pub(super) fn run(json: bool, store: &dyn TapeStore, query: &Query) -> Result<ExitCode, Failure> {
     let facets = facets_of(store, query)?;
     let text = if json { format!("{}\n", as_json(&facets)) } else { as_text(&facets, query.limit.unwrap_or(MOST)) };

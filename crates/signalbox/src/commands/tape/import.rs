@@ -20,12 +20,11 @@ use std::io::{BufReader, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// How much of a file is looked at first to tell its format. That does not do for a large document.
+/// Bytes read first to detect the format. Large documents need more.
 const LOOK: u64 = 1 << 20;
-/// How much of what was left out is said one by one.
+/// Maximum number of skipped items reported one by one.
 const MAX_SAID: usize = 20;
 
-/// Does it.
 pub(super) fn run(global: &Global, path: &Path, format: Option<Asked>) -> Result<ExitCode, Failure> {
     let config = config(global)?;
     DataDir::prepare(&config.data_dir)?;
@@ -92,7 +91,7 @@ fn named(format: Asked) -> Content {
     })
 }
 
-/// Tells the format by the content, and where that does not do, by the end of the name.
+/// Detects the format by content, and failing that by the file extension.
 pub(super) fn look(path: &Path) -> Result<Content, Failure> {
     let mut content = Content::of(&bytes(path, LOOK)?);
     if content.is_err() {
@@ -126,10 +125,10 @@ fn say_left_out(all: &[LeftOut]) {
     }
 }
 
-/// The head of a tape, its entries, and what could not be read.
+/// Metadata of a tape, its entries, and the items that could not be read.
 type Foreign = (TapeInfo, Entries, Vec<LeftOut>);
 
-/// Reads a recording of another program, and makes the head of a tape for it.
+/// Reads a recording of another program, and creates the metadata of a tape for it.
 fn foreign(config: &Config, path: &Path, format: ImportFormat) -> Result<Foreign, Failure> {
     let file = Bytes::from(bytes(path, import::MAX_FILE + 1)?);
     let mut recording = import::read(&file, format).map_err(|error| unreadable(path, error))?;

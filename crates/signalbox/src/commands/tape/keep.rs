@@ -1,4 +1,4 @@
-//! `signalbox tape keep`: has a running gateway write its ring to the tape.
+//! `signalbox tape keep`: has a running gateway write its ring buffer to the tape.
 
 use crate::cli::{Global, Which};
 use crate::commands::{administration, processes};
@@ -9,7 +9,7 @@ use signalbox_control::api::routes::KEEP;
 use signalbox_control::table;
 use std::process::ExitCode;
 
-/// Asks for it, and says what came of it.
+/// Sends the request, and prints the result.
 pub(super) fn run(global: &Global, which: &Which) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Start)?;
     let kept = runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Reads the key files with which encrypted values are shown.
+//! Reads the key files that decrypt values of a tape.
 
 use crate::failure::Failure;
 use crate::output;
@@ -6,7 +6,7 @@ use signalbox_config::redact_key::read;
 use signalbox_tape::redact::{Decryptor, EncryptionKey};
 use std::path::PathBuf;
 
-/// What opens the secrets of a tape; nothing where no key is given.
+/// Returns a decryptor with these keys, or `None` if there are no key files.
 pub(super) fn decryptor(files: &[PathBuf]) -> Result<Option<Decryptor>, Failure> {
     let mut keys = Vec::new();
     for path in files {
@@ -17,7 +17,7 @@ pub(super) fn decryptor(files: &[PathBuf]) -> Result<Option<Decryptor>, Failure>
     Ok((!keys.is_empty()).then(|| Decryptor::new(keys)))
 }
 
-/// Says what could not be opened.
+/// Reports the values that could not be decrypted.
 pub(super) fn tell(decryptor: Option<&Decryptor>) {
     if let Some((opened, left)) = decryptor.map(Decryptor::counts).filter(|(_, left)| *left > 0) {
         output::say(format_args!("decrypted {opened} values; {left} use other keys or are damaged"));

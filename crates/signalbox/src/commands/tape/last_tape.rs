@@ -1,4 +1,4 @@
-//! The tape that `last` means: the newest one with a call, of those that are being written before all others.
+//! Resolves `last`: the newest tape with a call. Tapes that are being written come before all others.
 
 use super::running;
 use crate::cli::Global;
@@ -7,24 +7,25 @@ use signalbox_engine::record::{Query, TapeInfo, TapeStore};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// The word for it.
+/// Name that means the newest tape.
 const LAST: &str = "last";
-/// Most tapes that are looked at for a call.
+/// Maximum number of tapes searched for a call.
 const MOST: usize = 200;
-/// Methods of requests other than lists and the handshake.
+/// Methods of requests, except lists and the handshake.
 const CALLS: [&str; 5] = ["tools/call", "prompts/get", "resources/read", "completion/complete", "tasks/*"];
 
-/// Finds a tape of the store by what the user calls it.
+/// Finds a stored tape by id, or by `last`.
 pub(super) fn find(global: &Global, store: &dyn TapeStore, name: &str) -> Result<TapeInfo, Failure> {
     if name != LAST {
         return Ok(store.tape(name)?);
     }
-    // In a thread of its own, because it waits for processes and commands may call this within a runtime.
+    // Use a separate thread: the query blocks on a runtime of its own, and callers may be inside one.
     let running = std::thread::scope(|scope| scope.spawn(|| running::tapes(global)).join());
     newest(store, &running.unwrap_or_else(|_| Ok(HashSet::new()))?)
 }
 
-/// The newest tape with a call, of those that are being written before all others; the newest if none has a call.
+/// Returns the newest tape with a call; tapes that are being written come first. Returns the newest tape if none has a
+/// call.
 pub(super) fn newest(store: &dyn TapeStore, running: &HashSet<String>) -> Result<TapeInfo, Failure> {
     let mut tapes: Vec<TapeInfo> = store.tapes()?.into_iter().map(|(tape, _)| tape).collect();
     tapes.sort_by_key(|tape| (Reverse(running.contains(&tape.id)), Reverse(tape.started)));

@@ -1,4 +1,4 @@
-//! The lines of `tape show`: calls that ended, calls that did not, and notifications where they are wanted.
+//! Lines of `tape show`: finished calls, unfinished calls, and notifications if requested.
 
 use super::entry_json::entry_json;
 use super::moment;
@@ -10,18 +10,18 @@ use signalbox_engine::record::{Content, Entry, FinishedEntry, MessageEntry, Mess
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// One line.
+/// A line of the list.
 pub(super) enum Line {
-    /// A call, and how much was decided about it.
+    /// A finished call, with the number of decisions about it.
     Call { entry: Entry, finished: FinishedEntry, decisions: usize },
-    /// A call that has no end, and how much was decided about it.
+    /// An unfinished call, with the number of decisions about it.
     Open { call: Unfinished, decisions: usize },
-    /// A notification, where it was seen first.
+    /// A notification, at the point that saw it first.
     Notification { entry: Entry, message: MessageEntry },
 }
 
 impl Line {
-    /// The same for programs.
+    /// Formats the line as JSON.
     pub fn json(&self) -> Value {
         match self {
             Self::Call { entry, .. } | Self::Notification { entry, .. } => entry_json(entry),
@@ -29,12 +29,12 @@ impl Line {
         }
     }
 
-    /// True for a call that has no end.
+    /// Returns `true` for an unfinished call.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. })
     }
 
-    /// Its cells.
+    /// Returns the cells of the line.
     pub fn row(&self) -> Vec<String> {
         let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
         let (number, at, who) = match self {
@@ -79,7 +79,7 @@ impl Line {
     }
 }
 
-/// What is special about a call.
+/// Describes the round, the caller and the decisions of a call.
 fn remarks(finished: &FinishedEntry, decisions: usize) -> String {
     let mut remarks = Vec::new();
     if let Some(first) = finished.operation {
@@ -96,14 +96,14 @@ fn decided(decisions: usize) -> Option<String> {
     (decisions > 0).then(|| format!("{decisions} decided"))
 }
 
-/// The lines of a tape that are wanted, as its entries come.
+/// Collects the lines that match the arguments, while the entries of a tape arrive.
 pub(super) struct Lines<'a> {
     args: &'a ShowArgs,
     decisions: HashMap<u64, usize>,
     open: OpenCalls,
     kept: VecDeque<Line>,
     left_out: bool,
-    /// No bound any more: what is kept is told at once.
+    /// Set while the tape is followed: lines are printed at once, so their number has no limit.
     following: bool,
     last: Option<u64>,
 }
@@ -114,7 +114,7 @@ impl<'a> Lines<'a> {
         Self { args, decisions, open, kept, left_out: false, following: false, last: None }
     }
 
-    /// Takes the next entry of the tape.
+    /// Processes the next entry of the tape.
     pub fn add(&mut self, entry: Entry) {
         self.last = Some(entry.seq);
         self.open.add(&entry);
@@ -158,7 +158,7 @@ impl<'a> Lines<'a> {
             && self.args.outcome.as_ref().is_none_or(|wanted| **wanted == *finished.outcome)
     }
 
-    /// The calls that have no end so far become lines, after those that have one.
+    /// Appends a line for each unfinished call.
     pub fn add_open(&mut self) {
         let outcome = self.args.outcome.as_deref();
         if outcome.is_some_and(|wanted| wanted != UNFINISHED) {
@@ -192,22 +192,22 @@ impl<'a> Lines<'a> {
             && args.backend.as_ref().is_none_or(|wanted| backend == Some(wanted))
     }
 
-    /// The lines so far, which are not given again.
+    /// Takes the lines collected so far.
     pub fn take(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.kept).into()
     }
 
-    /// True if there are more calls than were wanted.
+    /// Returns `true` if the limit left lines out.
     pub fn left_out(&self) -> bool {
         self.left_out
     }
 
-    /// Keeps everything from now on.
+    /// Lifts the limit, to follow the tape.
     pub fn go_on(&mut self) {
         self.following = true;
     }
 
-    /// The place of the last entry.
+    /// Returns the sequence number of the last entry.
     pub fn last(&self) -> Option<u64> {
         self.last
     }

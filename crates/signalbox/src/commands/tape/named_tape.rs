@@ -1,5 +1,5 @@
-//! Opens a tape that may be a file: the store, or one that a file is read into for a moment, so that everything that
-//! can be asked of a stored tape can be asked of a file.
+//! Opens a stored tape or a tape file. A file is imported into a temporary store, so that every query on stored tapes
+//! works on files.
 
 use super::progress::Progress;
 use super::{last_tape, note_reading, store, unreadable};
@@ -17,19 +17,18 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A store, and the tape that was named.
+/// A store, with the tape that the user named.
 pub struct NamedTape {
-    /// The store.
+    /// Store that has the tape.
     pub store: Arc<dyn TapeStore>,
-    /// The tape, where one was named.
+    /// Tape that was named; `None` means all tapes.
     pub tape: Option<TapeInfo>,
-    /// The folder of a store that is there only for a file. Only its owner can look into it, and it
-    /// goes with this value.
+    /// Folder of the temporary store for a file. Private to its owner, and removed on drop.
     folder: Option<TempDir>,
 }
 
 impl NamedTape {
-    /// Finds a tape by what the user calls it, or all of them.
+    /// Finds a tape by file name or id. Without a name, all tapes are meant.
     pub fn find(global: &Global, name: Option<&str>) -> Result<Self, Failure> {
         if let Some(path) = name.filter(|name| is_file(name)) {
             return Self::of_file(global, Path::new(path));
@@ -57,7 +56,7 @@ impl NamedTape {
         Ok(Self { store, tape: Some(info), folder: Some(folder) })
     }
 
-    /// Has the audit log say that a command reads the messages of this tape, or of all.
+    /// Records in the audit log that a command reads the messages of this tape, or of all.
     pub fn note_reading(&self, global: &Global, command: &str) -> Result<(), Failure> {
         match (&self.tape, &self.folder) {
             (_, Some(_)) => {}
@@ -67,7 +66,7 @@ impl NamedTape {
         Ok(())
     }
 
-    /// The tape, or all of them, the oldest first.
+    /// Returns the tape, or all of them, oldest first.
     pub fn tapes(&self) -> Result<Vec<TapeInfo>, Failure> {
         if let Some(tape) = &self.tape {
             return Ok(vec![tape.clone()]);

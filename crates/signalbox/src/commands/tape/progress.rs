@@ -1,8 +1,8 @@
-//! Shows the progress of long work, if standard error is a terminal.
+//! Progress of long operations, shown if standard error is a terminal.
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 
-/// How many steps pass between two looks.
+/// Number of steps between two updates.
 const EVERY: u64 = 10_000;
 
 /// Counts steps, and shows the count on one line of a terminal.
@@ -13,12 +13,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A count under this word. Where nobody looks, nothing is shown.
+    /// Creates a counter with this label. Shows nothing unless standard error is a terminal.
     pub fn new(word: &'static str, json: bool) -> Self {
         Self { word, steps: 0, shows: !json && stderr().is_terminal() }
     }
 
-    /// One more.
+    /// Counts a step.
     pub fn step(&mut self) {
         self.steps += 1;
         if self.shows && self.steps.is_multiple_of(EVERY) {
@@ -26,7 +26,7 @@ impl Progress {
         }
     }
 
-    /// That was all.
+    /// Prints the final count.
     pub fn done(&mut self) {
         if self.shows {
             let _ = writeln!(stderr(), "\r{} entries {}", self.steps, self.word);

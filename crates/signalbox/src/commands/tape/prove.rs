@@ -1,4 +1,4 @@
-//! `signalbox tape prove`, and `tape verify --proof`: one entry of a sealed tape, to hand to somebody who does not get the tape.
+//! `signalbox tape prove` and `tape verify --proof`: proves one entry of a sealed tape without the tape.
 
 use super::entry_json::entry_json;
 use super::read_tape;
@@ -18,7 +18,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Makes a proof.
+/// Writes the proof of one entry to a file or to standard output.
 pub(super) fn run(global: &Global, args: &ProveArgs) -> Result<ExitCode, Failure> {
     let proof = read_tape(global, &args.tape, "tape prove")?.prove(args.entry).map_err(|error| match error {
         NoProof::Store(error) => Failure::Store(error),
@@ -68,7 +68,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(text)
 }
 
-/// The entry without its seal, which says nothing to a person.
+/// Returns the entry without its seal, which readers do not need.
 fn entry_of(proof: &InclusionProof) -> Value {
     let mut entry = entry_json(proof.entry());
     if let Some(members) = entry.as_object_mut() {
@@ -111,7 +111,7 @@ fn as_text(proof: &InclusionProof, found: &Result<ProvedEntry, ProofFault>, trus
         }
     };
     let mut out = String::new();
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(
         out,
         "entry {entry} is on the tape {tape} as it was recorded; the signature at entry {} covers it",

@@ -1,4 +1,4 @@
-//! `signalbox tape prune` and `tape delete`.
+//! `signalbox tape prune` and `tape delete`: remove recorded tapes.
 
 use super::{config, last_tape, running, store};
 use crate::cli::{Global, PruneArgs};
@@ -12,7 +12,7 @@ use signalbox_engine::record::{Retention, TapeStore};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Forgets what is old, or too much.
+/// Deletes tapes and entries that are too old or exceed the size limit.
 pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure> {
     let kept = config(global)?.record.retention;
     let said = args.older_than.is_some() || args.max_size.is_some();
@@ -38,7 +38,7 @@ pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-/// The store, with the key that signs checkpoints where sealed tapes lose their beginning.
+/// Opens the store with the key that signs checkpoints where sealed tapes lose their beginning.
 fn pruning_store(global: &Global, dry_run: bool) -> Result<Arc<dyn TapeStore>, Failure> {
     let config = config(global)?;
     let store = store(global)?;
@@ -49,7 +49,7 @@ fn pruning_store(global: &Global, dry_run: bool) -> Result<Arc<dyn TapeStore>, F
     Ok(StorePlace::of(&config.record, &config.data_dir).open_for(u64::MAX, Some(key))?)
 }
 
-/// Forgets one tape.
+/// Deletes one tape. Refuses a tape that is being written, unless `yes` is set.
 pub(super) fn delete(global: &Global, tape: &str, yes: bool) -> Result<ExitCode, Failure> {
     let store = store(global)?;
     let tape = last_tape::find(global, &*store, tape)?;

@@ -1,4 +1,4 @@
-//! `signalbox tape redact`: a copy of a sealed tape without some values, which still proves the rest.
+//! `signalbox tape redact`: copies a sealed tape without some values. The copy still proves the rest.
 
 use super::progress::Progress;
 use super::read_tape;
@@ -15,14 +15,13 @@ use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::ExitCode;
 
-/// What stands in the place of a value that was removed.
+/// Text that replaces a removed value.
 const REMOVED: &str = "[redacted]";
 
-/// Does it.
 pub(super) fn run(global: &Global, args: &RedactArgs) -> Result<ExitCode, Failure> {
     let paths = Paths::parse(&args.path).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut tape = read_tape(global, &args.tape, "tape redact")?;
-    // A copy of a broken tape would be a broken copy, and nobody could tell which of the two was changed.
+    // The copy of a broken tape is broken too, and a reader could not tell which of the two was changed.
     if tape.verify(|| ()).verdict == Verdict::Broken {
         let why = format!("the tape is broken: see `signalbox tape verify {}`", args.tape);
         return Err(Failure::Refused(why));
@@ -72,7 +71,7 @@ fn write(
     Ok(redaction.removed())
 }
 
-/// Whether something that is to go is still there, because it is none of the values that were sealed one by one.
+/// Returns `true` if a value to remove is still there, because it was not sealed as a value of its own.
 fn is_left(value: &Value, place: &mut Vec<String>, paths: &Paths) -> bool {
     match value {
         Value::Object(members) => members.iter().any(|(name, value)| within(name.clone(), value, place, paths)),

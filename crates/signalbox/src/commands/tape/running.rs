@@ -1,4 +1,4 @@
-//! The tapes that running processes write.
+//! Tapes that running processes write.
 
 use crate::cli::{Global, Which};
 use crate::commands::processes;
@@ -7,7 +7,7 @@ use http::Method;
 use signalbox_control::api::routes::STATUS;
 use std::collections::HashSet;
 
-/// The ids of the tapes that processes with this data folder write now. A process that does not answer is left out.
+/// Returns the ids of the tapes that processes of this data folder are writing. Skips processes that do not answer.
 pub(super) fn tapes(global: &Global) -> Result<HashSet<String>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Start)?;
     let mut tapes = HashSet::new();

@@ -15,10 +15,9 @@ use signalbox_tape::{excerpt, marks};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Most characters of a message in a line.
+/// Maximum number of characters of a message per line.
 const EXCERPT: usize = 120;
 
-/// Does it.
 pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failure> {
     let named = NamedTape::find(global, args.tape.as_deref())?;
     named.note_reading(global, "tape search")?;

@@ -1,4 +1,4 @@
-//! Filters of `tape search` that look into messages: values of params and results, and types of entries (SO-11).
+//! Filters of `tape search` that parse messages: values of params and results, and types of entries (SO-11).
 
 use crate::cli::{EntryType, SearchArgs};
 use crate::failure::Failure;
@@ -8,12 +8,12 @@ use signalbox_replay::Paths;
 use signalbox_wire::glob::{Wildcards, fits};
 use std::collections::HashSet;
 
-/// Most entries that are looked into for one search.
+/// Maximum number of entries that one search parses.
 const MOST: usize = 100_000;
-/// The least that is read at a time where messages are looked into.
+/// Minimum batch size while messages are parsed.
 const AT_LEAST: usize = 1_000;
 
-/// The part of a search that the store does not answer by itself.
+/// Conditions of a search that the store cannot evaluate.
 #[derive(Debug, Default)]
 pub(super) struct SearchFilter {
     params: Vec<ValueFilter>,
@@ -21,16 +21,16 @@ pub(super) struct SearchFilter {
     types: Vec<EntryType>,
 }
 
-/// A value at some place of a message.
+/// Expected value at some paths of a message.
 #[derive(Debug)]
 struct ValueFilter {
     places: Paths,
-    /// The value, in which `*` and `?` stand for others.
+    /// Expected value; `*` and `?` are wildcards.
     value: String,
 }
 
 impl SearchFilter {
-    /// Reads the filters of a command line.
+    /// Parses the filters of a command line.
     pub(super) fn read(args: &SearchArgs) -> Result<Self, Failure> {
         let params = |name: &str| vec![format!("/params/arguments/{name}"), format!("/params/{name}")];
         let results = |name: &str| vec![format!("/result/**/{name}")];
@@ -48,7 +48,7 @@ impl SearchFilter {
         self.params.is_empty() && self.results.is_empty() && self.types.is_empty()
     }
 
-    /// Finds the entries of one page, counted from 1.
+    /// Finds the entries of one page. Pages count from 1.
     pub(super) fn find(
         &self,
         store: &dyn TapeStore,
@@ -69,7 +69,7 @@ impl SearchFilter {
         }
     }
 
-    /// The hits that pass. With filters for both sides of a call, both must pass in the same call.
+    /// Returns the hits that pass. With filters for both sides of a call, both must pass in the same call.
     fn keep(&self, hits: Vec<Hit>) -> Vec<Hit> {
         if self.is_empty() {
             return hits;
@@ -91,7 +91,7 @@ impl SearchFilter {
         hits.iter().filter(|hit| passes(hit, sides.next().unwrap_or_default())).cloned().collect()
     }
 
-    /// True for a request whose params pass, and for a result that passes.
+    /// Returns whether the entry is a request whose params pass, and whether it is a result that passes.
     fn sides(&self, entry: &Entry) -> (bool, bool) {
         let Content::Message(message) = &entry.content else { return (false, false) };
         let Body::Whole(bytes) = &message.body else { return (false, false) };
@@ -110,7 +110,7 @@ impl SearchFilter {
 }
 
 impl ValueFilter {
-    /// Reads `NAME=VALUE`, or `/PATH=VALUE` below the root.
+    /// Parses `NAME=VALUE`, or `/PATH=VALUE` below the root.
     fn read(text: &str, root: &str, named: &dyn Fn(&str) -> Vec<String>) -> Result<Self, Failure> {
         let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
         let Some((place, value)) = text.split_once('=').filter(|(place, _)| !place.is_empty()) else {
@@ -121,7 +121,8 @@ impl ValueFilter {
         Ok(Self { places, value: value.to_owned() })
     }
 
-    /// True if a value at one of the places is the wanted one. Texts that hold JSON are looked into, as `@json`.
+    /// Returns `true` if one of the paths has the expected value. Texts that hold JSON are parsed, under the name
+    /// `@json`.
     fn is_in(&self, value: &Value, place: &mut Vec<String>) -> bool {
         let mut below = |name: String, value: &Value| {
             place.push(name);

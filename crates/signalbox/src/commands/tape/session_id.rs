@@ -1,4 +1,4 @@
-//! Finding a session by the id that its client was given.
+//! Finds a session by the id that its client was given.
 
 use super::config;
 use super::named_tape::NamedTape;
@@ -6,8 +6,8 @@ use crate::cli::Global;
 use crate::failure::Failure;
 use signalbox_assembly::recording::session_hash;
 
-/// The tape and the number of a session, the newest where several have the id. Tapes have a keyed hash of the id, older ones
-/// the id itself.
+/// Returns the tape and the number of the session, the newest if several have the id. Tapes store a keyed hash of the
+/// id, older ones the id itself.
 pub(super) fn find(global: &Global, named: &NamedTape, id: &str) -> Result<(String, u64), Failure> {
     let hash = session_hash(&config(global)?.data_dir).map_err(Failure::Start)?.of(id);
     for tape in named.tapes()?.iter().rev() {

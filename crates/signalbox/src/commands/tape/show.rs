@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Does it.
 pub(super) fn run(global: &Global, args: &ShowArgs) -> Result<ExitCode, Failure> {
     let mut source = read_tape(global, &args.tape, "tape show")?;
     let mut decryptor = keys::decryptor(&args.key_file)?;
@@ -55,16 +54,16 @@ fn exchange(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is told besides the calls.
+/// Facts of a tape that are shown besides its calls.
 #[derive(Default)]
 struct Beside {
     gaps: Vec<Gap>,
     clients: Vec<ClientEntry>,
     backends: Vec<String>,
-    /// The hashes of the rules, as they followed each other.
+    /// Hashes of the rules, in the order of their use.
     rules: Vec<String>,
     refused: Vec<(u64, String)>,
-    /// Messages of the gateway's own, and messages that did not arrive.
+    /// Number of messages that the gateway itself sent.
     own: u64,
     lost: BTreeMap<String, u64>,
 }
@@ -90,7 +89,7 @@ impl Beside {
         }
     }
 
-    /// Counts by reason: an answer to nothing, one that came late and one that came twice are different troubles.
+    /// Counts a lost message by reason: unmatched, late and duplicate answers have different causes.
     fn lose(&mut self, reason: &str) {
         if self.lost.len() < MOST_BESIDE || self.lost.contains_key(reason) {
             *self.lost.entry(reason.to_owned()).or_default() += 1;
@@ -116,14 +115,14 @@ impl Beside {
     }
 }
 
-/// Keeps a bounded number of what is told.
+/// Appends an item, up to [`MOST_BESIDE`].
 fn keep<T>(list: &mut Vec<T>, one: T) {
     if list.len() < MOST_BESIDE {
         list.push(one);
     }
 }
 
-/// Most callers, backends, sets of rules and refusals that are shown one by one.
+/// Maximum number of callers, backends, sets of rules and refusals shown one by one.
 const MOST_BESIDE: usize = 100;
 
 fn calls(
@@ -173,7 +172,7 @@ fn decrypted(entry: Entry, decryptor: &mut Option<&mut Decryptor>) -> Entry {
     }
 }
 
-/// Shows what is recorded from now on, until the tape ends or nobody reads any more.
+/// Shows new entries until the tape ends or the reader closes the pipe.
 fn follow(
     global: &Global,
     source: &mut TapeSource,
@@ -183,7 +182,7 @@ fn follow(
 ) -> Result<(), Failure> {
     lines.go_on();
     loop {
-        // Asked before it is read: what was written until its end is read after it.
+        // Check for the end before reading, so that entries written until the end are still read.
         let ended = source.has_ended()?;
         for entry in source.later(args.session, lines.last()) {
             lines.add(decrypted(entry?, &mut decryptor));
@@ -203,10 +202,10 @@ fn pause() {
     std::thread::sleep(LOOK);
 }
 
-/// How often a tape that is followed is looked at.
+/// Polling interval for a followed tape.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Writes lines without headings; false if their reader has gone.
+/// Writes lines without headings. Returns `false` if the reader has closed the pipe.
 fn tell(global: &Global, lines: &[Line]) -> Result<bool, Failure> {
     let text: String = lines
         .iter()
@@ -243,7 +242,7 @@ fn about(source: &mut TapeSource) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Most sessions that are shown one by one.
+/// Maximum number of sessions shown one by one.
 const MOST_SESSIONS: usize = 20;
 
 fn as_json(source: &mut TapeSource, calls: &[Line], beside: &Beside) -> Result<ExitCode, Failure> {

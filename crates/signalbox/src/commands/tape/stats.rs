@@ -1,4 +1,4 @@
-//! `signalbox tape stats`: numbers over a tape, or over all.
+//! `signalbox tape stats`: statistics of one tape or all.
 
 use super::named_tape::NamedTape;
 use super::{analysis, moment};
@@ -11,7 +11,6 @@ use signalbox_engine::record::{MethodStats, Stats};
 use signalbox_tape::analysis::Analysis;
 use std::process::ExitCode;
 
-/// Does it.
 pub(super) fn run(global: &Global, tape: Option<&str>) -> Result<ExitCode, Failure> {
     let named = NamedTape::find(global, tape)?;
     let stats = named.store.stats(named.tape.as_ref().map(|tape| tape.id.as_str()))?;

@@ -1,4 +1,4 @@
-//! Whether the keys that signed a tape are those that may.
+//! Decides whether the keys that signed a tape are trusted to sign it.
 
 use super::config;
 use crate::cli::Global;
@@ -7,21 +7,21 @@ use signalbox_assembly::seal_folder::SealFolder;
 use signalbox_control::table::harmless;
 use signalbox_seal::{KeySet, Role, VerifyingKey};
 
-/// Why a key is believed. A later one is worth more.
+/// Reason to trust a key. Later variants are stronger.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Trust {
-    /// Nobody knows it.
+    /// The key is in no set of trusted keys.
     Unknown,
-    /// It is in the set of trusted keys beside the tape.
+    /// The key is in the set of trusted keys beside the tape.
     Beside,
-    /// It signed what was kept elsewhere, and the tape still agrees with that.
+    /// The key signed anchors that were stored elsewhere, and the tape still agrees with them.
     Anchored,
-    /// Somebody named it on the command line.
+    /// The key was pinned on the command line.
     Pinned,
 }
 
 impl Trust {
-    /// The word for it in JSON.
+    /// Returns the word for it in JSON.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -31,7 +31,7 @@ impl Trust {
         }
     }
 
-    /// What a person should know of it.
+    /// Returns a caveat for the user, if there is one.
     pub(super) fn note(self) -> Option<&'static str> {
         match self {
             Self::Pinned | Self::Anchored => None,
@@ -46,39 +46,39 @@ impl Trust {
     }
 }
 
-/// The keys that may have signed: those that were pinned, or else those of the data folder.
+/// Keys that may sign: the pinned ones, or else those of the data folder.
 pub(super) struct TrustedSigners {
     pins: Vec<Pin>,
     keys: KeySet,
-    /// Those that signed what was kept elsewhere; none where nothing was asked of that.
+    /// Keys that signed the anchors; `None` if no anchors were given.
     anchored: Option<Vec<VerifyingKey>>,
 }
 
-/// A key that somebody noted elsewhere.
+/// A key pinned by its id or public key.
 enum Pin {
     Id(String),
     Key(VerifyingKey),
 }
 
 impl TrustedSigners {
-    /// With these pins: ids, or public keys as hexadecimal digits.
+    /// Reads the keys of the data folder, with these pins: ids, or public keys as hexadecimal digits.
     pub(super) fn read(global: &Global, pins: &[String]) -> Result<Self, Failure> {
         let pins = pins.iter().map(|pin| Pin::read(pin)).collect::<Result<_, _>>()?;
         let keys = SealFolder::of(&config(global)?.data_dir).key_set();
         Ok(Self { pins, keys: keys.map_err(|error| Failure::Usage(error.to_string()))?, anchored: None })
     }
 
-    /// Only those who also signed what was kept elsewhere.
+    /// Restricts the keys to those that signed the anchors.
     pub(super) fn anchored_by(self, signers: &[VerifyingKey]) -> Self {
         Self { anchored: Some(signers.to_vec()), ..self }
     }
 
-    /// True if heads of this key count as anchors: all do, unless keys are pinned.
+    /// Returns `true` if heads of this key count as anchors. All do, unless keys are pinned.
     pub(super) fn may_anchor(&self, key: &VerifyingKey) -> bool {
         self.pins.is_empty() || self.pins.iter().any(|pin| pin.is(key))
     }
 
-    /// The trust in the signer that is trusted least; each comes with the time at which it says that it signed, in nanoseconds.
+    /// Returns the lowest trust among the signers. Each comes with its own claim of the signing time, in nanoseconds.
     pub(super) fn worst<'s>(&self, signers: impl Iterator<Item = (&'s VerifyingKey, u64)>) -> Trust {
         signers.map(|(key, at)| self.of(key, at)).min().unwrap_or(Trust::Pinned)
     }
@@ -109,7 +109,7 @@ impl Pin {
         })
     }
 
-    /// An id counts only as derived from the key: a tape may call its key by any other name.
+    /// Compares the pin with the key. The id is derived from the key, because a tape may give its key any name.
     fn is(&self, key: &VerifyingKey) -> bool {
         match self {
             Self::Key(pinned) => pinned.as_bytes() == key.as_bytes(),

@@ -1,4 +1,4 @@
-//! The calls of a tape that have no end on it.
+//! Calls of a tape that have no end on it.
 
 use serde_json::{Value, json};
 use signalbox_engine::fact::Point;
@@ -6,16 +6,16 @@ use signalbox_engine::record::{Content, Entry, MessageEntry, MessageKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The outcome by which they are shown and chosen.
+/// Outcome under which unfinished calls are shown and filtered.
 pub(super) const UNFINISHED: &str = "unfinished";
-/// Most calls that are watched for their end; beyond, the oldest are not told of.
+/// Maximum number of open calls tracked. Beyond it, the oldest are dropped.
 const MOST_OPEN: usize = 100_000;
 
-/// A call without an end.
+/// A call without an end on the tape.
 #[derive(Clone, Debug)]
 pub(super) struct Unfinished {
     pub number: u64,
-    /// When its request came.
+    /// Arrival of its request, in nanoseconds since 1970.
     pub at: u64,
     pub session: Option<u64>,
     pub principal: Arc<str>,
@@ -29,7 +29,7 @@ pub(super) struct Unfinished {
     rest: Option<String>,
 }
 
-/// How far it came.
+/// Last stage that the call reached.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Reached {
     Gateway,
@@ -76,7 +76,7 @@ impl Unfinished {
         }
     }
 
-    /// What is known of it besides.
+    /// Describes the stage, and whether the session has ended.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = vec![self.reached.words().to_owned()];
         if self.session_ended {
@@ -86,7 +86,7 @@ impl Unfinished {
         remarks
     }
 
-    /// The same for programs.
+    /// Formats the call as JSON.
     pub fn json(&self) -> Value {
         json!({
             "seq": self.seq, "at": self.at, "session": self.session, "exchange": self.number, "principal": &*self.principal,
@@ -98,12 +98,12 @@ impl Unfinished {
     }
 }
 
-/// The calls that are open, as the entries of a tape come.
+/// Open calls by number, updated while the entries of a tape arrive.
 #[derive(Default, Debug)]
 pub(super) struct OpenCalls(BTreeMap<u64, Unfinished>);
 
 impl OpenCalls {
-    /// Takes the next entry of the tape.
+    /// Processes the next entry of the tape.
     pub fn add(&mut self, entry: &Entry) {
         match (&entry.content, entry.exchange) {
             (Content::Finished(_), Some(number)) => drop(self.0.remove(&number)),
@@ -132,7 +132,7 @@ impl OpenCalls {
         }
     }
 
-    /// Those that are open now, in the order in which they came.
+    /// Iterates over the open calls, in order of arrival.
     pub fn all(&self) -> impl Iterator<Item = &Unfinished> {
         self.0.values()
     }

@@ -16,10 +16,9 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Most redacted entries that are shown to a person.
+/// Maximum number of redacted entries in the text report.
 const MAX_SHOWN: usize = 20;
 
-/// Does it.
 pub(super) fn run(global: &Global, args: &VerifyArgs) -> Result<ExitCode, Failure> {
     let mut signers = TrustedSigners::read(global, &args.pin)?;
     if let Some(proof) = &args.proof {
@@ -43,8 +42,8 @@ pub(super) fn run(global: &Global, args: &VerifyArgs) -> Result<ExitCode, Failur
     Ok(ExitCode::from(code))
 }
 
-/// The signed heads of this tape in these files, of the key that signed the first one. The key set beside the tape does
-/// not decide which: it can be changed with the tape.
+/// Reads the signed heads of this tape from these files, by the key that signed the first one. The key set beside the
+/// tape must not decide this: it can be changed with the tape.
 fn anchors(files: &[PathBuf], tape: &str, signers: &TrustedSigners) -> Result<Anchors, Failure> {
     let mut anchors = Anchors::default();
     for path in files {
@@ -67,7 +66,7 @@ fn anchors(files: &[PathBuf], tape: &str, signers: &TrustedSigners) -> Result<An
     Ok(anchors)
 }
 
-/// The outcome in a word, and the exit code.
+/// Returns the word for the outcome, and the exit code.
 fn outcome(report: &Report, trust: Trust) -> (&'static str, u8) {
     match (report.verdict, trust) {
         (Verdict::Broken, _) => ("broken", 1),
@@ -110,7 +109,7 @@ fn as_text(tape: &str, report: &Report, trust: Trust) -> String {
     let mut out = String::new();
     let (entries, last, signed) = (report.entries, report.last, report.signed_up_to);
     let tape = harmless(tape);
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = match report.verdict {
         Verdict::NeverSealed => writeln!(out, "tape {tape} was never sealed: nothing shows whether it was changed"),
         Verdict::Broken => broken(&mut out, &tape, report),
