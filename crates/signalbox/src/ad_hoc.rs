@@ -60,7 +60,7 @@ impl Server<'_> {
 
 /// Configuration of a gateway with one backend: a tape, a server, or both.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Replayed<'a> {
+pub struct ReplayConfig<'a> {
     /// Name of the backend. Rules that name the recorded backend then apply to this one; `tape` if absent.
     pub name: Option<&'a str>,
     /// Tape id or path, as a configuration names it.
@@ -75,7 +75,7 @@ pub struct Replayed<'a> {
     pub seed: Option<u64>,
 }
 
-impl Replayed<'_> {
+impl ReplayConfig<'_> {
     /// Formats the configuration as TOML.
     ///
     /// # Errors
@@ -193,8 +193,8 @@ mod tests {
     #[test]
     fn a_replay_has_its_seed_and_the_name_of_the_recorded_backend_where_it_can_be_one() {
         let rules = Some(Path::new("/etc/rules.toml"));
-        let named = |name| Replayed { name: Some(name), tape: Some("x.tape"), rules, ..Replayed::default() };
-        let text = Replayed { seed: Some(7), ..named("my_files-2") }.text().unwrap();
+        let named = |name| ReplayConfig { name: Some(name), tape: Some("x.tape"), rules, ..ReplayConfig::default() };
+        let text = ReplayConfig { seed: Some(7), ..named("my_files-2") }.text().unwrap();
         assert_eq!(
             text,
             "[gateway]\nrule_files = [\"/etc/rules.toml\"]\nrule_seed = 7\n[backends.my_files-2]\ntape = \"x.tape\"\n"

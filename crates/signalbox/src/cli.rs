@@ -1,4 +1,4 @@
-//! The command line.
+//! Definition of the command line. Doc comments on its items are help texts.
 
 mod api_key_args;
 mod audit_args;
@@ -370,13 +370,13 @@ pub struct ManArgs {
     pub out: Option<PathBuf>,
 }
 
-/// A pause between two looks, such as 500ms or 2s; a plain number is one of seconds.
+/// Parses the interval of `--watch`, such as 500ms or 2s. A plain number is in seconds.
 fn seconds(text: &str) -> Result<Duration, PauseError> {
     let pause = duration::of_seconds(text).map_err(|_| PauseError)?;
     if (0.1..=3600.0).contains(&pause.as_secs_f64()) { Ok(pause) } else { Err(PauseError) }
 }
 
-/// A text that is not a pause.
+/// Error for a text that is not a valid interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a time such as 500ms, 2s or 1m, from 0.1 to 3600 seconds")]
 struct PauseError;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Kind of a word, according to the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum WordKind {
     /// Neither a file nor a program.
     Nothing,
     /// A file that is not a program.
@@ -19,12 +19,12 @@ pub enum Found {
 
 /// Completed command line, or a hint to show after clap's error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Meant {
+pub enum Intent {
     /// Command line with an explicit command.
     Line(Vec<OsString>),
     /// The command cannot be inferred.
     Unclear {
-        /// Unchanged command line.
+        /// Command line as the user typed it.
         line: Vec<OsString>,
         /// Suggestion for the user.
         hint: Option<String>,
@@ -34,17 +34,17 @@ pub enum Meant {
 /// Infers the command. `line` begins with the name of the program, and a known command always wins. A tape is shown on
 /// a terminal, and served to a client at the other end of a pipe.
 #[must_use]
-pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found, piped: bool) -> Meant {
-    let Some(place) = first_word(&line) else { return Meant::Line(line) };
-    let Some(word) = line[place].to_str() else { return Meant::Unclear { line, hint: None } };
+pub fn infer(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> WordKind, piped: bool) -> Intent {
+    let Some(place) = first_word(&line) else { return Intent::Line(line) };
+    let Some(word) = line[place].to_str() else { return Intent::Unclear { line, hint: None } };
     if is_command(word) {
-        return Meant::Line(line);
+        return Intent::Line(line);
     }
     let alone = place + 1 == line.len();
     let insert = |words: &[&str]| {
         let mut full = line.clone();
         full.splice(place..place, words.iter().map(OsString::from));
-        Meant::Line(full)
+        Intent::Line(full)
     };
     let lower = word.to_ascii_lowercase();
     if lower.starts_with("http://") || lower.starts_with("https://") {
@@ -54,24 +54,26 @@ pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found, piped: bool) -
         let mut full = line.clone();
         full[place] = format!("--listen=127.0.0.1{word}").into();
         full.insert(place, "serve".into());
-        return Meant::Line(full);
+        return Intent::Line(full);
     }
     if lower.ends_with(".tape") && is_command("tape") {
         return insert(if piped { &["replay", "serve"] } else { &["tape", "show"] });
     }
     let found = look(&line[place]);
-    let unclear = |hint: String| Meant::Unclear { line: line.clone(), hint: Some(hint) };
+    let unclear = |hint: String| Intent::Unclear { line: line.clone(), hint: Some(hint) };
     match (ending(word), found) {
-        (_, Found::Nothing) if word.contains('/') => unclear(format!("there is no file {word}")),
-        (_, Found::Nothing) => Meant::Unclear { line, hint: None },
+        (_, WordKind::Nothing) if word.contains('/') => unclear(format!("there is no file {word}")),
+        (_, WordKind::Nothing) => Intent::Unclear { line, hint: None },
         ("js" | "mjs" | "cjs", _) => insert(&["wrap", "--", "node"]),
         ("py", _) => insert(&["wrap", "--", "python3"]),
         ("ts" | "mts", _) => unclear(format!(
             "{word} is TypeScript; name what runs it, as in `signalbox wrap -- npx tsx {word}`, or compile it"
         )),
-        (_, Found::Program) if !alone || word.contains('/') => insert(&["wrap", "--"]),
-        (_, Found::Program) => unclear(format!("to run the program `{word}` as a server: `signalbox wrap -- {word}`")),
-        (_, Found::File) => {
+        (_, WordKind::Program) if !alone || word.contains('/') => insert(&["wrap", "--"]),
+        (_, WordKind::Program) => {
+            unclear(format!("to run the program `{word}` as a server: `signalbox wrap -- {word}`"))
+        }
+        (_, WordKind::File) => {
             unclear(format!("{word} is not a program; make it executable (chmod +x), or name what runs it"))
         }
     }
@@ -79,21 +81,21 @@ pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found, piped: bool) -
 
 /// Looks up a word: a path is a file, a bare word is a file here with an extension, or a program on PATH.
 #[must_use]
-pub fn look(word: &OsStr) -> Found {
+pub fn look(word: &OsStr) -> WordKind {
     let path = Path::new(word);
     let here = path.metadata().ok().filter(std::fs::Metadata::is_file);
     let is_path = path.components().count() > 1 || word.to_string_lossy().starts_with("./");
     match here {
-        Some(file) if is_path && file.permissions().mode() & 0o111 != 0 => return Found::Program,
-        Some(_) if is_path || path.extension().is_some() => return Found::File,
-        _ if is_path => return Found::Nothing,
+        Some(file) if is_path && file.permissions().mode() & 0o111 != 0 => return WordKind::Program,
+        Some(_) if is_path || path.extension().is_some() => return WordKind::File,
+        _ if is_path => return WordKind::Nothing,
         _ => {}
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&folders).map(|folder| folder.join(path));
     let runs =
         |place: &Path| place.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    if places.any(|place| runs(&place)) { Found::Program } else { Found::Nothing }
+    if places.any(|place| runs(&place)) { WordKind::Program } else { WordKind::Nothing }
 }
 
 /// Returns `true` if standard input is a pipe or a socket, so that a program is at the other end.
@@ -149,14 +151,14 @@ mod tests {
 
     fn check_at(line: &str, expected: &str, piped: bool) {
         let look = |word: &OsStr| match word.to_str().unwrap() {
-            "./server" | "npx" | "serve" | "ls" | "/bin/my server" => Found::Program,
-            "./server.js" | "server.mjs" | "a/b.py" | "./x.ts" | "./notes.txt" => Found::File,
-            _ => Found::Nothing,
+            "./server" | "npx" | "serve" | "ls" | "/bin/my server" => WordKind::Program,
+            "./server.js" | "server.mjs" | "a/b.py" | "./x.ts" | "./notes.txt" => WordKind::File,
+            _ => WordKind::Nothing,
         };
         let words = std::iter::once("signalbox").chain(line.split(' ').filter(|word| !word.is_empty()));
-        let shown = match meant(words.map(OsString::from).collect(), &look, piped) {
-            Meant::Line(line) => line[1..].iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "),
-            Meant::Unclear { hint, .. } => format!("? {}", hint.unwrap_or_default()),
+        let shown = match infer(words.map(OsString::from).collect(), &look, piped) {
+            Intent::Line(line) => line[1..].iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "),
+            Intent::Unclear { hint, .. } => format!("? {}", hint.unwrap_or_default()),
         };
         assert_eq!(shown, expected, "{line}");
     }

@@ -2,7 +2,7 @@
 
 use clap::Parser as _;
 use signalbox::cli::Cli;
-use signalbox::intent::{self, Meant};
+use signalbox::intent::{self, Intent};
 use signalbox::{commands, output};
 use std::process::ExitCode;
 
@@ -12,9 +12,9 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let (line, hint) = match intent::meant(std::env::args_os().collect(), &intent::look, intent::is_piped()) {
-        Meant::Line(line) => (line, None),
-        Meant::Unclear { line, hint } => (line, hint),
+    let (line, hint) = match intent::infer(std::env::args_os().collect(), &intent::look, intent::is_piped()) {
+        Intent::Line(line) => (line, None),
+        Intent::Unclear { line, hint } => (line, hint),
     };
     let cli = match Cli::try_parse_from(line) {
         Ok(cli) => cli,

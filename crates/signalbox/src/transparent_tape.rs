@@ -35,7 +35,7 @@ const LAST_ENTRIES: Duration = Duration::from_secs(10);
 const NO_TAPE: &str = "nothing is recorded";
 
 /// A tap on the traffic, with its sinks: the tape, the live feed and the metrics.
-pub struct Tapped<I> {
+pub struct TransparentTape<I> {
     /// Feed that the proxy copies its traffic to.
     pub feed: Feed<I>,
     running: Running<I>,
@@ -52,7 +52,7 @@ struct Tape {
     recorder: Arc<Recorder>,
 }
 
-impl<I> Tapped<I> {
+impl<I> TransparentTape<I> {
     /// Begins a tape at the place the command line names, and starts `tap`.
     ///
     /// If the default store is unusable, a warning is logged and traffic passes unrecorded. A file named by the user
@@ -98,7 +98,7 @@ impl<I> Tapped<I> {
         let tape = self.tape.as_ref().map(|tape| (tape.shown.clone(), Arc::clone(&tape.recorder)));
         let passing = Passing::new(PassageOverview::new(passage, &self.metrics, tape), &self.live);
         let router = transparent::router(&passing).inspect_err(|error| unseen(error)).ok()?;
-        let gateway = nobody().inspect_err(|fault| unseen(fault)).ok()?;
+        let gateway = empty_gateway().inspect_err(|fault| unseen(fault)).ok()?;
         Control::open(&data_dir, &gateway, &router)
     }
 
@@ -115,7 +115,7 @@ impl<I> Tapped<I> {
 }
 
 /// Creates an empty gateway. The control socket needs one to count its connections.
-fn nobody() -> Result<Arc<Gateway>, signalbox_engine::Fault> {
+fn empty_gateway() -> Result<Arc<Gateway>, signalbox_engine::Fault> {
     Gateway::new(GatewayParts::unguarded(Settings::default(), Vec::new())?)
 }
 
@@ -123,7 +123,7 @@ impl Tape {
     fn begin(global: &Global, to: &TapeTo, kind: TapeKind, target: String) -> Result<Option<Self>, Failure> {
         let anchor = Anchor::now();
         let info = info(kind, target, &anchor).map_err(Failure::Start)?;
-        let opened = match Opened::open(global, to, info) {
+        let opened = match OpenTape::open(global, to, info) {
             Ok(opened) => opened,
             Err(failure) if to.tape.is_some() => return Err(failure),
             Err(failure) => {
@@ -140,21 +140,21 @@ impl Tape {
             seal: opened.seal,
             ..RecorderSettings::default()
         };
-        let Opened { writer, shown, redactor, .. } = opened;
+        let OpenTape { writer, shown, redactor, .. } = opened;
         let recorder = Recorder::start(settings, redactor, writer, anchor).map_err(Failure::Start)?;
         Ok(Some(Self { shown, recorder: Arc::new(recorder) }))
     }
 }
 
 /// An opened tape: its writer, and how its entries are redacted and sealed.
-struct Opened {
+struct OpenTape {
     writer: Box<dyn TapeWriter>,
     shown: String,
     redactor: Redactor,
     seal: Option<SealSettings>,
 }
 
-impl Opened {
+impl OpenTape {
     /// Opens the file on the command line, else the configured database, else the store of the data folder.
     fn open(global: &Global, to: &TapeTo, mut info: TapeInfo) -> Result<Self, Failure> {
         let configured = configured(global);
@@ -180,7 +180,7 @@ impl Opened {
     }
 
     /// Returns a database as target, with secrets redacted as `serve` does: others may read a database.
-    fn database(configured: &Configured, record: &Record, info: TapeInfo) -> Result<Self, Failure> {
+    fn database(configured: &TapeConfig, record: &Record, info: TapeInfo) -> Result<Self, Failure> {
         let redactor = redactor(&record.redaction)?;
         let mut info = TapeInfo { redaction: redactor.describe(), ..info };
         let seal = configured.seal(&mut info);
@@ -194,12 +194,12 @@ impl Opened {
 }
 
 /// The data folder, with the configuration if it is valid. An invalid one does not stop recording.
-struct Configured {
+struct TapeConfig {
     folder: PathBuf,
     config: Option<Config>,
 }
 
-impl Configured {
+impl TapeConfig {
     /// Returns the configured seal of the tape. A tape that cannot be sealed is recorded without a seal.
     fn seal(&self, info: &mut TapeInfo) -> Option<SealSettings> {
         let seal = &self.config.as_ref()?.seal;
@@ -213,13 +213,13 @@ impl Configured {
     }
 }
 
-fn configured(global: &Global) -> Result<Configured, Failure> {
+fn configured(global: &Global) -> Result<TapeConfig, Failure> {
     let loader = loader(global, Overrides::default())?;
     match loader.load() {
-        Ok(loaded) => Ok(Configured { folder: loaded.config.data_dir.clone(), config: Some(loaded.config) }),
+        Ok(loaded) => Ok(TapeConfig { folder: loaded.config.data_dir.clone(), config: Some(loaded.config) }),
         Err(error) => {
             tracing::warn!("the configuration is not valid, so the tape goes to the data folder, unsealed: {error}");
-            Ok(Configured { folder: loader.data_dir()?.0, config: None })
+            Ok(TapeConfig { folder: loader.data_dir()?.0, config: None })
         }
     }
 }

@@ -5,7 +5,7 @@ use signalbox_config::duration;
 use signalbox_engine::standing::TrustLevel;
 use std::time::Duration;
 
-/// What is shown below the help of `signalbox keys`.
+/// Text below the help of `signalbox keys`.
 pub const API_KEYS_HELP: &str = "\
 A key proves who calls: as `Authorization: Bearer KEY` or `X-API-Key: KEY` over HTTP, or in the first message over TCP and \
 WebSocket. It is shown once; the data folder keeps its hash. Running gateways notice changes within a second, and a revoked \

@@ -7,7 +7,7 @@ use signalbox_tape::moment;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is shown below the help of `signalbox audit`.
+/// Text below the help of `signalbox audit`.
 pub const AUDIT_HELP: &str = "\
 Reads the files of the audit log that the configuration names, or its database; see docs/audit.md. Times are such as \
 2026-11-17, 2026-11-17T09:05:00Z, or how long ago: 90s, 30m, 2h, 7d.
@@ -99,7 +99,7 @@ pub struct AuditQueryArgs {
 }
 
 impl AuditQueryArgs {
-    /// What is looked for.
+    /// Returns the query that these arguments select.
     pub fn query(&self) -> AuditQuery {
         AuditQuery {
             since: self.since,
@@ -150,7 +150,7 @@ pub enum AuditFormat {
     Csv,
 }
 
-/// A word that is none of those that are known.
+/// Error for an unknown word. Lists the known ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected one of: {0}")]
 struct UnknownWord(String);

@@ -3,7 +3,7 @@
 use clap::Args;
 use std::path::PathBuf;
 
-/// What is shown below the help of `signalbox backtest`.
+/// Text below the help of `signalbox backtest`.
 pub const BACKTEST_HELP: &str = "\
 Recorded requests and times are fixed; what limiters and caches remember is computed anew, and what webhooks and persons
 answered comes from the tape. A verdict that depends on something the tape does not have is `unknown`.

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use signalbox_engine::catalog::ListKind;
 use std::path::PathBuf;
 
-/// What is shown below the help of `signalbox switch`.
+/// Text below the help of `signalbox switch`.
 pub const SWITCH_HELP: &str = "\
 What is switched off disappears from every list, and a call of it is refused with -32005 (4510 or 4230 on 2026-07-28) before \
 anything else is looked at. It holds for all running processes of the data folder at once, and for those that start later, \
@@ -18,7 +18,7 @@ Examples:
   signalbox switch list
   signalbox switch lift files/write_file";
 
-/// What is shown below the help of `signalbox grant`.
+/// Text below the help of `signalbox grant`.
 pub const GRANT_HELP: &str = "\
 A grant makes up for a role or a `permit` that somebody lacks, and for the consent that a call needs. What a role denies or a policy \
 forbids stays denied. It ends by itself, outlives the process, and holds for all running processes of the data folder. `break-glass` \
@@ -72,7 +72,7 @@ pub struct BreakGlassArgs {
     pub because: String,
 }
 
-/// What is shown below the help of `signalbox policy`.
+/// Text below the help of `signalbox policy`.
 pub const POLICY_HELP: &str = "\
 Tools are written BACKEND/NAME. What is known of them comes from the lists that were kept last. `test` reads cases from a TOML \
 file: [[case]] with principal, roles, tool, arguments (a table), expect (allow, ask, deny or hide) and, if wanted, policy.
@@ -182,7 +182,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// The list that it is in.
+    /// Returns the kind of list that has such entries.
     #[must_use]
     pub fn list(self) -> ListKind {
         match self {

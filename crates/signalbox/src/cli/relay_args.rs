@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-/// What is shown below the help of `signalbox relay`.
+/// Text below the help of `signalbox relay`.
 pub const RELAY_HELP: &str = "\
 The relay lets web pages offer tools; see docs/relay.md.
 

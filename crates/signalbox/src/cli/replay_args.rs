@@ -1,4 +1,4 @@
-//! Arguments of `replay`.
+//! The command line of `signalbox replay`.
 
 use super::PlacesArgs;
 use clap::{Args, Subcommand, ValueEnum};
@@ -286,10 +286,10 @@ pub struct BreakAt {
     pub difference: bool,
 }
 
-/// How fast a tape is played; none has no pauses.
+/// Playback speed of a tape; `Maybe(None)` has no pauses.
 pub type Speed = Maybe<f64>;
 
-/// A value or none, which clap would otherwise take for an argument that may be absent.
+/// An optional value. clap would take a plain `Option` for an argument that may be absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Maybe<T>(pub Option<T>);
 
@@ -305,7 +305,7 @@ fn seed() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(..=MOST_SEED)
 }
 
-/// A text that is not a speed.
+/// Error for a text that is not a speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected `max`, or a number from 0.01 to 1000")]
 struct SpeedError;

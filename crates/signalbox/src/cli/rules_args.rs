@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// What is shown below the help of `signalbox rules`.
+/// Text below the help of `signalbox rules`.
 pub const RULES_HELP: &str = "\
 Without FILE, the rules of the configuration are used.
 

@@ -7,7 +7,7 @@ use signalbox_wire::timestamp;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is shown below the help of `signalbox seal`.
+/// Text below the help of `signalbox seal`.
 pub const SEAL_HELP: &str = "\
 Keys are Ed25519. The data folder keeps them in `seal`: `signing.key` signs for this gateway, `private` has other private \
 keys, `keys.toml` lists whom it trusts. Running gateways notice changes within a second.
@@ -215,7 +215,7 @@ pub struct SealVerifyArgs {
     pub at: Option<i64>,
 }
 
-/// A text that is no moment.
+/// Error for a text that is not an RFC 3339 timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a moment such as 2026-01-01T00:00:00Z")]
 struct NoMoment;
@@ -225,7 +225,7 @@ fn moment(text: &str) -> Result<i64, NoMoment> {
     i64::try_from(nanos / 1_000_000_000).map_err(|_| NoMoment)
 }
 
-/// An algorithm that is not there.
+/// Error for an unsupported algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("keys and signatures by {0:?} are not supported; Ed25519 is")]
 struct NoAlgorithm(String);

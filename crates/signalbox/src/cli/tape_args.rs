@@ -17,7 +17,7 @@ fn days(text: &str) -> Result<Duration, NoDuration> {
     duration::read_or(text, Duration::from_secs(24 * 60 * 60))
 }
 
-/// What is shown below the help of `signalbox tape`.
+/// Text below the help of `signalbox tape`.
 pub const TAPE_HELP: &str = "\
 A TAPE is the id of a tape in the store, an unambiguous prefix of it, `last`, or a file.
 
@@ -219,7 +219,7 @@ pub struct ShowArgs {
     pub key_file: Vec<PathBuf>,
 }
 
-/// What is shown below the help of `signalbox tape diff`.
+/// Text below the help of `signalbox tape diff`.
 const DIFF_HELP: &str = "\
 A PATH is a JSON pointer from the top of a message, in which `*` stands for any one member or item and `**` for any number of \
 them. `@json` leads into the JSON that a text holds: /result/content/0/text/@json/items/*/id.
@@ -246,7 +246,7 @@ pub struct PlacesArgs {
 }
 
 impl PlacesArgs {
-    /// What is ignored, and what may come in any order.
+    /// Parses the places to ignore, and the arrays whose order does not count.
     ///
     /// # Errors
     /// If something is not a path, or a file of paths cannot be read.
@@ -311,7 +311,7 @@ pub struct DiffArgs {
     pub key_file: Vec<PathBuf>,
 }
 
-/// A text that is not a number as it is wanted here.
+/// Error for an invalid number, with the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadNumber(&'static str);

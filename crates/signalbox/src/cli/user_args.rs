@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-/// What is shown below the help of `signalbox users`.
+/// Text below the help of `signalbox users`.
 pub const USERS_HELP: &str = "\
 People who can sign in at the gateway's own authorization server (`[auth.server]`). The data folder keeps their passwords as \
 hashes by argon2id. A user `ada` calls as `user:ada`; `[auth.users.\"user:ada\"]` gives roles and groups. A user who is removed, \

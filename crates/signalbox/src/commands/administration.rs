@@ -27,7 +27,7 @@ pub(super) fn note_done(
 /// Records a failed attempt. On success the command writes its own record.
 pub(super) fn tried<T>(global: &Global, action: (&str, &str), done: Result<T, Failure>) -> Result<T, Failure> {
     if let Err(failure) = &done {
-        write(global, action, (None, None), AdminOutcome::Failed(&failure.to_string()));
+        write(global, action, None, None, AdminOutcome::Failed(&failure.to_string()));
     }
     done
 }
@@ -42,21 +42,23 @@ pub(super) fn tried_alone<T>(global: &Global, action: (&str, &str), done: Result
 
 /// Records that a command found nothing to act on.
 pub(super) fn note_nothing_done(global: &Global, action: (&str, &str), why: &str) {
-    write(global, action, (None, None), AdminOutcome::Failed(why));
+    write(global, action, None, None, AdminOutcome::Failed(why));
 }
 
 /// Records what a command did. Without a readable configuration there is no audit log to write to. A failed write is
 /// reported, and does not undo the command.
 pub(super) fn note(global: &Global, action: (&str, &str), before: Option<Value>, after: Option<Value>) {
-    write(global, action, (before.as_ref(), after.as_ref()), AdminOutcome::Done);
+    write(global, action, before.as_ref(), after.as_ref(), AdminOutcome::Done);
 }
 
 fn write(
     global: &Global,
-    (action, target): (&str, &str),
-    (before, after): (Option<&Value>, Option<&Value>),
+    action: (&str, &str),
+    before: Option<&Value>,
+    after: Option<&Value>,
     outcome: AdminOutcome<'_>,
 ) {
+    let (action, target) = action;
     let Ok(loaded) = load(global, Overrides::default()) else { return };
     if loaded.config.audit.is_none() {
         return;

@@ -4,7 +4,7 @@ use super::serve::{FORCED, listen};
 use crate::cli::{Global, ProxyArgs};
 use crate::failure::Failure;
 use crate::output;
-use crate::transparent_tape::{MAX_MESSAGE, Tapped};
+use crate::transparent_tape::{MAX_MESSAGE, TransparentTape};
 use signalbox_assembly::signals::Signals;
 use signalbox_control::control_socket::Control;
 use signalbox_engine::Caller;
@@ -31,7 +31,7 @@ pub(super) async fn run(global: &Global, args: ProxyArgs) -> Result<ExitCode, Fa
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let listener = listen(address).await?;
     let name = without_query(&args.url);
-    let tapped = Tapped::begin(global, &args.to, TapeKind::Proxy, name.to_owned(), || {
+    let tapped = TransparentTape::begin(global, &args.to, TapeKind::Proxy, name.to_owned(), || {
         HttpTap::new(name.into(), Caller::anonymous("http"), MAX_MESSAGE)
     })?;
     let proxy = Proxy::new(&args.url, BackTlsSpec::default(), Some(tapped.feed.clone())).map_err(usage)?;

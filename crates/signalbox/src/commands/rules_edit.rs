@@ -129,7 +129,7 @@ fn check(file: &Path, set: &RuleSet, row: &RuleRow, edit: Edit) -> Result<(), Fa
 /// Parses the text of a file of rules, or of a configuration with rules.
 fn parse(file: &Path, text: &str) -> Result<RuleSet, Failure> {
     let (name, folder) = (file.display().to_string(), folder_of(file));
-    // A configuration has other tables besides rules, so a file of rules fails to parse.
+    // A configuration has other tables too, so it does not parse as a file of rules.
     let is_configuration = read_file(file).is_err() && file.exists();
     let parsed = match is_configuration {
         true => RuleSet::parse_within(&name, text, &Beside(folder)),

@@ -138,7 +138,7 @@ fn list(global: &Global) -> Result<ExitCode, Failure> {
             told["missing_facts"] = missing.into();
             all.push(told);
         } else {
-            rows.push(row(tape, (*entries, missing), &running));
+            rows.push(row(tape, *entries, missing, &running));
         }
     }
     if global.json {
@@ -172,7 +172,7 @@ fn state(tape: &TapeInfo, running: &HashSet<String>) -> &'static str {
     }
 }
 
-fn row(tape: &TapeInfo, (entries, missing): (u64, u64), running: &HashSet<String>) -> Vec<String> {
+fn row(tape: &TapeInfo, entries: u64, missing: u64, running: &HashSet<String>) -> Vec<String> {
     let lasted = tape.ended.map_or_else(|| "-".to_owned(), |ended| moment::length(ended.saturating_sub(tape.started)));
     let (by, began) = (tape.kind.word().to_owned(), moment::shown(tape.started));
     let state = match (state(tape, running), missing) {

@@ -4,7 +4,7 @@ use crate::cli::{Global, WrapArgs};
 use crate::failure::Failure;
 use crate::output;
 use crate::own_pipes::{OwnInput, OwnOutput};
-use crate::transparent_tape::{MAX_MESSAGE, Tapped};
+use crate::transparent_tape::{MAX_MESSAGE, TransparentTape};
 use rustix::process::Signal;
 use signalbox_control::control_socket::Control;
 use signalbox_engine::record::TapeKind;
@@ -40,14 +40,14 @@ pub(super) async fn run(global: &Global, args: WrapArgs) -> Result<ExitCode, Fai
     Ok(ExitCode::from(ended?.exit_code()))
 }
 
-fn tap(global: &Global, args: &WrapArgs, target: &str) -> Result<Tapped<Chunk>, Failure> {
+fn tap(global: &Global, args: &WrapArgs, target: &str) -> Result<TransparentTape<Chunk>, Failure> {
     let who = Who {
         session: SessionKey(1),
         caller: Caller::local(&super::stdio::user(), "stdio"),
         backend: name(&args.command).into(),
         transport: "stdio",
     };
-    Tapped::begin(global, &args.to, TapeKind::Wrap, target.to_owned(), || StdioTap::new(who, MAX_MESSAGE))
+    TransparentTape::begin(global, &args.to, TapeKind::Wrap, target.to_owned(), || StdioTap::new(who, MAX_MESSAGE))
 }
 
 /// Returns the name of the server on the tape: the file name of its program.

@@ -52,13 +52,14 @@ fn calls(view: &View, run: &ReplayControl, width: usize, room: usize) -> Vec<Lin
     let cursor = view.cursor(run);
     let first = (cursor + 1 + room / 2).min(run.calls().len()).saturating_sub(room);
     let shown = run.calls().iter().enumerate().skip(first).take(room);
-    shown.map(|(index, call)| row(view, run, (index, call), index == cursor, width)).collect()
+    shown.map(|(index, call)| row(view, run, index, call, index == cursor, width)).collect()
 }
 
 fn row(
     view: &View,
     run: &ReplayControl,
-    (index, call): (usize, &ControlledCall),
+    index: usize,
+    call: &ControlledCall,
     selected: bool,
     width: usize,
 ) -> Line<'static> {

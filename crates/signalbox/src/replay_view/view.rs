@@ -18,13 +18,13 @@ pub enum Action {
     Play,
     /// Send nothing more for now.
     Pause,
-    /// Send one call.
+    /// Send one call, then pause.
     Step,
     /// Go to this call, counted from 1.
     Seek(usize),
     /// Stop before this call, counted from 1.
     Break(usize),
-    /// Remove this breakpoint.
+    /// Remove the breakpoint with this id.
     Clear(u64),
     /// Play at this speed; `None` has no pauses.
     Speed(Option<f64>),

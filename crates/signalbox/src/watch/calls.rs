@@ -31,7 +31,7 @@ pub struct Call {
     pub backend: Option<String>,
     /// Outcome; `None` while the call is open.
     pub outcome: Option<String>,
-    /// Duration, in microseconds.
+    /// Time from request to outcome, in microseconds.
     pub took_us: u64,
     /// Message at each of [`Point::ALL`].
     pub images: [Option<String>; 4],

@@ -15,7 +15,7 @@ const MAX_KEYS: usize = 256;
 /// A key that the view handles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Key {
-    /// Printable character.
+    /// Character typed without Control.
     Char(char),
     Enter,
     Esc,
@@ -57,7 +57,7 @@ fn key(event: KeyEvent) -> Option<Key> {
 }
 
 #[derive(Default)]
-struct Shared {
+struct KeyboardState {
     stop: AtomicBool,
     wanted: AtomicBool,
     /// Held by the thread that reads from the terminal.
@@ -67,7 +67,7 @@ struct Shared {
 /// Source of keys. Dropping it ends its thread.
 pub struct Keyboard {
     keys: mpsc::Receiver<Option<Key>>,
-    shared: Arc<Shared>,
+    shared: Arc<KeyboardState>,
 }
 
 impl Keyboard {
@@ -77,7 +77,7 @@ impl Keyboard {
     /// If the thread cannot be started.
     pub fn open() -> std::io::Result<Self> {
         let (sender, keys) = mpsc::channel(MAX_KEYS);
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<KeyboardState>::default();
         let own = Arc::clone(&shared);
         std::thread::Builder::new().name("keyboard".to_owned()).spawn(move || read(&own, &sender))?;
         Ok(Self { keys, shared })
@@ -104,7 +104,7 @@ impl Drop for Keyboard {
 
 /// Guard that keeps the keyboard thread from reading the terminal.
 pub struct Aside<'a> {
-    shared: &'a Shared,
+    shared: &'a KeyboardState,
     _reading: MutexGuard<'a, ()>,
 }
 
@@ -114,7 +114,7 @@ impl Drop for Aside<'_> {
     }
 }
 
-fn read(shared: &Shared, keys: &mpsc::Sender<Option<Key>>) {
+fn read(shared: &KeyboardState, keys: &mpsc::Sender<Option<Key>>) {
     while !shared.stop.load(Ordering::Relaxed) {
         if shared.wanted.load(Ordering::Relaxed) {
             std::thread::park_timeout(LOOK);

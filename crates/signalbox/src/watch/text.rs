@@ -67,7 +67,7 @@ pub(super) fn clock(unix_ms: u64) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
 }
 
-/// Formats a duration.
+/// Formats a duration in microseconds with a unit that suits its size.
 pub(crate) fn took(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} us"),

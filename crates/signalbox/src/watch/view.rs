@@ -1,7 +1,7 @@
 //! State machine of `signalbox watch`.
 
 use super::calls::{Call, Calls, is_difference};
-use super::held::Held;
+use super::held::HeldMessage;
 use super::keyboard::Key;
 use super::text::{clean, word};
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub enum Event {
 /// Action requested by a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Quit the view.
+    /// Leave the view and end the command.
     Quit,
     /// Release a held message.
     Release(u64),
@@ -43,13 +43,13 @@ pub enum Action {
     Refuse(u64, String),
     /// Hold the next tool call.
     HoldNext,
-    /// Clear all breakpoints.
+    /// Remove all breakpoints of the process.
     Clear,
 }
 
 /// Position of the cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Selected {
+pub(super) enum Selection {
     /// The newest call, also when newer ones arrive.
     Newest,
     /// Held message with this id.
@@ -65,7 +65,7 @@ pub(super) enum Mode {
     List,
     /// Shows one call or held message, from this line on.
     Detail(usize),
-    /// Edits the filter.
+    /// Edits the filter of the list.
     Filter,
     /// Edits the text of an answer.
     Answer(u64, String),
@@ -78,8 +78,8 @@ pub(super) enum Mode {
 pub struct View {
     pub(super) title: String,
     pub(super) calls: Calls,
-    pub(super) held: Vec<Held>,
-    pub(super) selected: Selected,
+    pub(super) held: Vec<HeldMessage>,
+    pub(super) selected: Selection,
     pub(super) mode: Mode,
     pub(super) filter: String,
     pub(super) paused: bool,
@@ -97,7 +97,7 @@ impl View {
             title: clean(title),
             calls: Calls::default(),
             held: Vec::new(),
-            selected: Selected::Newest,
+            selected: Selection::Newest,
             mode: Mode::List,
             filter: String::new(),
             paused: false,
@@ -113,7 +113,7 @@ impl View {
         match event {
             Event::Fact(fact) => self.fact(fact),
             Event::Holds(holds) => {
-                self.held = holds.iter().filter_map(Held::read).collect();
+                self.held = holds.iter().filter_map(HeldMessage::read).collect();
                 self.find_cursor();
             }
             Event::Say(text) | Event::Ended(text) => self.said = Some(clean(&text)),
@@ -132,25 +132,25 @@ impl View {
     pub(super) fn cursor(&self) -> Option<usize> {
         let calls = || self.shown();
         match self.selected {
-            Selected::Newest if !self.calls_empty() => Some(self.held.len()),
-            Selected::Newest => (!self.held.is_empty()).then_some(0),
-            Selected::Held(id) => self.held.iter().position(|held| held.id == id),
-            Selected::Call(seq) => Some(self.held.len() + calls().iter().position(|call| call.seq == seq)?),
+            Selection::Newest if !self.calls_empty() => Some(self.held.len()),
+            Selection::Newest => (!self.held.is_empty()).then_some(0),
+            Selection::Held(id) => self.held.iter().position(|held| held.id == id),
+            Selection::Call(seq) => Some(self.held.len() + calls().iter().position(|call| call.seq == seq)?),
         }
     }
 
     /// Returns the held message or the call under the cursor.
-    pub(super) fn under_cursor(&self) -> (Option<&Held>, Option<&Call>) {
+    pub(super) fn under_cursor(&self) -> (Option<&HeldMessage>, Option<&Call>) {
         match self.selected {
-            Selected::Held(id) => (self.held.iter().find(|held| held.id == id), None),
-            Selected::Call(seq) => (None, self.calls.get(seq)),
-            Selected::Newest => (None, self.calls.newest(&self.filter).next()),
+            Selection::Held(id) => (self.held.iter().find(|held| held.id == id), None),
+            Selection::Call(seq) => (None, self.calls.get(seq)),
+            Selection::Newest => (None, self.calls.newest(&self.filter).next()),
         }
     }
 
     /// Returns the held message that a key acts on: the one under the cursor, else that of the call under the cursor,
     /// else the oldest.
-    pub(super) fn concerned(&self) -> Option<&Held> {
+    pub(super) fn concerned(&self) -> Option<&HeldMessage> {
         let (held, call) = self.under_cursor();
         let of_call = || call.and_then(|call| self.held.iter().find(|held| held.key == call.key));
         held.or_else(of_call).or_else(|| self.held.first())
@@ -184,7 +184,7 @@ impl View {
     /// Moves the cursor to the newest call if its item is gone.
     fn find_cursor(&mut self) {
         if self.cursor().is_none() {
-            self.selected = Selected::Newest;
+            self.selected = Selection::Newest;
             if let Mode::Detail(_) = self.mode {
                 self.mode = Mode::List;
             }
@@ -242,12 +242,12 @@ impl View {
             Key::Down | Key::Char('j') => self.step(1),
             Key::PageUp => self.step(-(PAGE as i64)),
             Key::PageDown => self.step(PAGE as i64),
-            Key::Home | Key::Char('g') => self.selected = Selected::Newest,
+            Key::Home | Key::Char('g') => self.selected = Selection::Newest,
             Key::End | Key::Char('G') => self.step(i64::MAX),
             Key::Enter if self.under_cursor() != (None, None) => {
                 // Pin the call, so that new calls do not move the selection.
                 if let (None, Some(call)) = self.under_cursor() {
-                    self.selected = Selected::Call(call.seq);
+                    self.selected = Selection::Call(call.seq);
                 }
                 self.mode = Mode::Detail(0);
             }
@@ -305,15 +305,15 @@ impl View {
     }
 
     fn step(&mut self, by: i64) {
-        let shown: Vec<Selected> = {
-            let held = self.held.iter().map(|held| Selected::Held(held.id));
-            held.chain(self.shown().iter().map(|call| Selected::Call(call.seq))).collect()
+        let shown: Vec<Selection> = {
+            let held = self.held.iter().map(|held| Selection::Held(held.id));
+            held.chain(self.shown().iter().map(|call| Selection::Call(call.seq))).collect()
         };
         let Some(last) = shown.len().checked_sub(1) else { return };
         let at = self.cursor().unwrap_or(0) as i64;
         let to = usize::try_from(at.saturating_add(by).max(0)).unwrap_or(0).min(last);
         // At the top, the cursor follows the newest call, unless it was moved down to it.
-        self.selected = if to == self.held.len() && by < 0 { Selected::Newest } else { shown[to] };
+        self.selected = if to == self.held.len() && by < 0 { Selection::Newest } else { shown[to] };
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::governed::prepare;
 use super::super::tape::read_tape;
 use super::super::{block_on, load, loader, serve, stdio};
 use super::absolute;
-use crate::ad_hoc::{Replayed, Server, quoted};
+use crate::ad_hoc::{ReplayConfig, Server, quoted};
 use crate::cli::{Global, PlayArgs, RecordMode, RepeatMode, ReplayServeArgs};
 use crate::failure::Failure;
 use crate::intent::is_piped;
@@ -88,7 +88,7 @@ impl Serving<'_> {
     pub(super) fn run(self, global: &Global) -> Result<ExitCode, Failure> {
         let record = load(global, Overrides::default())?.config.record;
         let record = Record { enabled: self.records, file: self.file, parent: self.parent, ..record };
-        let replayed = Replayed {
+        let replayed = ReplayConfig {
             name: self.name,
             tape: self.tape.as_deref(),
             server: self.server,

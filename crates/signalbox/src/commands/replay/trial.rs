@@ -2,7 +2,7 @@
 
 use super::super::governed::prepare;
 use super::super::{load, loader};
-use crate::ad_hoc::{AdHocFile, Replayed, Server};
+use crate::ad_hoc::{AdHocFile, ReplayConfig, Server};
 use crate::cli::{Global, OnErrorMode, OrderMode, TrialArgs};
 use crate::failure::Failure;
 use bytes::Bytes;
@@ -225,12 +225,12 @@ impl<'a> Trial<'a> {
         let record = load(self.global, Overrides::default())?.config.record;
         let file = self.update.clone();
         let record = Record { enabled: file.is_some(), file, parent: Some(self.parent.clone()), ..record };
-        let replayed = Replayed {
+        let replayed = ReplayConfig {
             name: self.name.as_deref(),
             server: Some(server),
             rules: self.args.rules.as_deref(),
             seed: self.args.seed,
-            ..Replayed::default()
+            ..ReplayConfig::default()
         };
         let (file, global) = prepare(self.global, &replayed.text()?)?;
         let loader = loader(&global, Overrides { record: Some(record), ..Overrides::default() })?;

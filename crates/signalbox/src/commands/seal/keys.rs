@@ -43,11 +43,11 @@ fn carry_out(global: &Global, folder: &SealFolder, command: KeysCommand) -> Resu
     match command {
         KeysCommand::New(args) => {
             let key = SigningKey::generate().map_err(SealFailure::from)?;
-            keep(global, folder, key, ("seal_key.new", &args))
+            keep(global, folder, key, "seal_key.new", &args)
         }
         KeysCommand::Import { file, about } => {
             let key = read_signing_key(&read(&file)?).map_err(SealFailure::from)?;
-            keep(global, folder, key, ("seal_key.import", &about))
+            keep(global, folder, key, "seal_key.import", &about)
         }
         KeysCommand::List => list(global, folder),
         KeysCommand::Show { id } => tell(global, folder, &folder_keys(folder)?, &id),
@@ -119,7 +119,8 @@ fn keep(
     global: &Global,
     folder: &SealFolder,
     key: SigningKey,
-    (action, args): (&str, &NewKeyArgs),
+    action: &str,
+    args: &NewKeyArgs,
 ) -> Result<ExitCode, Failure> {
     let key = match &args.about.id {
         Some(id) => key.named(id).map_err(SealFailure::from)?,

@@ -58,16 +58,15 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
         Entry { seal, ..entry }
     };
     let mut entries = source.entries(args.session).inspect(|_| progress.step()).map(|entry| entry.map(&mut decrypted));
-    let head = (&info, &sessions[..]);
     if args.output == Path::new("-") {
-        write(head, &mut entries, (format, &target), io::stdout().lock())?;
+        write(&info, &sessions, &mut entries, format, &target, io::stdout().lock())?;
         return Ok(ExitCode::SUCCESS);
     }
     // Write to a temporary name, so that a partial file is never taken for the whole.
     let beside = args.output.with_extension("part");
     let failed = |error| Failure::File { path: args.output.clone(), error };
     let file = create(&beside).map_err(failed)?;
-    let written = write(head, &mut entries, (format, &target), BufWriter::new(file));
+    let written = write(&info, &sessions, &mut entries, format, &target, BufWriter::new(file));
     drop(entries);
     if let Err(error) = written {
         let _ = std::fs::remove_file(&beside);
@@ -125,9 +124,11 @@ fn by_name(path: &Path) -> Result<Format, Failure> {
 }
 
 fn write(
-    (info, sessions): (&TapeInfo, &[(u64, SessionInfo)]),
+    info: &TapeInfo,
+    sessions: &[(u64, SessionInfo)],
     entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
-    (format, target): (Format, &Target),
+    format: Format,
+    target: &Target,
     to: impl Write,
 ) -> Result<(), ExportError> {
     let source = Source { info, sessions, entries };

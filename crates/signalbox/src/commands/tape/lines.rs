@@ -2,7 +2,7 @@
 
 use super::entry_json::entry_json;
 use super::moment;
-use super::unfinished::{OpenCalls, UNFINISHED, Unfinished};
+use super::unfinished::{OpenCall, OpenCalls, UNFINISHED};
 use crate::cli::ShowArgs;
 use serde_json::Value;
 use signalbox_engine::fact::Point;
@@ -15,7 +15,7 @@ pub(super) enum Line {
     /// A finished call, with the number of decisions about it.
     Call { entry: Entry, finished: FinishedEntry, decisions: usize },
     /// An unfinished call, with the number of decisions about it.
-    Open { call: Unfinished, decisions: usize },
+    Open { call: OpenCall, decisions: usize },
     /// A notification, at the point that saw it first.
     Notification { entry: Entry, message: MessageEntry },
 }
@@ -165,8 +165,8 @@ impl<'a> Lines<'a> {
             return;
         }
         let wanted =
-            |call: &&Unfinished| self.wants(call.method.as_deref(), call.subject.as_deref(), call.backend.as_deref());
-        let open: Vec<Unfinished> = self.open.all().filter(wanted).cloned().collect();
+            |call: &&OpenCall| self.wants(call.method.as_deref(), call.subject.as_deref(), call.backend.as_deref());
+        let open: Vec<OpenCall> = self.open.all().filter(wanted).cloned().collect();
         for call in open {
             let decisions = self.decisions.get(&call.number).copied().unwrap_or(0);
             self.keep(Line::Open { call, decisions });

@@ -18,7 +18,7 @@ impl Progress {
         Self { word, steps: 0, shows: !json && stderr().is_terminal() }
     }
 
-    /// Counts a step.
+    /// Counts one step. Updates the line every `EVERY` steps.
     pub fn step(&mut self) {
         self.steps += 1;
         if self.shows && self.steps.is_multiple_of(EVERY) {

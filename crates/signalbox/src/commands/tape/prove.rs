@@ -51,7 +51,7 @@ pub(super) fn verify(global: &Global, path: &Path, signers: &TrustedSigners) -> 
         (Ok(_), _) => ("valid", 0),
     };
     let text = match global.json {
-        true => format!("{}\n", as_json(&proof, &found, (word, code, trust))),
+        true => format!("{}\n", as_json(&proof, &found, word, code, trust)),
         false => as_text(&proof, &found, trust),
     };
     output::in_form(global.json, &text)?;
@@ -80,7 +80,9 @@ fn entry_of(proof: &InclusionProof) -> Value {
 fn as_json(
     proof: &InclusionProof,
     found: &Result<ProvedEntry, ProofFault>,
-    (word, code, trust): (&str, u8, Trust),
+    word: &str,
+    code: u8,
+    trust: Trust,
 ) -> Value {
     let proved = found.as_ref().ok();
     let signers: Vec<Value> = proved.map_or_else(Vec::new, |proved| {

@@ -56,7 +56,7 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failur
     if args.facets {
         return facets::run(global.json, &*named.store, &query);
     }
-    let page = SearchFilter::read(args)?.find(&*named.store, &query, (args.page, args.limit))?;
+    let page = SearchFilter::read(args)?.find(&*named.store, &query, args.page, args.limit)?;
     if global.json { as_json(&page) } else { as_text(&page, args) }
 }
 

@@ -53,7 +53,8 @@ impl SearchFilter {
         &self,
         store: &dyn TapeStore,
         query: &Query,
-        (page, limit): (usize, usize),
+        page: usize,
+        limit: usize,
     ) -> Result<EntryPage, StoreError> {
         let skipped = page.saturating_sub(1).saturating_mul(limit);
         let wanted = skipped.saturating_add(limit).min(MOST);

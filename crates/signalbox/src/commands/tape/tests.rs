@@ -230,7 +230,7 @@ fn messages_are_found_by_values_and_types_page_by_page() {
     keep(&store, "t", &script);
     let found = |args: &SearchArgs| -> Vec<u64> {
         let filter = SearchFilter::read(args).unwrap();
-        let page = filter.find(&store, &Query::default(), (args.page, args.limit)).unwrap();
+        let page = filter.find(&store, &Query::default(), args.page, args.limit).unwrap();
         page.hits.iter().filter_map(|hit| hit.entry.exchange).collect()
     };
     let args = |param: &[&str], result: &[&str]| {

@@ -13,7 +13,7 @@ const MOST_OPEN: usize = 100_000;
 
 /// A call without an end on the tape.
 #[derive(Clone, Debug)]
-pub(super) struct Unfinished {
+pub(super) struct OpenCall {
     pub number: u64,
     /// Arrival of its request, in nanoseconds since 1970.
     pub at: u64,
@@ -23,7 +23,7 @@ pub(super) struct Unfinished {
     pub subject: Option<Arc<str>>,
     pub backend: Option<Arc<str>>,
     seq: u64,
-    reached: Reached,
+    reached: Stage,
     session_ended: bool,
     /// The tape that has the rest of it.
     rest: Option<String>,
@@ -31,13 +31,13 @@ pub(super) struct Unfinished {
 
 /// Last stage that the call reached.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Reached {
+enum Stage {
     Gateway,
     Backend,
     BackAgain,
 }
 
-impl Reached {
+impl Stage {
     fn words(self) -> &'static str {
         match self {
             Self::Gateway => "not sent to a backend",
@@ -47,7 +47,7 @@ impl Reached {
     }
 }
 
-impl Unfinished {
+impl OpenCall {
     fn new(number: u64, entry: &Entry, message: &MessageEntry) -> Self {
         Self {
             number,
@@ -58,7 +58,7 @@ impl Unfinished {
             subject: message.subject.clone(),
             backend: message.backend.clone(),
             seq: entry.seq,
-            reached: Reached::Gateway,
+            reached: Stage::Gateway,
             session_ended: false,
             rest: None,
         }
@@ -66,9 +66,9 @@ impl Unfinished {
 
     fn passed(&mut self, message: &MessageEntry) {
         let reached = match (message.point, message.kind) {
-            (Point::BackendOut, MessageKind::Request) => Reached::Backend,
-            (Point::BackendIn, MessageKind::Result | MessageKind::Error) => Reached::BackAgain,
-            _ => Reached::Gateway,
+            (Point::BackendOut, MessageKind::Request) => Stage::Backend,
+            (Point::BackendIn, MessageKind::Result | MessageKind::Error) => Stage::BackAgain,
+            _ => Stage::Gateway,
         };
         self.reached = self.reached.max(reached);
         if self.backend.is_none() {
@@ -100,7 +100,7 @@ impl Unfinished {
 
 /// Open calls by number, updated while the entries of a tape arrive.
 #[derive(Default, Debug)]
-pub(super) struct OpenCalls(BTreeMap<u64, Unfinished>);
+pub(super) struct OpenCalls(BTreeMap<u64, OpenCall>);
 
 impl OpenCalls {
     /// Processes the next entry of the tape.
@@ -109,7 +109,7 @@ impl OpenCalls {
             (Content::Finished(_), Some(number)) => drop(self.0.remove(&number)),
             (Content::Message(message), Some(number)) => {
                 if message.point == Point::ClientIn && message.kind == MessageKind::Request {
-                    self.0.entry(number).or_insert_with(|| Unfinished::new(number, entry, message));
+                    self.0.entry(number).or_insert_with(|| OpenCall::new(number, entry, message));
                     if self.0.len() > MOST_OPEN {
                         self.0.pop_first();
                     }
@@ -133,7 +133,7 @@ impl OpenCalls {
     }
 
     /// Iterates over the open calls, in order of arrival.
-    pub fn all(&self) -> impl Iterator<Item = &Unfinished> {
+    pub fn all(&self) -> impl Iterator<Item = &OpenCall> {
         self.0.values()
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn run(global: &Global, args: &VerifyArgs) -> Result<ExitCode, Failur
     let trust = signers.worst(report.signers.iter().map(|signer| (&signer.key, signer.at)));
     let (word, code) = outcome(&report, trust);
     let text = match global.json {
-        true => format!("{}\n", as_json(&tape.info().id, &report, (word, code, trust))),
+        true => format!("{}\n", as_json(&tape.info().id, &report, word, code, trust)),
         false => as_text(&tape.info().id, &report, trust),
     };
     output::in_form(global.json, &text)?;
@@ -78,7 +78,7 @@ fn outcome(report: &Report, trust: Trust) -> (&'static str, u8) {
     }
 }
 
-fn as_json(tape: &str, report: &Report, (word, code, trust): (&str, u8, Trust)) -> Value {
+fn as_json(tape: &str, report: &Report, word: &str, code: u8, trust: Trust) -> Value {
     let signers: Vec<Value> = report
         .signers
         .iter()
