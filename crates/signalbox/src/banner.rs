@@ -38,7 +38,7 @@ pub fn serving(config: &Config, url: &str, not_recording: Option<&str>) -> Strin
     text
 }
 
-/// Formats what a client needs in order to trust our self-signed certificate.
+/// Formats how a client can trust our self-signed certificate.
 #[must_use]
 pub fn trusting(own: &SelfSigned) -> String {
     let ca_file = own.ca_file.display();

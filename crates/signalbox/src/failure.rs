@@ -35,7 +35,7 @@ pub enum Failure {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The command line or the request is invalid.
+    /// The arguments or the input are invalid.
     #[error("{0}")]
     Usage(String),
     /// The backends cannot be assembled.

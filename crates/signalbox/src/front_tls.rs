@@ -48,7 +48,7 @@ impl FrontSecurity {
         Ok(())
     }
 
-    /// Prints what a client needs in order to trust our self-signed certificate.
+    /// Prints how a client can trust our self-signed certificate.
     pub fn announce(&self, json: bool) {
         match &self.own {
             None => {}

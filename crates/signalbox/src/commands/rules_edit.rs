@@ -1,4 +1,5 @@
-//! `signalbox rules add|remove|enable|disable`: changes rules in their file, and leaves every other line as it is (SO-1).
+//! `signalbox rules add|remove|enable|disable`: changes rules in their file, and leaves every other line unchanged
+//! (SO-1).
 //!
 //! A changed file is parsed as the gateway would parse it before it replaces the old one.
 

@@ -57,7 +57,7 @@ fn name(command: &[OsString]) -> String {
     last.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Intercepts the signals that are meant for the server.
+/// Intercepts the signals to forward to the server.
 fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
     let (sender, receiver) = mpsc::channel(MAX_SIGNALS);
     for (kind, number) in [

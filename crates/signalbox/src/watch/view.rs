@@ -312,7 +312,7 @@ impl View {
         let Some(last) = shown.len().checked_sub(1) else { return };
         let at = self.cursor().unwrap_or(0) as i64;
         let to = usize::try_from(at.saturating_add(by).max(0)).unwrap_or(0).min(last);
-        // At the top, the cursor follows the newest call, unless it was moved down to it.
+        // Moving up to the first call follows the newest call. Moving down to it from a held message does not.
         self.selected = if to == self.held.len() && by < 0 { Selection::Newest } else { shown[to] };
     }
 }

@@ -105,7 +105,7 @@ fn view(
     let stopping = Arc::clone(handle);
     Ok(tokio::spawn(async move {
         let seen = view.until_left().await;
-        // Without a view the user cannot resume the run, so stop it whatever ended the view.
+        // Whatever ended the view, without it the user cannot resume the run.
         stopping.act(ReplayControl::stop);
         seen
     }))

@@ -119,8 +119,8 @@ impl Interactive {
         Ok(())
     }
 
-    /// Opens a message in the editor and parses what was saved. Returns `None`, after a note in the view, if the text
-    /// cannot be used.
+    /// Opens a message in the editor and parses the saved text. If that text cannot be used, shows a note in the view
+    /// and returns `None`.
     fn written(&mut self, message: &Value) -> Result<Option<Value>, Failure> {
         let opened = self.draft.take().unwrap_or_else(|| pretty(&message.to_string()));
         let edited = {

@@ -16,7 +16,7 @@ pub(super) enum Line {
     Call { entry: Entry, finished: FinishedEntry, decisions: usize },
     /// An unfinished call, with the number of decisions about it.
     Open { call: OpenCall, decisions: usize },
-    /// A notification, at the point that saw it first.
+    /// A notification, recorded at the first point that saw it.
     Notification { entry: Entry, message: MessageEntry },
 }
 

@@ -28,7 +28,7 @@ pub struct NamedTape {
 }
 
 impl NamedTape {
-    /// Finds a tape by file name or id. Without a name, all tapes are meant.
+    /// Finds a tape by file name or id. Without a name, selects all tapes.
     pub fn find(global: &Global, name: Option<&str>) -> Result<Self, Failure> {
         if let Some(path) = name.filter(|name| is_file(name)) {
             return Self::of_file(global, Path::new(path));
