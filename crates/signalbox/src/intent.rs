@@ -19,7 +19,7 @@ pub enum WordKind {
 
 /// Completed command line, or a hint to show after clap's error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Intent {
+pub enum InferredLine {
     /// Command line with an explicit command.
     Line(Vec<OsString>),
     /// The command cannot be inferred.
@@ -34,17 +34,17 @@ pub enum Intent {
 /// Infers the command. `line` begins with the name of the program, and a known command always wins. A tape is shown on
 /// a terminal, and served to a client at the other end of a pipe.
 #[must_use]
-pub fn infer(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> WordKind, piped: bool) -> Intent {
-    let Some(place) = first_word(&line) else { return Intent::Line(line) };
-    let Some(word) = line[place].to_str() else { return Intent::Unclear { line, hint: None } };
+pub fn infer(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> WordKind, piped: bool) -> InferredLine {
+    let Some(place) = first_word(&line) else { return InferredLine::Line(line) };
+    let Some(word) = line[place].to_str() else { return InferredLine::Unclear { line, hint: None } };
     if is_command(word) {
-        return Intent::Line(line);
+        return InferredLine::Line(line);
     }
     let alone = place + 1 == line.len();
     let insert = |words: &[&str]| {
         let mut full = line.clone();
         full.splice(place..place, words.iter().map(OsString::from));
-        Intent::Line(full)
+        InferredLine::Line(full)
     };
     let lower = word.to_ascii_lowercase();
     if lower.starts_with("http://") || lower.starts_with("https://") {
@@ -54,16 +54,16 @@ pub fn infer(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> WordKind, piped: bool
         let mut full = line.clone();
         full[place] = format!("--listen=127.0.0.1{word}").into();
         full.insert(place, "serve".into());
-        return Intent::Line(full);
+        return InferredLine::Line(full);
     }
     if lower.ends_with(".tape") && is_command("tape") {
         return insert(if piped { &["replay", "serve"] } else { &["tape", "show"] });
     }
     let found = look(&line[place]);
-    let unclear = |hint: String| Intent::Unclear { line: line.clone(), hint: Some(hint) };
+    let unclear = |hint: String| InferredLine::Unclear { line: line.clone(), hint: Some(hint) };
     match (ending(word), found) {
         (_, WordKind::Nothing) if word.contains('/') => unclear(format!("there is no file {word}")),
-        (_, WordKind::Nothing) => Intent::Unclear { line, hint: None },
+        (_, WordKind::Nothing) => InferredLine::Unclear { line, hint: None },
         ("js" | "mjs" | "cjs", _) => insert(&["wrap", "--", "node"]),
         ("py", _) => insert(&["wrap", "--", "python3"]),
         ("ts" | "mts", _) => unclear(format!(
@@ -157,8 +157,10 @@ mod tests {
         };
         let words = std::iter::once("signalbox").chain(line.split(' ').filter(|word| !word.is_empty()));
         let shown = match infer(words.map(OsString::from).collect(), &look, piped) {
-            Intent::Line(line) => line[1..].iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "),
-            Intent::Unclear { hint, .. } => format!("? {}", hint.unwrap_or_default()),
+            InferredLine::Line(line) => {
+                line[1..].iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+            }
+            InferredLine::Unclear { hint, .. } => format!("? {}", hint.unwrap_or_default()),
         };
         assert_eq!(shown, expected, "{line}");
     }

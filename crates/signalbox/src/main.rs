@@ -2,7 +2,7 @@
 
 use clap::Parser as _;
 use signalbox::cli::Cli;
-use signalbox::intent::{self, Intent};
+use signalbox::intent::{self, InferredLine};
 use signalbox::{commands, output};
 use std::process::ExitCode;
 
@@ -13,8 +13,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let (line, hint) = match intent::infer(std::env::args_os().collect(), &intent::look, intent::is_piped()) {
-        Intent::Line(line) => (line, None),
-        Intent::Unclear { line, hint } => (line, hint),
+        InferredLine::Line(line) => (line, None),
+        InferredLine::Unclear { line, hint } => (line, hint),
     };
     let cli = match Cli::try_parse_from(line) {
         Ok(cli) => cli,

@@ -1,7 +1,7 @@
 //! Details of one call or one held message.
 
 use super::calls::{self, Call};
-use super::held::HeldMessage;
+use super::held::HeldEntry;
 use super::text::{clock, took};
 use super::view::View;
 use signalbox_engine::fact::Point;
@@ -15,7 +15,7 @@ pub(super) fn lines(view: &View) -> Vec<String> {
     }
 }
 
-fn of_held(held: &HeldMessage) -> Vec<String> {
+fn of_held(held: &HeldEntry) -> Vec<String> {
     let mut lines = vec![
         format!("Held {} {}: {} {}", held.phase, held.id, held.method, held.subject.as_deref().unwrap_or_default()),
         format!("  for {}, reason: {}, {} s left", held.who, held.reason, held.left_ms.div_ceil(1000)),

@@ -2,7 +2,7 @@
 
 use super::calls::Call;
 use super::detail;
-use super::held::HeldMessage;
+use super::held::HeldEntry;
 use super::text::{clock, fit, took};
 use super::view::{Mode, View};
 use crate::output::counted;
@@ -127,7 +127,7 @@ fn tone(call: &Call) -> Option<Color> {
     }
 }
 
-fn held_text(held: &HeldMessage, width: usize) -> String {
+fn held_text(held: &HeldEntry, width: usize) -> String {
     let left = format!("{} s left", held.left_ms.div_ceil(1000));
     let what = format!("HELD {} {} {}  for {} ({})", held.id, held.phase, held.about(), held.who, held.reason);
     let room = width.saturating_sub(left.len() + 2);

@@ -8,7 +8,7 @@ const MAX_SHOWN: usize = 64 * 1024;
 
 /// A message that waits for a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldMessage {
+pub struct HeldEntry {
     /// Id of the held message.
     pub id: u64,
     /// Phase: a request or an answer.
@@ -29,7 +29,7 @@ pub struct HeldMessage {
     pub key: (u64, u64),
 }
 
-impl HeldMessage {
+impl HeldEntry {
     /// Parses the JSON of a held message.
     pub fn read(value: &Value) -> Option<Self> {
         let some = |key: &str| word(value, key).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! State machine of `signalbox watch`.
 
 use super::calls::{Call, Calls, is_difference};
-use super::held::HeldMessage;
+use super::held::HeldEntry;
 use super::keyboard::Key;
 use super::text::{clean, word};
 use serde_json::Value;
@@ -78,7 +78,7 @@ pub(super) enum Mode {
 pub struct View {
     pub(super) title: String,
     pub(super) calls: Calls,
-    pub(super) held: Vec<HeldMessage>,
+    pub(super) held: Vec<HeldEntry>,
     pub(super) selected: Selection,
     pub(super) mode: Mode,
     pub(super) filter: String,
@@ -113,7 +113,7 @@ impl View {
         match event {
             Event::Fact(fact) => self.fact(fact),
             Event::Holds(holds) => {
-                self.held = holds.iter().filter_map(HeldMessage::read).collect();
+                self.held = holds.iter().filter_map(HeldEntry::read).collect();
                 self.find_cursor();
             }
             Event::Say(text) | Event::Ended(text) => self.said = Some(clean(&text)),
@@ -140,7 +140,7 @@ impl View {
     }
 
     /// Returns the held message or the call under the cursor.
-    pub(super) fn under_cursor(&self) -> (Option<&HeldMessage>, Option<&Call>) {
+    pub(super) fn under_cursor(&self) -> (Option<&HeldEntry>, Option<&Call>) {
         match self.selected {
             Selection::Held(id) => (self.held.iter().find(|held| held.id == id), None),
             Selection::Call(seq) => (None, self.calls.get(seq)),
@@ -150,7 +150,7 @@ impl View {
 
     /// Returns the held message that a key acts on: the one under the cursor, else that of the call under the cursor,
     /// else the oldest.
-    pub(super) fn concerned(&self) -> Option<&HeldMessage> {
+    pub(super) fn concerned(&self) -> Option<&HeldEntry> {
         let (held, call) = self.under_cursor();
         let of_call = || call.and_then(|call| self.held.iter().find(|held| held.key == call.key));
         held.or_else(of_call).or_else(|| self.held.first())
