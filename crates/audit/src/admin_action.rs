@@ -1,17 +1,17 @@
-//! The record of an act of administration: who changed what, from where, and what came of it.
+//! Records of administrative actions: the principal, the origin, the change and its outcome.
 
 use crate::event::{EventType, Note, Object, RiskLevel};
 use serde_json::Value;
 use signalbox_tape::redact::Redactor;
 
-/// The source of records about administration.
+/// Source of records about administration.
 const ADMIN: &str = "mcp_admin";
-/// Most bytes of a state before or after; of a larger one only the size is written.
+/// Maximum size of a state before or after, in bytes. Only the size of a larger state is recorded.
 pub const MAX_STATE: usize = 4_096;
-/// Most characters of a name or a reason.
+/// Maximum number of characters of a name or a reason.
 const MAX_TEXT: usize = 500;
 
-/// Where an act of administration came from.
+/// Origin of an administrative action.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AdminOrigin {
     /// A command on this machine.
@@ -32,7 +32,7 @@ impl AdminOrigin {
     }
 }
 
-/// What came of an act of administration.
+/// Outcome of an administrative action.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AdminOutcome<'a> {
     /// The action took effect.
@@ -43,29 +43,27 @@ pub enum AdminOutcome<'a> {
     Failed(&'a str),
 }
 
-/// An act of administration.
+/// Administrative action to record.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AdminAction<'a> {
-    /// The principal, the user of the system, or the owner of the file.
+    /// Principal, operating system user, or owner of the file.
     pub who: &'a str,
-    /// The address of the client, at the API.
+    /// Address of the client of the API.
     pub address: Option<String>,
-    /// Where it came from.
     pub origin: AdminOrigin,
-    /// What was done, such as `switch.set`.
+    /// Name of the action, such as `switch.set`.
     pub action: &'a str,
-    /// What it was done to.
+    /// Object of the action.
     pub target: &'a str,
-    /// The state before, without secrets.
+    /// State before the action, without secrets.
     pub before: Option<&'a Value>,
-    /// The state after, without secrets.
+    /// State after the action, without secrets.
     pub after: Option<&'a Value>,
-    /// What came of it.
     pub outcome: AdminOutcome<'a>,
 }
 
 impl AdminAction<'_> {
-    /// The record. Secrets that are left in its texts are taken out.
+    /// Returns the record of the action. Redacts the secrets left in its texts.
     #[must_use]
     pub fn note(&self, unix_ms: u64, redactor: &Redactor) -> Note {
         let clean = |text: &str| redactor.text(text.chars().take(MAX_TEXT).collect());
@@ -108,7 +106,7 @@ fn put(about: &mut Object<'_>, name: &str, state: &Value, redactor: &Redactor) {
         return about.raw(name, &format!("{{\"bytes\":{}}}", text.len()));
     }
     let kept = redactor.text(text);
-    // What was taken out may have left something that is no JSON.
+    // Redaction may have left text that is not valid JSON.
     match serde_json::from_str::<Value>(&kept) {
         Ok(value) => about.raw(name, &value.to_string()),
         Err(_) => about.text(name, &kept),

@@ -1,27 +1,27 @@
-//! The record that somebody may use everything for a while, or no longer.
+//! Records of emergency ("break glass") access: its grant and its end.
 
 use crate::event::{EventType, Note, Object, RiskLevel, SECURITY};
 use signalbox_wire::timestamp;
 
-/// A grant that breaks the glass, and what became of it.
+/// Start or end of an emergency grant.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BrokenGlass<'a> {
-    /// The name of the grant in decisions.
+    /// Name of the grant in decisions.
     pub grant: &'a str,
-    /// Who may use everything.
+    /// Principal that may use everything.
     pub to: &'a str,
-    /// Who gave it.
+    /// Principal that issued the grant.
     pub by: &'a str,
-    /// Why.
+    /// Reason for the grant.
     pub because: &'a str,
-    /// When it ends, in milliseconds since 1970.
+    /// Time at which the grant ends, in milliseconds since 1970.
     pub until: u64,
-    /// Whether it begins, or is over.
+    /// True when the grant begins, false when it is over.
     pub begins: bool,
 }
 
 impl BrokenGlass<'_> {
-    /// What is written down of it. That it begins is critical: somebody has to look at it now.
+    /// Returns the record of the grant. Its start is critical, because an operator has to look at it at once.
     #[must_use]
     pub fn note(&self, unix_ms: u64) -> Note {
         let (mut user_context, mut details) = (String::new(), String::new());

@@ -1,4 +1,4 @@
-//! The chain of hashes over the records of one log, which continues over restarts.
+//! The hash chain over the records of one log. It continues across restarts.
 
 use crate::event::AuditEvent;
 use signalbox_seal::{ChainHash, sha256, sha256_of};
@@ -6,32 +6,32 @@ use signalbox_tape::seal::join;
 use signalbox_wire::hex::push_hex;
 use signalbox_wire::json;
 
-/// Stands first in what is hashed for a record, and for the start of a chain.
+/// Domain prefix of the hash of a record and of the start of a chain.
 const RECORD: &[u8] = b"signalbox audit record\0";
 const START: &[u8] = b"signalbox audit chain\0";
-/// Where the part of a line begins that its own hash does not cover.
+/// Start of the part of a line that the line's own hash does not cover.
 pub(crate) const SEALED: &str = ",\"prev\":\"";
 
-/// The last record of a chain.
+/// Position in a chain: its last record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChainPlace {
-    /// The name of the chain.
+    /// Name of the chain.
     pub chain: String,
-    /// The number of the record; 0 before the first.
+    /// Number of the record; 0 before the first.
     pub seq: u64,
-    /// The hash of the chain there.
+    /// Hash of the chain at that record.
     pub hash: ChainHash,
 }
 
 impl ChainPlace {
-    /// Before the first record of a chain.
+    /// Returns the position before the first record of a chain.
     #[must_use]
     pub fn start(chain: &str) -> Self {
         let hash = sha256(&[START, chain.as_bytes()].concat());
         Self { chain: chain.to_owned(), seq: 0, hash }
     }
 
-    /// Gives an event the next place, and adds its line to a text.
+    /// Advances the chain by one event and appends the event's line to `out`.
     pub fn append(&mut self, event: &AuditEvent<'_>, out: &mut String) {
         let from = out.len();
         self.seq += 1;
@@ -51,7 +51,7 @@ impl ChainPlace {
     }
 }
 
-/// The hash of the chain after a record with this text, of which only what comes before `prev` is covered.
+/// Returns the hash of the chain after a record with this text. The hash covers only the text before `prev`.
 #[must_use]
 pub fn next(before: &ChainHash, text: &[u8]) -> ChainHash {
     join(before, &sha256_of([RECORD, text]))

@@ -1,13 +1,13 @@
-//! The columns that a database has besides a record. They are made of the record alone, so that a verification can hold what is
-//! there against it.
+//! The database columns derived from a record. They depend on the record alone, so that a verification can compare them
+//! with it.
 
 use crate::journal::Line;
 use crate::log::unix_ms;
 use crate::record::Record;
 use signalbox_store::audit::{AuditRow, CallRow, StoredRecord};
 
-/// The audit id `audit-RUN-EXCHANGE` as a UUID of version 8: both numbers are in it, so that it sorts by time and each
-/// can be made of the other (NO-7). Another id stays as it is.
+/// Converts the audit id `audit-RUN-EXCHANGE` to a UUID of version 8. The UUID holds both numbers, so that it sorts by
+/// time and converts back (NO-7). Leaves any other id as it is.
 pub(crate) fn request_id(audit_id: &str) -> String {
     let numbers = audit_id.strip_prefix("audit-").and_then(|rest| rest.split_once('-'));
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
@@ -21,7 +21,7 @@ pub(crate) fn request_id(audit_id: &str) -> String {
     format!("{:08x}-{:04x}-8{middle:03x}-{:04x}-{:012x}", high >> 16, high & 0xffff, low >> 48, low & 0xffff_ffff_ffff)
 }
 
-/// A record as the database keeps it.
+/// Returns the database row of a record.
 pub(crate) fn row(line: &Line) -> AuditRow {
     let Ok(record) = Record::read(&line.text) else {
         let (event_type, risk) = ("unreadable".to_owned(), "high".to_owned());
@@ -37,7 +37,7 @@ pub(crate) fn row(line: &Line) -> AuditRow {
     row_of(&record, &line.text)
 }
 
-/// The row of a record with this text.
+/// Returns the database row of a record with this text.
 pub(crate) fn row_of(record: &Record, line: &str) -> AuditRow {
     let text = |name: &str| record.detail(name).map(str::to_owned);
     let is_call = record.detail("phase") == Some("outcome");
@@ -65,7 +65,7 @@ pub(crate) fn row_of(record: &Record, line: &str) -> AuditRow {
 }
 
 impl Record {
-    /// The first column of its row in a database that does not say what it says itself.
+    /// Returns the first column of the stored row that disagrees with the record.
     #[must_use]
     pub fn misfiled_column(&self, row: &StoredRecord<'_>) -> Option<&'static str> {
         let own = row_of(self, row.record);
@@ -84,7 +84,7 @@ impl Record {
     }
 }
 
-/// A text as every database can keep it: PostgreSQL has no zero character.
+/// Returns the text in a form that every database can store: PostgreSQL rejects the NUL character.
 pub(crate) fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

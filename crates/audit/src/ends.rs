@@ -1,4 +1,5 @@
-//! How far the chains of a data folder came, told beside the records: what is missing at the end of a log shows in nothing else.
+//! Compares the end of each chain with the state beside the records. Only that state reveals records missing at the end
+//! of a log.
 
 use crate::journal::{Cursor, HEAD_FILE, JournalReader, chains, segments};
 use crate::place::SinkPlace;
@@ -9,24 +10,23 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
-/// What is known of one chain.
+/// End of one chain, as the data folder knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct End {
     chain: String,
-    /// The last signed head.
+    /// Last signed head.
     head: SignedPlace,
-    /// The last record that the sink has taken.
+    /// Last record that the sink has acknowledged.
     acked: u64,
-    /// The last record that it had taken before its records were read.
+    /// Last record that the sink had acknowledged before verification read the records.
     taken: u64,
-    /// The log still goes to this place.
+    /// The log still writes to this place.
     current: bool,
-    /// The first record that still waits in the journal, or may.
+    /// First record that may still wait in the journal.
     waiting_from: u64,
 }
 
-/// The last record of each chain that a sink has taken, noted before its records are read: all up to these must be
-/// there.
+/// Last acknowledged record of each chain, taken before the records are read. All records up to these must be present.
 #[derive(Default, Debug)]
 pub struct TakenRecords(HashMap<String, u64>);
 
@@ -48,8 +48,8 @@ fn chains_of(folder: &Path) -> io::Result<Vec<String>> {
     }
 }
 
-/// Compares the ends of all chains of a folder of journals with what a verifier has seen of the records of one sink. Chains
-/// without a record since this time, in milliseconds since 1970, may be gone.
+/// Compares the ends of all chains in a folder of journals with the records of one sink that `verifier` has read.
+/// Chains without a record since `since`, in milliseconds since 1970, may have been deleted.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -70,7 +70,8 @@ pub fn compare(
         let place = own.join(HEAD_FILE).display().to_string();
         let text = match std::fs::read_to_string(own.join(HEAD_FILE)) {
             Ok(text) => text,
-            // Nothing is signed yet, or somebody removed the head: the sink has taken what it has taken.
+            // Either nothing is signed yet or the head was removed. What the sink acknowledged must be there in any
+            // case.
             Err(_) => {
                 verifier.came_to(&place, &chain, taken);
                 continue;
@@ -94,7 +95,7 @@ pub fn compare(
     Ok(())
 }
 
-/// True if a sink ever wrote to this place, for any chain of a folder of journals.
+/// Returns true if a sink ever wrote to this place, for any chain in a folder of journals.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -102,13 +103,14 @@ pub fn is_known(folder: &Path, place: &SinkPlace) -> io::Result<bool> {
     Ok(chains_of(folder)?.iter().any(|chain| Cursor::read(&folder.join(chain), place).is_some()))
 }
 
-/// Holds the last record of a chain against the journal, from which it came. A signature may be due only in a moment.
+/// Compares the last record of a chain with the journal that it came from. A signature may become due only a moment
+/// later.
 fn confirm(verifier: &mut AuditVerifier<'_>, journal: &Path, chain: &str, first: Option<u64>) -> io::Result<()> {
     let Some(reached) = verifier.place_of(chain) else { return Ok(()) };
     reached.journaled = true;
     let (seq, hash) = (reached.seq, reached.hash);
     let Some(first) = first else { return Ok(()) };
-    // What the journal has let go, every sink has: more of the chain is known than is looked at here.
+    // The journal deletes only what every sink has, so the chain is longer than the records read here.
     if seq < first {
         reached.confirmed = true;
         return Ok(());
@@ -119,13 +121,13 @@ fn confirm(verifier: &mut AuditVerifier<'_>, journal: &Path, chain: &str, first:
     Ok(())
 }
 
-/// The last record that should be there and is not.
+/// Returns the last record that should be present and is not.
 fn missing(end: &End, reached: u64) -> Option<u64> {
     let taken = end.head.to.min(end.acked).max(end.taken);
     if reached < taken {
         return Some(taken);
     }
-    // What the sink has not taken yet waits in the journal, unless the log went to another place.
+    // Records that the sink has yet to acknowledge wait in the journal, unless the log moved to another place.
     (end.current && reached < end.head.to && reached + 1 < end.waiting_from).then_some(end.head.to)
 }
 

@@ -1,32 +1,32 @@
-//! One thing that is written down.
+//! Audit events and their JSON form.
 
 use signalbox_wire::{json, timestamp};
 
-/// What kind of thing it is.
+/// Kind of an event.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum EventType {
-    /// A call of a tool: its intent, its outcome, or a copy of it.
+    /// Call of a tool: its intent, its outcome, or a copy of it.
     ToolInvocation,
-    /// Any other request about something that a backend has.
+    /// Any other request for something that a backend offers.
     Request,
-    /// Somebody tried what it may not do.
+    /// Attempt at something that the caller is not permitted to do.
     SecurityViolation,
-    /// Somebody may use everything for a while, or no longer.
+    /// Start or end of emergency access.
     BreakGlass,
-    /// An administrator changed permissions or credentials, or read payloads.
+    /// Change of permissions or credentials, or access to payloads, by an administrator.
     AdminAction,
-    /// A call took long.
+    /// Call that took longer than the threshold.
     Performance,
-    /// A message was none that can be served.
+    /// Message that violates the protocol.
     ProtocolError,
-    /// The place of the chain before this record, signed.
+    /// Signed position of the chain before this record.
     ChainHead,
     /// Records that could not be written.
     RecordsLost,
 }
 
 impl EventType {
-    /// All of them.
+    /// Every kind of event.
     pub const ALL: [Self; 9] = [
         Self::ToolInvocation,
         Self::Request,
@@ -39,7 +39,7 @@ impl EventType {
         Self::RecordsLost,
     ];
 
-    /// Its name in records.
+    /// Returns its name in records.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -55,31 +55,28 @@ impl EventType {
         }
     }
 
-    /// The kind of this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 }
 
-/// How much harm it may mean, from the least to the most.
+/// Risk of an event, from lowest to highest.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RiskLevel {
-    /// None to speak of.
     Low,
-    /// Some.
     Medium,
-    /// Much.
     High,
-    /// Somebody has to look at it now.
+    /// Requires immediate attention by an operator.
     Critical,
 }
 
 impl RiskLevel {
-    /// All of them.
+    /// Every level, in ascending order.
     pub const ALL: [Self; 4] = [Self::Low, Self::Medium, Self::High, Self::Critical];
 
-    /// Its name in records.
+    /// Returns its name in records.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -90,13 +87,13 @@ impl RiskLevel {
         }
     }
 
-    /// The level of this name.
+    /// Returns the level with this name.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.word() == word)
     }
 
-    /// The next higher level, but no alarm.
+    /// Returns the next higher level, but never raises to `Critical`.
     #[must_use]
     pub fn raised(self) -> Self {
         match self {
@@ -107,41 +104,39 @@ impl RiskLevel {
     }
 }
 
-/// The source of records about calls.
+/// Source of records about calls.
 pub const PROTOCOL: &str = "mcp_protocol";
-/// The source of records about violations.
+/// Source of records about violations.
 pub const SECURITY: &str = "mcp_security";
-/// The source of records about the log itself.
+/// Source of records about the log itself.
 pub const AUDIT: &str = "mcp_audit";
 
-/// One event (G-25). What has a structure of its own is JSON already.
+/// Audit event (G-25). Structured members are JSON already.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct AuditEvent<'a> {
-    /// When, in milliseconds since 1970.
+    /// Time of the event, in milliseconds since 1970.
     pub timestamp: u64,
-    /// What kind of thing happened.
     pub event_type: EventType,
-    /// Which part of the gateway tells of it.
+    /// Part of the gateway that reports the event.
     pub source: &'static str,
-    /// Who caused it, as a JSON object.
+    /// Caller that caused the event, as a JSON object.
     pub user_context: &'a str,
-    /// More about it, as a JSON object.
+    /// Details as a JSON object.
     pub details: &'a str,
-    /// How much harm it may mean.
     pub risk_level: RiskLevel,
-    /// The audit id of the exchange that it belongs to.
+    /// Audit id of the exchange that the event belongs to.
     pub correlation_id: Option<&'a str>,
 }
 
 impl<'a> AuditEvent<'a> {
-    /// An event of the log itself.
+    /// Creates an event of the log itself.
     #[must_use]
     pub fn own(timestamp: u64, event_type: EventType, details: &'a str, risk_level: RiskLevel) -> Self {
         let (user_context, correlation_id) = ("{}", None);
         Self { timestamp, event_type, source: AUDIT, user_context, details, risk_level, correlation_id }
     }
 
-    /// Adds its members to an object that is being written.
+    /// Writes the members of the event into an open JSON object.
     pub(crate) fn write(&self, out: &mut String) {
         out.push_str("\"timestamp\":\"");
         timestamp::push_rfc3339_millis(out, self.timestamp);
@@ -163,25 +158,23 @@ impl<'a> AuditEvent<'a> {
     }
 }
 
-/// An event that waits to be written, and belongs to no exchange.
+/// Queued event that belongs to no exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
-    /// When, in milliseconds since 1970.
+    /// Time of the event, in milliseconds since 1970.
     pub timestamp: u64,
-    /// What kind of thing happened.
     pub event_type: EventType,
-    /// Which part of the gateway tells of it.
+    /// Part of the gateway that reports the event.
     pub source: &'static str,
-    /// Who caused it, as a JSON object.
+    /// Caller that caused the event, as a JSON object.
     pub user_context: String,
-    /// More about it, as a JSON object.
+    /// Details as a JSON object.
     pub details: String,
-    /// How much harm it may mean.
     pub risk_level: RiskLevel,
 }
 
 impl Note {
-    /// It, to be written.
+    /// Returns the event, borrowing its texts.
     #[must_use]
     pub fn event(&self) -> AuditEvent<'_> {
         AuditEvent {
@@ -196,7 +189,7 @@ impl Note {
     }
 }
 
-/// Writes a JSON object to the end of a text, member by member.
+/// Writer that appends a JSON object to a text, member by member.
 #[derive(Debug)]
 pub(crate) struct Object<'a> {
     text: &'a mut String,
@@ -217,29 +210,29 @@ impl<'a> Object<'a> {
         self.text
     }
 
-    /// A member whose value is JSON already.
+    /// Writes a member whose value is JSON already.
     pub fn raw(&mut self, name: &str, value: &str) {
         self.name(name).push_str(value);
     }
 
-    /// A member that is a text.
+    /// Writes a text member.
     pub fn text(&mut self, name: &str, value: &str) {
         json::push_quoted(self.name(name), value);
     }
 
-    /// A member that is a text, if there is one.
+    /// Writes a text member if there is a value.
     pub fn maybe(&mut self, name: &str, value: Option<&str>) {
         if let Some(value) = value {
             self.text(name, value);
         }
     }
 
-    /// A member that is a number.
+    /// Writes a number member.
     pub fn number(&mut self, name: &str, value: u64) {
         json::push_number(self.name(name), value);
     }
 
-    /// A member that is an array of JSON values.
+    /// Writes an array member of JSON values.
     pub fn array(&mut self, name: &str, values: impl IntoIterator<Item = impl FnOnce(&mut String)>) {
         self.name(name).push('[');
         for (at, value) in values.into_iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Records in forms that other programs read.
+//! Export formats for other programs.
 
 use crate::record::Record;
 use serde_json::Value;
 
-/// The columns of a table of records, in their order.
+/// Columns of an exported table, in order.
 pub const COLUMNS: [&str; 17] = [
     "chain",
     "seq",
@@ -24,13 +24,13 @@ pub const COLUMNS: [&str; 17] = [
     "latency_ms",
 ];
 
-/// The head of a table.
+/// Returns the header row of a table.
 #[must_use]
 pub fn csv_head() -> String {
     COLUMNS.join(",") + "\r\n"
 }
 
-/// A record as a row of a table (RFC 4180).
+/// Returns a record as a row of a table (RFC 4180).
 #[must_use]
 pub fn csv_row(record: &Record) -> String {
     let value = |name: &&str| {
@@ -50,7 +50,7 @@ pub fn csv_row(record: &Record) -> String {
     COLUMNS.iter().map(value).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
-/// A cell. What a spreadsheet would take for a formula is led by a quote, as others may have chosen it.
+/// Quotes a cell. Prefixes text that a spreadsheet would take for a formula, because callers may control it.
 fn quoted(text: &str) -> String {
     let led = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
     match led.contains([',', '"', '\n', '\r']) {

@@ -1,4 +1,4 @@
-//! The files of the file sink: one of today, and those of earlier days beside it.
+//! The files of the file sink: one for today, and one beside it for each earlier day.
 
 use crate::record::Record;
 use signalbox_wire::timestamp;
@@ -8,12 +8,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 const DAY_SECONDS: i64 = 24 * 3600;
-/// Ending of the file of checkpoints.
+/// File extension of the file of checkpoints.
 const CHECKPOINTS: &str = "pruned";
-/// Most bytes of a line; a longer one is no record.
+/// Maximum size of a line in bytes. A longer line is not a record.
 const MAX_LINE: u64 = 8 << 20;
 
-/// The file of a day, in days since 1970: the name with a date behind it.
+/// Returns the path for a day, in days since 1970: the name with the date appended.
 #[must_use]
 pub fn of_day(path: &Path, day: u64) -> PathBuf {
     let (year, month, day) = timestamp::date_of_day(i64::try_from(day).unwrap_or(i64::MAX));
@@ -22,7 +22,7 @@ pub fn of_day(path: &Path, day: u64) -> PathBuf {
     name.into()
 }
 
-/// The day of a file that is called so; none if it is not one of an earlier day.
+/// Returns the day in a file's name; none if it is not the file of an earlier day.
 fn day_of(path: &Path, other: &Path) -> Option<i64> {
     let name = path.file_name()?.to_str()?;
     let date = other.file_name()?.to_str()?.strip_prefix(name)?.strip_prefix('.')?;
@@ -31,7 +31,8 @@ fn day_of(path: &Path, other: &Path) -> Option<i64> {
     Some(seconds / DAY_SECONDS)
 }
 
-/// The name that a file of a log has today, without the date of an earlier day or the ending of the checkpoints.
+/// Returns the name that a file of a log has today, without the date of an earlier day or the extension of the
+/// checkpoints.
 #[must_use]
 pub fn of_today(file: &Path) -> PathBuf {
     let is_date = |ending: &str| day_of(Path::new("x"), Path::new(&format!("x.{ending}"))).is_some();
@@ -42,7 +43,7 @@ pub fn of_today(file: &Path) -> PathBuf {
     }
 }
 
-/// Sets the file aside if it was last written to on an earlier day.
+/// Renames the file if it was last written to on an earlier day.
 pub(crate) fn rotate(path: &Path, today: u64) -> io::Result<()> {
     let Ok(there) = std::fs::metadata(path) else { return Ok(()) };
     if !there.is_file() || there.len() == 0 {
@@ -54,14 +55,14 @@ pub(crate) fn rotate(path: &Path, today: u64) -> io::Result<()> {
     }
     let lock = File::open(path)?;
     lock.lock()?;
-    // Another process may have done it meanwhile.
+    // Another process may have renamed it meanwhile.
     if std::fs::metadata(path).is_ok_and(|now| now.ino() == there.ino() && now.dev() == there.dev()) {
         std::fs::rename(path, of_day(path, day))?;
     }
     Ok(())
 }
 
-/// The files of earlier days, the oldest first.
+/// Returns the files of earlier days, oldest first.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -83,7 +84,7 @@ pub fn earlier(path: &Path) -> io::Result<Vec<(i64, PathBuf)>> {
     Ok(found)
 }
 
-/// The day of the newest record in a file, in days since 1970; `None` if it has no record.
+/// Returns the day of the newest record in a file, in days since 1970; `None` if it has no record.
 pub(crate) fn newest_day(file: &Path) -> io::Result<Option<u64>> {
     let mut newest = None;
     lines(file, &mut |_, line| {
@@ -93,7 +94,7 @@ pub(crate) fn newest_day(file: &Path) -> io::Result<Option<u64>> {
     Ok(newest)
 }
 
-/// The file of the checkpoints, which stand for the records of files that were deleted by age.
+/// Returns the file of checkpoints, which stand for the records of files deleted by age.
 #[must_use]
 pub fn checkpoints(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -101,7 +102,7 @@ pub fn checkpoints(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// All files of a log, the oldest first, with the checkpoints before them.
+/// Returns all files of a log, oldest first, with the checkpoints before them.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -114,7 +115,7 @@ pub fn all(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Hands every line of a file to `each`, with its number, until that says false.
+/// Passes every line of a file to `each` with its number, until `each` returns false.
 ///
 /// # Errors
 /// If the file cannot be read.

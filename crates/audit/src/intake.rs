@@ -1,4 +1,4 @@
-//! What waits to be written down, within bounds.
+//! The bounded queue of events to record.
 
 use crate::event::Note;
 use signalbox_engine::Fact;
@@ -9,26 +9,27 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Most intents and facts that wait to be written down.
+/// Maximum number of queued intents and facts.
 pub const MAX_WAITING: usize = 65_536;
 
-/// What the log is told.
+/// Input of the log.
 #[derive(Debug)]
 pub enum Input {
-    /// Calls that wait to leave, since when, in milliseconds since 1970, and who is told that they may.
+    /// Intents of calls that wait to be forwarded, their time in milliseconds since 1970, and the sender that releases
+    /// them.
     Intents(Vec<Intent>, u64, oneshot::Sender<bool>),
-    /// Something was decided about an exchange.
+    /// Decision about an exchange.
     Decision(Arc<Decision>),
-    /// An exchange is over.
+    /// End of an exchange.
     Finished(Arc<Finished>),
-    /// Something was refused before it became an exchange.
+    /// Message rejected before it became an exchange.
     Refused(Arc<RefusedFact>),
-    /// Something that is no fact about a message.
+    /// Event that is not a fact about a message.
     Note(Box<Note>),
 }
 
 impl Input {
-    /// What the log has to know of a fact, if anything.
+    /// Returns the input for a fact, if the log records facts of its kind.
     #[must_use]
     pub fn of(fact: &Fact) -> Option<Self> {
         match fact {
@@ -40,34 +41,35 @@ impl Input {
     }
 }
 
-/// How long the thread lets facts gather before it writes them.
+/// Time for which the thread lets facts accumulate before it writes them.
 const LINGER: Duration = Duration::from_millis(25);
-/// So many are written without waiting for more.
+/// Number of inputs that the thread writes without waiting for more.
 const MANY: usize = 512;
 
-/// What was taken out.
+/// Queue of inputs, or the part of it that was taken out.
 #[derive(Default, Debug)]
-pub struct Taken {
-    /// In the order in which it came.
+pub struct InputQueue {
+    /// Inputs in order of arrival.
     pub inputs: Vec<Input>,
-    /// How much had no room since the last time.
+    /// Number of inputs dropped since the last time because the queue was full.
     pub lost: u64,
-    /// Nothing more will come.
+    /// The queue accepts no more inputs.
     pub closed: bool,
-    /// Calls wait for some of it.
+    /// Calls wait for some of the inputs.
     pub awaited: bool,
 }
 
 #[derive(Default, Debug)]
 struct State {
-    waiting: Taken,
-    /// The thread sleeps until something comes.
+    waiting: InputQueue,
+    /// The thread sleeps until an input arrives.
     resting: bool,
-    /// Somebody waits for the thread.
+    /// The thread has to write at once.
     urgent: bool,
 }
 
-/// The queue between those who serve calls and whoever writes: the thread, or the caller itself if nobody is writing.
+/// Queue between the threads that serve calls and the writer: the log's thread, or the calling thread if no other is
+/// writing.
 #[derive(Default, Debug)]
 pub struct Intake {
     state: Mutex<State>,
@@ -75,14 +77,14 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Adds something that its caller sees to: it writes, or urges the thread to. False if there is no room for it, which is
-    /// counted.
+    /// Adds an input without waking the thread: the caller writes it, or calls `urge`. Returns false if the queue is
+    /// full, and counts the loss.
     #[must_use]
     pub fn push(&self, input: Input) -> bool {
         self.state.lock().unpoisoned().waiting.add(input)
     }
 
-    /// Adds what has to be known of facts, under one lock.
+    /// Adds the inputs for these facts under one lock.
     pub fn push_facts(&self, facts: &[Fact]) {
         let mut inputs = facts.iter().filter_map(Input::of).peekable();
         if inputs.peek().is_none() {
@@ -95,14 +97,14 @@ impl Intake {
         self.rouse(state);
     }
 
-    /// Adds something that is no fact about a message. What has no room is counted.
+    /// Adds an event that is not a fact about a message. Counts it as lost if the queue is full.
     pub fn push_note(&self, note: Note) {
         let mut state = self.state.lock().unpoisoned();
         let _ = state.waiting.add(Input::Note(Box::new(note)));
         self.rouse(state);
     }
 
-    /// Has the thread write at once.
+    /// Makes the thread write at once.
     pub fn urge(&self) {
         let mut state = self.state.lock().unpoisoned();
         let before = std::mem::replace(&mut state.urgent, true);
@@ -112,7 +114,7 @@ impl Intake {
         }
     }
 
-    /// Wakes the thread if it sleeps. While it lets things gather, it wakes by itself.
+    /// Wakes the thread if it sleeps. A thread that lets inputs accumulate wakes by itself.
     fn rouse(&self, mut state: MutexGuard<'_, State>) {
         let resting = std::mem::replace(&mut state.resting, false);
         drop(state);
@@ -121,19 +123,20 @@ impl Intake {
         }
     }
 
-    /// Takes all there is, in exchange for a queue that is empty.
-    pub fn take_now(&self, empty: Vec<Input>) -> Taken {
+    /// Takes all inputs and leaves `empty` as the queue's buffer.
+    pub fn take_now(&self, empty: Vec<Input>) -> InputQueue {
         let mut state = self.state.lock().unpoisoned();
         let closed = state.waiting.closed;
-        std::mem::replace(&mut state.waiting, Taken { inputs: empty, lost: 0, closed, awaited: false })
+        std::mem::replace(&mut state.waiting, InputQueue { inputs: empty, lost: 0, closed, awaited: false })
     }
 
-    /// True if calls wait for what is here.
+    /// Returns true if calls wait for queued inputs.
     pub fn is_awaited(&self) -> bool {
         self.state.lock().unpoisoned().waiting.awaited
     }
 
-    /// Waits until there is something, or for this time, and lets more gather for a moment if nobody waits for it. For the thread.
+    /// Waits for inputs, at most for `within`. Then lets more of them accumulate for a moment unless a call waits. Only
+    /// the log's thread calls this.
     pub fn wait(&self, within: Option<Duration>) {
         let mut state = self.state.lock().unpoisoned();
         state.resting = state.waiting.is_empty() && !state.urgent;
@@ -145,7 +148,7 @@ impl Intake {
         state.resting = false;
         if !state.waiting.inputs.is_empty() {
             let gathers = |state: &mut State| {
-                let Taken { inputs, closed, awaited, .. } = &state.waiting;
+                let InputQueue { inputs, closed, awaited, .. } = &state.waiting;
                 !state.urgent && !closed && !awaited && inputs.len() < MANY
             };
             state = self.changed.wait_timeout_while(state, LINGER, gathers).unpoisoned().0;
@@ -153,7 +156,7 @@ impl Intake {
         state.urgent = false;
     }
 
-    /// Takes nothing more.
+    /// Closes the queue: further inputs count as lost.
     pub fn close(&self) {
         let mut state = self.state.lock().unpoisoned();
         state.waiting.closed = true;
@@ -163,8 +166,8 @@ impl Intake {
     }
 }
 
-impl Taken {
-    /// True if there is nothing to do.
+impl InputQueue {
+    /// Returns true if the writer has nothing to do.
     fn is_empty(&self) -> bool {
         self.inputs.is_empty() && self.lost == 0 && !self.closed
     }

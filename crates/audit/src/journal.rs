@@ -1,7 +1,7 @@
-//! The journal: the records of one chain on the disk of the data folder, from which every sink reads at its own pace.
+//! The journal: the records of one chain on disk. Every sink reads it at its own pace.
 //!
-//! It is a folder of segments, each named after its first record. A segment is deleted once every sink has what is in
-//! it, or no longer waits for it. The last one that holds a record stays, so that the chain goes on where it ended.
+//! It is a folder of segments, each named after its first record. A segment is deleted once every sink has its records,
+//! or has fallen too far behind. The last segment with a record stays, so that the chain resumes there.
 
 mod reader;
 
@@ -17,50 +17,50 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Most chains in one folder: one for each process that runs at the same time.
+/// Maximum number of chains in one folder: one for each process that runs at the same time.
 pub const MAX_CHAINS: usize = 64;
-/// The file of the last signed head.
+/// File of the last signed head.
 pub const HEAD_FILE: &str = "head.json";
 const LOCK_FILE: &str = "lock";
-/// Bounds of a segment, which is otherwise an eighth of what may wait.
+/// Bounds of a segment's size, which is otherwise an eighth of the spool's limit.
 const LEAST_SEGMENT: u64 = 16 << 10;
 const MOST_SEGMENT: u64 = 4 << 20;
 
-/// Why a journal cannot be opened.
+/// Error of opening a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The system says so.
+    /// I/O error.
     #[error("{}: {why}", path.display())]
     Io {
-        /// What could not be used.
+        /// Path of the operation.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         why: io::Error,
     },
-    /// A lock cannot be had.
+    /// The lock cannot be taken.
     #[error(transparent)]
     Lock(#[from] FileError),
-    /// Too many processes write at once.
+    /// Too many processes write at the same time.
     #[error("{} holds {MAX_CHAINS} audit logs, and other processes write to all of them", .0.display())]
     TooMany(PathBuf),
 }
 
-/// A journal that is written to.
+/// Journal open for writing.
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
-    /// Held as long as the journal is open.
+    /// Lock on the journal, held while it is open.
     _lock: File,
     file: File,
-    /// The first record and the bytes of each segment.
+    /// First record and size in bytes of each segment.
     segments: VecDeque<(u64, u64)>,
     segment_max: u64,
     fsync: bool,
 }
 
 impl Journal {
-    /// Opens a journal in this folder that no other process has, and says where its chain ended; `fresh` names the
-    /// chain of a new one.
+    /// Opens a journal in this folder that no other process has locked. Returns it with the end of its chain and its
+    /// own folder; `fresh` names the chain of a new one.
     pub fn open(
         folder: &Path,
         fresh: &str,
@@ -86,7 +86,7 @@ impl Journal {
         Err(JournalError::TooMany(folder.to_owned()))
     }
 
-    /// Opens the journal of this chain; `None` if another process has it.
+    /// Opens the journal of this chain; `None` if another process has it locked.
     pub fn open_chain(
         folder: &Path,
         chain: &str,
@@ -104,12 +104,12 @@ impl Journal {
         Ok(Some((journal, place, own)))
     }
 
-    /// Keeps the journal by other settings from now on.
+    /// Applies new settings.
     pub fn follow(&mut self, spool_max: u64, fsync: bool) {
         (self.segment_max, self.fsync) = (segment_max(spool_max), fsync);
     }
 
-    /// Appends records, all or none, of which this is the first.
+    /// Appends records, all or none. `first` is the number of the first.
     pub fn append(&mut self, text: &str, first: u64) -> io::Result<()> {
         if self.segments.back().is_none_or(|(_, bytes)| *bytes >= self.segment_max) {
             self.file = segment(&self.folder, first)?;
@@ -120,17 +120,17 @@ impl Journal {
         let written = written.and_then(|()| if self.fsync { self.file.sync_data() } else { Ok(()) });
         match written {
             Ok(()) => *bytes += text.len() as u64,
-            // Half of it may be there, and must not be.
+            // A partial write may be there. Truncate it.
             Err(_) => self.file.set_len(*bytes)?,
         }
         written
     }
 
-    /// Deletes what nobody waits for any more: everything up to this record.
+    /// Deletes the segments whose records, up to this one, no sink still needs.
     pub fn release(&mut self, upto: u64) {
         while let [Some(&(first, _)), Some(&(next, bytes))] = [self.segments.front(), self.segments.get(1)]
             && next <= upto.saturating_add(1)
-            // The last record must be found again.
+            // Recovery needs the last record.
             && (self.segments.len() > 2 || bytes > 0)
         {
             if std::fs::remove_file(segment_path(&self.folder, first)).is_err() {
@@ -140,7 +140,7 @@ impl Journal {
         }
     }
 
-    /// The first record that is kept if no more than so many bytes may be.
+    /// Returns the first record that stays if the journal may take at most `most` bytes.
     pub fn keeps_from(&self, most: u64) -> u64 {
         let mut bytes: u64 = self.segments.iter().map(|(_, bytes)| bytes).sum();
         let mut from = self.segments.front().map_or(1, |(first, _)| *first);
@@ -154,7 +154,7 @@ impl Journal {
         from
     }
 
-    /// Keeps the last signed head beside the records.
+    /// Stores the last signed head beside the records.
     pub fn keep_head(&self, head: &str) -> io::Result<()> {
         let (path, draft) = (self.folder.join(HEAD_FILE), self.folder.join("head.new"));
         OpenOptions::new()
@@ -172,7 +172,7 @@ fn segment_max(spool_max: u64) -> u64 {
     (spool_max / 8).clamp(LEAST_SEGMENT, MOST_SEGMENT)
 }
 
-/// The chains of a folder, by name.
+/// Returns the names of the chains in a folder, sorted.
 pub fn chains(folder: &Path) -> io::Result<Vec<String>> {
     let mut known = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -187,7 +187,7 @@ pub fn chains(folder: &Path) -> io::Result<Vec<String>> {
     Ok(known)
 }
 
-/// The chains of a folder of which a sink lacks records: those of processes that were killed, or ended while the sink
+/// Returns the chains in a folder of which a sink lacks records. Their processes were killed, or ended while the sink
 /// could not be reached.
 pub fn undelivered(folder: &Path) -> io::Result<Vec<String>> {
     let known = match chains(folder) {
@@ -210,7 +210,7 @@ fn is_undelivered(own: &Path, chain: &str) -> io::Result<bool> {
         let name = entry?.file_name();
         let Some((sink, kind)) = name.to_str().and_then(|name| name.rsplit_once('.')) else { continue };
         let place = (kind == "place").then(|| place_before(own, sink)).flatten();
-        // A sink that has places has a cursor for each; what it had before it knew them does not count.
+        // A sink with places has one cursor for each. Its cursor from before it had places does not count.
         let lacking = match (kind, place) {
             ("place", Some(mark)) => lacks(own.join(format!("{sink}-{mark:.16}.cursor"))),
             ("cursor", _) if !sink.contains('-') && place_before(own, sink).is_none() => lacks(own.join(&name)),
@@ -223,7 +223,7 @@ fn is_undelivered(own: &Path, chain: &str) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The number of the last whole record of a journal.
+/// Returns the number of the last complete record of a journal.
 fn last_record(own: &Path, chain: &str) -> io::Result<Option<u64>> {
     let Some(first) = segments(own)?.pop() else { return Ok(None) };
     let text = std::fs::read(segment_path(own, first))?;
@@ -236,7 +236,7 @@ fn number_in(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok())
 }
 
-/// The segments of a journal, by their first records.
+/// Returns the first record of each segment of a journal, in ascending order.
 pub(crate) fn segments(folder: &Path) -> io::Result<Vec<u64>> {
     let mut firsts = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -257,7 +257,7 @@ fn segment(folder: &Path, first: u64) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(segment_path(folder, first))
 }
 
-/// Finds where the chain ended, and cuts off what a crash of the machine has torn.
+/// Finds the end of the chain and truncates what a crash of the machine has torn.
 fn recover(folder: &Path, chain: &str) -> io::Result<(VecDeque<(u64, u64)>, ChainPlace)> {
     let mut segments_found = VecDeque::new();
     let mut place = ChainPlace::start(chain);
@@ -287,32 +287,32 @@ fn place_of(line: &str, chain: &str) -> Option<ChainPlace> {
     Some(ChainPlace { chain: chain.to_owned(), seq: record.seq, hash })
 }
 
-/// The file of the cursor of a sink, or of one of its places.
+/// Returns the path of the cursor of a sink, or of one of its places.
 fn cursor_path(folder: &Path, sink: &str, place: Option<&SinkPlace>) -> PathBuf {
     let mark = place.map(|place| format!("-{:.16}", place.mark())).unwrap_or_default();
     folder.join(format!("{sink}{mark}.cursor"))
 }
 
-/// Mark of the place that a sink last wrote to.
+/// Returns the mark of the place that a sink last wrote to.
 fn place_before(folder: &Path, sink: &str) -> Option<String> {
     std::fs::read_to_string(folder.join(format!("{sink}.place"))).ok()
 }
 
-/// How far a sink came, kept in a file.
+/// File with the last record that a sink has.
 #[derive(Debug)]
 pub(crate) struct Cursor(File);
 
-/// The point from which a sink resumes.
+/// Point from which a sink resumes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Resumed {
-    /// The last record that its place got; `None` if nothing remembers that.
+pub(crate) struct ResumePoint {
+    /// Last record that its place received; `None` if no cursor exists.
     pub last: Option<u64>,
-    /// The log went to another place before.
+    /// The log wrote to another place before.
     pub moved: bool,
 }
 
 impl Cursor {
-    /// The last record that a place got; `None` if nothing remembers that.
+    /// Returns the last record that a place received; `None` if no cursor exists.
     pub fn read(folder: &Path, place: &SinkPlace) -> Option<u64> {
         let number = |path: PathBuf| number_in(&path);
         // Earlier versions had one cursor for all places of a sink.
@@ -323,30 +323,30 @@ impl Cursor {
         number(cursor_path(folder, place.sink, Some(place))).or_else(former)
     }
 
-    /// True if the log goes to this place at present, as far as the cursors of a chain know.
+    /// Returns true if the log currently writes to this place, according to the cursors of a chain.
     pub fn is_current(folder: &Path, place: &SinkPlace) -> bool {
         let is_own = |before: String| before == place.mark() || before == place.former_mark();
         place_before(folder, place.sink).is_none_or(is_own)
     }
 
-    /// Opens the cursor of a sink. Each place that the log ever went to has its own: a log that comes back goes on
-    /// behind what the place got, whatever is left of that.
-    pub fn open(folder: &Path, sink: &str, place: Option<&SinkPlace>) -> io::Result<(Self, Resumed)> {
+    /// Opens the cursor of a sink. Each place that the log ever wrote to has its own, so that a log that returns to a
+    /// place resumes after the records that the place received.
+    pub fn open(folder: &Path, sink: &str, place: Option<&SinkPlace>) -> io::Result<(Self, ResumePoint)> {
         let path = cursor_path(folder, sink, place);
         let open = |path| OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
         let Some(place) = place else {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            let resumed = Resumed { last: text.trim().parse().ok(), moved: false };
+            let resumed = ResumePoint { last: text.trim().parse().ok(), moved: false };
             return Ok((Self(open(path)?), resumed));
         };
-        let resumed = Resumed { last: Self::read(folder, place), moved: !Self::is_current(folder, place) };
+        let resumed = ResumePoint { last: Self::read(folder, place), moved: !Self::is_current(folder, place) };
         let cursor = Self(open(path)?);
         resumed.last.map_or(Ok(()), |last| cursor.keep(last))?;
         std::fs::write(folder.join(format!("{sink}.place")), place.mark())?;
         Ok((cursor, resumed))
     }
 
-    /// Remembers the last record that the sink got.
+    /// Stores the last record that the sink received.
     pub fn keep(&self, last: u64) -> io::Result<()> {
         self.0.write_all_at(format!("{last:020}\n").as_bytes(), 0)
     }

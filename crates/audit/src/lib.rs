@@ -1,4 +1,4 @@
-//! The audit log: who called what, what was decided about it and what came of it, in records that cannot be changed unseen.
+//! The audit log: who called what, the decision and the outcome, in tamper-evident records.
 //!
 //! ```text
 //!   intend() ──────► intake ──► maker ──► chain ──► journal ──┬──► file sink ─────► a file a day
@@ -8,20 +8,21 @@
 //!                       the call may leave ◄───────────┘      └──► alerts ────────► POST, one each
 //! ```
 //!
-//! One thread, `audit`, makes records of what it is told, gives each its place in a chain of hashes, and appends them to the
-//! journal in the data folder. Each sink has a thread of its own that reads the journal at its own pace and remembers how far it
-//! came. So the journal is the spool of all of them, and outlives the process.
+//! One thread, `audit`, turns inputs into records, chains their hashes, and appends them to the journal in the data
+//! folder. Each sink has a thread of its own that reads the journal at its own pace and stores its position. So the
+//! journal is the spool of all sinks, and outlives the process.
 //!
-//! What holds at any time:
+//! Invariants:
 //!
-//! - **An intent is on disk before its call leaves**: `intend` resolves once the journal has it, and every sink that is required.
-//! - **A sink that fails or hangs holds up nobody** but the calls for which it is required. It is tried again until it takes its
-//!   records.
-//! - **Nothing is dropped in silence.** A sink that falls behind by more than `spool_max` gets a signed gap in place of what it
-//!   missed. What could not be written to the journal at all is counted, and told by a record as soon as one can be written.
-//! - **A record is written once and never changed.** Every sink gets the same bytes, so that sinks can be compared, and any of
-//!   them verified.
-//! - **Arguments are in records only where that is wanted**, and secrets are taken out of them before.
+//! - **An intent is on disk before its call leaves**: `intend` resolves once the journal and every required sink have
+//! it.
+//! - **A sink that fails or hangs delays only** the calls for which it is required. Its records are retried until it
+//! takes them.
+//! - **No record is dropped silently.** A sink that falls behind by more than `spool_max` gets a signed gap in place of
+//! what it missed. Records that cannot be written to the journal are counted, and a later record states the count.
+//! - **A record is written once and never changed.** Every sink receives the same bytes, so that sinks can be compared
+//! and each of them verified.
+//! - **Records contain arguments only if configured**, and secrets are redacted first.
 
 mod admin_action;
 mod broken_glass;

@@ -1,11 +1,11 @@
-//! The audit log of a process.
+//! The audit log of a process, shared by the calls that write to it and the threads of its sinks.
 
 mod writing;
 
 use crate::chain::ChainPlace;
 use crate::event::Note;
 use crate::intake::{Input, Intake};
-use crate::journal::{Cursor, Journal, JournalError, Resumed};
+use crate::journal::{Cursor, Journal, JournalError, ResumePoint};
 use crate::maker::{Maker, Words};
 use crate::progress::{AuditStats, Progress, SinkStats};
 use crate::settings::AuditSettings;
@@ -23,54 +23,54 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
-use writing::Writing;
+use writing::LogWriter;
 
-/// How often a call looks whether it can write itself.
+/// Number of attempts of a call to get the writer.
 const TRIES: usize = 40;
-/// How often a call writes for others that came meanwhile before it leaves that to the thread.
+/// Number of times that a call writes inputs that arrived meanwhile, before it leaves them to the thread.
 const ROUNDS: usize = 8;
-/// A write that takes longer than this shows a disk that is slow,
+/// Threshold above which a write counts as slow.
 const SLOW: Duration = Duration::from_millis(20);
-/// for which calls do not write themselves for so long.
+/// Time after a slow write during which calls leave writing to the thread.
 const LEFT_TO_THREAD_MS: u64 = 1_000;
 
-/// Why there is no audit log.
+/// Error of starting an audit log.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The journal cannot be opened.
     #[error("the audit journal cannot be opened: {0}")]
     Journal(#[from] JournalError),
-    /// A file or a thread cannot be had.
+    /// A file or a thread could not be created.
     #[error("the audit log cannot be started: {0}")]
     System(#[from] io::Error),
 }
 
-/// Writes down what leaves for backends and what came of it.
+/// Audit log: records what is forwarded to backends, and the outcome.
 #[derive(Debug)]
 pub struct AuditLog {
-    door: Arc<Door>,
-    /// Arguments are written.
+    state: Arc<LogState>,
+    /// Records contain arguments.
     payloads: AtomicBool,
-    /// Calls wait for their intents.
+    /// Calls wait until their intents are recorded.
     intends: AtomicBool,
     folder: PathBuf,
     chain: String,
-    /// What the threads are made of, until they begin.
+    /// Parts of the threads, until `begin` starts them.
     parts: Mutex<Option<Parts>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// One replacement of sinks at a time.
+    /// Serialises replacements of sinks.
     turn: Mutex<()>,
 }
 
-/// What calls and the thread of the log share.
+/// State that calls share with the thread of the log.
 #[derive(Debug)]
-struct Door {
+struct LogState {
     intake: Intake,
     /// Changes only while `writing` is locked.
     progress: Mutex<Arc<Progress>>,
     /// Set once the log has begun.
-    writing: Mutex<Option<Writing>>,
-    /// From this time on, in milliseconds since 1970, calls write for themselves.
+    writing: Mutex<Option<LogWriter>>,
+    /// Time from which calls write for themselves, in milliseconds since 1970.
     own_from: AtomicU64,
 }
 
@@ -83,18 +83,18 @@ struct Parts {
 }
 
 impl AuditLog {
-    /// Opens the journal for these sinks; `fresh` names the chain if a new one begins. Nothing is written before
+    /// Opens the journal for these sinks; `fresh` names the chain of a new journal. Writes nothing before
     /// [`AuditLog::begin`].
     ///
     /// # Errors
     /// If the journal cannot be opened.
     pub fn open(settings: AuditSettings, sinks: Vec<Box<dyn Sink>>, fresh: &str) -> Result<Self, StartError> {
-        let opened = Journal::open(&settings.folder, fresh, settings.spool_max, settings.fsync)?;
-        Self::of_journal(settings, sinks, opened)
+        let (journal, place, folder) = Journal::open(&settings.folder, fresh, settings.spool_max, settings.fsync)?;
+        Self::of_journal(settings, sinks, journal, place, folder)
     }
 
-    /// Opens the journal of a chain whose process has ended, to deliver what sinks lack of it. `None` if another process
-    /// has it.
+    /// Opens the journal of a chain whose process has ended, to deliver the records that sinks lack. `None` if another
+    /// process has it locked.
     ///
     /// # Errors
     /// If the journal cannot be opened.
@@ -104,13 +104,15 @@ impl AuditLog {
         chain: &str,
     ) -> Result<Option<Self>, StartError> {
         let opened = Journal::open_chain(&settings.folder, chain, settings.spool_max, settings.fsync)?;
-        opened.map(|opened| Self::of_journal(settings, sinks, opened)).transpose()
+        opened.map(|(journal, place, folder)| Self::of_journal(settings, sinks, journal, place, folder)).transpose()
     }
 
     fn of_journal(
         settings: AuditSettings,
         sinks: Vec<Box<dyn Sink>>,
-        (journal, place, folder): (Journal, ChainPlace, PathBuf),
+        journal: Journal,
+        place: ChainPlace,
+        folder: PathBuf,
     ) -> Result<Self, StartError> {
         let oldest = journal.keeps_from(u64::MAX);
         let chain = place.chain.clone();
@@ -118,15 +120,15 @@ impl AuditLog {
         let opened = opened.collect::<io::Result<Vec<_>>>()?;
         let stats = opened.iter().map(|one| one.stats.clone()).collect();
         let progress = Arc::new(Progress::new(place.seq, oldest, stats));
-        let runners = runners(opened, &progress, (&folder, &settings.key, &chain));
-        let door = Door {
+        let runners = runners(opened, &progress, &folder, &settings.key, &chain);
+        let state = LogState {
             intake: Intake::default(),
             progress: Mutex::new(progress),
             writing: Mutex::default(),
             own_from: AtomicU64::new(own_from(&settings)),
         };
         Ok(Self {
-            door: Arc::new(door),
+            state: Arc::new(state),
             payloads: AtomicBool::new(settings.payloads),
             intends: AtomicBool::new(settings.logged.tool_invocations),
             folder,
@@ -137,19 +139,20 @@ impl AuditLog {
         })
     }
 
-    /// Goes on by other settings and with other sinks. The chain goes on, and calls are written meanwhile: sinks of
-    /// before have so long to take what there is, and those of the same name and place go on where they ended. Blocks.
+    /// Replaces the settings and sinks. The chain continues, and calls are recorded meanwhile. The former sinks have
+    /// `within` to take the remaining records; sinks with the same name and place resume where they ended. Blocks.
     ///
     /// # Errors
     /// If no thread or file can be had.
     pub fn replace(&self, settings: AuditSettings, sinks: Vec<Box<dyn Sink>>, within: Duration) -> io::Result<()> {
         let _turn = self.turn.lock().unpoisoned();
         let (before, progress, key) = {
-            let mut guard = self.door.writing.lock().unpoisoned();
+            let mut guard = self.state.writing.lock().unpoisoned();
             let Some(writing) = &mut *guard else { return Err(io::Error::other("the audit log has not begun")) };
             let (written, before) = writing.reached();
             let before = Arc::clone(before);
-            // What sinks have is known once the former ones have ended; until then the journal keeps everything.
+            // The positions of the sinks are known once the former ones have ended. Until then the journal keeps
+            // everything.
             let stats = sinks.iter().map(|sink| SinkStats {
                 name: sink.name().to_owned(),
                 required: is_required(&settings, &**sink),
@@ -160,9 +163,9 @@ impl AuditLog {
             progress.go_on(&before.stats(), waiters);
             self.payloads.store(settings.payloads, Ordering::Relaxed);
             self.intends.store(settings.logged.tool_invocations, Ordering::Relaxed);
-            self.door.own_from.store(own_from(&settings), Ordering::Relaxed);
+            self.state.own_from.store(own_from(&settings), Ordering::Relaxed);
             let key = settings.key.clone();
-            *self.door.progress.lock().unpoisoned() = Arc::clone(&progress);
+            *self.state.progress.lock().unpoisoned() = Arc::clone(&progress);
             writing.follow(settings.clone(), Arc::clone(&progress));
             (before, progress, key)
         };
@@ -173,10 +176,10 @@ impl AuditLog {
         for (index, one) in opened.iter().enumerate() {
             progress.acked(index, one.stats.acked, 0);
         }
-        runners(opened, &progress, (&self.folder, &key, &self.chain)).into_iter().try_for_each(Runner::spawn)
+        runners(opened, &progress, &self.folder, &key, &self.chain).into_iter().try_for_each(Runner::spawn)
     }
 
-    /// Begins to write, with the ids of this run. What was told before is written too.
+    /// Starts writing, with the ids of this run. Inputs queued before are written too.
     ///
     /// # Errors
     /// If no thread can be had.
@@ -193,49 +196,49 @@ impl AuditLog {
             run,
             anchor,
         );
-        let door = Arc::clone(&self.door);
-        let writing = Writing::new(settings, door.progress(), maker, journal, place);
-        *door.writing.lock().unpoisoned() = Some(writing);
-        let thread = Builder::new().name("audit".to_owned()).spawn(move || door.run())?;
+        let state = Arc::clone(&self.state);
+        let writing = LogWriter::new(settings, state.progress(), maker, journal, place);
+        *state.writing.lock().unpoisoned() = Some(writing);
+        let thread = Builder::new().name("audit".to_owned()).spawn(move || state.run())?;
         *self.thread.lock().unpoisoned() = Some(thread);
         Ok(())
     }
 
-    /// Writes down something that is no fact about a message. What has no room is counted.
+    /// Records an event that is not a fact about a message. Counts it as lost if the queue is full.
     pub fn note(&self, note: Note) {
-        self.door.intake.push_note(note);
+        self.state.intake.push_note(note);
     }
 
-    /// The folder of its journal.
+    /// Returns the folder of its journal.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The numbers so far.
+    /// Returns the current counters.
     #[must_use]
     pub fn stats(&self) -> AuditStats {
-        self.door.progress().stats()
+        self.state.progress().stats()
     }
 
-    /// Takes nothing more, writes what it has, and gives sinks so long to take it. What they do not take
-    /// waits in the journal.
+    /// Closes the queue, writes its rest, and gives sinks `within` to take it. What they do not take stays in the
+    /// journal.
     pub fn stop(&self, within: Duration) {
-        self.door.intake.close();
+        self.state.intake.close();
         if let Some(thread) = self.thread.lock().unpoisoned().take() {
             let _ = thread.join();
         }
-        let progress = self.door.progress();
+        let progress = self.state.progress();
         progress.end(Instant::now() + within);
         progress.wait_until_done();
     }
 }
 
 impl Drop for AuditLog {
-    /// Its threads end; what sinks have not taken waits in the journal.
+    /// Ends its threads. What sinks have not taken stays in the journal.
     fn drop(&mut self) {
-        self.door.intake.close();
-        self.door.progress().end(Instant::now());
+        self.state.intake.close();
+        self.state.progress().end(Instant::now());
     }
 }
 
@@ -248,20 +251,20 @@ impl IntentLog for AuditLog {
             intents.iter_mut().for_each(|intent| intent.message = Bytes::new());
         }
         let ((written, told), now) = (oneshot::channel(), unix_ms());
-        if !self.door.intake.push(Input::Intents(intents, now, written)) {
-            let may_leave = self.door.progress().requires_nothing();
+        if !self.state.intake.push(Input::Intents(intents, now, written)) {
+            let may_leave = self.state.progress().requires_nothing();
             return Box::pin(std::future::ready(may_leave));
         }
-        let door = Arc::clone(&self.door);
+        let state = Arc::clone(&self.state);
         Box::pin(async move {
-            door.write_now(now);
+            state.write_now(now);
             told.await.unwrap_or(false)
         })
     }
 }
 
 impl FactSink for AuditLog {
-    /// Decisions are told only to those who want messages.
+    /// The engine reports decisions only to sinks that want messages.
     fn wants_messages(&self) -> bool {
         true
     }
@@ -271,16 +274,16 @@ impl FactSink for AuditLog {
     }
 
     fn facts(&self, facts: &[Fact]) {
-        self.door.intake.push_facts(facts);
+        self.state.intake.push_facts(facts);
     }
 }
 
-impl Door {
+impl LogState {
     fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress.lock().unpoisoned())
     }
 
-    /// What the thread of the log does.
+    /// Runs the thread of the log.
     fn run(&self) {
         let mut rest = None;
         loop {
@@ -294,9 +297,9 @@ impl Door {
         }
     }
 
-    /// The writer, if it is free or will be at once: one write takes some microseconds, less than it takes
-    /// to wake a thread.
-    fn soon(&self, tries: usize) -> Option<MutexGuard<'_, Option<Writing>>> {
+    /// Returns the writer if it is free or will be at once: one write takes some microseconds, less than waking a
+    /// thread.
+    fn soon(&self, tries: usize) -> Option<MutexGuard<'_, Option<LogWriter>>> {
         for _ in 0..tries {
             if let Ok(writing) = self.writing.try_lock() {
                 return Some(writing);
@@ -306,16 +309,16 @@ impl Door {
         None
     }
 
-    /// Writes the queue, unless another thread is writing, which then writes these records too: after its last one it
-    /// looks at the queue once more. A slow disk is left to the log's own thread for a while, since other calls may be
-    /// waiting for this one.
+    /// Writes the queue unless another thread is writing. That thread then writes these inputs too: it checks the queue
+    /// once more after its last one. Leaves a slow disk to the log's own thread for a while, since other calls may wait
+    /// for this one.
     fn write_now(&self, now: u64) {
         if now < self.own_from.load(Ordering::Relaxed) {
             return self.intake.urge();
         }
         for round in 0..ROUNDS {
             let Some(mut guard) = self.soon(if round == 0 { TRIES } else { 1 }) else { return };
-            // Before the log begins there is nobody to write, and then it is the thread.
+            // Before the log begins there is no writer. The log's thread writes the queue later.
             let Some(writing) = &mut *guard else { return };
             let began = Instant::now();
             writing.write_all(&self.intake);
@@ -332,7 +335,7 @@ impl Door {
     }
 }
 
-/// A sink, and how far it came.
+/// Sink with its position.
 struct OpenedSink {
     sink: Box<dyn Sink>,
     cursor: Cursor,
@@ -342,9 +345,10 @@ struct OpenedSink {
 }
 
 impl OpenedSink {
-    /// A sink at another place than before begins with what is still there, behind a gap for what is not.
+    /// Opens the cursor of a sink. A sink at a new place begins with the oldest record of the journal, after a gap for
+    /// what is no longer there.
     fn open(sink: Box<dyn Sink>, folder: &Path, settings: &AuditSettings, written: u64) -> io::Result<Self> {
-        let (cursor, Resumed { last, moved }) = Cursor::open(folder, sink.name(), sink.place())?;
+        let (cursor, ResumePoint { last, moved }) = Cursor::open(folder, sink.name(), sink.place())?;
         let (acked, unknown) = (last.unwrap_or(0).min(written), last.is_none());
         let came_after = (moved || unknown).then_some(written);
         let (name, required) = (sink.name().to_owned(), is_required(settings, &*sink));
@@ -357,7 +361,8 @@ fn is_required(settings: &AuditSettings, sink: &dyn Sink) -> bool {
     settings.required.iter().any(|one| one == sink.name())
 }
 
-/// From when on calls write for themselves: never if they would wait for the disk, and so hold up others.
+/// Returns the time from which calls write for themselves: never with `fsync`, because they would wait for the disk and
+/// delay others.
 fn own_from(settings: &AuditSettings) -> u64 {
     if settings.fsync { u64::MAX } else { 0 }
 }
@@ -365,7 +370,9 @@ fn own_from(settings: &AuditSettings) -> u64 {
 fn runners(
     opened: Vec<OpenedSink>,
     progress: &Arc<Progress>,
-    (folder, key, chain): (&Path, &SigningKey, &str),
+    folder: &Path,
+    key: &SigningKey,
+    chain: &str,
 ) -> Vec<Runner> {
     let runner = |(index, one): (usize, OpenedSink)| Runner {
         index,
@@ -383,7 +390,7 @@ fn runners(
     opened.into_iter().enumerate().map(runner).collect()
 }
 
-/// This moment on both clocks, on the second as the time since 1970.
+/// Returns the current time on both clocks, the wall clock as the time since 1970.
 fn clocks() -> (Instant, Duration) {
     (Instant::now(), since_1970())
 }
@@ -392,7 +399,7 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The wall clock in milliseconds since 1970.
+/// Returns the wall clock in milliseconds since 1970.
 pub(crate) fn unix_ms() -> u64 {
     u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
 }

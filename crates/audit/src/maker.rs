@@ -1,4 +1,4 @@
-//! Makes events of what the gateway is about to do and has done. It owns no clock: times come with what it is told.
+//! Builds events from intents and facts. It owns no clock: every input carries its time.
 
 mod decided;
 mod known;
@@ -6,8 +6,8 @@ mod known;
 use crate::event::{AuditEvent, EventType, Object, PROTOCOL, RiskLevel, SECURITY};
 use crate::status::Status;
 use crate::{risk, violation};
-use decided::Decided;
-use known::Known;
+use decided::Rulings;
+use known::RecordCache;
 use signalbox_engine::ExchangeId;
 use signalbox_engine::audit::Intent;
 use signalbox_engine::audit_id::AuditRun;
@@ -20,45 +20,45 @@ use signalbox_wire::{json, method};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// Most exchanges of which it is remembered what was decided while they are in flight.
+/// Maximum number of exchanges in flight whose decisions are remembered.
 pub const MAX_OPEN: usize = 65_536;
-/// Most bytes of arguments in a record; larger ones are left out, with their size.
+/// Maximum size of the arguments in a record, in bytes. Only the size of larger ones is recorded.
 pub const MAX_ARGUMENTS: usize = 64 << 10;
-/// Most characters of a text that others chose.
+/// Maximum number of characters of untrusted text.
 const MAX_TEXT: usize = 500;
-/// Most characters of such a text that are searched for secrets; the rest is left out.
+/// Maximum number of characters of such a text that are searched for secrets. The rest is left out.
 const MAX_REDACTED: usize = 4_096;
 
-/// Which events are written down.
+/// Kinds of events to record.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Logged {
-    /// Calls.
+    /// Calls of tools, and other requests to backends.
     pub tool_invocations: bool,
-    /// Violations.
+    /// Security violations.
     pub security_events: bool,
-    /// Calls that took long.
+    /// Calls that exceed the threshold.
     pub performance_events: bool,
-    /// Messages that cannot be served.
+    /// Messages that violate the protocol.
     pub protocol_errors: bool,
 }
 
-/// What is kept of the words of others.
+/// Treatment of untrusted text: redaction, and the recording of arguments.
 #[derive(Clone, Debug)]
 pub struct Words {
-    /// Takes secrets out.
+    /// Redactor for untrusted text.
     pub redactor: Redactor,
-    /// Arguments are in events.
+    /// Events contain arguments.
     pub payloads: bool,
 }
 
 impl Words {
-    /// The beginning of a text, without secrets. They are taken out first: half of one is found by no pattern.
+    /// Returns the beginning of a text, redacted. Redaction comes first: no pattern matches half a secret.
     fn text(&self, text: &str, most: usize) -> String {
         let bounded = beginning(text, MAX_REDACTED);
         beginning(&self.redactor.text(bounded.to_owned()), most).to_owned()
     }
 
-    /// A method, without secrets. Those that the gateway knows are not their caller's word.
+    /// Returns a method, redacted unless the gateway knows it: other names are the caller's text.
     fn method<'a>(&self, method: &'a MethodName) -> Cow<'a, str> {
         match method {
             Cow::Borrowed(known) => Cow::Borrowed(*known),
@@ -66,36 +66,36 @@ impl Words {
         }
     }
 
-    /// What a request is about, without secrets. The name of a tool that exists is not its caller's word.
+    /// Returns the subject of a request, redacted. The name of a tool that exists is not the caller's text.
     fn subject<'a>(&self, name: &str, subject: &'a str) -> Cow<'a, str> {
         if name == method::TOOLS_CALL { subject.into() } else { self.text(subject, MAX_TEXT).into() }
     }
 }
 
-/// Makes events.
+/// Builds the events of one run, and tracks its exchanges in flight.
 #[derive(Debug)]
 pub struct Maker {
     logged: Logged,
     words: Words,
     slow: Duration,
     run: AuditRun,
-    /// A moment on both clocks, the second since 1970.
+    /// One moment on both clocks, the second as the time since 1970.
     anchor: (Instant, Duration),
     open: KeyMap<ExchangeId, Open>,
-    known: Known,
+    known: RecordCache,
     texts: Texts,
 }
 
-/// What is known of an exchange in flight.
+/// State of an exchange in flight.
 #[derive(Default, Debug)]
 struct Open {
     intended: bool,
     risk: Option<RiskLevel>,
     tool: Option<Box<str>>,
-    decided: Decided,
+    decided: Rulings,
 }
 
-/// The texts of the event that is being made, kept for the next one.
+/// Text buffers of the event being built, reused for the next one.
 #[derive(Default, Debug)]
 struct Texts {
     user: String,
@@ -104,7 +104,7 @@ struct Texts {
 }
 
 impl Texts {
-    /// Who caused it, and in which session.
+    /// Writes the caller and its session.
     fn user(&mut self, user: &str, session: Option<u64>) {
         self.user.clear();
         self.user.push_str(user);
@@ -120,7 +120,7 @@ impl Texts {
         run.push_id(exchange, &mut self.id);
     }
 
-    /// The details, to be written anew.
+    /// Clears the details and opens a new object.
     fn details(&mut self) -> Object<'_> {
         self.details.clear();
         Object::new(&mut self.details)
@@ -128,26 +128,26 @@ impl Texts {
 }
 
 impl Maker {
-    /// A maker for exchanges of this run.
+    /// Creates a maker for the exchanges of this run.
     #[must_use]
     pub fn new(words: Words, logged: Logged, slow: Duration, run: AuditRun, anchor: (Instant, Duration)) -> Self {
-        let (open, known, texts) = (KeyMap::default(), Known::default(), Texts::default());
+        let (open, known, texts) = (KeyMap::default(), RecordCache::default(), Texts::default());
         Self { logged, words, slow, run, anchor, open, known, texts }
     }
 
-    /// Makes events by other settings from now on. Exchanges in flight stay known.
+    /// Applies new settings. Exchanges in flight are kept.
     pub(crate) fn follow(&mut self, words: Words, logged: Logged, slow: Duration) {
         (self.words, self.logged, self.slow) = (words, logged, slow);
     }
 
-    /// Takes another moment on both clocks: the second one may have been set, and events are timed by it as it is now.
+    /// Sets the current time on both clocks. The wall clock may have been set, and events carry its present time.
     pub fn set_clocks(&mut self, anchor: (Instant, Duration)) {
         self.anchor = anchor;
     }
 
-    /// Makes the event of something that is about to leave.
+    /// Emits the event of a call about to be forwarded.
     pub fn intent(&mut self, intent: Intent, at: u64, emit: &mut impl FnMut(&AuditEvent<'_>)) {
-        let mut decided = Decided::default();
+        let mut decided = Rulings::default();
         intent.decisions.iter().for_each(|decision| decided.take(decision));
         let risk = self.known.risk(intent.definition.as_deref(), &intent.caller);
         let mut texts = std::mem::take(&mut self.texts);
@@ -177,7 +177,7 @@ impl Maker {
         }
     }
 
-    /// The arguments of a call, where they are wanted, without secrets.
+    /// Writes the redacted arguments of a call, if they are wanted.
     fn arguments(&self, intent: &Intent, details: &mut Object<'_>) {
         let Words { redactor, payloads: true } = &self.words else { return };
         let found = json::path(&intent.message, &["params", "arguments"]);
@@ -187,14 +187,14 @@ impl Maker {
         }
         let (kept, _) = redactor.bytes(&arguments);
         let text = String::from_utf8_lossy(&kept);
-        // One record is one line, and what was taken out may have left something that is no JSON.
+        // A record is one line, and redaction may have left text that is not valid JSON.
         match serde_json::from_str::<serde_json::Value>(&text) {
             Ok(value) => details.raw("arguments", &value.to_string()),
             Err(_) => details.text("arguments", &text),
         }
     }
 
-    /// Takes what was decided about an exchange.
+    /// Stores a decision about an exchange for its outcome.
     pub fn decision(&mut self, decision: &Decision) {
         if let Some(exchange) = decision.exchange
             && (self.open.len() < MAX_OPEN || self.open.contains_key(&exchange))
@@ -203,7 +203,7 @@ impl Maker {
         }
     }
 
-    /// Makes the events of how an exchange ended.
+    /// Emits the events of a finished exchange.
     pub fn finished(&mut self, finished: &Finished, emit: &mut impl FnMut(&AuditEvent<'_>)) {
         let open = self.open.remove(&finished.exchange).unwrap_or_default();
         let unreached = finished.unreached.as_deref();
@@ -234,10 +234,10 @@ impl Maker {
         };
         let tool = name(finished, &open, &self.words);
         let (tool, method) = (tool.as_deref(), self.words.method(&finished.method));
-        // Whatever was refused has its record, even if it was refused before it was known what it is about.
+        // Every rejected request gets a record, even if it was rejected before its subject was known.
         let told = open.intended || finished.subject.is_some() || reason.is_some();
         if self.logged.tool_invocations && told {
-            outcome((finished, &open), (status, tool), &self.words, texts.details());
+            outcome(finished, &open, status, tool, &self.words, texts.details());
             tell(&texts, kind(&finished.method), PROTOCOL, risk::of_outcome(known, status));
         }
         let violated = reason.and_then(violation::of).or(violation::of_absence(unreached));
@@ -277,7 +277,7 @@ impl Maker {
         self.texts = texts;
     }
 
-    /// Makes the event of something that was refused before it became an exchange.
+    /// Emits the event of a message rejected before it became an exchange.
     pub fn refused(&mut self, refused: &RefusedFact, emit: &mut impl FnMut(&AuditEvent<'_>)) {
         let unreached = refused.unreached.as_deref();
         let violation = violation::of(refused.reason).or(violation::of_absence(unreached));
@@ -323,10 +323,12 @@ impl Maker {
     }
 }
 
-/// Writes the details of how a call ended.
+/// Writes the details of the outcome of a call.
 fn outcome(
-    (finished, open): (&Finished, &Open),
-    (status, own): (Status, Option<&str>),
+    finished: &Finished,
+    open: &Open,
+    status: Status,
+    own: Option<&str>,
     words: &Words,
     mut details: Object<'_>,
 ) {
@@ -353,7 +355,7 @@ fn outcome(
     details.finish();
 }
 
-/// What a call asked for: as its backend knows it, else as its caller wrote it, without secrets.
+/// Returns the subject of a call: the backend's name for it, else the caller's, redacted.
 fn name<'a>(finished: &'a Finished, open: &'a Open, words: &Words) -> Option<Cow<'a, str>> {
     match open.tool.as_deref().or(finished.subject.as_deref()) {
         Some(subject) => Some(words.subject(&finished.method, subject)),
@@ -365,7 +367,7 @@ fn kind(name: &str) -> EventType {
     if matches!(name, method::TOOLS_CALL | dialect::INVOKE) { EventType::ToolInvocation } else { EventType::Request }
 }
 
-/// What a call is about.
+/// Writes the method, tool and backend of a call.
 fn about(details: &mut Object<'_>, method: &str, tool: Option<&str>, backend: Option<&str>) {
     details.text("method", beginning(method, MAX_TEXT));
     if let Some(tool) = tool {
@@ -374,7 +376,7 @@ fn about(details: &mut Object<'_>, method: &str, tool: Option<&str>, backend: Op
     details.maybe("backend", backend);
 }
 
-/// At most so many characters of a text.
+/// Returns the first `most` characters of a text.
 fn beginning(text: &str, most: usize) -> &str {
     match text.char_indices().nth(most).filter(|_| text.len() > most) {
         Some((end, _)) => &text[..end],

@@ -1,4 +1,4 @@
-//! How far the journal and each sink came, and who waits for that.
+//! Positions of the journal and of each sink, and the calls that wait for them.
 
 use signalbox_engine::lock::LockResultExt;
 use std::collections::VecDeque;
@@ -6,67 +6,67 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// How long records gather for a sink that no call waits for.
+/// Time for which records accumulate for a sink that no call waits for.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// Somebody who waits for a record.
+/// Number of a record, and the sender that reports whether it was recorded.
 pub type Waiter = (u64, oneshot::Sender<bool>);
 
-/// How a sink goes.
+/// State of one sink.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct SinkStats {
-    /// Its name.
+    /// Name of the sink.
     pub name: String,
-    /// No call leaves without it.
+    /// Calls are forwarded only once the sink has their intents.
     pub required: bool,
-    /// The last record that it has.
+    /// Last record that the sink has.
     pub acked: u64,
-    /// Why it takes nothing at the moment.
+    /// Reason why it currently accepts nothing.
     pub failing: Option<String>,
-    /// How often it failed.
+    /// Number of failed writes.
     pub failed: u64,
-    /// How many records it did not get because too many waited for it.
+    /// Number of records that it did not receive because it fell too far behind.
     pub skipped: u64,
 }
 
-/// How the log goes.
+/// State of the log.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AuditStats {
-    /// The last record of the journal.
+    /// Last record of the journal.
     pub written: u64,
-    /// How much could not be written down at all.
+    /// Number of records that could not be written at all.
     pub lost: u64,
-    /// Why the journal cannot be written at the moment.
+    /// Reason why the journal currently cannot be written.
     pub failing: Option<String>,
-    /// The sinks.
+    /// State of each sink.
     pub sinks: Vec<SinkStats>,
 }
 
 #[derive(Default, Debug)]
 struct State {
     stats: AuditStats,
-    /// Sinks get nothing before this record any more.
+    /// First record that sinks still receive.
     keep_from: u64,
     waiters: VecDeque<Waiter>,
-    /// The log has ended: sinks may take until then.
+    /// Time at which sinks give up, set once the log has ended.
     give_up: Option<Instant>,
     done: usize,
-    /// How many sinks sleep until there are records.
+    /// Number of sinks that sleep until records arrive.
     resting: usize,
 }
 
-/// What all threads of a log share.
+/// Progress that all threads of a log share.
 #[derive(Default, Debug)]
 pub struct Progress {
     state: Mutex<State>,
-    /// There are records for sinks that rest.
+    /// Notified when sinks that sleep have records to read.
     records: Condvar,
-    /// The log has ended, or a sink is done with it.
+    /// Notified when the log has ended, or a sink is done with it.
     ended: Condvar,
 }
 
 impl Progress {
-    /// At this record, with these sinks, and a journal that begins with `keep_from`.
+    /// Creates the progress of a log at this record, with these sinks, and a journal that begins with `keep_from`.
     pub fn new(written: u64, keep_from: u64, sinks: Vec<SinkStats>) -> Self {
         let stats = AuditStats { written, sinks, ..AuditStats::default() };
         Self { state: Mutex::new(State { stats, keep_from, ..State::default() }), ..Self::default() }
@@ -76,13 +76,13 @@ impl Progress {
         self.state.lock().unpoisoned()
     }
 
-    /// The numbers so far.
+    /// Returns the current counters.
     pub fn stats(&self) -> AuditStats {
         self.lock().stats.clone()
     }
 
-    /// Notes that the journal has everything up to this record. Waiters are told when the required sinks have theirs.
-    /// Returns the last record that every sink has.
+    /// Records that the journal has everything up to `seq`. Waiters are resolved once the required sinks have their
+    /// records. Returns the last record that every sink has.
     pub fn written(&self, seq: u64, keep_from: u64, waiters: impl IntoIterator<Item = Waiter>) -> u64 {
         let mut state = self.lock();
         (state.stats.written, state.keep_from, state.stats.failing) = (seq, keep_from, None);
@@ -97,7 +97,7 @@ impl Progress {
         acked
     }
 
-    /// The journal cannot be written: so many records are lost. Calls leave without, unless something is required.
+    /// Records that `lost` records could not be written. Their calls are forwarded unless a sink is required.
     pub fn not_written(&self, lost: u64, why: &str, waiters: impl IntoIterator<Item = Waiter>) {
         let mut state = self.lock();
         state.stats.lost += lost;
@@ -111,18 +111,18 @@ impl Progress {
         }
     }
 
-    /// What had no room.
+    /// Counts inputs that the queue dropped.
     pub fn lose(&self, lost: u64) {
         self.lock().stats.lost += lost;
     }
 
-    /// True if a call without an intent in the log may leave.
+    /// Returns true if a call without a recorded intent may be forwarded.
     pub fn requires_nothing(&self) -> bool {
         !self.lock().stats.sinks.iter().any(|sink| sink.required)
     }
 
-    /// Waits until there are records from `next` on: up to which, and from which on they are still kept. A sink that no
-    /// call waits for lets `enough` of them gather for a moment. `None` if the log has ended.
+    /// Waits for records from `next` on. Returns the last one, and the first that is still kept. Unless `hurried`, lets
+    /// `enough` of them accumulate for a moment. `None` if the log has ended.
     pub fn more(&self, next: u64, enough: u64, hurried: bool) -> Option<(u64, u64)> {
         let mut state = self.lock();
         state.resting += 1;
@@ -136,7 +136,7 @@ impl Progress {
         (state.stats.written >= next).then_some((state.stats.written, state.keep_from))
     }
 
-    /// A sink has everything up to this record.
+    /// Records that a sink has everything up to `seq`.
     pub fn acked(&self, sink: usize, seq: u64, skipped: u64) {
         let mut state = self.lock();
         if let Some(sink) = state.stats.sinks.get_mut(sink) {
@@ -149,7 +149,7 @@ impl Progress {
         state.resolve();
     }
 
-    /// A sink takes nothing. Calls for which it is required do not leave.
+    /// Records that a sink failed. Calls that require it are not forwarded.
     pub fn failed(&self, sink: usize, why: &str) {
         let mut state = self.lock();
         if let Some(sink) = state.stats.sinks.get_mut(sink) {
@@ -162,7 +162,7 @@ impl Progress {
         state.resolve();
     }
 
-    /// Waits before another try. False if the log has ended and there is no time for one.
+    /// Waits before a retry. Returns false if the log has ended and time is up.
     pub fn pause(&self, length: Duration) -> bool {
         let state = self.lock();
         let ended = state.give_up.is_some();
@@ -171,7 +171,8 @@ impl Progress {
         state.give_up.is_none_or(|give_up| Instant::now() < give_up)
     }
 
-    /// Leaves all that comes to other sinks: those of this one may take what there is until then. Returns who waits.
+    /// Ends this progress in favour of another log's: its sinks have until `give_up` to take the remaining records.
+    /// Returns the waiters.
     pub fn retire(&self, give_up: Instant) -> VecDeque<Waiter> {
         let mut state = self.lock();
         state.give_up = Some(give_up);
@@ -182,12 +183,12 @@ impl Progress {
         waiters
     }
 
-    /// The first record that is still kept for sinks.
+    /// Returns the first record that is kept for sinks.
     pub fn keep_from(&self) -> u64 {
         self.lock().keep_from
     }
 
-    /// Goes on with the counts of another log, and with those who wait for it.
+    /// Takes over the counters and waiters of the former progress.
     pub fn go_on(&self, before: &AuditStats, waiters: VecDeque<Waiter>) {
         let mut state = self.lock();
         (state.stats.lost, state.waiters) = (before.lost, waiters);
@@ -200,24 +201,24 @@ impl Progress {
         state.resolve();
     }
 
-    /// Nothing more will be written; sinks may take what there is until then.
+    /// Ends the log. Sinks have until `give_up` to take the remaining records.
     pub fn end(&self, give_up: Instant) {
         let mut state = self.lock();
         state.give_up = Some(give_up);
-        // Nobody is left to tell them.
+        // Nothing resolves the waiters from now on.
         state.waiters.clear();
         drop(state);
         self.records.notify_all();
         self.ended.notify_all();
     }
 
-    /// A sink has nothing more to do.
+    /// Records that a sink has finished.
     pub fn done(&self) {
         self.lock().done += 1;
         self.ended.notify_all();
     }
 
-    /// Waits until every sink is done, or there is no more time.
+    /// Waits until every sink is done or time is up.
     pub fn wait_until_done(&self) {
         let mut state = self.lock();
         while state.done < state.stats.sinks.len() {
@@ -230,7 +231,7 @@ impl Progress {
 }
 
 impl State {
-    /// Tells those who wait what they wait for.
+    /// Resolves the waiters whose records the required sinks have, or cannot take.
     fn resolve(&mut self) {
         let required = || self.stats.sinks.iter().filter(|sink| sink.required);
         let failing = required().any(|sink| sink.failing.is_some());

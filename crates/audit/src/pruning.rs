@@ -1,6 +1,6 @@
-//! Deletes records by age. A signed checkpoint takes the place of what is deleted, so that the rest still verifies and
-//! a missing start shows. Only records that verify have an age: their times are as untrustworthy as their texts
-//! otherwise, and what was tampered with is evidence. Such records stay until an operator moves them away.
+//! Deletes records by age. A signed checkpoint replaces deleted records, so that the rest still verifies and a missing
+//! start shows. Only the times of records that verify are trusted; records that were tampered with are evidence, and
+//! stay until an operator moves them away.
 
 use crate::files;
 use crate::journal::JournalReader;
@@ -8,7 +8,7 @@ use crate::log::unix_ms;
 use crate::place::SinkPlace;
 use crate::record::Record;
 use crate::signed::{Absence, SignedPlace};
-use crate::verify::{AuditFault, AuditVerifier, FaultKind, MAX_FAULTS, Reached};
+use crate::verify::{AuditFault, AuditVerifier, ChainEnd, FaultKind, MAX_FAULTS};
 use signalbox_engine::record::StoreError;
 use signalbox_seal::{ChainHash, KeySet, Role, SigningKey, TrustedKey};
 use signalbox_store::audit::StoredRecord;
@@ -27,12 +27,12 @@ pub struct Pruner {
     journals: PathBuf,
 }
 
-/// What may be deleted of a chain, and what then stands for it.
+/// Result of checking the start of a chain for expiry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Expiry {
-    /// The start of the chain may go, and this line takes its place.
+    /// The start of the chain may be deleted, and this line replaces it.
     Checkpoint(String),
-    /// Nothing is old, or no signature of this gateway covers it yet.
+    /// Nothing has expired, or no signature of this gateway covers it yet.
     Stays,
     /// The row of this record disagrees with the record.
     Misfiled(u64),
@@ -40,43 +40,43 @@ pub(crate) enum Expiry {
     Faulty(AuditFault),
 }
 
-/// Where a chain is cut.
+/// Position up to which a chain is deleted.
 #[derive(Clone, Debug)]
 struct Cut {
     seq: u64,
     hash: ChainHash,
-    /// The start of the chain was not there, or did not verify when it was deleted.
+    /// The start of the chain was missing, or did not verify when it was deleted.
     unproved: bool,
-    /// A signature covers it already, or the journal has the record there.
+    /// A signature covers it already, or the journal has the record.
     proved: bool,
 }
 
 impl Pruner {
-    /// A pruner with this key, which trusts itself and these, for the chains of these journals.
+    /// Creates a pruner with this key for the chains of these journals. It trusts `keys` and its own key.
     #[must_use]
     pub fn new(key: SigningKey, mut keys: KeySet, journals: &Path) -> Self {
-        // If it is among them already, that one counts.
+        // If `keys` has it already, that entry takes precedence.
         let _ = keys.add(TrustedKey::new(key.verifying_key().clone(), "gateway", &[Role::Gateway, Role::Recorder]));
         Self { key, keys, journals: journals.to_owned() }
     }
 
-    /// The place of a file sink that writes to this path.
+    /// Returns the place of a file sink that writes to this path.
     pub(crate) fn file_place(&self, path: &Path) -> SinkPlace {
         SinkPlace::file(path, &self.journals)
     }
 
-    /// The place of a database sink with this address.
+    /// Returns the place of a database sink with this address.
     pub(crate) fn database_place(&self, url: &str) -> Result<SinkPlace, StoreError> {
         SinkPlace::database(url, &self.journals)
     }
 
-    /// A verifier that trusts the same keys.
+    /// Returns a verifier that trusts the same keys.
     pub(crate) fn verifier(&self) -> AuditVerifier<'_> {
         AuditVerifier::new(&self.keys)
     }
 
-    /// Deletes the files of days before this one. They stay until a signature covers all that is in them, if any of
-    /// their records is newer (a file is given another name and another time easily), and if they do not verify.
+    /// Deletes the files of days before `before`. A file stays until a signature covers all of it, if it does not
+    /// verify, or if any of its records is newer, because names and times of files are easy to change.
     pub(crate) fn prune_files(&self, path: &Path, before: u64) -> io::Result<()> {
         let (mut old, mut newer): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
         for (day, file) in files::earlier(path)? {
@@ -118,8 +118,8 @@ impl Pruner {
         Ok(())
     }
 
-    /// Verifies the checkpoints and then old files up to the first that is faulty. Returns the verifier before that
-    /// one, and how many files are good.
+    /// Verifies the checkpoints and then old files up to the first faulty one. Returns the verifier before that one,
+    /// and the number of good files.
     fn follow_old(
         &self,
         place: &SinkPlace,
@@ -142,7 +142,8 @@ impl Pruner {
         Ok((verifier, old.len()))
     }
 
-    /// The checkpoints that stand for all that a verifier has seen, once signatures in the files behind it cover that.
+    /// Returns the checkpoints for everything that a verifier has read, once signatures in the files after it cover
+    /// that.
     fn stand_ins<'f>(
         &self,
         place: &SinkPlace,
@@ -165,9 +166,9 @@ impl Pruner {
         Ok(lines.map(|line| line.map(|line| line + "\n")).collect())
     }
 
-    /// Decides what becomes of the start of a chain that is from before this time, in milliseconds since 1970. `rows`
-    /// are all that there are of the chain. Its age is that of its records, which the chain covers: a column can be
-    /// changed by everyone who can write to the database.
+    /// Decides whether the start of a chain from before `before`, in milliseconds since 1970, can be deleted. `rows`
+    /// are all rows of the chain. The age comes from the records, which the chain covers: any user with write access to
+    /// the database can change a column.
     pub(crate) fn expire_chain(
         &self,
         place: &SinkPlace,
@@ -216,19 +217,19 @@ impl Pruner {
         SignedPlace { kind, chain, from: 1, to: cut.seq, hash: cut.hash, at: unix_ms(), sink }.sign(&self.key)
     }
 
-    /// The present ends of all chains.
+    /// Returns the present end of each chain.
     fn cuts(&self, verifier: &AuditVerifier<'_>) -> BTreeMap<String, Cut> {
         let unproved = |chain: &str| verifier.troubles().any(|fault| fault.chain == chain);
-        let cut = |(chain, reached): (&String, &Reached)| {
-            let &Reached { seq, hash, signed, .. } = reached;
+        let cut = |(chain, reached): (&String, &ChainEnd)| {
+            let &ChainEnd { seq, hash, signed, .. } = reached;
             let proved = signed >= seq || self.is_journaled(chain, seq, &hash);
             (chain.clone(), Cut { seq, hash, unproved: unproved(chain), proved })
         };
         verifier.places().map(cut).collect()
     }
 
-    /// True if the journal has this record: a process that was killed signs its last records only when
-    /// its chain goes on.
+    /// Returns true if the journal has this record. A killed process leaves its last records unsigned until its chain
+    /// resumes.
     fn is_journaled(&self, chain: &str, seq: u64, hash: &ChainHash) -> bool {
         // The name comes from the log and must not lead out of the folder.
         let is_name = chain.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -239,20 +240,20 @@ impl Pruner {
     }
 }
 
-/// True if a chain is proved up to its cut.
+/// Returns true if a chain is proved up to its cut.
 fn is_proved(verifier: &AuditVerifier<'_>, chain: &str, cut: &Cut) -> bool {
     cut.proved || verifier.places().any(|(name, reached)| name == chain && reached.signed >= cut.seq)
 }
 
-/// The first fault, but for a missing start of a chain: what follows it verifies by the next signature, and what was
-/// before old records was older.
+/// Returns the first fault, except for a missing start of a chain: the next signature proves what follows, and the
+/// records before expired ones were older.
 fn fault<'v>(verifier: &'v AuditVerifier<'_>) -> Option<&'v AuditFault> {
     let faults = verifier.faults();
     let full = faults.get(MAX_FAULTS - 1);
     faults.iter().find(|fault| !matches!(fault.kind, FaultKind::Missing(1, _))).or(full)
 }
 
-/// Shows a verifier the lines of a file, until `more` says false.
+/// Feeds the lines of a file to a verifier, until `more` returns false.
 fn follow(
     verifier: &mut AuditVerifier<'_>,
     file: &Path,
@@ -265,7 +266,7 @@ fn follow(
     })
 }
 
-/// Puts a file in the place of another, on the disk before anything is deleted.
+/// Replaces a file atomically, and syncs it to disk before anything is deleted.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(".new");

@@ -1,4 +1,4 @@
-//! A record as it is read back.
+//! Records of an audit log, as they are read back.
 
 use crate::chain::SEALED;
 use crate::event::{EventType, RiskLevel};
@@ -8,36 +8,35 @@ use signalbox_seal::{ChainHash, unhex};
 use signalbox_store::audit::StoredRecord;
 use signalbox_wire::timestamp;
 
-/// Member of the details of a record whose texts hold values of the message.
+/// Member of the details that marks a record whose texts quote the message.
 pub(crate) const QUOTES: &str = "quotes";
 
-/// A line that is no record.
+/// Error of a line that is not a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("this is no record of an audit log")]
 pub struct BadRecord;
 
-/// A line of an audit log.
+/// Parsed line of an audit log.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
-    /// The name of its chain.
+    /// Name of its chain.
     pub chain: String,
-    /// Its number in the chain; of a gap the last one that is missing.
+    /// Number in the chain; of a gap, the last missing record.
     pub seq: u64,
-    /// When, in milliseconds since 1970.
+    /// Time of the event, in milliseconds since 1970.
     pub at: u64,
-    /// What kind of thing happened; `None` for a signed place that stands for other records.
+    /// Kind of the event; `None` for a signed place that stands for other records.
     pub event_type: Option<EventType>,
-    /// How much harm it may mean.
     pub risk: RiskLevel,
-    /// All of it.
+    /// Complete record as JSON.
     pub value: Value,
 }
 
 impl Record {
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
-    /// If it is none of an audit log.
+    /// If the line is not a record of an audit log.
     pub fn read(line: &str) -> Result<Self, BadRecord> {
         let value: Value = serde_json::from_str(line).map_err(|_| BadRecord)?;
         let chain = value["chain"].as_str().ok_or(BadRecord)?.to_owned();
@@ -52,33 +51,33 @@ impl Record {
         Ok(Self { chain, seq: value["seq"].as_u64().ok_or(BadRecord)?, at, event_type, risk, value })
     }
 
-    /// True if the columns of its row in a database say what it says itself.
+    /// Returns true if the columns of its database row agree with the record.
     #[must_use]
     pub fn is_filed_in(&self, row: &StoredRecord<'_>) -> bool {
         (row.chain, row.seq, row.at) == (&*self.chain, Some(self.seq), Some(self.at))
     }
 
-    /// True if it stands for records that were deleted by age, and so has no age itself.
+    /// Returns true if it stands for records deleted by age, and so has no age itself.
     #[must_use]
     pub fn is_checkpoint(&self) -> bool {
         let is_by_age = |one: StandIn| matches!(one.absence, Absence::Pruned | Absence::PrunedUnproved);
         self.event_type.is_none() && StandIn::of_kind(self.kind()).is_some_and(is_by_age)
     }
 
-    /// The hashes of the chain before and at it.
+    /// Returns the hashes of the chain before and at the record.
     #[must_use]
     pub fn hashes(&self) -> Option<(ChainHash, ChainHash)> {
         let hash = |name: &str| unhex(self.value[name].as_str()?)?.try_into().ok();
         Some((hash("prev")?, hash("hash")?))
     }
 
-    /// The part of a line that its hash covers.
+    /// Returns the part of a line that its hash covers.
     #[must_use]
     pub fn covered(line: &str) -> Option<&str> {
         line.rfind(SEALED).and_then(|end| line.get(..end))
     }
 
-    /// The signed place that it holds, if it is a head or a gap.
+    /// Returns the signed place that it contains, if it is a head or a gap.
     #[must_use]
     pub fn place(&self) -> Option<&Value> {
         match self.event_type {
@@ -88,7 +87,7 @@ impl Record {
         }
     }
 
-    /// Word for its kind, in tables and databases.
+    /// Returns its kind, as shown in tables and databases.
     #[must_use]
     pub fn kind(&self) -> &str {
         match self.event_type {
@@ -97,31 +96,31 @@ impl Record {
         }
     }
 
-    /// Whether its signature fits, for a head or a gap.
+    /// Returns the signed place of a head or a gap and its key, if the signature is valid.
     #[must_use]
     pub fn signed_place(&self) -> Option<(SignedPlace, signalbox_seal::VerifyingKey)> {
         SignedPlace::read(self.place()?)
     }
 
-    /// A member of its details, as a text.
+    /// Returns a text member of its details.
     #[must_use]
     pub fn detail(&self, name: &str) -> Option<&str> {
         self.value["details"][name].as_str()
     }
 
-    /// On whose behalf.
+    /// Returns the principal of the caller.
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
         self.value["user_context"]["principal"].as_str()
     }
 
-    /// The audit id of its exchange.
+    /// Returns the audit id of its exchange.
     #[must_use]
     pub fn correlation_id(&self) -> Option<&str> {
         self.value["correlation_id"].as_str()
     }
 
-    /// All of it without arguments, for those who may not read them.
+    /// Returns the record without arguments, for readers without access to them.
     #[must_use]
     pub fn without_payloads(&self) -> Value {
         let mut value = self.value.clone();
@@ -136,7 +135,7 @@ impl Record {
     }
 }
 
-/// Puts a word in the place of a member, if it is there.
+/// Replaces a member with a placeholder, if it is there.
 fn withhold(object: &mut Map<String, Value>, name: &str) {
     if let Some(value) = object.get_mut(name) {
         *value = Value::from("[withheld]");

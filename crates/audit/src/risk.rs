@@ -1,4 +1,4 @@
-//! How much harm a call may mean (G-26), by what its tool says of itself and by how far its caller is trusted.
+//! Risk of a call (G-26), from the annotations of its tool and the trust in its caller.
 
 use crate::event::RiskLevel;
 use crate::status::Status;
@@ -6,8 +6,8 @@ use signalbox_engine::Caller;
 use signalbox_engine::standing::TrustLevel;
 use signalbox_wire::json;
 
-/// The risk of using a tool of this definition. What a tool says of itself is a hint: it lowers the risk to what reading means, and
-/// raises it to what destroying means, and nothing is believed beyond that.
+/// Returns the risk of a tool with this definition. The tool's annotations are hints: they lower the risk no further
+/// than that of reading, and raise it no further than that of destroying.
 #[must_use]
 pub fn of_definition(definition: Option<&[u8]>) -> RiskLevel {
     let hint = |name: &str| {
@@ -26,7 +26,7 @@ pub fn of_definition(definition: Option<&[u8]>) -> RiskLevel {
     }
 }
 
-/// The risk of a call before it leaves, of a tool whose use has this risk.
+/// Returns the risk of a call before it is forwarded, given the risk of its tool.
 #[must_use]
 pub fn of_call(risk: RiskLevel, caller: &Caller) -> RiskLevel {
     match caller.identity().trust() {
@@ -35,7 +35,7 @@ pub fn of_call(risk: RiskLevel, caller: &Caller) -> RiskLevel {
     }
 }
 
-/// The risk once it is known how the call ended.
+/// Returns the risk once the outcome of the call is known.
 #[must_use]
 pub fn of_outcome(risk: RiskLevel, status: Status) -> RiskLevel {
     if status.is_refusal() { risk.max(RiskLevel::Medium) } else { risk }

@@ -1,34 +1,33 @@
-//! Finds records.
+//! Search in audit records.
 
 use crate::event::{EventType, RiskLevel};
 use crate::record::Record;
 use signalbox_wire::glob::{self, Wildcards};
 
-/// What is looked for. What is empty fits everything.
+/// Filter for records. An empty part matches everything.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AuditQuery {
-    /// Not before, in milliseconds since 1970.
+    /// Earliest time, in milliseconds since 1970.
     pub since: Option<u64>,
-    /// Before, in milliseconds since 1970.
+    /// End of the period (exclusive), in milliseconds since 1970.
     pub until: Option<u64>,
-    /// A pattern for principals.
+    /// Pattern for principals.
     pub principal: Option<String>,
-    /// A pattern for tools, prompts and URIs, as the backend knows them or as clients see them.
+    /// Pattern for tools, prompts and URIs, as named by the backend or as shown to clients.
     pub tool: Option<String>,
-    /// A backend.
+    /// Name of a backend.
     pub backend: Option<String>,
-    /// A status, such as `denied`.
+    /// Name of a status, such as `denied`.
     pub status: Option<String>,
-    /// At least so much risk.
+    /// Minimum risk of the event.
     pub risk: Option<RiskLevel>,
-    /// A kind of event.
     pub event_type: Option<EventType>,
-    /// An audit id.
+    /// Audit id of an exchange.
     pub correlation_id: Option<String>,
 }
 
 impl AuditQuery {
-    /// True if this record is looked for. Signed heads are found only if they are asked for.
+    /// Returns true if the record matches. Signed heads match only if the query asks for their kind.
     #[must_use]
     pub fn fits(&self, record: &Record) -> bool {
         let kind = match (self.event_type, record.event_type) {

@@ -1,4 +1,4 @@
-//! How an audit log is kept.
+//! Settings of an audit log.
 
 use crate::maker::Logged;
 use signalbox_seal::SigningKey;
@@ -6,29 +6,28 @@ use signalbox_tape::redact::Redactor;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The settings of an audit log.
 #[derive(Clone, Debug)]
 pub struct AuditSettings {
-    /// The folder of the journals.
+    /// Folder of the journals.
     pub folder: PathBuf,
-    /// Which events are written down.
+    /// Kinds of events to record.
     pub logged: Logged,
-    /// Takes secrets out of everything that callers, backends and rules put into words.
+    /// Redacts secrets in all text from callers, backends and rules.
     pub redactor: Redactor,
-    /// Arguments are written.
+    /// Records contain arguments.
     pub payloads: bool,
-    /// A call that takes as long is an event.
+    /// Duration from which a call counts as slow.
     pub slow: Duration,
-    /// Records are on the disk itself, and not only in the memory of the system, before they count as written.
+    /// Records are synced to disk before they count as written.
     pub fsync: bool,
-    /// The sinks without which no call leaves.
+    /// Names of the sinks that must have an intent before its call is forwarded.
     pub required: Vec<String>,
-    /// Most bytes that wait for sinks.
+    /// Maximum number of bytes that wait for sinks.
     pub spool_max: u64,
-    /// Signs heads and gaps.
+    /// Key that signs heads and gaps.
     pub key: SigningKey,
-    /// The chain is signed after this many records.
+    /// Number of records after which the chain is signed.
     pub head_every: u64,
-    /// And so long after the first unsigned one.
+    /// Time after the first unsigned record at which the chain is signed.
     pub head_interval: Duration,
 }

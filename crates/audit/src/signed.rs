@@ -1,36 +1,36 @@
-//! Places of a chain, signed with the key of the data folder: heads, which say how far the chain went, gaps, which say
-//! what a sink did not get, and checkpoints, which stand for the records that were deleted by age. Gaps and checkpoints
-//! are good for one place of one sink.
+//! Signed positions in a chain: heads state how far the chain went, gaps what a sink did not receive, and checkpoints
+//! stand for records deleted by age. The key of the data folder signs them. A gap or checkpoint is valid for one place
+//! of one sink only.
 
 use crate::event::Object;
 use serde_json::Value;
 use signalbox_seal::canonical::{EncodeError, Encoder};
 use signalbox_seal::{ChainHash, Domain, Profile, Signature, SigningKey, VerifyingKey, hex, unhex};
 
-/// What is signed.
+/// Position or range of a chain, in the form that is signed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignedPlace {
     /// [`HEAD`], or the kind of a [`StandIn`].
     pub kind: &'static str,
-    /// The name of the chain.
+    /// Name of the chain.
     pub chain: String,
-    /// The first record that is meant: of a head the same as `to`.
+    /// First record of the range; of a head the same as `to`.
     pub from: u64,
-    /// The last record that is meant.
+    /// Last record of the range.
     pub to: u64,
-    /// The hash of the chain there.
+    /// Hash of the chain at `to`.
     pub hash: ChainHash,
-    /// When it was signed, in milliseconds since 1970.
+    /// Time of the signature, in milliseconds since 1970.
     pub at: u64,
-    /// Name of the only place that a stand-in is good for. Heads have none, as have stand-ins of earlier versions and
+    /// Name of the only place that a stand-in is valid for. Heads have none, nor do stand-ins of earlier versions and
     /// of sinks that cannot be verified.
     pub sink: Option<String>,
 }
 
-/// Kind of a place that says how far a chain went.
+/// Kind of a place that states how far a chain went.
 pub const HEAD: &str = "head";
 
-/// The reason why records are missing at a place.
+/// Reason why records are missing at a place.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Absence {
     /// The sink was too far behind.
@@ -43,18 +43,18 @@ pub enum Absence {
     PrunedUnproved,
 }
 
-/// A kind of place that stands for records, in a line of its own.
+/// Kind of a signed line that stands for missing records.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StandIn {
-    /// The word that is signed.
+    /// Kind as it is signed.
     pub kind: &'static str,
-    /// Reason for which the records are not there.
+    /// Reason why the records are missing.
     pub absence: Absence,
-    /// The only kind of sink that it is good for. Earlier versions signed kinds without a sink.
+    /// The only kind of sink that it is valid for. Earlier versions signed kinds without a sink.
     pub sink: Option<&'static str>,
 }
 
-/// All kinds that stand for records. Sinks that cannot be verified use those without a sink.
+/// Every kind that stands for records. Sinks that cannot be verified use those without a sink.
 const STAND_INS: [StandIn; 12] = {
     use Absence::{Elsewhere, Gap, Pruned, PrunedUnproved};
     const fn of(kind: &'static str, absence: Absence, sink: Option<&'static str>) -> StandIn {
@@ -77,7 +77,7 @@ const STAND_INS: [StandIn; 12] = {
 };
 
 impl StandIn {
-    /// The stand-in with this word, if it is one.
+    /// Returns the stand-in with this kind, if there is one.
     #[must_use]
     pub fn of_kind(kind: &str) -> Option<Self> {
         STAND_INS.into_iter().find(|one| one.kind == kind)
@@ -85,7 +85,7 @@ impl StandIn {
 }
 
 impl Absence {
-    /// The kind to sign for this sink.
+    /// Returns the kind to sign for this sink.
     #[must_use]
     pub fn kind(self, sink: &str) -> &'static str {
         let of = |sink: Option<&str>| STAND_INS.into_iter().find(|one| one.absence == self && one.sink == sink);
@@ -113,7 +113,7 @@ impl SignedPlace {
         encoder.finish()
     }
 
-    /// This place as a JSON object with its signature; `None` if the library does not sign.
+    /// Returns the place as a JSON object with its signature; `None` if the library cannot sign it.
     #[must_use]
     pub fn sign(&self, key: &SigningKey) -> Option<String> {
         let canonical = self.canonical(key.verifying_key()).ok()?;
@@ -136,8 +136,7 @@ impl SignedPlace {
         Some(text)
     }
 
-    /// The place that such an object tells of, and the key that signed it; `None` if it is none or the
-    /// signature does not fit.
+    /// Reads a signed place and the key that signed it; `None` if the object is malformed or the signature is invalid.
     #[must_use]
     pub fn read(object: &Value) -> Option<(Self, VerifyingKey)> {
         let text = |name: &str| object[name].as_str();

@@ -1,4 +1,4 @@
-//! Where records go from the journal: each sink on a thread of its own, at its own pace.
+//! Delivery of records from the journal to sinks. Each sink runs on a thread of its own, at its own pace.
 
 mod database;
 mod file;
@@ -25,44 +25,44 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
 
-/// Most records that a sink is given at a time, and about how many bytes.
+/// Maximum number of records in a batch, and the approximate limit of its bytes.
 pub const MAX_BATCH: usize = 500;
 const MAX_BATCH_BYTES: usize = 1 << 20;
-/// The pause after the first failure. It doubles each time, up to the longest one.
+/// Pause after the first failure. It doubles with each failure, up to the maximum.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// The longest pause of a sink that calls wait for.
+/// Maximum pause of a sink that calls wait for.
 const LONGEST_REQUIRED_PAUSE: Duration = Duration::from_millis(500);
 
-/// Why a sink did not take records.
+/// Error of writing to a sink.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// The system says so.
+    /// I/O error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The database says so.
+    /// Error of the database.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An address did not take them.
+    /// The address did not accept the records.
     #[error("{0}")]
     Refused(String),
-    /// The journal does not have what it should have.
+    /// The journal lacks a record that it should have.
     #[error("record {0} is not in the journal")]
     Missing(u64),
 }
 
-/// Takes records.
+/// Destination to which records are delivered.
 pub trait Sink: Send + std::fmt::Debug {
-    /// Its name: `file`, `database`, `remote`, `syslog`, `alert`.
+    /// Returns its name: `file`, `database`, `remote`, `syslog` or `alert`.
     fn name(&self) -> &'static str;
 
-    /// The place that it writes to, by which another one of the same name is told from it; `None` if records cannot be
-    /// read back from there.
+    /// Returns the place that it writes to, which distinguishes it from another sink of the same name; `None` if
+    /// records cannot be read back from there.
     fn place(&self) -> Option<&SinkPlace> {
         None
     }
 
-    /// The last record of a chain that its place has already; 0 if there is none. May block, within bounds.
+    /// Returns the last record of a chain that its place has already; 0 if there is none. May block, within bounds.
     ///
     /// # Errors
     /// If the place cannot be read.
@@ -71,15 +71,15 @@ pub trait Sink: Send + std::fmt::Debug {
         Ok(0)
     }
 
-    /// Takes records in their order, all or none. May block, within bounds. After a crash it may be given
-    /// some that it has.
+    /// Writes records in order, all or none. May block, within bounds. After a crash it may receive records that it has
+    /// already.
     ///
     /// # Errors
-    /// Why it did not take them.
+    /// If it did not accept the records.
     fn write(&mut self, lines: &[Line]) -> Result<(), SinkError>;
 }
 
-/// Brings records to one sink.
+/// Delivers records to one sink.
 #[derive(Debug)]
 pub(crate) struct Runner {
     pub index: usize,
@@ -91,20 +91,20 @@ pub(crate) struct Runner {
     pub folder: PathBuf,
     pub key: SigningKey,
     pub chain: String,
-    /// The last record of the log when the sink came, if the log went to another place before, or to none: what the
-    /// journal has no longer of these is elsewhere.
+    /// Last record of the log when the sink was added, if the log wrote to another place before, or to none. Records up
+    /// to this one that the journal no longer has are elsewhere.
     pub came_after: Option<u64>,
-    /// Nothing remembers how far the sink came, so that its place has to be asked.
+    /// No cursor tells the sink's position, so the sink has to read it from its place.
     pub unknown: bool,
 }
 
 impl Runner {
-    /// Runs on a thread of its own.
+    /// Starts the runner on a thread of its own.
     pub fn spawn(self) -> io::Result<()> {
         Builder::new().name(format!("audit-{}", self.sink.name())).spawn(move || self.run()).map(drop)
     }
 
-    /// Runs until the log has ended and the sink has everything, or there is no more time.
+    /// Runs until the log has ended and the sink has everything, or time is up.
     pub fn run(mut self) {
         let mut reader = JournalReader::new(&self.folder);
         let mut pause = FIRST_PAUSE;
@@ -125,7 +125,7 @@ impl Runner {
 
     fn step(&mut self, reader: &mut JournalReader, upto: u64, keep_from: u64) -> Result<(), SinkError> {
         if self.unknown {
-            // A place that the log comes back to has records, for which nothing else must stand.
+            // A place that the log returns to already has records. No gap must stand for these.
             self.acked = self.acked.max(self.sink.last_of(&self.chain)?.min(upto));
             self.unknown = false;
             if self.acked == upto {
@@ -147,7 +147,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Notes that the sink has everything up to this record, but for those that it will not get.
+    /// Stores the position of the sink and reports it to the waiters.
     fn reached(&mut self, last: u64, skipped: u64) {
         self.acked = last;
         if let Err(error) = self.cursor.keep(last) {
@@ -156,7 +156,7 @@ impl Runner {
         self.progress.acked(self.index, last, skipped);
     }
 
-    /// What stands for the records up to this one that the sink will not get.
+    /// Returns the signed line that stands for the skipped records before `next`.
     fn gap(&self, next: u64, lines: &[Line]) -> Option<Line> {
         let (hash, _) = Record::read(&lines.first()?.text).ok()?.hashes()?;
         let (chain, from, to) = (self.chain.clone(), self.acked + 1, next - 1);

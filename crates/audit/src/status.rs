@@ -1,32 +1,32 @@
-//! How a call ended, in the words of the audit log.
+//! Outcome of a call, in the words of the audit log.
 
 use signalbox_engine::fact::Outcome;
 
-/// The statuses of NO-7, and two more.
+/// Status of a call: those of NO-7, and two more.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Status {
-    /// A result.
+    /// The call returned a result.
     Success,
-    /// An error of the tool or the backend.
+    /// The tool or the backend returned an error.
     Error,
-    /// The caller may not.
+    /// The caller lacks permission.
     Denied,
     /// A kill switch is on.
     Killed,
-    /// Too often.
+    /// A rate limit was exceeded.
     RateLimited,
-    /// The arguments do not fit.
+    /// The arguments do not match the schema.
     InvalidArgs,
-    /// The backend's breaker is open.
+    /// The circuit breaker of the backend is open.
     CircuitOpen,
-    /// The client took it back.
+    /// The client cancelled the call.
     Cancelled,
-    /// It could not be written down, and so did not leave.
+    /// The call could not be recorded, and so was not forwarded.
     NotRecorded,
 }
 
 impl Status {
-    /// All of them.
+    /// Every status.
     pub const ALL: [Self; 9] = [
         Self::Success,
         Self::Error,
@@ -39,7 +39,7 @@ impl Status {
         Self::NotRecorded,
     ];
 
-    /// Its name in records.
+    /// Returns its name in records.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -55,13 +55,13 @@ impl Status {
         }
     }
 
-    /// The status of this name.
+    /// Returns the status with this name.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.word() == word)
     }
 
-    /// The status of a call that ended so.
+    /// Returns the status of a call with this outcome.
     #[must_use]
     pub fn of(outcome: Outcome) -> Self {
         match outcome {
@@ -80,7 +80,7 @@ impl Status {
         }
     }
 
-    /// True if the gateway did not let the call pass.
+    /// Returns true if the gateway rejected the call.
     #[must_use]
     pub fn is_refusal(self) -> bool {
         matches!(self, Self::Denied | Self::Killed | Self::RateLimited | Self::InvalidArgs)

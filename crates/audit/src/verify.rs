@@ -1,4 +1,4 @@
-//! Does the chain again, and names the first record that is not as it was written.
+//! Recomputes the chain of a log and reports every record that differs from what was written.
 
 mod calls;
 
@@ -13,113 +13,113 @@ use signalbox_seal::{ChainHash, KeySet, Role, VerifyingKey, hex};
 use signalbox_store::audit::StoredRecord;
 use std::collections::BTreeMap;
 
-/// What is wrong with a record.
+/// Kind of a fault.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FaultKind {
     /// The line is no record.
     #[error("the line is no record of an audit log")]
     Unreadable,
-    /// It was changed.
+    /// The record was changed.
     #[error("record {0} was changed after it was written")]
     Tampered(u64),
-    /// Others should be before it, or behind it.
+    /// Records are missing before or after this one.
     #[error("records {0} to {1} are missing")]
     Missing(u64, u64),
-    /// It stands behind a later one, or twice.
+    /// The record is repeated, or stands behind a later one.
     #[error("record {0} is not where it was written")]
     Reordered(u64),
-    /// A column of its row in a database says something else.
+    /// A column of its database row disagrees with the record.
     #[error("the column `{1}` of the row of record {0} says something else than the record")]
     Misfiled(u64, &'static str),
-    /// A column of the row of its call says something else.
+    /// A column of the row of its call disagrees with the record.
     #[error("the column `{1}` says something else than record {0}")]
     CallChanged(u64, &'static str),
-    /// The row of its call is not there.
+    /// The row of its call is missing.
     #[error("the row of the call of record {0} is missing, or has another `request_id`")]
     CallMissing(u64),
-    /// No record is the outcome of the call of this row.
+    /// No record is the outcome of the call in this row.
     #[error("no record tells of the call of row {0}")]
     CallInvented(i64),
-    /// Its signature does not fit what it signs.
+    /// The signature is invalid.
     #[error("the signature of record {0} does not fit")]
     BadSignature(u64),
-    /// It is signed by a key that is not trusted.
+    /// The signing key is not trusted.
     #[error("record {0} is signed by the key `{1}`, which is not trusted")]
     Untrusted(u64, String),
-    /// No signature covers these.
+    /// No signature covers these records.
     #[error("no signature covers records {0} to {1}")]
     Unsigned(u64, u64),
-    /// Nothing outside of the log says how far the chain went.
+    /// Nothing outside the log states where the chain ends.
     #[error("nothing tells whether records behind {0} are missing: the data folder has no journal of the chain")]
     EndUnknown(u64),
-    /// A gap or checkpoint of another sink was put here.
+    /// A gap or checkpoint of another sink was inserted here.
     #[error("what stands for the records up to {0} was signed for another sink")]
     OfAnotherSink(u64),
-    /// A gap or checkpoint names a place, and the place of these records is not known.
+    /// A gap or checkpoint names a place, and the place of these records is unknown.
     #[error(
         "what stands for the records up to {0} was signed for the log at {1}: if this is a copy of that, say so with `--of`"
     )]
     PlaceUnknown(u64, String),
-    /// The records deleted by age had no start, or faults that an earlier version overlooked.
+    /// The records deleted by age lacked a start, or had faults that an earlier version overlooked.
     #[error("records 1 to {0} were deleted by age, and did not verify then")]
     PrunedUnproved(u64),
 }
 
-/// Something that is wrong, and where.
+/// Fault and its location.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {kind} (chain {chain})")]
 pub struct AuditFault {
-    /// The file and line, or the row.
+    /// File and line, or database row.
     pub place: String,
-    /// The chain; empty if the line names none.
+    /// Chain; empty if the line names none.
     pub chain: String,
-    /// What is wrong.
     pub kind: FaultKind,
 }
 
 /// Result of a verification.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Every record is as it was written, and none is missing.
+    /// Every record is unchanged, and none is missing.
     Whole,
-    /// Every record is as it was written, and the log itself says that others are not there: they could not be written,
-    /// its sink was too far behind, or they went to another place.
+    /// Every record is unchanged, and the log itself states that others are missing: they could not be written, the
+    /// sink fell too far behind, or they were written to another place.
     WithGaps,
-    /// Nothing is wrong, and not everything is covered by a signature.
+    /// No fault was found, but signatures do not cover everything.
     Unproved,
-    /// Something was changed, removed, moved or added.
+    /// Records were changed, removed, moved or added.
     Broken,
 }
 
-/// What was found.
+/// Findings of a verification.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AuditReport {
-    /// How many records were looked at.
+    /// Number of verified records.
     pub records: u64,
-    /// How many chains they belong to.
+    /// Number of their chains.
     pub chains: u64,
-    /// How many heads are signed by trusted keys.
+    /// Number of heads signed by trusted keys.
     pub heads: u64,
-    /// How many records a sink did not get, as signed gaps say.
+    /// Number of records that a sink did not receive, according to signed gaps.
     pub skipped: u64,
-    /// Number of records that were written while the log went to another place, as signed gaps say.
+    /// Number of records written while the log wrote to another place, according to signed gaps.
     pub elsewhere: u64,
-    /// How many records could not be written, as the log itself says.
+    /// Number of records that could not be written, according to the log itself.
     pub lost: u64,
-    /// How many records were deleted by age, as signed checkpoints say.
+    /// Number of records deleted by age, according to signed checkpoints.
     pub pruned: u64,
-    /// Number of rows of calls without the arguments that their records have: the process ended between intent and outcome.
+    /// Number of rows of calls that lack the arguments of their records, because the process ended between intent and
+    /// outcome.
     pub without_arguments: u64,
-    /// How many records stand behind the last head of their chain: these are chained, but not signed yet.
+    /// Number of records after the last head of their chain. They are chained, but not signed yet.
     pub unsigned: u64,
-    /// Everything that is wrong, the first first, but no more than some.
+    /// Faults in order of discovery, up to a limit.
     pub faults: Vec<AuditFault>,
-    /// What is not wrong and not proved, but no more than some.
+    /// Findings that are neither faults nor proven correct, up to a limit.
     pub doubts: Vec<AuditFault>,
 }
 
 impl AuditReport {
-    /// The verdict.
+    /// Returns the overall result.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match (self.faults.is_empty(), self.doubts.is_empty()) {
@@ -131,63 +131,63 @@ impl AuditReport {
     }
 }
 
-/// Most faults that are told.
+/// Maximum number of reported faults.
 pub(crate) const MAX_FAULTS: usize = 20;
 
-/// How far a chain was followed.
+/// End of the verified part of a chain.
 #[derive(Clone, Debug)]
-pub(crate) struct Reached {
+pub(crate) struct ChainEnd {
     pub seq: u64,
     pub hash: ChainHash,
-    /// The last record that a trusted signature covers.
+    /// Last record that a trusted signature covers.
     pub signed: u64,
-    /// The last record that a checkpoint stands for.
+    /// Last record that a checkpoint stands for.
     pruned: u64,
-    /// Where the last record stands.
+    /// Location of the last record.
     place: String,
     /// The data folder has a journal of this chain.
     pub journaled: bool,
-    /// The journal has the last record as it is here.
+    /// The journal has the same last record.
     pub confirmed: bool,
 }
 
-/// Looks at the records of a log, in the order in which they stand there.
+/// Verifies the records of a log in their order.
 #[derive(Clone, Debug)]
 pub struct AuditVerifier<'a> {
     keys: &'a KeySet,
-    reached: BTreeMap<String, Reached>,
+    reached: BTreeMap<String, ChainEnd>,
     report: AuditReport,
-    /// The journals of the data folder were asked.
+    /// The records are compared with the journals of the data folder.
     in_place: bool,
-    /// The sink whose records these are, if that is known.
+    /// Sink of the records, if known.
     sink: Option<&'static str>,
-    /// The place that these records were written to, if that is known.
+    /// Place that these records were written to, if known.
     place: Option<String>,
-    /// The first place that a gap or checkpoint named. All of a log name the same.
+    /// First place that a gap or checkpoint named. All in one log must name the same.
     named: Option<String>,
 }
 
 impl<'a> AuditVerifier<'a> {
-    /// A verifier that trusts these keys.
+    /// Creates a verifier that trusts these keys.
     #[must_use]
     pub fn new(keys: &'a KeySet) -> Self {
         let (reached, report) = (BTreeMap::new(), AuditReport::default());
         Self { keys, reached, report, in_place: false, sink: None, place: None, named: None }
     }
 
-    /// Expects the records of this sink.
+    /// Sets the sink of the records.
     #[must_use]
     pub fn of_sink(self, sink: &'static str) -> Self {
         Self { sink: Some(sink), ..self }
     }
 
-    /// Expects the records that were written to this place.
+    /// Sets the place that the records were written to.
     #[must_use]
     pub fn of_place(self, place: &SinkPlace) -> Self {
         Self { place: Some(place.name.clone()), ..self.of_sink(place.sink) }
     }
 
-    /// Expects records of this place from now on; of a place that is not known if it is `None`.
+    /// Sets the place of the records that follow; `None` if it is unknown.
     pub fn expect_place(&mut self, place: Option<&SinkPlace>) {
         self.place = place.map(|place| place.name.clone());
     }
@@ -204,12 +204,12 @@ impl<'a> AuditVerifier<'a> {
         }
     }
 
-    /// Looks at a line.
+    /// Verifies the next line of a log file.
     pub fn line(&mut self, place: &str, line: &str) {
         self.record(place, line, Record::read(line));
     }
 
-    /// Looks at a row of a database, whose columns must say what its record says.
+    /// Verifies a database row, whose columns must agree with its record.
     pub fn row(&mut self, place: &str, row: &StoredRecord<'_>) {
         let record = Record::read(row.record);
         if let Ok(record) = &record
@@ -220,7 +220,7 @@ impl<'a> AuditVerifier<'a> {
         self.record(place, row.record, record);
     }
 
-    /// Looks at a line that was read already.
+    /// Verifies a parsed line.
     pub(crate) fn record(&mut self, place: &str, line: &str, record: Result<Record, BadRecord>) {
         self.report.records += 1;
         let Ok(record) = record else { return self.fault(place, "", FaultKind::Unreadable) };
@@ -231,12 +231,12 @@ impl<'a> AuditVerifier<'a> {
         if first > expected {
             self.fault(place, &chain, FaultKind::Missing(expected, first - 1));
         } else if first < expected {
-            // A process that was killed between its checkpoint and the deletion leaves records that
-            // the checkpoint stands for.
+            // A process that was killed between its checkpoint and the deletion leaves records that the checkpoint
+            // stands for.
             if reached.is_some_and(|reached| record.seq <= reached.pruned) {
                 return;
             }
-            // It is compared with nothing: what stands before it is not what was written before it.
+            // Compare it with nothing: the record before it here is not the one before it in the chain.
             return self.fault(place, &chain, FaultKind::Reordered(record.seq));
         }
         if record.event_type.is_none() {
@@ -248,7 +248,7 @@ impl<'a> AuditVerifier<'a> {
         self.chained(place, line, &record);
     }
 
-    /// Follows the chain to a record that is where it should be.
+    /// Verifies the hash of a record that is in sequence.
     fn chained(&mut self, place: &str, line: &str, record: &Record) {
         let chain = &record.chain;
         let whole = record.hashes().and_then(|hashes| is_whole(line, &hashes).then_some(hashes));
@@ -257,7 +257,7 @@ impl<'a> AuditVerifier<'a> {
             return self.reach(place, chain, record.seq, record.hashes().map_or([0; 32], |(_, hash)| hash));
         };
         let before = match self.reached.get(chain) {
-            // Behind a missing record there is nothing to compare with.
+            // After a missing record there is nothing to compare with.
             Some(reached) => (reached.seq + 1 == record.seq).then_some(reached.hash),
             None => (record.seq == 1).then(|| ChainPlace::start(chain).hash),
         };
@@ -280,7 +280,7 @@ impl<'a> AuditVerifier<'a> {
         }
     }
 
-    /// A signed place in the place of records that are not here.
+    /// Verifies a signed place that stands for missing records.
     fn stand_in(&mut self, place: &str, record: &Record) {
         let chain = &record.chain;
         let Some((gap, key)) = record.signed_place().filter(|(gap, _)| gap.kind != HEAD && gap.from <= gap.to) else {
@@ -314,8 +314,8 @@ impl<'a> AuditVerifier<'a> {
         }
     }
 
-    /// Holds the place that a gap or checkpoint names against that of the records: the same line may be genuine, and
-    /// come from another log of the same gateway.
+    /// Compares the place that a gap or checkpoint names with that of the records. A genuine line may have been copied
+    /// from another log of the same gateway.
     fn stands_for(&mut self, place: &str, chain: &str, to: u64, named: String) {
         let expected = self.place.as_ref().or(self.named.as_ref());
         if expected.is_some_and(|expected| *expected != named) {
@@ -327,7 +327,7 @@ impl<'a> AuditVerifier<'a> {
         }
     }
 
-    /// Counts a signature of a trusted key. False, and a fault, if the key is not trusted.
+    /// Returns true and counts the signature if its key is trusted. Otherwise reports a fault.
     pub(crate) fn signer(&mut self, place: &str, chain: &str, seq: u64, key: &VerifyingKey, at: u64) -> bool {
         let seconds = i64::try_from(at / 1000).unwrap_or(i64::MAX);
         let trusted =
@@ -353,10 +353,10 @@ impl<'a> AuditVerifier<'a> {
         }
         let place = place.to_owned();
         let (signed, pruned, journaled, confirmed) = (0, 0, false, false);
-        self.reached.insert(chain.to_owned(), Reached { seq, hash, signed, pruned, place, journaled, confirmed });
+        self.reached.insert(chain.to_owned(), ChainEnd { seq, hash, signed, pruned, place, journaled, confirmed });
     }
 
-    /// A chain is known to have come as far as this record: what is missing at the end is named.
+    /// Reports the records up to `seq` as missing, if the chain is known to have reached `seq`.
     pub fn came_to(&mut self, place: &str, chain: &str, seq: u64) {
         let reached = self.reached(chain);
         if reached < seq {
@@ -364,19 +364,19 @@ impl<'a> AuditVerifier<'a> {
         }
     }
 
-    /// The head of a chain that is kept beside the records is not what was signed.
+    /// Reports that the stored head of a chain is not what was signed.
     pub(crate) fn bad_head(&mut self, place: &str, chain: &str) {
         let seq = self.reached(chain);
         self.fault(place, chain, FaultKind::BadSignature(seq));
     }
 
-    /// The last record of a chain that was looked at.
+    /// Returns the last verified record of a chain; 0 if there is none.
     #[must_use]
     pub fn reached(&self, chain: &str) -> u64 {
         self.reached.get(chain).map_or(0, |reached| reached.seq)
     }
 
-    /// True if checkpoints stand for records that were deleted by age.
+    /// Returns true if checkpoints stand for records deleted by age.
     pub(crate) fn has_pruned(&self) -> bool {
         self.report.pruned > 0
     }
@@ -385,37 +385,37 @@ impl<'a> AuditVerifier<'a> {
         self.report.without_arguments += 1;
     }
 
-    /// From now on, what the journals of the data folder do not have is wrong.
+    /// Requires the journals of the data folder to have the records from now on.
     pub(crate) fn in_place(&mut self) {
         self.in_place = true;
     }
 
-    /// How far each chain was followed.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (&String, &Reached)> {
+    /// Returns the end of each chain.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&String, &ChainEnd)> {
         self.reached.iter()
     }
 
-    /// What is known of one chain.
-    pub(crate) fn place_of(&mut self, chain: &str) -> Option<&mut Reached> {
+    /// Returns the end of one chain.
+    pub(crate) fn place_of(&mut self, chain: &str) -> Option<&mut ChainEnd> {
         self.reached.get_mut(chain)
     }
 
-    /// What is wrong so far.
+    /// Returns the faults found so far.
     pub(crate) fn faults(&self) -> &[AuditFault] {
         &self.report.faults
     }
 
-    /// What is wrong or not proved so far.
+    /// Returns the faults and doubts found so far.
     pub(crate) fn troubles(&self) -> impl Iterator<Item = &AuditFault> {
         self.report.faults.iter().chain(&self.report.doubts)
     }
 
-    /// What was found.
+    /// Checks the ends of all chains and returns the report.
     #[must_use]
     pub fn finish(mut self) -> AuditReport {
         let any_signature = self.report.heads > 0;
         for (chain, reached) in std::mem::take(&mut self.reached) {
-            let Reached { seq, signed, place, journaled, confirmed, .. } = reached;
+            let ChainEnd { seq, signed, place, journaled, confirmed, .. } = reached;
             self.report.chains += 1;
             self.report.unsigned += seq.saturating_sub(signed);
             let unsigned = FaultKind::Unsigned(signed + 1, seq);
@@ -433,7 +433,7 @@ impl<'a> AuditVerifier<'a> {
     }
 }
 
-/// True if the text of a line is what its hash says.
+/// Returns true if the line's hash matches its text.
 fn is_whole(line: &str, (prev, hash): &(ChainHash, ChainHash)) -> bool {
     let Some(covered) = Record::covered(line) else { return false };
     let end = format!("{SEALED}{}\",\"hash\":\"{}\"}}", hex(prev), hex(hash));

@@ -1,21 +1,21 @@
-//! Which refusals are violations of security (G-22, G-27), and how severe they are.
+//! Classification of rejections as security violations (G-22, G-27), with their severity.
 
 use crate::event::RiskLevel;
 use signalbox_engine::{Absence, Unreached};
 
-/// A violation.
+/// Security violation, as recorded and alerted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// Its name.
+    /// Name of the violation in records.
     pub kind: &'static str,
-    /// How severe it is: high, or critical.
+    /// Severity: high or critical.
     pub severity: RiskLevel,
 }
 
-/// Refusals of what somebody has forged, or repeats: no honest client sends that.
+/// Rejections of forged or replayed messages. An honest client sends none.
 const FORGED: [&str; 7] =
     ["tampered", "replayed", "wrong_domain", "revoked_key", "other_request", "renamed", "anchor_conflict"];
-/// Refusals of signatures that may be a mistake.
+/// Rejections of signatures that may be due to a mistake.
 const UNSIGNED: [&str; 12] = [
     "signature_missing",
     "signature_malformed",
@@ -31,7 +31,7 @@ const UNSIGNED: [&str; 12] = [
     "anchor_owner",
 ];
 
-/// The violation behind a refusal with this reason; `None` if it is none.
+/// Returns the violation behind a rejection with this reason; `None` if it is not one.
 #[must_use]
 pub fn of(reason: &str) -> Option<Violation> {
     let high = |kind| Some(Violation { kind, severity: RiskLevel::High });
@@ -49,13 +49,13 @@ pub fn of(reason: &str) -> Option<Violation> {
     }
 }
 
-/// Reason of a refusal that the caller was told of as an unknown name.
+/// Reason of a rejection that the caller saw as an unknown name.
 pub const HIDDEN: &str = "hidden";
 
-/// Reason of a refusal of an entry or a caller that is switched off, where the caller was told of an unknown name.
+/// Reason for rejecting an entry or a caller that is switched off. The caller saw an unknown name.
 pub const KILLED: &str = "killed";
 
-/// The reason that the caller was not told, if it asked for an entry that it must not know of.
+/// Returns the reason withheld from the caller, if it asked for an entry that is hidden from it.
 #[must_use]
 pub fn reason_of_absence(unreached: Option<&Unreached>) -> Option<&'static str> {
     match unreached?.absence {
@@ -65,14 +65,14 @@ pub fn reason_of_absence(unreached: Option<&Unreached>) -> Option<&'static str> 
     }
 }
 
-/// True if a switch comes before the permissions that hide the entry.
+/// Returns true if a switch precedes the permissions that hide the entry.
 #[must_use]
 pub fn is_switched_off(unreached: Option<&Unreached>) -> bool {
     unreached.is_some_and(|unreached| unreached.absence == Absence::SwitchedOff)
 }
 
-/// The violation behind a request that has no route: a hidden entry, or a guess by a caller who may not use everything. An
-/// unknown name is a plain mistake where nothing is withheld.
+/// Returns the violation behind a request without a route: a hidden entry, or a guess by a caller with limited
+/// permissions. An unknown name is a plain mistake if nothing is hidden from the caller.
 #[must_use]
 pub fn of_absence(unreached: Option<&Unreached>) -> Option<Violation> {
     match unreached?.absence {
@@ -84,7 +84,7 @@ pub fn of_absence(unreached: Option<&Unreached>) -> Option<Violation> {
     }
 }
 
-/// True if a fault with this reason says that the message itself was none that can be served.
+/// Returns true if a fault with this reason is due to a malformed message.
 #[must_use]
 pub fn is_protocol_error(reason: &str) -> bool {
     matches!(

@@ -5,35 +5,35 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
-/// How much is read at a time.
+/// Size of the read buffer.
 const BUFFER: usize = 64 << 10;
-/// Few records are longer than this.
+/// Typical size of a record. Few are longer.
 const USUAL: usize = 1_024;
 
-/// A record on its way to a sink.
+/// Record on its way to a sink.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
-    /// Its number; of a gap the last one that is missing.
+    /// Number of the record; of a gap, the last one that is missing.
     pub seq: u64,
-    /// Its text, without the line break.
+    /// Text of the record, without the line break.
     pub text: String,
 }
 
-/// Reads records in their order.
+/// Reads records in order.
 #[derive(Debug)]
 pub struct JournalReader {
     folder: PathBuf,
-    /// The segment that is open, and the number of the record that comes next in it.
+    /// Open segment, and the number of the next record in it.
     open: Option<(BufReader<File>, u64)>,
 }
 
 impl JournalReader {
-    /// A reader of this journal.
+    /// Creates a reader of this journal.
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), open: None }
     }
 
-    /// The records from `next` to `upto`, but no more than so many, nor many more than so many bytes.
+    /// Returns the records from `next` to `upto`, at most `most` of them and not many more than `bytes` bytes.
     pub fn read(&mut self, next: u64, upto: u64, most: usize, bytes: usize) -> io::Result<Vec<Line>> {
         let (mut lines, mut size) = (Vec::new(), 0);
         while lines.len() < most && size < bytes {
@@ -52,9 +52,9 @@ impl JournalReader {
         Ok(lines)
     }
 
-    /// The text of one record; none if it is not there.
+    /// Returns the text of one record; none if it is not there.
     fn line(&mut self, seq: u64) -> io::Result<Option<String>> {
-        // A segment ends where the next one begins, so that a second look is enough.
+        // A segment ends where the next one begins, so a second attempt is enough.
         for _ in 0..2 {
             if self.open.as_ref().is_none_or(|(_, at)| *at > seq) {
                 let Some(first) = segments(&self.folder)?.into_iter().rfind(|first| *first <= seq) else {

@@ -93,18 +93,19 @@ fn a_cursor_is_read_as_it_was_kept() {
     let place = SinkPlace::named_file;
     let open = |name| Cursor::open(folder.path(), "file", Some(&place(name))).unwrap();
     let (cursor, resumed) = open("a");
-    assert_eq!(resumed, Resumed { last: None, moved: false });
+    assert_eq!(resumed, ResumePoint { last: None, moved: false });
     cursor.keep(123_456).unwrap();
     cursor.keep(7).unwrap();
-    assert_eq!(open("a").1, Resumed { last: Some(7), moved: false });
-    assert_eq!(open("b").1, Resumed { last: None, moved: true }, "another place has nothing");
-    assert_eq!(open("a").1, Resumed { last: Some(7), moved: true }, "G7: what it had before is not forgotten");
+    assert_eq!(open("a").1, ResumePoint { last: Some(7), moved: false });
+    assert_eq!(open("b").1, ResumePoint { last: None, moved: true }, "another place has nothing");
+    assert_eq!(open("a").1, ResumePoint { last: Some(7), moved: true }, "G7: what it had before is not forgotten");
 }
 
 /// G7: the cursor of an earlier version belongs to the place that it wrote to last.
 #[test]
 fn cursors_of_earlier_versions_are_read() {
-    for (name, expected) in [("a", Resumed { last: Some(9), moved: false }), ("b", Resumed { last: None, moved: true })]
+    for (name, expected) in
+        [("a", ResumePoint { last: Some(9), moved: false }), ("b", ResumePoint { last: None, moved: true })]
     {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("file.cursor"), "00000000000000000009\n").unwrap();

@@ -196,7 +196,7 @@ fn what_had_no_room_is_told_by_a_record() {
     let decision =
         Decision { at, session: SessionKey(1), caller, exchange: None, phase: "request", rulings: Vec::new() };
     let facts = vec![Fact::Decision(decision.into()); crate::intake::MAX_WAITING + 5];
-    log.door.intake.push_facts(&facts);
+    log.state.intake.push_facts(&facts);
     log.begin(AuditRun::new(1, 1)).unwrap();
     while log.stats().lost == 0 {
         std::thread::park_timeout(Duration::from_millis(5));

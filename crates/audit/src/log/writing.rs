@@ -1,11 +1,11 @@
-//! Makes records and appends them to the journal. The holder of its lock writes the whole queue: a call that is
-//! about to leave, if no other thread is writing, and otherwise the thread of the log, which also writes records
-//! that no call waits for.
+//! Turns inputs into records and appends them to the journal. The thread that holds its lock writes the whole queue: a
+//! call about to be forwarded if no other thread is writing, and otherwise the thread of the log, which also writes
+//! records that no call waits for.
 
 use super::{clocks, unix_ms};
 use crate::chain::ChainPlace;
 use crate::event::{AuditEvent, EventType, Object, RiskLevel};
-use crate::intake::{Input, Intake, Taken};
+use crate::intake::{Input, InputQueue, Intake};
 use crate::journal::Journal;
 use crate::maker::{Maker, Words};
 use crate::progress::{Progress, Waiter};
@@ -16,31 +16,31 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long it waits for more before it tries again to tell what was lost.
+/// Interval between attempts to record a loss.
 const RETRY: Duration = Duration::from_secs(1);
-/// Larger buffers are not kept for the next write.
+/// Maximum capacity of the buffers kept for the next write.
 const MAX_KEPT_INPUTS: usize = 4_096;
 const MAX_KEPT_TEXT: usize = 1 << 20;
 
-/// What it takes to write.
+/// Writer of the log: turns inputs into chained records in the journal.
 #[derive(Debug)]
-pub struct Writing {
+pub struct LogWriter {
     settings: AuditSettings,
     progress: Arc<Progress>,
     maker: Maker,
     journal: Journal,
     place: ChainPlace,
-    /// The last place that was signed, and since when there are records after it.
+    /// Last signed position, and the time of the first record after it.
     signed: u64,
     unsigned_since: Option<Instant>,
-    /// What could not be written and is not told yet.
+    /// Number of lost records that no record states yet.
     untold: u64,
-    /// Buffers that are used again.
+    /// Buffers reused by the next write.
     inputs: Vec<Input>,
     text: String,
 }
 
-impl Writing {
+impl LogWriter {
     pub fn new(
         settings: AuditSettings,
         progress: Arc<Progress>,
@@ -53,7 +53,7 @@ impl Writing {
         Self { settings, progress, maker, journal, place, signed, unsigned_since: None, untold: 0, inputs, text }
     }
 
-    /// Writes by other settings from now on, for other sinks. The chain goes on.
+    /// Applies new settings and sinks. The chain continues.
     pub fn follow(&mut self, settings: AuditSettings, progress: Arc<Progress>) {
         self.maker.follow(
             Words { redactor: settings.redactor.clone(), payloads: settings.payloads },
@@ -64,19 +64,19 @@ impl Writing {
         (self.settings, self.progress) = (settings, progress);
     }
 
-    /// The last record, and the progress of the sinks.
+    /// Returns the number of the last record, and the progress of the sinks.
     pub fn reached(&self) -> (u64, &Arc<Progress>) {
         (self.place.seq, &self.progress)
     }
 
-    /// How long there is nothing to do if nothing comes: for ever, if nothing is left to sign or to tell.
+    /// Returns the time until the writer has to sign or to report a loss; `None` if neither is due.
     pub fn rest(&self) -> Option<Duration> {
         let sign = self.unsigned_since.map(|since| self.settings.head_interval.saturating_sub(since.elapsed()));
         let tell = (self.untold > 0).then_some(RETRY);
         [sign, tell].into_iter().flatten().min()
     }
 
-    /// Writes everything that waits, and a signed head if one is due. True if nothing more will come.
+    /// Writes all queued inputs, and a signed head if one is due. Returns true if the queue is closed.
     pub fn write_all(&mut self, intake: &Intake) -> bool {
         let mut taken = intake.take_now(std::mem::take(&mut self.inputs));
         let closed = taken.closed;
@@ -88,7 +88,7 @@ impl Writing {
         closed
     }
 
-    fn write(&mut self, taken: &mut Taken, text: &mut String) {
+    fn write(&mut self, taken: &mut InputQueue, text: &mut String) {
         if taken.lost > 0 {
             self.progress.lose(taken.lost);
             self.untold += taken.lost;
@@ -122,7 +122,7 @@ impl Writing {
         }
     }
 
-    /// Appends records to the journal. Whoever waits for them is told by the progress.
+    /// Appends records to the journal. `progress` then resolves the waiters.
     fn append(
         &mut self,
         text: &str,
@@ -153,7 +153,7 @@ impl Writing {
         }
     }
 
-    /// Adds a signed head if one is due, and gives it for keeping.
+    /// Appends a signed head if one is due, and returns it to be stored.
     fn sign_if_due(&mut self, closing: bool, text: &mut String) -> Option<String> {
         let unsigned = self.place.seq - self.signed;
         if unsigned == 0 {
@@ -176,7 +176,7 @@ impl Writing {
     }
 }
 
-/// A buffer for the next time, emptied; a new one if it has grown beyond what is worth keeping.
+/// Returns a cleared buffer for the next write; a new one if its capacity exceeds `most`.
 fn kept<T: Default>(mut buffer: T, most: usize, clear: fn(&mut T), capacity: fn(&T) -> usize) -> T {
     if capacity(&buffer) > most {
         return T::default();

@@ -1,4 +1,4 @@
-//! What was decided about an exchange, and which policy decided it.
+//! Decisions about one exchange, and the policy that was decisive.
 
 use super::Words;
 use crate::event::Object;
@@ -7,22 +7,22 @@ use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
 use std::sync::Arc;
 
-/// Most decisions of one exchange that are written down.
+/// Maximum number of recorded decisions of one exchange.
 const MAX_DECISIONS: usize = 16;
-/// The input of a decision that says who was asked.
+/// Input of a decision that names the approver.
 const PERSON: &str = "person";
-/// Most characters of the reason of a decision.
+/// Maximum number of characters of the reason of a decision.
 const MAX_DETAIL: usize = 300;
 
-/// The decisions about one exchange, in their order. That it passed, and where it goes, is not among them.
+/// Decisions about one exchange, in order. Routing and plain passes are not among them.
 #[derive(Default, Debug)]
-pub struct Decided {
+pub struct Rulings {
     rulings: Vec<(&'static str, Arc<Ruling>)>,
     more: u64,
 }
 
-impl Decided {
-    /// Takes what was decided at one time.
+impl Rulings {
+    /// Adds the rulings of one decision.
     pub fn take(&mut self, decision: &Decision) {
         for (by, ruling) in decision.each().filter(|(by, ruling)| *by != "route" && says_something(ruling)) {
             match self.rulings.len() < MAX_DECISIONS {
@@ -32,8 +32,8 @@ impl Decided {
         }
     }
 
-    /// The one that decided: the last that stopped or changed something, with a policy before one without, and the gateway's own
-    /// word last.
+    /// Returns the decisive ruling: the last that stopped or changed something. One with a policy precedes one without,
+    /// and the gateway's own comes last.
     fn deciding(&self) -> Option<&(&'static str, Arc<Ruling>)> {
         let rank = |(by, ruling): &(&'static str, Arc<Ruling>)| match ruling.verdict {
             "pass" => 0,
@@ -44,26 +44,26 @@ impl Decided {
         self.rulings.iter().max_by_key(|one| rank(one))
     }
 
-    /// Whether somebody refused it.
+    /// Returns true if a policy or an approver rejected the exchange.
     pub fn is_denial(&self) -> bool {
         self.rulings.iter().any(|(by, ruling)| *by != "gateway" && matches!(ruling.verdict, "refuse" | "deny"))
     }
 
-    /// Adds that texts of decisions hold values of the message, where they do. Readers who may not see arguments get
-    /// the record without these texts.
+    /// Marks the record if texts of its decisions quote the message. Readers without access to arguments get the record
+    /// without these texts.
     pub fn mark(&self, details: &mut Object<'_>) {
         if self.rulings.iter().any(|(_, ruling)| ruling.quotes) {
             details.raw(QUOTES, "true");
         }
     }
 
-    /// The reason, in words.
+    /// Returns the reason of the decisive ruling.
     pub fn detail(&self, words: &Words) -> Option<String> {
         let (_, ruling) = self.deciding()?;
         (!ruling.detail.is_empty()).then(|| words.text(&ruling.detail, MAX_DETAIL))
     }
 
-    /// Adds the deciding policy and all decisions.
+    /// Writes the decisive policy and all decisions.
     pub fn write(&self, words: &Words, details: &mut Object<'_>) {
         let Some((by, ruling)) = self.deciding() else { return };
         match &ruling.rule {
@@ -81,7 +81,7 @@ impl Decided {
                 if !ruling.detail.is_empty() {
                     one.text("detail", &words.text(&ruling.detail, MAX_DETAIL));
                 }
-                // Other inputs may be messages, which are in records only with `payloads`.
+                // Other inputs may be messages, which records contain only with `payloads`.
                 let person = ruling.inputs.iter().find(|(name, _)| *name == PERSON);
                 one.maybe(PERSON, person.map(|(_, person)| words.text(person, MAX_DETAIL)).as_deref());
                 one.finish();

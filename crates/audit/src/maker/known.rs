@@ -1,4 +1,4 @@
-//! What is worked out once and stands in many records: who a caller is, and what a tool says of itself.
+//! Cache of values that many records share: the description of a caller, and the risk of a tool.
 
 use crate::event::{Object, RiskLevel};
 use crate::risk;
@@ -9,20 +9,20 @@ use std::hash::BuildHasher as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Most callers and most tools that are remembered. All are forgotten when there are more.
+/// Maximum number of cached callers, and of cached tools. A full cache is cleared.
 pub const MAX_KNOWN: usize = 4_096;
 
-/// What is known already.
+/// Cached callers and risks.
 #[derive(Default, Debug)]
-pub struct Known {
-    /// By address, since a caller is made anew for each request of a connection.
+pub struct RecordCache {
+    /// By address, since each request of a connection creates a new `Caller`.
     callers: TextMap<Option<SocketAddr>, (Caller, Arc<str>)>,
-    /// By the hash of the definition, which is seeded: no backend can make two that have the same.
+    /// By the seeded hash of the definition, so that no backend can cause a collision.
     risks: TextMap<u64, RiskLevel>,
 }
 
-impl Known {
-    /// Who calls (G-25): a JSON object without its end, to which the session can be added.
+impl RecordCache {
+    /// Returns the caller (G-25): a JSON object without its closing brace, so that the session can be appended.
     pub fn user(&mut self, caller: &Caller) -> Arc<str> {
         let address = caller.identity().address;
         if let Some((same, user)) = self.callers.get(&address)
@@ -38,7 +38,7 @@ impl Known {
         user
     }
 
-    /// The risk of a call before it leaves (G-26).
+    /// Returns the risk of a call before it is forwarded (G-26).
     pub fn risk(&mut self, definition: Option<&[u8]>, caller: &Caller) -> RiskLevel {
         let Some(definition) = definition else { return risk::of_call(risk::of_definition(None), caller) };
         let hash = self.risks.hasher().hash_one(definition);
@@ -62,7 +62,7 @@ fn user(caller: &Caller) -> String {
     // The principal of a certificate is a hash or the name of a rule.
     let subject = identity.claims.iter().find(|(name, _)| identity.proof == Proof::Certificate && &**name == "subject");
     context.maybe("subject", subject.map(|(_, subject)| &**subject));
-    // Requests that are validated in full state a purpose and permissions.
+    // Fully validated requests state a purpose and permissions.
     for name in ["purpose", "permissions"] {
         let stated = identity.claims.iter().find(|(claim, _)| identity.proof == Proof::Signature && &**claim == name);
         context.maybe(name, stated.map(|(_, value)| &**value));
@@ -85,7 +85,7 @@ mod tests {
     /// G-25: whoever calls from an address that another used before is not taken for it.
     #[test]
     fn g_25_another_caller_at_the_same_address_is_another_one() {
-        let mut known = Known::default();
+        let mut known = RecordCache::default();
         let ada = known.user(&caller("ada", 1));
         assert!(ada.contains("\"principal\":\"ada\"") && ada.contains("127.0.0.1:1"), "{ada}");
         assert!(Arc::ptr_eq(&ada, &known.user(&caller("ada", 1))), "it is written once");
@@ -99,7 +99,7 @@ mod tests {
     /// PO-16: what a signed request states of its purpose stands in its records, and claims of other requests do not.
     #[test]
     fn po_16_purpose_and_permissions_of_signed_requests_are_recorded() {
-        let mut known = Known::default();
+        let mut known = RecordCache::default();
         let claims = vec![("purpose".into(), "analytics: p".into()), ("permissions".into(), "read:mail 5/h".into())];
         let with =
             |proof| Caller::new(Identity { claims: claims.clone(), proof, ..caller("ada", 1).identity().clone() });
@@ -111,7 +111,7 @@ mod tests {
     /// G-26: a definition that changes has another risk.
     #[test]
     fn g_26_the_risk_is_that_of_the_definition_as_it_is() {
-        let (mut known, ada) = (Known::default(), caller("ada", 1));
+        let (mut known, ada) = (RecordCache::default(), caller("ada", 1));
         for round in 0..MAX_KNOWN + 10 {
             let destroys = round % 2 == 0;
             let definition = format!(r#"{{"title":"{round}","annotations":{{"destructiveHint":{destroys}}}}}"#);

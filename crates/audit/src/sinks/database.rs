@@ -1,4 +1,5 @@
-//! Records in a database: each as it was written in `audit_record`, and one row for each call in `audit_log` (NO-7).
+//! The database sink. It stores each record as written in `audit_record`, and one row for each call in `audit_log`
+//! (NO-7).
 
 use super::{Line, Sink, SinkError};
 use crate::columns::row;
@@ -12,14 +13,14 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
-/// How often what is too old is deleted, at most.
+/// Minimum interval between deletions of expired records.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
-/// Interval between log lines about records that stay although they are old.
+/// Interval between log messages about expired records that stay.
 const TELL_EVERY: Duration = Duration::from_secs(24 * 3600);
-/// Most bytes of arguments of calls in flight, which `audit_log` gets with their outcomes.
+/// Maximum number of bytes of arguments of calls in flight, which `audit_log` gets with their outcomes.
 pub const MAX_ARGUMENT_BYTES: usize = 16 << 20;
 
-/// Keeps records in SQLite or PostgreSQL.
+/// Stores records in SQLite or PostgreSQL.
 #[derive(Debug)]
 pub struct DatabaseSink {
     database: AuditDatabase,
@@ -27,19 +28,18 @@ pub struct DatabaseSink {
     retention_days: u64,
     pruner: Pruner,
     pruned: Option<Instant>,
-    /// Time of the last log line about chains that stay although they are old.
+    /// Time of the last log message about expired chains that stay.
     told: Option<Instant>,
-    /// The arguments of calls whose outcomes are not known yet, by audit id, and how many bytes they are.
+    /// Arguments of calls in flight by audit id, and their total size in bytes.
     open: HashMap<String, String>,
     open_bytes: usize,
 }
 
 impl DatabaseSink {
-    /// A sink to the database at this address, where records are kept so long. It is opened when there
-    /// is something to keep.
+    /// Creates a sink for the database at this address. It opens the database with the first record.
     ///
     /// # Errors
-    /// If the address makes no sense.
+    /// If the address is invalid.
     pub fn new(url: &str, retention_days: u64, pruner: Pruner) -> Result<Self, StoreError> {
         Ok(Self {
             database: AuditDatabase::at(url)?,
@@ -83,15 +83,15 @@ impl Sink for DatabaseSink {
 }
 
 impl DatabaseSink {
-    /// Deletes what is from before this time. Of each chain only the start goes: a clock that was set
-    /// back leaves no hole.
+    /// Deletes records from before `before`. Deletes only the start of each chain, so that a clock that was set back
+    /// leaves no hole.
     fn prune(&mut self, before: u64) -> Result<(), StoreError> {
         let tells = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
         for chain in self.database.chains_before(before)? {
             let (pruner, database) = (&self.pruner, &mut self.database);
             let expiry = pruner.expire_chain(&self.place, &chain, before, |each| database.chain(&chain, each))?;
             match expiry {
-                // The number is that of the checkpoint itself.
+                // The row's number is that of the checkpoint itself.
                 Expiry::Checkpoint(text) => self.database.prune(&row(&Line { seq: 0, text }))?,
                 _ if !tells => {}
                 Expiry::Stays => {
@@ -111,13 +111,13 @@ impl DatabaseSink {
         self.database.prune_calls(before)
     }
 
-    /// Keeps the arguments of intents until their outcomes come, and gives them to those.
+    /// Holds the arguments of intents until their outcomes arrive, and adds them to those rows.
     fn note_arguments(&mut self, lines: &[Line], rows: &mut [AuditRow]) {
         for (line, row) in lines.iter().zip(rows) {
             let Some(id) = &row.correlation_id else { continue };
             match &mut row.call {
                 Some(call) => call.arguments = self.open.get(id).cloned(),
-                // Most records have none: a look at the text is enough to know.
+                // Most records have no arguments. A substring search is enough to know.
                 None if line.text.contains("\"arguments\":") && self.open_bytes < MAX_ARGUMENT_BYTES => {
                     let Ok(record) = Record::read(&line.text) else { continue };
                     let Some(arguments) = record.value["details"].get("arguments").map(ToString::to_string) else {

@@ -1,4 +1,4 @@
-//! A file of records, one a line, with a new file every day.
+//! The file sink: one record a line, and a new file every day.
 
 use super::{Line, Sink, SinkError};
 use crate::files;
@@ -11,7 +11,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
-/// How much of the end of a file is searched for the last record of a chain.
+/// Number of bytes at the end of a file that are searched for the last record of a chain.
 const TAIL: u64 = 4 << 20;
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
@@ -23,27 +23,27 @@ pub struct FileSink {
     retention_days: u64,
     pruner: Pruner,
     fsync: bool,
-    /// The file, and the day of its records.
+    /// Open file, and the day of its records.
     open: Option<(File, u64)>,
-    /// The last record of the chain that the file had when it was first looked at.
+    /// Last record of the chain in the file when it was first opened.
     had: Option<u64>,
-    /// The day on which old files were last deleted.
+    /// Day of the last deletion of old files.
     pruned: Option<u64>,
     now: fn() -> u64,
 }
 
 impl FileSink {
-    /// A sink to this file. Files of earlier days are kept so long.
+    /// Creates a sink for this file. Files of earlier days are kept for `retention_days`.
     #[must_use]
     pub fn new(path: PathBuf, retention_days: u64, pruner: Pruner, fsync: bool) -> Self {
         let place = pruner.file_place(&path);
         Self { path, place, retention_days, pruner, fsync, open: None, had: None, pruned: None, now: unix_ms }
     }
 
-    /// The file of today, locked: another process may write to it as well.
+    /// Returns the file of today, locked, because another process may write to it as well.
     fn ready(&mut self) -> io::Result<&File> {
         let today = (self.now)() / DAY_MS;
-        // Another process may have put a new file in its place.
+        // Another process may have replaced the file.
         let same = |file: &File| -> io::Result<bool> {
             let (own, there) = (file.metadata()?, std::fs::metadata(&self.path));
             Ok(there.is_ok_and(|there| there.ino() == own.ino() && there.dev() == own.dev()))
@@ -58,7 +58,7 @@ impl FileSink {
                 DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             }
             files::rotate(&self.path, today)?;
-            // Once a day: a file that is opened again after each failure must not be told of each time.
+            // Prune once a day: a file that is reopened after each failure must not be reported each time.
             if self.pruned != Some(today) {
                 self.pruner.prune_files(&self.path, today.saturating_sub(self.retention_days))?;
                 self.pruned = Some(today);
@@ -72,7 +72,8 @@ impl FileSink {
         }
     }
 
-    /// The last record of this chain in the file: what a crash kept from being remembered is not written twice.
+    /// Returns the last record of this chain in the file, so that records whose position a crash lost are not written
+    /// twice.
     fn last_in(file: &File, chain: &str) -> io::Result<u64> {
         let mut file = file;
         let length = file.metadata()?.len();
@@ -105,7 +106,7 @@ fn whole_lines(file: &File) -> io::Result<u64> {
     let end = match tail.iter().rposition(|byte| *byte == b'\n') {
         Some(last) => begin + last as u64 + 1,
         None if begin == 0 => 0,
-        // No record is that long. It stays, as a line that is none.
+        // No record is that long. It stays as a line that is not a record.
         None => {
             let mut file = file;
             file.write_all(b"\n")?;
@@ -153,7 +154,7 @@ impl Sink for FileSink {
             new().for_each(|line| text.extend([&line.text, "\n"]));
             let before = if regular { whole_lines(file)? } else { 0 };
             if let Err(error) = file.write_all(text.as_bytes()) {
-                // Half of it may be there, and must not be.
+                // A partial write may be there. Truncate it.
                 if regular {
                     file.set_len(before)?;
                 }

@@ -1,4 +1,5 @@
-//! Records that are posted to web addresses: all of them in batches, or those that somebody has to look at now.
+//! The sinks that post to web addresses: all records in batches, or an alert for each record that needs immediate
+//! attention.
 
 use super::{Line, Sink, SinkError};
 use crate::event::{EventType, RiskLevel};
@@ -7,12 +8,12 @@ use bytes::Bytes;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Posts JSON to an address, and waits for it within bounds.
+/// HTTP client that posts JSON and awaits the response within bounds.
 pub trait Poster: Send + Sync {
-    /// Posts this body. Any answer but success is an error.
+    /// Posts a body. Any response but success is an error.
     ///
     /// # Errors
-    /// Why it was not taken.
+    /// If the body was not accepted.
     fn post(&self, url: &str, body: Bytes) -> Result<(), SinkError>;
 }
 
@@ -23,7 +24,7 @@ pub struct RemoteSink {
 }
 
 impl RemoteSink {
-    /// A sink at this address.
+    /// Creates a sink for this address.
     #[must_use]
     pub fn new(url: String, poster: Arc<dyn Poster>) -> Self {
         Self { url, poster }
@@ -47,16 +48,16 @@ impl Sink for RemoteSink {
     }
 }
 
-/// Posts critical violations and broken glass, one at a time (G-27).
+/// Posts critical violations and emergency access, one at a time (G-27).
 pub struct AlertSink {
     url: String,
     poster: Arc<dyn Poster>,
-    /// The last record of a batch that was told, if a later one of it was not.
+    /// Last record of a batch that was posted, if a later one of it failed.
     told: u64,
 }
 
 impl AlertSink {
-    /// Alerts at this address.
+    /// Creates an alert sink for this address.
     #[must_use]
     pub fn new(url: String, poster: Arc<dyn Poster>) -> Self {
         Self { url, poster, told: 0 }
@@ -77,7 +78,7 @@ impl Sink for AlertSink {
     fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
         let told = self.told;
         for line in lines.iter().filter(|line| line.seq > told) {
-            // Most records are none: a look at the text is enough to know.
+            // Most records need no alert. A substring search is enough to know.
             if line.text.contains("\"risk_level\":\"critical\"")
                 && let Ok(record) = Record::read(&line.text)
                 && record.risk == RiskLevel::Critical
@@ -93,7 +94,7 @@ impl Sink for AlertSink {
     }
 }
 
-/// What people are told of a critical record, if it is one that somebody has to look at now.
+/// Returns the text of the alert for a critical record, if it needs one.
 fn text(record: &Record) -> Option<String> {
     let reason = record.detail("reason").unwrap_or("unknown");
     let who = record.principal().unwrap_or("somebody");

@@ -1,4 +1,4 @@
-//! Records as messages of syslog (RFC 5424): over UDP, over TCP with the length before each (RFC 6587), or to a local socket.
+//! The syslog sink (RFC 5424): over UDP, over TCP with octet counting (RFC 6587), or to a local socket.
 
 use super::{Line, Sink, SinkError};
 use crate::event::RiskLevel;
@@ -10,14 +10,14 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The facility for audits.
+/// Syslog facility for audit messages.
 const FACILITY: u8 = 13;
-/// How long connecting and each write may take.
+/// Timeout of connecting and of each write.
 const WITHIN: Duration = Duration::from_secs(5);
-/// How much of a record is sent that is too long for a datagram.
+/// Number of bytes sent of a record that is too long for a datagram.
 const CUT: usize = 8 << 10;
 
-/// Where syslog listens.
+/// Address of a syslog server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SyslogAddress {
     /// Datagrams to a host and port.
@@ -28,7 +28,7 @@ pub enum SyslogAddress {
     Local(PathBuf),
 }
 
-/// A text that is no address of syslog.
+/// Error of a text that is not a syslog address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("expected `udp://host:514`, `tcp://host:514` or `unix:///dev/log`")]
 pub struct BadSyslogAddress;
@@ -62,7 +62,7 @@ pub struct SyslogSink {
     address: SyslogAddress,
     host: String,
     way: Option<Way>,
-    /// The last record that was sent, if a later one of its batch was not.
+    /// Last record that was sent, if a later one of its batch failed.
     sent: u64,
 }
 
@@ -73,7 +73,7 @@ impl std::fmt::Debug for SyslogSink {
 }
 
 impl SyslogSink {
-    /// A sink at this address, on behalf of a machine of this name.
+    /// Creates a sink for this address, with this host name in its messages.
     #[must_use]
     pub fn new(address: SyslogAddress, host: &str) -> Self {
         let plain: String = host.chars().filter(char::is_ascii_graphic).take(255).collect();
@@ -119,7 +119,7 @@ impl SyslogSink {
     }
 }
 
-/// Sends a datagram. One that is too long would never be taken, so its beginning is sent instead.
+/// Sends a datagram. Truncates one that is too long, because it would never be accepted.
 fn whole_or_cut(message: &str, send: impl Fn(&[u8]) -> io::Result<usize>) -> io::Result<()> {
     match send(message.as_bytes()) {
         Err(error) if error.raw_os_error() == Some(MESSAGE_TOO_LONG) => {
@@ -130,7 +130,7 @@ fn whole_or_cut(message: &str, send: impl Fn(&[u8]) -> io::Result<usize>) -> io:
     }
 }
 
-/// `EMSGSIZE`.
+/// The errno value of `EMSGSIZE`.
 const MESSAGE_TOO_LONG: i32 = if cfg!(target_os = "linux") { 90 } else { 40 };
 
 impl Sink for SyslogSink {
@@ -154,7 +154,7 @@ impl Sink for SyslogSink {
     }
 }
 
-/// A record as a message of syslog.
+/// Formats a record as a syslog message.
 fn message(line: &Line, host: &str) -> String {
     let record = Record::read(&line.text).ok();
     let severity = match record.as_ref().map(|record| record.risk) {

@@ -1,8 +1,8 @@
-//! Holds the rows of calls in a database against the records of their outcomes: only records are covered by the chain, and
-//! people who ask with SQL read the rows.
+//! Compares the rows of calls in a database with the records of their outcomes. The chain covers only records, and
+//! people who query with SQL read the rows.
 //!
-//! Rows are read before records. A row is written together with the record of its outcome, so each row that was read has one;
-//! rows that come meanwhile are read again at the end.
+//! Rows are read before records. A row is written together with the record of its outcome, so each row read has one;
+//! rows that are added meanwhile are read again at the end.
 
 use super::{AuditVerifier, FaultKind};
 use crate::columns::{row_of, storable};
@@ -12,9 +12,9 @@ use signalbox_store::audit::{AuditRow, CallRow, StoredCall};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 
-/// The table.
+/// Name of the table.
 const TABLE: &str = "audit_log";
-/// Columns that the record of an outcome says.
+/// Columns derived from the record of an outcome.
 const COLUMNS: [&str; 9] = [
     "request_id",
     "timestamp",
@@ -26,13 +26,13 @@ const COLUMNS: [&str; 9] = [
     "error_message",
     "latency_ms",
 ];
-/// Most outcomes without a row that are looked for again at the end.
+/// Maximum number of outcomes without a row that are looked up again at the end.
 const MAX_MISSING: usize = 10_000;
 
-/// What the columns hold, as hashes whose key nobody knows: rows of many calls are kept at once.
+/// Column values as hashes with a secret random key, so that rows of many calls fit in memory.
 type Hashes = [u64; COLUMNS.len()];
 
-/// A row that no record was seen of.
+/// Row whose record was not read yet.
 #[derive(Debug)]
 struct FoundRow {
     id: i64,
@@ -41,36 +41,36 @@ struct FoundRow {
     arguments: Option<u64>,
 }
 
-/// The outcome of a call, and what its row must say.
+/// Outcome of a call, with the expected content of its row.
 #[derive(Debug)]
 struct Outcome {
     chain: String,
     seq: u64,
     at: u64,
-    /// Hashes of `request_id` as it is written now, and as earlier versions wrote it.
+    /// Hashes of `request_id` in the present form, and in that of earlier versions.
     ids: [u64; 2],
     hashes: Hashes,
-    /// Arguments of its intent; `None` if the intent is not there.
+    /// Arguments of its intent; `None` if there is no intent.
     arguments: Option<Option<u64>>,
-    /// The call left for its backend, so that it had an intent.
+    /// The call was forwarded, so that it had an intent.
     forwarded: bool,
 }
 
-/// Looks at the rows of calls, and then at the records of the same database.
+/// Verifies the rows of calls against the records of the same database.
 #[derive(Debug, Default)]
 pub struct CallVerifier {
     hasher: RandomState,
-    /// By the hash of `request_id`.
+    /// Unmatched rows by the hash of `request_id`.
     rows: HashMap<u64, Vec<FoundRow>>,
-    /// The highest id.
+    /// Highest id of the rows so far.
     last: i64,
-    /// The arguments of calls whose outcomes have yet to come, by the hash of their audit ids.
+    /// Arguments of calls whose outcome has not been read yet, by the hash of their audit ids.
     intents: HashMap<u64, Option<u64>>,
     missing: Vec<Outcome>,
 }
 
 impl CallVerifier {
-    /// Looks at a row of a call.
+    /// Adds a row of a call.
     pub fn row(&mut self, call: &StoredCall<'_>) {
         let &StoredCall { id, at, arguments, latency_ms, .. } = call;
         let text = |text: Option<&str>| self.hasher.hash_one(text.map(storable));
@@ -94,13 +94,13 @@ impl CallVerifier {
         self.rows.entry(hashes[0]).or_default().push(FoundRow { id, at, hashes, arguments });
     }
 
-    /// The highest id of the rows so far: those with a higher one have come meanwhile.
+    /// Returns the highest id of the rows so far. Rows with a higher id were added meanwhile.
     #[must_use]
     pub fn last(&self) -> i64 {
         self.last
     }
 
-    /// Looks at a record, as it was written.
+    /// Compares a record, in its written form, with the row of its call.
     pub fn record(&mut self, verifier: &mut AuditVerifier<'_>, line: &str) {
         if !line.contains("\"phase\":\"") {
             return;
@@ -116,7 +116,7 @@ impl CallVerifier {
         }
     }
 
-    /// Keeps the arguments of an intent for its outcome, as the writer does.
+    /// Stores the arguments of an intent for its outcome, as the writer does.
     fn intent(&mut self, record: &Record) {
         let Some(id) = record.correlation_id().map(|id| self.hasher.hash_one(id)) else { return };
         match record.value["details"].get("arguments") {
@@ -152,7 +152,7 @@ impl CallVerifier {
         }
     }
 
-    /// Takes the row of an outcome: of several with its id, the one that differs least.
+    /// Takes the row of an outcome: of several with its id, the one with the fewest differences.
     fn take(&mut self, outcome: &Outcome) -> Option<FoundRow> {
         outcome.ids.iter().find_map(|id| {
             let rows = self.rows.get_mut(id)?;
@@ -166,7 +166,7 @@ impl CallVerifier {
         })
     }
 
-    /// Names outcomes without a row, and rows without an outcome. `seen` is the highest id before records were read;
+    /// Reports outcomes without a row, and rows without an outcome. `seen` is the highest id before records were read;
     /// calls from before `since`, in milliseconds since 1970, may have been deleted by age.
     pub fn finish(mut self, verifier: &mut AuditVerifier<'_>, seen: i64, since: u64) {
         for outcome in std::mem::take(&mut self.missing) {
@@ -184,7 +184,8 @@ impl CallVerifier {
         ids.into_iter().for_each(|id| verifier.fault(TABLE, "", FaultKind::CallInvented(id)));
     }
 
-    /// Hashes a JSON value, whatever the order of its members and the spelling of its numbers: PostgreSQL keeps neither.
+    /// Hashes a JSON value independently of the order of members and the spelling of numbers, because PostgreSQL keeps
+    /// neither.
     fn hash_json(&self, value: &Value) -> u64 {
         match value {
             Value::Null | Value::Bool(_) => self.hasher.hash_one(value.to_string()),
@@ -204,7 +205,7 @@ impl CallVerifier {
     }
 }
 
-/// The columns of a row that do not say what the outcome says. Either form of an id is right.
+/// Returns the columns of a row that disagree with the outcome. Either form of an id is valid.
 fn differences<'a>(outcome: &'a Outcome, row: &'a FoundRow) -> impl Iterator<Item = &'static str> {
     let pairs = COLUMNS.iter().zip(outcome.hashes.iter().zip(&row.hashes)).skip(1);
     pairs.filter(|(_, (own, found))| own != found).map(|(column, _)| *column)
@@ -217,7 +218,7 @@ fn compare(verifier: &mut AuditVerifier<'_>, outcome: &Outcome, row: &FoundRow) 
             None
         }
         (Some(own), found) => (own != found).then_some("request_args"),
-        // A call that was refused has no intent; of one that was forwarded, the intent may have been deleted by age.
+        // A rejected call has no intent. The intent of a forwarded call may have been deleted by age.
         (None, Some(_)) if !outcome.forwarded => Some("request_args"),
         (None, _) => None,
     };
