@@ -1,4 +1,4 @@
-//! Fills a store with calls and times what people ask of it.
+//! Fills a store with calls and measures common queries on it.
 //!
 //!     cargo run --release -p signalbox-store --example fill -- [calls] [file or postgres URL]
 //!
@@ -82,7 +82,7 @@ fn fill(store: &dyn TapeStore, calls: u64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// CPU time of this thread, in nanoseconds.
+/// Returns the CPU time of this thread, in nanoseconds.
 fn cpu_time() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or(0)

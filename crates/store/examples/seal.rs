@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p signalbox-store --example seal -- [calls]
 //!
-//! A call is five entries: four images of its messages and its end. Fails if sealing adds more than 15 % of CPU time to recording,
-//! fewer than 100,000 entries a second are verified, or a flipped bit in the file is not found.
+//! A call is five entries: four copies of its messages and its end. Fails if sealing adds more than 15 % of CPU time to
+//! recording, if fewer than 100,000 entries a second are verified, or if a flipped bit in the file goes unnoticed.
 #![allow(clippy::print_stdout, reason = "it reports what it measured")]
 
 use bytes::Bytes;
@@ -25,14 +25,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(600);
-/// Most CPU time that sealing may add, in parts of that of recording.
+/// Maximum CPU time that sealing may add, as a fraction of that of recording.
 const MOST_ADDED: f64 = 0.15;
-/// Entries that must be verified in a second.
+/// Minimum number of entries verified per second.
 const LEAST_VERIFIED: f64 = 100_000.0;
-/// Runs of each kind; the fastest counts.
+/// Number of runs of each kind. The fastest counts.
 const RUNS: usize = 3;
 
-/// Bits that are flipped in the file, one at a time.
+/// Number of bits to flip in the file, one at a time.
 const FLIPS: usize = 100;
 
 type Failed = Box<dyn std::error::Error>;
@@ -58,7 +58,7 @@ fn main() -> Result<ExitCode, Failed> {
     Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Records so many calls, and gives the CPU time of the process that it took, in seconds.
+/// Records `calls` calls. Returns the CPU time of the process, in seconds.
 fn record(path: &Path, calls: u64, seal: bool) -> Result<f64, Failed> {
     let mut info = TapeInfo::new("t".to_owned(), TapeKind::Serve, "example".to_owned(), 1);
     let commit = vec![vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]];
@@ -139,7 +139,7 @@ fn export(source: &mut TapeSource, path: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Verifies a tape, and gives how many entries a second that were.
+/// Verifies a tape. Returns the number of entries per second.
 fn verify(place: &str, mut source: TapeSource) -> Result<f64, Failed> {
     let started = Instant::now();
     let report = source.verify(|| ());
@@ -151,13 +151,13 @@ fn verify(place: &str, mut source: TapeSource) -> Result<f64, Failed> {
     Ok(rate)
 }
 
-/// Flips bits sampled over the whole file, one at a time, and gives how many of them were not found.
+/// Flips bits sampled over the whole file, one at a time. Returns the number of flips that went unnoticed.
 fn flips(path: &Path) -> Result<usize, Failed> {
     let mut bytes = std::fs::read(path)?;
     let changed = path.with_extension("changed");
     let mut unseen = 0;
     for flip in 0..FLIPS {
-        // Not the same place in each part, so that the bits fall into every sort of bytes.
+        // Use a different offset in each part, so that the flips hit every kind of byte.
         let place = (flip * bytes.len() / FLIPS + flip * 7919 % (bytes.len() / FLIPS)).min(bytes.len() - 1);
         bytes[place] ^= 1 << (flip % 8);
         std::fs::write(&changed, &bytes)?;
@@ -173,7 +173,7 @@ fn flips(path: &Path) -> Result<usize, Failed> {
     Ok(unseen)
 }
 
-/// CPU time of all threads of this process, those that have ended too, in seconds.
+/// Returns the CPU time of all threads of this process, including those that have ended, in seconds.
 fn cpu_time() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

@@ -1,13 +1,13 @@
-//! Packs what a tape keeps besides messages. What later versions added comes after the rest, so that older rows,
-//! which end before it, are read all the same.
+//! Packed forms of everything on a tape that is not a message. Fields of later versions come last, so that older rows,
+//! which end before them, stay readable.
 
 use crate::content::POINTS;
-use crate::pack::{Torn, Unpack, put_bytes, put_number, put_optional, put_pairs, put_text};
+use crate::pack::{DecodeError, Unpack, put_bytes, put_number, put_optional, put_pairs, put_text};
 use bytes::Bytes;
 use signalbox_engine::record::{BackendSeen, ClientEntry, LostEntry, RefusedEntry, RulesEntry, SessionInfo};
 use std::sync::Arc;
 
-/// Packs what is known of a session.
+/// Packs the description of a session.
 pub fn pack_session(raw: &mut Vec<u8>, session: &SessionInfo) {
     put_optional(raw, session.external.as_deref());
     put_optional(raw, session.client.as_deref());
@@ -21,8 +21,8 @@ pub fn pack_session(raw: &mut Vec<u8>, session: &SessionInfo) {
     }
 }
 
-/// The way back.
-pub fn unpack_session(raw: &mut Unpack<'_>) -> Result<SessionInfo, Torn> {
+/// Unpacks the form that [`pack_session`] writes.
+pub fn unpack_session(raw: &mut Unpack<'_>) -> Result<SessionInfo, DecodeError> {
     let mut session = SessionInfo {
         external: raw.optional()?,
         client: raw.optional()?,
@@ -38,7 +38,7 @@ pub fn unpack_session(raw: &mut Unpack<'_>) -> Result<SessionInfo, Torn> {
     Ok(session)
 }
 
-/// Packs claims for a column of their own; none if there are none.
+/// Packs claims for a column of their own; `None` if there are none.
 pub fn pack_claims(claims: &[(String, String)]) -> Option<Vec<u8>> {
     (!claims.is_empty()).then(|| {
         let mut packed = Vec::new();
@@ -47,23 +47,23 @@ pub fn pack_claims(claims: &[(String, String)]) -> Option<Vec<u8>> {
     })
 }
 
-/// The way back.
-pub fn unpack_claims(packed: Option<&[u8]>) -> Result<Vec<(String, String)>, Torn> {
+/// Unpacks the form that [`pack_claims`] writes.
+pub fn unpack_claims(packed: Option<&[u8]>) -> Result<Vec<(String, String)>, DecodeError> {
     packed.map_or(Ok(Vec::new()), |packed| Unpack(packed).pairs())
 }
 
-/// Packs what is known of a caller without a session.
+/// Packs a caller without a session.
 pub fn pack_client(raw: &mut Vec<u8>, client: &ClientEntry) {
     put_number(raw, client.number);
     pack_session(raw, &client.info);
 }
 
-/// The way back.
-pub fn unpack_client(raw: &mut Unpack<'_>) -> Result<ClientEntry, Torn> {
+/// Unpacks the form that [`pack_client`] writes.
+pub fn unpack_client(raw: &mut Unpack<'_>) -> Result<ClientEntry, DecodeError> {
     Ok(ClientEntry { number: raw.number()?, info: unpack_session(raw)? })
 }
 
-/// Packs what a backend offers. Its name has a column.
+/// Packs the offer of a backend. Its name has a column.
 pub fn pack_backend(raw: &mut Vec<u8>, seen: &BackendSeen) {
     put_text(raw, &seen.view);
     put_optional(raw, seen.revision.as_deref());
@@ -78,8 +78,8 @@ pub fn pack_backend(raw: &mut Vec<u8>, seen: &BackendSeen) {
     raw.push(u8::from(seen.redacted));
 }
 
-/// The way back.
-pub fn unpack_backend(backend: Option<Arc<str>>, raw: &mut Unpack<'_>) -> Result<BackendSeen, Torn> {
+/// Unpacks the form that [`pack_backend`] writes.
+pub fn unpack_backend(backend: Option<Arc<str>>, raw: &mut Unpack<'_>) -> Result<BackendSeen, DecodeError> {
     let (view, revision, hash) = (raw.text()?, raw.optional()?, raw.text()?);
     let mut parts = Vec::new();
     for _ in 0..raw.count()? {
@@ -91,33 +91,33 @@ pub fn unpack_backend(backend: Option<Arc<str>>, raw: &mut Unpack<'_>) -> Result
     Ok(BackendSeen { backend: backend.unwrap_or_default(), view, revision, hash, parts, left, redacted })
 }
 
-/// Packs the rules.
+/// Packs the rules in force.
 pub fn pack_rules(raw: &mut Vec<u8>, rules: &RulesEntry) {
     put_text(raw, &rules.hash);
     put_text(raw, &rules.text);
     raw.push(u8::from(rules.redacted));
 }
 
-/// The way back.
-pub fn unpack_rules(raw: &mut Unpack<'_>) -> Result<RulesEntry, Torn> {
+/// Unpacks the form that [`pack_rules`] writes.
+pub fn unpack_rules(raw: &mut Unpack<'_>) -> Result<RulesEntry, DecodeError> {
     Ok(RulesEntry { hash: raw.text()?, text: raw.text()?, redacted: raw.byte()? != 0 })
 }
 
-/// Packs what did not arrive.
+/// Packs the loss of a message.
 pub fn pack_lost(raw: &mut Vec<u8>, lost: &LostEntry) {
     put_number(raw, lost.number);
     raw.push(POINTS.iter().position(|point| *point == lost.point).unwrap_or(0) as u8);
     put_text(raw, &lost.reason);
 }
 
-/// The way back.
-pub fn unpack_lost(raw: &mut Unpack<'_>) -> Result<LostEntry, Torn> {
+/// Unpacks the form that [`pack_lost`] writes.
+pub fn unpack_lost(raw: &mut Unpack<'_>) -> Result<LostEntry, DecodeError> {
     let number = raw.number()?;
-    let point = POINTS.get(usize::from(raw.byte()?)).ok_or(Torn("a message was lost at an unknown point"))?;
+    let point = POINTS.get(usize::from(raw.byte()?)).ok_or(DecodeError("a message was lost at an unknown point"))?;
     Ok(LostEntry { number, point: *point, reason: raw.text()?.into() })
 }
 
-/// Packs what was refused.
+/// Packs the rejection of a message.
 pub fn pack_refused(raw: &mut Vec<u8>, refused: &RefusedEntry) {
     put_number(raw, refused.status.map_or(0, u64::from));
     put_text(raw, &refused.reason);
@@ -125,9 +125,9 @@ pub fn pack_refused(raw: &mut Vec<u8>, refused: &RefusedEntry) {
     put_number(raw, refused.client.unwrap_or(0));
 }
 
-/// The way back.
-pub fn unpack_refused(raw: &mut Unpack<'_>) -> Result<RefusedEntry, Torn> {
-    let status = u16::try_from(raw.number()?).map_err(|_| Torn("a status is out of range"))?;
+/// Unpacks the form that [`pack_refused`] writes.
+pub fn unpack_refused(raw: &mut Unpack<'_>) -> Result<RefusedEntry, DecodeError> {
+    let status = u16::try_from(raw.number()?).map_err(|_| DecodeError("a status is out of range"))?;
     Ok(RefusedEntry {
         status: Some(status).filter(|status| *status > 0),
         reason: raw.text()?.into(),

@@ -1,7 +1,8 @@
 //! Records of the audit log in SQLite or PostgreSQL.
 //!
-//! `audit_record` has every record as it was written, so that the log can be verified from the database alone. `audit_log` has a row
-//! for each call once its outcome is known, for people who ask with SQL. A record that is given twice is kept once.
+//! `audit_record` holds every record as written, so that the log can be verified from the database alone. `audit_log`
+//! has a row for each call with a known outcome, for people who query with SQL. A record that is written twice is
+//! stored once.
 
 mod postgres;
 mod sqlite;
@@ -11,114 +12,102 @@ use signalbox_engine::record::StoreError;
 use sqlite::SqliteAudit;
 use std::path::PathBuf;
 
-/// A record, with what it is found by.
+/// Record to store, with its indexed columns.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AuditRow {
-    /// The name of its chain.
+    /// Name of its chain.
     pub chain: String,
-    /// Its number there.
+    /// Number in its chain.
     pub seq: u64,
-    /// When, in milliseconds since 1970.
+    /// Time of the event, in milliseconds since 1970.
     pub at: u64,
-    /// What kind of event it is.
+    /// Kind of the event.
     pub event_type: String,
-    /// How much harm it may mean.
+    /// Risk of the event.
     pub risk: String,
-    /// On whose behalf.
+    /// Principal of the caller.
     pub principal: Option<String>,
-    /// At which backend.
+    /// Backend that the event is about.
     pub backend: Option<String>,
-    /// The audit id of its exchange.
+    /// Audit id of its exchange.
     pub correlation_id: Option<String>,
-    /// What `audit_log` has of it, if it is the outcome of a call.
+    /// Row for `audit_log`, if the record is the outcome of a call.
     pub call: Option<CallRow>,
-    /// The record as it was written.
+    /// The record as written.
     pub record: String,
 }
 
-/// The outcome of a call.
+/// Outcome of a call, as a row of `audit_log`.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CallRow {
-    /// Id of the request, as a UUID where its audit id is one of a gateway.
+    /// Id of the request: a UUID, if the audit id is one of a gateway.
     pub request_id: String,
-    /// The first role of the caller.
+    /// First role of the caller.
     pub role: Option<String>,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// The arguments as JSON, where they are kept.
+    /// Arguments as JSON, if they are recorded.
     pub arguments: Option<String>,
-    /// How it ended.
+    /// Status of the call, such as `success`.
     pub status: String,
-    /// Why it failed.
+    /// Error message of a failed call.
     pub error: Option<String>,
-    /// How long it took.
+    /// Duration of the call.
     pub latency_ms: u64,
 }
 
-/// A row of `audit_record` as it is read back. A writer to the database can change its columns: only the record itself
-/// is covered by the chain.
+/// Row of `audit_record` as read back. Its columns are not trusted, because only the record itself is covered by the
+/// chain.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StoredRecord<'a> {
-    /// Column `chain`.
     pub chain: &'a str,
-    /// Column `seq`; `None` if it holds no number from 0 on.
+    /// Column `seq`; `None` if it is not a number of 0 or more.
     pub seq: Option<u64>,
-    /// Column `at`; `None` if it holds no number from 0 on.
+    /// Column `at`; `None` if it is not a number of 0 or more.
     pub at: Option<u64>,
-    /// Column `event_type`.
     pub event_type: Option<&'a str>,
-    /// Column `risk_level`.
     pub risk: Option<&'a str>,
-    /// Column `principal`.
     pub principal: Option<&'a str>,
-    /// Column `backend`.
     pub backend: Option<&'a str>,
-    /// Column `correlation_id`.
     pub correlation_id: Option<&'a str>,
-    /// The record as it was written.
+    /// The record as written.
     pub record: &'a str,
 }
 
-/// A row of `audit_log` as it is read back.
+/// Row of `audit_log` as read back.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StoredCall<'a> {
-    /// Column `id`, which the database gives.
+    /// Column `id`, assigned by the database.
     pub id: i64,
-    /// Column `request_id`.
     pub request_id: Option<&'a str>,
-    /// Column `timestamp`, in milliseconds since 1970; `None` if it is no whole number of them.
+    /// Column `timestamp`, in milliseconds since 1970; `None` if it is not a whole number of them.
     pub at: Option<u64>,
-    /// Column `client_subject`.
+    /// Column `client_subject`: the principal of the caller.
     pub subject: Option<&'a str>,
-    /// Column `client_role`.
+    /// Column `client_role`: the first role of the caller.
     pub role: Option<&'a str>,
-    /// Column `tool_name`.
     pub tool: Option<&'a str>,
-    /// Column `backend_name`.
     pub backend: Option<&'a str>,
-    /// Column `request_args`.
+    /// Column `request_args`: the arguments as JSON.
     pub arguments: Option<&'a str>,
-    /// Column `response_status`.
     pub status: Option<&'a str>,
-    /// Column `error_message`.
     pub error: Option<&'a str>,
-    /// Column `latency_ms`.
     pub latency_ms: Option<u64>,
 }
 
-/// Pattern of the event types of checkpoints, which stand for records that were deleted by age.
+/// Pattern of the event types of checkpoints, which stand for records deleted by age.
 const CHECKPOINTS: &str = "'pruned%'";
 
-/// The place of a database, by which it is told from others.
+/// Place of a database, which distinguishes it from others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DatabasePlace {
-    /// Path of a SQLite file, as it was given.
+    /// Path of a SQLite file, as configured.
     File(PathBuf),
     /// Address of a PostgreSQL database, without user and password.
     Server(String),
 }
 
-/// A database for audit records. It is opened when it is first used, and again after a failure.
+/// Database for audit records. It is opened on first use, and again after a failure.
 #[derive(Debug)]
 pub struct AuditDatabase(Kind);
 
@@ -129,10 +118,10 @@ enum Kind {
 }
 
 impl AuditDatabase {
-    /// The database at this address: `sqlite:PATH`, or an address of PostgreSQL.
+    /// Creates the database at this address, `sqlite:PATH` or a PostgreSQL address, without opening it.
     ///
     /// # Errors
-    /// If it makes no sense.
+    /// If the address is invalid.
     pub fn at(url: &str) -> Result<Self, StoreError> {
         match url.strip_prefix("sqlite:") {
             Some(path) => Ok(Self(Kind::Sqlite(SqliteAudit::new(path.strip_prefix("//").unwrap_or(path))))),
@@ -140,7 +129,7 @@ impl AuditDatabase {
         }
     }
 
-    /// The place of the database. Nothing is opened.
+    /// Returns the place of the database without opening it.
     #[must_use]
     pub fn place(&self) -> DatabasePlace {
         match &self.0 {
@@ -149,7 +138,7 @@ impl AuditDatabase {
         }
     }
 
-    /// The number of the last record of a chain; 0 if it has none.
+    /// Returns the number of the last record of a chain; 0 if it has none.
     ///
     /// # Errors
     /// If the database fails.
@@ -160,7 +149,7 @@ impl AuditDatabase {
         }
     }
 
-    /// Keeps these records, all or none.
+    /// Stores these records, all or none.
     ///
     /// # Errors
     /// If the database fails.
@@ -171,8 +160,8 @@ impl AuditDatabase {
         }
     }
 
-    /// Chains with a row from before this time, in milliseconds since 1970. Checkpoints have no age. Columns decide, so
-    /// this finds chains that are worth reading, and does not say what may be deleted of them.
+    /// Returns the chains with a row from before `before`, in milliseconds since 1970. Checkpoints have no age. Only
+    /// columns are compared, so the result says which chains to read, and not what may be deleted of them.
     ///
     /// # Errors
     /// If the database fails.
@@ -183,7 +172,7 @@ impl AuditDatabase {
         }
     }
 
-    /// Puts a checkpoint in the place of the records of its chain up to its number.
+    /// Replaces the records of a chain, up to the number of the checkpoint, with the checkpoint.
     ///
     /// # Errors
     /// If the database fails.
@@ -194,7 +183,7 @@ impl AuditDatabase {
         }
     }
 
-    /// Deletes the rows of calls from before this time, in milliseconds since 1970.
+    /// Deletes the rows of calls from before `before`, in milliseconds since 1970.
     ///
     /// # Errors
     /// If the database fails.
@@ -205,7 +194,7 @@ impl AuditDatabase {
         }
     }
 
-    /// Hands the rows of one chain to `each`, in the order of their numbers, until that says false.
+    /// Passes the rows of one chain to `each` in order, until `each` returns false.
     ///
     /// # Errors
     /// If the database fails.
@@ -216,7 +205,7 @@ impl AuditDatabase {
         }
     }
 
-    /// Hands every row to `each`, chain by chain in the order of their numbers, until that says false.
+    /// Passes every row to `each`, chain by chain in order, until `each` returns false.
     ///
     /// # Errors
     /// If the database fails.
@@ -229,7 +218,7 @@ impl AuditDatabase {
 }
 
 impl AuditDatabase {
-    /// Hands every row of a call with a higher id than this one to `each`, in the order of ids, until that says false.
+    /// Passes every row of a call with an id above `after` to `each`, ordered by id, until `each` returns false.
     ///
     /// # Errors
     /// If the database fails.

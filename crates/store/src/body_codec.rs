@@ -1,10 +1,10 @@
-//! Bodies made small: zstd, with a dictionary for small ones.
+//! Compression of bodies: zstd, with a dictionary for small ones.
 //!
-//! Dictionary 0 is part of the program. A store may have others, made of its own first bodies; each has a number that is kept
-//! with what was compressed by it, so that every body stays readable.
+//! Dictionary 0 is built in. A store may add others, trained on its own first bodies. Each has a number that is stored
+//! with the bodies it compressed, so that every body stays readable.
 
 use crate::limits::MAX_BODY_BYTES;
-use crate::pack::{Torn, Unpack, put_number};
+use crate::pack::{DecodeError, Unpack, put_number};
 use bytes::Bytes;
 use foldhash::HashMap;
 use signalbox_engine::record::Body;
@@ -12,20 +12,20 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use zstd::bulk::{Compressor, Decompressor};
 
-/// Shorter ones are kept as they are.
+/// Size below which a body is stored uncompressed.
 const MIN_COMPRESSED: usize = 48;
 
-/// Up to here a dictionary helps.
+/// Maximum size of a body for which a dictionary helps.
 const MAX_SMALL: usize = 16 << 10;
 
-/// How many bodies a dictionary is made of, how large they may be, and how large it becomes.
+/// Number of bodies to train a dictionary on, their maximum size, and the size of the dictionary.
 const SAMPLES: usize = 400;
 const MAX_SAMPLE: usize = 4 << 10;
 const DICTIONARY_BYTES: usize = 16 << 10;
 
 const LEVEL: i32 = 1;
 
-/// How many forms of what comes again are remembered, and how large each may be. Beyond, all are forgotten.
+/// Maximum number of cached forms of recurring bytes, and the maximum size of each. A full cache is cleared.
 const MAX_AGAIN: usize = 256;
 const MAX_AGAIN_BYTES: usize = 8 << 10;
 
@@ -35,28 +35,28 @@ const FORM_ZSTD: u8 = 2;
 const FORM_DICTIONARY: u8 = 3;
 const FORM_LIKE: u8 = 4;
 
-/// A body in its stored form.
+/// Stored form of a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Packed {
-    /// Which form.
+pub struct EncodedBody {
+    /// Code of the form, one of the `FORM_` constants.
     pub form: u8,
-    /// Its bytes.
+    /// Encoded bytes in that form.
     pub bytes: Bytes,
 }
 
-impl Packed {
-    /// Nothing.
+impl EncodedBody {
+    /// Returns the form of a body that was left out.
     pub fn left() -> Self {
         Self { form: FORM_LEFT, bytes: Bytes::new() }
     }
 }
 
-/// Packs and unpacks bodies.
+/// Encoder and decoder of stored bodies.
 pub struct BodyCodec {
     plain: Contexts,
     dictionaries: BTreeMap<u64, Contexts>,
     samples: Option<Vec<Bytes>>,
-    again: HashMap<Vec<u8>, Packed>,
+    again: HashMap<Vec<u8>, EncodedBody>,
 }
 
 struct Contexts {
@@ -66,26 +66,27 @@ struct Contexts {
 }
 
 impl BodyCodec {
-    /// One that knows only the dictionary of the program, and gathers samples for another one.
+    /// Creates a codec with the built-in dictionary. It collects samples to train another one.
     pub fn new() -> Self {
         let plain = Contexts::new(Cow::Borrowed(&[]));
         let dictionaries = BTreeMap::from([(0, Contexts::new(Cow::Borrowed(BUILT_IN.as_bytes())))]);
         Self { plain, dictionaries, samples: Some(Vec::new()), again: HashMap::default() }
     }
 
-    /// The number of its latest dictionary, which it compresses with.
+    /// Returns the number of its latest dictionary, which it compresses with.
     pub fn latest(&self) -> u64 {
         self.dictionaries.keys().next_back().copied().unwrap_or(0)
     }
 
-    /// Another dictionary, of the store.
+    /// Adds a dictionary of the store.
     pub fn learn(&mut self, number: u64, dictionary: Vec<u8>) {
         self.dictionaries.insert(number, Contexts::new(Cow::Owned(dictionary)));
         self.samples = None;
         self.again.clear();
     }
 
-    /// A dictionary of the bodies it has seen, once there are enough, if that is better than the one of the program.
+    /// Trains a dictionary on the collected samples, once there are enough. Returns it only if it is better than the
+    /// built-in one.
     pub fn train(&mut self) -> Option<Vec<u8>> {
         let samples = self.samples.take_if(|samples| samples.len() >= SAMPLES)?;
         let trained = zstd::dict::from_samples(&samples, DICTIONARY_BYTES).ok()?;
@@ -97,10 +98,10 @@ impl BodyCodec {
         (own < built_in / 10 * 9).then_some(trained)
     }
 
-    /// The stored form of a body.
-    pub fn pack(&mut self, body: &Body) -> Packed {
+    /// Encodes a body, and collects it as a sample for training.
+    pub fn pack(&mut self, body: &Body) -> EncodedBody {
         match body {
-            Body::Left => Packed::left(),
+            Body::Left => EncodedBody::left(),
             Body::Whole(whole) => {
                 if let Some(samples) = &mut self.samples
                     && samples.len() < SAMPLES
@@ -118,13 +119,13 @@ impl BodyCodec {
                 }
                 bytes.push(middle.form);
                 bytes.extend_from_slice(&middle.bytes);
-                Packed { form: FORM_LIKE, bytes: bytes.into() }
+                EncodedBody { form: FORM_LIKE, bytes: bytes.into() }
             }
         }
     }
 
-    /// The stored form of bytes that are likely to come again.
-    pub fn compress_again(&mut self, whole: Vec<u8>) -> Packed {
+    /// Compresses bytes that are likely to recur, and caches the result.
+    pub fn compress_again(&mut self, whole: Vec<u8>) -> EncodedBody {
         if let Some(packed) = self.again.get(&whole) {
             return packed.clone();
         }
@@ -138,9 +139,9 @@ impl BodyCodec {
         packed
     }
 
-    /// The stored form of whole bytes.
-    pub fn compress(&mut self, whole: &Bytes) -> Packed {
-        let raw = Packed { form: FORM_RAW, bytes: whole.clone() };
+    /// Compresses bytes with the latest dictionary, if they are small enough for one.
+    pub fn compress(&mut self, whole: &Bytes) -> EncodedBody {
+        let raw = EncodedBody { form: FORM_RAW, bytes: whole.clone() };
         if whole.len() < MIN_COMPRESSED {
             return raw;
         }
@@ -155,11 +156,11 @@ impl BodyCodec {
         let Some(small) = small else { return raw };
         put_number(&mut bytes, whole.len() as u64);
         bytes.extend_from_slice(&small);
-        if bytes.len() >= whole.len() { raw } else { Packed { form, bytes: bytes.into() } }
+        if bytes.len() >= whole.len() { raw } else { EncodedBody { form, bytes: bytes.into() } }
     }
 
-    /// The body of a stored form.
-    pub fn unpack(&mut self, form: u8, bytes: &[u8]) -> Result<Body, Torn> {
+    /// Decodes a stored body.
+    pub fn unpack(&mut self, form: u8, bytes: &[u8]) -> Result<Body, DecodeError> {
         match form {
             FORM_LEFT => Ok(Body::Left),
             FORM_LIKE => {
@@ -172,26 +173,26 @@ impl BodyCodec {
         }
     }
 
-    fn decompress(&mut self, form: u8, bytes: &[u8]) -> Result<Bytes, Torn> {
+    fn decompress(&mut self, form: u8, bytes: &[u8]) -> Result<Bytes, DecodeError> {
         let mut unpack = Unpack(bytes);
         let contexts = match form {
             FORM_RAW => return Ok(Bytes::copy_from_slice(bytes)),
             FORM_ZSTD => &mut self.plain,
             FORM_DICTIONARY => {
                 let number = unpack.number()?;
-                self.dictionaries.get_mut(&number).ok_or(Torn("the dictionary of a body is missing"))?
+                self.dictionaries.get_mut(&number).ok_or(DecodeError("the dictionary of a body is missing"))?
             }
-            _ => return Err(Torn("a body is of an unknown form")),
+            _ => return Err(DecodeError("a body is of an unknown form")),
         };
         let length = unpack.number()?;
         if length > MAX_BODY_BYTES {
-            return Err(Torn("a body claims to be larger than allowed"));
+            return Err(DecodeError("a body claims to be larger than allowed"));
         }
         contexts.decompress(unpack.0, length as usize)
     }
 }
 
-/// The entry that a stored body refers to, without unpacking the rest.
+/// Returns the entry that a stored body refers to, without decoding the rest.
 pub fn refers_to(form: u8, bytes: &[u8]) -> Option<u64> {
     if form == FORM_LIKE { Unpack(bytes).number().ok() } else { None }
 }
@@ -201,11 +202,11 @@ impl Contexts {
         Self { dictionary, compress: None, decompress: None }
     }
 
-    /// None if it could not be compressed; it is kept as it is then.
+    /// Returns `None` if compression failed. The body is then stored as it is.
     fn compress(&mut self, whole: &[u8]) -> Option<Vec<u8>> {
         if self.compress.is_none() {
             let mut made = Compressor::with_dictionary(LEVEL, &self.dictionary).ok()?;
-            // The length is kept beside it, and damage is found by the length.
+            // The length is stored beside the body, and a wrong length reveals damage.
             made.set_parameter(zstd::zstd_safe::CParameter::ContentSizeFlag(false)).ok()?;
             made.set_parameter(zstd::zstd_safe::CParameter::DictIdFlag(false)).ok()?;
             self.compress = Some(made);
@@ -213,8 +214,8 @@ impl Contexts {
         self.compress.as_mut()?.compress(whole).ok()
     }
 
-    fn decompress(&mut self, small: &[u8], length: usize) -> Result<Bytes, Torn> {
-        let torn = Torn("a body cannot be unpacked");
+    fn decompress(&mut self, small: &[u8], length: usize) -> Result<Bytes, DecodeError> {
+        let torn = DecodeError("a body cannot be unpacked");
         if self.decompress.is_none() {
             self.decompress = Some(Decompressor::with_dictionary(&self.dictionary).map_err(|_| torn)?);
         }
@@ -224,7 +225,8 @@ impl Contexts {
     }
 }
 
-/// What messages have in common, the most common last. It never changes: bodies were compressed with it.
+/// Text that messages have in common, the most common last. It must never change, because bodies are compressed with
+/// it.
 const BUILT_IN: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{"#,
     r#""listChanged":true},"sampling":{},"elicitation":{}},"clientInfo":{"name":"client","title":"Client","version":"1.0.0"}}}"#,

@@ -1,6 +1,6 @@
-//! Leaves a signed checkpoint in the seal of a tape whose beginning is deleted, so that what stays still proves itself.
+//! Signs a checkpoint into the seal of a tape whose beginning is deleted, so that the rest still verifies.
 
-use crate::pack::Torn;
+use crate::pack::DecodeError;
 use crate::{content, extra};
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, StoreError};
@@ -8,19 +8,19 @@ use signalbox_seal::{SigningKey, TapeSeal};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The last entry that is deleted, as it is stored.
-pub struct LastGone<'a> {
-    /// Its number.
+/// Last deleted entry, as stored.
+pub struct CheckpointEntry<'a> {
+    /// Position of the entry in its tape.
     pub seq: u64,
-    /// What it is.
+    /// Content code of the entry.
     pub what: u8,
-    /// What [`extra`] packed.
+    /// Bytes packed by [`extra`].
     pub extra: Option<&'a [u8]>,
 }
 
-impl LastGone<'_> {
-    /// Its seal; none if it has none, as the mark of an earlier cut.
-    fn seal(&self) -> Result<Option<Box<[u8]>>, Torn> {
+impl CheckpointEntry<'_> {
+    /// Returns its seal; `None` if it has none, for instance as the mark of an earlier deletion.
+    fn seal(&self) -> Result<Option<Box<[u8]>>, DecodeError> {
         let Some(packed) = self.extra else { return Ok(None) };
         let content = match content::kind_of(self.what) {
             Some(_) => Content::Message(MessageEntry::new(Point::ClientIn, MessageKind::Raw, 0, Body::Left)),
@@ -31,7 +31,8 @@ impl LastGone<'_> {
         Ok(entry.seal)
     }
 
-    /// The seal of the tape with a checkpoint at this entry; none if the tape is not sealed there, or nobody signs.
+    /// Returns the seal of the tape with a checkpoint at this entry; `None` if the tape is not sealed there, or there
+    /// is no key.
     pub fn checkpoint(
         &self,
         tape: &str,

@@ -1,50 +1,50 @@
-//! How the content of an entry is stored: a code for what it is, a few columns, and the rest packed.
+//! Storage of an entry's content: a code for its kind, a few columns, and the rest packed.
 
 use crate::around;
-use crate::body_codec::{BodyCodec, Packed};
-use crate::pack::{Torn, Unpack, put_number, put_optional, put_text};
+use crate::body_codec::{BodyCodec, EncodedBody};
+use crate::pack::{DecodeError, Unpack, put_number, put_optional, put_text};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, FinishedEntry, Gap, MessageEntry, MessageKind};
 use std::sync::Arc;
 
-/// What is known of a session.
+/// Codes of the kinds of content.
 pub const SESSION: u8 = 1;
 const SESSION_ENDED: u8 = 2;
 const DECISION: u8 = 3;
-/// The end of an exchange.
+/// End of an exchange.
 pub const FINISHED: u8 = 4;
-/// Facts that are missing.
+/// Missing facts.
 pub const GAP: u8 = 5;
-/// A list of decisions; a single one, as older stores have it, is a list of one.
+/// List of decisions. Older stores have single decisions, which are read as lists of one.
 const DECISIONS: u8 = 6;
-/// A caller without a session.
+/// Caller without a session.
 pub const CLIENT: u8 = 7;
-/// What a backend offers.
+/// Offer of a backend.
 pub const BACKEND: u8 = 8;
-/// The rules that decide.
+/// Rules in force.
 pub const RULES: u8 = 9;
 const LOST: u8 = 10;
 const REFUSED: u8 = 11;
-/// Messages: this, and eight for each point, and one for each kind.
+/// First code of messages. A message adds eight for each point, and one for each kind.
 pub const MESSAGE: u8 = 16;
 
 pub(crate) const POINTS: [Point; 4] = [Point::ClientIn, Point::BackendOut, Point::BackendIn, Point::ClientOut];
 
-/// The columns of a content that can be asked for.
+/// Columns of a content that queries can filter by.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct ContentNames<'a> {
-    /// The method.
+    /// Method of the message or exchange.
     pub method: Option<&'a str>,
-    /// The tool, prompt or URI.
+    /// Name of a tool or prompt, or a URI.
     pub subject: Option<&'a str>,
-    /// The backend.
+    /// Name of the backend.
     pub backend: Option<&'a str>,
-    /// The code of an error.
+    /// Code of a JSON-RPC error.
     pub error_code: Option<i64>,
 }
 
-/// The columns that are asked for.
+/// Returns the columns that queries can filter by.
 pub fn names(content: &Content) -> ContentNames<'_> {
     match content {
         Content::Message(message) => ContentNames {
@@ -64,7 +64,7 @@ pub fn names(content: &Content) -> ContentNames<'_> {
     }
 }
 
-/// The code of what it is.
+/// Returns the code of a content.
 pub fn what(content: &Content) -> u8 {
     match content {
         Content::Session(_) => SESSION,
@@ -81,32 +81,32 @@ pub fn what(content: &Content) -> u8 {
     }
 }
 
-/// The code of messages of one kind at one point.
+/// Returns the code of messages of one kind at one point.
 pub fn of_message(point: Point, kind: MessageKind) -> u8 {
     let point = POINTS.iter().position(|known| *known == point).unwrap_or(0);
     let kind = MessageKind::ALL.iter().position(|known| *known == kind).unwrap_or(0);
     MESSAGE + 8 * point as u8 + kind as u8
 }
 
-/// The codes of all messages that a client sent or was sent, as a list in SQL.
+/// Returns the codes of all messages to or from a client, as a list in SQL.
 pub fn client_side_codes() -> String {
     let points = [Point::ClientIn, Point::ClientOut];
     let codes = points.iter().flat_map(|point| MessageKind::ALL.map(|kind| of_message(*point, kind).to_string()));
     codes.collect::<Vec<_>>().join(", ")
 }
 
-/// True if this is the code of a message.
+/// Returns true if this is the code of a message.
 pub fn is_message(what: u8) -> bool {
     what >= MESSAGE
 }
 
-/// The place of its kind in [`MessageKind::ALL`], where this is the code of a message.
+/// Returns the index of the kind in [`MessageKind::ALL`], if this is the code of a message.
 pub fn kind_of(what: u8) -> Option<usize> {
     let kind = usize::from(what.checked_sub(MESSAGE)? % 8);
     (kind < MessageKind::ALL.len()).then_some(kind)
 }
 
-/// The length of a message as it passed.
+/// Returns the original length of a message.
 pub fn length(content: &Content) -> Option<u64> {
     match content {
         Content::Message(message) => Some(message.length),
@@ -114,21 +114,21 @@ pub fn length(content: &Content) -> Option<u64> {
     }
 }
 
-/// The rest of it.
-pub fn pack(content: &Content, codec: &mut BodyCodec) -> Packed {
+/// Packs everything that has no column.
+pub fn pack(content: &Content, codec: &mut BodyCodec) -> EncodedBody {
     let mut raw = Vec::new();
     match content {
         Content::Message(message) => return codec.pack(&message.body),
-        Content::SessionEnded => return Packed::left(),
+        Content::SessionEnded => return EncodedBody::left(),
         Content::Session(session) => around::pack_session(&mut raw, session),
         Content::Decisions(list) => {
             put_number(&mut raw, list.len() as u64);
             list.iter().for_each(|decision| pack_decision(&mut raw, decision));
-            // The places of those that something was taken out of, after all of them: older rows have none.
+            // The indices of redacted decisions come after the list. Older rows have none.
             for (place, _) in list.iter().enumerate().filter(|(_, decision)| decision.redacted) {
                 put_number(&mut raw, place as u64);
             }
-            // Calls of one kind are decided in one way, so the same list comes again and again.
+            // Calls of one kind get the same decisions, so the same list recurs.
             return codec.compress_again(raw);
         }
         Content::Finished(finished) => pack_finished(&mut raw, finished),
@@ -145,32 +145,32 @@ pub fn pack(content: &Content, codec: &mut BodyCodec) -> Packed {
     codec.compress(&Bytes::from(raw))
 }
 
-/// The columns of a row, as they were read.
+/// Columns of a row, as read.
 #[derive(Default, Debug)]
 pub struct Columns {
-    /// The code of what it is.
+    /// Code of the content.
     pub what: u8,
-    /// The method.
+    /// Method of the message or exchange.
     pub method: Option<Arc<str>>,
-    /// The tool, prompt or URI.
+    /// Name of a tool or prompt, or a URI.
     pub subject: Option<Arc<str>>,
-    /// The backend.
+    /// Name of the backend.
     pub backend: Option<Arc<str>>,
-    /// The code of an error.
+    /// Code of a JSON-RPC error.
     pub error_code: Option<i64>,
-    /// The length of a message as it passed.
+    /// Original length of a message.
     pub length: Option<u64>,
 }
 
-/// Makes the content of its columns and what was packed, which is unpacked by then.
-pub fn unpack(columns: Columns, body: Body) -> Result<Content, Torn> {
+/// Creates a content from its columns and its decoded body.
+pub fn unpack(columns: Columns, body: Body) -> Result<Content, DecodeError> {
     if columns.what >= MESSAGE {
         return unpack_message(columns, body);
     }
     let raw = match body {
         Body::Whole(raw) => raw,
         Body::Left => Bytes::new(),
-        Body::Like { .. } => return Err(Torn("an entry that is not a message refers to a message")),
+        Body::Like { .. } => return Err(DecodeError("an entry that is not a message refers to a message")),
     };
     let mut raw = Unpack(&raw);
     match columns.what {
@@ -185,14 +185,14 @@ pub fn unpack(columns: Columns, body: Body) -> Result<Content, Torn> {
         RULES => Ok(Content::Rules(around::unpack_rules(&mut raw)?)),
         LOST => Ok(Content::Lost(around::unpack_lost(&mut raw)?)),
         REFUSED => Ok(Content::Refused(around::unpack_refused(&mut raw)?)),
-        _ => Err(Torn("an entry is of an unknown kind")),
+        _ => Err(DecodeError("an entry is of an unknown kind")),
     }
 }
 
-fn unpack_message(columns: Columns, body: Body) -> Result<Content, Torn> {
+fn unpack_message(columns: Columns, body: Body) -> Result<Content, DecodeError> {
     let code = columns.what - MESSAGE;
-    let point = POINTS.get(usize::from(code / 8)).ok_or(Torn("a message is at an unknown point"))?;
-    let kind = MessageKind::ALL.get(usize::from(code % 8)).ok_or(Torn("a message is of an unknown kind"))?;
+    let point = POINTS.get(usize::from(code / 8)).ok_or(DecodeError("a message is at an unknown point"))?;
+    let kind = MessageKind::ALL.get(usize::from(code % 8)).ok_or(DecodeError("a message is of an unknown kind"))?;
     Ok(Content::Message(MessageEntry {
         method: columns.method,
         subject: columns.subject,
@@ -208,7 +208,7 @@ fn pack_finished(raw: &mut Vec<u8>, finished: &FinishedEntry) {
     put_number(raw, finished.bytes_in);
     put_number(raw, finished.bytes_out);
     let FinishedEntry { operation, round, client, redacted, .. } = finished;
-    // Older rows end here, and so do most.
+    // Older rows end here, as most rows do.
     if operation.is_some() || *round != 1 || client.is_some() || *redacted {
         put_number(raw, operation.unwrap_or(0));
         put_number(raw, u64::from(*round));
@@ -217,7 +217,7 @@ fn pack_finished(raw: &mut Vec<u8>, finished: &FinishedEntry) {
     }
 }
 
-fn unpack_finished(columns: Columns, raw: &mut Unpack<'_>) -> Result<Content, Torn> {
+fn unpack_finished(columns: Columns, raw: &mut Unpack<'_>) -> Result<Content, DecodeError> {
     let mut finished = FinishedEntry {
         method: columns.method.unwrap_or_default(),
         subject: columns.subject,
@@ -230,21 +230,22 @@ fn unpack_finished(columns: Columns, raw: &mut Unpack<'_>) -> Result<Content, To
     };
     if !raw.0.is_empty() {
         finished.operation = Some(raw.number()?).filter(|number| *number > 0);
-        finished.round = u32::try_from(raw.number()?).map_err(|_| Torn("the number of a round is out of range"))?;
+        finished.round =
+            u32::try_from(raw.number()?).map_err(|_| DecodeError("the number of a round is out of range"))?;
         finished.client = Some(raw.number()?).filter(|number| *number > 0);
         finished.redacted = raw.byte()? != 0;
     }
     Ok(Content::Finished(finished))
 }
 
-fn unpack_decisions(raw: &mut Unpack<'_>) -> Result<Content, Torn> {
+fn unpack_decisions(raw: &mut Unpack<'_>) -> Result<Content, DecodeError> {
     let count = raw.count()?;
     let mut list: Vec<DecisionEntry> = (0..count).map(|_| unpack_decision(raw)).collect::<Result<_, _>>()?;
     while !raw.0.is_empty() {
         let place = usize::try_from(raw.number()?).ok();
         let decision = place
             .and_then(|place| list.get_mut(place))
-            .ok_or(Torn("a mark refers to a decision that does not exist"))?;
+            .ok_or(DecodeError("a mark refers to a decision that does not exist"))?;
         decision.redacted = true;
     }
     Ok(Content::Decisions(list.into_iter().map(Arc::new).collect()))
@@ -268,7 +269,7 @@ fn pack_decision(raw: &mut Vec<u8>, decision: &DecisionEntry) {
     }
 }
 
-fn unpack_decision(raw: &mut Unpack<'_>) -> Result<DecisionEntry, Torn> {
+fn unpack_decision(raw: &mut Unpack<'_>) -> Result<DecisionEntry, DecodeError> {
     let (by, rule) = (raw.text()?, raw.optional()?);
     let (phase, verdict, detail) = (raw.text()?, raw.text()?, raw.text()?);
     let mut conditions = Vec::new();

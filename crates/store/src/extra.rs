@@ -1,7 +1,7 @@
-//! What is known of some entries only: the number of a message, what became of it, what it came in, and the seal of an entry.
-//! Most have little or nothing of it.
+//! Attributes that only some entries have: the number of a message, its delivery, its transport, and the seal of an
+//! entry. Most entries have few or none of them.
 
-use crate::pack::{Torn, Unpack, put_bytes, put_number, put_optional, put_pairs, put_text};
+use crate::pack::{DecodeError, Unpack, put_bytes, put_number, put_optional, put_pairs, put_text};
 use signalbox_engine::fact::{Carried, HttpHead};
 use signalbox_engine::record::{Content, Entry, MessageEntry};
 use std::num::NonZeroU64;
@@ -16,7 +16,7 @@ const EVENT: u64 = 32;
 const HTTP: u64 = 64;
 const SEAL: u64 = 128;
 
-/// Packs it into `raw`, whose memory is used again; none if there is nothing to say.
+/// Packs the attributes into `raw`, whose allocation is reused; `None` if there are none.
 pub fn pack<'a>(entry: &Entry, raw: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     raw.clear();
     let message = match &entry.content {
@@ -75,8 +75,8 @@ fn pack_message(raw: &mut Vec<u8>, message: &MessageEntry) {
     }
 }
 
-/// Puts what was packed where it belongs.
-pub fn unpack(packed: &[u8], entry: &mut Entry) -> Result<(), Torn> {
+/// Unpacks the attributes into `entry`.
+pub fn unpack(packed: &[u8], entry: &mut Entry) -> Result<(), DecodeError> {
     let mut raw = Unpack(packed);
     let flags = raw.number()?;
     if let Content::Message(message) = &mut entry.content {
@@ -88,7 +88,7 @@ pub fn unpack(packed: &[u8], entry: &mut Entry) -> Result<(), Torn> {
     Ok(())
 }
 
-fn unpack_message(raw: &mut Unpack<'_>, flags: u64, message: &mut MessageEntry) -> Result<(), Torn> {
+fn unpack_message(raw: &mut Unpack<'_>, flags: u64, message: &mut MessageEntry) -> Result<(), DecodeError> {
     let has = |flag: u64| flags & flag != 0;
     (message.own, message.redacted) = (has(OWN), has(REDACTED));
     if has(NUMBER) {
@@ -108,9 +108,9 @@ fn unpack_message(raw: &mut Unpack<'_>, flags: u64, message: &mut MessageEntry) 
     Ok(())
 }
 
-fn unpack_http(raw: &mut Unpack<'_>) -> Result<HttpHead, Torn> {
+fn unpack_http(raw: &mut Unpack<'_>) -> Result<HttpHead, DecodeError> {
     let (method, url) = (raw.optional()?, raw.optional()?);
-    let status = u16::try_from(raw.number()?).map_err(|_| Torn("a status is out of range"))?;
+    let status = u16::try_from(raw.number()?).map_err(|_| DecodeError("a status is out of range"))?;
     let status = Some(status).filter(|status| *status > 0);
     Ok(HttpHead { method, url, status, headers: raw.pairs()?, redacted: raw.byte()? != 0 })
 }

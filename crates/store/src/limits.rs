@@ -1,25 +1,25 @@
-//! The bounds of what a store takes in and gives out.
+//! Limits on the input and output of a store.
 
-/// How many entries a page has where the query does not say.
+/// Number of entries on a page if the query sets no limit.
 pub const DEFAULT_LIMIT: usize = 100;
 
-/// Most entries of one page, whatever the query says.
+/// Maximum number of entries on a page, whatever the query asks for.
 pub const MAX_LIMIT: usize = 10_000;
 
-/// A page ends early where its bodies are larger than this together; it always has at least one entry.
+/// Size of the bodies at which a page ends early. A page always has at least one entry.
 pub const MAX_PAGE_BYTES: usize = 64 << 20;
 
-/// How much of a body is searched for words: its first bytes.
+/// Number of bytes at the start of a body that are searchable.
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Longest word that is told apart; what comes after that many bytes of a word does not count.
+/// Maximum size of an indexed word. The rest of a longer word is ignored.
 pub const MAX_WORD_BYTES: usize = 60;
 
-/// Most words in one search.
+/// Maximum number of words in one search.
 pub const MAX_QUERY_WORDS: usize = 32;
 
-/// Largest body that is unpacked; a larger one can only be damage.
+/// Maximum size of a decoded body. A larger length can only be damage.
 pub const MAX_BODY_BYTES: u64 = 1 << 30;
 
-/// Places in a tape stay below this, so that a tape's number and a place make one key.
+/// Number of bits of a position in a tape, so that the tape's number and a position fit into one key.
 pub const SEQ_BITS: u32 = 40;

@@ -1,10 +1,10 @@
-//! A query over several tapes: which of them are looked through, and how their entries become one page.
+//! Queries over several tapes: selects the tapes to search and merges their entries into one page.
 
 use crate::limits::{DEFAULT_LIMIT, MAX_LIMIT};
 use crate::tape_row::TapeRow;
 use signalbox_engine::record::{EntryPage, Hit, Query, StoreError};
 
-/// Chooses the tapes to look through where the query names none, the most promising first.
+/// Selects the tapes that can match a query, and sorts them so that the first entries come first.
 pub fn promising(mut tapes: Vec<TapeRow>, query: &Query) -> Result<Vec<TapeRow>, StoreError> {
     if query.after.is_some() && tapes.len() > 1 {
         return Err(StoreError::Query("name the tape: a position belongs to one tape".into()));
@@ -20,38 +20,39 @@ pub fn promising(mut tapes: Vec<TapeRow>, query: &Query) -> Result<Vec<TapeRow>,
     Ok(tapes)
 }
 
-/// Merges what is found in one tape after the other into a page.
+/// Merges the hits of one tape after another into a page.
 ///
-/// Entries of several tapes come by time, and those of one tape by their place, whatever its clock did: an entry whose clock
-/// went backwards counts as one of the time of its neighbour.
+/// Entries of different tapes are ordered by time, and those of one tape by position, whatever its clock did: an entry
+/// from after a backward step of the clock is ordered with its neighbour.
 pub struct Merge {
     newest_first: bool,
     limit: usize,
-    /// Hits with the time that they count as.
+    /// Hits with their effective time.
     hits: Vec<(u64, Hit)>,
     cut: bool,
 }
 
 impl Merge {
-    /// Nothing found yet.
+    /// Creates an empty merge with the query's limit and order.
     pub fn new(query: &Query) -> Self {
         let limit = query.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
         Self { newest_first: query.newest_first, limit, hits: Vec::new(), cut: false }
     }
 
-    /// How many entries to look for in each tape: one more than the page has tells that there are more.
+    /// Returns the number of entries to find in each tape: one more than the page holds, which shows that there are
+    /// more.
     pub fn room(&self) -> usize {
         self.limit + 1
     }
 
-    /// True if no entry of this tape, or of one after it, could come before those that were found.
+    /// Returns true if no entry of this tape, or of a later one, can precede the hits so far.
     pub fn is_enough(&self, tape: &TapeRow) -> bool {
         let last = self.hits.get(self.limit).map(|(time, _)| *time);
         let beyond = |last: u64| if self.newest_first { last > tape.last_at } else { last < tape.first_at };
         self.cut || last.is_some_and(beyond)
     }
 
-    /// Adds what was found in a tape, in order, and whether the search ended early because of the size of that.
+    /// Adds the hits of a tape, in order. `cut` is true if their size ended the search early.
     pub fn add(&mut self, found: Vec<Hit>, cut: bool) {
         let mut before = None;
         for hit in found {
@@ -71,7 +72,7 @@ impl Merge {
         }
     }
 
-    /// The page.
+    /// Returns the finished page.
     pub fn page(mut self) -> EntryPage {
         let more = self.hits.len() > self.limit || self.cut;
         self.hits.truncate(self.limit);

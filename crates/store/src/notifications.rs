@@ -1,4 +1,4 @@
-//! How many notifications of each method came and went.
+//! Counters of notifications received and sent, by method.
 
 use crate::content::{MESSAGE, kind_of, of_message};
 use foldhash::HashMap;
@@ -7,29 +7,29 @@ use signalbox_engine::record::{MessageKind, NotificationStats};
 use std::collections::BTreeMap;
 use std::hash::Hash;
 
-/// Most methods that are kept apart in numbers over all tapes; the rest is one line.
+/// Maximum number of methods counted separately over all tapes. The rest is counted together.
 const MAX_METHODS: usize = 10_000;
-/// The line of those beyond.
+/// Name under which the remaining methods are counted.
 const OTHERS: &str = "(others)";
 
-/// The points at which notifications come.
+/// Points at which notifications are received.
 pub const CAME: [Point; 2] = [Point::ClientIn, Point::BackendIn];
-/// The points at which notifications go.
+/// Points at which notifications are sent.
 pub const WENT: [Point; 2] = [Point::BackendOut, Point::ClientOut];
 
-/// The codes of entries that are notifications at these points.
+/// Returns the codes of notifications at these points.
 pub fn codes(points: [Point; 2]) -> [u8; 2] {
     points.map(|point| of_message(point, MessageKind::Notification))
 }
 
-/// Whether a notification came (0) or went (1), by the code of its entry; none if it is not a notification. Points where
-/// messages come and go take turns in the codes.
+/// Returns the direction of a notification, received (0) or sent (1), by the code of its entry; `None` if it is not a
+/// notification. The codes alternate between points of receiving and sending.
 fn way(what: u8) -> Option<usize> {
     let notification = MessageKind::ALL.get(kind_of(what)?) == Some(&MessageKind::Notification);
     notification.then(|| usize::from((what - MESSAGE) / 8) % 2)
 }
 
-/// Counts the notifications of a batch or a slice, by their method as the store knows it.
+/// Counts the notifications of a batch or a slice, keyed by the store's form of the method.
 #[derive(Debug)]
 pub struct Notifications<Method>(HashMap<Method, [i64; 2]>);
 
@@ -40,30 +40,30 @@ impl<Method> Default for Notifications<Method> {
 }
 
 impl<Method: Eq + Hash> Notifications<Method> {
-    /// One more entry, which may be none of them.
+    /// Counts an entry if it is a notification.
     pub fn add(&mut self, what: u8, method: Option<Method>) {
         if let (Some(way), Some(method)) = (way(what), method) {
             self.0.entry(method).or_default()[way] += 1;
         }
     }
 
-    /// True if there are none.
+    /// Returns true if nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many of each method came and went.
+    /// Returns the numbers received and sent for each method.
     pub fn counts(&self) -> impl Iterator<Item = (&Method, [i64; 2])> {
         self.0.iter().map(|(method, counts)| (method, *counts))
     }
 }
 
-/// The numbers of several tapes, by the name of the method.
+/// Totals over several tapes, by the name of the method.
 #[derive(Default, Debug)]
 pub struct NotificationCounts(BTreeMap<String, NotificationStats>);
 
 impl NotificationCounts {
-    /// Adds how many of a method came and went on a tape.
+    /// Adds the counts of a method on one tape.
     pub fn add(&mut self, method: String, [came, went]: [u64; 2]) {
         if (came, went) == (0, 0) {
             return;
@@ -74,7 +74,7 @@ impl NotificationCounts {
         stats.went += went;
     }
 
-    /// All of them, by name.
+    /// Returns the totals, ordered by method.
     pub fn finish(self) -> Vec<(String, NotificationStats)> {
         self.0.into_iter().collect()
     }

@@ -1,11 +1,11 @@
-//! Small binary forms: numbers of varying length, and texts with their length before them.
+//! Compact binary encoding: numbers of variable length, and texts prefixed with their length.
 
-/// The stored data is damaged.
+/// Error of damaged stored data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Torn(pub &'static str);
+pub struct DecodeError(pub &'static str);
 
-/// Appends a number, seven bits a byte, the lowest first.
+/// Appends a number in groups of seven bits, the lowest first.
 pub fn put_number(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push((number as u8) | 0x80);
@@ -14,13 +14,13 @@ pub fn put_number(to: &mut Vec<u8>, mut number: u64) {
     to.push(number as u8);
 }
 
-/// Appends a text.
+/// Appends a text with its length.
 pub fn put_text(to: &mut Vec<u8>, text: &str) {
     put_number(to, text.len() as u64);
     to.extend_from_slice(text.as_bytes());
 }
 
-/// Appends a text that may be missing.
+/// Appends an optional text.
 pub fn put_optional(to: &mut Vec<u8>, text: Option<&str>) {
     to.push(u8::from(text.is_some()));
     if let Some(text) = text {
@@ -28,13 +28,13 @@ pub fn put_optional(to: &mut Vec<u8>, text: Option<&str>) {
     }
 }
 
-/// Appends bytes.
+/// Appends bytes with their length.
 pub fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     put_number(to, bytes.len() as u64);
     to.extend_from_slice(bytes);
 }
 
-/// Appends pairs of texts.
+/// Appends pairs of texts with their count.
 pub fn put_pairs(to: &mut Vec<u8>, pairs: &[(String, String)]) {
     put_number(to, pairs.len() as u64);
     for (name, value) in pairs {
@@ -43,19 +43,19 @@ pub fn put_pairs(to: &mut Vec<u8>, pairs: &[(String, String)]) {
     }
 }
 
-/// Reads what was packed.
+/// Decoder of packed bytes.
 pub struct Unpack<'a>(pub &'a [u8]);
 
 impl<'a> Unpack<'a> {
-    /// The next byte.
-    pub fn byte(&mut self) -> Result<u8, Torn> {
-        let (first, rest) = self.0.split_first().ok_or(Torn("it ends too early"))?;
+    /// Reads the next byte.
+    pub fn byte(&mut self) -> Result<u8, DecodeError> {
+        let (first, rest) = self.0.split_first().ok_or(DecodeError("it ends too early"))?;
         self.0 = rest;
         Ok(*first)
     }
 
-    /// The next number.
-    pub fn number(&mut self) -> Result<u64, Torn> {
+    /// Reads a number of variable length.
+    pub fn number(&mut self) -> Result<u64, DecodeError> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -64,41 +64,41 @@ impl<'a> Unpack<'a> {
                 return Ok(number);
             }
         }
-        Err(Torn("a number is too long"))
+        Err(DecodeError("a number is too long"))
     }
 
-    /// The next bytes.
-    pub fn bytes(&mut self) -> Result<&'a [u8], Torn> {
-        let length = usize::try_from(self.number()?).map_err(|_| Torn("a text is too long"))?;
-        let (bytes, rest) = self.0.split_at_checked(length).ok_or(Torn("a text ends too early"))?;
+    /// Reads bytes with their length.
+    pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
+        let length = usize::try_from(self.number()?).map_err(|_| DecodeError("a text is too long"))?;
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or(DecodeError("a text ends too early"))?;
         self.0 = rest;
         Ok(bytes)
     }
 
-    /// The next text.
-    pub fn text(&mut self) -> Result<String, Torn> {
-        String::from_utf8(self.bytes()?.to_vec()).map_err(|_| Torn("a text is not UTF-8"))
+    /// Reads a text with its length.
+    pub fn text(&mut self) -> Result<String, DecodeError> {
+        String::from_utf8(self.bytes()?.to_vec()).map_err(|_| DecodeError("a text is not UTF-8"))
     }
 
-    /// The next pairs of texts.
-    pub fn pairs(&mut self) -> Result<Vec<(String, String)>, Torn> {
+    /// Reads pairs of texts with their count.
+    pub fn pairs(&mut self) -> Result<Vec<(String, String)>, DecodeError> {
         let count = self.count()?;
         (0..count).map(|_| Ok((self.text()?, self.text()?))).collect()
     }
 
-    /// The next text, which may be missing.
-    pub fn optional(&mut self) -> Result<Option<String>, Torn> {
+    /// Reads an optional text.
+    pub fn optional(&mut self) -> Result<Option<String>, DecodeError> {
         match self.byte()? {
             0 => Ok(None),
             _ => self.text().map(Some),
         }
     }
 
-    /// The next number of things that each take at least one byte.
-    pub fn count(&mut self) -> Result<usize, Torn> {
+    /// Reads the count of a list whose items take at least one byte each.
+    pub fn count(&mut self) -> Result<usize, DecodeError> {
         let count = self.number()?;
         if count > self.0.len() as u64 {
-            return Err(Torn("a list ends too early"));
+            return Err(DecodeError("a list ends too early"));
         }
         Ok(count as usize)
     }
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn what_is_torn_is_an_error_and_no_panic() {
-        assert_eq!(Unpack(&[]).number(), Err(Torn("it ends too early")));
-        assert_eq!(Unpack(&[0xff; 11]).number(), Err(Torn("a number is too long")));
-        assert_eq!(Unpack(&[5, b'a']).text(), Err(Torn("a text ends too early")));
-        assert_eq!(Unpack(&[1, 0xff]).text(), Err(Torn("a text is not UTF-8")));
-        assert_eq!(Unpack(&[9, 1]).count(), Err(Torn("a list ends too early")));
+        assert_eq!(Unpack(&[]).number(), Err(DecodeError("it ends too early")));
+        assert_eq!(Unpack(&[0xff; 11]).number(), Err(DecodeError("a number is too long")));
+        assert_eq!(Unpack(&[5, b'a']).text(), Err(DecodeError("a text ends too early")));
+        assert_eq!(Unpack(&[1, 0xff]).text(), Err(DecodeError("a text is not UTF-8")));
+        assert_eq!(Unpack(&[9, 1]).count(), Err(DecodeError("a list ends too early")));
     }
 }

@@ -1,6 +1,6 @@
 //! Tapes in a PostgreSQL database, in a schema of their own.
 //!
-//! All calls block; they are made from threads that are not part of an async runtime.
+//! All calls block and must not run on a thread of an async runtime.
 
 mod address;
 mod copy;
@@ -19,7 +19,7 @@ mod tls;
 mod words;
 mod writer;
 
-use crate::room::Room;
+use crate::room::SizeLimit;
 use ::postgres::Client;
 pub(crate) use address::PostgresAddress;
 use signalbox_engine::lock::LockResultExt;
@@ -31,28 +31,28 @@ pub use ssl::BadAddress;
 use std::sync::Mutex;
 use writer::PostgresWriter;
 
-/// How many entries of an imported tape are kept at a time.
+/// Number of entries in a batch of an import.
 const IMPORT_BATCH: usize = 500;
 
-/// What can go wrong inside, before the address of the database is added.
+/// Error before the address of the database is added.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The database said so.
+    /// Error of the database.
     #[error(transparent)]
     Postgres(#[from] ::postgres::Error),
-    /// Rows could not be handed over.
+    /// Rows could not be sent.
     #[error(transparent)]
     Copy(std::io::Error),
     /// The stored data is damaged.
     #[error(transparent)]
-    Torn(#[from] crate::pack::Torn),
+    DecodeError(#[from] crate::pack::DecodeError),
     /// The error is already in its final form.
     #[error(transparent)]
-    Said(#[from] StoreError),
+    Store(#[from] StoreError),
 }
 
 impl Failure {
-    /// An error while copying rows; unwraps the error of the database if there is one.
+    /// Converts an error of copying rows to the underlying database error, if there is one.
     fn of_copy(error: std::io::Error) -> Self {
         match error.downcast::<::postgres::Error>() {
             Ok(error) => Self::Postgres(error),
@@ -61,7 +61,7 @@ impl Failure {
     }
 }
 
-/// Tapes in a PostgreSQL database.
+/// Tape store in a PostgreSQL database.
 pub struct PostgresStore {
     place: PostgresAddress,
     most: Option<u64>,
@@ -70,10 +70,10 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a store by the URL of its database, and makes its tables if there are none.
+    /// Opens a store by the URL of its database, and creates its tables if there are none.
     ///
     /// # Errors
-    /// If the URL makes no sense, the database cannot be reached as it says, or a later version wrote it.
+    /// If the URL is invalid, the database cannot be reached, or a later version wrote it.
     pub fn open(url: &str) -> Result<Self, StoreError> {
         let bad = |why: BadAddress| StoreError::Open { place: "the database".into(), why: why.to_string() };
         let place = PostgresAddress::read(url).map_err(bad)?;
@@ -83,27 +83,27 @@ impl PostgresStore {
         Ok(Self { place, most: None, key: None, client: Mutex::new(Some(client)) })
     }
 
-    /// Lets its writers delete the oldest before the store becomes larger than this many bytes.
+    /// Limits the size of the store. Its writers delete the oldest entries before it grows larger.
     #[must_use]
     pub fn limited_to(self, bytes: u64) -> Self {
         Self { most: Some(bytes), ..self }
     }
 
-    /// Signs a checkpoint with this key whenever it deletes the beginning of a sealed tape.
+    /// Sets the key that signs a checkpoint when the beginning of a sealed tape is deleted.
     #[must_use]
     pub fn signing(self, key: Option<SigningKey>) -> Self {
         Self { key, ..self }
     }
 
-    /// Checks the URL of a database without connecting and without reading files.
+    /// Checks the URL of a database without connecting or reading files.
     ///
     /// # Errors
-    /// What is wrong; never quotes the URL, which may contain the password.
+    /// If the URL is invalid. The error never quotes the URL, which may contain the password.
     pub fn check(url: &str) -> Result<(), BadAddress> {
         PostgresAddress::read(url).map(|_| ())
     }
 
-    /// Runs a question on the connection, which is reopened at the next question if it was lost.
+    /// Runs a query on the connection. The next query reopens a lost connection.
     fn ask<T>(&self, question: impl FnOnce(&mut Client) -> Result<T, Failure>) -> Result<T, StoreError> {
         let mut held = self.client.lock().unpoisoned();
         let mut client = match held.take() {
@@ -111,7 +111,7 @@ impl PostgresStore {
             _ => self.place.connect()?,
         };
         let answer = self.place.told(question(&mut client));
-        // A connection that the server has ended may not know it yet when it says so: after any failure it is made again.
+        // A connection that the server has closed may not know that yet, so drop it after any failure.
         if answer.is_ok() {
             *held = Some(client);
         }
@@ -121,7 +121,7 @@ impl PostgresStore {
 
 impl TapeStore for PostgresStore {
     fn begin(&self, tape: &TapeInfo) -> Result<Box<dyn TapeWriter>, StoreError> {
-        let writer = PostgresWriter::begin(self.place.clone(), tape, false, self.most.map(Room::new))?;
+        let writer = PostgresWriter::begin(self.place.clone(), tape, false, self.most.map(SizeLimit::new))?;
         Ok(Box::new(writer.signing(self.key.clone())))
     }
 
@@ -154,7 +154,7 @@ impl TapeStore for PostgresStore {
         tape: &TapeInfo,
         entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
     ) -> Result<u64, StoreError> {
-        // Nobody sees the tape before it is whole.
+        // Hide the tape until it is complete.
         let mut writer = PostgresWriter::begin(self.place.clone(), tape, true, None)?;
         let mut count = 0;
         let mut keep = || {
@@ -172,7 +172,7 @@ impl TapeStore for PostgresStore {
         };
         let kept = keep();
         if kept.is_err() {
-            // The first error is the one to report; the next prune deletes what stays.
+            // Report the first error. The next prune deletes the rest.
             let _ = self.ask(|client| forget::forget_number(client, writer.number()));
         }
         kept.map(|()| count)

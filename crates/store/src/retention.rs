@@ -1,51 +1,52 @@
-//! Decides what to delete so that a store keeps to its retention, oldest first.
+//! Selects what to delete so that a store respects its retention, oldest first.
 
 use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use signalbox_engine::record::{Content, Gap};
 
-/// Fewer entries are not forgotten at a time, so that every round gets on.
+/// Minimum number of entries to delete at a time, so that every round makes progress.
 const MIN_CUT: u64 = 100;
 
-/// Why entries at the beginning of a tape are missing: there was no room for them.
+/// Reason of a gap at the beginning of a tape: its entries were deleted to make room.
 const PRUNED: &str = "pruned";
 
-/// One thing to forget.
+/// Tape, or beginning of a tape, to delete.
 pub struct Removal {
-    /// Of this tape.
+    /// Tape to delete from.
     pub tape: TapeRow,
-    /// Everything below this place; none for the whole tape.
+    /// Position below which entries are deleted; `None` for the whole tape.
     pub below: Option<u64>,
-    /// True if the tape says afterwards that its beginning is missing. What is too old is not missed.
+    /// Leave a mark that the beginning is missing. Expiry by age leaves no mark.
     pub marked: bool,
-    /// How many entries that are.
+    /// Number of entries to delete.
     pub entries: u64,
-    /// About how many bytes.
+    /// Estimated number of bytes to free.
     pub bytes: u64,
 }
 
-/// What a store can tell of the inside of a tape.
+/// Access to the entries of a tape, for measuring them.
 pub trait Measure {
-    /// What can go wrong.
+    /// Error of the database.
     type Error;
 
-    /// The first place at or after a time. Asked only where the clock of the tape does not go backwards.
+    /// Returns the first position at or after a time. Called only for tapes whose clock does not go backwards.
     fn place_of(&mut self, tape: &TapeRow, time: u64) -> Result<u64, Self::Error>;
 
-    /// The place after the first entries that are so many and take so many bytes; the one after the last where all are less.
+    /// Returns the position after the first entries that reach both this count and this size; that after the last entry
+    /// if all of them do not.
     fn place_behind(&mut self, tape: &TapeRow, entries: u64, bytes: u64) -> Result<u64, Self::Error>;
 
-    /// How many entries lie below a place, and how many bytes they keep.
+    /// Returns the number of entries below a position, and the bytes that they store.
     fn below(&mut self, tape: &TapeRow, place: u64) -> Result<(u64, u64), Self::Error>;
 }
 
-/// Relates bodies to bytes of the whole store.
+/// Converts stored bytes to a share of the whole store's size.
 pub struct Scale {
     used: u64,
     weight: u64,
 }
 
 impl Scale {
-    /// A scale for these tapes, all there are, that take `used` bytes together.
+    /// Creates a scale. `tapes` must be all tapes, which take `used` bytes together.
     pub fn new(used: u64, tapes: &[TapeRow]) -> Self {
         Self { used, weight: weight(tapes) }
     }
@@ -70,16 +71,16 @@ impl Scale {
     }
 }
 
-/// The marks of earlier cuts among entries that are forgotten; see [`Removal::marked`].
+/// Marks of earlier deletions among the entries to delete; see [`Removal::marked`].
 #[derive(Default, Debug)]
 pub struct Marks {
-    /// How many.
+    /// Number of marks.
     pub count: u64,
     facts: u64,
 }
 
 impl Marks {
-    /// One more gap that is forgotten, which may be no such mark.
+    /// Counts a deleted gap if it is such a mark.
     pub fn add(&mut self, content: &Content) {
         if let Content::Gap(Gap { facts, reason }) = content
             && reason == PRUNED
@@ -89,7 +90,7 @@ impl Marks {
         }
     }
 
-    /// The mark that takes the place of so many entries, these marks included; none if nothing else is forgotten.
+    /// Returns the mark that replaces `entries` entries, these marks included; `None` if only marks would be deleted.
     pub fn next(&self, entries: u64) -> Option<Content> {
         let more = entries.saturating_sub(self.count);
         let gap = Gap { facts: self.facts.saturating_add(more), reason: PRUNED.to_owned() };
@@ -97,12 +98,12 @@ impl Marks {
     }
 }
 
-/// About how many bytes these tapes take.
+/// Returns the estimated size of these tapes.
 pub fn weight(tapes: &[TapeRow]) -> u64 {
     tapes.iter().map(TapeRow::bytes).sum()
 }
 
-/// What is older than `cutoff`. The tapes come newest first.
+/// Selects what is older than `cutoff`. The tapes come newest first.
 pub fn by_age<M: Measure>(
     measure: &mut M,
     scale: &Scale,
@@ -127,7 +128,7 @@ pub fn by_age<M: Measure>(
     Ok(steps)
 }
 
-/// What makes room for `excess` bytes, apart from tapes that go anyway. The tapes come newest first.
+/// Selects what frees `excess` bytes, apart from the tapes in `gone`. The tapes come newest first.
 pub fn by_size<M: Measure>(
     measure: &mut M,
     scale: &Scale,
@@ -146,7 +147,7 @@ pub fn by_size<M: Measure>(
         let size = scale.bytes(tape.bytes());
         let of_entries = tape.of_entries();
         let part = (u128::from(of_entries) * u128::from(left) / u128::from(size.max(1))) as u64;
-        // A little more, so that one round is enough as a rule.
+        // Take a little more, so that one round is usually enough.
         let part = part.saturating_add(part / 20).max(1);
         let all = part >= of_entries;
         let step = if all && tape.may_go(now) {
@@ -154,7 +155,8 @@ pub fn by_size<M: Measure>(
         } else {
             let least = MIN_CUT.min(tape.entries / 10);
             let end = if all { tape.last_seq + 1 } else { measure.place_behind(&tape, least, part)? };
-            // Where a part is less than it seemed, the next round takes more of it, before anything newer goes.
+            // If the part frees less than estimated, let the next round take more of it before anything newer is
+            // deleted.
             left = if all { left } else { 0 };
             Removal { marked: true, ..scale.below(measure, tape, end)? }
         };

@@ -1,22 +1,22 @@
-//! Tells a writer when the store grows beyond its limit.
+//! Tracks when a writer has to check the store's size against its limit.
 
 use crate::sums::Sums;
 use crate::tape_row::ENTRY_BYTES;
 
-/// How much is written before somebody looks again: a part of all, within these bounds.
+/// Fraction of the limit that is written between checks, and the bounds of that amount.
 const PARTS: u64 = 64;
 const MIN_STEP: u64 = 64 << 10;
 const MAX_STEP: u64 = 8 << 20;
 
-/// Tells a writer when to look whether the store is too large, and what it may keep then.
+/// Size limit of a store, as its writer tracks it.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct SizeLimit {
     most: u64,
     written: u64,
 }
 
-impl Room {
-    /// Room for this many bytes.
+impl SizeLimit {
+    /// Creates a limit of `most` bytes.
     pub fn new(most: u64) -> Self {
         Self { most, written: 0 }
     }
@@ -25,7 +25,7 @@ impl Room {
         (self.most / PARTS).clamp(MIN_STEP, MAX_STEP)
     }
 
-    /// Adds a batch. True if it is time to look.
+    /// Counts a batch. Returns true if it is time to check the size.
     pub fn add(&mut self, sums: &Sums) -> bool {
         let kept = sums.kept.saturating_add(sums.aside) as u64;
         self.written = self.written.saturating_add(kept + ENTRY_BYTES * sums.entries as u64);
@@ -36,8 +36,8 @@ impl Room {
         due
     }
 
-    /// What is to be left of this many bytes; none if they are few enough. There is always room for what is written until
-    /// somebody looks again.
+    /// Returns the size to shrink to from `used` bytes; `None` if the store is small enough. Leaves space for
+    /// everything written before the next check.
     pub fn left(&self, used: u64) -> Option<u64> {
         let free = self.step();
         (used.saturating_add(free) > self.most).then(|| self.most.saturating_sub(2 * free))
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn there_is_room_for_the_next_step_before_it_is_written() {
-        let mut room = Room::new(64 << 20);
+        let mut room = SizeLimit::new(64 << 20);
         let batch = Sums { kept: 300 << 10, aside: 100 << 10, entries: 100, ..Sums::default() };
         assert_eq!([0; 3].map(|_| room.add(&batch)), [false, false, true]);
         assert_eq!([0; 3].map(|_| room.add(&batch)), [false, false, true]);

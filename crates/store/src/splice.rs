@@ -1,9 +1,9 @@
-//! Stores a body as another one with its middle replaced.
+//! Bodies stored as the difference from another: a common prefix and suffix, and a new middle.
 
 use bytes::{Bytes, BytesMut};
 use signalbox_engine::record::Body;
 
-/// Puts `middle` between the first and last bytes of `base`; none if the base is too short for that.
+/// Joins the start of `base`, `middle` and the end of `base`; `None` if the base is too short.
 pub fn join(base: &[u8], prefix: u64, suffix: u64, middle: &[u8]) -> Option<Bytes> {
     let (prefix, suffix) = (usize::try_from(prefix).ok()?, usize::try_from(suffix).ok()?);
     if prefix.checked_add(suffix)? > base.len() {
@@ -16,14 +16,14 @@ pub fn join(base: &[u8], prefix: u64, suffix: u64, middle: &[u8]) -> Option<Byte
     Some(whole.freeze())
 }
 
-/// A body told by another one, which stands at the place `seq`.
+/// Encodes a body as its difference from `like`, the body at position `seq`.
 pub fn told_by(seq: u64, like: &Bytes, whole: &Bytes) -> Body {
     let (prefix, suffix) = common(like, whole);
     let middle = whole.slice(prefix..whole.len() - suffix);
     Body::Like { seq, prefix: prefix as u64, suffix: suffix as u64, middle }
 }
 
-/// How many first and last bytes a body has in common with a base.
+/// Returns the lengths of the common prefix and suffix of a body and its base.
 fn common(base: &[u8], body: &[u8]) -> (usize, usize) {
     let most = base.len().min(body.len());
     let prefix = base.iter().zip(body).take_while(|(a, b)| a == b).count();

@@ -16,8 +16,8 @@ mod stats;
 mod tapes;
 mod writer;
 
-use crate::pack::Torn;
-use crate::room::Room;
+use crate::pack::DecodeError;
+use crate::room::SizeLimit;
 use connection::Reader;
 pub(crate) use connection::{SqliteFile, create_if};
 use rusqlite::{ErrorCode, ffi};
@@ -31,16 +31,16 @@ use std::sync::Mutex;
 use std::time::Duration;
 use writer::SqliteWriter;
 
-/// How long another process may hold the file before it counts as locked.
+/// Maximum time to wait for another process that has the file locked.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// Most connections that are kept for the next question.
+/// Maximum number of idle connections kept for later queries.
 const MAX_READERS: usize = 4;
 
-/// How many entries of an imported tape are kept at a time.
+/// Number of entries in a batch of an import.
 const IMPORT_BATCH: usize = 500;
 
-/// Tapes in a SQLite file. Only its owner can read the file.
+/// Tape store in a SQLite file. Only the owner of the file can read it.
 pub struct SqliteStore {
     place: SqliteFile,
     most: Option<u64>,
@@ -49,7 +49,7 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a store, and makes it if there is none.
+    /// Opens a store, and creates it if there is none.
     ///
     /// # Errors
     /// If the file cannot be opened, is damaged, is locked, or was written by a later version.
@@ -57,7 +57,7 @@ impl SqliteStore {
         Self::open_waiting(path, MAX_WAIT)
     }
 
-    /// Opens a store that waits this long for other processes.
+    /// Opens a store with this maximum time to wait for other processes.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -67,19 +67,19 @@ impl SqliteStore {
         Ok(Self { place, most: None, key: None, readers: Mutex::new(vec![reader]) })
     }
 
-    /// Lets its writers delete the oldest before the store becomes larger than this many bytes.
+    /// Limits the size of the store. Its writers delete the oldest entries before it grows larger.
     #[must_use]
     pub fn limited_to(self, bytes: u64) -> Self {
         Self { most: Some(bytes), ..self }
     }
 
-    /// Signs a checkpoint with this key whenever it deletes the beginning of a sealed tape.
+    /// Sets the key that signs a checkpoint when the beginning of a sealed tape is deleted.
     #[must_use]
     pub fn signing(self, key: Option<SigningKey>) -> Self {
         Self { key, ..self }
     }
 
-    /// Runs a question on a connection that nobody else uses meanwhile.
+    /// Runs a query on a connection that no other thread uses meanwhile.
     fn ask<T>(&self, question: impl FnOnce(&mut Reader) -> Result<T, Failure>) -> Result<T, StoreError> {
         let idle = self.readers.lock().unpoisoned().pop();
         let reader = match idle {
@@ -97,7 +97,7 @@ impl SqliteStore {
 
     fn writer(&self, tape: &TapeInfo, hidden: bool) -> Result<SqliteWriter, StoreError> {
         let connection = self.place.told(connection::open(&self.place))?;
-        let room = self.most.filter(|_| !hidden).map(Room::new);
+        let room = self.most.filter(|_| !hidden).map(SizeLimit::new);
         let writer = SqliteWriter::begin(self.place.clone(), connection, tape, hidden, room)?;
         Ok(writer.signing(self.key.clone()))
     }
@@ -137,7 +137,7 @@ impl TapeStore for SqliteStore {
         tape: &TapeInfo,
         entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
     ) -> Result<u64, StoreError> {
-        // Nobody sees the tape before it is whole.
+        // Hide the tape until it is complete.
         let mut writer = self.writer(tape, true)?;
         let mut count = 0;
         let mut keep = || {
@@ -155,7 +155,7 @@ impl TapeStore for SqliteStore {
         };
         let kept = keep();
         if kept.is_err() {
-            // The first error is the one to report; the next prune deletes what stays.
+            // Report the first error. The next prune deletes the rest.
             let _ = self.ask(|reader| forget::forget_number(&mut reader.connection, writer.number()));
         }
         kept.map(|()| count)
@@ -174,26 +174,26 @@ impl TapeStore for SqliteStore {
     }
 }
 
-/// Why something could not be done.
+/// Error before the path of the file is added.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// SQLite said so.
+    /// Error of SQLite.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     /// The stored data is damaged.
     #[error(transparent)]
-    Torn(#[from] Torn),
+    DecodeError(#[from] DecodeError),
     /// The error is already in its final form.
     #[error(transparent)]
-    Said(#[from] StoreError),
+    Store(#[from] StoreError),
 }
 
 impl Failure {
-    /// In the words of the port.
+    /// Converts the failure to an error of the store, with the path of the file.
     pub fn told(self, place: &str) -> StoreError {
         match self {
-            Self::Said(error) => error,
-            Self::Torn(torn) => damaged(place, &torn.to_string()),
+            Self::Store(error) => error,
+            Self::DecodeError(torn) => damaged(place, &torn.to_string()),
             Self::Sqlite(error) => told(&error, place),
         }
     }
@@ -208,7 +208,7 @@ fn told(error: &rusqlite::Error, place: &str) -> StoreError {
             StoreError::Locked(place.to_owned())
         }
         ErrorCode::DiskFull => StoreError::Full(place.to_owned()),
-        // The shared memory beside the file could not grow.
+        // The shared memory file could not grow.
         _ if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => StoreError::Full(place.to_owned()),
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => damaged(place, &error.to_string()),
         ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly => {

@@ -1,36 +1,36 @@
-//! What a batch of entries adds to the head of its tape, and what it says about exchanges.
+//! Totals of a batch of entries for the head of its tape, and the exchanges in it.
 
 use crate::limits::SEQ_BITS;
 use foldhash::HashMap;
 use signalbox_engine::record::{Content, Entry, FinishedEntry, MessageKind, StoreError};
 
-/// Sums over a batch.
+/// Totals over a batch.
 #[derive(Default, Debug)]
 pub struct Sums {
-    /// How many entries.
+    /// Number of entries.
     pub entries: i64,
-    /// The least time.
+    /// Earliest time in the batch.
     pub first_at: u64,
-    /// The greatest time.
+    /// Latest time in the batch.
     pub last_at: u64,
-    /// The last place.
+    /// Position of the last entry.
     pub last_seq: u64,
-    /// True if the clock went backwards.
+    /// The clock went backwards.
     pub disordered: bool,
-    /// Messages of each kind.
+    /// Number of messages of each kind.
     pub kinds: [i64; 5],
-    /// Facts that are missing.
+    /// Number of missing facts.
     pub gaps: i64,
-    /// Bytes of messages as they passed.
+    /// Original size of the messages.
     pub passed: i64,
-    /// Bytes of the bodies of messages as they are kept.
+    /// Stored size of the bodies of messages.
     pub kept: i64,
-    /// Bytes of other bodies, and of what is kept besides.
+    /// Stored size of other bodies and of extra attributes.
     pub aside: i64,
 }
 
 impl Sums {
-    /// One more entry, whose body takes `kept` bytes, and what is known besides `aside` bytes.
+    /// Adds an entry whose body takes `kept` bytes and whose extra attributes take `aside` bytes.
     pub fn add(&mut self, entry: &Entry, kept: usize, aside: usize) {
         self.first_at = if self.entries == 0 { entry.at } else { self.first_at.min(entry.at) };
         self.disordered |= entry.at < self.last_at;
@@ -54,7 +54,7 @@ impl Sums {
     }
 }
 
-/// Entries follow each other, and the last place before them.
+/// Checks that the positions of the entries ascend from `before`.
 pub fn check_order(tape: &str, mut before: u64, entries: &[Entry]) -> Result<(), StoreError> {
     for entry in entries {
         if entry.seq <= before || entry.seq >= 1 << SEQ_BITS {
@@ -66,23 +66,23 @@ pub fn check_order(tape: &str, mut before: u64, entries: &[Entry]) -> Result<(),
     Ok(())
 }
 
-/// The exchanges of a batch.
+/// Exchanges of a batch, by number.
 #[derive(Default, Debug)]
 pub struct BatchExchanges<'a>(HashMap<u64, ExchangePart<'a>>);
 
-/// What a batch holds of one exchange.
+/// Part of an exchange within a batch.
 #[derive(Debug)]
 pub struct ExchangePart<'a> {
-    /// Its first place in the batch.
+    /// First position in the batch.
     pub first: u64,
-    /// Its last place in the batch.
+    /// Last position in the batch.
     pub last: u64,
-    /// Its end, where that is in the batch.
+    /// End of the exchange, if it is in the batch.
     pub finished: Option<&'a FinishedEntry>,
 }
 
 impl<'a> BatchExchanges<'a> {
-    /// One more entry.
+    /// Adds an entry to its exchange.
     pub fn add(&mut self, entry: &'a Entry) {
         let Some(exchange) = entry.exchange else { return };
         let part = self.0.entry(exchange).or_insert(ExchangePart { first: entry.seq, last: entry.seq, finished: None });
@@ -92,7 +92,7 @@ impl<'a> BatchExchanges<'a> {
         }
     }
 
-    /// All of them, by their number.
+    /// Returns all of them, ordered by number.
     pub fn parts(self) -> Vec<(u64, ExchangePart<'a>)> {
         let mut parts: Vec<_> = self.0.into_iter().collect();
         parts.sort_unstable_by_key(|(exchange, _)| *exchange);

@@ -1,64 +1,64 @@
-//! The head of a tape, with what a store counts for it, and how a tape is found by its id, a prefix of it, or `last`.
+//! The head of a tape with the store's totals, and the lookup of a tape by its id, a prefix of it, or `last`.
 
 use signalbox_engine::record::{StoreError, TapeInfo};
 
-/// A tape without an end whose last entry is older than this has lost its writer.
+/// Age of the last entry from which the writer of an unfinished tape counts as dead.
 const STALE: u64 = 7 * 24 * 3_600 * 1_000_000_000;
 
-/// About how many bytes an entry takes besides what it keeps, index included.
+/// Estimated size of an entry besides its stored bytes, index included.
 pub const ENTRY_BYTES: u64 = 120;
 
-/// A head, and what the store knows of the tape.
+/// Head of a tape, with the store's totals.
 #[derive(Clone, Debug)]
 pub struct TapeRow {
-    /// Its number in the store.
+    /// Number of the tape in the store.
     pub number: i64,
-    /// Its head.
+    /// Head of the tape.
     pub info: TapeInfo,
-    /// How many entries it has.
+    /// Number of entries.
     pub entries: u64,
-    /// The time of its first entry, or when it began where it has none.
+    /// Time of the first entry, or of the beginning if there is none.
     pub first_at: u64,
-    /// The time of its last entry, or when it began where it has none.
+    /// Time of the last entry, or of the beginning if there is none.
     pub last_at: u64,
-    /// Its last place.
+    /// Position of the last entry.
     pub last_seq: u64,
-    /// True if its clock went backwards.
+    /// The clock went backwards.
     pub disordered: bool,
-    /// The last place that the index knows.
+    /// Last indexed position.
     pub indexed: u64,
-    /// Bytes of the bodies of its messages as they are kept.
+    /// Stored size of the bodies of its messages.
     pub kept: u64,
-    /// Bytes of what its entries keep besides: other bodies, heads of messages.
+    /// Stored size of other bodies, and of extra attributes.
     pub aside: u64,
-    /// Bytes of what it keeps besides its entries, where that was asked for: sessions, names.
+    /// Stored size of its sessions and names, if the query counted it.
     pub rest: u64,
 }
 
 impl TapeRow {
-    /// About how many bytes its entries take.
+    /// Returns the estimated size of its entries.
     pub fn of_entries(&self) -> u64 {
         self.kept + self.aside + ENTRY_BYTES * self.entries
     }
 
-    /// About how many bytes it takes.
+    /// Returns the estimated size of the tape.
     pub fn bytes(&self) -> u64 {
         self.of_entries() + self.rest
     }
 
-    /// A tape that is being written stays, but not all of its entries.
+    /// Returns true if the whole tape may be deleted. A tape that is being written stays, but not all of its entries.
     pub fn may_go(&self, now: u64) -> bool {
         self.info.ended.is_some() || self.last_at < now.saturating_sub(STALE)
     }
 }
 
-/// The word for the newest tape.
+/// Name for the newest tape.
 pub const LAST: &str = "last";
 
-/// How many tapes are looked at to tell that a beginning is ambiguous, and to name them.
+/// Number of tapes to fetch to detect an ambiguous prefix and to list the candidates.
 pub const SHOWN: usize = 5;
 
-/// Chooses among the tapes whose name begins with what was asked for, the newest first; all of them for `last`.
+/// Selects among the tapes whose id begins with `asked`, newest first, or among all tapes for `last`.
 pub fn choose(asked: &str, found: Vec<String>) -> Result<String, StoreError> {
     let exact = found.iter().position(|id| id == asked);
     let several = found.len() > 1 && asked != LAST && !asked.is_empty() && exact.is_none();

@@ -1,12 +1,12 @@
-//! The words of a message, and the words that somebody looks for.
+//! Splits messages and search texts into words.
 //!
-//! A word is a run of letters and digits, in lower case; a Han or Kana character is a word of its own, because nothing
-//! separates words there. The same cut is used for what is indexed and for what is asked, so that both agree in every store.
+//! A word is a run of letters and digits, in lower case. A Han or Kana character is a word of its own, because nothing
+//! separates words in these scripts. Index and queries use the same split, so that they agree in every store.
 
 use crate::limits::{MAX_QUERY_WORDS, MAX_TEXT_BYTES, MAX_WORD_BYTES};
 use signalbox_engine::record::{Body, StoreError};
 
-/// Gives every word of a body to `each`, in order. A body that is no text has none.
+/// Passes every word of a body to `each`, in order. A binary body has none.
 pub fn words_of(body: &[u8], each: impl FnMut(&str)) {
     if let Some(text) = beginning(body) {
         let json = text.trim_ascii_start().starts_with(['{', '[', '"']);
@@ -14,8 +14,8 @@ pub fn words_of(body: &[u8], each: impl FnMut(&str)) {
     }
 }
 
-/// True if the text of a stored body is searched: it is whole, or it differs from an earlier one in a word. Other images
-/// of the same message would only find it twice.
+/// Returns true if the text of a stored body is searched: it is whole, or differs from an earlier one in a word. Other
+/// copies of the same message would only be found twice.
 pub fn is_searched(body: &Body) -> bool {
     match body {
         Body::Whole(_) => true,
@@ -24,7 +24,7 @@ pub fn is_searched(body: &Body) -> bool {
     }
 }
 
-/// Three letters in a row: an id or a number that was replaced does not make another text.
+/// Returns true if there are three letters in a row: a replaced id or number does not make a different text.
 fn holds_a_word(middle: &[u8]) -> bool {
     let mut run = 0;
     middle.iter().any(|byte| {
@@ -33,12 +33,12 @@ fn holds_a_word(middle: &[u8]) -> bool {
     })
 }
 
-/// The first part of a body, where it is UTF-8.
+/// Returns the searchable beginning of a body, if it is UTF-8.
 fn beginning(body: &[u8]) -> Option<&str> {
     let cut = &body[..body.len().min(MAX_TEXT_BYTES)];
     match std::str::from_utf8(cut) {
         Ok(text) => Some(text),
-        // Only the cut itself may have torn a character.
+        // The limit may have cut a character in half. Any other invalid UTF-8 means a binary body.
         Err(error) if error.error_len().is_none() && cut.len() < body.len() => {
             std::str::from_utf8(&cut[..error.valid_up_to()]).ok()
         }
@@ -98,7 +98,7 @@ fn stands_alone(character: char) -> bool {
     matches!(character as u32, 0x3040..=0x30ff | 0x3400..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff)
 }
 
-/// The character after a backslash, and how many bytes it took with it.
+/// Decodes the character after a backslash. Returns it with the number of bytes it took.
 fn escaped(bytes: &[u8]) -> (char, usize) {
     let unit = |at: usize| {
         let digits = bytes.get(at..at + 6).filter(|part| part.starts_with(b"\\u"))?;
@@ -118,14 +118,14 @@ fn escaped(bytes: &[u8]) -> (char, usize) {
     }
 }
 
-/// What somebody looks for: phrases of one word or several, all of which the message must hold.
+/// Search text: phrases of one or more words, all of which a message must contain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Needle {
     phrases: Vec<Vec<String>>,
 }
 
 impl Needle {
-    /// Reads words, and phrases in quotes. Nothing but space is no needle.
+    /// Parses words, and phrases in quotes. Returns `None` for blank text.
     pub fn read(text: &str) -> Result<Option<Self>, StoreError> {
         if text.trim().is_empty() {
             return Ok(None);
@@ -148,7 +148,7 @@ impl Needle {
         }
     }
 
-    /// All its words, once each.
+    /// Returns its distinct words.
     pub fn words(&self) -> Vec<&str> {
         let mut words: Vec<&str> = self.phrases.iter().flatten().map(String::as_str).collect();
         words.sort_unstable();
@@ -156,9 +156,9 @@ impl Needle {
         words
     }
 
-    /// True if the body holds every phrase.
+    /// Returns true if the body contains every phrase.
     pub fn is_in(&self, body: &[u8]) -> bool {
-        // One bit for each beginning of a phrase that ends at the word just read.
+        // One bit for each prefix of a phrase that ends at the word just read.
         let mut states = vec![0u32; self.phrases.len()];
         let mut found = vec![false; self.phrases.len()];
         words_of(body, |word| {

@@ -6,9 +6,9 @@ use signalbox_engine::record::StoreError;
 use std::fmt;
 use std::time::Duration;
 
-/// How long the server may take for one statement before the connection counts as lost.
+/// Timeout of one statement, after which the connection counts as lost.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The key under which one process at a time makes the tables.
+/// Key of the advisory lock under which one process at a time creates the tables.
 const LOCK: i64 = 0x6175_6469_7400;
 
 const TABLES: &str = "
@@ -46,7 +46,7 @@ CREATE INDEX IF NOT EXISTS audit_log_tool_name ON audit_log (tool_name);
 CREATE INDEX IF NOT EXISTS audit_log_request_id ON audit_log (request_id);
 ";
 
-/// All rows at once, of which those that are new make rows of `audit_log`.
+/// Inserts all rows in one statement. Only records that are new get rows in `audit_log`.
 const INSERT: &str = "
 WITH given AS (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
@@ -63,7 +63,8 @@ INSERT INTO audit_log (request_id, timestamp, client_subject, client_role, tool_
 SELECT coalesce(request_id, ''), to_timestamp(at / 1000.0), principal, role, tool, backend, args::jsonb, status, error, latency
 FROM given JOIN kept USING (chain, seq) WHERE tool IS NOT NULL ORDER BY chain, seq";
 
-/// Calls behind an id. A time that is no whole number of milliseconds is none that a record has.
+/// Selects the calls after an id. The time is null if it is not a whole number of milliseconds, as no record has such a
+/// time.
 const CALLS: &str = "
 SELECT id, request_id, CASE WHEN isfinite(timestamp) AND timestamp = date_trunc('milliseconds', timestamp)
         THEN round(extract(epoch FROM timestamp) * 1000)::bigint END,
@@ -101,7 +102,7 @@ impl PostgresAudit {
         Ok(client)
     }
 
-    /// Runs something on the connection, which is made again after a failure.
+    /// Runs a query on the connection. A connection that failed is replaced by a new one.
     fn ask<T>(&mut self, question: impl FnOnce(&mut Client) -> Result<T, Failure>) -> Result<T, StoreError> {
         let mut client = match self.open.take() {
             Some(client) if !client.is_closed() => client,
@@ -239,7 +240,7 @@ impl PostgresAudit {
     }
 }
 
-/// Hands rows to `each` until that says false.
+/// Passes rows to `each` until it returns false.
 fn hand_over(mut rows: RowIter<'_>, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), Failure> {
     while let Some(row) = rows.next()? {
         let (seq, at): (i64, i64) = (row.get(1), row.get(2));
@@ -262,7 +263,7 @@ fn hand_over(mut rows: RowIter<'_>, each: &mut dyn FnMut(&StoredRecord<'_>) -> b
     Ok(())
 }
 
-/// A text that PostgreSQL keeps: it knows no zero character.
+/// Replaces NUL characters, which PostgreSQL cannot store.
 fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

@@ -6,7 +6,7 @@ use signalbox_engine::record::StoreError;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long another process may hold the file.
+/// Maximum time to wait for another process that has the file locked.
 const WAIT: Duration = Duration::from_secs(5);
 
 const TABLES: &str = "
@@ -43,10 +43,10 @@ CREATE INDEX IF NOT EXISTS audit_log_tool_name ON audit_log (tool_name);
 CREATE INDEX IF NOT EXISTS audit_log_request_id ON audit_log (request_id);
 ";
 
-/// Milliseconds since 1970 as SQLite writes times.
+/// SQL expression for milliseconds since 1970 in SQLite's format.
 const TIME: &str = "strftime('%Y-%m-%dT%H:%M:%fZ', ?2 / 1000.0, 'unixepoch')";
 
-/// Calls behind an id. A time that is not written as we write it is none that a record has.
+/// Selects the calls after an id. The time is null if it is not in our format, as no record has such a time.
 const CALLS: &str = "
 SELECT id, request_id, CASE WHEN strftime('%Y-%m-%dT%H:%M:%fZ', timestamp) = timestamp
         THEN CAST(round((julianday(timestamp) - 2440587.5) * 86400000) AS INTEGER) END,
@@ -65,7 +65,7 @@ impl SqliteAudit {
         Self { place: SqliteFile::new(Path::new(path), WAIT), open: None }
     }
 
-    /// Runs something on the connection, which is made again after a failure.
+    /// Runs a query on the connection. A connection that failed is replaced by a new one.
     fn ask<T>(&mut self, question: impl FnOnce(&mut Connection) -> Result<T, Failure>) -> Result<T, StoreError> {
         let place = self.place.clone();
         let opened = match self.open.take() {
@@ -196,10 +196,10 @@ impl SqliteAudit {
     }
 }
 
-/// Hands rows to `each` until that says false.
+/// Passes rows of records to `each` until it returns false.
 fn hand_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), Failure> {
     while let Some(row) = rows.next()? {
-        // A column of SQLite holds any type.
+        // A column of SQLite can hold a value of any type.
         let number = |column| row.get::<_, i64>(column).ok().and_then(|value| u64::try_from(value).ok());
         let (chain, record): (String, String) = (row.get(0)?, row.get(3)?);
         let texts = [4, 5, 6, 7, 8].map(|column| text(row, column));
@@ -212,7 +212,7 @@ fn hand_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool
     Ok(())
 }
 
-/// The same with rows of calls.
+/// Passes rows of calls to `each` until it returns false.
 fn hand_calls_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredCall<'_>) -> bool) -> Result<(), Failure> {
     while let Some(row) = rows.next()? {
         let number = |column| row.get::<_, i64>(column).ok().and_then(|value| u64::try_from(value).ok());
@@ -229,7 +229,8 @@ fn hand_calls_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredCall<'_>) -> 
     Ok(())
 }
 
-/// A column as text. One of another type is none that a record gives, and reads as a text that no record has.
+/// Returns a column as text. A value of another type becomes a text that no record has, so that verification reports
+/// it.
 fn text(row: &Row<'_>, column: usize) -> Option<String> {
     match row.get_ref(column) {
         Ok(ValueRef::Null) => None,
@@ -238,7 +239,7 @@ fn text(row: &Row<'_>, column: usize) -> Option<String> {
     }
 }
 
-/// Refuses a file that has tables, but none of an audit log.
+/// Rejects a file that has tables, but not those of an audit log.
 fn refuse_foreign(found: &Connection, place: &SqliteFile) -> Result<(), Failure> {
     let count = |sql: &str| found.query_row(sql, [], |row| row.get::<_, i64>(0));
     let (all, own) = (

@@ -11,24 +11,24 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a connection may take where the URL does not say.
+/// Timeout of connecting if the URL does not set one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What every connection begins with. Another process may hold a table for this long before it counts as locked.
+/// Settings of every connection. The lock timeout limits how long another process may hold a table.
 const SETTINGS: &str = "SET lock_timeout = '5s'; SET search_path = signalbox; SET client_min_messages = warning";
 
-/// Why there is no connection.
+/// Error of connecting to the database.
 #[derive(Debug, thiserror::Error)]
 enum NoConnection {
-    /// What TLS needs cannot be used.
+    /// The TLS settings cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The database does not answer, or said so.
+    /// The database does not answer, or rejected the connection.
     #[error("{}", why(.0))]
     Database(#[from] ::postgres::Error),
 }
 
-/// Where the database is.
+/// Address of the database and its TLS settings.
 #[derive(Clone)]
 pub struct PostgresAddress {
     config: Config,
@@ -37,10 +37,10 @@ pub struct PostgresAddress {
 }
 
 impl PostgresAddress {
-    /// Reads an address: a URL, or pairs of keys and values.
+    /// Parses an address: a URL, or pairs of keys and values.
     pub fn read(address: &str) -> Result<Self, BadAddress> {
         let (ssl, rest) = ssl::split(address)?;
-        // What is wrong with it is not told in its own words: they may hold the password.
+        // The parser's error may quote the password. Do not pass it on.
         let mut config: Config = rest.parse().map_err(|_| BadAddress::Form)?;
         let shown: Arc<str> = shown(&config).into();
         if config.get_connect_timeout().is_none() {
@@ -50,7 +50,7 @@ impl PostgresAddress {
         Ok(Self { config, ssl, shown })
     }
 
-    /// One more connection.
+    /// Opens another connection to the database.
     pub fn connect(&self) -> Result<Client, StoreError> {
         self.greet().map_err(|error| StoreError::Open { place: self.shown.to_string(), why: error.to_string() })
     }
@@ -62,7 +62,7 @@ impl PostgresAddress {
             _ if all_local && !self.config.get_hosts().is_empty() => self.plain(),
             Mode::Disable => self.plain(),
             Mode::Prefer => match self.secure(SslMode::Prefer)? {
-                // A server may speak TLS badly, or let this user in only without.
+                // The server's TLS may be broken, or it may accept this user only without TLS.
                 Err(error) if is_about_tls(&error) => self.plain().map_err(|_| error),
                 connected => connected,
             },
@@ -76,28 +76,28 @@ impl PostgresAddress {
         self.config.clone().ssl_mode(SslMode::Disable).connect(NoTls)
     }
 
-    /// Certificates are read each time, so that new ones are used without a restart.
+    /// Reads the certificates each time, so that new ones are used without a restart.
     fn secure(&self, mode: SslMode) -> Result<Result<Client, ::postgres::Error>, TlsError> {
         let connector = Connector::read(&self.ssl)?;
         Ok(self.config.clone().ssl_mode(mode).connect(connector))
     }
 
-    /// Where it is, for a person.
+    /// Returns the address in a form to show to a user.
     pub fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// The address without user and password: two users of one database have the same.
+    /// Returns the address without user and password, so that it is the same for every user of the database.
     pub fn database(&self) -> String {
         let user = self.config.get_user().unwrap_or_default();
         self.shown.replacen(&format!("//{user}@"), "//", 1)
     }
 
-    /// A result in the words of the port.
+    /// Converts a failure to an error of the store, with the address.
     pub fn told<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
         result.map_err(|failure| match failure {
-            Failure::Said(error) => error,
-            Failure::Torn(torn) => StoreError::Damaged { place: self.shown.to_string(), why: torn.to_string() },
+            Failure::Store(error) => error,
+            Failure::DecodeError(torn) => StoreError::Damaged { place: self.shown.to_string(), why: torn.to_string() },
             Failure::Postgres(error) => self.say(&error),
             Failure::Copy(error) => StoreError::Other(format!("{}: {error}", self.shown)),
         })
@@ -118,13 +118,13 @@ impl PostgresAddress {
     }
 }
 
-/// True if another try without TLS may do better.
+/// Returns true if a retry without TLS may succeed.
 fn is_about_tls(error: &::postgres::Error) -> bool {
     error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
         || error.source().is_some_and(|source| source.is::<TlsError>())
 }
 
-/// What the database said, without the place in our own SQL.
+/// Returns the database's message, without the position in our own SQL.
 fn why(error: &::postgres::Error) -> String {
     match error.as_db_error() {
         Some(said) => said.message().to_owned(),

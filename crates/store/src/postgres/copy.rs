@@ -1,32 +1,31 @@
-//! Rows in the binary form of `COPY`, and the one list of the columns of an entry.
+//! Rows in the binary format of `COPY`, and the only list of the columns of an entry.
 
 use super::row::escape;
-use crate::body_codec::{Packed, refers_to};
+use crate::body_codec::{EncodedBody, refers_to};
 use crate::content;
 use signalbox_engine::record::Entry;
 
-/// What every copy begins with: a signature, flags, and the length of an extension that there is not.
+/// Header of every copy: a signature, flags, and the length of an empty extension.
 const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
-/// What it ends with, where the number of fields of the next row would stand.
+/// Trailer of every copy, in place of the number of fields of the next row.
 const TAIL: [u8; 2] = (-1i16).to_be_bytes();
 
-/// One entry on its way into the table.
+/// Entry to insert into the table.
 pub struct EntryRow<'a> {
-    /// The number of its tape.
+    /// Number of its tape.
     pub tape: i64,
-    /// The entry.
     pub entry: &'a Entry,
-    /// The rest of it, as it is kept.
-    pub packed: &'a Packed,
-    /// What is known of some entries only; see [`crate::extra`].
+    /// Packed content without its columns.
+    pub packed: &'a EncodedBody,
+    /// Attributes that only some entries have; see [`crate::extra`].
     pub extra: Option<&'a [u8]>,
 }
 
-/// A column: its name, and what it contains.
+/// Name of a column, and the function that writes its value.
 type Column = (&'static str, fn(&mut Copy, &EntryRow<'_>));
 
-/// The columns of an entry. One that is added here and in the tables is written.
+/// Columns of an entry. A new one has to be added here and in the tables.
 const COLUMNS: &[Column] = &[
     ("tape", |copy, row| copy.number(row.tape)),
     ("seq", |copy, row| copy.number(row.entry.seq as i64)),
@@ -49,43 +48,43 @@ const COLUMNS: &[Column] = &[
     }),
 ];
 
-/// The statement that takes rows of entries.
+/// Returns the statement that receives rows of entries.
 pub fn entries_sql() -> String {
     let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
     format!("COPY tape_entries ({}) FROM STDIN (FORMAT binary)", names.join(", "))
 }
 
-/// The statement that takes rows of words.
+/// Statement that receives rows of words.
 pub const WORDS_SQL: &str = "COPY tape_words (tape, first, last, words) FROM STDIN (FORMAT binary)";
 
-/// Rows of one table.
+/// Encoded rows of one table.
 pub struct Copy {
     bytes: Vec<u8>,
 }
 
 impl Copy {
-    /// No rows yet.
+    /// Creates a copy with a header and no rows.
     pub fn new() -> Self {
         Self { bytes: HEAD.to_vec() }
     }
 
-    /// How many bytes its rows take.
+    /// Returns the number of encoded bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// What there is so far, to be sent before the rest.
+    /// Takes the bytes so far, to send them before the rest.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// All of it, or what is left of it.
+    /// Returns the remaining bytes with the trailer.
     pub fn finish(mut self) -> Vec<u8> {
         self.bytes.extend(TAIL);
         self.bytes
     }
 
-    /// One more entry.
+    /// Appends the row of an entry.
     pub fn entry(&mut self, row: &EntryRow<'_>) {
         self.row(COLUMNS.len());
         for (_, put) in COLUMNS {
@@ -93,13 +92,13 @@ impl Copy {
         }
     }
 
-    /// The words of one more run of entries, each once and in order.
-    pub fn words(&mut self, tape: i64, (first, last): (u64, u64), words: &[&str]) {
+    /// Appends the words of a run of entries, each once and in order.
+    pub fn words(&mut self, tape: i64, first: u64, last: u64, words: &[&str]) {
         self.row(4);
         self.number(tape);
         self.number(first as i64);
         self.number(last as i64);
-        // A word ends with a zero, and has no positions.
+        // A word ends with a NUL byte, and has no positions.
         let length: usize = words.iter().map(|word| word.len() + 3).sum();
         self.head(4 + length);
         self.bytes.extend((words.len() as u32).to_be_bytes());

@@ -1,4 +1,4 @@
-//! Turns a query into conditions in SQL.
+//! Translates a query into SQL conditions.
 
 use super::row::escape;
 use crate::content::{FINISHED, MESSAGE, client_side_codes};
@@ -8,20 +8,20 @@ use signalbox_engine::record::Query;
 
 type Value = Box<dyn ToSql + Sync + Send>;
 
-/// Conditions on rows `e`, and the values that they speak of.
+/// SQL conditions on rows `e`, and their parameters.
 pub struct PostgresFilter {
     conditions: Vec<String>,
     values: Vec<Value>,
-    /// What is asked of the exchange of a row `x`, where something is.
+    /// Condition on the exchange of a row, `x`, if the query has one.
     pub ending: Option<String>,
 }
 
 impl PostgresFilter {
-    /// What a query asks of the rows of a tape.
+    /// Translates a query for the rows of one tape.
     pub fn read(tape: &TapeRow, query: &Query, text: bool) -> Self {
         let mut filter = Self { conditions: Vec::new(), values: Vec::new(), ending: None };
         filter.add("e.tape = $", tape.number);
-        // First, so that a question for exchanges alone has the same numbers of values.
+        // Add it first, so that a query for exchanges alone has the same parameter numbers.
         filter.ending(query);
         filter.numbers(tape, query);
         filter.names(query);
@@ -37,7 +37,7 @@ impl PostgresFilter {
         filter
     }
 
-    /// A condition with one value, which stands where the `$` is.
+    /// Adds a condition with one parameter, which replaces the `$`.
     fn add(&mut self, condition: &str, value: impl ToSql + Sync + Send + 'static) {
         let condition = self.value(condition, value);
         self.conditions.push(condition);
@@ -58,7 +58,7 @@ impl PostgresFilter {
         if let Some(code) = query.error_code {
             self.add("e.error_code = $", code);
         }
-        // Where the clock of a tape went backwards, each row says for itself.
+        // If the clock of the tape went backwards, the time of each row is compared.
         if let Some(since) = query.since.filter(|_| tape.disordered) {
             self.add("e.at >= $", since.min(i64::MAX as u64) as i64);
         }
@@ -108,17 +108,17 @@ impl PostgresFilter {
         self.ending = Some(how);
     }
 
-    /// All conditions.
+    /// Returns all conditions, joined with `AND`.
     pub fn sql(&self) -> String {
         self.conditions.join(" AND ")
     }
 
-    /// Their values, and room for more after them.
+    /// Returns the parameters, to which the caller may add more.
     pub fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
         self.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
     }
 
-    /// The values that the question for exchanges speaks of: the tape and what is asked of them.
+    /// Returns the parameters of the query for exchanges: the tape and the conditions on their end.
     pub fn ending_values(&self, query: &Query) -> Vec<&(dyn ToSql + Sync)> {
         let count = 1 + usize::from(query.outcome.is_some()) + usize::from(query.slower_than.is_some());
         self.values[..count].iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()

@@ -1,4 +1,5 @@
-//! Finds entries, over one tape or all. A tape is searched with its index first, and row by row where that does not help.
+//! Finds entries on one tape or on all. A search uses the index of a tape first, and scans row by row if that does not
+//! help.
 
 use super::filter::PostgresFilter;
 use super::row::{self, COLUMNS, PostgresRow};
@@ -14,7 +15,7 @@ use bytes::Bytes;
 use foldhash::HashMap;
 use signalbox_engine::record::{EntryPage, Hit, Query};
 
-/// Answers a query.
+/// Returns the page of entries that match a query.
 pub fn find(client: &mut Client, query: &Query) -> Result<EntryPage, Failure> {
     let needle = query.text.as_deref().map(Needle::read).transpose()?.flatten();
     let tapes = match &query.tape {
@@ -36,23 +37,23 @@ pub fn find(client: &mut Client, query: &Query) -> Result<EntryPage, Failure> {
     Ok(merge.page())
 }
 
-/// How many rows are read at a time.
+/// Number of rows read at a time.
 const CHUNK: usize = 1_000;
 
-/// How many rows are made whole at a time.
+/// Number of bodies made whole at a time.
 const MADE_WHOLE: usize = 16;
 
-/// How many runs are looked through at first, and at most, at a time.
+/// Number of runs scanned at first, and the maximum number scanned at a time.
 const FIRST_RUNS: usize = 8;
 const MAX_RUNS: usize = 256;
 
-/// Up to this many exchanges are looked at one by one.
+/// Maximum number of exchanges that are read one by one.
 const FEW: usize = 1_000;
 
-/// Places from and to, both included.
+/// First and last position, both inclusive.
 type Range = (i64, i64);
 
-/// One tape, and what is looked for in it.
+/// Search of one tape.
 pub struct PostgresSearch<'a> {
     client: &'a mut Client,
     codec: &'a mut BodyCodec,
@@ -65,18 +66,18 @@ pub struct PostgresSearch<'a> {
     found: FoundEntries,
 }
 
-/// What a search found, in order.
+/// Hits of a search, in order.
 #[derive(Default)]
 pub struct FoundEntries {
-    /// The entries.
+    /// Entries with the id of their tape.
     pub hits: Vec<Hit>,
-    /// True if it ended early because of their size.
+    /// True if their size ended the search early.
     pub cut: bool,
     bytes: usize,
 }
 
 impl<'a> PostgresSearch<'a> {
-    /// A search for up to `room` entries; none if nothing of the tape can match.
+    /// Creates a search for up to `room` entries; `None` if nothing on the tape can match.
     pub fn new(
         client: &'a mut Client,
         codec: &'a mut BodyCodec,
@@ -90,7 +91,7 @@ impl<'a> PostgresSearch<'a> {
         Ok(Some(Self { client, codec, tape, query, needle, filter, range, room, found: FoundEntries::default() }))
     }
 
-    /// Looks.
+    /// Runs the search by the most selective method.
     pub fn run(mut self) -> Result<FoundEntries, Failure> {
         if let Some(few) = self.few()? {
             for part in few.chunks(MAX_RUNS) {
@@ -106,7 +107,7 @@ impl<'a> PostgresSearch<'a> {
         Ok(self.found)
     }
 
-    /// Where the exchanges are that ended as is asked, if these are few.
+    /// Returns the ranges of the exchanges with the wanted end, if there are few.
     fn few(&mut self) -> Result<Option<Vec<Range>>, Failure> {
         let Some(how) = &self.filter.ending else { return Ok(None) };
         let sql =
@@ -130,7 +131,7 @@ impl<'a> PostgresSearch<'a> {
         Ok(Some(apart))
     }
 
-    /// Looks through the runs that have all of what is wanted.
+    /// Scans the runs that contain all the wanted words and marks.
     fn run_by_words(&mut self, question: &str) -> Result<(), Failure> {
         let (mut first, mut last) = self.range;
         let mut count = FIRST_RUNS;
@@ -158,10 +159,10 @@ impl<'a> PostgresSearch<'a> {
         }
     }
 
-    /// Looks at every row of some ranges, which come in order. False if that is enough.
+    /// Scans every row of some ranges, which are in order. Returns false if there are enough hits.
     fn look(&mut self, ranges: &[Range]) -> Result<bool, Failure> {
         let (mut first, mut last) = self.range;
-        // The database does not know what follows what, so that of phrases more rows are read than are wanted.
+        // The database does not know the order of words, so a search for phrases reads more rows than it returns.
         let exact = self.needle.is_none();
         loop {
             let count = if exact { CHUNK.min(self.room - self.found.hits.len()) } else { CHUNK };
@@ -182,7 +183,7 @@ impl<'a> PostgresSearch<'a> {
         }
     }
 
-    /// The next rows, and whether there may be more after them.
+    /// Returns the next rows, and true if there may be more.
     fn rows(
         &mut self,
         ranges: &[Range],
@@ -191,7 +192,7 @@ impl<'a> PostgresSearch<'a> {
     ) -> Result<(Vec<PostgresRow>, bool), Failure> {
         let order = if self.query.newest_first { "DESC" } else { "ASC" };
         let (from, to): (Vec<i64>, Vec<i64>) = ranges.iter().copied().unzip();
-        // One range needs no list.
+        // A single range needs no list.
         let single = if let [(from, to)] = ranges { Some((first.max(*from), last.min(*to))) } else { None };
         let (first, last) = single.unwrap_or((first, last));
         let mut values = self.filter.values();
@@ -202,7 +203,8 @@ impl<'a> PostgresSearch<'a> {
             format!("(SELECT * FROM tape_entries e WHERE e.seq BETWEEN ${next} AND ${} AND {conditions}) e", next + 1)
         } else {
             values.extend([&from as &(dyn ::postgres::types::ToSql + Sync), &to]);
-            // `OFFSET 0` makes the database look up each range by the key; left to itself it holds every row against each range.
+            // `OFFSET 0` makes the database look up each range by key. Otherwise it compares every row with every
+            // range.
             format!(
                 "unnest(${}::bigint[], ${}::bigint[]) AS r (first, last) CROSS JOIN LATERAL (SELECT * FROM tape_entries e
                 WHERE e.seq BETWEEN greatest(r.first, ${next}) AND least(r.last, ${}) AND {conditions} OFFSET 0) e",
@@ -228,7 +230,7 @@ impl<'a> PostgresSearch<'a> {
         Ok((found, full))
     }
 
-    /// Keeps what is wanted of some rows, made whole a few at a time, because each may be large.
+    /// Adds the matching rows to the hits. Makes bodies whole a few at a time, because each may be large.
     fn take(&mut self, rows: Vec<PostgresRow>) -> Result<(), Failure> {
         let needle = self.needle;
         let all_images = needle.is_none() || self.query.client_side;
@@ -260,7 +262,7 @@ impl<'a> PostgresSearch<'a> {
     }
 }
 
-/// The places that can match; none if there are none.
+/// Returns the positions that can match; `None` if there are none.
 fn range(client: &mut Client, tape: &TapeRow, query: &Query) -> Result<Option<Range>, Failure> {
     let (mut first, mut last) = (0, tape.last_seq);
     match query.after {
@@ -285,7 +287,7 @@ fn range(client: &mut Client, tape: &TapeRow, query: &Query) -> Result<Option<Ra
     Ok((first <= last).then_some((first as i64, last as i64)))
 }
 
-/// The first place at or after a time. Where the clock of the tape does not go backwards, halving finds it.
+/// Returns the first position at or after a time, by binary search. The clock of the tape must not go backwards.
 pub fn place_of(client: &mut Client, tape: &TapeRow, time: u64) -> Result<u64, Failure> {
     let time = time.min(i64::MAX as u64) as i64;
     if tape.disordered {

@@ -2,10 +2,10 @@
 
 use super::row::{self, aside};
 use super::{Failure, notifications, tapes};
-use crate::body_codec::{BodyCodec, Packed, refers_to};
-use crate::checkpoint::LastGone;
+use crate::body_codec::{BodyCodec, EncodedBody, refers_to};
+use crate::checkpoint::CheckpointEntry;
 use crate::content::{self, Columns};
-use crate::pack::Torn;
+use crate::pack::DecodeError;
 use crate::retention::Marks;
 use crate::splice;
 use ::postgres::{Client, Transaction};
@@ -13,16 +13,16 @@ use bytes::Bytes;
 use signalbox_engine::record::{Body, Content};
 use signalbox_seal::SigningKey;
 
-/// How many places are forgotten in one transaction.
+/// Number of positions deleted in one transaction.
 const SLICE: i64 = 10_000;
 
-/// Forgets a tape by its number. Where that is interrupted the rest cannot be seen, and is swept later.
+/// Deletes a tape by its number. If interrupted, the rest stays hidden and is swept later.
 pub fn forget_number(client: &mut Client, tape: i64) -> Result<u64, Failure> {
     client.execute("UPDATE tapes SET hidden_since = 0 WHERE number = $1", &[&tape])?;
     let mut forgotten = 0;
     loop {
         let mut transaction = client.transaction()?;
-        // The writer of the tape waits here, so that nothing comes in between the last entry and the head.
+        // The writer of the tape waits here, so that no entry is added between deleting the last one and the head.
         transaction.execute("SELECT 1 FROM tapes WHERE number = $1 FOR UPDATE", &[&tape])?;
         let Some(first) = first(&mut transaction, tape)? else {
             for table in ["exchanges", "notifications", "sessions", "tape_words"] {
@@ -37,20 +37,20 @@ pub fn forget_number(client: &mut Client, tape: i64) -> Result<u64, Failure> {
     }
 }
 
-/// What is deleted from the beginning of a tape that continues.
+/// Deletion of the beginning of a tape that continues.
 #[derive(Copy, Clone, Debug)]
 pub struct PostgresCut<'a> {
-    /// The number of the tape.
+    /// Number of the tape.
     pub tape: i64,
-    /// Everything below this place.
+    /// Position below which entries are deleted.
     pub below: u64,
-    /// True if the tape says afterwards that its beginning is missing.
+    /// Leave a mark that the beginning is missing.
     pub marked: bool,
-    /// Signs a checkpoint where the tape is sealed.
+    /// Key that signs a checkpoint if the tape is sealed.
     pub key: Option<&'a SigningKey>,
 }
 
-/// Deletes what lies below a place of a tape that continues.
+/// Deletes the entries below a position of a tape that continues.
 pub fn forget_below(client: &mut Client, cut: PostgresCut<'_>) -> Result<u64, Failure> {
     let PostgresCut { tape, marked, .. } = cut;
     let below = cut.below as i64;
@@ -76,7 +76,7 @@ pub fn forget_below(client: &mut Client, cut: PostgresCut<'_>) -> Result<u64, Fa
         put_checkpoint(&mut transaction, cut, end)?;
         forgotten += delete(&mut transaction, tape, end)? - marks.count;
         if let Some(content) = mark {
-            put_mark(&mut transaction, &mut codec, (tape, end - 1), &content, entries - marks.count)?;
+            put_mark(&mut transaction, &mut codec, tape, end - 1, &content, entries - marks.count)?;
         }
         let sql = "UPDATE tapes SET first_at =
             coalesce((SELECT at FROM tape_entries WHERE tape = $1 ORDER BY seq LIMIT 1), last_at) WHERE number = $1";
@@ -85,7 +85,7 @@ pub fn forget_below(client: &mut Client, cut: PostgresCut<'_>) -> Result<u64, Fa
     }
 }
 
-/// Forgets what belongs to no entry any more.
+/// Deletes exchanges and sessions that have no entries any more.
 fn finish_cut(
     mut transaction: Transaction<'_>,
     PostgresCut { tape, below, .. }: PostgresCut<'_>,
@@ -99,13 +99,13 @@ fn finish_cut(
     Ok(())
 }
 
-/// Signs how far the tape is deleted, where it is sealed.
+/// Signs the end of the deleted part, if the tape is sealed.
 fn put_checkpoint(transaction: &mut Transaction<'_>, cut: PostgresCut<'_>, end: i64) -> Result<(), Failure> {
     let sql = "SELECT e.seq, e.what, e.extra, t.id, t.seal FROM tape_entries e, tapes t
         WHERE e.tape = $1 AND e.seq < $2 AND t.number = $1 ORDER BY e.seq DESC LIMIT 1";
     let Some(row) = transaction.query_opt(sql, &[&cut.tape, &end])? else { return Ok(()) };
-    let what = u8::try_from(row.get::<_, i16>(1)).map_err(|_| Torn("a code is out of range"))?;
-    let gone = LastGone { seq: row.get::<_, i64>(0) as u64, what, extra: row.get(2) };
+    let what = u8::try_from(row.get::<_, i16>(1)).map_err(|_| DecodeError("a code is out of range"))?;
+    let gone = CheckpointEntry { seq: row.get::<_, i64>(0) as u64, what, extra: row.get(2) };
     let (tape, seal): (String, Option<&[u8]>) = (row::unescape(row.get(3)), row.get(4));
     if let Some(seal) = gone.checkpoint(&tape, seal, cut.key)? {
         tapes::set_seal(transaction, cut.tape, &seal)?;
@@ -113,23 +113,24 @@ fn put_checkpoint(transaction: &mut Transaction<'_>, cut: PostgresCut<'_>, end: 
     Ok(())
 }
 
-/// The marks that earlier cuts left below a place.
+/// Returns the marks that earlier deletions left below a position.
 fn marks(transaction: &mut Transaction<'_>, codec: &mut BodyCodec, tape: i64, below: i64) -> Result<Marks, Failure> {
     let mut marks = Marks::default();
     let sql = "SELECT form, body FROM tape_entries WHERE tape = $1 AND seq < $2 AND what = $3";
     for row in transaction.query(sql, &[&tape, &below, &i16::from(content::GAP)])? {
-        let form = u8::try_from(row.get::<_, i16>(0)).map_err(|_| Torn("a code is out of range"))?;
+        let form = u8::try_from(row.get::<_, i16>(0)).map_err(|_| DecodeError("a code is out of range"))?;
         let columns = Columns { what: content::GAP, ..Columns::default() };
         marks.add(&content::unpack(columns, codec.unpack(form, row.get(1))?)?);
     }
     Ok(marks)
 }
 
-/// Says that this many entries are missing up to this place.
+/// Inserts a mark for this many missing entries up to this position.
 fn put_mark(
     transaction: &mut Transaction<'_>,
     codec: &mut BodyCodec,
-    (tape, place): (i64, i64),
+    tape: i64,
+    place: i64,
     content: &Content,
     missing: u64,
 ) -> Result<(), Failure> {
@@ -149,12 +150,12 @@ fn first(transaction: &mut Transaction<'_>, tape: i64) -> Result<Option<i64>, Fa
 }
 
 fn delete(transaction: &mut Transaction<'_>, tape: i64, below: i64) -> Result<u64, Failure> {
-    // A run that ends behind stays, with words of some entries that are gone; a search looks for itself.
+    // A run that ends later stays, with the words of some deleted entries. A search checks the entries themselves.
     transaction.execute("DELETE FROM tape_words WHERE tape = $1 AND last < $2", &[&tape, &below])?;
     Ok(transaction.execute("DELETE FROM tape_entries WHERE tape = $1 AND seq < $2", &[&tape, &below])?)
 }
 
-/// What a slice takes off the sums of its tape.
+/// Subtracts the totals of a slice from those of its tape.
 fn take_off(transaction: &mut Transaction<'_>, tape: i64, below: i64) -> Result<(), Failure> {
     let sql = format!(
         "SELECT what, count(*), coalesce(sum(length), 0)::bigint, sum(octet_length(body))::bigint, {}
@@ -179,7 +180,7 @@ fn take_off(transaction: &mut Transaction<'_>, tape: i64, below: i64) -> Result<
     Ok(())
 }
 
-/// Entries that stay and refer to one that goes: the first of them becomes whole, the others refer to that one.
+/// Detaches remaining entries from a deleted base. The first of them becomes whole, and the others refer to it.
 fn detach(transaction: &mut Transaction<'_>, codec: &mut BodyCodec, tape: i64, below: i64) -> Result<(), Failure> {
     let sql = "SELECT seq, base, form, body FROM tape_entries WHERE tape = $1 AND base < $2 AND seq >= $2
         ORDER BY base, seq";
@@ -192,7 +193,7 @@ fn detach(transaction: &mut Transaction<'_>, codec: &mut BodyCodec, tape: i64, b
             base = Some((of, found.map(|(_, whole)| whole)));
             successor = None;
         }
-        let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| Torn("a code is out of range"))?;
+        let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| DecodeError("a code is out of range"))?;
         let Body::Like { prefix, suffix, middle, .. } = codec.unpack(form, row.get(3))? else { continue };
         let Some((_, Some(known))) = &base else { continue };
         let Some(whole) = splice::join(known, prefix, suffix, &middle) else { continue };
@@ -208,7 +209,7 @@ fn detach(transaction: &mut Transaction<'_>, codec: &mut BodyCodec, tape: i64, b
     Ok(())
 }
 
-fn replace(transaction: &mut Transaction<'_>, tape: i64, seq: i64, packed: &Packed) -> Result<(), Failure> {
+fn replace(transaction: &mut Transaction<'_>, tape: i64, seq: i64, packed: &EncodedBody) -> Result<(), Failure> {
     let sql = "UPDATE tapes SET kept = kept + $3 -
         (SELECT octet_length(body) FROM tape_entries WHERE tape = $1 AND seq = $2) WHERE number = $1";
     transaction.execute(sql, &[&tape, &seq, &(packed.bytes.len() as i64)])?;

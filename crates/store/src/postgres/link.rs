@@ -1,30 +1,29 @@
-//! The connection of a writer, and what it has made ready there.
+//! The connection of a writer, with its prepared statements.
 
 use super::{copy, notifications};
 use ::postgres::{Client, Statement};
 
-/// A connection.
+/// Writer's connection and its state.
 pub struct WriterLink {
-    /// The connection itself.
     pub client: Client,
-    ready: Option<Ready>,
+    ready: Option<PreparedStatements>,
     durable: Option<bool>,
 }
 
-/// Statements that every batch runs, read and planned once.
+/// Statements of every batch, parsed and planned once.
 #[derive(Clone)]
-pub struct Ready {
-    /// Holds the head of a tape.
+pub struct PreparedStatements {
+    /// Locks the head of a tape.
     pub hold: Statement,
-    /// Takes entries.
+    /// Copies rows of entries.
     pub entries: Statement,
-    /// Takes the words of runs.
+    /// Copies the words of runs.
     pub words: Statement,
-    /// Keeps exchanges.
+    /// Inserts or updates exchanges.
     pub exchanges: Statement,
     /// Adds notifications to those of a tape.
     pub notifications: Statement,
-    /// Adds to the head of a tape.
+    /// Adds totals to the head of a tape.
     pub sums: Statement,
 }
 
@@ -47,15 +46,15 @@ const SUMS: &str = "UPDATE tapes SET entries = entries + $2,
     gaps = gaps + $8, passed = passed + $9, kept = kept + $10, aside = aside + $11 WHERE number = $1";
 
 impl WriterLink {
-    /// A connection on which nothing is ready yet.
+    /// Wraps a connection without prepared statements.
     pub fn new(client: Client) -> Self {
         Self { client, ready: None, durable: None }
     }
 
-    /// Makes it ready for a batch that is on disk when it is committed, or need not be.
-    pub fn prepare(&mut self, durable: bool) -> Result<Ready, ::postgres::Error> {
+    /// Prepares the statements. `durable` decides whether a commit waits for the disk.
+    pub fn prepare(&mut self, durable: bool) -> Result<PreparedStatements, ::postgres::Error> {
         if self.durable != Some(durable) {
-            // What the server is set to, where it matters.
+            // Use the server's own setting if durability matters.
             let sql = if durable { "RESET synchronous_commit" } else { "SET synchronous_commit = off" };
             self.client.batch_execute(sql)?;
             self.durable = Some(durable);
@@ -64,7 +63,7 @@ impl WriterLink {
             return Ok(ready.clone());
         }
         let mut prepare = |sql: &str| self.client.prepare(sql);
-        let ready = Ready {
+        let ready = PreparedStatements {
             hold: prepare(HOLD)?,
             entries: prepare(&copy::entries_sql())?,
             words: prepare(copy::WORDS_SQL)?,

@@ -1,13 +1,13 @@
-//! The table that says how many notifications of each method came and went.
+//! The table with the counts of notifications received and sent, by method.
 
 use super::Failure;
 use super::row::{escape, unescape};
 use crate::notifications::{CAME, NotificationCounts, Notifications, WENT, codes};
-use crate::pack::Torn;
+use crate::pack::DecodeError;
 use ::postgres::{Client, GenericClient, Statement};
 use std::borrow::Cow;
 
-/// The table. A method may be longer than an index takes, so its digest is the key.
+/// Definition of the table. A method may be too long for an index, so its digest is the key.
 pub const TABLE: &str = "
 CREATE TABLE notifications (
     tape BIGINT NOT NULL,
@@ -18,13 +18,13 @@ CREATE TABLE notifications (
 CREATE UNIQUE INDEX notifications_of ON notifications (tape, sha256(method));
 ";
 
-/// The statement that adds those of a batch.
+/// Statement that adds the counts of a batch.
 pub const KEEP: &str = "INSERT INTO notifications AS known (tape, method, came, went)
     SELECT $1, * FROM unnest($2::bytea[], $3::bigint[], $4::bigint[])
     ON CONFLICT (tape, sha256(method)) DO UPDATE SET
     came = known.came + excluded.came, went = known.went + excluded.went";
 
-/// Counts the notifications of entries, by tape and method, in SQL.
+/// Returns SQL that counts the notifications of entries, by tape and method.
 fn counted(condition: &str) -> String {
     let list = |codes: [u8; 2]| codes.map(|code| code.to_string()).join(", ");
     let (came, went) = (list(codes(CAME)), list(codes(WENT)));
@@ -35,7 +35,7 @@ fn counted(condition: &str) -> String {
     )
 }
 
-/// Adds those of a batch to those of their tape.
+/// Adds the counts of a batch to those of its tape.
 pub fn keep(
     client: &mut impl GenericClient,
     statement: &Statement,
@@ -52,13 +52,13 @@ pub fn keep(
     Ok(())
 }
 
-/// Counts all that there are, for a store that did not count them.
+/// Counts all notifications, for a store of a version that did not count them.
 pub fn count_all(client: &mut impl GenericClient) -> Result<(), Failure> {
     client.execute(&format!("INSERT INTO notifications (tape, method, came, went) {}", counted("true")), &[])?;
     Ok(())
 }
 
-/// Takes those below a place of a tape off those of their tape.
+/// Subtracts the notifications below a position from the counts of their tape.
 pub fn take_off(client: &mut impl GenericClient, tape: i64, below: i64) -> Result<(), Failure> {
     let sql = format!(
         "UPDATE notifications AS known SET came = known.came - gone.came, went = known.went - gone.went
@@ -69,11 +69,11 @@ pub fn take_off(client: &mut impl GenericClient, tape: i64, below: i64) -> Resul
     Ok(())
 }
 
-/// Adds the numbers of these tapes to those by name.
+/// Adds the counts of these tapes to the totals by name.
 pub fn add(client: &mut Client, tapes: &[i64], told: &mut NotificationCounts) -> Result<(), Failure> {
     let sql = "SELECT method, came, went FROM notifications WHERE tape = ANY($1) ORDER BY tape";
     for row in client.query(sql, &[&tapes])? {
-        let method = String::from_utf8(row.get(0)).map_err(|_| Torn("a method is not valid UTF-8"))?;
+        let method = String::from_utf8(row.get(0)).map_err(|_| DecodeError("a method is not valid UTF-8"))?;
         told.add(unescape(method), [row.get::<_, i64>(1) as u64, row.get::<_, i64>(2) as u64]);
     }
     Ok(())

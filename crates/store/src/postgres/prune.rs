@@ -1,4 +1,4 @@
-//! Deletes what is older or larger than the retention allows, oldest first.
+//! Deletes what exceeds the retention by age or size, oldest first.
 
 use super::find::place_of;
 use super::forget::{self, PostgresCut};
@@ -10,14 +10,14 @@ use ::postgres::Client;
 use signalbox_engine::record::{Pruned, Retention};
 use signalbox_seal::SigningKey;
 
-/// An import that has not come to its end for this long never will.
+/// Age from which an unfinished import counts as abandoned.
 const LOST_IMPORT: u64 = 24 * 3_600 * 1_000_000_000;
 
-/// How often what is left is measured again after forgetting by size.
+/// Maximum number of rounds of deleting by size and measuring again.
 const MAX_ROUNDS: usize = 12;
 
-/// Forgets what is not to be kept, or says what that would be. A database does not tell what one schema takes on disk after
-/// something is gone, so sizes are those of bodies and an estimate for the rest.
+/// Deletes what exceeds the retention. A dry run only reports it. A database cannot tell the disk usage of one schema
+/// after a deletion, so sizes are those of bodies plus an estimate for the rest.
 pub fn prune(
     client: &mut Client,
     retention: &Retention,
@@ -32,8 +32,8 @@ pub fn prune(
         let cutoff = now.saturating_sub(age.as_nanos().min(u128::from(u64::MAX)) as u64);
         let tapes = tapes::weighed(client)?;
         let scale = Scale::new(weight(&tapes), &tapes);
-        for step in retention::by_age(&mut Inside(client), &scale, tapes, cutoff, now)? {
-            take(client, &step, (retention.dry_run, key), &mut pruned)?;
+        for step in retention::by_age(&mut TapeMeasure(client), &scale, tapes, cutoff, now)? {
+            take(client, &step, retention.dry_run, key, &mut pruned)?;
         }
     }
     match retention.max_bytes {
@@ -42,15 +42,15 @@ pub fn prune(
             let used = weight(&tapes);
             let excess = used.saturating_sub(pruned.bytes).saturating_sub(most);
             let scale = Scale::new(used, &tapes);
-            for step in retention::by_size(&mut Inside(client), &scale, tapes, excess, now, &pruned.tapes)? {
-                take(client, &step, (true, key), &mut pruned)?;
+            for step in retention::by_size(&mut TapeMeasure(client), &scale, tapes, excess, now, &pruned.tapes)? {
+                take(client, &step, true, key, &mut pruned)?;
             }
         }
-        Some(most) => shrink_to(client, (most, key), now, &mut pruned)?,
+        Some(most) => shrink_to(client, most, key, now, &mut pruned)?,
         None => {}
     }
     if pruned.entries > 0 && !retention.dry_run {
-        // The server does that by itself sooner or later; it may not let us.
+        // The server vacuums sooner or later by itself. It may not permit us to.
         for table in ["tape_entries", "tape_words", "exchanges"] {
             let _ = client.batch_execute(&format!("VACUUM {table}"));
         }
@@ -58,10 +58,11 @@ pub fn prune(
     Ok(pruned)
 }
 
-/// Forgets the oldest until tapes take no more than this many bytes.
+/// Deletes the oldest entries until tapes take at most `most` bytes.
 pub fn shrink_to(
     client: &mut Client,
-    (most, key): (u64, Option<&SigningKey>),
+    most: u64,
+    key: Option<&SigningKey>,
     now: u64,
     pruned: &mut Pruned,
 ) -> Result<(), Failure> {
@@ -70,18 +71,18 @@ pub fn shrink_to(
         let used = weight(&tapes);
         let scale = Scale::new(used, &tapes);
         let excess = used.saturating_sub(most);
-        let steps = retention::by_size(&mut Inside(client), &scale, tapes, excess, now, &[])?;
+        let steps = retention::by_size(&mut TapeMeasure(client), &scale, tapes, excess, now, &[])?;
         if steps.is_empty() {
             break;
         }
         for step in steps {
-            take(client, &step, (false, key), pruned)?;
+            take(client, &step, false, key, pruned)?;
         }
     }
     Ok(())
 }
 
-/// What removals and imports that were interrupted have left.
+/// Deletes the remains of interrupted removals and imports.
 fn sweep(client: &mut Client, now: u64) -> Result<(), Failure> {
     let since = now.saturating_sub(LOST_IMPORT) as i64;
     for row in client.query("SELECT number FROM tapes WHERE hidden_since <= $1", &[&since])? {
@@ -93,7 +94,8 @@ fn sweep(client: &mut Client, now: u64) -> Result<(), Failure> {
 fn take(
     client: &mut Client,
     step: &Removal,
-    (dry_run, key): (bool, Option<&SigningKey>),
+    dry_run: bool,
+    key: Option<&SigningKey>,
     pruned: &mut Pruned,
 ) -> Result<(), Failure> {
     pruned.entries += match (dry_run, step.below) {
@@ -110,10 +112,10 @@ fn take(
     Ok(())
 }
 
-/// The inside of tapes, as the database tells it.
-struct Inside<'a>(&'a mut Client);
+/// Measures tapes with queries to the database.
+struct TapeMeasure<'a>(&'a mut Client);
 
-impl Measure for Inside<'_> {
+impl Measure for TapeMeasure<'_> {
     type Error = Failure;
 
     fn place_of(&mut self, tape: &TapeRow, time: u64) -> Result<u64, Failure> {

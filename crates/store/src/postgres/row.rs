@@ -1,9 +1,9 @@
-//! One row of the table of entries, and how it becomes an entry again.
+//! Rows of the table of entries, and their conversion to entries.
 
 use super::Failure;
 use crate::body_codec::BodyCodec;
 use crate::content::{self, Columns, MESSAGE};
-use crate::pack::Torn;
+use crate::pack::DecodeError;
 use crate::{extra, splice};
 use ::postgres::{GenericClient, Row};
 use bytes::Bytes;
@@ -11,22 +11,22 @@ use foldhash::HashMap;
 use signalbox_engine::record::{Body, Content, Entry, Hit};
 use std::borrow::Cow;
 
-/// The columns, in the order in which they are read.
+/// Columns in the order in which [`PostgresRow::read`] expects them.
 pub const COLUMNS: &str = "e.tape, t.id, e.seq, e.at, e.session, e.exchange, e.principal, e.what, e.method, e.subject,
     e.backend, e.error_code, e.length, e.form, e.body, e.extra";
 
-/// How many bytes an entry keeps, in SQL. The names of an end stand with its exchange as well.
+/// SQL expression for the stored size of an entry. The names of an end are stored with its exchange as well.
 pub const BYTES: &str =
     "(octet_length(body) + coalesce(octet_length(extra), 0) + (CASE WHEN what = 4 THEN 2 ELSE 1 END)
     * (octet_length(principal) + coalesce(octet_length(method), 0) + coalesce(octet_length(subject), 0)
     + coalesce(octet_length(backend), 0)))";
 
-/// How many bytes some entries keep besides the bodies of messages, in SQL.
+/// Returns the SQL expression for the stored size of entries besides the bodies of messages.
 pub fn aside() -> String {
     format!("coalesce(sum({BYTES} - CASE WHEN what < {MESSAGE} THEN 0 ELSE octet_length(body) END), 0)::bigint")
 }
 
-/// How many bytes the names of an entry take, as [`BYTES`] has it.
+/// Returns the size of an entry's names, as [`BYTES`] counts them.
 pub fn name_bytes(entry: &Entry) -> usize {
     let names = content::names(&entry.content);
     let all = [Some(&*entry.principal), names.method, names.subject, names.backend];
@@ -34,26 +34,27 @@ pub fn name_bytes(entry: &Entry) -> usize {
     if matches!(entry.content, Content::Finished(_)) { 2 * bytes } else { bytes }
 }
 
-/// A row, with its body as it is kept.
+/// Row with its body in stored form.
 #[derive(Debug)]
 pub struct PostgresRow {
-    /// The number of its tape.
+    /// Number of its tape.
     pub tape: i64,
-    /// What it was made of, apart from its body.
+    /// Entry of the row, without its body.
     pub hit: Hit,
-    /// Its body.
+    /// Body in stored form.
     pub body: Body,
     columns: Option<Columns>,
     extra: Option<Vec<u8>>,
 }
 
 impl PostgresRow {
-    /// Reads a row.
-    pub fn read(row: &Row, codec: &mut BodyCodec) -> Result<Self, Torn> {
+    /// Converts the columns of a row.
+    pub fn read(row: &Row, codec: &mut BodyCodec) -> Result<Self, DecodeError> {
         let number = |place: usize| row.get::<_, i64>(place) as u64;
         let optional = |place: usize| row.get::<_, Option<i64>>(place);
         let text = |place: usize| row.get::<_, Option<String>>(place).map(|text| unescape(text).into());
-        let byte = |place: usize| u8::try_from(row.get::<_, i16>(place)).map_err(|_| Torn("a code is out of range"));
+        let byte =
+            |place: usize| u8::try_from(row.get::<_, i16>(place)).map_err(|_| DecodeError("a code is out of range"));
         let body = codec.unpack(byte(13)?, row.get(14))?;
         let columns = Columns {
             what: byte(7)?,
@@ -73,12 +74,12 @@ impl PostgresRow {
         Ok(Self { tape: row.get(0), hit, body, columns: Some(columns), extra: row.get(15) })
     }
 
-    /// True if it is a message.
+    /// Returns true if the entry is a message.
     pub fn is_message(&self) -> bool {
         self.columns.as_ref().is_some_and(|columns| content::is_message(columns.what))
     }
 
-    /// The entry that its body refers to.
+    /// Returns the entry that its body refers to.
     pub fn base(&self) -> Option<u64> {
         match self.body {
             Body::Like { seq, .. } => Some(seq),
@@ -86,7 +87,7 @@ impl PostgresRow {
         }
     }
 
-    /// Its body made whole by what it refers to; none if nothing is kept, or that is gone.
+    /// Returns its whole body, joined with its base; `None` if none is stored, or the base is gone.
     pub fn whole(&self, bases: &HashMap<(i64, u64), Bytes>) -> Option<Bytes> {
         match &self.body {
             Body::Left => None,
@@ -97,8 +98,8 @@ impl PostgresRow {
         }
     }
 
-    /// The entry with this body, if it is a message.
-    pub fn finish(mut self, whole: Option<Bytes>) -> Result<Hit, Torn> {
+    /// Decodes the content and returns the hit. A message gets the body `whole`.
+    pub fn finish(mut self, whole: Option<Bytes>) -> Result<Hit, DecodeError> {
         let columns = self.columns.take().unwrap_or_default();
         let body = if content::is_message(columns.what) { whole.map_or(Body::Left, Body::Whole) } else { self.body };
         self.hit.entry.content = content::unpack(columns, body)?;
@@ -109,7 +110,7 @@ impl PostgresRow {
     }
 }
 
-/// The whole bodies of these entries of a tape.
+/// Returns the whole bodies of these entries of a tape.
 pub fn bases(
     client: &mut impl GenericClient,
     codec: &mut BodyCodec,
@@ -119,8 +120,8 @@ pub fn bases(
     let sql = "SELECT seq, form, body FROM tape_entries WHERE tape = $1 AND seq = ANY($2)";
     let mut found = Vec::new();
     for row in client.query(sql, &[&tape, &places])? {
-        let form = u8::try_from(row.get::<_, i16>(1)).map_err(|_| Torn("a code is out of range"))?;
-        // A base is whole. One that is not was not written by a recorder, and is not followed.
+        let form = u8::try_from(row.get::<_, i16>(1)).map_err(|_| DecodeError("a code is out of range"))?;
+        // The recorder writes only whole bases. Do not follow any other.
         if let Body::Whole(whole) = codec.unpack(form, row.get(2))? {
             found.push((row.get::<_, i64>(0) as u64, whole));
         }
@@ -128,12 +129,12 @@ pub fn bases(
     Ok(found)
 }
 
-/// A zero becomes `\0`, and a backslash `\\`. The beginning of a text becomes the beginning of what becomes of it.
+/// Escapes a NUL as `\0` and a backslash as `\\`. A prefix of a text becomes a prefix of its escaped form.
 pub fn escape(text: &str) -> Cow<'_, str> {
     if text.contains(['\0', '\\']) { text.replace('\\', "\\\\").replace('\0', "\\0").into() } else { text.into() }
 }
 
-/// The text that was escaped.
+/// Reverses [`escape`].
 pub fn unescape(text: String) -> String {
     if !text.contains('\\') {
         return text;

@@ -1,4 +1,4 @@
-//! The tables, and how those of an older version become tables of this version.
+//! The tables, and the conversion of tables of older versions.
 
 use super::address::PostgresAddress;
 use super::row::{aside, escape};
@@ -7,15 +7,15 @@ use super::{Failure, notifications};
 use crate::around::pack_claims;
 use crate::body_codec::BodyCodec;
 use crate::content::{self, Columns};
-use crate::pack::Torn;
+use crate::pack::DecodeError;
 use ::postgres::fallible_iterator::FallibleIterator;
 use ::postgres::{Client, Transaction};
 use signalbox_engine::record::{Content, StoreError};
 
-/// The version of the tables below.
+/// Version of the tables below.
 const VERSION: u32 = 3;
 
-/// The key under which one process at a time makes the tables.
+/// Key of the advisory lock under which one process at a time creates the tables.
 const LOCK: i64 = 0x7369_676e_616c;
 
 const TABLES: &str = "
@@ -101,7 +101,7 @@ CREATE INDEX exchanges_unwell ON exchanges (tape, outcome) WHERE outcome <> 'suc
 CREATE INDEX exchanges_slow ON exchanges (tape, took);
 ";
 
-/// What runs of entries hold; see `words`.
+/// Definition of the table of runs; see `words`.
 const WORDS: &str = "
 CREATE TABLE tape_words (
     tape BIGINT NOT NULL,
@@ -114,7 +114,7 @@ ALTER TABLE tape_words ALTER COLUMN words SET STORAGE EXTERNAL;
 CREATE INDEX tape_search ON tape_words USING gin (words);
 ";
 
-/// Makes the tables, or checks their version and converts them. One process at a time does that, all of it or nothing.
+/// Creates the tables, or checks their version and converts them. One process at a time does that, in one transaction.
 pub fn prepare(client: &mut Client, place: &PostgresAddress) -> Result<(), Failure> {
     let mut transaction = client.transaction()?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
@@ -129,7 +129,7 @@ pub fn prepare(client: &mut Client, place: &PostgresAddress) -> Result<(), Failu
     Ok(())
 }
 
-/// Takes one step after the other up to this version.
+/// Runs the conversions up to this version.
 fn convert(transaction: &mut Transaction<'_>, place: &PostgresAddress) -> Result<(), Failure> {
     let found: String = transaction.query_one("SELECT value FROM meta WHERE key = 'version'", &[])?.get(0);
     let mut version: u32 = found.parse().unwrap_or(0);
@@ -148,13 +148,13 @@ fn convert(transaction: &mut Transaction<'_>, place: &PostgresAddress) -> Result
     Ok(())
 }
 
-/// One step: makes version `n + 1` of version `n`.
+/// Conversion from version `n` to `n + 1`.
 pub type Converter = (u32, fn(&mut Transaction<'_>) -> Result<(), Failure>);
 
-/// Every step there is. Tables take them one after the other, all in one transaction.
+/// Every conversion, in order. All run in one transaction.
 pub const CONVERTERS: &[Converter] = &[(1, to_version_2), (2, to_version_3)];
 
-/// Version 1 had words in each entry, and an index for each column that can be asked for.
+/// Converts to version 2. Version 1 had words in each entry, and an index for each searchable column.
 fn to_version_2(tables: &mut Transaction<'_>) -> Result<(), Failure> {
     let fill = format!(
         "INSERT INTO tape_words SELECT tape, seq, seq, coalesce(words, '') || array_to_tsvector({MARKS_SQL}) FROM tape_entries"
@@ -180,7 +180,7 @@ fn to_version_2(tables: &mut Transaction<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Version 3 only adds columns, which most rows of version 2 do not have, and counts notifications by their method.
+/// Converts to version 3, which adds columns and counts notifications by method.
 fn to_version_3(tables: &mut Transaction<'_>) -> Result<(), Failure> {
     tables.batch_execute(
         "ALTER TABLE tapes ADD COLUMN parent TEXT, ADD COLUMN seal BYTEA, ADD COLUMN aside BIGINT NOT NULL DEFAULT 0;
@@ -198,7 +198,7 @@ fn to_version_3(tables: &mut Transaction<'_>) -> Result<(), Failure> {
     tell_proofs(tables)
 }
 
-/// Sessions get the proof, address and claims that only their entries had.
+/// Copies the proof, address and claims of sessions from their entries, which alone had them.
 fn tell_proofs(tables: &mut Transaction<'_>) -> Result<(), Failure> {
     let mut codec = BodyCodec::new();
     let mut told = Vec::new();
@@ -206,7 +206,7 @@ fn tell_proofs(tables: &mut Transaction<'_>) -> Result<(), Failure> {
         "SELECT tape, session, form, body FROM tape_entries WHERE what = $1 AND session IS NOT NULL ORDER BY tape, seq";
     let mut rows = tables.query_raw(sql, [i16::from(content::SESSION)])?;
     while let Some(row) = rows.next()? {
-        let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| Torn("a code is out of range"))?;
+        let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| DecodeError("a code is out of range"))?;
         let columns = Columns { what: content::SESSION, ..Columns::default() };
         let Content::Session(info) = content::unpack(columns, codec.unpack(form, row.get(3))?)? else { continue };
         told.push((row.get::<_, i64>(0), row.get::<_, i64>(1), info.proof, info.address, pack_claims(&info.claims)));

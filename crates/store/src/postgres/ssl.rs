@@ -1,36 +1,36 @@
-//! What a connection string says about TLS, in the words that users of PostgreSQL know.
+//! The TLS settings of a connection string, named as in libpq.
 
 use std::path::PathBuf;
 
-/// Why an address of a database makes no sense. It never holds words of the address, which may hold the password.
+/// Error of an invalid database address. It never quotes the address, which may contain the password.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadAddress {
-    /// It cannot be read.
+    /// The address cannot be parsed.
     #[error("its URL is not of the form postgres://user:password@host:port/database")]
     Form,
-    /// There is no such mode.
+    /// The mode is unknown.
     #[error("sslmode is one of `disable`, `prefer`, `require`, `verify-ca` and `verify-full`")]
     Mode,
-    /// Certificates are to be checked, and nobody is trusted.
+    /// The mode checks certificates, but no authority is trusted.
     #[error(
         "sslmode=verify-ca and sslmode=verify-full need sslrootcert, a file with the authorities that sign servers' certificates"
     )]
     NoRoot,
-    /// Everybody can get a certificate that the system trusts.
+    /// The system's authorities issue certificates to any applicant, so the host has to be checked too.
     #[error("sslrootcert=system needs sslmode=verify-full: anybody can get a certificate that the system trusts")]
     WeakSystem,
-    /// One without the other.
+    /// One of certificate and key is missing.
     #[error("sslcert and sslkey only work together")]
     HalfPair,
-    /// Nobody would see them.
+    /// The settings have no effect without TLS.
     #[error("sslrootcert, sslcert and sslkey have no effect with sslmode=disable; remove them")]
     Disabled,
-    /// What other programs know, and this one does not.
+    /// The setting is known to libpq, but not supported here.
     #[error("{0} is not supported")]
     Unsupported(&'static str),
 }
 
-/// Settings of other programs that would change what is trusted, so that they are not passed over.
+/// Settings of libpq that would change what is trusted, so that ignoring them would be unsafe.
 const UNSUPPORTED: [&str; 9] = [
     "sslcompression",
     "sslcertmode",
@@ -43,62 +43,61 @@ const UNSUPPORTED: [&str; 9] = [
     "requiressl",
 ];
 
-/// How far TLS goes.
+/// Level of TLS, as in the parameter `sslmode`.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Mode {
-    /// It is not spoken.
+    /// Connects without TLS.
     Disable,
-    /// It is spoken where the server does; nobody's certificate is checked.
+    /// TLS if the server supports it. The server's certificate is not checked.
     #[default]
     Prefer,
-    /// It is spoken or there is no connection; nobody's certificate is checked, unless those who may sign it are named.
+    /// TLS is required. The server's certificate is not checked, unless authorities are configured.
     Require,
-    /// Somebody who is trusted has signed the server's certificate.
+    /// The server's certificate must be signed by a trusted authority.
     VerifyCa,
-    /// And it is for this host.
+    /// The certificate must also match the host.
     VerifyFull,
 }
 
-/// Whose signature is trusted.
+/// Source of the trusted authorities.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Roots {
-    /// Those in a file.
+    /// Authorities in a file.
     File(PathBuf),
-    /// Those that the system trusts.
+    /// Authorities that the system trusts.
     System,
 }
 
-/// What is said about TLS.
+/// TLS settings of an address.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ssl {
-    /// How far it goes.
     pub mode: Mode,
-    /// Whom to trust.
+    /// Authorities to trust, if configured.
     pub roots: Option<Roots>,
-    /// What is shown to a server that asks for a certificate: the certificate and its key.
+    /// Client certificate and its key, for a server that asks for one.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// What is said about TLS, and the string without it.
+/// Splits an address into its TLS settings and the rest.
 pub fn split(address: &str) -> Result<(Ssl, String), BadAddress> {
-    let mut said = Said::default();
+    let mut options = TlsOptions::default();
     let rest = match address.starts_with("postgres://") || address.starts_with("postgresql://") {
-        true => said.url(address)?,
-        false => said.pairs(address)?,
+        true => options.url(address)?,
+        false => options.pairs(address)?,
     };
-    Ok((said.ssl()?, rest))
+    Ok((options.ssl()?, rest))
 }
 
 #[derive(Default)]
-struct Said {
+struct TlsOptions {
     mode: Option<String>,
     root: Option<String>,
     cert: Option<String>,
     key: Option<String>,
 }
 
-impl Said {
-    /// True if it was about TLS, and is kept here.
+impl TlsOptions {
+    /// Stores a TLS setting. Returns false if the key is not one.
     fn take(&mut self, key: &str, value: String) -> Result<bool, BadAddress> {
         match key {
             "sslmode" => self.mode = Some(value),
@@ -114,7 +113,7 @@ impl Said {
     }
 
     fn url(&mut self, url: &str) -> Result<String, BadAddress> {
-        // A password may hold a question mark.
+        // The password may contain a question mark.
         let behind = url.find('@').unwrap_or(0);
         let Some(mark) = url[behind..].find('?').map(|place| behind + place) else { return Ok(url.to_owned()) };
         let mut rest = Vec::new();
@@ -163,14 +162,14 @@ impl Said {
             (Mode::Disable, _) if roots.is_some() || identity.is_some() => Err(BadAddress::Disabled),
             (Mode::VerifyCa | Mode::VerifyFull, None) => Err(BadAddress::NoRoot),
             (Mode::Prefer | Mode::Require | Mode::VerifyCa, Some(Roots::System)) => Err(BadAddress::WeakSystem),
-            // As other programs have it: who names those who sign wants them to count.
+            // As in libpq: configured authorities are meant to be used.
             (Mode::Require, Some(Roots::File(_))) => Ok(Ssl { mode: Mode::VerifyCa, roots, identity }),
             _ => Ok(Ssl { mode, roots, identity }),
         }
     }
 }
 
-/// A value at the beginning of a text, and what follows it.
+/// Reads a value at the beginning of a text. Returns it with the rest.
 fn value(text: &str) -> Result<(String, &str), BadAddress> {
     let (quoted, text) = text.strip_prefix('\'').map_or((false, text), |rest| (true, rest));
     let mut value = String::new();
@@ -186,7 +185,7 @@ fn value(text: &str) -> Result<(String, &str), BadAddress> {
     if quoted { Err(BadAddress::Form) } else { Ok((value, "")) }
 }
 
-/// A text with its `%20` undone.
+/// Decodes the percent-encoding of a text.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut left = text.as_bytes();

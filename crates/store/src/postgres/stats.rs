@@ -1,4 +1,4 @@
-//! Reads the numbers of `signalbox tape stats` from the tables.
+//! Reads the figures of `signalbox tape stats` from the tables.
 
 use super::row::unescape;
 use super::{Failure, notifications, tapes};
@@ -8,13 +8,13 @@ use ::postgres::fallible_iterator::FallibleIterator;
 use signalbox_engine::record::tally::{FinishedExchange, SUCCESS, Tally};
 use signalbox_engine::record::{MessageKind, Stats};
 
-/// Facts that are missing from a tape.
+/// Returns the number of facts missing from a tape.
 pub fn gaps(client: &mut Client, tape: &str) -> Result<u64, Failure> {
     let number = tapes::meant(client, tape)?.number;
     Ok(client.query_one("SELECT gaps FROM tapes WHERE number = $1", &[&number])?.get::<_, i64>(0) as u64)
 }
 
-/// Numbers over one tape, or over all.
+/// Returns the figures of one tape, or of all.
 pub fn stats(client: &mut Client, tape: Option<&str>) -> Result<Stats, Failure> {
     let tapes = match tape {
         Some(asked) => vec![tapes::meant(client, asked)?],

@@ -16,7 +16,7 @@ fn read(row: &Row) -> TapeRow {
     let text = |place: usize| unescape(row.get(place));
     let info = TapeInfo {
         id: text(1),
-        // A kind that only a later program knows would come with a later version.
+        // Only a later version could have stored a kind that is unknown here.
         kind: TapeKind::of_word(row.get(2)).unwrap_or(TapeKind::Serve),
         target: text(3),
         started: number(4),
@@ -36,7 +36,7 @@ fn read(row: &Row) -> TapeRow {
         last_at: number(11),
         last_seq,
         disordered: row.get(13),
-        // Words are kept with their entry.
+        // Words are stored together with their entries.
         indexed: last_seq,
         kept: number(14),
         aside: number(17),
@@ -44,7 +44,7 @@ fn read(row: &Row) -> TapeRow {
     }
 }
 
-/// Keeps a head; with a number where the tape was known by it before.
+/// Stores a head. Keeps the number of a tape that had one before.
 pub fn insert(
     client: &mut impl GenericClient,
     tape: &TapeInfo,
@@ -80,25 +80,25 @@ pub fn insert(
     Ok(number)
 }
 
-/// What seals a tape, which nobody else changes until the transaction ends; none if it is not sealed, or gone.
+/// Returns the seal of a tape, and locks it until the transaction ends; `None` if the tape is not sealed or does not exist.
 pub fn lock_seal(client: &mut impl GenericClient, number: i64) -> Result<Option<Vec<u8>>, Failure> {
     let row = client.query_opt("SELECT seal FROM tapes WHERE number = $1 FOR UPDATE", &[&number])?;
     Ok(row.and_then(|row| row.get(0)))
 }
 
-/// Replaces what seals a tape.
+/// Replaces the seal of a tape.
 pub fn set_seal(client: &mut impl GenericClient, number: i64, seal: &[u8]) -> Result<(), Failure> {
     client.execute("UPDATE tapes SET seal = $2 WHERE number = $1", &[&number, &seal])?;
     Ok(())
 }
 
-/// All tapes that can be seen, the newest first.
+/// Returns all visible tapes, newest first.
 pub fn all(client: &mut Client) -> Result<Vec<TapeRow>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM tapes WHERE hidden_since IS NULL ORDER BY started DESC, id DESC");
     Ok(client.query(&sql, &[])?.iter().map(read).collect())
 }
 
-/// All tapes that can be seen, the newest first, with all that each of them keeps counted.
+/// Returns all visible tapes, newest first, with the size of everything they store.
 pub fn weighed(client: &mut Client) -> Result<Vec<TapeRow>, Failure> {
     let columns = ["external", "client", "client_version", "revision", "transport", "proof", "address", "claims"];
     let size = columns.map(|column| format!("coalesce(octet_length({column}), 0)")).join(" + ");
@@ -114,7 +114,7 @@ pub fn weighed(client: &mut Client) -> Result<Vec<TapeRow>, Failure> {
     Ok(tapes)
 }
 
-/// The tape that somebody means.
+/// Returns the tape that `asked` names.
 pub fn meant(client: &mut Client, asked: &str) -> Result<TapeRow, Failure> {
     let sql = "SELECT id FROM tapes WHERE hidden_since IS NULL AND ($1 = $2 OR starts_with(id, $1))
         ORDER BY id <> $1, started DESC, id DESC LIMIT $3";
@@ -125,7 +125,7 @@ pub fn meant(client: &mut Client, asked: &str) -> Result<TapeRow, Failure> {
     row.map(|row| read(&row)).ok_or_else(|| StoreError::NoTape(id).into())
 }
 
-/// The sessions of a tape, by their number.
+/// Returns the sessions of a tape, by number.
 pub fn sessions(client: &mut Client, asked: &str) -> Result<Vec<(u64, SessionInfo)>, Failure> {
     let tape = meant(client, asked)?.number;
     let sql =
@@ -148,7 +148,7 @@ pub fn sessions(client: &mut Client, asked: &str) -> Result<Vec<(u64, SessionInf
     client.query(sql, &[&tape])?.iter().map(read).collect()
 }
 
-/// Keeps what is known of a session; the later replaces the earlier.
+/// Stores the description of a session. A later one replaces an earlier one.
 pub fn keep_session(
     client: &mut impl GenericClient,
     tape: i64,
@@ -180,7 +180,7 @@ pub fn keep_session(
     Ok(())
 }
 
-/// Marks the end of a session.
+/// Sets the end of a session.
 pub fn end_session(client: &mut impl GenericClient, tape: i64, number: u64, at: u64) -> Result<(), Failure> {
     let sql = "UPDATE sessions SET ended = $3 WHERE tape = $1 AND number = $2";
     client.execute(sql, &[&tape, &(number as i64), &(at as i64)])?;

@@ -1,4 +1,4 @@
-//! TLS with the database: a connector for the client, and whose certificates it believes.
+//! TLS to the database: the connector of the client, and the verification of the server's certificate.
 
 use super::ssl::{Mode, Roots, Ssl};
 use ::postgres::Socket;
@@ -20,27 +20,27 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 
-/// Why there is no TLS.
+/// Error of setting up TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be used.
     #[error("{0}: {1}")]
     File(String, String),
-    /// The system trusts nobody.
+    /// The system has no trusted authorities.
     #[error("sslrootcert=system: no certificate authority was found on this system")]
     NoSystemRoots,
-    /// The settings do not go together.
+    /// The settings are inconsistent.
     #[error("TLS cannot be set up: {0}")]
     Unfit(String),
-    /// No certificate can be for such a host.
+    /// The host cannot be the name in a certificate.
     #[error("the host cannot be the name of a certificate")]
     Host,
-    /// The handshake failed.
+    /// The handshake with the server failed.
     #[error("{0}")]
     Handshake(String),
 }
 
-/// Shakes hands with servers.
+/// Performs TLS handshakes with the configured servers.
 #[derive(Clone)]
 pub struct Connector {
     config: Arc<ClientConfig>,
@@ -48,7 +48,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Reads the files that are named.
+    /// Reads the configured files.
     pub fn read(ssl: &Ssl) -> Result<Self, TlsError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let (verifier, trusted) = Verifier::read(ssl, &provider)?;
@@ -74,7 +74,7 @@ fn told(file: &Path, why: impl ToString) -> TlsError {
     TlsError::File(file.display().to_string(), why.to_string())
 }
 
-/// The certificates of a file, at least one.
+/// Reads the certificates of a file, at least one.
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(file).and_then(Iterator::collect).map_err(|error| told(file, error));
@@ -86,20 +86,20 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     }
 }
 
-/// Judges the server's certificate.
+/// Verifier of the server's certificate.
 #[derive(Debug)]
 struct Verifier {
-    /// Those who may have signed it; nobody is asked where this is missing.
+    /// Verifier of the issuing authority; `None` if the certificate is not checked.
     signed: Option<Arc<WebPkiServerVerifier>>,
-    /// Certificates that are trusted themselves. A server may show one of them, though it could sign others.
+    /// Certificates that are trusted themselves. A server may present one of them, even if it is an authority's.
     known: Vec<CertificateDer<'static>>,
-    /// It must be for the host.
+    /// The certificate must match the host.
     named: bool,
     provider: Arc<CryptoProvider>,
 }
 
 impl Verifier {
-    /// What is said about it, and whom it trusts in words.
+    /// Creates the verifier, and a description of what it trusts.
     fn read(ssl: &Ssl, provider: &Arc<CryptoProvider>) -> Result<(Self, Arc<str>), TlsError> {
         let provider = Arc::clone(provider);
         let (known, trusted) = match &ssl.roots {
@@ -144,11 +144,11 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, Error> {
         let Some(signed) = &self.signed else { return Ok(ServerCertVerified::assertion()) };
         match signed.verify_server_cert(shown, between, host, ocsp, now) {
-            // The signatures are looked at before the name.
+            // The signatures are checked before the name.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.named => Ok(ServerCertVerified::assertion()),
-            // A server that signed for itself is trusted by its own certificate.
+            // A server with a self-signed certificate is trusted if that certificate is.
             Err(Error::InvalidCertificate(CertificateError::Other(_) | CertificateError::UnknownIssuer))
                 if self.known.iter().any(|known| known == shown) =>
             {
@@ -195,7 +195,7 @@ impl MakeTlsConnect<Socket> for Connector {
     }
 }
 
-/// Shakes hands with one server.
+/// Performs the handshake with one host.
 pub struct ToHost {
     connector: Connector,
     name: ServerName<'static>,
@@ -215,7 +215,7 @@ impl TlsConnect<Socket> for ToHost {
     }
 }
 
-/// What went wrong in a handshake.
+/// Returns the error message of a failed handshake.
 fn words(error: &io::Error, trusted: &str) -> String {
     let held = error.get_ref().map(|held| held as &(dyn StdError + 'static));
     match held.and_then(|held| held.downcast_ref::<Error>()) {
@@ -242,7 +242,7 @@ fn words(error: &io::Error, trusted: &str) -> String {
     }
 }
 
-/// A connection under TLS.
+/// TLS connection to the database.
 pub struct PgTlsStream(tokio_rustls::client::TlsStream<Socket>);
 
 impl ::postgres::tls::TlsStream for PgTlsStream {

@@ -1,6 +1,6 @@
-//! What a search asks first: for each run of entries, the words of its messages and marks for what else can be asked for.
+//! The search index: for each run of entries, the words of its messages and marks of their other attributes.
 //!
-//! A run that has all of what is wanted is looked through entry by entry, so that a search is exact.
+//! Matching runs are scanned entry by entry, so that a search is exact.
 
 use super::copy::Copy;
 use super::row::escape;
@@ -9,19 +9,19 @@ use crate::text::{Needle, words_of};
 use foldhash::HashSet;
 use signalbox_engine::record::{Entry, Query};
 
-/// How many places a run spans at most.
+/// Maximum number of positions in a run.
 const MAX_SPAN: u64 = 64;
 
-/// How many bytes its words may take; a `tsvector` holds a mebibyte.
+/// Maximum size of a run's words in bytes. A `tsvector` holds up to one mebibyte.
 const MAX_WORD_BYTES: usize = 256 << 10;
 
-/// How many characters of a name stand in its mark. Rows are asked for all of it.
+/// Maximum number of characters of a name in its mark. Rows are compared with the whole name.
 const MAX_MARK: usize = 200;
 
-/// How many marks of a run are looked at before another is made.
+/// Number of recent marks that are checked before adding another.
 const MAX_MARKED: usize = 16;
 
-/// What a mark is for. No word begins with the sign before it.
+/// Kind of a mark. No word begins with its prefix.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Mark {
     Session,
@@ -48,30 +48,30 @@ impl Mark {
     }
 }
 
-/// How the runs of version 1 get their marks, in SQL.
+/// SQL expression that creates the marks of version 1 runs.
 pub const MARKS_SQL: &str =
     "array_remove(ARRAY['§n' || session, '§p' || left(principal, 200), '§m' || left(method, 200),
     '§s' || left(subject, 200), '§b' || left(backend, 200), '§e' || error_code], NULL)";
 
-/// The runs of a batch.
+/// Runs of a batch.
 pub struct Runs {
     tape: i64,
     first: u64,
     last: u64,
     words: HashSet<Box<str>>,
-    /// What has a mark already: most entries of a run are about the same few names.
+    /// Marks of the current run. Most entries of a run have the same few names.
     marked: Vec<(Mark, Box<str>)>,
     bytes: usize,
     copy: Copy,
 }
 
 impl Runs {
-    /// No runs yet.
+    /// Creates the runs of a batch for this tape.
     pub fn new(tape: i64) -> Self {
         Self { tape, first: 0, last: 0, words: HashSet::default(), marked: Vec::new(), bytes: 0, copy: Copy::new() }
     }
 
-    /// One more entry, and its message made whole where that is searched.
+    /// Adds an entry, with the whole body of its message if that is searched.
     pub fn add(&mut self, entry: &Entry, searched: Option<&[u8]>) {
         if entry.seq - self.first >= MAX_SPAN || self.bytes >= MAX_WORD_BYTES {
             self.end();
@@ -103,7 +103,7 @@ impl Runs {
     }
 
     fn name(&mut self, mark: Mark, name: &str) {
-        // The latest are the likeliest to come again, and not many are looked at.
+        // The latest marks are the likeliest to recur, and only a few are checked.
         if self.marked.iter().rev().take(MAX_MARKED).any(|(known, of)| *known == mark && **of == *name) {
             return;
         }
@@ -124,27 +124,27 @@ impl Runs {
         }
         let mut words: Vec<&str> = self.words.iter().map(|word| &**word).collect();
         words.sort_unstable();
-        self.copy.words(self.tape, (self.first, self.last), &words);
+        self.copy.words(self.tape, self.first, self.last, &words);
         self.words.clear();
         self.marked.clear();
         self.bytes = 0;
     }
 
-    /// How many bytes they take.
+    /// Returns the size of the words in bytes.
     pub fn len(&self) -> usize {
         self.copy.len() + self.bytes
     }
 
-    /// All of them, ready to be sent.
+    /// Returns all runs, ready to be sent.
     pub fn finish(mut self) -> Copy {
         self.end();
         self.copy
     }
 }
 
-/// What a query wants of a run, as a `tsquery`; none if runs do not help.
+/// Returns the `tsquery` that preselects runs for a query; `None` if runs do not help.
 pub fn question(query: &Query, needle: Option<&Needle>) -> Option<String> {
-    // The runs lack the words of an image that is like an earlier one.
+    // The runs lack the words of a message that resembles an earlier one.
     let needle = needle.filter(|_| !query.client_side);
     let mut wanted: Vec<String> = needle.into_iter().flat_map(Needle::words).map(quoted).collect();
     let number = |number: Option<i64>| number.map(|number| number.to_string());
@@ -169,7 +169,7 @@ pub fn question(query: &Query, needle: Option<&Needle>) -> Option<String> {
     (!wanted.is_empty()).then(|| wanted.join(" & "))
 }
 
-/// A word of a `tsquery`, whatever is in it.
+/// Quotes a word for a `tsquery`.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\\', "\\\\").replace('\'', "''"))
 }

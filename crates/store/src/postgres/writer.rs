@@ -1,15 +1,15 @@
-//! Appends entries to one tape and does its deferred work: indexing, training, making room.
+//! Appends entries to one tape, indexes their words and makes room in the store.
 
 use super::address::PostgresAddress;
 use super::copy::{Copy, EntryRow};
-use super::link::{Ready, WriterLink};
+use super::link::{PreparedStatements, WriterLink};
 use super::row::{self, escape};
 use super::words::Runs;
 use super::{Failure, notifications, prune, tapes};
 use crate::body_codec::BodyCodec;
 use crate::notifications::Notifications;
 use crate::retention::weight;
-use crate::room::Room;
+use crate::room::SizeLimit;
 use crate::sums::{BatchExchanges, Sums, check_order};
 use crate::text::is_searched;
 use crate::{content, extra, splice};
@@ -22,17 +22,17 @@ use std::collections::VecDeque;
 use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How many bytes of rows are sent at a time, so that the server works while more are packed.
+/// Number of bytes of rows sent at a time, so that the server works while more are packed.
 const SENT_BYTES: usize = 32 << 10;
 
-/// How many bytes of words are held until they are sent.
+/// Maximum size of words buffered before they are sent.
 const MAX_WORD_BYTES: usize = 16 << 20;
 
-/// How many whole bodies are remembered, because the next ones may refer to them, and how large they may be.
+/// Maximum number of recent whole bodies, to which the next ones may refer, and their maximum size.
 const MAX_RECENT: usize = 64;
 const MAX_RECENT_BYTES: usize = 1 << 20;
 
-/// The writing side of one tape in a PostgreSQL database.
+/// Writer of one tape in a PostgreSQL database.
 pub struct PostgresWriter {
     place: PostgresAddress,
     link: Option<WriterLink>,
@@ -43,19 +43,19 @@ pub struct PostgresWriter {
     hidden: bool,
     last_seq: u64,
     ended: bool,
-    room: Option<Room>,
+    room: Option<SizeLimit>,
     key: Option<SigningKey>,
-    /// Why no room could be made; reported by the next `idle`.
+    /// Error of making room, reported by the next `idle`.
     no_room: Option<StoreError>,
 }
 
 impl PostgresWriter {
-    /// Keeps the head of a tape.
+    /// Stores the head of a new tape.
     pub fn begin(
         place: PostgresAddress,
         info: &TapeInfo,
         hidden: bool,
-        room: Option<Room>,
+        room: Option<SizeLimit>,
     ) -> Result<Self, StoreError> {
         let mut client = place.connect()?;
         let number = place.told(begin(&mut client, info, hidden))?;
@@ -75,17 +75,17 @@ impl PostgresWriter {
         })
     }
 
-    /// Signs a checkpoint with this key whenever it deletes the beginning of a sealed tape.
+    /// Sets the key that signs a checkpoint when the beginning of a sealed tape is deleted.
     pub fn signing(self, key: Option<SigningKey>) -> Self {
         Self { key, ..self }
     }
 
-    /// Its number in the store.
+    /// Returns the number of the tape in the store.
     pub fn number(&self) -> i64 {
         self.number
     }
 
-    /// Lets everybody see it.
+    /// Makes the tape visible.
     pub fn reveal(&mut self) -> Result<(), StoreError> {
         self.with(|writer, link| {
             link.client.execute("UPDATE tapes SET hidden_since = NULL WHERE number = $1", &[&writer.number])?;
@@ -93,7 +93,7 @@ impl PostgresWriter {
         })
     }
 
-    /// Does something with a connection, a fresh one where the last one was lost.
+    /// Runs `work` with a connection, a new one if the last was lost.
     fn with<T>(
         &mut self,
         work: impl FnOnce(&mut Self, &mut WriterLink) -> Result<T, Failure>,
@@ -103,7 +103,7 @@ impl PostgresWriter {
             _ => WriterLink::new(self.place.connect()?),
         };
         let done = work(self, &mut link);
-        // A connection that the server has ended may not know it yet when it says so: after any failure it is made again.
+        // A connection that the server has closed may not know that yet, so drop it after any failure.
         self.link = Some(link).filter(|_| done.is_ok());
         self.place.told(done)
     }
@@ -112,7 +112,7 @@ impl PostgresWriter {
         let ready = link.prepare(durable)?;
         let mut transaction = link.client.transaction()?;
         if transaction.query_opt(&ready.hold, &[&self.number])?.is_none() {
-            // Somebody deleted the tape meanwhile. Begins it again under its old number.
+            // The tape was deleted meanwhile. Begin it again under its old number.
             if self.hidden {
                 return Err(StoreError::NoTape(self.info.id.clone()).into());
             }
@@ -139,7 +139,7 @@ impl PostgresWriter {
         Ok(sums)
     }
 
-    /// Deletes the oldest entries when the store is about to become too large.
+    /// Deletes the oldest entries if the store is about to exceed its limit.
     fn make_room(&mut self, sums: &Sums) -> Result<(), StoreError> {
         let Some(room) = &mut self.room else { return Ok(()) };
         if !room.add(sums) {
@@ -148,16 +148,16 @@ impl PostgresWriter {
         let room = room.clone();
         self.with(|writer, link| {
             let Some(left) = room.left(weight(&tapes::weighed(&mut link.client)?)) else { return Ok(()) };
-            prune::shrink_to(&mut link.client, (left, writer.key.as_ref()), unix_nanos(), &mut Pruned::default())
+            prune::shrink_to(&mut link.client, left, writer.key.as_ref(), unix_nanos(), &mut Pruned::default())
         })
     }
 
-    /// Hands entries over, the first while the next are packed, and then their words. Returns what is left when these become
-    /// many.
+    /// Sends entries, the first ones while the next are packed, and then their words. Returns the entries that remain
+    /// when the words exceed their limit.
     fn copy<'a>(
         &mut self,
         transaction: &mut Transaction<'_>,
-        ready: &Ready,
+        ready: &PreparedStatements,
         entries: &'a [Entry],
         bases: &HashMap<u64, Bytes>,
         sums: &mut Sums,
@@ -199,8 +199,8 @@ impl PostgresWriter {
         }
     }
 
-    /// The whole bodies that searched messages of a batch refer to. They are looked for before rows are handed over, because
-    /// nothing can be asked meanwhile.
+    /// Returns the whole bodies that searched messages of a batch refer to. Fetches them before rows are sent, because
+    /// no query can run meanwhile.
     fn bases(&mut self, transaction: &mut Transaction<'_>, batch: &[Entry]) -> Result<HashMap<u64, Bytes>, Failure> {
         let mut found = HashMap::default();
         let mut far = Vec::new();
@@ -225,7 +225,7 @@ impl PostgresWriter {
         self.recent.iter().find(|(known, _)| *known == seq).map(|(_, whole)| whole.clone())
     }
 
-    /// Remembers the last whole bodies, because the next batch may refer to them.
+    /// Caches the latest whole bodies, because the next batch may refer to them.
     fn remember(&mut self, batch: &[Entry]) {
         let wholes = batch.iter().rev().filter_map(|entry| match &entry.content {
             Content::Message(MessageEntry { body: Body::Whole(whole), .. }) if whole.len() <= MAX_RECENT_BYTES => {
@@ -240,7 +240,7 @@ impl PostgresWriter {
     }
 }
 
-/// The message made whole, where its words are searched.
+/// Returns the whole message, if its words are searched.
 fn searched(entry: &Entry, bases: &HashMap<u64, Bytes>) -> Option<Bytes> {
     let Content::Message(MessageEntry { body, .. }) = &entry.content else { return None };
     match body {
@@ -272,7 +272,7 @@ impl TapeWriter for PostgresWriter {
     }
 
     fn idle(&mut self) -> Result<bool, StoreError> {
-        // Words are kept with their entries, in the same transaction.
+        // Words are stored with their entries, in the same transaction.
         self.no_room.take().map_or(Ok(false), Err)
     }
 
@@ -294,7 +294,7 @@ impl TapeWriter for PostgresWriter {
 fn begin(client: &mut Client, info: &TapeInfo, hidden: bool) -> Result<i64, Failure> {
     let mut transaction = client.transaction()?;
     let since = unix_nanos() as i64;
-    // Renames what a failed import or removal left behind, so that its id is free.
+    // Rename the remains of a failed import or removal, so that its id is free.
     let left = "UPDATE tapes SET id = id || ' ' || number WHERE id = $1 AND hidden_since IS NOT NULL";
     transaction.execute(left, &[&escape(&info.id)])?;
     let number = tapes::insert(&mut transaction, info, None, hidden.then_some(since))?;
@@ -306,7 +306,7 @@ fn unix_nanos() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// The whole body of an entry of a batch.
+/// Returns the whole body of an entry of a batch.
 fn within(batch: &[Entry], seq: u64) -> Option<Bytes> {
     let place = batch.binary_search_by_key(&seq, |entry| entry.seq).ok()?;
     match &batch[place].content {

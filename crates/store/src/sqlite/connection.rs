@@ -1,4 +1,4 @@
-//! Opens the file with the pragmas that every connection needs; a [`Reader`] answers questions over one.
+//! Opens the file with the pragmas that every connection needs. A [`Reader`] runs queries on one connection.
 
 use super::{Failure, schema};
 use crate::body_codec::BodyCodec;
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How many statements a connection keeps prepared.
+/// Number of prepared statements that a connection caches.
 const STATEMENTS: usize = 64;
 
-/// How many pages of the log are written back at once. Few large ones cost less than many small ones.
+/// Number of log pages written back at once. Few large writes cost less than many small ones.
 const CHECKPOINT_PAGES: u32 = 4_000;
 
-/// The log is cut back to this many bytes when it has been written back.
+/// Size in bytes to which the log is truncated after a write-back.
 const MAX_LOG_BYTES: u64 = 64 << 20;
 
-/// Where the file is, and how long to wait for others.
+/// Path of the file, and the time to wait for other processes.
 #[derive(Clone, Debug)]
 pub struct SqliteFile {
     path: Arc<PathBuf>,
@@ -28,7 +28,7 @@ pub struct SqliteFile {
 }
 
 impl SqliteFile {
-    /// A place.
+    /// Creates the description of a file. Nothing is opened.
     pub fn new(path: &Path, wait: Duration) -> Self {
         Self { shown: path.display().to_string().into(), path: Arc::new(path.to_owned()), wait }
     }
@@ -37,7 +37,7 @@ impl SqliteFile {
         &self.path
     }
 
-    /// A result in the words of the port.
+    /// Converts a failure to an error of the store, with the path of the file.
     pub fn told<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
         result.map_err(|failure| failure.told(&self.shown))
     }
@@ -47,14 +47,14 @@ impl SqliteFile {
     }
 }
 
-/// Opens the file, makes it if it is missing, and brings it to the version of this program.
+/// Opens the file, creates it if it is missing, and converts it to this program's version.
 pub fn create(place: &SqliteFile) -> Result<Connection, Failure> {
     let mut connection = create_if(place, |found| schema::refuse_foreign(found, &place.shown))?;
     schema::prepare(&mut connection, &place.shown, schema::VERSION, schema::CONVERTERS)?;
     Ok(connection)
 }
 
-/// Opens the file, and makes it if it is missing, unless `accepts` refuses what is in it. Makes no table.
+/// Opens the file, and creates it if it is missing, unless `accepts` rejects its content. Creates no table.
 pub fn create_if(
     place: &SqliteFile,
     accepts: impl FnOnce(&Connection) -> Result<(), Failure>,
@@ -63,19 +63,19 @@ pub fn create_if(
     let file = file.map_err(|error| place.cannot(error))?;
     let connection = open(place)?;
     accepts(&connection)?;
-    // SQLite gives the files beside it the same mode. The mode of a file that was there already is put right.
+    // SQLite gives the files beside it the same mode. This also corrects the mode of an existing file.
     file.set_permissions(Permissions::from_mode(0o600)).map_err(|error| place.cannot(error))?;
     log_ahead(&connection, place.wait)?;
     Ok(connection)
 }
 
-/// One more connection to a file that is there.
+/// Opens another connection to an existing file.
 pub fn open(place: &SqliteFile) -> Result<Connection, Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&*place.path, flags)?;
     connection.busy_timeout(place.wait)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Foreign databases may hold triggers and views; nothing in them is trusted.
+    // A foreign database may contain triggers and views. Trust nothing in them.
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
@@ -85,7 +85,7 @@ pub fn open(place: &SqliteFile) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
-/// Turns the write-ahead log on. SQLite does not wait for others when it does that, so this does.
+/// Turns the write-ahead log on. SQLite does not wait for other connections when it does that, so this function does.
 fn log_ahead(connection: &Connection, wait: Duration) -> Result<(), Failure> {
     let until = Instant::now() + wait;
     loop {
@@ -102,29 +102,29 @@ fn log_ahead(connection: &Connection, wait: Duration) -> Result<(), Failure> {
 fn journal_mode(connection: &Connection) -> rusqlite::Result<()> {
     let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     if mode != "wal" {
-        // Both can only be set before the first table is made.
+        // Both can only be set before the first table is created.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     }
     Ok(())
 }
 
-/// One connection for questions.
+/// Connection for queries, with the codec of its bodies.
 pub struct Reader {
-    /// The connection.
+    /// Connection to the file.
     pub connection: Connection,
-    /// Unpacks bodies.
+    /// Decoder of stored bodies.
     pub codec: BodyCodec,
 }
 
 impl Reader {
-    /// A reader.
+    /// Creates a reader that knows only the built-in dictionary.
     pub fn new(connection: Connection) -> Self {
         Self { connection, codec: BodyCodec::new() }
     }
 }
 
-/// Learns the dictionaries that were made since the last time.
+/// Loads the dictionaries that were created since the last time.
 pub fn learn(connection: &Connection, codec: &mut BodyCodec) -> Result<(), Failure> {
     let mut select = connection.prepare_cached("SELECT number, bytes FROM dictionaries WHERE number > ?1")?;
     let mut rows = select.query([codec.latest() as i64])?;

@@ -1,4 +1,4 @@
-//! Exchanges: where their entries lie, and how they ended.
+//! Exchanges: their range of entries and their outcomes.
 
 use super::names::{self, NameIds, NameRole};
 use super::schema::SLOW;
@@ -7,7 +7,7 @@ use foldhash::HashSet;
 use rusqlite::{Connection, OptionalExtension, params};
 use signalbox_engine::record::tally::SUCCESS;
 
-/// Keeps what a batch tells of its exchanges.
+/// Stores the exchanges of a batch.
 pub fn keep(seen: BatchExchanges<'_>, connection: &Connection, tape: i64, names: &mut NameIds) -> rusqlite::Result<()> {
     let sql = "INSERT INTO exchanges
             (tape, exchange, first, last, method, subject, outcome, well, took, bytes_in, bytes_out)
@@ -38,7 +38,7 @@ pub fn keep(seen: BatchExchanges<'_>, connection: &Connection, tape: i64, names:
     Ok(())
 }
 
-/// The first and last place of an exchange.
+/// Returns the first and last position of an exchange.
 pub fn range(connection: &Connection, tape: i64, exchange: u64) -> rusqlite::Result<Option<(u64, u64)>> {
     connection
         .prepare_cached("SELECT first, last FROM exchanges WHERE tape = ?1 AND exchange = ?2")?
@@ -46,17 +46,18 @@ pub fn range(connection: &Connection, tape: i64, exchange: u64) -> rusqlite::Res
         .optional()
 }
 
-/// How an exchange must have ended.
+/// Conditions of a query on the end of an exchange.
 #[derive(Clone, Debug)]
-pub struct WantedEnding {
-    /// The number of the outcome, and whether that is the good one.
+pub struct EndingFilter {
+    /// Number of the outcome's name, and whether it is success.
     pub outcome: Option<(i64, bool)>,
-    /// At least this long, in nanoseconds.
+    /// Minimum duration, in nanoseconds.
     pub slower_than: Option<u64>,
 }
 
-impl WantedEnding {
-    /// What a query asks of the ending; none if it asks nothing. The inner none: nothing of this tape can match.
+impl EndingFilter {
+    /// Reads the conditions of a query; `None` if it has none. The inner `None` means that nothing on this tape can
+    /// match.
     pub fn read(
         connection: &Connection,
         tape: i64,
@@ -74,14 +75,14 @@ impl WantedEnding {
         Ok(Some(Some(Self { outcome, slower_than })))
     }
 
-    /// The exchanges that ended so and where they lie, unless they are more than `most`.
+    /// Returns the matching exchanges and their ranges, unless there are more than `most`.
     pub fn few(
         &self,
         connection: &Connection,
         tape: i64,
         range: (u64, u64),
         most: usize,
-    ) -> rusqlite::Result<Option<Few>> {
+    ) -> rusqlite::Result<Option<ExchangeSet>> {
         // The planner would rather walk all exchanges of the tape.
         let unwell = self.outcome.is_some_and(|(_, well)| !well);
         let slow = self.slower_than.is_some_and(|least| least >= SLOW);
@@ -93,7 +94,8 @@ impl WantedEnding {
         let mut sql = format!(
             "SELECT exchange, first, last FROM exchanges{index} WHERE tape = ?1 AND last >= ?2 AND first <= ?3"
         );
-        // Numbers only, so nothing can be smuggled in; the literal conditions are those of the partial indexes.
+        // Only numbers are inserted, so SQL injection is impossible. The literal conditions are those of the partial
+        // indexes.
         if let Some((outcome, well)) = self.outcome {
             sql += &format!(" AND outcome = {outcome}{}", if well { "" } else { " AND well = 0" });
         }
@@ -106,7 +108,7 @@ impl WantedEnding {
         sql += &format!(" LIMIT {}", most + 1);
         let mut select = connection.prepare(&sql)?;
         let mut rows = select.query(params![tape, range.0 as i64, range.1 as i64])?;
-        let mut few = Few::default();
+        let mut few = ExchangeSet::default();
         while let Some(row) = rows.next()? {
             if few.exchanges.len() == most {
                 return Ok(None);
@@ -118,7 +120,7 @@ impl WantedEnding {
         Ok(Some(few))
     }
 
-    /// True if this exchange ended so.
+    /// Returns true if this exchange matches.
     pub fn is_of(&self, connection: &Connection, tape: i64, exchange: i64) -> rusqlite::Result<bool> {
         let found: Option<(Option<i64>, Option<i64>)> = connection
             .prepare_cached("SELECT outcome, took FROM exchanges WHERE tape = ?1 AND exchange = ?2")?
@@ -130,16 +132,16 @@ impl WantedEnding {
     }
 }
 
-/// A few exchanges.
+/// Small set of matching exchanges.
 #[derive(Default, Debug)]
-pub struct Few {
-    /// Their numbers.
+pub struct ExchangeSet {
+    /// Numbers of the exchanges.
     pub exchanges: HashSet<i64>,
-    /// Where they lie, in order, without overlap.
+    /// Their ranges of positions, in order and without overlap.
     pub ranges: Vec<(u64, u64)>,
 }
 
-impl Few {
+impl ExchangeSet {
     fn join(&mut self) {
         self.ranges.sort_unstable();
         let mut joined: Vec<(u64, u64)> = Vec::with_capacity(self.ranges.len());
@@ -159,7 +161,7 @@ mod tests {
 
     #[test]
     fn ranges_that_touch_become_one() {
-        let mut few = Few { exchanges: HashSet::default(), ranges: vec![(9, 9), (1, 3), (2, 5), (6, 6)] };
+        let mut few = ExchangeSet { exchanges: HashSet::default(), ranges: vec![(9, 9), (1, 3), (2, 5), (6, 6)] };
         few.join();
         assert_eq!(few.ranges, [(1, 6), (9, 9)]);
     }

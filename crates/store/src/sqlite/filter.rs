@@ -1,4 +1,4 @@
-//! Turns a query into conditions in SQL and words of the index.
+//! Translates a query into SQL conditions and words of the index.
 
 use super::Failure;
 use super::index::{error_mark, name_mark, session_mark};
@@ -10,10 +10,10 @@ use crate::text::Needle;
 use rusqlite::Connection;
 use signalbox_engine::record::Query;
 
-/// Most methods that a `*` stands for.
+/// Maximum number of methods that a `*` expands to.
 const MAX_METHODS: usize = 500;
 
-/// Conditions on rows.
+/// SQL conditions on the rows of entries.
 #[derive(Default, Debug)]
 pub struct SqliteFilter {
     conditions: Vec<String>,
@@ -21,8 +21,8 @@ pub struct SqliteFilter {
 }
 
 impl SqliteFilter {
-    /// What a query asks of the rows of a tape; none if nothing of the tape can match. All names are numbers by then, so
-    /// that nothing of the query's text gets into SQL.
+    /// Translates a query for one tape; `None` if nothing on the tape can match. All names become numbers first, so
+    /// that no text of the query gets into SQL.
     pub fn read(
         connection: &Connection,
         tape: &TapeRow,
@@ -61,7 +61,7 @@ impl SqliteFilter {
         filter.times(tape, query);
         if let Some(needle) = needle {
             filter.conditions.push(format!("what >= {MESSAGE} AND form <> 0"));
-            // The index lacks the words of an image that is like an earlier one.
+            // The index lacks the words of a message that resembles an earlier one.
             if !query.client_side {
                 filter.index.extend(needle.words().into_iter().map(|word| format!("\"{word}\"")));
             }
@@ -91,7 +91,7 @@ impl SqliteFilter {
         Ok(!ids.is_empty())
     }
 
-    /// Where the clock of a tape went backwards, each row says for itself.
+    /// If the clock of the tape went backwards, the time of each row is compared.
     fn times(&mut self, tape: &TapeRow, query: &Query) {
         if !tape.disordered {
             return;
@@ -104,7 +104,7 @@ impl SqliteFilter {
         }
     }
 
-    /// The question for rows between two keys.
+    /// Returns the query for rows between two keys.
     pub fn sql(&self, newest_first: bool) -> String {
         let mut sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2", SqliteRow::COLUMNS);
         for condition in &self.conditions {
@@ -114,7 +114,7 @@ impl SqliteFilter {
         sql + if newest_first { " ORDER BY id DESC" } else { " ORDER BY id" }
     }
 
-    /// The question for the index; none if the index does not help.
+    /// Returns the query for the index; `None` if the index does not help.
     pub fn index(&self) -> Option<String> {
         (!self.index.is_empty()).then(|| self.index.join(" AND "))
     }

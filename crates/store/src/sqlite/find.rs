@@ -1,7 +1,8 @@
-//! Finds entries, over one tape or all. A tape is searched with its index first, and row by row where that does not help.
+//! Finds entries on one tape or on all. A search uses the index of a tape first, and scans row by row if that does not
+//! help.
 
 use super::connection::{Reader, learn};
-use super::exchanges::{self, Few, WantedEnding};
+use super::exchanges::{self, EndingFilter, ExchangeSet};
 use super::filter::SqliteFilter;
 use super::names::NamesById;
 use super::row::{Bases, MAX_SEQ, SqliteRow, group, key, keys_of, seq_of};
@@ -14,10 +15,10 @@ use crate::text::{Needle, is_searched};
 use rusqlite::{Connection, OptionalExtension};
 use signalbox_engine::record::{Body, EntryPage, Hit, Query};
 
-/// Answers a query.
+/// Returns the page of entries that match a query.
 pub fn find(reader: &mut Reader, query: &Query) -> Result<EntryPage, Failure> {
     let needle = query.text.as_deref().map(Needle::read).transpose()?.flatten();
-    // One transaction, so that everything is read as of one moment.
+    // One transaction, so that all reads see the same snapshot.
     let transaction = reader.connection.transaction()?;
     learn(&transaction, &mut reader.codec)?;
     let tapes = match &query.tape {
@@ -38,18 +39,18 @@ pub fn find(reader: &mut Reader, query: &Query) -> Result<EntryPage, Failure> {
     Ok(merge.page())
 }
 
-/// Up to this many exchanges are looked at one by one, where the index would otherwise be used and where not.
+/// Maximum number of exchanges that are read one by one, if the index could be used and if not.
 const FEW_BESIDE_INDEX: usize = 1_000;
 const FEW: usize = 10_000;
 
-/// Which exchanges count.
-enum Judge {
+/// Filter for the exchanges that a query asks for.
+enum ExchangeFilter {
     All,
-    Few(Few),
-    Each(WantedEnding, Option<(i64, bool)>),
+    Set(ExchangeSet),
+    Each(EndingFilter, Option<(i64, bool)>),
 }
 
-/// One tape, and what is looked for in it.
+/// Search of one tape.
 pub struct SqliteSearch<'a> {
     connection: &'a Connection,
     codec: &'a mut BodyCodec,
@@ -59,7 +60,7 @@ pub struct SqliteSearch<'a> {
     client_side: bool,
     filter: SqliteFilter,
     sql: String,
-    judge: Judge,
+    exchange_filter: ExchangeFilter,
     range: (u64, u64),
     names: NamesById,
     bases: Bases,
@@ -69,7 +70,7 @@ pub struct SqliteSearch<'a> {
 }
 
 impl<'a> SqliteSearch<'a> {
-    /// A search for up to `room` entries; none if nothing of the tape can match.
+    /// Creates a search for up to `room` entries; `None` if nothing on the tape can match.
     pub fn new(
         connection: &'a Connection,
         codec: &'a mut BodyCodec,
@@ -80,15 +81,15 @@ impl<'a> SqliteSearch<'a> {
     ) -> Result<Option<Self>, Failure> {
         let Some(filter) = SqliteFilter::read(connection, tape, query, needle)? else { return Ok(None) };
         let Some(range) = range(connection, tape, query)? else { return Ok(None) };
-        let ending = WantedEnding::read(connection, tape.number, query.outcome.as_deref(), query.slower_than)?;
-        let judge = match ending {
-            None => Judge::All,
+        let ending = EndingFilter::read(connection, tape.number, query.outcome.as_deref(), query.slower_than)?;
+        let exchange_filter = match ending {
+            None => ExchangeFilter::All,
             Some(None) => return Ok(None),
             Some(Some(ending)) => {
                 let most = if filter.index().is_some() { FEW_BESIDE_INDEX } else { FEW };
                 match ending.few(connection, tape.number, range, most)? {
-                    Some(few) => Judge::Few(few),
-                    None => Judge::Each(ending, None),
+                    Some(few) => ExchangeFilter::Set(few),
+                    None => ExchangeFilter::Each(ending, None),
                 }
             }
         };
@@ -101,7 +102,7 @@ impl<'a> SqliteSearch<'a> {
             client_side: query.client_side,
             sql: filter.sql(query.newest_first),
             filter,
-            judge,
+            exchange_filter,
             range,
             names: NamesById::default(),
             bases: Bases::default(),
@@ -111,9 +112,9 @@ impl<'a> SqliteSearch<'a> {
         }))
     }
 
-    /// What it finds, in order, and whether it ended early because of the size of that.
+    /// Runs the search. Returns the hits in order, and true if their size ended it early.
     pub fn run(mut self) -> Result<(Vec<Hit>, bool), Failure> {
-        if let Judge::Few(few) = &mut self.judge {
+        if let ExchangeFilter::Set(few) = &mut self.exchange_filter {
             let mut ranges = std::mem::take(&mut few.ranges);
             if self.newest_first {
                 ranges.reverse();
@@ -132,7 +133,7 @@ impl<'a> SqliteSearch<'a> {
         Ok((self.hits, cut))
     }
 
-    /// The groups that the index names, and one by one what it does not know.
+    /// Scans the groups that the index names, and all rows that are not indexed.
     fn run_by_index(&mut self, question: &str) -> Result<(), Failure> {
         let behind = (self.tape.indexed + 1, MAX_SEQ);
         if self.newest_first && !self.scan(behind)? {
@@ -160,7 +161,7 @@ impl<'a> SqliteSearch<'a> {
         Ok(())
     }
 
-    /// Looks at every row between two places. False if that is enough.
+    /// Scans every row between two positions. Returns false if there are enough hits.
     fn scan(&mut self, part: (u64, u64)) -> Result<bool, Failure> {
         let (first, last) = (part.0.max(self.range.0), part.1.min(self.range.1));
         if first > last {
@@ -180,7 +181,7 @@ impl<'a> SqliteSearch<'a> {
     }
 
     fn take(&mut self, row: &SqliteRow<'_>) -> Result<(), Failure> {
-        if !self.is_judged(row.exchange)? {
+        if !self.is_wanted(row.exchange)? {
             return Ok(());
         }
         let mut body = row.body(self.codec)?;
@@ -202,22 +203,22 @@ impl<'a> SqliteSearch<'a> {
         Ok(())
     }
 
-    fn is_judged(&mut self, exchange: Option<i64>) -> Result<bool, Failure> {
-        match (&mut self.judge, exchange) {
-            (Judge::All, _) => Ok(true),
+    fn is_wanted(&mut self, exchange: Option<i64>) -> Result<bool, Failure> {
+        match (&mut self.exchange_filter, exchange) {
+            (ExchangeFilter::All, _) => Ok(true),
             (_, None) => Ok(false),
-            (Judge::Few(few), Some(exchange)) => Ok(few.exchanges.contains(&exchange)),
-            (Judge::Each(_, Some((known, judged))), Some(exchange)) if *known == exchange => Ok(*judged),
-            (Judge::Each(ending, last), Some(exchange)) => {
-                let judged = ending.is_of(self.connection, self.tape.number, exchange)?;
-                *last = Some((exchange, judged));
-                Ok(judged)
+            (ExchangeFilter::Set(few), Some(exchange)) => Ok(few.exchanges.contains(&exchange)),
+            (ExchangeFilter::Each(_, Some((known, wanted))), Some(exchange)) if *known == exchange => Ok(*wanted),
+            (ExchangeFilter::Each(ending, last), Some(exchange)) => {
+                let wanted = ending.is_of(self.connection, self.tape.number, exchange)?;
+                *last = Some((exchange, wanted));
+                Ok(wanted)
             }
         }
     }
 }
 
-/// The places that can match; none if there are none.
+/// Returns the positions that can match; `None` if there are none.
 fn range(connection: &Connection, tape: &TapeRow, query: &Query) -> Result<Option<(u64, u64)>, Failure> {
     let (mut first, mut last) = (0, tape.last_seq);
     match query.after {
@@ -240,7 +241,7 @@ fn range(connection: &Connection, tape: &TapeRow, query: &Query) -> Result<Optio
     Ok((first <= last).then_some((first, last)))
 }
 
-/// The first place at or after a time. The clock of the tape does not go backwards, so halving finds it.
+/// Returns the first position at or after a time, by binary search. The clock of the tape must not go backwards.
 pub fn place_of(connection: &Connection, tape: &TapeRow, time: u64) -> Result<u64, Failure> {
     let mut select = connection.prepare_cached("SELECT at FROM tape_entries WHERE id BETWEEN ?1 AND ?2 LIMIT 1")?;
     let (mut low, mut high) = (0, tape.last_seq + 1);

@@ -1,12 +1,12 @@
-//! Deletes a tape or its beginning a slice at a time, so that nobody waits long for the file.
+//! Deletes a tape or its beginning a slice at a time, so that no other connection waits long for the file.
 
 use super::connection::learn;
 use super::names::{NameIds, NameRole};
 use super::row::{ASIDE, Bases, MAX_SEQ, SqliteRow, key, seq_of};
 use super::writer::NEAR;
 use super::{Failure, index, notifications, tapes};
-use crate::body_codec::{BodyCodec, Packed};
-use crate::checkpoint::LastGone;
+use crate::body_codec::{BodyCodec, EncodedBody};
+use crate::checkpoint::CheckpointEntry;
 use crate::content::{self, Columns};
 use crate::retention::Marks;
 use crate::splice;
@@ -15,22 +15,22 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use signalbox_engine::record::{Body, Content};
 use signalbox_seal::SigningKey;
 
-/// How many entries are forgotten in one transaction.
+/// Number of entries deleted in one transaction.
 const SLICE: u64 = 5_000;
 
-/// How many pages of the file are given back in one transaction.
+/// Number of pages of the file freed in one transaction.
 const VACUUM_PAGES: u32 = 1_000;
 
-/// How many pages of the index are tidied at a time, and how often at most.
+/// Number of index pages merged at a time, and the maximum number of merges.
 const MERGE_PAGES: i64 = 500;
 const MAX_MERGES: usize = 200;
 
-/// Forgets a tape by its number. Where that is interrupted the rest cannot be seen, and is swept later.
+/// Deletes a tape by its number. If interrupted, the rest stays hidden and is swept later.
 pub fn forget_number(connection: &mut Connection, tape: i64) -> Result<u64, Failure> {
     let hide = "UPDATE tapes SET hidden_since = 0 WHERE number = ?1";
     connection.execute(hide, [tape])?;
     let mut forgotten = 0;
-    // Its writer may still be at work. What it adds after the head is gone is a tape again.
+    // Its writer may still be at work. The entries it adds after the head is gone form a tape again.
     loop {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let Some((first, below)) = next_slice(&transaction, tape, MAX_SEQ)? else {
@@ -57,20 +57,20 @@ fn forget_head(transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// What is deleted from the beginning of a tape that continues.
+/// Deletion of the beginning of a tape that continues.
 #[derive(Copy, Clone, Debug)]
 pub struct SqliteCut<'a> {
-    /// The number of the tape.
+    /// Number of the tape.
     pub tape: i64,
-    /// Everything below this place.
+    /// Position below which entries are deleted.
     pub below: u64,
-    /// True if the tape says afterwards that its beginning is missing.
+    /// Leave a mark that the beginning is missing.
     pub marked: bool,
-    /// Signs a checkpoint where the tape is sealed.
+    /// Key that signs a checkpoint if the tape is sealed.
     pub key: Option<&'a SigningKey>,
 }
 
-/// Deletes what lies below a place of a tape that continues.
+/// Deletes the entries below a position of a tape that continues.
 pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: SqliteCut<'_>) -> Result<u64, Failure> {
     learn(connection, codec)?;
     let SqliteCut { tape, below, marked, .. } = cut;
@@ -80,8 +80,8 @@ pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: Sql
         let Some((first, end)) = next_slice(&transaction, tape, below)? else {
             return finish_cut(transaction, cut).map(|()| forgotten);
         };
-        let mut sums = Kept::of(&transaction, tape, first, end)?;
-        let marks = if marked { marks(&transaction, codec, tape, (first, end))? } else { Marks::default() };
+        let mut sums = SliceSums::of(&transaction, tape, first, end)?;
+        let marks = if marked { marks(&transaction, codec, tape, first, end)? } else { Marks::default() };
         let mark = marks.next(sums.entries as u64).filter(|_| marked);
         if marked && mark.is_none() {
             return finish_cut(transaction, cut).map(|()| forgotten);
@@ -102,7 +102,7 @@ pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: Sql
     }
 }
 
-/// Forgets what belongs to no entry any more.
+/// Deletes exchanges and sessions that have no entries any more.
 fn finish_cut(transaction: Transaction<'_>, SqliteCut { tape, below, .. }: SqliteCut<'_>) -> Result<(), Failure> {
     transaction.execute("DELETE FROM exchanges WHERE tape = ?1 AND last < ?2", [tape, below as i64])?;
     let sql = "DELETE FROM sessions WHERE tape = ?1
@@ -112,7 +112,7 @@ fn finish_cut(transaction: Transaction<'_>, SqliteCut { tape, below, .. }: Sqlit
     Ok(())
 }
 
-/// Signs how far the tape is deleted, where it is sealed.
+/// Signs the end of the deleted part, if the tape is sealed.
 fn put_checkpoint(transaction: &Transaction<'_>, cut: SqliteCut<'_>, end: u64) -> Result<(), Failure> {
     let sql = "SELECT tape_entries.id, what, extra, tapes.id, seal FROM tape_entries, tapes
         WHERE tape_entries.id >= ?1 AND tape_entries.id < ?2 AND number = ?3 ORDER BY tape_entries.id DESC LIMIT 1";
@@ -120,7 +120,7 @@ fn put_checkpoint(transaction: &Transaction<'_>, cut: SqliteCut<'_>, end: u64) -
     let mut rows = select.query([key(cut.tape, 0), key(cut.tape, end), cut.tape])?;
     let Some(row) = rows.next()? else { return Ok(()) };
     let extra: Option<Vec<u8>> = row.get(2)?;
-    let gone = LastGone { seq: seq_of(row.get(0)?), what: row.get(1)?, extra: extra.as_deref() };
+    let gone = CheckpointEntry { seq: seq_of(row.get(0)?), what: row.get(1)?, extra: extra.as_deref() };
     let (tape, seal): (String, Option<Vec<u8>>) = (row.get(3)?, row.get(4)?);
     if let Some(seal) = gone.checkpoint(&tape, seal.as_deref(), cut.key)? {
         tapes::set_seal(transaction, cut.tape, &seal)?;
@@ -128,12 +128,13 @@ fn put_checkpoint(transaction: &Transaction<'_>, cut: SqliteCut<'_>, end: u64) -
     Ok(())
 }
 
-/// The marks that earlier cuts left in a slice.
+/// Returns the marks that earlier deletions left in a slice.
 fn marks(
     transaction: &Transaction<'_>,
     codec: &mut BodyCodec,
     tape: i64,
-    (first, below): (u64, u64),
+    first: u64,
+    below: u64,
 ) -> Result<Marks, Failure> {
     let mut marks = Marks::default();
     let sql = "SELECT form, body FROM tape_entries WHERE id >= ?1 AND id < ?2 AND what = ?3";
@@ -147,7 +148,7 @@ fn marks(
     Ok(marks)
 }
 
-/// Says that entries are missing up to this place. Returns how many bytes that takes.
+/// Inserts a mark for the missing entries up to this position. Returns its stored size in bytes.
 fn put_mark(
     transaction: &Transaction<'_>,
     codec: &mut BodyCodec,
@@ -172,7 +173,7 @@ fn put_mark(
     Ok(packed.bytes.len() as i64)
 }
 
-/// The next places to forget: from, and below which.
+/// Returns the next range of positions to delete: its first, and the position after its last.
 fn next_slice(transaction: &Transaction<'_>, tape: i64, below: u64) -> rusqlite::Result<Option<(u64, u64)>> {
     let sql = "SELECT id FROM tape_entries WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 1";
     let first: Option<i64> =
@@ -188,7 +189,7 @@ fn forget_rows(transaction: &Transaction<'_>, tape: i64, first: u64, below: u64)
     Ok(count as u64)
 }
 
-/// Entries that stay and refer to one that goes: the first of them becomes whole, the others refer to that one.
+/// Detaches remaining entries from a deleted base. The first of them becomes whole, and the others refer to it.
 fn detach(transaction: &Transaction<'_>, codec: &mut BodyCodec, tape: i64, below: u64) -> Result<(), Failure> {
     let mut bases = Bases::default();
     let mut successors: Vec<(u64, u64, Bytes)> = Vec::new();
@@ -220,7 +221,7 @@ fn detach(transaction: &Transaction<'_>, codec: &mut BodyCodec, tape: i64, below
     Ok(())
 }
 
-/// Places at or above `below` that refer to one below it.
+/// Returns the positions at or above `below` that refer to one below it.
 fn referring(transaction: &Transaction<'_>, tape: i64, below: u64) -> Result<Vec<u64>, Failure> {
     let mut found = Vec::new();
     let sql = "SELECT id, form, body FROM tape_entries WHERE id >= ?1 AND id < ?2";
@@ -243,7 +244,7 @@ fn referring(transaction: &Transaction<'_>, tape: i64, below: u64) -> Result<Vec
     Ok(found)
 }
 
-fn replace(transaction: &Transaction<'_>, tape: i64, seq: u64, packed: &Packed) -> rusqlite::Result<()> {
+fn replace(transaction: &Transaction<'_>, tape: i64, seq: u64, packed: &EncodedBody) -> rusqlite::Result<()> {
     let id = key(tape, seq);
     let sql = "UPDATE tapes SET kept = kept + ?2 - (SELECT length(body) FROM tape_entries WHERE id = ?3)
         WHERE number = ?1";
@@ -253,18 +254,18 @@ fn replace(transaction: &Transaction<'_>, tape: i64, seq: u64, packed: &Packed) 
     Ok(())
 }
 
-/// What a slice takes off the sums of its tape.
-struct Kept {
+/// Totals of a deleted slice, to subtract from those of its tape.
+struct SliceSums {
     entries: i64,
     kinds: [i64; 5],
     passed: i64,
     kept: i64,
     aside: i64,
-    /// How many of them a mark tells of.
+    /// Number of missing facts that the new mark adds.
     gaps: i64,
 }
 
-impl Kept {
+impl SliceSums {
     fn of(transaction: &Transaction<'_>, tape: i64, first: u64, below: u64) -> rusqlite::Result<Self> {
         let sql = format!(
             "SELECT what, count(*), coalesce(sum(length), 0), sum(length(body)), {ASIDE} FROM tape_entries
@@ -313,7 +314,7 @@ impl Kept {
     }
 }
 
-/// Gives what is free back to the disk.
+/// Returns free pages to the file system.
 pub fn shrink(connection: &mut Connection) -> Result<(), Failure> {
     for _ in 0..MAX_MERGES {
         let before = connection.total_changes();
@@ -337,12 +338,12 @@ pub fn shrink(connection: &mut Connection) -> Result<(), Failure> {
             break;
         }
     }
-    // Others may be reading; then the file becomes shorter when they are done.
+    // If other connections are reading, the file shrinks when they are done.
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     Ok(())
 }
 
-/// Bytes of the file that are in use.
+/// Returns the number of bytes of the file in use.
 pub fn used(connection: &Connection) -> rusqlite::Result<u64> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let (pages, free) = (number("PRAGMA page_count")?, number("PRAGMA freelist_count")?);

@@ -1,6 +1,7 @@
-//! The index: for each group of entries, the words of its messages and what else can be asked for.
+//! The search index: for each group of entries, the words of its messages and marks of their other attributes.
 //!
-//! What is behind the index is looked through one by one, so that a search misses nothing; the index only makes it quick.
+//! Rows that are not indexed yet are scanned one by one. The index only makes searches fast and never decides what they
+//! find.
 
 use super::Failure;
 use super::connection::learn;
@@ -14,36 +15,36 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// Bounds of one read: a reader keeps the log from being written back.
+/// Bounds of one read. A reader prevents the log from being written back.
 const SLICE: u64 = 8_192;
 const MAX_READING: Duration = Duration::from_millis(50);
 
-/// A transaction ends after this time, since the writer waits for it.
+/// Duration after which a transaction ends, since the writer waits for it.
 const MAX_WRITING: Duration = Duration::from_millis(5);
 
-/// Fewer places are not worth a part of the index of their own; they are looked through until there are more.
+/// Minimum number of positions worth indexing. Fewer are scanned until there are more.
 pub const WORTH: u64 = 4_096;
 
-/// The mark before what is not a word of a message. No word can begin with it.
+/// Prefix of index words that are not words of a message. No such word can begin with it.
 const MARK: char = '§';
 
-/// The word under which a name is indexed.
+/// Returns the index word of a name.
 pub fn name_mark(role: NameRole, id: i64) -> String {
     format!("{MARK}{}{id}", role.letter())
 }
 
-/// The word under which a session is indexed.
+/// Returns the index word of a session.
 pub fn session_mark(session: i64) -> String {
     format!("{MARK}n{session}")
 }
 
-/// The word under which the code of an error is indexed. A minus sign would end the word.
+/// Returns the index word of an error code. A minus sign would end the word.
 pub fn error_mark(code: i64) -> String {
     let sign = if code < 0 { "n" } else { "" };
     format!("{MARK}e{sign}{}", code.unsigned_abs())
 }
 
-/// The last place of a tape, and the one up to which it is indexed.
+/// Last position of a tape, and its last indexed position.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Progress {
     pub indexed: u64,
@@ -51,22 +52,22 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The number of places that are not indexed.
+    /// Returns the number of positions that are not indexed.
     pub fn behind(self) -> u64 {
         self.last.saturating_sub(self.indexed)
     }
 }
 
-/// The part of a tape that is indexed.
+/// Extent of the part to index.
 #[derive(Copy, Clone)]
 pub enum Extent<'a> {
-    /// Complete groups. The function is called before each transaction.
+    /// Complete groups only. The function is called before each transaction.
     Groups(&'a dyn Fn()),
-    /// The last group too, of a tape that is at its end.
+    /// Includes the last, incomplete group, for a tape that has ended.
     Whole,
 }
 
-/// Reads how far the index of a tape goes. A tape that is not there is at its beginning.
+/// Returns the progress of a tape's index. A tape that does not exist is at its beginning.
 pub fn progress(connection: &Connection, tape: i64) -> Result<Progress, Failure> {
     let mut select = connection.prepare_cached("SELECT indexed, last_seq FROM tapes WHERE number = ?1")?;
     let read =
@@ -74,14 +75,14 @@ pub fn progress(connection: &Connection, tape: i64) -> Result<Progress, Failure>
     Ok(select.query_row([tape], read).optional()?.unwrap_or_default())
 }
 
-/// Other tapes that have complete groups which are not indexed.
+/// Returns other tapes with complete groups that are not indexed.
 pub fn waiting(connection: &Connection, but: i64, most: i64) -> Result<Vec<i64>, Failure> {
     let sql = "SELECT number FROM tapes WHERE number <> ?1 AND last_seq > indexed + 64 LIMIT ?2";
     let mut select = connection.prepare(sql)?;
     Ok(select.query_map([but, most], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Indexes a slice of a tape. True if more is left, or if another connection indexes the same tape.
+/// Indexes a slice of a tape. Returns true if more is left, or if another connection indexes the same tape.
 pub fn slice(
     connection: &mut Connection,
     codec: &mut BodyCodec,
@@ -94,32 +95,33 @@ pub fn slice(
         return Ok(false);
     }
     let upto = if end - indexed > SLICE { complete(indexed + SLICE) } else { end };
-    // Reading and cutting words takes the most time and needs no lock.
+    // Reading and splitting words takes the most time and needs no lock.
     let mut groups = read(connection, codec, tape, indexed + 1, upto)?;
-    // Places without an entry have no group.
+    // Positions without an entry have no group.
     let upto = if groups.cut { last_of(&groups.words).unwrap_or(upto) } else { upto };
     let mut at = indexed;
     while at < upto {
         if let Extent::Groups(before_writing) = extent {
             before_writing();
         }
-        let Some(next) = add(connection, tape, (at, upto), &mut groups.words)? else { return Ok(true) };
+        let Some(next) = add(connection, tape, at, upto, &mut groups.words)? else { return Ok(true) };
         at = next;
     }
     Ok(end > upto)
 }
 
-/// The place up to which these groups go.
+/// Returns the last position of these groups.
 fn last_of(groups: &VecDeque<(i64, String)>) -> Option<u64> {
     groups.back().map(|(group, _)| seq_of(keys_of(*group).1))
 }
 
-/// Adds groups to the index within one short transaction, and returns the place up to which it goes then. None if it
-/// did not begin at `from`, because another connection has indexed the tape.
+/// Adds groups to the index in one short transaction, and returns the last indexed position. `None` if the index did
+/// not end at `from`, because another connection has indexed the tape.
 fn add(
     connection: &mut Connection,
     tape: i64,
-    (from, upto): (u64, u64),
+    from: u64,
+    upto: u64,
     groups: &mut VecDeque<(i64, String)>,
 ) -> Result<Option<u64>, Failure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -143,11 +145,11 @@ fn add(
     Ok(Some(indexed))
 }
 
-/// The words of some groups.
+/// Index words of consecutive groups.
 #[derive(Default)]
 struct Groups {
     words: VecDeque<(i64, String)>,
-    /// Reading took too long, so the last groups are not there.
+    /// The time limit ended the read early, so the last groups are missing.
     cut: bool,
 }
 
@@ -181,7 +183,7 @@ fn read(connection: &Connection, codec: &mut BodyCodec, tape: i64, from: u64, up
     Ok(made)
 }
 
-/// The words of a group, each once.
+/// Distinct words of a group.
 #[derive(Default, Debug)]
 struct Words {
     seen: HashSet<Box<str>>,
@@ -230,7 +232,7 @@ impl Words {
         if let Some(id) = id
             && self.names.insert((letter, id))
         {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(self.text, "{MARK}{letter}{id} ");
         }
     }
@@ -242,7 +244,7 @@ impl Words {
     }
 }
 
-/// Forgets the groups that lie wholly between two places of a tape.
+/// Deletes the groups that lie completely between two positions of a tape.
 pub fn forget(connection: &Connection, tape: i64, from: u64, below: u64) -> rusqlite::Result<()> {
     let first = group(key(tape, from));
     let mut last = group(key(tape, below));

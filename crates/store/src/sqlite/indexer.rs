@@ -1,8 +1,8 @@
-//! Indexes what a writer has appended, on a thread and a connection of its own.
+//! Indexes appended entries on a thread and a connection of its own.
 //!
-//! Reading entries and cutting words needs no lock. Only the transactions that add to the index keep the writer
-//! waiting, and these are short (`index::slice`). The indexer begins none while the writer waits: SQLite would let the
-//! writer sleep for up to 100 ms at a time, and the next short transaction would be under way when it wakes.
+//! Reading entries and splitting words needs no lock. Only the transactions that add to the index block the writer, and
+//! they are short (`index::slice`). The indexer starts none while the writer waits: SQLite would let the writer sleep
+//! for up to 100 ms at a time, and the next short transaction would be under way when it wakes.
 
 use super::Failure;
 use super::connection::{SqliteFile, open};
@@ -13,35 +13,35 @@ use signalbox_engine::record::StoreError;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
-/// Most tapes of dead writers that one indexer adopts.
+/// Maximum number of tapes of dead writers that one indexer adopts.
 const MAX_OTHERS: i64 = 100;
 
-/// The thread, and what it and its writer tell each other.
+/// Handle of the indexer thread.
 pub struct Indexer {
-    shared: Arc<Shared>,
+    shared: Arc<IndexerState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct IndexerState {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// There is something to look at.
+    /// There may be entries to index.
     woken: bool,
     closed: bool,
     /// The writer is in a transaction, or about to begin one.
     writing: bool,
-    /// The error of the last look, until the writer has reported it.
+    /// Error of the last run, until the writer has reported it.
     failure: Option<StoreError>,
-    /// The place up to which the tape of the writer is indexed.
+    /// Last indexed position of the writer's tape.
     indexed: u64,
 }
 
-impl Shared {
+impl IndexerState {
     fn is_closed(&self) -> bool {
         self.state.lock().unpoisoned().closed
     }
@@ -53,8 +53,8 @@ impl Shared {
     }
 }
 
-/// Keeps the indexer from beginning a transaction.
-pub struct WriteTurn(Arc<Shared>);
+/// Guard that keeps the indexer from starting a transaction.
+pub struct WriteTurn(Arc<IndexerState>);
 
 impl Drop for WriteTurn {
     fn drop(&mut self) {
@@ -66,32 +66,32 @@ impl Drop for WriteTurn {
 impl Indexer {
     /// Starts the thread for a tape.
     pub fn start(place: SqliteFile, tape: i64) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(IndexerState::default());
         let task = Task { place, tape, shared: Arc::clone(&shared), orphans: None };
         let thread = std::thread::Builder::new().name("tape-index".to_owned()).spawn(move || task.run())?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Has the thread look for entries to index.
+    /// Wakes the thread to look for entries to index.
     pub fn wake(&self) {
         self.shared.state.lock().unpoisoned().woken = true;
         self.shared.changed.notify_all();
     }
 
-    /// Reports an error of the last look, once.
+    /// Reports the error of the last run, once.
     ///
     /// # Errors
-    /// If the last look failed.
+    /// If the last run failed.
     pub fn check(&self) -> Result<(), StoreError> {
         self.shared.state.lock().unpoisoned().failure.take().map_or(Ok(()), Err)
     }
 
-    /// The place up to which the tape is indexed.
+    /// Returns the last indexed position of the tape.
     pub fn indexed(&self) -> u64 {
         self.shared.state.lock().unpoisoned().indexed
     }
 
-    /// Has the indexer give way to a transaction of the writer.
+    /// Makes the indexer yield to a transaction of the writer.
     pub fn write_turn(&self) -> WriteTurn {
         self.shared.state.lock().unpoisoned().writing = true;
         WriteTurn(Arc::clone(&self.shared))
@@ -108,11 +108,11 @@ impl Drop for Indexer {
     }
 }
 
-/// The state of the thread.
+/// State of the indexer thread.
 struct Task {
     place: SqliteFile,
     tape: i64,
-    shared: Arc<Shared>,
+    shared: Arc<IndexerState>,
     /// Tapes whose writers died before they were indexed; `None` until they have been looked up.
     orphans: Option<Vec<i64>>,
 }
@@ -127,7 +127,7 @@ impl Task {
         }
     }
 
-    /// Waits until there is something to look at. False if the writer has gone.
+    /// Waits for work. Returns false if the writer is gone.
     fn wait(&self) -> bool {
         let state = self.shared.state.lock().unpoisoned();
         let idle = |state: &mut State| !state.woken && !state.closed;
@@ -136,7 +136,7 @@ impl Task {
         !state.closed
     }
 
-    /// Indexes until it has caught up. The connection is opened anew each time, so that an idle tape holds none.
+    /// Indexes until it has caught up. Opens a new connection each time, so that an idle tape holds none.
     fn index(&mut self) -> Result<(), Failure> {
         let mut connection = open(&self.place)?;
         let mut codec = BodyCodec::new();

@@ -1,29 +1,29 @@
-//! Names that appear in many entries, kept once for each tape.
+//! Names that occur in many entries, stored once for each tape.
 
 use foldhash::HashMap;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::sync::Arc;
 
-/// Most names that are remembered; beyond that they are looked up again.
+/// Maximum number of cached names. Beyond it, names are looked up again.
 const MAX_REMEMBERED: usize = 10_000;
 
-/// What a name is used for.
+/// Role of a name.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum NameRole {
-    /// A method.
+    /// Method of a request or notification.
     Method,
-    /// A tool, prompt or URI.
+    /// Name of a tool or prompt, or a URI.
     Subject,
-    /// A backend.
+    /// Backend of an exchange.
     Backend,
-    /// A principal.
+    /// Principal of a caller.
     Principal,
-    /// How an exchange ended.
+    /// Outcome of an exchange.
     Outcome,
 }
 
 impl NameRole {
-    /// The letter for it in the table and in the index.
+    /// Returns its letter in the table and in the index.
     pub fn letter(self) -> &'static str {
         match self {
             Self::Method => "m",
@@ -35,14 +35,14 @@ impl NameRole {
     }
 }
 
-/// The names of one tape, as its writer knows them.
+/// Cached name numbers of one tape, for its writer.
 #[derive(Default, Debug)]
 pub struct NameIds {
     known: [HashMap<String, i64>; 5],
 }
 
 impl NameIds {
-    /// The number of a name, which is made if there is none.
+    /// Returns the number of a name, and creates one if there is none.
     pub fn id(&mut self, connection: &Connection, tape: i64, role: NameRole, name: &str) -> rusqlite::Result<i64> {
         let known = &mut self.known[role as usize];
         if let Some(id) = known.get(name) {
@@ -61,13 +61,13 @@ impl NameIds {
         Ok(id)
     }
 
-    /// Forgets all, because what was made since may not have been kept.
+    /// Clears the cache, because a rollback may have removed new names.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
 }
 
-/// The number of a name, where it is known.
+/// Returns the number of a name, if it has one.
 pub fn find(connection: &Connection, tape: i64, role: NameRole, name: &str) -> rusqlite::Result<Option<i64>> {
     connection
         .prepare_cached("SELECT id FROM names WHERE tape = ?1 AND role = ?2 AND name = ?3")?
@@ -75,7 +75,7 @@ pub fn find(connection: &Connection, tape: i64, role: NameRole, name: &str) -> r
         .optional()
 }
 
-/// The numbers of all names with this beginning, up to a bound.
+/// Returns the numbers of the names with this prefix, up to a limit.
 pub fn beginning(
     connection: &Connection,
     tape: i64,
@@ -90,12 +90,12 @@ pub fn beginning(
         .collect()
 }
 
-/// Names by their number, remembered while one question is answered.
+/// Names by number, cached while one query runs.
 #[derive(Default, Debug)]
 pub struct NamesById(HashMap<i64, Option<Arc<str>>>);
 
 impl NamesById {
-    /// The name with this number.
+    /// Returns the name with this number.
     pub fn name(&mut self, connection: &Connection, id: i64) -> rusqlite::Result<Option<&Arc<str>>> {
         if self.0.len() >= MAX_REMEMBERED && !self.0.contains_key(&id) {
             self.0.clear();

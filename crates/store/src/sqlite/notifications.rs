@@ -1,4 +1,4 @@
-//! The table that says how many notifications of each method came and went.
+//! The table with the counts of notifications received and sent, by method.
 
 use super::Failure;
 use super::names::NamesById;
@@ -6,7 +6,7 @@ use super::row::key;
 use crate::notifications::{NotificationCounts, Notifications};
 use rusqlite::{Connection, Transaction};
 
-/// Counts those between two places of a tape, by the number of their method.
+/// Counts the notifications between two positions of a tape, by the number of their method.
 pub fn between(
     transaction: &Transaction<'_>,
     tape: i64,
@@ -22,12 +22,12 @@ pub fn between(
     Ok(all)
 }
 
-/// Adds them to those of their tape.
+/// Adds the counts to those of the tape.
 pub fn keep(counted: &Notifications<i64>, transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
     change(counted, transaction, tape, 1)
 }
 
-/// Takes them off those of their tape.
+/// Subtracts the counts from those of the tape.
 pub fn take_off(counted: &Notifications<i64>, transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
     change(counted, transaction, tape, -1)
 }
@@ -45,7 +45,7 @@ fn change(counted: &Notifications<i64>, transaction: &Transaction<'_>, tape: i64
     Ok(())
 }
 
-/// Adds the numbers of a tape to those by name.
+/// Adds the counts of a tape to the totals by name.
 pub fn add(
     connection: &Connection,
     tape: i64,

@@ -1,4 +1,4 @@
-//! Deletes what is older or larger than the retention allows, oldest first.
+//! Deletes what exceeds the retention by age or size, oldest first.
 
 use super::connection::Reader;
 use super::find::place_of;
@@ -12,13 +12,13 @@ use rusqlite::Connection;
 use signalbox_engine::record::{Pruned, Retention};
 use signalbox_seal::SigningKey;
 
-/// An import that has not come to its end for this long never will.
+/// Age from which an unfinished import counts as abandoned.
 const LOST_IMPORT: u64 = 24 * 3_600 * 1_000_000_000;
 
-/// How often what is free is measured again after forgetting by size.
+/// Maximum number of rounds of deleting by size and measuring again.
 const MAX_ROUNDS: usize = 12;
 
-/// Forgets what is not to be kept, or says what that would be.
+/// Deletes what exceeds the retention. A dry run only reports it.
 pub fn prune(
     reader: &mut Reader,
     retention: &Retention,
@@ -58,18 +58,18 @@ pub fn prune(
     Ok(pruned)
 }
 
-/// Deletes the beginning of tapes.
+/// Deletes the beginning of tapes to free space.
 pub struct Pruner<'a> {
-    /// The file.
+    /// Connection to the file.
     pub connection: &'a mut Connection,
-    /// Reads and writes bodies.
+    /// Codec for bodies that are made whole.
     pub codec: &'a mut BodyCodec,
-    /// Signs checkpoints where tapes are sealed.
+    /// Key that signs checkpoints of sealed tapes.
     pub key: Option<&'a SigningKey>,
 }
 
 impl Pruner<'_> {
-    /// Forgets the oldest until no more than this many bytes are in use.
+    /// Deletes the oldest entries until at most `most` bytes are in use.
     pub fn shrink_to(&mut self, most: u64, now: u64, pruned: &mut Pruned) -> Result<(), Failure> {
         for _ in 0..MAX_ROUNDS {
             forget::shrink(self.connection)?;
@@ -102,7 +102,7 @@ impl Pruner<'_> {
     }
 }
 
-/// What removals and imports that were interrupted have left.
+/// Deletes the remains of interrupted removals and imports.
 fn sweep(connection: &mut Connection, now: u64) -> Result<(), Failure> {
     let mut select = connection.prepare("SELECT number FROM tapes WHERE hidden_since <= ?1")?;
     let since = now.saturating_sub(LOST_IMPORT) as i64;
@@ -114,10 +114,10 @@ fn sweep(connection: &mut Connection, now: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The inside of tapes, as the file tells it.
-struct Inside<'a>(&'a Connection);
+/// Measures tapes by reading the file.
+struct TapeMeasure<'a>(&'a Connection);
 
-impl Measure for Inside<'_> {
+impl Measure for TapeMeasure<'_> {
     type Error = Failure;
 
     fn place_of(&mut self, tape: &TapeRow, time: u64) -> Result<u64, Failure> {
@@ -149,11 +149,11 @@ impl Measure for Inside<'_> {
 fn by_age(connection: &Connection, cutoff: u64, now: u64) -> Result<Vec<Removal>, Failure> {
     let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
-    retention::by_age(&mut Inside(connection), &scale, tapes, cutoff, now)
+    retention::by_age(&mut TapeMeasure(connection), &scale, tapes, cutoff, now)
 }
 
 fn by_size(connection: &Connection, excess: u64, now: u64, gone: &[String]) -> Result<Vec<Removal>, Failure> {
     let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
-    retention::by_size(&mut Inside(connection), &scale, tapes, excess, now, gone)
+    retention::by_size(&mut TapeMeasure(connection), &scale, tapes, excess, now, gone)
 }

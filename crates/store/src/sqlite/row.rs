@@ -1,11 +1,11 @@
-//! One row of the table of entries, and how it becomes an entry again.
+//! Rows of the table of entries, and their conversion to entries.
 
 use super::Failure;
 use super::names::NamesById;
 use crate::body_codec::BodyCodec;
 use crate::content::{self, Columns};
 use crate::limits::SEQ_BITS;
-use crate::pack::Torn;
+use crate::pack::DecodeError;
 use crate::{extra, splice};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -13,38 +13,36 @@ use signalbox_engine::record::{Body, Entry};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How many bodies that others refer to are remembered while one question is answered.
+/// Maximum number of base bodies cached while one query runs.
 const MAX_BASES: usize = 16;
 
-/// How many bytes an entry keeps, in SQL.
+/// SQL expression for the stored size of an entry.
 pub const BYTES: &str = "(length(body) + coalesce(length(extra), 0))";
 
-/// How many bytes some entries keep besides the bodies of messages, in SQL.
+/// SQL expression for the stored size of entries besides the bodies of messages.
 pub const ASIDE: &str =
     "coalesce(sum(coalesce(length(extra), 0) + CASE WHEN what < 16 THEN length(body) ELSE 0 END), 0)";
 
-/// A row as it is stored.
+/// Row of an entry, as stored.
 #[derive(Debug)]
 pub struct SqliteRow<'a> {
-    /// Its key.
+    /// Key of the entry.
     pub id: i64,
-    /// When.
+    /// Time in nanoseconds since 1970.
     pub at: i64,
-    /// The session.
     pub session: Option<i64>,
-    /// The exchange.
     pub exchange: Option<i64>,
-    /// The principal, by the number of its name.
+    /// Number of the principal's name.
     pub principal: i64,
-    /// The code of what it is.
+    /// Content code of the entry.
     pub what: u8,
-    /// The method, by the number of its name.
+    /// Number of the method's name.
     pub method: Option<i64>,
-    /// The tool, prompt or URI, by the number of its name.
+    /// Number of the name of the tool, prompt or URI.
     pub subject: Option<i64>,
-    /// The backend, by the number of its name.
+    /// Number of the backend's name.
     pub backend: Option<i64>,
-    /// The code of an error.
+    /// Code of a JSON-RPC error.
     pub error_code: Option<i64>,
     length: Option<i64>,
     form: u8,
@@ -53,11 +51,11 @@ pub struct SqliteRow<'a> {
 }
 
 impl<'a> SqliteRow<'a> {
-    /// The columns, in the order in which they are read.
+    /// Columns in the order in which [`Self::read`] expects them.
     pub const COLUMNS: &'static str =
         "id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body, extra";
 
-    /// Reads them.
+    /// Reads the columns of a row.
     pub fn read(row: &'a Row<'_>) -> Result<Self, Failure> {
         Ok(Self {
             id: row.get(0)?,
@@ -72,26 +70,29 @@ impl<'a> SqliteRow<'a> {
             error_code: row.get(9)?,
             length: row.get(10)?,
             form: row.get(11)?,
-            packed: row.get_ref(12)?.as_blob().map_err(|_| Torn("a body is missing"))?,
-            extra: row.get_ref(13)?.as_blob_or_null().map_err(|_| Torn("the extra data of a message is not a blob"))?,
+            packed: row.get_ref(12)?.as_blob().map_err(|_| DecodeError("a body is missing"))?,
+            extra: row
+                .get_ref(13)?
+                .as_blob_or_null()
+                .map_err(|_| DecodeError("the extra data of a message is not a blob"))?,
         })
     }
 
-    /// True if it is a message.
+    /// Returns true if the entry is a message.
     pub fn is_message(&self) -> bool {
         content::is_message(self.what)
     }
 
-    /// Its body, as it is kept.
-    pub fn body(&self, codec: &mut BodyCodec) -> Result<Body, Torn> {
+    /// Returns its body in stored form.
+    pub fn body(&self, codec: &mut BodyCodec) -> Result<Body, DecodeError> {
         codec.unpack(self.form, self.packed)
     }
 
-    /// The entry, with this body.
+    /// Converts the row to an entry with this body.
     pub fn entry(&self, connection: &Connection, names: &mut NamesById, body: Body) -> Result<Entry, Failure> {
         let mut name = |id: Option<i64>| -> Result<Option<Arc<str>>, Failure> {
             let Some(id) = id else { return Ok(None) };
-            let name = names.name(connection, id)?.ok_or(Torn("a name is missing"))?;
+            let name = names.name(connection, id)?.ok_or(DecodeError("a name is missing"))?;
             Ok(Some(Arc::clone(name)))
         };
         let columns = Columns {
@@ -115,12 +116,12 @@ impl<'a> SqliteRow<'a> {
     }
 }
 
-/// Bodies that others refer to, the latest ones.
+/// Cache of recent bodies that others refer to.
 #[derive(Default, Debug)]
 pub struct Bases(VecDeque<(i64, Option<Bytes>)>);
 
 impl Bases {
-    /// The body of the entry with this key made whole; none if nothing is kept, or what it refers to is gone.
+    /// Returns the whole body of the entry with this key; `None` if none is stored, or its base is gone.
     pub fn whole(
         &mut self,
         connection: &Connection,
@@ -153,7 +154,7 @@ impl Bases {
     }
 }
 
-/// The key of another entry of the same tape.
+/// Returns the key of another entry of the same tape.
 fn base_key(id: i64, seq: u64) -> i64 {
     key(id >> crate::limits::SEQ_BITS, seq)
 }
@@ -164,42 +165,43 @@ fn load(connection: &Connection, codec: &mut BodyCodec, id: i64) -> Result<Optio
     let Some((form, packed)) = found else { return Ok(None) };
     match codec.unpack(form, &packed)? {
         Body::Whole(whole) => Ok(Some(whole)),
-        // A base is whole. One that is not was not written by a recorder, and is not followed.
+        // The recorder writes only whole bases. Do not follow any other.
         _ => Ok(None),
     }
 }
 
-/// Entries are indexed together in groups of this many places, so that what they share is kept once.
+/// Number of bits of the positions in a group. Entries of a group are indexed together, so that shared words are stored
+/// once.
 const GROUP_BITS: u32 = 5;
 
-/// The last place that a tape can have.
+/// Maximum position in a tape.
 pub const MAX_SEQ: u64 = (1 << SEQ_BITS) - 1;
 
-/// The last tape that a store can have.
+/// Maximum number of a tape.
 pub const MAX_TAPE: i64 = i64::MAX >> SEQ_BITS;
 
-/// The key of an entry.
+/// Returns the key of an entry.
 pub fn key(tape: i64, seq: u64) -> i64 {
     tape << SEQ_BITS | seq.min(MAX_SEQ) as i64
 }
 
-/// The place of a key.
+/// Returns the position in a key.
 pub fn seq_of(key: i64) -> u64 {
     key as u64 & MAX_SEQ
 }
 
-/// The group that a key belongs to.
+/// Returns the group of a key.
 pub fn group(key: i64) -> i64 {
     key >> GROUP_BITS
 }
 
-/// The first and last key of a group.
+/// Returns the first and last key of a group.
 pub fn keys_of(group: i64) -> (i64, i64) {
     let first = group << GROUP_BITS;
     (first, first | ((1 << GROUP_BITS) - 1))
 }
 
-/// The last place up to which all groups are complete.
+/// Returns the last position up to which all groups are complete.
 pub fn complete(last_seq: u64) -> u64 {
     ((last_seq + 1) >> GROUP_BITS << GROUP_BITS).saturating_sub(1)
 }

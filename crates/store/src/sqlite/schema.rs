@@ -1,23 +1,24 @@
-//! The tables, and how a file of an older version becomes one of this version.
+//! The tables, and the conversion of files of older versions.
 
 use super::row::{ASIDE, MAX_SEQ, key, seq_of};
 use super::{Failure, notifications};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use signalbox_engine::record::StoreError;
 
-/// The version of the tables below.
+/// Version of the tables below.
 pub const VERSION: u32 = 3;
 
-/// One step: makes version `n + 1` of version `n`.
+/// Conversion from version `n` to `n + 1`.
 pub type Converter = (u32, fn(&Transaction<'_>) -> rusqlite::Result<()>);
 
-/// Every step there is. A file takes them one after the other, each in a transaction of its own.
+/// Every conversion, in order. Each runs in a transaction of its own.
 pub const CONVERTERS: &[Converter] = &[(1, to_version_2), (2, to_version_3)];
 
-/// Exchanges that took this long, in nanoseconds, have an index of their own.
+/// Duration, in nanoseconds, from which exchanges are in the index of slow ones.
 pub const SLOW: u64 = 100_000_000;
 
-/// The index is put together from many parts at once, and after much was forgotten: each time costs as much as all of it.
+/// SQL that creates the tables. The index merges many parts at once, and after large deletions, because each merge
+/// costs as much as the whole index.
 const TABLES: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
 
@@ -134,7 +135,7 @@ INSERT INTO tape_search (tape_search, rank) VALUES ('crisismerge', 32);
 INSERT INTO tape_search (tape_search, rank) VALUES ('deletemerge', 40);
 ";
 
-/// Makes the tables, or checks their version and converts them.
+/// Creates the tables, or checks their version and converts them.
 pub fn prepare(connection: &mut Connection, place: &str, known: u32, converters: &[Converter]) -> Result<(), Failure> {
     let mut version = match version(connection)? {
         Some(version) => version,
@@ -149,7 +150,7 @@ pub fn prepare(connection: &mut Connection, place: &str, known: u32, converters:
     Ok(())
 }
 
-/// A database that has tables but not ours is left as it is.
+/// Rejects a database that has other tables but not ours.
 pub fn refuse_foreign(connection: &Connection, place: &str) -> Result<(), Failure> {
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if tables > 0 && version(connection)?.is_none() {
@@ -159,7 +160,7 @@ pub fn refuse_foreign(connection: &Connection, place: &str) -> Result<(), Failur
     Ok(())
 }
 
-/// The version of the tables; none if there are no tables.
+/// Returns the version of the tables; `None` if there are no tables.
 fn version(connection: &Connection) -> rusqlite::Result<Option<u32>> {
     let there = "SELECT 1 FROM sqlite_schema WHERE name = 'meta'";
     if connection.query_row(there, [], |_| Ok(())).optional()?.is_none() {
@@ -168,7 +169,7 @@ fn version(connection: &Connection) -> rusqlite::Result<Option<u32>> {
     connection.query_row("SELECT value FROM meta WHERE key = 'version'", [], |row| row.get(0)).optional()
 }
 
-/// Another process may have made them meanwhile.
+/// Creates the tables, unless another process has done so meanwhile.
 fn make(connection: &mut Connection, place: &str) -> Result<u32, Failure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if let Some(version) = version(&transaction)? {
@@ -181,7 +182,7 @@ fn make(connection: &mut Connection, place: &str) -> Result<u32, Failure> {
     Ok(VERSION)
 }
 
-/// One step, all or none of it.
+/// Runs one conversion in a transaction.
 fn convert(connection: &mut Connection, place: &str, converters: &[Converter]) -> Result<u32, Failure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = version(&transaction)?.unwrap_or(0);
@@ -195,10 +196,10 @@ fn convert(connection: &mut Connection, place: &str, converters: &[Converter]) -
     Ok(found + 1)
 }
 
-/// How many places are counted at a time.
+/// Number of positions counted at a time.
 const SLICE: u64 = 100_000;
 
-/// Version 2 only adds columns, which rows of version 1 do not have, and counts notifications by their method.
+/// Converts to version 2, which adds columns and counts notifications by method.
 pub fn to_version_2(file: &Transaction<'_>) -> rusqlite::Result<()> {
     file.execute_batch(
         "ALTER TABLE tapes ADD COLUMN parent TEXT;
@@ -220,7 +221,7 @@ pub fn to_version_2(file: &Transaction<'_>) -> rusqlite::Result<()> {
     tapes.into_iter().try_for_each(|tape| count(file, tape))
 }
 
-/// Version 3 knows how much a tape keeps besides the bodies of messages.
+/// Converts to version 3, which records the size of everything besides the bodies of messages.
 pub fn to_version_3(file: &Transaction<'_>) -> rusqlite::Result<()> {
     file.execute_batch("ALTER TABLE tapes ADD COLUMN aside INTEGER NOT NULL DEFAULT 0")?;
     let sql = format!(

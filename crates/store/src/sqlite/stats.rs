@@ -1,4 +1,4 @@
-//! Reads the numbers of `signalbox tape stats` from the tables.
+//! Reads the figures of `signalbox tape stats` from the tables.
 
 use super::names::NamesById;
 use super::{Failure, notifications, tapes};
@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use signalbox_engine::record::tally::{FinishedExchange, Tally};
 use signalbox_engine::record::{MessageKind, Stats};
 
-/// Numbers over one tape, or over all.
+/// Returns the figures of one tape, or of all.
 pub fn stats(connection: &Connection, tape: Option<&str>) -> Result<Stats, Failure> {
     let tapes = match tape {
         Some(asked) => vec![tapes::meant(connection, asked)?],
@@ -28,7 +28,7 @@ pub fn stats(connection: &Connection, tape: Option<&str>) -> Result<Stats, Failu
     Ok(stats)
 }
 
-/// Facts that are missing from a tape.
+/// Returns the number of facts missing from a tape.
 pub fn gaps(connection: &Connection, tape: &str) -> Result<u64, Failure> {
     let number = tapes::meant(connection, tape)?.number;
     let mut select = connection.prepare_cached("SELECT gaps FROM tapes WHERE number = ?1")?;

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use crate::around::{pack_claims, unpack_claims};
-use crate::pack::Torn;
+use crate::pack::DecodeError;
 use crate::tape_row::{self, TapeRow};
 use foldhash::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -18,7 +18,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TapeRow> {
     let redaction: String = row.get(7)?;
     let info = TapeInfo {
         id: row.get(1)?,
-        // A kind that only a later program knows would come with a later version.
+        // Only a later version could have stored a kind that is unknown here.
         kind: TapeKind::of_word(&kind).unwrap_or(TapeKind::Serve),
         target: row.get(3)?,
         started: number(4)?,
@@ -44,7 +44,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TapeRow> {
     })
 }
 
-/// Keeps a head; with a number where the tape was known by it before.
+/// Stores a head. Keeps the number of a tape that had one before.
 pub fn insert(
     connection: &Connection,
     tape: &TapeInfo,
@@ -74,19 +74,19 @@ pub fn insert(
     Ok(number)
 }
 
-/// What seals a tape; none if it is not sealed, or gone.
+/// Returns the seal of a tape; `None` if it is not sealed or does not exist.
 pub fn seal(connection: &Connection, number: i64) -> rusqlite::Result<Option<Vec<u8>>> {
     let sql = "SELECT seal FROM tapes WHERE number = ?1";
     Ok(connection.prepare_cached(sql)?.query_row([number], |row| row.get(0)).optional()?.flatten())
 }
 
-/// Replaces what seals a tape.
+/// Replaces the seal of a tape.
 pub fn set_seal(connection: &Connection, number: i64, seal: &[u8]) -> rusqlite::Result<()> {
     connection.prepare_cached("UPDATE tapes SET seal = ?2 WHERE number = ?1")?.execute(params![number, seal])?;
     Ok(())
 }
 
-/// All tapes that can be seen, the newest first.
+/// Returns all visible tapes, newest first.
 pub fn all(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM tapes WHERE hidden_since IS NULL ORDER BY started DESC, id DESC");
     let mut select = connection.prepare_cached(&sql)?;
@@ -94,7 +94,7 @@ pub fn all(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
     Ok(rows)
 }
 
-/// All tapes that can be seen, the newest first, with all that each of them keeps counted.
+/// Returns all visible tapes, newest first, with the size of everything they store.
 pub fn weighed(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
     let size = |columns: &[&str]| {
         let sizes: Vec<String> =
@@ -118,12 +118,12 @@ pub fn weighed(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
     Ok(tapes)
 }
 
-/// All tapes with the number of their entries, the newest first.
+/// Returns all tapes with the number of their entries, newest first.
 pub fn list(connection: &Connection) -> Result<Vec<(TapeInfo, u64)>, Failure> {
     Ok(all(connection)?.into_iter().map(|row| (row.info, row.entries)).collect())
 }
 
-/// The tape that somebody means.
+/// Returns the tape that `asked` names.
 pub fn meant(connection: &Connection, asked: &str) -> Result<TapeRow, Failure> {
     let sql = "SELECT id FROM tapes WHERE hidden_since IS NULL
         AND (id = ?1 OR ?1 = ?2 OR substr(id, 1, length(?1)) = ?1)
@@ -137,7 +137,7 @@ pub fn meant(connection: &Connection, asked: &str) -> Result<TapeRow, Failure> {
     Ok(connection.prepare_cached(&sql)?.query_row([id], read)?)
 }
 
-/// The sessions of a tape, by their number.
+/// Returns the sessions of a tape, by number.
 pub fn sessions(connection: &Connection, asked: &str) -> Result<Vec<(u64, SessionInfo)>, Failure> {
     let tape = meant(connection, asked)?.number;
     let sql =
@@ -145,7 +145,8 @@ pub fn sessions(connection: &Connection, asked: &str) -> Result<Vec<(u64, Sessio
         WHERE tape = ?1 ORDER BY number";
     let mut select = connection.prepare_cached(sql)?;
     let read = |row: &Row<'_>| -> Result<(u64, SessionInfo), Failure> {
-        let claims = row.get_ref(8)?.as_blob_or_null().map_err(|_| Torn("the claims of a session are not a blob"))?;
+        let claims =
+            row.get_ref(8)?.as_blob_or_null().map_err(|_| DecodeError("the claims of a session are not a blob"))?;
         let info = SessionInfo {
             external: row.get(1)?,
             client: row.get(2)?,
@@ -166,7 +167,7 @@ pub fn sessions(connection: &Connection, asked: &str) -> Result<Vec<(u64, Sessio
     Ok(sessions)
 }
 
-/// Keeps what is known of a session; the later replaces the earlier.
+/// Stores the description of a session. A later one replaces an earlier one.
 pub fn keep_session(
     connection: &Connection,
     tape: i64,
@@ -195,7 +196,7 @@ pub fn keep_session(
     Ok(())
 }
 
-/// Marks the end of a session.
+/// Sets the end of a session.
 pub fn end_session(connection: &Connection, tape: i64, number: u64, at: u64) -> rusqlite::Result<()> {
     let sql = "UPDATE sessions SET ended = ?3 WHERE tape = ?1 AND number = ?2";
     connection.prepare_cached(sql)?.execute(params![tape, number as i64, at as i64])?;

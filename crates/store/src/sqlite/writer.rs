@@ -1,4 +1,4 @@
-//! Appends entries to one tape and does its deferred work: indexing, training, making room.
+//! Appends entries to one tape and does its deferred work: indexing, training and making room.
 
 use super::connection::{SqliteFile, learn};
 use super::index::Extent;
@@ -8,7 +8,7 @@ use super::row::{MAX_TAPE, key};
 use super::{Failure, exchanges, forget, index, notifications, prune, tapes};
 use crate::body_codec::{BodyCodec, refers_to};
 use crate::notifications::Notifications;
-use crate::room::Room;
+use crate::room::SizeLimit;
 use crate::sums::{BatchExchanges, Sums, check_order};
 use crate::{content, extra};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -16,10 +16,10 @@ use signalbox_engine::record::{Content, Entry, Pruned, StoreError, TapeInfo, Tap
 use signalbox_seal::{SigningKey, TapeSeal};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A reference over more places than this is written down, so that forgetting its base finds it.
+/// Distance in positions beyond which a reference is stored separately, so that deleting its base finds it.
 pub const NEAR: u64 = 1_000;
 
-/// The writing side of one tape in a SQLite file.
+/// Writer of one tape in a SQLite file.
 pub struct SqliteWriter {
     place: SqliteFile,
     connection: Connection,
@@ -31,24 +31,24 @@ pub struct SqliteWriter {
     last_seq: u64,
     durable: bool,
     ended: bool,
-    room: Option<Room>,
+    room: Option<SizeLimit>,
     key: Option<SigningKey>,
-    /// Why no room could be made; reported by the next `idle`.
+    /// Error of making room, reported by the next `idle`.
     no_room: Option<Failure>,
-    /// Started with the first deferred work.
+    /// Indexer, started with the first deferred work.
     indexer: Option<Indexer>,
-    /// The last place when the indexer was woken.
+    /// Last position when the indexer was woken.
     woken_at: u64,
 }
 
 impl SqliteWriter {
-    /// Keeps the head of a tape.
+    /// Stores the head of a new tape.
     pub fn begin(
         place: SqliteFile,
         mut connection: Connection,
         info: &TapeInfo,
         hidden: bool,
-        room: Option<Room>,
+        room: Option<SizeLimit>,
     ) -> Result<Self, StoreError> {
         let number = place.told(begin(&mut connection, info, hidden))?;
         Ok(Self {
@@ -70,12 +70,12 @@ impl SqliteWriter {
         })
     }
 
-    /// Signs a checkpoint with this key whenever it deletes the beginning of a sealed tape.
+    /// Sets the key that signs a checkpoint when the beginning of a sealed tape is deleted.
     pub fn signing(self, key: Option<SigningKey>) -> Self {
         Self { key, ..self }
     }
 
-    /// Its number in the store.
+    /// Returns the number of the tape in the store.
     pub fn number(&self) -> i64 {
         self.number
     }
@@ -101,7 +101,7 @@ impl SqliteWriter {
         check_order(&self.info.id, self.last_seq, entries)
     }
 
-    /// The log is forced to disk at the end of a transaction only if that is asked for.
+    /// Sets whether a transaction syncs the log to disk when it ends.
     fn set_durable(&mut self, durable: bool) -> Result<(), Failure> {
         if self.durable != durable {
             self.connection.pragma_update(None, "synchronous", if durable { "FULL" } else { "NORMAL" })?;
@@ -114,7 +114,7 @@ impl SqliteWriter {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let there = "SELECT 1 FROM tapes WHERE number = ?1";
         if transaction.prepare_cached(there)?.query_row([self.number], |_| Ok(())).optional()?.is_none() {
-            // Somebody deleted the tape meanwhile. Begins it again under its old number.
+            // The tape was deleted meanwhile. Begin it again under its old number.
             if self.hidden {
                 return Err(StoreError::NoTape(self.info.id.clone()).into());
             }
@@ -128,7 +128,7 @@ impl SqliteWriter {
         Ok(sums)
     }
 
-    /// Deletes the oldest entries when the store is about to become too large.
+    /// Deletes the oldest entries if the store is about to exceed its limit.
     fn make_room(&mut self, sums: &Sums) -> Result<(), Failure> {
         let Some(room) = &mut self.room else { return Ok(()) };
         if !room.add(sums) {
@@ -141,7 +141,7 @@ impl SqliteWriter {
         pruner.shrink_to(left, unix_nanos(), &mut pruned)
     }
 
-    /// Makes a dictionary of the first bodies, unless the store has one.
+    /// Trains a dictionary on the first bodies, unless the store has one.
     fn train(&mut self) -> Result<(), Failure> {
         learn(&self.connection, &mut self.codec)?;
         let Some(trained) = self.codec.train() else { return Ok(()) };
@@ -150,14 +150,14 @@ impl SqliteWriter {
         learn(&self.connection, &mut self.codec)
     }
 
-    /// Trains the dictionary, and has the indexer look for what is new.
+    /// Trains the dictionary, and wakes the indexer for new entries.
     fn work(&mut self) -> Result<(), Failure> {
         self.set_durable(false)?;
         if self.codec.latest() == 0 {
             self.train()?;
         }
         let Some(indexer) = &self.indexer else {
-            // It also looks after tapes whose writers died.
+            // The indexer also serves tapes whose writers died.
             let started = Indexer::start(self.place.clone(), self.number).map_err(|error| self.place.cannot(error))?;
             started.wake();
             self.indexer = Some(started);
@@ -204,7 +204,7 @@ impl TapeWriter for SqliteWriter {
 
     fn idle(&mut self) -> Result<bool, StoreError> {
         let worked = self.no_room.take().map_or_else(|| self.work(), Err);
-        // More of it is left to the indexer.
+        // The indexer does the rest.
         self.place.told(worked).map(|()| false)
     }
 
@@ -227,7 +227,7 @@ impl TapeWriter for SqliteWriter {
 fn begin(connection: &mut Connection, info: &TapeInfo, hidden: bool) -> Result<i64, Failure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let since = unix_nanos() as i64;
-    // Renames what a failed import or removal left behind, so that its id is free.
+    // Rename the remains of a failed import or removal, so that its id is free.
     let left = "UPDATE tapes SET id = id || ' ' || number WHERE id = ?1 AND hidden_since IS NOT NULL";
     transaction.execute(left, [&info.id])?;
     let number = tapes::insert(&transaction, info, None, hidden.then_some(since))?;
@@ -242,7 +242,7 @@ fn unix_nanos() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// Entries on their way into the tables.
+/// Batch of entries being written to the tables.
 struct Batch<'a> {
     tape: i64,
     names: &'a mut NameIds,
@@ -318,7 +318,7 @@ fn keep_far(connection: &Connection, tape: i64, base: u64, seq: u64) -> rusqlite
     Ok(())
 }
 
-/// Adds a batch to the head of its tape.
+/// Adds the totals of a batch to the head of its tape.
 fn keep_sums(sums: &Sums, transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
     let first = sums.first_at as i64;
     let sql = "UPDATE tapes SET entries = entries + ?2,
