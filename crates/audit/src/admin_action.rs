@@ -39,7 +39,7 @@ pub enum AdminOutcome<'a> {
     Done,
     /// The caller lacks the permission for it.
     Denied(&'a str),
-    /// It could not be done.
+    /// The action failed, with the reason.
     Failed(&'a str),
 }
 

@@ -103,14 +103,13 @@ pub fn is_known(folder: &Path, place: &SinkPlace) -> io::Result<bool> {
     Ok(chains_of(folder)?.iter().any(|chain| Cursor::read(&folder.join(chain), place).is_some()))
 }
 
-/// Compares the last record of a chain with the journal that it came from. A signature may become due only a moment
-/// later.
+/// Compares the last record of a chain with the journal that it came from, because it may not be signed yet.
 fn confirm(verifier: &mut AuditVerifier<'_>, journal: &Path, chain: &str, first: Option<u64>) -> io::Result<()> {
     let Some(reached) = verifier.place_of(chain) else { return Ok(()) };
     reached.journaled = true;
     let (seq, hash) = (reached.seq, reached.hash);
     let Some(first) = first else { return Ok(()) };
-    // The journal deletes only what every sink has, so the chain is longer than the records read here.
+    // The journal no longer needs this record, so the chain is longer than the records read here.
     if seq < first {
         reached.confirmed = true;
         return Ok(());

@@ -15,13 +15,13 @@
 //! Invariants:
 //!
 //! - **An intent is on disk before its call leaves**: `intend` resolves once the journal and every required sink have
-//! it.
+//!   it.
 //! - **A sink that fails or hangs delays only** the calls for which it is required. Its records are retried until it
-//! takes them.
+//!   takes them.
 //! - **No record is dropped silently.** A sink that falls behind by more than `spool_max` gets a signed gap in place of
-//! what it missed. Records that cannot be written to the journal are counted, and a later record states the count.
+//!   what it missed. Records that cannot be written to the journal are counted, and a later record states the count.
 //! - **A record is written once and never changed.** Every sink receives the same bytes, so that sinks can be compared
-//! and each of them verified.
+//!   and each of them verified.
 //! - **Records contain arguments only if configured**, and secrets are redacted first.
 
 mod admin_action;

@@ -81,14 +81,14 @@ pub struct Maker {
     run: AuditRun,
     /// One moment on both clocks, the second as the time since 1970.
     anchor: (Instant, Duration),
-    open: KeyMap<ExchangeId, Open>,
+    open: KeyMap<ExchangeId, OpenExchange>,
     known: RecordCache,
-    texts: Texts,
+    texts: EventBuffers,
 }
 
 /// State of an exchange in flight.
 #[derive(Default, Debug)]
-struct Open {
+struct OpenExchange {
     intended: bool,
     risk: Option<RiskLevel>,
     tool: Option<Box<str>>,
@@ -97,13 +97,13 @@ struct Open {
 
 /// Text buffers of the event being built, reused for the next one.
 #[derive(Default, Debug)]
-struct Texts {
+struct EventBuffers {
     user: String,
     details: String,
     id: String,
 }
 
-impl Texts {
+impl EventBuffers {
     /// Writes the caller and its session.
     fn user(&mut self, user: &str, session: Option<u64>) {
         self.user.clear();
@@ -131,7 +131,7 @@ impl Maker {
     /// Creates a maker for the exchanges of this run.
     #[must_use]
     pub fn new(words: Words, logged: Logged, slow: Duration, run: AuditRun, anchor: (Instant, Duration)) -> Self {
-        let (open, known, texts) = (KeyMap::default(), RecordCache::default(), Texts::default());
+        let (open, known, texts) = (KeyMap::default(), RecordCache::default(), EventBuffers::default());
         Self { logged, words, slow, run, anchor, open, known, texts }
     }
 
@@ -221,7 +221,7 @@ impl Maker {
         texts.user(&self.known.user(&finished.caller), Some(finished.session.0));
         texts.id(self.run, finished.exchange);
         let timestamp = self.unix_ms(finished.at);
-        let mut tell = |texts: &Texts, event_type, source, risk_level| {
+        let mut tell = |texts: &EventBuffers, event_type, source, risk_level| {
             emit(&AuditEvent {
                 timestamp,
                 event_type,
@@ -326,7 +326,7 @@ impl Maker {
 /// Writes the details of the outcome of a call.
 fn outcome(
     finished: &Finished,
-    open: &Open,
+    open: &OpenExchange,
     status: Status,
     own: Option<&str>,
     words: &Words,
@@ -356,7 +356,7 @@ fn outcome(
 }
 
 /// Returns the subject of a call: the backend's name for it, else the caller's, redacted.
-fn name<'a>(finished: &'a Finished, open: &'a Open, words: &Words) -> Option<Cow<'a, str>> {
+fn name<'a>(finished: &'a Finished, open: &'a OpenExchange, words: &Words) -> Option<Cow<'a, str>> {
     match open.tool.as_deref().or(finished.subject.as_deref()) {
         Some(subject) => Some(words.subject(&finished.method, subject)),
         None => finished.unreached.as_deref().map(|unreached| words.text(&unreached.name, MAX_TEXT).into()),

@@ -63,7 +63,7 @@ pub fn unpack_client(raw: &mut Unpack<'_>) -> Result<ClientEntry, DecodeError> {
     Ok(ClientEntry { number: raw.number()?, info: unpack_session(raw)? })
 }
 
-/// Packs the offer of a backend. Its name has a column.
+/// Packs the catalog of a backend. Its name has a column.
 pub fn pack_backend(raw: &mut Vec<u8>, seen: &BackendSeen) {
     put_text(raw, &seen.view);
     put_optional(raw, seen.revision.as_deref());

@@ -139,7 +139,7 @@ impl BodyCodec {
         packed
     }
 
-    /// Compresses bytes with the latest dictionary, if they are small enough for one.
+    /// Compresses bytes: small ones with the latest dictionary, larger ones without.
     pub fn compress(&mut self, whole: &Bytes) -> EncodedBody {
         let raw = EncodedBody { form: FORM_RAW, bytes: whole.clone() };
         if whole.len() < MIN_COMPRESSED {

@@ -8,7 +8,7 @@ use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, FinishedEntry, Gap, MessageEntry, MessageKind};
 use std::sync::Arc;
 
-/// Codes of the kinds of content.
+/// Description of a session.
 pub const SESSION: u8 = 1;
 const SESSION_ENDED: u8 = 2;
 const DECISION: u8 = 3;
@@ -20,7 +20,7 @@ pub const GAP: u8 = 5;
 const DECISIONS: u8 = 6;
 /// Caller without a session.
 pub const CLIENT: u8 = 7;
-/// Offer of a backend.
+/// Catalog of a backend.
 pub const BACKEND: u8 = 8;
 /// Rules in force.
 pub const RULES: u8 = 9;

@@ -19,17 +19,17 @@
 //! Invariants:
 //!
 //! - **A batch is stored whole or not at all.** `append` writes it in one transaction, which is on disk when it returns
-//! if the caller asked for `durable`. A batch that failed may be retried.
+//!   if the caller asked for `durable`. A batch that failed may be retried.
 //! - **Positions in a tape only rise.** Entries that do not follow the last one are rejected (`sums::check_order`), and
-//! so is everything after `end`.
+//!   so is everything after `end`.
 //! - **A partial import is never visible.** An imported tape is hidden until all of it is stored and indexed. The
-//! remains of a failed import or an interrupted removal stay hidden, and the next prune deletes them.
+//!   remains of a failed import or an interrupted removal stay hidden, and the next prune deletes them.
 //! - **Old entries are deleted in slices**, so that no other process waits long. A tape that is being written may lose
-//! its beginning. A mark takes its place and, if the tape is sealed, a signed checkpoint in its head. If a remaining
-//! entry refers to the body of a deleted one, its own body is made whole first.
+//!   its beginning. A mark takes its place and, if the tape is sealed, a signed checkpoint in its head. If a remaining
+//!   entry refers to the body of a deleted one, its own body is made whole first.
 //! - **Reads and writes are bounded**: the size of a page of results ([`MAX_LIMIT`], [`MAX_PAGE_BYTES`]), the
-//! searchable part of a body ([`MAX_TEXT_BYTES`]), and the size of the store, which its writers keep below its limit
-//! (`room`).
+//!   searchable part of a body ([`MAX_TEXT_BYTES`]), and the size of the store, which its writers keep below its limit
+//!   (`room`).
 //! - **Older tables are converted, newer ones are rejected.** A database of another program is never changed.
 //!
 //! A store must never redact or sample (the recorder has done that), show a password in an error, or guess at damaged

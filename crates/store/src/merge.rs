@@ -4,7 +4,7 @@ use crate::limits::{DEFAULT_LIMIT, MAX_LIMIT};
 use crate::tape_row::TapeRow;
 use signalbox_engine::record::{EntryPage, Hit, Query, StoreError};
 
-/// Selects the tapes that can match a query, and sorts them so that the first entries come first.
+/// Selects the tapes that can match a query, and sorts them by the order of the page.
 pub fn promising(mut tapes: Vec<TapeRow>, query: &Query) -> Result<Vec<TapeRow>, StoreError> {
     if query.after.is_some() && tapes.len() > 1 {
         return Err(StoreError::Query("name the tape: a position belongs to one tape".into()));

@@ -79,7 +79,7 @@ impl PostgresStore {
         let place = PostgresAddress::read(url).map_err(bad)?;
         let mut client = place.connect()?;
         let prepared = schema::prepare(&mut client, &place);
-        place.told(prepared)?;
+        place.with_place(prepared)?;
         Ok(Self { place, most: None, key: None, client: Mutex::new(Some(client)) })
     }
 
@@ -110,7 +110,7 @@ impl PostgresStore {
             Some(client) if !client.is_closed() => client,
             _ => self.place.connect()?,
         };
-        let answer = self.place.told(question(&mut client));
+        let answer = self.place.with_place(question(&mut client));
         // A connection that the server has closed may not know that yet, so drop it after any failure.
         if answer.is_ok() {
             *held = Some(client);

@@ -17,7 +17,7 @@ pub fn join(base: &[u8], prefix: u64, suffix: u64, middle: &[u8]) -> Option<Byte
 }
 
 /// Encodes a body as its difference from `like`, the body at position `seq`.
-pub fn told_by(seq: u64, like: &Bytes, whole: &Bytes) -> Body {
+pub fn encode_like(seq: u64, like: &Bytes, whole: &Bytes) -> Body {
     let (prefix, suffix) = common(like, whole);
     let middle = whole.slice(prefix..whole.len() - suffix);
     Body::Like { seq, prefix: prefix as u64, suffix: suffix as u64, middle }

@@ -63,7 +63,7 @@ impl SqliteStore {
     /// As [`Self::open`].
     pub fn open_waiting(path: impl AsRef<Path>, wait: Duration) -> Result<Self, StoreError> {
         let place = SqliteFile::new(path.as_ref(), wait);
-        let reader = place.told(connection::create(&place).map(Reader::new))?;
+        let reader = place.with_place(connection::create(&place).map(Reader::new))?;
         Ok(Self { place, most: None, key: None, readers: Mutex::new(vec![reader]) })
     }
 
@@ -86,8 +86,8 @@ impl SqliteStore {
             Some(reader) => Ok(reader),
             None => connection::open(&self.place).map(Reader::new),
         };
-        let mut reader = self.place.told(reader)?;
-        let answer = self.place.told(question(&mut reader));
+        let mut reader = self.place.with_place(reader)?;
+        let answer = self.place.with_place(question(&mut reader));
         let mut readers = self.readers.lock().unpoisoned();
         if readers.len() < MAX_READERS {
             readers.push(reader);
@@ -96,7 +96,7 @@ impl SqliteStore {
     }
 
     fn writer(&self, tape: &TapeInfo, hidden: bool) -> Result<SqliteWriter, StoreError> {
-        let connection = self.place.told(connection::open(&self.place))?;
+        let connection = self.place.with_place(connection::open(&self.place))?;
         let room = self.most.filter(|_| !hidden).map(SizeLimit::new);
         let writer = SqliteWriter::begin(self.place.clone(), connection, tape, hidden, room)?;
         Ok(writer.signing(self.key.clone()))
@@ -190,16 +190,16 @@ pub enum Failure {
 
 impl Failure {
     /// Converts the failure to an error of the store, with the path of the file.
-    pub fn told(self, place: &str) -> StoreError {
+    pub fn into_store_error(self, place: &str) -> StoreError {
         match self {
             Self::Store(error) => error,
             Self::DecodeError(torn) => damaged(place, &torn.to_string()),
-            Self::Sqlite(error) => told(&error, place),
+            Self::Sqlite(error) => store_error(&error, place),
         }
     }
 }
 
-fn told(error: &rusqlite::Error, place: &str) -> StoreError {
+fn store_error(error: &rusqlite::Error, place: &str) -> StoreError {
     let rusqlite::Error::SqliteFailure(failure, _) = error else {
         return StoreError::Other(format!("{place}: {error}"));
     };

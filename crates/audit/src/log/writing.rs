@@ -69,7 +69,7 @@ impl LogWriter {
         (self.place.seq, &self.progress)
     }
 
-    /// Returns the time until the writer has to sign or to report a loss; `None` if neither is due.
+    /// Returns the time until the writer has to sign or to report a loss; `None` if there is neither to do.
     pub fn rest(&self) -> Option<Duration> {
         let sign = self.unsigned_since.map(|since| self.settings.head_interval.saturating_sub(since.elapsed()));
         let tell = (self.untold > 0).then_some(RETRY);
@@ -83,8 +83,8 @@ impl LogWriter {
         let mut text = std::mem::take(&mut self.text);
         self.maker.set_clocks(clocks());
         self.write(&mut taken, &mut text);
-        self.inputs = kept(taken.inputs, MAX_KEPT_INPUTS, Vec::clear, Vec::capacity);
-        self.text = kept(text, MAX_KEPT_TEXT, String::clear, String::capacity);
+        self.inputs = recycle(taken.inputs, MAX_KEPT_INPUTS, Vec::clear, Vec::capacity);
+        self.text = recycle(text, MAX_KEPT_TEXT, String::clear, String::capacity);
         closed
     }
 
@@ -177,7 +177,7 @@ impl LogWriter {
 }
 
 /// Returns a cleared buffer for the next write; a new one if its capacity exceeds `most`.
-fn kept<T: Default>(mut buffer: T, most: usize, clear: fn(&mut T), capacity: fn(&T) -> usize) -> T {
+fn recycle<T: Default>(mut buffer: T, most: usize, clear: fn(&mut T), capacity: fn(&T) -> usize) -> T {
     if capacity(&buffer) > most {
         return T::default();
     }

@@ -98,7 +98,7 @@ impl PostgresAudit {
             tables.batch_execute(TABLES)?;
             Ok(tables.commit()?)
         })();
-        self.place.told(prepared)?;
+        self.place.with_place(prepared)?;
         Ok(client)
     }
 
@@ -108,7 +108,7 @@ impl PostgresAudit {
             Some(client) if !client.is_closed() => client,
             _ => self.connect()?,
         };
-        let answer = self.place.told(question(&mut client));
+        let answer = self.place.with_place(question(&mut client));
         if answer.is_ok() {
             self.open = Some(client);
         }

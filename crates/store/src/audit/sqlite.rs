@@ -75,8 +75,8 @@ impl SqliteAudit {
                 Ok(connection)
             }),
         };
-        let mut connection = place.told(opened)?;
-        let answer = place.told(question(&mut connection));
+        let mut connection = place.with_place(opened)?;
+        let answer = place.with_place(question(&mut connection));
         if answer.is_ok() {
             self.open = Some(connection);
         }

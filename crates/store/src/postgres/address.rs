@@ -94,7 +94,7 @@ impl PostgresAddress {
     }
 
     /// Converts a failure to an error of the store, with the address.
-    pub fn told<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
+    pub fn with_place<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
         result.map_err(|failure| match failure {
             Failure::Store(error) => error,
             Failure::DecodeError(torn) => StoreError::Damaged { place: self.shown.to_string(), why: torn.to_string() },

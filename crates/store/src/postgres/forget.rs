@@ -198,7 +198,7 @@ fn detach(transaction: &mut Transaction<'_>, codec: &mut BodyCodec, tape: i64, b
         let Some((_, Some(known))) = &base else { continue };
         let Some(whole) = splice::join(known, prefix, suffix, &middle) else { continue };
         let packed = match &successor {
-            Some((place, like)) => codec.pack(&splice::told_by(*place, like, &whole)),
+            Some((place, like)) => codec.pack(&splice::encode_like(*place, like, &whole)),
             None => {
                 successor = Some((seq as u64, whole.clone()));
                 codec.pack(&Body::Whole(whole))

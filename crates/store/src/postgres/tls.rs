@@ -61,8 +61,8 @@ impl Connector {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
                 let chain = certificates(certificate)?;
-                let private = PrivateKeyDer::from_pem_file(key).map_err(|error| told(key, error))?;
-                builder.with_client_auth_cert(chain, private).map_err(|error| told(key, error))?
+                let private = PrivateKeyDer::from_pem_file(key).map_err(|error| file_error(key, error))?;
+                builder.with_client_auth_cert(chain, private).map_err(|error| file_error(key, error))?
             }
         };
         config.alpn_protocols = vec![b"postgresql".to_vec()];
@@ -70,17 +70,17 @@ impl Connector {
     }
 }
 
-fn told(file: &Path, why: impl ToString) -> TlsError {
+fn file_error(file: &Path, why: impl ToString) -> TlsError {
     TlsError::File(file.display().to_string(), why.to_string())
 }
 
 /// Reads the certificates of a file, at least one.
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(file).and_then(Iterator::collect).map_err(|error| told(file, error));
+        CertificateDer::pem_file_iter(file).and_then(Iterator::collect).map_err(|error| file_error(file, error));
     let found = found?;
     if found.is_empty() {
-        Err(told(file, "there is no certificate in it (`-----BEGIN CERTIFICATE-----`)"))
+        Err(file_error(file, "there is no certificate in it (`-----BEGIN CERTIFICATE-----`)"))
     } else {
         Ok(found)
     }
@@ -115,7 +115,7 @@ impl Verifier {
         match &ssl.roots {
             Some(Roots::File(file)) => {
                 for certificate in &known {
-                    roots.add(certificate.clone()).map_err(|error| told(file, error))?;
+                    roots.add(certificate.clone()).map_err(|error| file_error(file, error))?;
                 }
             }
             _ => {

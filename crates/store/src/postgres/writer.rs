@@ -58,7 +58,7 @@ impl PostgresWriter {
         room: Option<SizeLimit>,
     ) -> Result<Self, StoreError> {
         let mut client = place.connect()?;
-        let number = place.told(begin(&mut client, info, hidden))?;
+        let number = place.with_place(begin(&mut client, info, hidden))?;
         Ok(Self {
             place,
             link: Some(WriterLink::new(client)),
@@ -105,7 +105,7 @@ impl PostgresWriter {
         let done = work(self, &mut link);
         // A connection that the server has closed may not know that yet, so drop it after any failure.
         self.link = Some(link).filter(|_| done.is_ok());
-        self.place.told(done)
+        self.place.with_place(done)
     }
 
     fn write(&mut self, link: &mut WriterLink, entries: &[Entry], durable: bool) -> Result<Sums, Failure> {

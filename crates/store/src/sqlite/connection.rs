@@ -38,8 +38,8 @@ impl SqliteFile {
     }
 
     /// Converts a failure to an error of the store, with the path of the file.
-    pub fn told<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
-        result.map_err(|failure| failure.told(&self.shown))
+    pub fn with_place<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
+        result.map_err(|failure| failure.into_store_error(&self.shown))
     }
 
     pub fn cannot(&self, why: impl ToString) -> Failure {

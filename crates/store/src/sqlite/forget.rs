@@ -204,7 +204,7 @@ fn detach(transaction: &Transaction<'_>, codec: &mut BodyCodec, tape: i64, below
         let Some(whole) = bases.whole(transaction, codec, row.id, body)? else { continue };
         drop(rows);
         let packed = match successors.iter().find(|(of, _, _)| *of == base) {
-            Some((_, successor, like)) => codec.pack(&splice::told_by(*successor, like, &whole)),
+            Some((_, successor, like)) => codec.pack(&splice::encode_like(*successor, like, &whole)),
             None => {
                 successors.push((base, seq, whole.clone()));
                 codec.pack(&Body::Whole(whole))

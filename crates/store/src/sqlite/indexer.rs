@@ -121,7 +121,7 @@ impl Task {
     fn run(mut self) {
         while self.wait() {
             if let Err(failure) = self.index() {
-                let failure = self.place.told::<()>(Err(failure)).err();
+                let failure = self.place.with_place::<()>(Err(failure)).err();
                 self.shared.state.lock().unpoisoned().failure = failure;
             }
         }

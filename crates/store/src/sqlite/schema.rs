@@ -293,14 +293,14 @@ mod tests {
 
     #[test]
     fn a_version_without_a_step_is_refused_by_name() {
-        let error = prepare(&mut file_of_version(0), "x", 1, &[]).unwrap_err().told("x");
+        let error = prepare(&mut file_of_version(0), "x", 1, &[]).unwrap_err().into_store_error("x");
         assert!(error.to_string().contains("format version 0, which this program no longer reads"), "{error}");
     }
 
     #[test]
     fn a_file_of_the_future_is_refused_and_left_alone() {
         let mut file = file_of_version(9);
-        let error = prepare(&mut file, "x", VERSION, CONVERTERS).unwrap_err().told("x");
+        let error = prepare(&mut file, "x", VERSION, CONVERTERS).unwrap_err().into_store_error("x");
         assert_eq!(error, StoreError::Future { place: "x".into(), found: 9, known: VERSION });
         assert_eq!(version(&file).unwrap(), Some(9));
     }

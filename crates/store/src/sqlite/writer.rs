@@ -50,7 +50,7 @@ impl SqliteWriter {
         hidden: bool,
         room: Option<SizeLimit>,
     ) -> Result<Self, StoreError> {
-        let number = place.told(begin(&mut connection, info, hidden))?;
+        let number = place.with_place(begin(&mut connection, info, hidden))?;
         Ok(Self {
             place,
             connection,
@@ -86,7 +86,7 @@ impl SqliteWriter {
             let sql = "UPDATE tapes SET hidden_since = NULL WHERE number = ?1";
             Ok(self.connection.execute(sql, [self.number])?)
         });
-        self.place.told(revealed).map(|_| ())
+        self.place.with_place(revealed).map(|_| ())
     }
 
     fn index_all(&mut self) -> Result<(), Failure> {
@@ -199,13 +199,13 @@ impl TapeWriter for SqliteWriter {
             Err(_) => self.names.forget(),
         }
         drop(turn);
-        self.place.told(written).map(drop)
+        self.place.with_place(written).map(drop)
     }
 
     fn idle(&mut self) -> Result<bool, StoreError> {
         let worked = self.no_room.take().map_or_else(|| self.work(), Err);
         // The indexer does the rest.
-        self.place.told(worked).map(|()| false)
+        self.place.with_place(worked).map(|()| false)
     }
 
     fn unindexed(&self) -> u64 {
@@ -220,7 +220,7 @@ impl TapeWriter for SqliteWriter {
     fn end_before_next(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
         // The indexer of the next tape adopts the rest.
         let finished = self.finish(at, closing);
-        self.place.told(finished)
+        self.place.with_place(finished)
     }
 }
 
