@@ -52,6 +52,7 @@ pub const MAX_WEBHOOK_ANSWER: usize = 4 * 1024 * 1024;
 
 use crate::fact::Finished;
 use crate::fault::{Fault, FaultKind};
+use crate::keys::ExchangeId;
 use signalbox_wire::Envelope;
 use std::sync::Arc;
 
@@ -99,6 +100,10 @@ pub trait Interceptor: Send + Sync {
 
     /// Notifies the interceptor that the exchange is over.
     fn finished(&self, _finished: &Finished) {}
+
+    /// Notifies the interceptor that the call that began with this exchange is over: its last round asked the client for
+    /// nothing more.
+    fn call_ended(&self, _operation: ExchangeId) {}
 }
 
 /// All interceptors, in order.
@@ -300,6 +305,13 @@ impl Chain {
     pub fn finished(&self, finished: &Finished) {
         for one in self.0.iter() {
             one.finished(finished);
+        }
+    }
+
+    /// Notifies every interceptor that the call that began with this exchange is over.
+    pub fn call_ended(&self, operation: ExchangeId) {
+        for one in self.0.iter() {
+            one.call_ended(operation);
         }
     }
 

@@ -244,14 +244,15 @@ impl<'a> Walk<'a> {
     }
 
     fn rate_limit(&mut self, rule: &Rule, limit: &RateLimit, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
-        // All rounds of a call count as one.
-        if view.facts.round > 1 {
+        // All rounds of a call are one call, which each limit counts in the first round that comes to it.
+        let call = view.facts.call;
+        if view.facts.round > 1 && call.is_none_or(|call| self.outside.is_counted(slot, call)) {
             return WalkStep::Next;
         }
         let key = self.fill(rule, view, |filling| limit.key.render_key(filling, limits::KEY));
         let now = view.facts.now;
         let caller = view.facts.principal;
-        let ask = LimitAsk { slot, caller, key: &key, limit: limit.limit, per: limit.per, now };
+        let ask = LimitAsk { slot, caller, key: &key, limit: limit.limit, per: limit.per, now, call };
         let InTurn { answer: limited, turn } = self.outside.limit(&ask);
         self.input("limiter", limited.text());
         self.turn(turn);

@@ -58,6 +58,8 @@ pub(crate) struct MessageFacts<'a> {
     pub session_age: Duration,
     pub revision: Option<&'a str>,
     pub exchange: Option<(SessionKey, ExchangeId)>,
+    /// The exchange of the first round of the call that the message belongs to.
+    pub call: Option<ExchangeId>,
     pub now: Instant,
     pub unix_ms: u64,
     /// Request of an answer, if a rule needs it.
@@ -121,6 +123,7 @@ impl<'a> MessageFacts<'a> {
             session_age: case.now.saturating_duration_since(case.session_started),
             revision: case.revision,
             exchange: exchange.map(|exchange| (exchange.session, exchange.id)),
+            call: exchange.map(|exchange| exchange.operation),
             now: case.now,
             unix_ms: case.unix_ms,
             request: None,

@@ -8,6 +8,7 @@ mod action;
 mod cache_store;
 mod candidate;
 mod condition;
+mod counted_calls;
 mod damage;
 mod end_cache;
 pub mod error;

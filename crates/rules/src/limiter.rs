@@ -132,7 +132,15 @@ mod tests {
         let start = Instant::now();
         let mut ask = |key, ms| {
             let now = start + Duration::from_millis(ms);
-            limiter.ask(&LimitAsk { slot: &slot, caller: "ada", key, limit: 3, per: Duration::from_secs(60), now })
+            limiter.ask(&LimitAsk {
+                slot: &slot,
+                caller: "ada",
+                key,
+                limit: 3,
+                per: Duration::from_secs(60),
+                now,
+                call: None,
+            })
         };
         for left in [2, 1, 0] {
             assert_eq!(ask("a", 0), LimitDecision::Passed { left });
@@ -147,7 +155,7 @@ mod tests {
     /// Asks for one use of this key in the time of a minute.
     fn once(limiter: &mut Limiter, (rule, caller, key): (&str, &str, &str), now: Instant) -> bool {
         let slot = Slot { rule: rule.into(), action: 0 };
-        let ask = LimitAsk { slot: &slot, caller, key, limit: 1, per: Duration::from_secs(60), now };
+        let ask = LimitAsk { slot: &slot, caller, key, limit: 1, per: Duration::from_secs(60), now, call: None };
         matches!(limiter.ask(&ask), LimitDecision::Passed { .. })
     }
 

@@ -58,6 +58,8 @@ pub const RENDERED: usize = 16 * 1024 * 1024;
 pub const KEY: usize = 1024;
 /// Maximum number of keys in all rate limits together. A caller may hold at most as many keys as are free.
 pub const LIMITER_KEYS: usize = 100_000;
+/// Maximum number of calls for which the rate limits that counted them are remembered, for further rounds.
+pub const COUNTED_CALLS: usize = 20_000;
 /// Maximum size of all caches together, in bytes.
 pub const CACHE_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum size of a cached answer in bytes.

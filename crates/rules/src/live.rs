@@ -1,6 +1,7 @@
 //! State of live rules: counters, caches and positions that survive a reload. Locks are held for a few lookups only.
 
 use crate::cache_store::CacheStore;
+use crate::counted_calls::CountedCalls;
 use crate::limiter::Limiter;
 use crate::limits;
 use crate::memory::{CacheMiss, Memory};
@@ -21,6 +22,7 @@ pub(crate) struct Live {
     seed: u64,
     slots: Mutex<HashMap<Slot, Counts>>,
     limiter: Mutex<Limiter>,
+    counted: CountedCalls,
     caches: Mutex<CacheStore>,
     memory: Memory,
     began: Instant,
@@ -60,6 +62,7 @@ impl Live {
             seed,
             slots: Mutex::default(),
             limiter: Mutex::default(),
+            counted: CountedCalls::default(),
             caches: Mutex::default(),
             memory: Memory::default(),
             began: Instant::now(),
@@ -140,6 +143,11 @@ impl Live {
         self.memory.forget(exchange);
     }
 
+    /// Forgets which limits have counted a call that is over.
+    pub fn call_ended(&self, call: ExchangeId) {
+        self.counted.forget(call);
+    }
+
     pub fn overflows(&self) -> Overflows {
         Overflows {
             limiter_keys: self.limiter.lock().unpoisoned().overflows,
@@ -181,7 +189,15 @@ fn worth_keeping(message: &Envelope) -> bool {
 impl Outside for Live {
     fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<LimitDecision> {
         let mut limiter = self.limiter.lock().unpoisoned();
-        InTurn { answer: limiter.ask(ask), turn: Some(self.turn(ask.now)) }
+        let answer = limiter.ask(ask);
+        if let (Limited::Passed { .. }, Some(call)) = (answer, ask.call) {
+            self.counted.note(call, ask.slot);
+        }
+        InTurn { answer, turn: Some(self.turn(ask.now)) }
+    }
+
+    fn is_counted(&self, slot: &Slot, call: ExchangeId) -> bool {
+        self.counted.has(call, slot)
     }
 
     fn draw(&self, slot: &Slot, seed: Option<u64>) -> u64 {

@@ -31,6 +31,8 @@ pub struct LimitAsk<'a> {
     pub per: Duration,
     /// Time of the use.
     pub now: Instant,
+    /// The exchange of the call's first round, if the use is one of a call.
+    pub call: Option<ExchangeId>,
 }
 
 /// Decision of a rate limit.
@@ -93,6 +95,8 @@ impl<T> InTurn<T> {
 pub trait Outside {
     /// Requests one use from a rate limit.
     fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<LimitDecision>;
+    /// Returns `true` if the limit has counted an earlier round of the call.
+    fn is_counted(&self, slot: &Slot, call: ExchangeId) -> bool;
     /// Returns a random number. With a seed, the next number of its sequence.
     fn draw(&self, slot: &Slot, seed: Option<u64>) -> u64;
     /// Returns the next position in a list, counted from 0 without wrapping.

@@ -2,6 +2,7 @@
 
 use crate::outside::{CacheAsk, InTurn, LimitAsk, LimitDecision, Outside, Slot, Turn};
 use bytes::Bytes;
+use signalbox_engine::keys::ExchangeId;
 use signalbox_engine::lock::LockResultExt;
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -53,6 +54,11 @@ impl Outside for RecordedInputs {
         self.in_turn(self.take("limiter", LimitDecision::parse).unwrap_or(LimitDecision::Passed { left: 0 }))
     }
 
+    fn is_counted(&self, _slot: &Slot, _call: ExchangeId) -> bool {
+        // A limit that had counted the call was not asked again.
+        !self.left.lock().unpoisoned().iter().any(|(name, _)| name == "limiter")
+    }
+
     fn draw(&self, _slot: &Slot, _seed: Option<u64>) -> u64 {
         self.take("random", |text| text.parse().ok()).unwrap_or(0)
     }
@@ -83,6 +89,10 @@ pub(crate) struct NoHistory;
 impl Outside for NoHistory {
     fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<LimitDecision> {
         InTurn::alone(LimitDecision::Passed { left: ask.limit.saturating_sub(1) })
+    }
+
+    fn is_counted(&self, _slot: &Slot, _call: ExchangeId) -> bool {
+        false
     }
 
     fn draw(&self, _slot: &Slot, seed: Option<u64>) -> u64 {

@@ -6,6 +6,7 @@ use crate::live::{Live, UNKNOWN_ANSWER};
 use crate::outside::{CacheAsk, InTurn, LimitAsk, LimitDecision, Outside, Slot};
 use bytes::Bytes;
 use signalbox_engine::chain::{HoldAnswer, Judgement};
+use signalbox_engine::keys::ExchangeId;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -105,6 +106,10 @@ impl Outside for TapeOutside<'_> {
     fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<LimitDecision> {
         self.uses(ask.slot, Some(ask.per));
         self.live.limit(ask)
+    }
+
+    fn is_counted(&self, slot: &Slot, call: ExchangeId) -> bool {
+        self.live.is_counted(slot, call)
     }
 
     fn draw(&self, slot: &Slot, seed: Option<u64>) -> u64 {

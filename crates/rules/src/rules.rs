@@ -240,4 +240,8 @@ impl Interceptor for Rules {
     fn finished(&self, finished: &Finished) {
         self.live.finished((finished.session, finished.exchange));
     }
+
+    fn call_ended(&self, operation: ExchangeId) {
+        self.live.call_ended(operation);
+    }
 }

@@ -42,6 +42,8 @@ struct Dialogue {
     revision: Option<String>,
     backend: Option<String>,
     exchange: u64,
+    /// The exchange of the first round, and the round.
+    operation: (u64, u32),
     method: String,
     subject: Option<String>,
     rulings: Rulings,
@@ -70,6 +72,7 @@ impl Dialogue {
             revision: Some("2025-06-18".to_owned()),
             backend: Some("files".to_owned()),
             exchange: 0,
+            operation: (0, 1),
             method: String::new(),
             subject: None,
             rulings: Rulings::None,
@@ -85,9 +88,18 @@ impl Dialogue {
     fn asks(&mut self, json: &str) -> String {
         let message = envelope(json);
         self.exchange += 1;
+        self.operation = (self.exchange, 1);
         self.method = message.method().unwrap().to_owned();
         self.subject = crate::facts::subject_of(&message).map(std::borrow::Cow::into_owned);
         self.says(Phase::Request, &message, None)
+    }
+
+    /// The same call again, as its next round.
+    fn asks_again(&mut self, json: &str) -> String {
+        let (first, round) = self.operation;
+        self.exchange += 1;
+        self.operation = (first, round + 1);
+        self.says(Phase::Request, &envelope(json), None)
     }
 
     /// The backend's answer to it.
@@ -155,7 +167,7 @@ impl Dialogue {
             backend: self.backend.as_deref(),
             definition: None,
             attempt: 1,
-            round: 1,
+            round: self.operation.1,
             can_wait: true,
             by_task: false,
             now: self.now,
@@ -169,8 +181,8 @@ impl Dialogue {
             id: ExchangeId(self.exchange),
             session: SessionKey(1),
             caller: self.caller.clone(),
-            operation: ExchangeId(self.exchange),
-            round: 1,
+            operation: ExchangeId(self.operation.0),
+            round: self.operation.1,
             attempt: 1,
             consulted: false,
             asks: false,

@@ -103,6 +103,7 @@ pub fn try_with(
         session_age: supposed.session_age,
         revision: supposed.revision.as_deref(),
         exchange: None,
+        call: None,
         now,
         unix_ms: supposed.unix_ms,
         request: request.as_ref(),

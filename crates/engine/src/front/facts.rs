@@ -85,6 +85,9 @@ impl FrontMachine {
             unreached: exchange.unreached.clone(),
         };
         ctx.chain.finished(&finished);
+        if !exchange.asks {
+            ctx.chain.call_ended(exchange.operation);
+        }
         Command::Fact(Fact::Finished(Arc::new(finished)))
     }
 }

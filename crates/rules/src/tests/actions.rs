@@ -260,6 +260,25 @@ fn a_spoiled_answer_is_still_a_message() {
     }
 }
 
+/// A-4: the round in which a call first comes to a limit counts it, and no later one does.
+#[test]
+fn rate_limit_counts_a_call_in_the_round_that_first_matches() {
+    let when = r#"tool = "echo", params = { "/arguments/rl" = { exists = true } }"#;
+    let mut dialogue = Dialogue::rule(when, r#"{ rate_limit = { limit = 1, per = "1h" } }"#);
+    let free = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{}}}"#;
+    let counted = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"rl":1}}}"#;
+    assert_eq!((dialogue.asks(free), dialogue.asks_again(counted)), ("pass".to_owned(), "pass".to_owned()));
+    assert_eq!(dialogue.asks_again(counted), "pass", "the call is counted already");
+    dialogue.asks(free);
+    assert!(dialogue.asks_again(counted).starts_with("refuse"), "another call is over the limit in its second round");
+    assert!(dialogue.asks(counted).starts_with("refuse"));
+    dialogue.later(3600);
+    assert_eq!((dialogue.asks(counted), dialogue.asks_again(counted)), ("pass".to_owned(), "pass".to_owned()));
+    assert_eq!((dialogue.asks_again(free), dialogue.asks_again(counted)), ("pass".to_owned(), "pass".to_owned()));
+    dialogue.rules.call_ended(ExchangeId(dialogue.operation.0));
+    assert!(dialogue.asks_again(counted).starts_with("refuse"), "a call that is over has no further rounds");
+}
+
 #[test]
 fn rate_limit_refuses_what_is_too_much_for_each_key_alone() {
     // SO-4, SO-5

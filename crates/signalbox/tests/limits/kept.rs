@@ -86,6 +86,10 @@ pub(super) fn of_rules() -> Vec<Row> {
         .answer("a rule about the answer sees no request")
         .metric(r#"signalbox_rules_overflows_total{of="remembered"}"#)
         .shown(&["no_more_requests_are_remembered_than_there_is_room_for"]),
+        row("calls known to rate limits of rules", vec![Count(limits::COUNTED_CALLS, "calls")], None)
+            .answer("the oldest is forgotten, and its next round is counted again")
+            .metric(super::BY_OUTCOME)
+            .shown(&["calls_that_do_not_end_are_bounded_and_calls_that_end_make_room"]),
     ]
 }
 
