@@ -1,9 +1,13 @@
 //! Takes out of answers, notifications and questions what constraints say, just before callers get them. It is the
 //! redaction of tapes, on messages that leave.
 
+mod question_url;
+#[cfg(test)]
+mod tests;
 mod tool_error;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use signalbox_config::Config;
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict};
@@ -19,7 +23,65 @@ use signalbox_wire::Envelope;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-type Rules = Vec<(Scope, Redactor)>;
+type Rules = Vec<Rule>;
+
+/// Redaction of the answers of some tools.
+struct Rule {
+    scope: Scope,
+    redactor: Redactor,
+    /// Names of members to redact, which parameters of URLs are compared with.
+    names: Vec<Box<str>>,
+}
+
+impl Rule {
+    fn new(rule: &signalbox_config::ConstraintRule) -> Option<Self> {
+        // Nothing is hashed, so that the key means nothing.
+        let redactor = Redactor::new(&rule.redaction, [0; 32]).ok()?;
+        let names = rule.redaction.keys.iter().map(|key| question_url::plain(&key.name)).collect();
+        Some(Self { scope: scope(rule), redactor, names })
+    }
+
+    /// Redacts a message.
+    fn redact(&self, message: &Bytes) -> Redacted {
+        let redacted = self.redactor.message(message, None);
+        let rest = match &redacted {
+            Redacted::Same => message,
+            Redacted::Changed(bytes) => bytes,
+            Redacted::Withheld => return Redacted::Withheld,
+        };
+        question_url::redact(rest, &self.names).map_or(redacted, Redacted::Changed)
+    }
+}
+
+/// Tools that a message may come from.
+enum Source<'a> {
+    Entry(EntryRef<'a>),
+    /// Any tool of this backend.
+    Backend(&'a str),
+    /// Any tool.
+    Anything,
+}
+
+impl<'a> Source<'a> {
+    /// Returns the tools that a message may come from, and `None` if it comes from none.
+    fn of(case: &Case<'a>) -> Option<Self> {
+        if let Some(entry) = entry_of(case) {
+            return Some(Self::Entry(entry));
+        }
+        let is_about_tasks =
+            case.by_task || case.exchange.is_some_and(|exchange| exchange.method.starts_with("tasks/"));
+        if let (true, Some(name), Some(backend)) = (is_about_tasks, case.task_tool, case.backend) {
+            return Some(Self::Entry(EntryRef { kind: ListKind::Tools, backend, name, definition: None }));
+        }
+        match case.backend {
+            // The gateway lists the tasks of several backends.
+            None => is_about_tasks.then_some(Self::Anything),
+            // Servers need not say which call a log message or a question belongs to: it may be that of any of their
+            // tools. So may be a task whose call is forgotten.
+            Some(backend) => (is_about_tasks || case.phase != Phase::Response).then_some(Self::Backend(backend)),
+        }
+    }
+}
 
 /// The interceptor.
 pub(crate) struct AnswerRedaction {
@@ -39,10 +101,10 @@ impl AnswerRedaction {
     /// The constraints on results of this tool.
     pub(crate) fn on_call(&self, caller: &Caller, entry: &EntryRef<'_>) -> Vec<AccessConstraint> {
         let rules = self.rules.load();
-        let held = rules.iter().filter(|(scope, _)| scope.holds_for(&self.permissions, caller, entry));
-        held.map(|(scope, _)| AccessConstraint {
+        let held = rules.iter().filter(|rule| rule.scope.holds_for(&self.permissions, caller, entry));
+        held.map(|rule| AccessConstraint {
             kind: ConstraintKind::Redaction,
-            policy: Some(scope.policy()),
+            policy: Some(rule.scope.policy()),
             detail: "parts are taken out of the result".to_owned(),
         })
         .collect()
@@ -82,8 +144,7 @@ fn errors_by_trust(config: &Config) -> bool {
 
 fn rules(config: &Config) -> Rules {
     let all = config.permissions.constraints.iter().filter(|rule| !rule.redaction.is_none());
-    // Nothing is hashed, so that the key means nothing.
-    all.filter_map(|rule| Some((scope(rule), Redactor::new(&rule.redaction, [0; 32]).ok()?))).collect()
+    all.filter_map(Rule::new).collect()
 }
 
 impl Interceptor for AnswerRedaction {
@@ -92,23 +153,19 @@ impl Interceptor for AnswerRedaction {
     }
 
     fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
-        let entry = entry_of(case);
-        // Servers need not say which call a log message or a question belongs to: it may be that of any of their tools.
-        let backend = case.backend.filter(|_| case.exchange.is_none() && case.phase != Phase::Response);
-        if entry.is_none() && backend.is_none() {
-            return Judgement::pass();
-        }
+        let Some(source) = Source::of(case) else { return Judgement::pass() };
         let (mut message, mut names) = (case.message.bytes().clone(), Vec::new());
-        for (scope, redactor) in self.rules.load().iter() {
-            let holds = match (&entry, backend) {
-                (Some(entry), _) => scope.holds_for(&self.permissions, case.caller, entry),
-                (None, Some(backend)) => scope.holds_at(&self.permissions, case.caller, backend),
-                (None, None) => false,
+        for rule in self.rules.load().iter() {
+            let Rule { scope, .. } = rule;
+            let holds = match &source {
+                Source::Entry(entry) => scope.holds_for(&self.permissions, case.caller, entry),
+                Source::Backend(backend) => scope.holds_at(&self.permissions, case.caller, backend),
+                Source::Anything => scope.is_for(&self.permissions, case.caller),
             };
             if !holds {
                 continue;
             }
-            match redactor.message(&message, None) {
+            match rule.redact(&message) {
                 Redacted::Same => continue,
                 Redacted::Changed(bytes) => message = bytes,
                 Redacted::Withheld => return withheld(),
@@ -121,7 +178,7 @@ impl Interceptor for AnswerRedaction {
             }));
         }
         let is_tool =
-            entry.as_ref().is_some_and(|entry| entry.kind == ListKind::Tools) && case.phase == Phase::Response;
+            entry_of(case).is_some_and(|entry| entry.kind == ListKind::Tools) && case.phase == Phase::Response;
         if is_tool
             && self.errors_by_trust.load(Ordering::Relaxed)
             && let Some(less) = tool_error::told(&message, case.caller.identity().trust())

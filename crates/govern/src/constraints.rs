@@ -48,7 +48,9 @@ impl Scope {
         self.tools.fits_backend(backend) && self.is_for(permissions, caller)
     }
 
-    fn is_for(&self, permissions: &Permissions, caller: &Caller) -> bool {
+    /// Returns true if it is for this caller, whatever the tool.
+    #[must_use]
+    pub fn is_for(&self, permissions: &Permissions, caller: &Caller) -> bool {
         self.roles.is_empty() || self.roles.iter().any(|role| permissions.has_role(caller, role))
     }
 }

@@ -378,6 +378,7 @@ mod tests {
             round: 1,
             can_wait: true,
             by_task: false,
+            task_tool: None,
             now: Instant::now(),
             unix_ms: 0,
         };

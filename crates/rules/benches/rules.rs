@@ -36,6 +36,7 @@ fn rules(criterion: &mut Criterion) {
         round: 1,
         can_wait: true,
         by_task: false,
+        task_tool: None,
         unix_ms: 0,
     };
     let sets = [

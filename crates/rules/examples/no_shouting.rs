@@ -48,6 +48,7 @@ fn main() {
             round: 1,
             can_wait: true,
             by_task: false,
+            task_tool: None,
             unix_ms: 0,
         };
         println!("{said}: {:?}", chain.judge(&case, None).verdict);
@@ -78,6 +79,7 @@ fn shouting_is_refused_and_talking_is_not() {
             round: 1,
             can_wait: true,
             by_task: false,
+            task_tool: None,
             unix_ms: 0,
         };
         assert_eq!(matches!(chain.judge(&case, None).verdict, Verdict::Refuse(_)), refused);

@@ -170,6 +170,7 @@ impl Dialogue {
             round: self.operation.1,
             can_wait: true,
             by_task: false,
+            task_tool: None,
             now: self.now,
             unix_ms: 1_700_000_000_000,
         };

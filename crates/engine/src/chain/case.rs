@@ -109,6 +109,8 @@ pub struct Case<'a> {
     /// True for a call's result that arrives through the task the call created. The exchange is then that of the call,
     /// as far as it is remembered; a forgotten one has no subject.
     pub by_task: bool,
+    /// The backend's name of the tool whose call made the task that the request is about, if that call is remembered.
+    pub task_tool: Option<&'a str>,
     /// Time of the event.
     pub now: Instant,
     /// Wall-clock time, in milliseconds since 1970.

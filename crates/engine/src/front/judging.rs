@@ -110,6 +110,7 @@ impl FrontMachine {
             round: exchange.map_or(1, |exchange| exchange.round),
             can_wait,
             by_task,
+            task_tool: id.and_then(|id| self.task_tool(id)),
             now: ctx.now,
             unix_ms: (ctx.unix_ms)(),
         };

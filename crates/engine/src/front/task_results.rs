@@ -137,6 +137,13 @@ impl FrontMachine {
         Some(exchange)
     }
 
+    /// Returns the backend's name of the tool whose call created the task that a request is about, if that call is
+    /// remembered.
+    pub(super) fn task_tool(&self, id: ExchangeId) -> Option<&str> {
+        let (_, subject) = self.exchanges.task_subject(id)?;
+        subject.call.as_ref().map(|call| &*call.own_name)
+    }
+
     /// Judges the result of a task's call, then the answer that carries it.
     #[allow(clippy::too_many_arguments, reason = "the parts of an answer within another, each needed once")]
     pub(super) fn judge_task_result(

@@ -147,6 +147,7 @@ impl TapeContext {
             round: open.round.unwrap_or(1),
             can_wait,
             by_task: false,
+            task_tool: None,
             now: moment.now,
             unix_ms: moment.at / 1_000_000,
         })

@@ -35,6 +35,7 @@ fn case<'a>(message: &'a Envelope, caller: &'a Caller, now: Instant) -> Case<'a>
         round: 1,
         can_wait: true,
         by_task: false,
+        task_tool: None,
         unix_ms: 0,
     }
 }
