@@ -406,6 +406,10 @@ impl FrontMachine {
         });
     }
 
+    fn is_of_old_era(&self, id: ExchangeId) -> bool {
+        self.exchanges.get(&id).is_some_and(|exchange| exchange.era == Era::Legacy)
+    }
+
     /// Returns the route of a request and the span of its subject's name.
     pub(super) fn find(
         &self,
@@ -436,6 +440,7 @@ impl FrontMachine {
                 Ok(FoundRoute { route, subject: Some(span) })
             }
             method::COMPLETION_COMPLETE => find_reference(message, params, search, ctx),
+            method::TASKS_UPDATE if self.is_of_old_era(id) => Err(Fault::no_method(name)),
             method::TASKS_GET
             | method::TASKS_CANCEL
             | method::TASKS_RESULT

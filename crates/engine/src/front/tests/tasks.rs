@@ -264,3 +264,30 @@ fn tasks_are_listed_from_what_the_session_knows_of_them() {
     );
     assert!(greeting[0].contains(r#""tasks":{"list":{},"cancel":{}"#), "{greeting:?}");
 }
+
+/// A-7: an old backend is not asked what the revision of its client does not have, whichever task is named.
+#[test]
+fn an_old_client_has_no_updates_of_tasks() {
+    let mut dialogue = Dialogue::of("2025-11-25", "{}");
+    let mut legacy = view(ListKind::Tools, &[r#"{"name":"one","execution":{"taskSupport":"optional"}}"#]);
+    legacy.profile = Arc::new(crate::ServerProfile {
+        revision: Revision::LATEST_LEGACY,
+        capabilities: Bytes::from_static(br#"{"tools":{},"tasks":{"list":{},"requests":{"tools":{"call":{}}}}}"#),
+        info: Bytes::from_static(b"{}"),
+        instructions: None,
+    });
+    dialogue.catalog = Catalog::new(["a"].map(Arc::from));
+    dialogue.catalog.set_view("a", bare(Era::Legacy), legacy);
+    dialogue.says(TASK_CALL);
+    dialogue.answers(
+        r#"{"jsonrpc":"2.0","id":9,"result":{"task":{"taskId":"t1","status":"working","createdAt":"c","ttl":5000}}}"#,
+    );
+    let ask = |name: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":"{name}","method":"tasks/{name}","params":{{"taskId":"t1","inputResponses":{{}}}}}}"#
+        )
+    };
+    assert!(dialogue.says(&ask("get"))[0].starts_with("a> "));
+    let refused = dialogue.says(&ask("update"));
+    assert!(refused[0].contains(r#""code":-32601"#), "{refused:?}");
+}
