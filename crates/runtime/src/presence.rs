@@ -166,7 +166,11 @@ impl Gateway {
         let (changed, others): (Vec<_>, Vec<_>) = sessions.partition(|session| has_changed(&session.holder()));
         self.parks.end(|principal| changed.iter().any(|session| session.caller.principal() == principal));
         let end_of = |caller: &Caller| has_changed(caller).then_some("outdated");
-        let ended = changed.iter().filter(|session| session.end_streams("outdated")).count();
+        let mut ended = 0;
+        for session in &changed {
+            ended += usize::from(session.end_streams("outdated"));
+            session.await_successor();
+        }
         ended + others.iter().filter(|session| session.end_calls(end_of)).count()
     }
 }

@@ -27,6 +27,14 @@ impl Session {
         one.is_same(other) || is_alike(one.identity(), other.identity())
     }
 
+    /// Returns true if a caller has the rights of the session, by which it is decided what the stream for messages that
+    /// belong to no call gets.
+    #[must_use]
+    pub fn lets_hear(&self, caller: &Caller) -> bool {
+        let (holder, caller) = (self.holder(), caller.identity());
+        holder.identity().proof == Proof::Unproved || has_same_rights(holder.identity(), caller)
+    }
+
     /// Returns the caller whose rights apply outside any request: the opener while its credential is valid, then its
     /// successor.
     pub(crate) fn holder(&self) -> Caller {

@@ -38,6 +38,11 @@ pub fn handle(connection: &Arc<ClientConnection>, headers: &HeaderMap) -> FrontA
 }
 
 fn begin(connection: &Arc<ClientConnection>, session: &Arc<Session>, resumable: Option<Resumable>) -> FrontAnswer {
+    if !session.lets_hear(&connection.caller()) {
+        let text = "the session has a credential with other rights, which decide what this stream would get; begin a \
+                    session of your own";
+        return sentence(StatusCode::FORBIDDEN, FaultKind::Denied, text);
+    }
     let reader = if session.at_stream_limit() { None } else { session.open_general() };
     match reader {
         Some(reader) => answer::events(connection, SseBody::general(reader, resumable)),
