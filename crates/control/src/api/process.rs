@@ -76,9 +76,12 @@ pub(super) struct Credentials {
     pub authentication: Option<Arc<Authentication>>,
 }
 
-/// Reads changed files of keys and users now, so that the command which changed them can report that the change is in
+/// Reads changed files of keys, users, grants and switches now, so that the command which changed them can report that the change is in
 /// force.
 pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: RoutedRequest) -> Answered {
+    // A removed user loses its grants before anything of it ends.
+    let reloader = Arc::clone(&credentials.served.reloader);
+    let _ = tokio::task::spawn_blocking(move || reloader.follow_govern_files()).await;
     let ended = match &credentials.authentication {
         Some(authentication) => authentication.follow_files(&credentials.served.app().gateway).await,
         // Callers may still be authenticated by signatures.

@@ -26,7 +26,7 @@ pub const STATUS: &str = "/api/v1/status";
 pub const VERSION: &str = "/api/v1/version";
 /// Reload of the configuration file.
 pub const RELOAD: &str = "/api/v1/reload";
-/// Reads changed files of keys and users again.
+/// Reads changed files of keys, users and grants again.
 pub const CREDENTIALS: &str = "/api/v1/credentials/refresh";
 /// Drops what a user saw at a backend after the user's token for it is gone.
 pub const SIGNED_OUT: &str = "/api/v1/credentials/signed-out";

@@ -220,3 +220,19 @@ async fn removing_a_user_revokes_its_signing_keys() {
     openers::add_user(&scene.gateway.data_dir(), "ada").await;
     assert!(!opener.may_call().await, "the next user of the name inherits no key");
 }
+
+/// A-6: when `users remove` returns, no running gateway honours a grant of the user any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn removing_a_user_waits_until_its_grants_are_gone() {
+    let scene = Scene::new(|_| "[auth.server]\nenabled = true\n".to_owned()).await;
+    for _ in 0..3 {
+        openers::add_user(&scene.gateway.data_dir(), "ada").await;
+        let grant =
+            ["grant", "add", "--to", "user:ada", "--tools", "one/*", "--for", "1h", "--because", "it burns", "--json"];
+        scene.command(&grant).await;
+        assert!(scene.command(&["grant", "list"]).await.contains("user:ada"));
+        scene.command(&["users", "remove", "ada"]).await;
+        let left = scene.command(&["grant", "list"]).await;
+        assert!(!left.contains("user:ada"), "{left}");
+    }
+}
