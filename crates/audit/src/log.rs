@@ -7,7 +7,7 @@ use crate::event::Note;
 use crate::intake::{Input, Intake};
 use crate::journal::{Cursor, Journal, JournalError, ResumePoint};
 use crate::maker::{Maker, Words};
-use crate::progress::{AuditStats, Progress, SinkStats};
+use crate::progress::{AuditStats, LogProgress, SinkStats};
 use crate::settings::AuditSettings;
 use crate::sinks::{Runner, Sink};
 use bytes::Bytes;
@@ -67,7 +67,7 @@ pub struct AuditLog {
 struct LogState {
     intake: Intake,
     /// Changes only while `writing` is locked.
-    progress: Mutex<Arc<Progress>>,
+    progress: Mutex<Arc<LogProgress>>,
     /// Set once the log has begun.
     writing: Mutex<Option<LogWriter>>,
     /// Time from which calls write for themselves, in milliseconds since 1970.
@@ -119,7 +119,7 @@ impl AuditLog {
         let opened = sinks.into_iter().map(|sink| OpenedSink::open(sink, &folder, &settings, place.seq));
         let opened = opened.collect::<io::Result<Vec<_>>>()?;
         let stats = opened.iter().map(|one| one.stats.clone()).collect();
-        let progress = Arc::new(Progress::new(place.seq, oldest, stats));
+        let progress = Arc::new(LogProgress::new(place.seq, oldest, stats));
         let runners = runners(opened, &progress, &folder, &settings.key, &chain);
         let state = LogState {
             intake: Intake::default(),
@@ -158,7 +158,7 @@ impl AuditLog {
                 required: is_required(&settings, &**sink),
                 ..SinkStats::default()
             });
-            let progress = Arc::new(Progress::new(written, before.keep_from(), stats.collect()));
+            let progress = Arc::new(LogProgress::new(written, before.keep_from(), stats.collect()));
             let waiters = before.retire(Instant::now() + within);
             progress.go_on(&before.stats(), waiters);
             self.payloads.store(settings.payloads, Ordering::Relaxed);
@@ -279,7 +279,7 @@ impl FactSink for AuditLog {
 }
 
 impl LogState {
-    fn progress(&self) -> Arc<Progress> {
+    fn progress(&self) -> Arc<LogProgress> {
         Arc::clone(&self.progress.lock().unpoisoned())
     }
 
@@ -369,7 +369,7 @@ fn own_from(settings: &AuditSettings) -> u64 {
 
 fn runners(
     opened: Vec<OpenedSink>,
-    progress: &Arc<Progress>,
+    progress: &Arc<LogProgress>,
     folder: &Path,
     key: &SigningKey,
     chain: &str,

@@ -6,7 +6,7 @@ mod known;
 use crate::event::{AuditEvent, EventType, Object, PROTOCOL, RiskLevel, SECURITY};
 use crate::status::Status;
 use crate::{risk, violation};
-use decided::Rulings;
+use decided::ExchangeDecisions;
 use known::RecordCache;
 use signalbox_engine::ExchangeId;
 use signalbox_engine::audit::Intent;
@@ -92,7 +92,7 @@ struct OpenExchange {
     intended: bool,
     risk: Option<RiskLevel>,
     tool: Option<Box<str>>,
-    decided: Rulings,
+    decided: ExchangeDecisions,
 }
 
 /// Text buffers of the event being built, reused for the next one.
@@ -147,7 +147,7 @@ impl Maker {
 
     /// Emits the event of a call about to be forwarded.
     pub fn intent(&mut self, intent: Intent, at: u64, emit: &mut impl FnMut(&AuditEvent<'_>)) {
-        let mut decided = Rulings::default();
+        let mut decided = ExchangeDecisions::default();
         intent.decisions.iter().for_each(|decision| decided.take(decision));
         let risk = self.known.risk(intent.definition.as_deref(), &intent.caller);
         let mut texts = std::mem::take(&mut self.texts);

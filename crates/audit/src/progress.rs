@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 const GATHER: Duration = Duration::from_millis(100);
 
 /// Number of a record, and the sender that reports whether it was recorded.
-pub type Waiter = (u64, oneshot::Sender<bool>);
+pub type RecordWaiter = (u64, oneshot::Sender<bool>);
 
 /// State of one sink.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -47,7 +47,7 @@ struct State {
     stats: AuditStats,
     /// First record that sinks still receive.
     keep_from: u64,
-    waiters: VecDeque<Waiter>,
+    waiters: VecDeque<RecordWaiter>,
     /// Time at which sinks give up, set once the log has ended.
     give_up: Option<Instant>,
     done: usize,
@@ -57,7 +57,7 @@ struct State {
 
 /// Progress that all threads of a log share.
 #[derive(Default, Debug)]
-pub struct Progress {
+pub struct LogProgress {
     state: Mutex<State>,
     /// Notified when sinks that sleep have records to read.
     records: Condvar,
@@ -65,7 +65,7 @@ pub struct Progress {
     ended: Condvar,
 }
 
-impl Progress {
+impl LogProgress {
     /// Creates the progress of a log at this record, with these sinks, and a journal that begins with `keep_from`.
     pub fn new(written: u64, keep_from: u64, sinks: Vec<SinkStats>) -> Self {
         let stats = AuditStats { written, sinks, ..AuditStats::default() };
@@ -83,7 +83,7 @@ impl Progress {
 
     /// Records that the journal has everything up to `seq`. Waiters are resolved once the required sinks have their
     /// records. Returns the last record that every sink has.
-    pub fn written(&self, seq: u64, keep_from: u64, waiters: impl IntoIterator<Item = Waiter>) -> u64 {
+    pub fn written(&self, seq: u64, keep_from: u64, waiters: impl IntoIterator<Item = RecordWaiter>) -> u64 {
         let mut state = self.lock();
         (state.stats.written, state.keep_from, state.stats.failing) = (seq, keep_from, None);
         state.waiters.extend(waiters);
@@ -98,7 +98,7 @@ impl Progress {
     }
 
     /// Records that `lost` records could not be written. Their calls are forwarded unless a sink is required.
-    pub fn not_written(&self, lost: u64, why: &str, waiters: impl IntoIterator<Item = Waiter>) {
+    pub fn not_written(&self, lost: u64, why: &str, waiters: impl IntoIterator<Item = RecordWaiter>) {
         let mut state = self.lock();
         state.stats.lost += lost;
         if state.stats.failing.is_none() {
@@ -173,7 +173,7 @@ impl Progress {
 
     /// Ends this progress in favour of another log's: its sinks have until `give_up` to take the remaining records.
     /// Returns the waiters.
-    pub fn retire(&self, give_up: Instant) -> VecDeque<Waiter> {
+    pub fn retire(&self, give_up: Instant) -> VecDeque<RecordWaiter> {
         let mut state = self.lock();
         state.give_up = Some(give_up);
         let waiters = std::mem::take(&mut state.waiters);
@@ -189,7 +189,7 @@ impl Progress {
     }
 
     /// Takes over the counters and waiters of the former progress.
-    pub fn go_on(&self, before: &AuditStats, waiters: VecDeque<Waiter>) {
+    pub fn go_on(&self, before: &AuditStats, waiters: VecDeque<RecordWaiter>) {
         let mut state = self.lock();
         (state.stats.lost, state.waiters) = (before.lost, waiters);
         state.stats.failing.clone_from(&before.failing);

@@ -14,7 +14,7 @@ pub use crate::journal::Line;
 use crate::journal::{Cursor, JournalReader};
 use crate::log::unix_ms;
 use crate::place::SinkPlace;
-use crate::progress::Progress;
+use crate::progress::LogProgress;
 use crate::record::Record;
 use crate::signed::{Absence, SignedPlace};
 use signalbox_engine::record::StoreError;
@@ -87,7 +87,7 @@ pub(crate) struct Runner {
     pub cursor: Cursor,
     pub acked: u64,
     pub required: bool,
-    pub progress: Arc<Progress>,
+    pub progress: Arc<LogProgress>,
     pub folder: PathBuf,
     pub key: SigningKey,
     pub chain: String,

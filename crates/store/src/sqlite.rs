@@ -18,7 +18,7 @@ mod writer;
 
 use crate::pack::DecodeError;
 use crate::room::SizeLimit;
-use connection::Reader;
+use connection::SqliteReader;
 pub(crate) use connection::{SqliteFile, create_if};
 use rusqlite::{ErrorCode, ffi};
 use signalbox_engine::lock::LockResultExt;
@@ -45,7 +45,7 @@ pub struct SqliteStore {
     place: SqliteFile,
     most: Option<u64>,
     key: Option<SigningKey>,
-    readers: Mutex<Vec<Reader>>,
+    readers: Mutex<Vec<SqliteReader>>,
 }
 
 impl SqliteStore {
@@ -63,7 +63,7 @@ impl SqliteStore {
     /// As [`Self::open`].
     pub fn open_waiting(path: impl AsRef<Path>, wait: Duration) -> Result<Self, StoreError> {
         let place = SqliteFile::new(path.as_ref(), wait);
-        let reader = place.with_place(connection::create(&place).map(Reader::new))?;
+        let reader = place.with_place(connection::create(&place).map(SqliteReader::new))?;
         Ok(Self { place, most: None, key: None, readers: Mutex::new(vec![reader]) })
     }
 
@@ -80,11 +80,11 @@ impl SqliteStore {
     }
 
     /// Runs a query on a connection that no other thread uses meanwhile.
-    fn ask<T>(&self, question: impl FnOnce(&mut Reader) -> Result<T, Failure>) -> Result<T, StoreError> {
+    fn ask<T>(&self, question: impl FnOnce(&mut SqliteReader) -> Result<T, Failure>) -> Result<T, StoreError> {
         let idle = self.readers.lock().unpoisoned().pop();
         let reader = match idle {
             Some(reader) => Ok(reader),
-            None => connection::open(&self.place).map(Reader::new),
+            None => connection::open(&self.place).map(SqliteReader::new),
         };
         let mut reader = self.place.with_place(reader)?;
         let answer = self.place.with_place(question(&mut reader));

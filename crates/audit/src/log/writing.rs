@@ -8,7 +8,7 @@ use crate::event::{AuditEvent, EventType, Object, RiskLevel};
 use crate::intake::{Input, InputQueue, Intake};
 use crate::journal::Journal;
 use crate::maker::{Maker, Words};
-use crate::progress::{Progress, Waiter};
+use crate::progress::{LogProgress, RecordWaiter};
 use crate::settings::AuditSettings;
 use crate::signed::{HEAD, SignedPlace};
 use signalbox_seal::ChainHash;
@@ -26,7 +26,7 @@ const MAX_KEPT_TEXT: usize = 1 << 20;
 #[derive(Debug)]
 pub struct LogWriter {
     settings: AuditSettings,
-    progress: Arc<Progress>,
+    progress: Arc<LogProgress>,
     maker: Maker,
     journal: Journal,
     place: ChainPlace,
@@ -43,7 +43,7 @@ pub struct LogWriter {
 impl LogWriter {
     pub fn new(
         settings: AuditSettings,
-        progress: Arc<Progress>,
+        progress: Arc<LogProgress>,
         maker: Maker,
         journal: Journal,
         place: ChainPlace,
@@ -54,7 +54,7 @@ impl LogWriter {
     }
 
     /// Applies new settings and sinks. The chain continues.
-    pub fn follow(&mut self, settings: AuditSettings, progress: Arc<Progress>) {
+    pub fn follow(&mut self, settings: AuditSettings, progress: Arc<LogProgress>) {
         self.maker.follow(
             Words { redactor: settings.redactor.clone(), payloads: settings.payloads },
             settings.logged,
@@ -65,7 +65,7 @@ impl LogWriter {
     }
 
     /// Returns the number of the last record, and the progress of the sinks.
-    pub fn reached(&self) -> (u64, &Arc<Progress>) {
+    pub fn reached(&self) -> (u64, &Arc<LogProgress>) {
         (self.place.seq, &self.progress)
     }
 
@@ -102,7 +102,7 @@ impl LogWriter {
             let event = AuditEvent::own(unix_ms(), EventType::RecordsLost, &told, RiskLevel::High);
             self.place.append(&event, text);
         }
-        let mut waiters = SmallVec::<[Waiter; 4]>::new();
+        let mut waiters = SmallVec::<[RecordWaiter; 4]>::new();
         for input in taken.inputs.drain(..) {
             let mut emit = |event: &AuditEvent<'_>| self.place.append(event, text);
             match input {
@@ -128,7 +128,7 @@ impl LogWriter {
         text: &str,
         head: Option<&str>,
         before: (u64, ChainHash),
-        waiters: impl IntoIterator<Item = Waiter>,
+        waiters: impl IntoIterator<Item = RecordWaiter>,
     ) {
         match self.journal.append(text, before.0 + 1) {
             Ok(()) => {

@@ -16,12 +16,12 @@ const MAX_DETAIL: usize = 300;
 
 /// Decisions about one exchange, in order. Routing and plain passes are not among them.
 #[derive(Default, Debug)]
-pub struct Rulings {
+pub struct ExchangeDecisions {
     rulings: Vec<(&'static str, Arc<Ruling>)>,
     more: u64,
 }
 
-impl Rulings {
+impl ExchangeDecisions {
     /// Adds the rulings of one decision.
     pub fn take(&mut self, decision: &Decision) {
         for (by, ruling) in decision.each().filter(|(by, ruling)| *by != "route" && says_something(ruling)) {

@@ -1,7 +1,7 @@
 //! The address of the database, which is never shown with its password.
 
 use super::Failure;
-use super::ssl::{self, BadAddress, Mode, Ssl};
+use super::ssl::{self, BadAddress, Ssl, TlsMode};
 use super::tls::{Connector, TlsError};
 use ::postgres::config::{Host, SslMode};
 use ::postgres::error::SqlState;
@@ -60,13 +60,13 @@ impl PostgresAddress {
         let mut client = match self.ssl.mode {
             // There is no TLS on a local socket.
             _ if all_local && !self.config.get_hosts().is_empty() => self.plain(),
-            Mode::Disable => self.plain(),
-            Mode::Prefer => match self.secure(SslMode::Prefer)? {
+            TlsMode::Disable => self.plain(),
+            TlsMode::Prefer => match self.secure(SslMode::Prefer)? {
                 // The server's TLS may be broken, or it may accept this user only without TLS.
                 Err(error) if is_about_tls(&error) => self.plain().map_err(|_| error),
                 connected => connected,
             },
-            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => self.secure(SslMode::Require)?,
+            TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => self.secure(SslMode::Require)?,
         }?;
         client.batch_execute(SETTINGS)?;
         Ok(client)

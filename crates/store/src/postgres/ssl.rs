@@ -45,7 +45,7 @@ const UNSUPPORTED: [&str; 9] = [
 
 /// Level of TLS, as in the parameter `sslmode`.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub enum Mode {
+pub enum TlsMode {
     /// Connects without TLS.
     Disable,
     /// TLS if the server supports it. The server's certificate is not checked.
@@ -71,7 +71,7 @@ pub enum Roots {
 /// TLS settings of an address.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ssl {
-    pub mode: Mode,
+    pub mode: TlsMode,
     /// Authorities to trust, if configured.
     pub roots: Option<Roots>,
     /// Client certificate and its key, for a server that asks for one.
@@ -144,12 +144,12 @@ impl TlsOptions {
 
     fn ssl(self) -> Result<Ssl, BadAddress> {
         let mode = match self.mode.as_deref() {
-            None => Mode::default(),
-            Some("disable") => Mode::Disable,
-            Some("prefer") => Mode::Prefer,
-            Some("require") => Mode::Require,
-            Some("verify-ca") => Mode::VerifyCa,
-            Some("verify-full") => Mode::VerifyFull,
+            None => TlsMode::default(),
+            Some("disable") => TlsMode::Disable,
+            Some("prefer") => TlsMode::Prefer,
+            Some("require") => TlsMode::Require,
+            Some("verify-ca") => TlsMode::VerifyCa,
+            Some("verify-full") => TlsMode::VerifyFull,
             Some(_) => return Err(BadAddress::Mode),
         };
         let roots = self.root.map(|root| if root == "system" { Roots::System } else { Roots::File(root.into()) });
@@ -159,11 +159,13 @@ impl TlsOptions {
             _ => return Err(BadAddress::HalfPair),
         };
         match (mode, &roots) {
-            (Mode::Disable, _) if roots.is_some() || identity.is_some() => Err(BadAddress::Disabled),
-            (Mode::VerifyCa | Mode::VerifyFull, None) => Err(BadAddress::NoRoot),
-            (Mode::Prefer | Mode::Require | Mode::VerifyCa, Some(Roots::System)) => Err(BadAddress::WeakSystem),
+            (TlsMode::Disable, _) if roots.is_some() || identity.is_some() => Err(BadAddress::Disabled),
+            (TlsMode::VerifyCa | TlsMode::VerifyFull, None) => Err(BadAddress::NoRoot),
+            (TlsMode::Prefer | TlsMode::Require | TlsMode::VerifyCa, Some(Roots::System)) => {
+                Err(BadAddress::WeakSystem)
+            }
             // As in libpq: configured authorities are meant to be used.
-            (Mode::Require, Some(Roots::File(_))) => Ok(Ssl { mode: Mode::VerifyCa, roots, identity }),
+            (TlsMode::Require, Some(Roots::File(_))) => Ok(Ssl { mode: TlsMode::VerifyCa, roots, identity }),
             _ => Ok(Ssl { mode, roots, identity }),
         }
     }
@@ -209,7 +211,7 @@ mod tests {
     #[test]
     fn what_is_said_about_tls_is_taken_out_of_both_forms() {
         let expected = Ssl {
-            mode: Mode::VerifyFull,
+            mode: TlsMode::VerifyFull,
             roots: Some(Roots::File("/etc/my ca.pem".into())),
             identity: Some(("a.pem".into(), "a.key".into())),
         };
@@ -226,12 +228,12 @@ mod tests {
     #[test]
     fn every_mode_is_known_and_others_are_refused() {
         let said = |said: &str| split(&format!("postgres://db/t?{said}")).map(|(ssl, _)| ssl.mode);
-        assert_eq!(said("sslmode=disable"), Ok(Mode::Disable));
-        assert_eq!(said("sslmode=prefer"), Ok(Mode::Prefer));
-        assert_eq!(said("sslmode=require"), Ok(Mode::Require));
-        assert_eq!(said("sslmode=require&sslrootcert=ca.pem"), Ok(Mode::VerifyCa));
-        assert_eq!(said("sslmode=verify-ca&sslrootcert=ca.pem"), Ok(Mode::VerifyCa));
-        assert_eq!(said("sslmode=verify-full&sslrootcert=system"), Ok(Mode::VerifyFull));
+        assert_eq!(said("sslmode=disable"), Ok(TlsMode::Disable));
+        assert_eq!(said("sslmode=prefer"), Ok(TlsMode::Prefer));
+        assert_eq!(said("sslmode=require"), Ok(TlsMode::Require));
+        assert_eq!(said("sslmode=require&sslrootcert=ca.pem"), Ok(TlsMode::VerifyCa));
+        assert_eq!(said("sslmode=verify-ca&sslrootcert=ca.pem"), Ok(TlsMode::VerifyCa));
+        assert_eq!(said("sslmode=verify-full&sslrootcert=system"), Ok(TlsMode::VerifyFull));
         for wrong in ["sslmode=allow", "sslmode=", "sslmode=Require", "sslmode=verify_full"] {
             assert_eq!(said(wrong), Err(BadAddress::Mode), "{wrong}");
         }

@@ -80,7 +80,7 @@ pub fn insert(
     Ok(number)
 }
 
-/// Returns the seal of a tape, and locks it until the transaction ends; `None` if the tape is not sealed or does not exist.
+/// Returns the seal of a tape, locked until the transaction ends; `None` if there is no sealed tape.
 pub fn lock_seal(client: &mut impl GenericClient, number: i64) -> Result<Option<Vec<u8>>, Failure> {
     let row = client.query_opt("SELECT seal FROM tapes WHERE number = $1 FOR UPDATE", &[&number])?;
     Ok(row.and_then(|row| row.get(0)))

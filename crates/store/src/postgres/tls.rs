@@ -1,6 +1,6 @@
 //! TLS to the database: the connector of the client, and the verification of the server's certificate.
 
-use super::ssl::{Mode, Roots, Ssl};
+use super::ssl::{Roots, Ssl, TlsMode};
 use ::postgres::Socket;
 use ::postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -103,7 +103,7 @@ impl Verifier {
     fn read(ssl: &Ssl, provider: &Arc<CryptoProvider>) -> Result<(Self, Arc<str>), TlsError> {
         let provider = Arc::clone(provider);
         let (known, trusted) = match &ssl.roots {
-            Some(roots) if matches!(ssl.mode, Mode::VerifyCa | Mode::VerifyFull) => match roots {
+            Some(roots) if matches!(ssl.mode, TlsMode::VerifyCa | TlsMode::VerifyFull) => match roots {
                 Roots::File(file) => (certificates(file)?, file.display().to_string()),
                 Roots::System => {
                     (rustls_native_certs::load_native_certs().certs, "the system's authorities".to_owned())
@@ -128,7 +128,7 @@ impl Verifier {
         let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .build()
             .map_err(|error| TlsError::Unfit(error.to_string()))?;
-        let named = ssl.mode == Mode::VerifyFull;
+        let named = ssl.mode == TlsMode::VerifyFull;
         Ok((Self { signed: Some(signed), known, named, provider }, trusted.into()))
     }
 }

@@ -1,4 +1,4 @@
-//! Opens the file with the pragmas that every connection needs. A [`Reader`] runs queries on one connection.
+//! Opens the file with the pragmas that every connection needs. A [`SqliteReader`] runs queries on one connection.
 
 use super::{Failure, schema};
 use crate::body_codec::BodyCodec;
@@ -110,14 +110,14 @@ fn journal_mode(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Connection for queries, with the codec of its bodies.
-pub struct Reader {
+pub struct SqliteReader {
     /// Connection to the file.
     pub connection: Connection,
     /// Decoder of stored bodies.
     pub codec: BodyCodec,
 }
 
-impl Reader {
+impl SqliteReader {
     /// Creates a reader that knows only the built-in dictionary.
     pub fn new(connection: Connection) -> Self {
         Self { connection, codec: BodyCodec::new() }

@@ -1,7 +1,7 @@
 //! Finds entries on one tape or on all. A search uses the index of a tape first, and scans row by row if that does not
 //! help.
 
-use super::connection::{Reader, learn};
+use super::connection::{SqliteReader, learn};
 use super::exchanges::{self, EndingFilter, ExchangeSet};
 use super::filter::SqliteFilter;
 use super::names::NamesById;
@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension};
 use signalbox_engine::record::{Body, EntryPage, Hit, Query};
 
 /// Returns the page of entries that match a query.
-pub fn find(reader: &mut Reader, query: &Query) -> Result<EntryPage, Failure> {
+pub fn find(reader: &mut SqliteReader, query: &Query) -> Result<EntryPage, Failure> {
     let needle = query.text.as_deref().map(Needle::read).transpose()?.flatten();
     // One transaction, so that all reads see the same snapshot.
     let transaction = reader.connection.transaction()?;

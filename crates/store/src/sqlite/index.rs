@@ -46,12 +46,12 @@ pub fn error_mark(code: i64) -> String {
 
 /// Last position of a tape, and its last indexed position.
 #[derive(Copy, Clone, Default, Debug)]
-pub struct Progress {
+pub struct IndexProgress {
     pub indexed: u64,
     pub last: u64,
 }
 
-impl Progress {
+impl IndexProgress {
     /// Returns the number of positions that are not indexed.
     pub fn behind(self) -> u64 {
         self.last.saturating_sub(self.indexed)
@@ -68,10 +68,10 @@ pub enum Extent<'a> {
 }
 
 /// Returns the progress of a tape's index. A tape that does not exist is at its beginning.
-pub fn progress(connection: &Connection, tape: i64) -> Result<Progress, Failure> {
+pub fn progress(connection: &Connection, tape: i64) -> Result<IndexProgress, Failure> {
     let mut select = connection.prepare_cached("SELECT indexed, last_seq FROM tapes WHERE number = ?1")?;
     let read =
-        |row: &Row<'_>| Ok(Progress { indexed: row.get::<_, i64>(0)? as u64, last: row.get::<_, i64>(1)? as u64 });
+        |row: &Row<'_>| Ok(IndexProgress { indexed: row.get::<_, i64>(0)? as u64, last: row.get::<_, i64>(1)? as u64 });
     Ok(select.query_row([tape], read).optional()?.unwrap_or_default())
 }
 
@@ -89,7 +89,7 @@ pub fn slice(
     tape: i64,
     extent: Extent<'_>,
 ) -> Result<bool, Failure> {
-    let Progress { indexed, last } = progress(connection, tape)?;
+    let IndexProgress { indexed, last } = progress(connection, tape)?;
     let end = if matches!(extent, Extent::Whole) { last } else { complete(last) };
     if end <= indexed {
         return Ok(false);

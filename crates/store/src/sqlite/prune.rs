@@ -1,6 +1,6 @@
 //! Deletes what exceeds the retention by age or size, oldest first.
 
-use super::connection::Reader;
+use super::connection::SqliteReader;
 use super::find::place_of;
 use super::forget::{self, SqliteCut};
 use super::row::{BYTES, key, seq_of};
@@ -20,12 +20,12 @@ const MAX_ROUNDS: usize = 12;
 
 /// Deletes what exceeds the retention. A dry run only reports it.
 pub fn prune(
-    reader: &mut Reader,
+    reader: &mut SqliteReader,
     retention: &Retention,
     now: u64,
     key: Option<&SigningKey>,
 ) -> Result<Pruned, Failure> {
-    let mut pruner = Pruner { connection: &mut reader.connection, codec: &mut reader.codec, key };
+    let mut pruner = SqlitePruner { connection: &mut reader.connection, codec: &mut reader.codec, key };
     let mut pruned = Pruned::default();
     let before = forget::used(pruner.connection)?;
     if !retention.dry_run {
@@ -59,7 +59,7 @@ pub fn prune(
 }
 
 /// Deletes the beginning of tapes to free space.
-pub struct Pruner<'a> {
+pub struct SqlitePruner<'a> {
     /// Connection to the file.
     pub connection: &'a mut Connection,
     /// Codec for bodies that are made whole.
@@ -68,7 +68,7 @@ pub struct Pruner<'a> {
     pub key: Option<&'a SigningKey>,
 }
 
-impl Pruner<'_> {
+impl SqlitePruner<'_> {
     /// Deletes the oldest entries until at most `most` bytes are in use.
     pub fn shrink_to(&mut self, most: u64, now: u64, pruned: &mut Pruned) -> Result<(), Failure> {
         for _ in 0..MAX_ROUNDS {

@@ -137,7 +137,7 @@ impl SqliteWriter {
         let Some(left) = room.left(forget::used(&self.connection)?) else { return Ok(()) };
         let mut pruned = Pruned::default();
         let key = self.key.as_ref();
-        let mut pruner = prune::Pruner { connection: &mut self.connection, codec: &mut self.codec, key };
+        let mut pruner = prune::SqlitePruner { connection: &mut self.connection, codec: &mut self.codec, key };
         pruner.shrink_to(left, unix_nanos(), &mut pruned)
     }
 
@@ -214,7 +214,7 @@ impl TapeWriter for SqliteWriter {
 
     fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
         let finished = self.finish(at, closing).and_then(|()| self.index_all());
-        self.place.told(finished)
+        self.place.with_place(finished)
     }
 
     fn end_before_next(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
