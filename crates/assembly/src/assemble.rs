@@ -14,7 +14,6 @@ use signalbox_config::loops;
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
-use signalbox_engine::catalog::Visibility;
 use signalbox_engine::chain::Interceptor;
 use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::metrics::MethodMetrics;
@@ -185,10 +184,19 @@ pub struct StateFiles {
     pub sessions: Option<PathBuf>,
 }
 
-/// Opens the sessions of earlier processes. The gateway can do without them.
-fn session_store(folder: PathBuf, timeout: Duration) -> Option<SessionStore> {
-    let opened = SessionStore::open(folder, timeout);
-    opened.inspect_err(|error| tracing::warn!(%error, "sessions will not survive a restart")).ok()
+impl StateFiles {
+    /// Returns the file of the last known lists. Tapes answer at once, and the lists of another tape that was played under the
+    /// same name would be wrong.
+    fn catalog_file(&self, config: &Config) -> Option<PathBuf> {
+        let is_live = uses_demo(config) || config.backends.iter().any(|one| !one.disabled && one.tape.is_none());
+        self.catalog.clone().filter(|_| is_live)
+    }
+
+    /// Opens the sessions of earlier processes. The gateway can do without them.
+    fn session_store(&self, timeout: Duration) -> Option<SessionStore> {
+        let opened = SessionStore::open(self.sessions.clone()?, timeout);
+        opened.inspect_err(|error| tracing::warn!(%error, "sessions will not survive a restart")).ok()
+    }
 }
 
 /// Puts everything together; nothing runs yet. Both the fronts' sessions and the gateway's own connections act for
@@ -215,10 +223,8 @@ pub fn assemble(
     let live = Live::new();
     let breakpoints = Arc::new(Breakpoints::new(settings.limits));
     let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone(), calls.clone(), live.clone(), Arc::new(ExchangeLog)];
-    if let Some(recording) = &recording {
-        recording.withhold(builtin_backend::withheld(config));
-        facts.push(recording.sink());
-    }
+    recording.iter().for_each(|recording| recording.withhold(builtin_backend::withheld(config)));
+    facts.extend(recording.iter().map(|recording| recording.sink()));
     let audit = Auditing::open(config)?.map(Arc::new);
     facts.extend(audit.iter().map(|audit| audit.sink()));
     let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed(config)?));
@@ -230,13 +236,9 @@ pub fn assemble(
     let directory = Arc::new(ArcSwap::from_pointee(authentication::directory(&config.auth)));
     let signatures = Signatures::new(config, &directory);
     let govern = GovernParts::new(config)?;
-    // Tapes answer at once. The lists of the tape that was played before under the same name would only be wrong.
-    let is_live = uses_demo(config) || config.backends.iter().any(|one| !one.disabled && one.tape.is_none());
-    let catalog_file = state.catalog.filter(|_| is_live);
-    let permissions: Arc<dyn Visibility> = Arc::clone(&govern.permissions) as _;
     let trail = AuditTrail::begin(audit.as_ref().map(|audit| audit.intents()))?;
     let run = trail.run();
-    let session_store = state.sessions.and_then(|folder| session_store(folder, settings.session_timeout));
+    let session_store = state.session_store(settings.session_timeout);
     let gateway = Gateway::new(GatewayParts {
         settings,
         backends,
@@ -244,11 +246,8 @@ pub fn assemble(
         facts,
         post: Some(Arc::new(WebPost::default())),
         principal,
-        catalog_file,
-        visibility: Some(match &relay {
-            Some(relay) => relaying::visibility(relay, permissions),
-            None => permissions,
-        }),
+        catalog_file: state.catalog_file(config),
+        visibility: Some(relaying::visibility(relay.as_ref(), Arc::clone(&govern.permissions) as _)),
         audit: trail,
         proof: Some(signatures.proofs()),
         governance: Some(govern.governance()),

@@ -62,9 +62,12 @@ pub(crate) fn backend(relay: &Arc<Relay>, settings: &Settings) -> Arc<Backend> {
     Backend::new(BACKEND, Arc::new(RelayConnector::new(relay)), spec)
 }
 
-/// Shows the relay to its callers alone.
-pub(crate) fn visibility(relay: &Arc<Relay>, permissions: Arc<dyn Visibility>) -> Arc<dyn Visibility> {
-    Arc::new(RelayVisibility { relay: Arc::clone(relay), inner: permissions })
+/// Shows the relay, if there is one, to its callers alone.
+pub(crate) fn visibility(relay: Option<&Arc<Relay>>, permissions: Arc<dyn Visibility>) -> Arc<dyn Visibility> {
+    match relay {
+        Some(relay) => Arc::new(RelayVisibility { relay: Arc::clone(relay), inner: permissions }),
+        None => permissions,
+    }
 }
 
 /// Appearance towards callers of the relay.

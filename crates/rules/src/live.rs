@@ -190,7 +190,7 @@ impl Outside for Live {
     fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<LimitDecision> {
         let mut limiter = self.limiter.lock().unpoisoned();
         let answer = limiter.ask(ask);
-        if let (Limited::Passed { .. }, Some(call)) = (answer, ask.call) {
+        if let (LimitDecision::Passed { .. }, Some(call)) = (answer, ask.call) {
             self.counted.note(call, ask.slot);
         }
         InTurn { answer, turn: Some(self.turn(ask.now)) }

@@ -1,5 +1,6 @@
 //! The gateway: backends, sessions, the catalog, and the state that they share.
 
+mod parts;
 mod refusal_log;
 
 use crate::backend::{Backend, FollowTargets};
@@ -23,14 +24,15 @@ use crate::session_table::SessionTable;
 use crate::settings::Settings;
 use crate::task_directory::TaskDirectory;
 use crate::unwritten::Unwritten;
-use crate::webhooks::{Post, Webhooks};
+use crate::webhooks::Webhooks;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+pub use parts::{GatewayParts, TransportFace};
 use refusal_log::RefusalLog;
 pub use refusal_log::{MAX_ADDRESS_REFUSALS, MAX_REFUSALS, MAX_REFUSED_SOURCES, MAX_UNPROVED_REFUSALS};
 use signalbox_engine::catalog::Visibility;
 use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
-use signalbox_engine::front::{AuthorizedFollow, Face};
+use signalbox_engine::front::AuthorizedFollow;
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::operations::Operations;
@@ -40,7 +42,6 @@ use signalbox_engine::{
 };
 use signalbox_wire::hex::hex;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -107,99 +108,6 @@ pub struct Gateway {
     pub(crate) session_store: Option<SessionStore>,
     pub(crate) next_session: AtomicU64,
     draining: AtomicBool,
-}
-
-/// Parts of a gateway. Everything that it asks before it lets a call pass is among them, so that none can be forgotten:
-///
-/// ```compile_fail,E0063
-/// # use signalbox_runtime::{AuditTrail, GatewayParts};
-/// fn without_permissions(parts: GatewayParts, audit: AuditTrail) -> GatewayParts {
-///     let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, .. } = parts;
-///     GatewayParts {
-///         settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, audit, session_store: None,
-///     }
-/// }
-/// ```
-///
-/// ```compile_fail,E0063
-/// # use signalbox_runtime::GatewayParts;
-/// fn without_audit(parts: GatewayParts) -> GatewayParts {
-///     let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, .. } = parts;
-///     GatewayParts {
-///         settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, visibility: None,
-///         session_store: None,
-///     }
-/// }
-/// ```
-///
-/// ```
-/// # use signalbox_runtime::{AuditTrail, GatewayParts};
-/// fn whole(parts: GatewayParts, audit: AuditTrail) -> GatewayParts {
-///     let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, .. } = parts;
-///     GatewayParts {
-///         settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, audit, visibility: None,
-///         session_store: None,
-///     }
-/// }
-/// ```
-pub struct GatewayParts {
-    pub settings: Settings,
-    /// Backends in configured order.
-    pub backends: Vec<Arc<Backend>>,
-    pub chain: Chain,
-    /// Sinks for facts.
-    pub facts: Vec<Arc<dyn FactSink>>,
-    /// Transport for webhooks, if interceptors may use any.
-    pub post: Option<Arc<dyn Post>>,
-    /// Principal of the gateway's own connections.
-    pub principal: Principal,
-    /// File of the last known lists.
-    pub catalog_file: Option<PathBuf>,
-    /// Decides which entries callers see. Without it every caller sees all of them.
-    pub visibility: Option<Arc<dyn Visibility>>,
-    /// Audit ids of this run, and the log that intents go to before calls leave.
-    pub audit: AuditTrail,
-    /// Checks the proofs that messages carry.
-    pub proof: Option<MessageProofs>,
-    /// Labels, permissions and time limits, with which the governed dialect is served.
-    pub governance: Option<Governance>,
-    /// Appearance towards the callers of one transport.
-    pub face: Option<TransportFace>,
-    /// Sessions that outlive the process.
-    pub session_store: Option<SessionStore>,
-}
-
-/// Appearance of the gateway towards callers of one transport.
-pub struct TransportFace {
-    /// Name of the transport.
-    pub transport: &'static str,
-    /// Appearance.
-    pub face: Face,
-}
-
-impl GatewayParts {
-    /// Parts of a gateway that asks nothing: every caller may do everything, and no intent is logged. For tests, and for commands
-    /// that act for the user of this machine alone.
-    ///
-    /// # Errors
-    /// A fault if the system gives no randomness.
-    pub fn unguarded(settings: Settings, backends: Vec<Arc<Backend>>) -> Result<Self, Fault> {
-        Ok(Self {
-            settings,
-            backends,
-            chain: Chain::default(),
-            facts: Vec::new(),
-            post: None,
-            principal: Principal::anonymous(),
-            catalog_file: None,
-            visibility: None,
-            audit: AuditTrail::begin(None)?,
-            proof: None,
-            governance: None,
-            face: None,
-            session_store: None,
-        })
-    }
 }
 
 impl Gateway {
