@@ -353,7 +353,8 @@ impl Catalog {
             return Changed::default();
         };
         let is_own = |key: &ViewKey| key.whose.as_ref().is_some_and(|whose| whose.principal() == principal);
-        let dropped: Vec<Arc<View>> = entry.views.extract_if(.., |key, _| is_own(key)).map(|(_, view)| view).collect();
+        let keys: Vec<ViewKey> = entry.views.keys().filter(|key| is_own(key)).cloned().collect();
+        let dropped: Vec<Arc<View>> = keys.iter().filter_map(|key| entry.views.remove(key)).collect();
         entry.ages.retain(|key| !is_own(key));
         self.generation += u64::from(!dropped.is_empty());
         dropped.iter().map(|view| Changed::everything(view)).fold(Changed::default(), Changed::or)

@@ -17,7 +17,7 @@ use signalbox_tape::seen;
 const RULE: &str = "the rules are not taken; the error names the place";
 const RELOADS: &str = "signalbox_config_reloads_total";
 
-pub(super) fn of_rules() -> Vec<Row> {
+fn of_rule_files() -> Vec<Row> {
     vec![
         row(
             "rules",
@@ -50,6 +50,12 @@ pub(super) fn of_rules() -> Vec<Row> {
             "a_file_that_cannot_be_used_is_told_with_the_rule_and_the_place_in_it",
             "all_files_together_are_bounded",
         ]),
+    ]
+}
+
+pub(super) fn of_rules() -> Vec<Row> {
+    let mut rows = of_rule_files();
+    rows.extend([
         row("what all conditions read of a message", vec![Bytes(limits::WORK)], None)
             .answer("the message is refused")
             .metric(super::BY_OUTCOME)
@@ -90,7 +96,8 @@ pub(super) fn of_rules() -> Vec<Row> {
             .answer("the oldest is forgotten, and its next round is counted again")
             .metric(super::BY_OUTCOME)
             .shown(&["calls_that_do_not_end_are_bounded_and_calls_that_end_make_room"]),
-    ]
+    ]);
+    rows
 }
 
 pub(super) fn of_holds() -> Vec<Row> {
