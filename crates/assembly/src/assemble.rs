@@ -223,8 +223,7 @@ pub fn assemble(
     let live = Live::new();
     let breakpoints = Arc::new(Breakpoints::new(settings.limits));
     let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone(), calls.clone(), live.clone(), Arc::new(ExchangeLog)];
-    recording.iter().for_each(|recording| recording.withhold(builtin_backend::withheld(config)));
-    facts.extend(recording.iter().map(|recording| recording.sink()));
+    facts.extend(recording.iter().map(|recording| recorder_sink(recording, config)));
     let audit = Auditing::open(config)?.map(Arc::new);
     facts.extend(audit.iter().map(|audit| audit.sink()));
     let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed(config)?));
@@ -237,7 +236,6 @@ pub fn assemble(
     let signatures = Signatures::new(config, &directory);
     let govern = GovernParts::new(config)?;
     let trail = AuditTrail::begin(audit.as_ref().map(|audit| audit.intents()))?;
-    let run = trail.run();
     let session_store = state.session_store(settings.session_timeout);
     let gateway = Gateway::new(GatewayParts {
         settings,
@@ -254,11 +252,11 @@ pub fn assemble(
         face: relay.as_deref().map(relaying::face),
         session_store,
     })?;
+    audit.iter().try_for_each(|audit| audit.begin(gateway.audit_run(), config))?;
     relay.iter().for_each(|relay| relay.attach(&gateway));
     govern.attach(&gateway, audit.as_ref());
-    audit.iter().try_for_each(|audit| audit.begin(run, config))?;
-    signatures.attach(&gateway);
     backend_auth::follow_sign_ins(&desk, &gateway, audit.as_ref());
+    signatures.attach(&gateway);
     live.attach(&gateway);
     calls.attach(&gateway);
     recording.iter().for_each(|recording| recording.follow(&gateway));
@@ -284,6 +282,12 @@ pub fn assemble(
         #[cfg(feature = "otel")]
         telemetry,
     })
+}
+
+/// Returns the sink of the recorder, which records outlines alone of the backends that withhold their messages.
+fn recorder_sink(recording: &Recording, config: &Config) -> Arc<dyn FactSink> {
+    recording.withhold(builtin_backend::withheld(config));
+    recording.sink()
 }
 
 /// The backends of a configuration, and the demo tools where it has none.

@@ -27,12 +27,6 @@ impl AuditTrail {
             .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
         Ok(Self { run: AuditRun::new(clock::unix_millis(), u16::from_be_bytes(random)), log })
     }
-
-    /// Returns the run under which exchanges have audit ids.
-    #[must_use]
-    pub fn run(&self) -> AuditRun {
-        self.run
-    }
 }
 
 /// Returns the result of the log if it is ready, which it is when the intent was written synchronously.
