@@ -169,6 +169,8 @@ impl AuditLog {
             writing.follow(settings.clone(), Arc::clone(&progress));
             (before, progress, key)
         };
+        // A call that found the writer taken left its intent in the queue.
+        self.state.intake.urge();
         before.wait_until_done();
         let written = progress.stats().written;
         let opened = sinks.into_iter().map(|sink| OpenedSink::open(sink, &self.folder, &settings, written));
