@@ -1,4 +1,4 @@
-//! Configuration of a backend's credentials: `[backends.NAME.auth]`.
+//! Configuration of credentials for a backend, `[backends.NAME.auth]`.
 
 use crate::secret_source::SecretSource;
 use http::header::HeaderName;
