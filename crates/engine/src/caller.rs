@@ -127,6 +127,24 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Returns true if two identities of one principal have the same rights at this gateway. The lifetime of their credentials
+    /// is ignored: a refreshed token is as good as the one before it.
+    #[must_use]
+    pub fn has_rights_of(&self, other: &Self) -> bool {
+        let equal = |one: &Standing, other: &Standing| {
+            one.trust == other.trust
+                && one.roles == other.roles
+                && one.groups == other.groups
+                && one.scopes == other.scopes
+                && one.resources == other.resources
+        };
+        self.proof == other.proof
+            && match (&self.standing, &other.standing) {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other) || equal(one, other),
+                (one, other) => one.is_none() && other.is_none(),
+            }
+    }
+
     /// Returns the trust level. Without a standing, it depends on the proof alone.
     #[must_use]
     pub fn trust(&self) -> TrustLevel {

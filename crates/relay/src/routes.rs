@@ -80,11 +80,14 @@ pub fn routes(relay: &Arc<Relay>) -> Vec<Route> {
     for legacy in LEGACY {
         for method in METHODS {
             let (relay, limit) = (Arc::clone(relay), relay.settings.limits.body);
+            // Other methods become calls, which are refused and recorded as such.
+            let is_read = method == Method::GET;
             let route = Route::new(method, legacy.path, Mount::Listener, move |asked: RoutedRequest| {
                 let relay = Arc::clone(&relay);
                 async move { Ok(serve(relay, legacy, asked).await) }
             });
-            all.push(route.access(Access::Open).max_body(limit));
+            let route = route.access(Access::Open).max_body(limit);
+            all.push(if is_read { route.guarded() } else { route });
         }
     }
     all.extend(pages::routes(relay));

@@ -6,7 +6,6 @@
 
 use crate::gateway::Gateway;
 use crate::proving::MessageProofs;
-use crate::session::request_callers::has_same_rights;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::standing::Credential;
 use signalbox_engine::{Caller, Principal};
@@ -98,7 +97,7 @@ impl Presence {
     pub fn has_equal(&self, caller: &Caller) -> bool {
         let all = self.callers.lock().unpoisoned();
         let known = all.get(caller.principal());
-        known.is_some_and(|known| known.iter().any(|one| has_same_rights(one.identity(), caller.identity())))
+        known.is_some_and(|known| known.iter().any(|one| one.identity().has_rights_of(caller.identity())))
     }
 }
 

@@ -446,7 +446,7 @@ async fn a_caller_that_may_call_nothing_may_not_administer_either() {
         ["adm", "app", "aud", "low"].map(|name| format!("[auth.users.'key:{name}']\nroles = ['{}']\n", role_of(name)));
     let text = format!(
         "[mcp.protocol.security]\nrequire_authentication = true\n[mcp.protocol.audit]\nenabled = true\n\
-         [auth]\nrequired_scopes = ['mcp']\n{}{}",
+         [relay]\nenabled = true\n[auth]\nrequired_scopes = ['mcp']\n{}{}",
         users.concat(),
         child("one", ServedEra::Old, "").unwrap()
     );
@@ -468,6 +468,10 @@ async fn a_caller_that_may_call_nothing_may_not_administer_either() {
         (1, Method::POST, "/api/v1/holds/1/release", "{}"),
         (2, Method::GET, "/api/v1/audit?limit=1", ""),
         (2, Method::GET, "/api/v1/audit/status", ""),
+        (0, Method::GET, "/api/metadata?code=AAAAAAAA", ""),
+        (0, Method::GET, "/api/stream?code=AAAAAAAA&role=client", ""),
+        (3, Method::GET, "/api/metadata?code=AAAAAAAA", ""),
+        (3, Method::GET, "/api/stream?code=AAAAAAAA&role=client", ""),
         (3, Method::GET, "/api/v1/sessions", ""),
         (3, Method::POST, "/api/v1/reload", "{}"),
     ];

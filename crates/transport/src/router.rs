@@ -96,6 +96,7 @@ pub struct Route {
     max_body: usize,
     audited: Option<&'static str>,
     is_probe: bool,
+    is_guarded: bool,
     handler: Box<dyn Fn(RoutedRequest) -> HandlerFuture + Send + Sync>,
 }
 
@@ -115,6 +116,7 @@ impl Route {
             max_body: MAX_BODY,
             audited: None,
             is_probe: false,
+            is_guarded: false,
             handler,
         }
     }
@@ -142,6 +144,12 @@ impl Route {
     #[must_use]
     pub fn probe(self) -> Self {
         Self { is_probe: true, ..self }
+    }
+
+    /// Applies the guard of restricted routes to this one too. Its handler decides about callers without a credential.
+    #[must_use]
+    pub fn guarded(self) -> Self {
+        Self { is_guarded: true, ..self }
     }
 
     /// Returns `true` if the route may refuse callers or its use is audited. Handlers of [`Access::Caller`] may check
@@ -343,7 +351,7 @@ impl Router {
             return Ok(());
         }
         admit(route.access, caller)?;
-        let guard = self.guard.as_deref().filter(|_| route.access != Access::Open);
+        let guard = self.guard.as_deref().filter(|_| route.access != Access::Open || route.is_guarded);
         match guard.and_then(|guard| guard.refusal(caller)) {
             Some(why) => Err(Problem::new(StatusCode::FORBIDDEN, why)),
             None => Ok(()),

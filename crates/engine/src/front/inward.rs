@@ -5,6 +5,7 @@ use super::questions::PendingQuestion;
 use super::sending::Delivery;
 use super::task_results::TaskOwner;
 use super::{Context, FrontMachine, Mode};
+use crate::caller::Proof;
 use crate::catalog::ListKind;
 use crate::chain::Phase;
 use crate::command::Command;
@@ -187,15 +188,20 @@ impl FrontMachine {
     }
 
     /// Returns the stream for a message to the client: that of the call it is about, else the general one, else that of
-    /// the newest call in flight. Streams that take only answers are never used.
+    /// the newest call in flight whose caller has the same rights. Streams that take only answers are never used.
     pub(super) fn client_stream(&self, about: Option<ExchangeId>) -> Option<StreamId> {
         let carries = |exchange: &&Exchange| exchange.stream_open && !self.answers_only.contains(&exchange.stream);
         let of_call = about.and_then(|id| self.exchanges.get(&id)).filter(carries);
         if let Some(exchange) = of_call {
             return Some(exchange.stream);
         }
+        // Requests of one session may come with several credentials, and a weaker one must not hear what it may not ask.
+        let owner = about.and_then(|id| self.exchanges.get(&id)).map_or(&self.caller, |exchange| &exchange.caller);
+        let may_hear = |exchange: &&Exchange| {
+            owner.identity().proof == Proof::Unproved || exchange.caller.identity().has_rights_of(owner.identity())
+        };
         self.general.or_else(|| {
-            let open = self.exchanges.values().filter(carries);
+            let open = self.exchanges.values().filter(carries).filter(may_hear);
             open.max_by_key(|exchange| exchange.id).map(|exchange| exchange.stream)
         })
     }

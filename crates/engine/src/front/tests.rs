@@ -1,6 +1,7 @@
 //! Dialogues with a front machine: what a client and a backend say, and what the machine does about it.
 
 use super::*;
+use crate::caller::{Identity, Proof};
 use crate::catalog::tests::{bare, view};
 use crate::catalog::{Catalog, Changed, ListKind};
 use crate::chain::Chain;
@@ -264,6 +265,34 @@ fn a_lost_stream_ends_a_new_request_and_not_an_old_one() {
     assert!(dialogue.event(Event::Gone { stream: STREAM }).is_empty());
     assert_eq!(dialogue.machine.in_flight(), 1);
     assert_eq!(dialogue.answers(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), ["dropped client_gone"]);
+}
+
+#[test]
+fn a_stream_of_a_call_with_fewer_rights_gets_nothing_of_the_session() {
+    use crate::standing::Standing;
+    let caller = |role: &str| {
+        let standing = Standing { roles: vec![role.into()], ..Standing::default() };
+        Caller::new(Identity {
+            principal: Principal::named("ada"),
+            proof: Proof::ApiKey,
+            claims: Vec::new(),
+            address: None,
+            transport: "http",
+            standing: Some(Arc::new(standing)),
+        })
+    };
+    for (role, told) in [("root", 1), ("editor", 0)] {
+        let mut dialogue = Dialogue::operational();
+        (dialogue.machine.caller, dialogue.machine.general) = (caller("root"), None);
+        dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one"}}"#);
+        let exchange = dialogue.calls[0].0;
+        dialogue.machine.exchanges.get_mut(&exchange).unwrap().caller = caller(role);
+        let message =
+            envelope(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":1}}"#);
+        let event = Event::Notified { backend: "a".into(), peer: PeerId(1), message, about: None };
+        let sent = dialogue.event(event).iter().filter(|line| line.contains("notifications/message")).count();
+        assert_eq!(sent, told, "{role}");
+    }
 }
 
 #[test]

@@ -4,7 +4,6 @@
 use super::Session;
 use crate::outbox::Outbox;
 use signalbox_engine::front::Mode;
-use signalbox_engine::standing::Standing;
 use signalbox_engine::{BackendUser, Caller, Event, ExchangeId, Fault, FaultKind, Identity, Proof, StreamId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,7 +31,7 @@ impl Session {
     #[must_use]
     pub fn lets_hear(&self, caller: &Caller) -> bool {
         let (holder, caller) = (self.holder(), caller.identity());
-        holder.identity().proof == Proof::Unproved || has_same_rights(holder.identity(), caller)
+        holder.identity().proof == Proof::Unproved || holder.identity().has_rights_of(caller)
     }
 
     /// Returns the caller whose rights apply outside any request: the opener while its credential is valid, then its
@@ -176,22 +175,5 @@ fn is_alike(one: &Identity, other: &Identity) -> bool {
         let credential = identity.standing.as_ref().and_then(|standing| standing.credential.as_ref());
         credential.and_then(|credential| credential.token.clone())
     };
-    has_same_rights(one, other) && token(one) == token(other)
-}
-
-/// Returns true if two callers of one principal have the same rights at this gateway. The lifetime of their credentials
-/// is ignored: a refreshed token is as good as the one before it.
-pub(crate) fn has_same_rights(one: &Identity, other: &Identity) -> bool {
-    let equal = |one: &Standing, other: &Standing| {
-        one.trust == other.trust
-            && one.roles == other.roles
-            && one.groups == other.groups
-            && one.scopes == other.scopes
-            && one.resources == other.resources
-    };
-    one.proof == other.proof
-        && match (&one.standing, &other.standing) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other) || equal(one, other),
-            (one, other) => one.is_none() && other.is_none(),
-        }
+    one.has_rights_of(other) && token(one) == token(other)
 }
