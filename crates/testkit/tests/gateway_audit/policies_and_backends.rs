@@ -191,6 +191,8 @@ async fn refused_by_relay(settings: &str, policy: &str) -> Vec<Value> {
         // The one call that is allowed waits for a page.
         let first = http.send(Method::POST, "/api/request", ask.clone().into()).await.unwrap();
         assert_eq!(first.status, 202, "{first:?}");
+        // It is counted when it is judged, and recorded after that.
+        search(&gateway, &["--tool", "*get_items"], 1).await;
     }
     let params = json!({"name": "get_items", "arguments": {"sessionCode": code},
         "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}});
