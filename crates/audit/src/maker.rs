@@ -156,7 +156,7 @@ impl Maker {
         let subject = intent.subject.as_deref().map(|subject| self.words.subject(&intent.method, subject));
         about(&mut details, &self.words.method(&intent.method), subject.as_deref(), Some(&intent.backend));
         details.text("decision", "allow");
-        decided.write(&self.words, &mut details);
+        decided.write(&self.words, &mut details, false);
         self.arguments(&intent, &mut details);
         details.finish();
         texts.user(&self.known.user(&intent.caller), Some(intent.session.0));
@@ -246,7 +246,7 @@ impl Maker {
             details.text("violation", violation.kind);
             details.maybe("reason", violation::reason_of_absence(unreached).or(reason));
             about(&mut details, &method, tool, finished.backend.as_deref());
-            open.decided.write(&self.words, &mut details);
+            open.decided.write(&self.words, &mut details, true);
             details.finish();
             tell(&texts, EventType::SecurityViolation, SECURITY, violation.severity);
         }
@@ -257,7 +257,7 @@ impl Maker {
             let mut details = texts.details();
             details.text("reason", reason);
             about(&mut details, &method, tool, finished.backend.as_deref());
-            details.maybe("error", open.decided.detail(&self.words).as_deref());
+            details.maybe("error", open.decided.detail(&self.words, true).as_deref());
             open.decided.mark(&mut details);
             details.finish();
             tell(&texts, EventType::ProtocolError, PROTOCOL, RiskLevel::Low);
@@ -348,10 +348,11 @@ fn outcome(
     }
     let denied = status.is_refusal() || finished.unreached.is_some();
     details.text("decision", if denied { "deny" } else { "allow" });
-    if let Outcome::Fault(_) = finished.outcome {
-        details.maybe("error", open.decided.detail(words).as_deref());
+    let failed = matches!(finished.outcome, Outcome::Fault(_));
+    if failed {
+        details.maybe("error", open.decided.detail(words, failed).as_deref());
     }
-    open.decided.write(words, &mut details);
+    open.decided.write(words, &mut details, failed);
     details.finish();
 }
 

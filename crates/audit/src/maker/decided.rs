@@ -7,6 +7,8 @@ use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
 use std::sync::Arc;
 
+/// Author of the gateway's own rulings.
+const GATEWAY: &str = "gateway";
 /// Maximum number of recorded decisions of one exchange.
 const MAX_DECISIONS: usize = 16;
 /// Input of a decision that names the approver.
@@ -33,11 +35,21 @@ impl ExchangeDecisions {
     }
 
     /// Returns the decisive ruling: the last that stopped or changed something. One with a policy precedes one without,
-    /// and the gateway's own comes last.
-    fn deciding(&self) -> Option<&(&'static str, Arc<Ruling>)> {
+    /// and the gateway's own comes last. Of a call that failed it comes first, unless something else stopped the call.
+    fn deciding(&self, failed: bool) -> Option<&(&'static str, Arc<Ruling>)> {
+        let stops = |(by, ruling): &(&'static str, Arc<Ruling>)| {
+            *by != GATEWAY && matches!(ruling.verdict, "refuse" | "deny" | "hold")
+        };
+        let by_gateway = failed && !self.rulings.iter().any(stops);
         let rank = |(by, ruling): &(&'static str, Arc<Ruling>)| match ruling.verdict {
             "pass" => 0,
-            _ if *by == "gateway" => 1,
+            _ if *by == GATEWAY => {
+                if by_gateway {
+                    4
+                } else {
+                    1
+                }
+            }
             _ if ruling.rule.is_none() => 2,
             _ => 3,
         };
@@ -46,7 +58,7 @@ impl ExchangeDecisions {
 
     /// Returns true if a policy or an approver rejected the exchange.
     pub fn is_denial(&self) -> bool {
-        self.rulings.iter().any(|(by, ruling)| *by != "gateway" && matches!(ruling.verdict, "refuse" | "deny"))
+        self.rulings.iter().any(|(by, ruling)| *by != GATEWAY && matches!(ruling.verdict, "refuse" | "deny"))
     }
 
     /// Marks the record if texts of its decisions quote the message. Readers without access to arguments get the record
@@ -58,14 +70,14 @@ impl ExchangeDecisions {
     }
 
     /// Returns the reason of the decisive ruling.
-    pub fn detail(&self, words: &Words) -> Option<String> {
-        let (_, ruling) = self.deciding()?;
+    pub fn detail(&self, words: &Words, failed: bool) -> Option<String> {
+        let (_, ruling) = self.deciding(failed)?;
         (!ruling.detail.is_empty()).then(|| words.text(&ruling.detail, MAX_DETAIL))
     }
 
-    /// Writes the decisive policy and all decisions.
-    pub fn write(&self, words: &Words, details: &mut Object<'_>) {
-        let Some((by, ruling)) = self.deciding() else { return };
+    /// Writes the decisive policy and all decisions, of a call that failed or not.
+    pub fn write(&self, words: &Words, details: &mut Object<'_>, failed: bool) {
+        let Some((by, ruling)) = self.deciding(failed) else { return };
         match &ruling.rule {
             Some(rule) => details.text("policy", &[*by, "/", rule].concat()),
             None => details.text("policy", by),

@@ -171,6 +171,19 @@ fn g_27_a_refusal_is_a_violation_of_high_risk_and_a_forgery_of_critical_risk() {
     assert_eq!(told.last().unwrap()["risk_level"], "critical");
 }
 
+/// A rule that let a call pass is not what made it fail.
+#[test]
+fn a_call_that_was_allowed_and_failed_names_the_gateway() {
+    for (verdict, policy) in [("allow", "gateway"), ("log", "gateway"), ("refuse", "rules/one"), ("hold", "rules/one")]
+    {
+        let mut maker = maker(ALL, false);
+        maker.decision(&decision(2, "rules", verdict, Some("one")));
+        maker.decision(&decision(2, "gateway", "timed_out", None));
+        let told = ended(&mut maker, 2, Outcome::Fault("timed_out"), Duration::ZERO);
+        assert_eq!(told[0]["details"]["policy"], policy, "{verdict}");
+    }
+}
+
 /// G-38: each kind of event can be left out.
 #[test]
 fn g_38_each_kind_of_event_is_written_only_if_it_is_wanted() {
