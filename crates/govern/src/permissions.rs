@@ -242,32 +242,29 @@ impl Permissions {
         set.switches.of_entry(entry).or_else(|| manual.of_entry(entry)).cloned()
     }
 
-    /// Returns the switch that turns this caller off.
-    fn principal_off(&self, caller: &Caller) -> Option<Switch> {
+    /// Returns the switch that turns this principal off.
+    fn principal_off(&self, principal: &str) -> Option<Switch> {
         let (set, manual) = (self.set.load(), self.manual.load());
-        let principal = caller.principal().as_str();
         set.switches.of_principal(principal).or_else(|| manual.of_principal(principal)).cloned()
     }
 
     /// Returns true if the caller itself is switched off.
     #[must_use]
     pub fn is_switched_off(&self, caller: &Caller) -> bool {
-        self.principal_off(caller).is_some()
+        self.principal_off(caller.principal().as_str()).is_some()
     }
 
     /// Returns the fault if a switch has turned this principal off.
     #[must_use]
     pub fn stops_principal(&self, principal: &str) -> Option<Fault> {
-        let (set, manual) = (self.set.load(), self.manual.load());
-        let switch = set.switches.of_principal(principal).or_else(|| manual.of_principal(principal));
-        switch.map(|switch| switch.fault("the caller"))
+        self.principal_off(principal).map(|switch| switch.fault("the caller"))
     }
 
     /// Returns the fault for a caller that is off, or for an entry that is off and visible to the caller.
     #[must_use]
     pub fn stops(&self, caller: &Caller, entry: &EntryRef<'_>) -> Option<Fault> {
-        if let Some(switch) = self.principal_off(caller) {
-            return Some(switch.fault("the caller"));
+        if let Some(fault) = self.stops_principal(caller.principal().as_str()) {
+            return Some(fault);
         }
         let switch = self.off(&self.set.load(), entry).filter(|_| self.reveals(caller, entry))?;
         let short: String = entry.name.chars().take(200).collect();
@@ -480,7 +477,7 @@ impl Visibility for Permissions {
     }
 
     fn is_off(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
-        self.principal_off(caller).is_some() || self.off(&self.set.load(), entry).is_some()
+        self.is_switched_off(caller) || self.off(&self.set.load(), entry).is_some()
     }
 }
 

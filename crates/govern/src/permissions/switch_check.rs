@@ -22,7 +22,7 @@ impl SwitchCheck {
     fn stops(&self, case: &Case<'_>) -> Option<Fault> {
         match entry_of(case).filter(|_| case.phase == Phase::Request) {
             Some(entry) => self.0.stops(case.caller, &entry),
-            None => Some(self.0.principal_off(case.caller)?.fault("the caller")),
+            None => Some(self.0.stops_principal(case.caller.principal().as_str())?),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What MCP does not have goes to a sole backend alone, and to that as a tool of its name would.
+//! Methods that MCP does not have go to a sole backend only, under the rules for a tool of that name.
 
-use super::world::{End, World};
+use super::world::{End, World, ada};
 use serde_json::json;
 use signalbox_engine::chain::{Interceptor, SubjectPattern};
 use signalbox_engine::standing::Standing;
-use signalbox_engine::{Caller, Command, Identity, Principal, Proof};
+use signalbox_engine::{Caller, Command};
 use signalbox_govern::ScopeCheck;
 use signalbox_govern::permissions::{PermissionSet, Role, RoleBook};
 use signalbox_govern::policy::Policies;
@@ -16,14 +16,7 @@ const METHOD: &str = "admin/wipe";
 fn caller(scopes: Option<&[&str]>) -> Caller {
     let texts = |texts: &[&str]| texts.iter().map(|&text| Box::from(text)).collect::<Vec<Box<str>>>();
     let standing = Standing { scopes: scopes.map(texts), roles: texts(&["worker"]), ..Standing::default() };
-    Caller::new(Identity {
-        principal: Principal::named("ada"),
-        proof: Proof::ApiKey,
-        claims: Vec::new(),
-        address: None,
-        transport: "http",
-        standing: Some(Arc::new(standing)),
-    })
+    ada(standing)
 }
 
 fn by_role(permissions: &[&str], allow: &[&str], deny: &[&str]) -> PermissionSet {
@@ -42,7 +35,7 @@ fn world(set: PermissionSet, behind: Vec<Arc<dyn Interceptor>>) -> World {
     World::of_backends(&["files"], &[], set, Revision::LATEST_LEGACY, behind)
 }
 
-/// Whether requests and notifications of the method reach the backend, which has to be the same for both.
+/// Returns true if requests of the method reach the backend, in both eras alike.
 fn passes(set: impl Fn() -> PermissionSet) -> bool {
     let ada = caller(None);
     let all = [Era::Legacy, Era::Modern].map(|era| {

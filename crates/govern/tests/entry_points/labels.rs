@@ -2,30 +2,22 @@
 
 use super::policies::{BACKENDS, Entry};
 use super::ways::Way;
-use super::world::{End, World};
+use super::world::{End, World, ada};
 use serde_json::json;
+use signalbox_engine::Caller;
 use signalbox_engine::catalog::ListKind;
 use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::standing::Standing;
-use signalbox_engine::{Caller, Identity, Principal, Proof};
 use signalbox_govern::permissions::{PermissionSet, Role, RoleBook};
 use signalbox_govern::tool_labels::LabelRule;
 use signalbox_wire::{Era, Revision};
-use std::sync::Arc;
 
 const NEEDED: &str = "read:filesystem";
 
 fn caller(scopes: Option<&[&str]>, roles: &[&str]) -> Caller {
     let texts = |texts: &[&str]| texts.iter().map(|&text| Box::from(text)).collect::<Vec<Box<str>>>();
     let standing = Standing { scopes: scopes.map(texts), roles: texts(roles), ..Standing::default() };
-    Caller::new(Identity {
-        principal: Principal::named("ada"),
-        proof: Proof::ApiKey,
-        claims: Vec::new(),
-        address: None,
-        transport: "http",
-        standing: Some(Arc::new(standing)),
-    })
+    ada(standing)
 }
 
 fn world(set: PermissionSet) -> World {

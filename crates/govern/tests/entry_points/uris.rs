@@ -1,15 +1,15 @@
-//! Issue 31, point 3: a URI is judged in every way in which a server may read it, by every kind of policy and every request that
-//! names one. What Node, Python and Rust really make of 500 spellings is held against the verdict.
+//! Issue 31, point 3: a URI is judged in every way in which a server may read it, by every kind of policy and every
+//! request that names one. What Node, Python and Rust really make of 500 spellings is held against the verdict.
 
 use super::policies::{BACKENDS, Entry};
 use super::spellings::{self, PRIVATE, PUBLIC};
 use super::ways::Way;
-use super::world::{End, World, end_of};
+use super::world::{End, World, ada, end_of};
 use serde_json::{Value, json};
+use signalbox_engine::Caller;
 use signalbox_engine::catalog::ListKind;
 use signalbox_engine::chain::{Interceptor, SubjectPattern};
 use signalbox_engine::standing::Standing;
-use signalbox_engine::{Caller, Identity, Principal, Proof};
 use signalbox_govern::ScopeCheck;
 use signalbox_govern::permissions::{Off, PermissionSet, Role, RoleBook, Switch, Switches, Target};
 use signalbox_govern::policy::Policies;
@@ -132,14 +132,7 @@ impl Guard {
             scopes: (self == Self::Scope).then(Vec::new),
             ..Standing::default()
         };
-        Caller::new(Identity {
-            principal: Principal::named("ada"),
-            proof: Proof::ApiKey,
-            claims: Vec::new(),
-            address: None,
-            transport: "http",
-            standing: Some(Arc::new(standing)),
-        })
+        ada(standing)
     }
 }
 

@@ -12,10 +12,11 @@ use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::operations::Operations;
 use signalbox_engine::read_cache::Generation;
+use signalbox_engine::standing::Standing;
 use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
-    Caller, CapSet, Catalog, Chain, Command, Context, Event, FrontMachine, Principal, ServerProfile, SessionKey,
-    Snapshot, StreamId,
+    Caller, CapSet, Catalog, Chain, Command, Context, Event, FrontMachine, Identity, Principal, Proof, ServerProfile,
+    SessionKey, Snapshot, StreamId,
 };
 use signalbox_govern::permissions::{CallCheck, PermissionSet, Permissions, SwitchCheck};
 use signalbox_govern::tool_labels::ToolLabels;
@@ -270,6 +271,18 @@ impl World {
         let items = answer["result"][member].as_array().unwrap_or_else(|| panic!("{answer}")).iter();
         items.map(|item| item[key].as_str().unwrap().to_owned()).collect()
     }
+}
+
+/// The caller `ada` with this standing, known by an API key.
+pub fn ada(standing: Standing) -> Caller {
+    Caller::new(Identity {
+        principal: Principal::named("ada"),
+        proof: Proof::ApiKey,
+        claims: Vec::new(),
+        address: None,
+        transport: "http",
+        standing: Some(Arc::new(standing)),
+    })
 }
 
 pub fn envelope(message: &Value) -> Envelope {
