@@ -158,8 +158,8 @@ impl App {
         }
     }
 
-    /// Ends every child process at once, and the tape and the audit log as quickly as they can be. Claude Code interrupts
-    /// a server, terminates it 100 ms later, and kills it after another 400 ms.
+    /// Ends every child process at once, and the tape and the audit log as quickly as they can be. Claude Code
+    /// interrupts a server, terminates it 100 ms later, and kills it after another 400 ms.
     pub async fn abandon(&self) {
         self.reaper.all_gone(Duration::ZERO).await;
         self.gateway.settle();
@@ -185,8 +185,8 @@ pub struct StateFiles {
 }
 
 impl StateFiles {
-    /// Returns the file of the last known lists. Tapes answer at once, and the lists of another tape that was played under the
-    /// same name would be wrong.
+    /// Returns the file of the last known lists. Tapes answer at once, and the lists of another tape that was played
+    /// under the same name would be wrong.
     fn catalog_file(&self, config: &Config) -> Option<PathBuf> {
         let is_live = uses_demo(config) || config.backends.iter().any(|one| !one.disabled && one.tape.is_none());
         self.catalog.clone().filter(|_| is_live)

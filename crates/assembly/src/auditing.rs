@@ -185,9 +185,9 @@ impl Auditing {
         Self::deliver_left_behind(config)
     }
 
-    /// Gives sinks what they lack of chains whose processes have ended: one that no process takes up again would wait for
-    /// ever. Each chain has a thread of its own, so that a sink that cannot be reached holds up no other, and because sinks
-    /// must not be dropped on a thread of a runtime.
+    /// Gives sinks what they lack of chains whose processes have ended: one that no process takes up again would wait
+    /// for ever. Each chain has a thread of its own, so that a sink that cannot be reached holds up no other, and
+    /// because sinks must not be dropped on a thread of a runtime.
     fn deliver_left_behind(config: &Config) -> Result<(), AuditingError> {
         for chain in undelivered(&journals(&config.data_dir))? {
             let config = config.clone();

@@ -60,8 +60,8 @@ pub(crate) fn credentials(backend: &BackendConfig, desk: &Arc<OauthDesk>) -> Opt
     })
 }
 
-/// Tries a backend that is down because nobody has signed in again as soon as somebody has, and records sign-ins at the
-/// port on loopback. The pages of the gateway's own listener record theirs, with the address of the browser.
+/// Retries a backend that waits for a sign-in once the sign-in has succeeded, and records sign-ins at the loopback
+/// port. The pages of the gateway's own listener record theirs, with the address of the browser.
 pub(crate) fn follow_sign_ins(desk: &OauthDesk, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
     let (gateway, audit) = (Arc::downgrade(gateway), audit.cloned());
     desk.on_sign_in(move |ended| {

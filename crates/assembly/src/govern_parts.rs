@@ -52,8 +52,8 @@ impl GovernParts {
         self.limits.left_to(principal, Instant::now())
     }
 
-    /// Returns the fault for a caller that may send no request at all: it is switched off, or lacks a scope that every request
-    /// requires.
+    /// Returns the fault for a caller that may send no request at all: it is switched off, or lacks a scope that every
+    /// request requires.
     #[must_use]
     pub fn refusal_of_caller(&self, caller: &Caller) -> Option<Fault> {
         let off = self.permissions.stops_principal(caller.principal().as_str());

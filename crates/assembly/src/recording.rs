@@ -1,5 +1,5 @@
-//! The tape of this process: opened in the background, written by one thread, ended when the process ends. Where tapes have
-//! bounds, others follow.
+//! The tape of this process: opened in the background, written by one thread, ended when the process ends. Where tapes
+//! have bounds, others follow.
 
 mod anchoring;
 mod backends_seen;
@@ -81,7 +81,7 @@ pub enum KeepError {
     NotWritten(String),
 }
 
-/// What a ring held when it was written.
+/// Entries written from a ring.
 #[derive(Debug, Clone)]
 pub struct KeptRing {
     /// The tape that has it.
@@ -117,8 +117,8 @@ impl StorePlace {
         self.open_for(u64::MAX, None)
     }
 
-    /// Opens it for somebody who deletes what is beyond so many bytes, or otherwise too much. With a key, sealed tapes of which
-    /// the beginning is deleted get a signed checkpoint.
+    /// Opens it for somebody who deletes what is beyond so many bytes, or otherwise too much. With a key, sealed tapes
+    /// of which the beginning is deleted get a signed checkpoint.
     ///
     /// # Errors
     /// What the store says.
@@ -160,7 +160,8 @@ impl Recording {
     /// Begins to record what this configuration wants recorded; nothing where it wants nothing.
     ///
     /// # Errors
-    /// If that cannot be begun. A store that cannot be opened is none of these: it is tried again, and said in the status.
+    /// If that cannot be begun. A store that cannot be opened is none of these: it is tried again, and said in the
+    /// status.
     pub fn start(config: &Config, kind: TapeKind, data_dir: &DataDir) -> Result<Option<Arc<Self>>, RecordingError> {
         logging::redact(redactor(&config.record.redaction)?);
         if !config.record.enabled {
@@ -261,9 +262,8 @@ impl Recording {
         }
     }
 
-    /// Writes down what the backends of this gateway offer, now and whenever it changes, as long as the gateway is there, and has
-    /// the gateway hand over its facts when they are put in order.
-    /// Needs a runtime.
+    /// Writes down what the backends of this gateway offer, now and whenever it changes, as long as the gateway is
+    /// there, and has the gateway hand over its facts when they are put in order. Needs a runtime.
     pub fn follow(self: &Arc<Self>, gateway: &Arc<Gateway>) {
         let buffers = Arc::downgrade(gateway);
         self.recorder.settle_with(move || {
@@ -274,8 +274,8 @@ impl Recording {
         backends_seen::follow(gateway, self);
     }
 
-    /// Writes down what the ring holds now, and says how many entries that were and on which tape, once they are on disk. As many
-    /// calls as `record.after` says are kept after it.
+    /// Writes down what the ring holds now, and says how many entries that were and on which tape, once they are on
+    /// disk. As many calls as `record.after` says are kept after it.
     ///
     /// # Errors
     /// If there is no ring, or the store cannot write.
@@ -376,7 +376,8 @@ impl Recording {
     }
 }
 
-/// Begins to write a tape: into a file of its own where that is wanted, else into the store, where others may follow it.
+/// Begins to write a tape: into a file of its own where that is wanted, else into the store, where others may follow
+/// it.
 fn start_recorder(
     record: &Record,
     mut settings: RecorderSettings,

@@ -76,7 +76,8 @@ pub(crate) fn face(relay: &Relay) -> TransportFace {
     TransportFace { transport: TRANSPORT, face: Face { eager: true, open: !relay.settings.proof_needed, ..face } }
 }
 
-/// Callers who come by the relay see it and nothing else; all others see everything else. Within that, permissions decide.
+/// Callers who come by the relay see it and nothing else; all others see everything else. Within that, permissions
+/// decide.
 struct RelayVisibility {
     relay: Arc<Relay>,
     inner: Arc<dyn Visibility>,

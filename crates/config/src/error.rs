@@ -340,7 +340,7 @@ pub enum Note {
         "clients are told the address that is listened on, which is in no `audience`, so that their tokens may be refused: set `auth.resource`"
     )]
     UnknownResource,
-    /// Errors told by trust, where nobody is told apart.
+    /// Error detail depends on trust, but all callers are trusted alike.
     #[error("has no effect while nobody has to prove who calls: set `require_authentication`")]
     ErrorsByTrust,
     /// A secret written out.

@@ -1,7 +1,7 @@
 //! Every key of the configuration file, once.
 //!
-//! The parser refuses what is not in this table, takes types, bounds and defaults from it, and the reference page is printed
-//! from it; so the three cannot say different things.
+//! The parser refuses what is not in this table, takes types, bounds and defaults from it, and the reference page is
+//! printed from it; so the three cannot say different things.
 
 pub use crate::key_parts::{FOREIGN_KEYS, LOG_LEVELS};
 pub use crate::key_table::KEYS;

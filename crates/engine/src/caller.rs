@@ -127,8 +127,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Returns true if two identities of one principal have the same rights at this gateway. The lifetime of their credentials
-    /// is ignored: a refreshed token is as good as the one before it.
+    /// Returns true if two identities of one principal have the same rights at this gateway. The lifetime of their
+    /// credentials is ignored: a refreshed token is as good as the one before it.
     #[must_use]
     pub fn has_rights_of(&self, other: &Self) -> bool {
         let equal = |one: &Standing, other: &Standing| {

@@ -101,8 +101,8 @@ pub trait Interceptor: Send + Sync {
     /// Notifies the interceptor that the exchange is over.
     fn finished(&self, _finished: &Finished) {}
 
-    /// Notifies the interceptor that the call that began with this exchange is over: its last round asked the client for
-    /// nothing more.
+    /// Notifies the interceptor that the call that began with this exchange is over: its last round asked the client
+    /// for nothing more.
     fn call_ended(&self, _operation: ExchangeId) {}
 }
 

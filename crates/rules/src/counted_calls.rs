@@ -1,7 +1,7 @@
 //! Remembers which rate limits have counted a call that has further rounds, so that none counts it again.
 //!
-//! A call is remembered until a round of it ends without a question to its client. One whose client does not come back is
-//! forgotten when there are too many; a round of a forgotten call counts as a new call.
+//! A call is remembered until a round of it ends without a question to its client. One whose client does not come back
+//! is forgotten when there are too many; a round of a forgotten call counts as a new call.
 
 use crate::limits;
 use crate::outside::Slot;

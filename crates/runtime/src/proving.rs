@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub struct MessageProofs {
     /// Checks them.
     pub proof: Arc<dyn MessageProof>,
-    /// True if a caller whom the connection does not prove must sign. Interceptors refuse messages without a signature; fronts
-    /// read less of messages that are not proved yet.
+    /// True if a caller whom the connection does not prove must sign. Interceptors refuse messages without a signature;
+    /// fronts read less of messages that are not proved yet.
     pub demanded: bool,
 }
 

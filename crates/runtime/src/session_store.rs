@@ -70,7 +70,8 @@ pub struct SessionStore {
 }
 
 impl SessionStore {
-    /// Opens a folder, which is made if need be. Sessions in it that were idle for longer than the time-out are removed.
+    /// Opens a folder, which is made if need be. Sessions in it that were idle for longer than the time-out are
+    /// removed.
     ///
     /// # Errors
     /// If the folder cannot be used.

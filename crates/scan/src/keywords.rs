@@ -75,8 +75,8 @@ impl Keywords {
         Ok(Self { filter, beginnings, search, start, entries: words.into_values().collect() })
     }
 
-    /// Calls `found` with every keyword of a text for which its rule should be tried, in the order in which they begin, until
-    /// it breaks.
+    /// Calls `found` with every keyword of a text for which its rule should be tried, in the order in which they begin,
+    /// until it breaks.
     #[inline]
     pub(crate) fn each(&self, text: &[u8], mut found: impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
         self.filter.each(text, |from| {

@@ -1,8 +1,8 @@
 //! Finds the places of a text at which a keyword may begin, two bytes at a step.
 //!
-//! A table says for every pair of bytes where in a keyword it may stand: as its first, second, third or fourth pair. Keywords
-//! that begin at an odd place have other pairs than at an even one, and bits of their own. A shift-or over the pairs of the text
-//! clears a bit of the last field where four pairs in a row fit keywords of one bucket.
+//! A table says for every pair of bytes where in a keyword it may stand: as its first, second, third or fourth pair.
+//! Keywords that begin at an odd place have other pairs than at an even one, and bits of their own. A shift-or over the
+//! pairs of the text clears a bit of the last field where four pairs in a row fit keywords of one bucket.
 
 use std::ops::{ControlFlow, RangeInclusive};
 
@@ -10,14 +10,14 @@ use std::ops::{ControlFlow, RangeInclusive};
 const LEVELS: usize = 4;
 /// Bits of one level: buckets at even places, and as many at odd ones.
 const BITS: usize = 16;
-/// Where the bits of the last level begin.
+/// Position of the first bit of the last level.
 const LAST_LEVEL: usize = (LEVELS - 1) * BITS;
 /// Groups that the keywords are divided into. Only pairs of one group together make a candidate.
 const BUCKETS: usize = BITS / 2;
-/// How many buckets keywords of which length have.
+/// Number of buckets for keywords of each length.
 const BUCKETS_BY_LENGTH: [(RangeInclusive<usize>, usize); 4] =
     [(0..=3, 2), (4..=4, 3), (5..=6, 2), (7..=usize::MAX, 1)];
-/// How many pairs of bytes there are.
+/// Number of pairs of bytes.
 const PAIRS: usize = 1 << 16;
 /// Bytes that are looked at before it is asked whether there was a candidate.
 const PIECE: usize = 8;

@@ -144,8 +144,8 @@ impl Scanner {
         search.done()
     }
 
-    /// Searches the windows of one form of the text that `is_new`; `place` returns where in the text itself a part of this form
-    /// stands. True if there was a keyword at all.
+    /// Searches the windows of one form of the text that `is_new`; `place` returns where in the text itself a part of
+    /// this form stands. True if there was a keyword at all.
     fn plain<'a>(
         &'a self,
         text: &[u8],

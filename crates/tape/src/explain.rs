@@ -199,8 +199,8 @@ fn decisions(entries: &[Entry]) -> impl Iterator<Item = &DecisionEntry> {
     lists.flatten().map(|decision| &**decision)
 }
 
-/// Whether a message shows that its exchange reached a backend. A transparent proxy sees each message once, on its way in, and
-/// calls a request that the server got and said nothing to unanswered.
+/// Whether a message shows that its exchange reached a backend. A transparent proxy sees each message once, on its way
+/// in, and calls a request that the server got and said nothing to unanswered.
 fn reached(message: &MessageEntry, outcome: &str) -> bool {
     match message.point {
         Point::BackendOut | Point::BackendIn => true,

@@ -1,9 +1,9 @@
 //! The recorder turns the facts that the gateway tells into entries of a tape, without holding up the calls it records.
 //!
-//! A [`Recorder`] is a [`FactSink`]. Threads that serve calls push facts into a bounded queue and go on. One thread, named
-//! `tape`, takes batches from the queue, makes entries of them (`maker`) and hands these to a [`TapeWriter`]. The maker drops
-//! what the filter and the sampling leave out, redacts the rest, holds it back while the sampling has not decided about its
-//! exchange (`sampling_buffer`), and numbers it when it is let go.
+//! A [`Recorder`] is a [`FactSink`]. Threads that serve calls push facts into a bounded queue and go on. One thread,
+//! named `tape`, takes batches from the queue, makes entries of them (`maker`) and hands these to a [`TapeWriter`]. The
+//! maker drops what the filter and the sampling leave out, redacts the rest, holds it back while the sampling has not
+//! decided about its exchange (`sampling_buffer`), and numbers it when it is let go.
 //!
 //! ```text
 //!   fact(), facts() ──► queue ──────► maker ───────────────► TapeWriter::append
@@ -20,25 +20,29 @@
 //!
 //! What holds at any time:
 //!
-//! - **Nobody who tells a fact waits.** A fact that has no room is counted as lost. With [`OnFull::Wait`] only those who take
-//!   messages from outside wait ([`Recorder::room`]), from half of the bounds on and for a bounded time. From seven eighths on
-//!   the queue takes no notifications, so that a flood of them does not push calls off the tape.
-//! - **What is missing is said.** Every lost fact is counted by its [`GapReason`], and the tape gets a gap entry with the number
-//!   of facts as soon as it can be written. Only what comes after [`Recorder::stop`] is ignored without a count.
-//! - **Nothing is stored before it is redacted.** The queue holds messages as they passed; entries are made of redacted bytes.
+//! - **Nobody who tells a fact waits.** A fact that has no room is counted as lost. With [`OnFull::Wait`] only those
+//!   who take messages from outside wait ([`Recorder::room`]), from half of the bounds on and for a bounded time. From
+//!   seven eighths on the queue takes no notifications, so that a flood of them does not push calls off the tape.
+//! - **What is missing is said.** Every lost fact is counted by its [`GapReason`], and the tape gets a gap entry with
+//!   the number of facts as soon as it can be written. Only what comes after [`Recorder::stop`] is ignored without a
+//!   count.
+//! - **Nothing is stored before it is redacted.** The queue holds messages as they passed; entries are made of redacted
+//!   bytes.
 //! - **Entries stand in the order in which things happened**, and bear the time of that: see `fact_order`.
 //! - **Entries are numbered when they are sure to be on the tape**, so that sampling leaves no holes in the numbers.
-//! - **A barrier resolves once**: with `Ok` when everything before it is on disk, or else with the reason ([`NotRecorded`]).
-//!   If the store fails, whoever waits at a barrier is told at once and not after the retries.
-//! - **A batch is offered again until the store takes it.** If the error may be about a single entry, each entry is offered
-//!   alone after five tries, and one that the store refuses becomes a gap.
-//! - **A tape that is large or old ends between two entries** ([`TapeSeries`]), and the next one goes on with the same facts: none is
-//!   lost or on both. It describes again what its entries refer to (`introductions`), and what sampling holds back goes there.
+//! - **A barrier resolves once**: with `Ok` when everything before it is on disk, or else with the reason
+//!   ([`NotRecorded`]). If the store fails, whoever waits at a barrier is told at once and not after the retries.
+//! - **A batch is offered again until the store takes it.** If the error may be about a single entry, each entry is
+//!   offered alone after five tries, and one that the store refuses becomes a gap.
+//! - **A tape that is large or old ends between two entries** ([`TapeSeries`]), and the next one goes on with the same
+//!   facts: none is lost or on both. It describes again what its entries refer to (`introductions`), and what sampling
+//!   holds back goes there.
 //! - **Trouble is reported once**: one error line when the store begins to fail, one info line when it works again.
 //!
-//! The recorder must never block a call because the disk is slow (strict recording waits at barriers, which the caller asks
-//! for), never write from two threads, never queue more than its bounds (apart from one oversized fact at a time, and the few
-//! inputs about backends and rules), and never leave anybody waiting when the writing thread ends, even by a panic.
+//! The recorder must never block a call because the disk is slow (strict recording waits at barriers, which the caller
+//! asks for), never write from two threads, never queue more than its bounds (apart from one oversized fact at a time,
+//! and the few inputs about backends and rules), and never leave anybody waiting when the writing thread ends, even by
+//! a panic.
 
 mod adaptive;
 mod admission;
@@ -112,8 +116,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins to record into `tape`. The head of the tape should say what `redactor` takes out and what the settings leave
-    /// out: [`Redactor::describe`], [`RecorderSettings::sampling_words`].
+    /// Begins to record into `tape`. The head of the tape should say what `redactor` takes out and what the settings
+    /// leave out: [`Redactor::describe`], [`RecorderSettings::sampling_words`].
     ///
     /// # Errors
     /// If no thread can be had.
@@ -214,7 +218,8 @@ impl Recorder {
         RecorderStats { queue_depth: depth as u64, queue_bytes: bytes as u64, ..self.counters.snapshot() }
     }
 
-    /// Takes no more facts, writes those it has and ends the tape. A store that cannot write is given up after `within`.
+    /// Takes no more facts, writes those it has and ends the tape. A store that cannot write is given up after
+    /// `within`.
     pub fn stop(&self, within: Duration) {
         self.queue.close(within);
         // Held until the thread has ended, so that nobody who stops it as well believes that all is written.

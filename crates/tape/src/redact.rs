@@ -61,7 +61,8 @@ impl Redactor {
         Self(None)
     }
 
-    /// These rules. The key is for hashes: equal values look equal under one key only, so each tape should have its own.
+    /// These rules. The key is for hashes: equal values look equal under one key only, so each tape should have its
+    /// own.
     ///
     /// # Errors
     /// A rule that makes no sense.

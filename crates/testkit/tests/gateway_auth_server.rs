@@ -480,8 +480,8 @@ async fn connect(visitor: &Visitor, address: SocketAddr, url: &str) {
     assert_eq!(open(&back, &format!("{ada}; {bound}")).await.status, 200);
 }
 
-/// The lists of a backend account end with the user, and with the token: neither the next user of the name nor a user who has
-/// signed out is shown them, and a sign-in that the removed user was offered is for nobody.
+/// The lists of a backend account end with the user, and with the token: neither the next user of the name nor a user
+/// who has signed out is shown them, and a sign-in that was offered to the removed user is void.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_and_sign_ins_of_a_removed_user_are_not_for_the_next_one_of_that_name() {
     let server = ProtectedServer::start(Demands::TokenOwnTools, None).await.unwrap();

@@ -1,5 +1,5 @@
-//! A gateway whose tapes have a bound: one tape ends and the next begins while clients call, and together they are the whole
-//! story.
+//! A gateway whose tapes have a bound: one tape ends and the next begins while clients call, and together they are the
+//! whole story.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};
@@ -44,8 +44,8 @@ async fn greeted(data_dir: &Path, tape: &str) -> Vec<String> {
     names.collect()
 }
 
-/// SO-9: with `max_tape_size` a process records several tapes. Each is sealed and closed, the sum has every call once, and one of
-/// them alone answers as a server and runs as a test.
+/// SO-9: with `max_tape_size` a process records several tapes. Each is sealed and closed, the sum has every call once,
+/// and one of them alone answers as a server and runs as a test.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_goes_on_on_the_next_tape_and_no_call_is_missing() {
     let config = child("only", ServedEra::Old, "").unwrap()

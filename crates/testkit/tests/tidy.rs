@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// Most lines of a file before its tests.
 const MAX_LINES: usize = 500;
 
-/// The modules that a newcomer has to understand first. Each opens with an essay: what it is for, its states, its invariants, and
-/// what it must never do.
+/// The modules that a newcomer has to understand first. Each opens with an essay: what it is for, its states, its
+/// invariants, and what it must never do.
 const CENTRAL: [&str; 10] = [
     "engine/src/front.rs",
     "engine/src/back.rs",
@@ -211,7 +211,8 @@ fn files_are_short_documented_and_named_after_what_they_hold() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
-/// A reader of JSON logs cannot parse `Some(127.0.0.1)` or `["files"]`, the debug form of a value. Proves issue 32, point 7.
+/// A reader of JSON logs cannot parse `Some(127.0.0.1)` or `["files"]`, the debug form of a value. Proves issue 32,
+/// point 7.
 #[test]
 fn fields_of_log_lines_are_not_in_debug_form() {
     let mut faults = Vec::new();
@@ -325,7 +326,7 @@ fn every_place_that_the_architecture_leads_to_is_there() {
     assert!(faults.is_empty(), "ARCHITECTURE.md names what is not there: {faults:?}");
 }
 
-/// What `script/prose` counts may only fall.
+/// The counts of `script/prose` may only fall.
 #[test]
 fn sentences_and_names_are_no_harder_to_read_than_before() {
     let done = match std::process::Command::new("python3").arg(root().join("script/prose")).arg("--check").output() {

@@ -16,8 +16,8 @@ pub const TARGETS: &[FuzzTarget] = &[("http_head", http_head), ("http_body", htt
 /// Longest input whose every beginning is tried.
 const TRIED_AT_EVERY_BYTE: usize = 400;
 
-/// A head is taken off the front of what came, as soon as its last byte is there and not before, and nothing is taken off
-/// where there is none.
+/// A head is taken off the front of what came, as soon as its last byte is there and not before, and nothing is taken
+/// off where there is none.
 pub fn http_head(data: &[u8]) {
     let mut received = BytesMut::from(data);
     let Ok(Some((whole, handling))) = head::take(&mut received) else {
@@ -93,8 +93,8 @@ fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {
     Read { body, ended }
 }
 
-/// The period of a certificate lies within what its two forms of time can say, and what follows a certificate does not change
-/// it.
+/// The period of a certificate lies within what its two forms of time can say, and what follows a certificate does not
+/// change it.
 pub fn der(data: &[u8]) {
     let Some((from, until)) = der::validity(data) else { return };
     // The years 0 to 9999.

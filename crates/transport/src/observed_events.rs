@@ -212,8 +212,8 @@ mod tests {
     struct Nothing;
     impl LinkObserver for Nothing {}
 
-    /// Whatever is not passed on is lost for its receiver without anybody seeing it: a byte budget is not charged, a retry or a
-    /// dropped event is not counted.
+    /// Whatever is not passed on is lost for its receiver without anybody seeing it: a byte budget is not charged, a
+    /// retry or a dropped event is not counted.
     #[test]
     fn everything_is_passed_on() {
         let told = Arc::new(Told::default());

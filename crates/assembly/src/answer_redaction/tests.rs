@@ -1,4 +1,5 @@
-//! what is taken out of the answers of a tool is taken out of all that its tasks say, whichever request asks for it.
+//! what is taken out of the answers of a tool is taken out of all that its tasks say, whichever request asks for
+//! it.
 
 use super::*;
 use serde_json::{Value, json};
@@ -197,7 +198,7 @@ impl Scene {
         told
     }
 
-    /// What the client is told of the task by this request.
+    /// Returns the answer to this request about the task.
     fn gets(&mut self, method: &str, status: &str) -> String {
         let task = if self.way.client == Era::Modern { "a+t" } else { "t" };
         let params = match method {

@@ -1,4 +1,4 @@
-//! The tapes of a process after its first one: each is like the one before, in the same store.
+//! Factory of the tapes after the first one of a process, in the same store.
 
 use super::late_writer::LateStore;
 use super::seal::{SealTapeError, TapeSealing};
@@ -9,13 +9,13 @@ use std::error::Error;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Makes the tapes after the first one.
+/// Factory of the tapes after the first one.
 pub(super) struct FollowingTapes {
-    /// What the heads of all of them have in common.
+    /// Template of their heads.
     pub(super) head: TapeInfo,
     pub(super) store: LateStore,
     pub(super) sealing: Option<TapeSealing>,
-    /// Told of the tape that is being written.
+    /// Receives the head of the tape that is being written.
     pub(super) current: watch::Sender<Arc<TapeInfo>>,
 }
 

@@ -1,5 +1,5 @@
-//! Tapes whose store is opened when there is something to write: a store that cannot be reached holds nothing up, and is
-//! tried again.
+//! Tapes whose store is opened when there is something to write: a store that cannot be reached holds nothing up, and
+//! is tried again.
 
 use super::StorePlace;
 use signalbox_engine::lock::LockResultExt;
@@ -27,7 +27,8 @@ struct State {
 }
 
 impl LateStore {
-    /// A store in this place, kept below `most` bytes. `key` signs checkpoints where that deletes the beginning of sealed tapes.
+    /// A store in this place, kept below `most` bytes. `key` signs checkpoints where that deletes the beginning of
+    /// sealed tapes.
     #[must_use]
     pub fn new(place: StorePlace, most: u64, key: Option<SigningKey>) -> Self {
         Self(Arc::new(Place { place, most, key, state: Mutex::default() }))
@@ -50,8 +51,8 @@ impl LateStore {
         Ok(Arc::clone(state.store.insert(store)))
     }
 
-    /// Lets calls go first: the thread that writes has a queue to lean on, and clients wait. Where the system does not let it,
-    /// nothing is lost but that. Only Linux tells threads apart here. One thread writes all tapes of a process.
+    /// Lets calls go first: the thread that writes has a queue to lean on, and clients wait. Where the system does not
+    /// let it, nothing is lost but that. Only Linux tells threads apart here. One thread writes all tapes of a process.
     fn stand_back(&self) {
         if std::mem::replace(&mut self.0.state.lock().unpoisoned().stands_back, true) {
             return;

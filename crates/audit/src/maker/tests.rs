@@ -324,7 +324,8 @@ fn what_is_switched_off_is_recorded_as_killed_where_it_is_hidden_too() {
     }
 }
 
-/// Issue 31, point 15: whatever a request ends with but success, it has an outcome, even if nothing else is known of it.
+/// Issue 31, point 15: whatever a request ends with but success, it has an outcome, even if nothing else is known of
+/// it.
 #[test]
 fn a_request_that_ends_with_a_fault_has_an_outcome_whatever_the_reason() {
     let reasons = [

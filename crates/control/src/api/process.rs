@@ -76,8 +76,8 @@ pub(super) struct Credentials {
     pub authentication: Option<Arc<Authentication>>,
 }
 
-/// Reads changed files of keys, users, grants and switches now, so that the command which changed them can report that the change is in
-/// force.
+/// Reads changed files of keys, users, grants and switches now, so that the command which changed them can report that
+/// the change is in force.
 pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: RoutedRequest) -> Answered {
     // A removed user loses its grants before anything of it ends.
     let reloader = Arc::clone(&credentials.served.reloader);

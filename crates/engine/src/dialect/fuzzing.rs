@@ -8,8 +8,8 @@ use crate::tool_label::ToolLabel;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Limits, RawId, scan};
 
-/// Feeds any bytes as a request of the dialect, and as an answer to one. No input may panic, the translation of valid JSON
-/// must be valid JSON, and a request must keep its id.
+/// Feeds any bytes as a request of the dialect, and as an answer to one. No input may panic, the translation of valid
+/// JSON must be valid JSON, and a request must keep its id.
 #[expect(clippy::expect_used, reason = "a fuzz target reports by panicking")]
 pub fn dialect(data: &[u8]) {
     let limits = Limits::default();

@@ -195,7 +195,8 @@ impl FrontMachine {
         if let Some(exchange) = of_call {
             return Some(exchange.stream);
         }
-        // Requests of one session may come with several credentials, and a weaker one must not hear what it may not ask.
+        // Requests of one session may come with several credentials, and a weaker one must not hear what it may not
+        // ask.
         let owner = about.and_then(|id| self.exchanges.get(&id)).map_or(&self.caller, |exchange| &exchange.caller);
         let may_hear = |exchange: &&Exchange| {
             owner.identity().proof == Proof::Unproved || exchange.caller.identity().has_rights_of(owner.identity())

@@ -78,21 +78,21 @@ pub struct DecisionEntry {
     pub redacted: bool,
 }
 
-/// Who writes notes about calls that are on two tapes, in the place of [`DecisionEntry::by`].
+/// Value of [`DecisionEntry::by`] in notes about calls that are on two tapes.
 const RECORDER: &str = "recorder";
-/// The verdicts of such notes, and the input that names the other tape.
+// Verdicts of such notes, and the input that names the other tape.
 const CONTINUES: &str = "continues";
 const RESUMED: &str = "resumed";
 const TAPE: &str = "tape";
 
 impl DecisionEntry {
-    /// A note at the end of a tape: the rest of a call that is under way is on the next tape, which has this id.
+    /// Creates a note at the end of a tape about a call that continues on the tape with this id.
     #[must_use]
     pub fn continues_on(tape: &str) -> Self {
         Self::of_recorder(CONTINUES, tape, format!("the rest of this call is on tape {tape}"))
     }
 
-    /// A note before the first entry of a call that began on an earlier tape, which has this id.
+    /// Creates a note before the first entry of a call that began on the tape with this id.
     #[must_use]
     pub fn begun_on(tape: &str) -> Self {
         Self::of_recorder(RESUMED, tape, format!("this call began on tape {tape}"))
@@ -103,19 +103,19 @@ impl DecisionEntry {
         Self { by: RECORDER.into(), phase: TAPE.into(), verdict: verdict.into(), detail, inputs, ..Self::default() }
     }
 
-    /// True if this is a note of the recorder, by which nothing was decided.
+    /// Returns true if this is a note of the recorder and no decision.
     #[must_use]
     pub fn is_note(&self) -> bool {
         self.by == RECORDER && self.phase == TAPE
     }
 
-    /// The tape that has the rest of the call, if this is a note about that.
+    /// Returns the id of the tape with the rest of the call, if this is a note about that.
     #[must_use]
     pub fn tape_of_rest(&self) -> Option<&str> {
         self.other_tape(CONTINUES)
     }
 
-    /// The tape that has the beginning of the call, if this is a note about that.
+    /// Returns the id of the tape with the beginning of the call, if this is a note about that.
     #[must_use]
     pub fn tape_of_beginning(&self) -> Option<&str> {
         self.other_tape(RESUMED)

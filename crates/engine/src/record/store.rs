@@ -96,8 +96,8 @@ pub trait TapeWriter: Send {
     /// Returns an error if the store fails.
     fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError>;
 
-    /// Marks the end of the tape while the same thread goes on with another tape of the same store, to whose writer it may leave
-    /// deferred work.
+    /// Marks the end of the tape while the same thread goes on with another tape of the same store, to whose writer it
+    /// may leave deferred work.
     ///
     /// # Errors
     /// If the store fails.

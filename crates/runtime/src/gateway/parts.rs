@@ -15,36 +15,72 @@ use std::sync::Arc;
 
 /// Parts of a gateway. Everything that it asks before it lets a call pass is among them, so that none can be forgotten:
 ///
+/// ```
+/// # use signalbox_runtime::{AuditTrail, GatewayParts};
+/// # fn whole(parts: GatewayParts, audit: AuditTrail) -> GatewayParts {
+/// # let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, .. } = parts;
+/// GatewayParts {
+///     settings,
+///     backends,
+///     chain,
+///     facts,
+///     post,
+///     principal,
+///     catalog_file,
+///     visibility: None,
+///     audit,
+///     proof: None,
+///     governance: None,
+///     face: None,
+///     session_store: None,
+/// }
+/// # }
+/// ```
+///
+/// Without the visibility, it does not compile:
+///
 /// ```compile_fail,E0063
 /// # use signalbox_runtime::{AuditTrail, GatewayParts};
-/// fn without_permissions(parts: GatewayParts, audit: AuditTrail) -> GatewayParts {
-///     let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, .. } = parts;
-///     GatewayParts {
-///         settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, audit, session_store: None,
-///     }
+/// # fn without_permissions(parts: GatewayParts, audit: AuditTrail) -> GatewayParts {
+/// # let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, .. } = parts;
+/// GatewayParts {
+///     settings,
+///     backends,
+///     chain,
+///     facts,
+///     post,
+///     principal,
+///     catalog_file,
+///     audit,
+///     proof: None,
+///     governance: None,
+///     face: None,
+///     session_store: None,
 /// }
+/// # }
 /// ```
+///
+/// Nor does it without the audit trail:
 ///
 /// ```compile_fail,E0063
 /// # use signalbox_runtime::GatewayParts;
-/// fn without_audit(parts: GatewayParts) -> GatewayParts {
-///     let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, .. } = parts;
-///     GatewayParts {
-///         settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, visibility: None,
-///         session_store: None,
-///     }
+/// # fn without_audit(parts: GatewayParts) -> GatewayParts {
+/// # let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, .. } = parts;
+/// GatewayParts {
+///     settings,
+///     backends,
+///     chain,
+///     facts,
+///     post,
+///     principal,
+///     catalog_file,
+///     visibility: None,
+///     proof: None,
+///     governance: None,
+///     face: None,
+///     session_store: None,
 /// }
-/// ```
-///
-/// ```
-/// # use signalbox_runtime::{AuditTrail, GatewayParts};
-/// fn whole(parts: GatewayParts, audit: AuditTrail) -> GatewayParts {
-///     let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, .. } = parts;
-///     GatewayParts {
-///         settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, audit, visibility: None,
-///         session_store: None,
-///     }
-/// }
+/// # }
 /// ```
 pub struct GatewayParts {
     pub settings: Settings,
@@ -75,18 +111,16 @@ pub struct GatewayParts {
 
 /// Appearance of the gateway towards callers of one transport.
 pub struct TransportFace {
-    /// Name of the transport.
     pub transport: &'static str,
-    /// Appearance.
     pub face: Face,
 }
 
 impl GatewayParts {
-    /// Parts of a gateway that asks nothing: every caller may do everything, and no intent is logged. For tests, and for commands
-    /// that act for the user of this machine alone.
+    /// Returns parts of a gateway that asks nothing: every caller may do everything, and no intent is logged. For
+    /// tests, and for commands that act for the user of this machine alone.
     ///
     /// # Errors
-    /// A fault if the system gives no randomness.
+    /// Returns a fault if the system gives no randomness.
     pub fn unguarded(settings: Settings, backends: Vec<Arc<Backend>>) -> Result<Self, Fault> {
         Ok(Self {
             settings,

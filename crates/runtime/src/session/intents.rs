@@ -46,7 +46,8 @@ impl Gateway {
 }
 
 impl Session {
-    /// Hands the calls that are about to leave for backends to the audit log. Returns `None` without a log or without calls.
+    /// Hands the calls that are about to leave for backends to the audit log. Returns `None` without a log or without
+    /// calls.
     pub(super) fn write_intents(&self, facts: &[Fact], commands: &[Command], ctx: &Context<'_>) -> Option<Intended> {
         let log = self.gateway.audit.log.as_ref()?;
         let intent = |exchange: ExchangeId, backend: &Arc<str>, call: &Call, is_copy: bool| {

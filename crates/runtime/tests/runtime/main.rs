@@ -1,7 +1,8 @@
-//! What the runtime once got wrong, each fault as a test: a gateway with a scripted backend, driven through its sessions.
+//! What the runtime once got wrong, each fault as a test: a gateway with a scripted backend, driven through its
+//! sessions.
 //!
-//! But for the one about locks, the tests run on a clock that jumps to the next timer as soon as nothing else is to be done,
-//! so that a backoff of a second costs nothing.
+//! But for the one about locks, the tests run on a clock that jumps to the next timer as soon as nothing else is to be
+//! done, so that a backoff of a second costs nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
 

@@ -1,5 +1,5 @@
-//! The same promises with real threads: answers race cancellations, clients that leave, and connections that die, on four
-//! workers at once.
+//! The same promises with real threads: answers race cancellations, clients that leave, and connections that die, on
+//! four workers at once.
 
 use crate::dice::Dice;
 use crate::driven::{Driven, Manner, Shape};

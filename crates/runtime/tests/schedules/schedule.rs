@@ -1,5 +1,5 @@
-//! One schedule: a gateway with backends, clients, interceptors and a sink of facts, and events that dice choose. At its end
-//! everything is let go, and nothing may be missing, doubled, out of order or left behind.
+//! One schedule: a gateway with backends, clients, interceptors and a sink of facts, and events that dice choose. At
+//! its end everything is let go, and nothing may be missing, doubled, out of order or left behind.
 
 use crate::clients::Clients;
 use crate::dice::Dice;

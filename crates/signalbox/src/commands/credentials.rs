@@ -8,9 +8,9 @@ use signalbox_control::api::routes;
 use signalbox_control::control_socket::{AskError, tell};
 use signalbox_oauth::Vault;
 
-/// Has every process of the data folder read keys, users and grants again, and waits until the change is in force there.
-/// Reports a process that cannot be reached: it checks the files before each request, and ends open streams within a
-/// second.
+/// Has every process of the data folder read keys, users and grants again, and waits until the change is in force
+/// there. Reports a process that cannot be reached: it checks the files before each request, and ends open streams
+/// within a second.
 pub(super) async fn announce(global: &Global) {
     let Ok((_, sockets)) = super::running(global) else { return };
     for socket in sockets {

@@ -1,6 +1,6 @@
-//! What users and files know of the program: commands, options, configuration keys with their values and defaults, the names of
-//! serialized fields, and the words in JSON, routes, metrics, logs and formats. `surface.txt` has them as they were; names in the
-//! code may change, these may not.
+//! Snapshot of the names that users and files know: commands, options, configuration keys with their values and
+//! defaults, serialized fields, and the words in JSON, routes, metrics, logs and formats. Names in the code may change;
+//! those in `surface.txt` may not.
 //!
 //! `MCP_TEST_BLESS=1` adds what is new. What is taken away on purpose is taken out of `surface.txt` by hand.
 

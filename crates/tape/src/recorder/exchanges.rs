@@ -109,8 +109,8 @@ impl Exchanges {
         }
     }
 
-    /// The exchange has ended. It is known for a while yet, since its last image may come late; its messages are not, because
-    /// they would stay charged to their senders.
+    /// The exchange has ended. It is known for a while yet, since its last image may come late; its messages are not,
+    /// because they would stay charged to their senders.
     pub(crate) fn end(&mut self, id: ExchangeId, forgotten: &mut Vec<Forgotten>) {
         if let Some(open) = self.open.get_mut(&id)
             && !std::mem::replace(&mut open.ended, true)

@@ -213,8 +213,8 @@ impl Maker {
         }
     }
 
-    /// Whether the body of a message is left out because of the backend that it belongs to. An exchange with such a backend is
-    /// known from its first message to it on.
+    /// Whether the body of a message is left out because of the backend that it belongs to. An exchange with such a
+    /// backend is known from its first message to it on.
     fn is_withheld(&mut self, passing: &Passing<'_>) -> bool {
         let fact = passing.fact;
         let mut withheld = self.withheld.concerns(fact);

@@ -16,7 +16,8 @@ pub(crate) struct Numbering {
     /// For each exchange its latest whole bodies, one for each way.
     bases: KeyMap<u64, [Base; 2]>,
     sealer: Option<BodySealer>,
-    /// True if entries may wait while the next tape begins, so that bodies are kept to make those whole that are like them.
+    /// True if entries may wait while the next tape begins, so that bodies are kept to make those whole that are like
+    /// them.
     keeps_bodies: bool,
     pub(crate) introductions: Introductions,
 }
@@ -28,16 +29,16 @@ struct Base {
     seq: u64,
     /// What it is and what was committed to, where the tape is sealed, until the answer has passed.
     sealed: Option<SealedBody>,
-    /// What it is, where entries may wait while the next tape begins, until the answer has passed.
+    /// Its bytes, if entries may wait while the next tape begins. Dropped after the answer.
     bytes: Option<Bytes>,
 }
 
-/// The whole bodies that the entries of a tape may be like, as it ended.
+/// Complete bodies of a tape that has ended, which held-back entries may refer to.
 #[derive(Debug)]
 pub(crate) struct EndedTape(KeyMap<u64, [Base; 2]>);
 
 impl EndedTape {
-    /// The body of a message that is like one of that tape; none if that is not known any more.
+    /// Returns the complete body of a message that refers to one of that tape, if it is still known.
     pub(crate) fn whole(&self, exchange: u64, message: &MessageEntry) -> Option<Bytes> {
         let Body::Like { prefix, suffix, middle, .. } = &message.body else { return None };
         let base = &self.0.get(&exchange)?[way(message.point)];
@@ -54,7 +55,8 @@ pub(crate) fn way(point: Point) -> usize {
 }
 
 impl Numbering {
-    /// With commitments to bodies, where the tape is sealed. `keeps_bodies` if entries may wait while the next tape begins.
+    /// With commitments to bodies, where the tape is sealed. `keeps_bodies` if entries may wait while the next tape
+    /// begins.
     pub(crate) fn new(seal: Option<&SealSettings>, introductions: Introductions, keeps_bodies: bool) -> Self {
         Self { sealer: sealer(seal), introductions, keeps_bodies, ..Self::default() }
     }

@@ -138,7 +138,7 @@ impl SamplingBuffer {
         }
     }
 
-    /// What the tape has to say before entries that refer to it.
+    /// Returns the descriptions that precede entries.
     pub(crate) fn introductions(&mut self) -> &mut Introductions {
         &mut self.numbering.introductions
     }
@@ -301,8 +301,8 @@ impl SamplingBuffer {
         self.clean(number);
     }
 
-    /// Lets go what can go: in order, up to the first of which nothing is known. The rest may wait long after its calls have
-    /// ended, so it gets copies of its messages, within the bounds of [`Hold`].
+    /// Lets go what can go: in order, up to the first of which nothing is known. The rest may wait long after its calls
+    /// have ended, so it gets copies of its messages, within the bounds of [`Hold`].
     pub(crate) fn release(&mut self, now: u64, out: &mut Vec<Entry>) {
         self.let_go(now, out);
         let charged = std::mem::take(&mut self.charged).min(self.waiting.len());

@@ -21,7 +21,7 @@ pub(crate) struct Sessions {
     known: KeyMap<SessionKey, KnownSession>,
     order: VecDeque<SessionKey>,
     ended: VecDeque<SessionKey>,
-    /// Counts the tapes.
+    /// Number of the current tape.
     tape: u32,
     /// True if other tapes follow this one.
     has_next: bool,
@@ -29,9 +29,9 @@ pub(crate) struct Sessions {
 
 #[derive(Debug)]
 struct KnownSession {
-    /// The latest tape that describes it.
+    /// Number of the last tape that describes the session.
     tape: u32,
-    /// What describes it, where other tapes follow.
+    /// Description for the next tape, if other tapes follow.
     fact: Option<Arc<SessionFact>>,
 }
 
@@ -39,17 +39,17 @@ struct KnownSession {
 #[derive(Debug)]
 pub(crate) struct EntrySession {
     pub(crate) number: u64,
-    /// What describes it, if the tape does not yet.
+    /// Description to write, if the tape does not have it yet.
     pub(crate) undescribed: Option<Arc<SessionFact>>,
 }
 
 impl Sessions {
-    /// For a recorder that begins the next tape when this one is large or old.
+    /// Creates the sessions of a recorder with a [`TapeSeries`](super::tape_series::TapeSeries).
     pub(crate) fn for_series() -> Self {
         Self { has_next: true, ..Self::default() }
     }
 
-    /// The session of an entry, if it was told of. The caller describes it where the tape does not.
+    /// Returns the session of an entry if it is known, with its description if the tape lacks it.
     pub(crate) fn of_entry(&mut self, key: SessionKey) -> Option<EntrySession> {
         let known = self.known.get_mut(&key)?;
         let undescribed = if known.tape == self.tape { None } else { known.fact.clone() };

@@ -1,45 +1,45 @@
-//! When a tape is so large or so old that the next one begins.
+//! Bounds on the size and age of a tape, beyond which the next one begins.
 
 use signalbox_engine::record::{Body, Content, Entry};
 use std::time::{Duration, Instant};
 
-/// How long a recorder waits by default for a moment without calls under way, before it begins the next tape in the middle of
-/// some.
+/// Default time to wait for a moment without calls in flight before the tape ends in the middle of calls.
 pub const GRACE: Duration = Duration::from_secs(5);
-/// How long it waits before it tries again where the next tape could not be made.
+/// Delay before another attempt if the next tape could not be made.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
-/// About how many bytes an entry takes besides what it keeps.
+/// Approximate overhead of an entry in bytes.
 const ENTRY_BYTES: u64 = 120;
-/// Fewest bytes of facts of which entries are made before the size is looked at again.
+/// Minimum number of bytes of facts that become entries between two checks of the size.
 const LEAST_STEP: u64 = 16 << 10;
 
-/// How large and how old a tape may become before the recorder begins the next one.
+/// Maximum size and age of a tape before the recorder begins the next one.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct TapeBounds {
-    /// Most bytes of its entries, uncompressed, without what each tape repeats: backends, rules, sessions and callers.
+    /// Maximum size of its entries in bytes, uncompressed, without those that every tape repeats: backends, rules,
+    /// sessions and callers.
     pub max_bytes: Option<u64>,
-    /// Longest time after the first entry that counts toward the bytes.
+    /// Maximum time since the first entry that counts toward the size.
     pub max_age: Option<Duration>,
 }
 
 impl TapeBounds {
-    /// True if a tape goes on until its process ends.
+    /// Returns true if a tape lasts until its process ends.
     #[must_use]
     pub fn is_unbounded(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Measures the tape that is being written.
+/// Meter of the tape that is being written.
 #[derive(Debug)]
 pub(crate) struct TapeMeter {
     bounds: TapeBounds,
     bytes: u64,
-    /// When the first entries came that count.
+    /// Arrival of the first entries that count.
     first: Option<Instant>,
-    /// Since when the next tape is due.
+    /// Time since which the next tape is due.
     due: Option<Instant>,
-    /// Not before this is the next tape tried again.
+    /// Earliest time of another attempt.
     not_before: Option<Instant>,
 }
 
@@ -48,7 +48,7 @@ impl TapeMeter {
         Self { bounds, bytes: 0, first: None, due: None, not_before: None }
     }
 
-    /// Counts entries that the store has kept.
+    /// Counts stored entries.
     pub(crate) fn add(&mut self, entries: &[Entry], now: Instant) {
         let bytes: u64 = entries.iter().map(weight).sum();
         if bytes > 0 {
@@ -57,7 +57,7 @@ impl TapeMeter {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// True if the next tape is due. A tape without entries that count goes on.
+    /// Returns true if the next tape is due. A tape without entries that count continues.
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
         if self.not_before.is_some_and(|time| now < time) {
             return false;
@@ -71,31 +71,31 @@ impl TapeMeter {
         self.due.is_some()
     }
 
-    /// True if the next tape begins in the middle of calls, because there was no moment without any for too long.
+    /// Returns true if the next tape must begin even though calls are in flight.
     pub(crate) fn is_overdue(&self, grace: Duration, now: Instant) -> bool {
         self.due.is_some_and(|due| now.saturating_duration_since(due) >= grace)
     }
 
-    /// How many bytes of facts may become entries before the size is looked at again, `most` at most.
+    /// Returns the number of bytes of facts that may become entries before the next check of the size, at most `most`.
     pub(crate) fn step(&self, most: usize) -> usize {
         let Some(bound) = self.bounds.max_bytes.filter(|_| self.due.is_none()) else { return most };
         let room = bound.saturating_sub(self.bytes).max(LEAST_STEP);
         usize::try_from(room).map_or(most, |room| room.min(most))
     }
 
-    /// Has the next tape tried again later.
+    /// Delays the next attempt.
     pub(crate) fn postpone(&mut self, now: Instant) {
         (self.due, self.not_before) = (None, Some(now + TRY_AGAIN));
     }
 
-    /// Measures the next tape.
+    /// Restarts for the next tape.
     pub(crate) fn begin(&mut self) {
         *self = Self::new(self.bounds);
     }
 }
 
-/// About how many bytes an entry takes. What every tape repeats does not count: if it alone were too large, one tape would follow
-/// the other.
+/// Returns the approximate size of an entry. Entries that every tape repeats do not count: if they alone exceeded the
+/// bound, every tape would end at once.
 fn weight(entry: &Entry) -> u64 {
     match &entry.content {
         Content::Message(message) => {

@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 
 /// The first pause after the store could not write. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// After this many tries an error that names neither place nor room may be about a single entry, so each is tried alone.
+/// After this many tries an error that names neither place nor room may be about a single entry, so each is tried
+/// alone.
 const TRIES_TOGETHER: u32 = 5;
 
 /// How often threads are asked for facts that they have not told yet, so that those that have come can be put in order.
@@ -154,8 +155,8 @@ impl Writing {
         self.following.as_ref().map_or(BATCH_BYTES, |following| following.meter.step(BATCH_BYTES))
     }
 
-    /// Adds facts to those that wait for their turn, with what other threads have not told yet, and returns the time up to which
-    /// nothing more will come. None if nothing is waited for.
+    /// Adds facts to those that wait for their turn, with what other threads have not told yet, and returns the time up
+    /// to which nothing more will come. None if nothing is waited for.
     fn in_order(&mut self, facts: &mut Vec<QueuedInput>, urgent: bool) -> Option<Instant> {
         let waiting = !facts.is_empty() || self.order.is_waiting();
         if waiting && !urgent && self.settled.is_none_or(|settled| settled.elapsed() >= SETTLE_EVERY) {

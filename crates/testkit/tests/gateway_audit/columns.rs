@@ -1,4 +1,5 @@
-//! F11: `audit verify --database` notices a change of every column that a record says something about, and of the rows of calls.
+//! F11: `audit verify --database` notices a change of every column that a record says something about, and of the rows
+//! of calls.
 
 use crate::postgres_server::PostgresServer;
 use crate::tampering::verified;

@@ -1,4 +1,5 @@
-//! The audit log of a real gateway: what is in it, what happens when the process or a sink fails, and how tampering shows.
+//! The audit log of a real gateway: what is in it, what happens when the process or a sink fails, and how tampering
+//! shows.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 mod administration;
@@ -93,8 +94,8 @@ fn of_phase<'a>(records: &'a [Value], phase: &'a str) -> impl Iterator<Item = &'
     records.iter().filter(move |record| record["details"]["phase"] == phase)
 }
 
-/// G-25, G-26, G-27, G-39: calls and refusals are in the log, with who, what was decided, by which policy, and how risky it is; each
-/// part of a search narrows it.
+/// G-25, G-26, G-27, G-39: calls and refusals are in the log, with who, what was decided, by which policy, and how
+/// risky it is; each part of a search narrows it.
 #[tokio::test(flavor = "multi_thread")]
 async fn g_25_g_26_g_27_g_39_calls_and_violations_are_in_the_log() {
     let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
@@ -275,8 +276,8 @@ async fn killed_after_intent(text: &str, tool: &str, arguments: Value) -> (tempf
     (folder, all)
 }
 
-/// Must show 5, step by step: killed between intent and call, and between call and answer, there is an intent without an outcome, and
-/// the chain goes on after it; killed between answer and outcome, there is at least the intent.
+/// Must show 5, step by step: killed between intent and call, and between call and answer, there is an intent without
+/// an outcome, and the chain goes on after it; killed between answer and outcome, there is at least the intent.
 #[tokio::test(flavor = "multi_thread")]
 async fn must_show_5_killed_between_two_steps_a_call_has_an_intent_and_no_outcome() {
     // A sink that is required and hangs: the intent is on disk, and the call has not left.
@@ -313,8 +314,8 @@ fn database_url(address: &str) -> String {
     format!("postgresql://postgres:s3cret@{}:{}/{}", part("host").replace('/', "%2F"), part("port"), part("dbname"))
 }
 
-/// G-40, G-41, NO-7, must show 5: a PostgreSQL that goes away for a while and a remote sink have in the end what the file has, record
-/// by record.
+/// G-40, G-41, NO-7, must show 5: a PostgreSQL that goes away for a while and a remote sink have in the end what the
+/// file has, record by record.
 #[tokio::test(flavor = "multi_thread")]
 async fn g_40_g_41_no_7_all_sinks_have_the_same_records_in_the_end() {
     let Some(server) = tokio::task::spawn_blocking(PostgresServer::start).await.unwrap() else { return };
@@ -399,7 +400,8 @@ async fn must_show_5_a_full_disk_and_a_hanging_address_hold_up_nobody() {
     assert!(good, "{said}");
 }
 
-/// A required sink that cannot write stops calls, which the backend never sees; G-27: violations are in the other sinks.
+/// A required sink that cannot write stops calls, which the backend never sees; G-27: violations are in the other
+/// sinks.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_does_not_leave_without_a_sink_that_is_required() {
     let sinks = "file_path = \"/dev/full\"\ndatabase_url = \"sqlite:audit.db\"\n";

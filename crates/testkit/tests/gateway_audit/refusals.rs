@@ -1,4 +1,5 @@
-//! Issue 31, point 15: every way to be refused leaves its record, whatever the reason and whichever way the request came in.
+//! Issue 31, point 15: every way to be refused leaves its record, whatever the reason and whichever way the request
+//! came in.
 
 use crate::{VERSION, of_phase, records, search};
 use http::Method;
@@ -172,7 +173,8 @@ async fn issue_31_15_a_refused_call_leaves_its_outcome_for_every_reason_and_way(
     }
 }
 
-/// Prompts, resources, templates, completions, tasks and listen requests, of an entry that is hidden and one that is unknown.
+/// Prompts, resources, templates, completions, tasks and listen requests, of an entry that is hidden and one that is
+/// unknown.
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_31_15_what_is_no_tool_leaves_its_record_too() {
     let gateway = gateway("").await;

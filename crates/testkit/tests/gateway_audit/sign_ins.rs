@@ -1,5 +1,5 @@
-//! F5: the pages and routes of the gateway's own authorization server, and those of sign-ins at backends, leave records: who
-//! signed in, from where, with which client, and what came of it.
+//! F5: the pages and routes of the gateway's own authorization server, and those of sign-ins at backends, leave
+//! records: who signed in, from where, with which client, and what came of it.
 
 use crate::refusals::told;
 use crate::{VERSION, log_of, records};
@@ -118,7 +118,7 @@ async fn gateway(more: &str) -> GatewayProcess {
     gateway
 }
 
-/// What the log of a gateway that has ended says of this action: status, principal and client of each.
+/// Returns the status, principal and client of each record of this action, after the gateway has ended.
 fn acts(all: &[Value], action: &str) -> Vec<(String, String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let of = |one: &Value| {
@@ -234,7 +234,7 @@ async fn a_sign_in_at_a_backend_is_in_the_log() {
     let asked = async || work().await["error"]["data"]["url"].as_str().map(str::to_owned);
     let url = eventually("the call asks for a sign-in", asked).await.unwrap();
     let path = url.strip_prefix(&base).unwrap();
-    // Eve opens the address that was made for ada; a guess is for nobody.
+    // Eve opens the address that was made for ada, and guesses another.
     let (_, _, eve) = browser.sign_in(&browser.open(path, "").await, "eve", PASSWORD).await;
     assert_eq!(browser.open(path, &eve).await.status, 403);
     assert_eq!(browser.open("/auth/connect/guess", "").await.status, 404);

@@ -95,8 +95,8 @@ async fn verification_says_which_removals_it_does_not_notice() {
     tells(&said);
 }
 
-/// Issue 31, point 17: a log that was cut at its start or its end, or to which something was added, is not whole; a copy without
-/// signatures is unproved.
+/// Issue 31, point 17: a log that was cut at its start or its end, or to which something was added, is not whole; a
+/// copy without signatures is unproved.
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_31_17_a_log_that_was_cut_or_added_to_is_not_whole() {
     let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();

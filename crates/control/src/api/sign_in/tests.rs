@@ -38,8 +38,8 @@ fn a_p5_only_the_caller_completes_a_sign_in_whatever_it_proves_itself_with() {
     let shared_with_a_server = Evidence { has_server: true, ..shared };
     let shared_and_open = Evidence { is_required: false, ..shared };
     let cases: [(&str, Evidence<'_>, [Opener; 6]); 13] = [
-        // A browser that shows: nothing; nothing, from this machine; the holder's own proof; somebody else's proof; a sign-in of the
-        // holder; a sign-in of somebody else.
+        // A browser that shows: nothing; nothing, from this machine; the holder's own proof; somebody else's proof; a
+        // sign-in of the holder; a sign-in of somebody else.
         ("a local user", local_user, [fresh, fresh, Holder, fresh, Holder, again]),
         ("a local user, proofs optional", local_user_of_an_open_gateway, [fresh, fresh, Holder, fresh, Holder, again]),
         ("a certificate", certificate, [Other, Other, Holder, Other, Holder, Other]),

@@ -1,4 +1,4 @@
-//! Ends the entries of one tape and begins those of the next: calls that are under way go on there.
+//! Change from one tape to the next, on which calls in flight continue.
 
 use super::Maker;
 use crate::recorder::tape_series::NextTape;
@@ -7,33 +7,33 @@ use signalbox_engine::record::{Content, DecisionEntry, Entry};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long after its end the answer of a call may be recorded.
+/// Time for which an answer may be recorded after its call has ended.
 const LATE_ANSWER: Duration = Duration::from_millis(100);
-/// What happened longer ago than this was told.
+/// Maximum delay until a fact reaches the recorder.
 const LATE_FACT: Duration = Duration::from_secs(3);
 
 impl Maker {
-    /// True if no call is under way, apart from so many of which nothing was heard for long.
+    /// Returns true if no call is in flight apart from the `silent` ones.
     pub(crate) fn is_quiet(&self, silent: usize) -> bool {
         self.exchanges.is_quiet(silent, self.clock.last().saturating_sub(nanos(LATE_ANSWER)))
     }
 
-    /// Number of calls without an end of which nothing was heard for this long.
+    /// Returns the number of calls in flight without a message for this long.
     pub(crate) fn silent_for(&self, time: Duration, now: Instant) -> usize {
         self.exchanges.silent_since(self.clock.time_of(now).saturating_sub(nanos(time)))
     }
 
-    /// When the tape at hand ends, which is not before its last entry: no fact that is still to come happened before it.
+    /// Returns the end of the current tape. It is not before the last entry, and no outstanding fact is older.
     pub(crate) fn end_of_tape(&self, now: Instant) -> u64 {
         self.clock.last().max(self.clock.time_of(now).saturating_sub(nanos(LATE_FACT)))
     }
 
-    /// When the next tape begins: with the first entry that is held back, or where the tape at hand ends.
+    /// Returns the start of the next tape: the first entry that is held back, or the end of the current tape.
     pub(crate) fn start_of_next(&self, ended: u64) -> u64 {
         self.sampling_buffer.first_held().map_or(ended, |held| held.min(ended))
     }
 
-    /// Notes on the tape at hand which calls go on on the next one.
+    /// Notes on the current tape which calls continue on the next one.
     pub(crate) fn leave_tape(&mut self, next: &str, out: &mut Vec<Entry>) {
         let buffer = &self.sampling_buffer;
         let mut cut: Vec<u64> = self
@@ -55,7 +55,7 @@ impl Maker {
         }
     }
 
-    /// Begins the next tape. Sessions, callers and rules are described again before the first entry that needs them.
+    /// Begins the next tape, on which sessions, callers and rules are described again before entries that need them.
     pub(crate) fn begin_tape(&mut self, next: &NextTape, before: &Arc<str>) {
         self.exchanges.forget_bases();
         self.sessions.begin_tape();

@@ -1,4 +1,4 @@
-//! What is held back goes on to the next tape, with everything it refers to.
+//! Transfer of held-back entries to the next tape, with the bodies that they refer to.
 
 use super::SamplingBuffer;
 use super::weight;
@@ -9,12 +9,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 impl SamplingBuffer {
-    /// When the first entry that is held back happened.
+    /// Returns the time of the first entry that is held back.
     pub(crate) fn first_held(&self) -> Option<u64> {
         self.waiting.front().map(|entry| entry.at)
     }
 
-    /// True if an exchange began on this tape and does not end there.
+    /// Returns true if an exchange began on this tape and does not end there.
     pub(crate) fn is_cut(&self, number: u64, ended: bool) -> bool {
         let is_open_there = match self.cases.get(&number) {
             Some(case) => case.written && !case.ended,
@@ -23,13 +23,13 @@ impl SamplingBuffer {
         is_open_there && !self.numbering.introductions.is_elsewhere(number)
     }
 
-    /// Writes an entry at once, before everything that is held back.
+    /// Writes an entry at once, before all held-back entries.
     pub(crate) fn write(&mut self, entry: Entry, out: &mut Vec<Entry>) {
         self.numbering.emit(entry, out);
     }
 
-    /// Begins the next tape, and returns the sessions of the entries that are held back. `before` is the id of the tape before it,
-    /// and `known` are the exchanges that may have entries there.
+    /// Begins the next tape, and returns the sessions of the entries that are held back. `before` is the id of the tape
+    /// before it, and `known` are the exchanges that may have entries there.
     pub(crate) fn begin_tape(
         &mut self,
         seal: Option<&SealSettings>,
@@ -46,10 +46,10 @@ impl SamplingBuffer {
         self.take_over(&ended)
     }
 
-    /// Makes the bodies whole that are like one of the tape that has ended.
+    /// Completes bodies that were stored as differences from a body on the former tape.
     fn take_over(&mut self, tape: &EndedTape) -> HashSet<u64> {
         let mut sessions = HashSet::new();
-        // Ways of exchanges on which a whole body is held back: what comes after it is like that one.
+        // Directions of exchanges with a complete held-back body, which later bodies refer to.
         let mut whole = HashSet::new();
         for entry in &mut self.waiting {
             sessions.extend(entry.session);

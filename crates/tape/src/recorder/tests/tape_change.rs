@@ -94,7 +94,8 @@ fn bytes(most: u64) -> TapeBounds {
     TapeBounds { max_bytes: Some(most), max_age: None }
 }
 
-/// Checks that every tape is sealed, closed, counted from 1 and refers to nothing outside, and gives the entries of all.
+/// Checks that every tape is sealed, closed, counted from 1 and refers to nothing outside, and gives the entries of
+/// all.
 fn checked(tapes: &Tapes) -> Vec<Vec<Entry>> {
     let all = tapes.all();
     for tape in &all {
@@ -125,7 +126,7 @@ fn checked(tapes: &Tapes) -> Vec<Vec<Entry>> {
     all.iter().map(Tape::entries).collect()
 }
 
-/// What was recorded of calls, without what each tape says again.
+/// Returns the recorded entries of calls, without descriptions that each tape repeats.
 fn facts_of(entries: &[Vec<Entry>]) -> Vec<(Option<u64>, String)> {
     let facts = entries.iter().flatten().filter_map(|entry| match &entry.content {
         Content::Message(message) => Some((entry.exchange, format!("{:?} {:?}", message.point, message.body))),
@@ -135,8 +136,8 @@ fn facts_of(entries: &[Vec<Entry>]) -> Vec<(Option<u64>, String)> {
     facts.collect()
 }
 
-/// SO-9: a tape that reaches `max_bytes` ends, and the next one begins; each is sealed and closed, and no fact is missing or
-/// doubled.
+/// SO-9: a tape that reaches `max_bytes` ends, and the next one begins; each is sealed and closed, and no fact is
+/// missing or doubled.
 #[test]
 fn a_tape_that_is_large_ends_and_the_next_one_goes_on() {
     let tapes = Tapes::default();

@@ -1,7 +1,7 @@
-//! Ends the tape at hand when it is large or old, and goes on with the next one.
+//! Change to the next tape when the current one is large or old.
 //!
-//! A tape ends where no call is under way. If there is no such moment within [`TapeSeries::grace`], it ends in the middle of
-//! calls; both tapes then have a note for each of them, with the id of the other tape.
+//! A tape ends while no call is in flight. If there is no such moment within [`TapeSeries::grace`], it ends in the
+//! middle of calls, and both tapes have a note about each of them with the id of the other tape.
 
 use super::{FIRST_PAUSE, TRIES_TOGETHER, Writing};
 use crate::recorder::tape_bounds::TapeMeter;
@@ -11,14 +11,14 @@ use signalbox_engine::record::{Entry, StoreError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The tapes that follow the one at hand.
+/// Progress of a [`TapeSeries`].
 pub(crate) struct Following {
-    /// The id of the tape at hand.
+    /// Id of the current tape.
     tape: Arc<str>,
     pub(super) meter: TapeMeter,
     grace: Duration,
     factory: Box<dyn TapeFactory>,
-    /// Calls of which nothing was heard for long. No moment without them is waited for.
+    /// Number of calls without a recent message, for whose end the recorder does not wait.
     silent: usize,
 }
 
@@ -30,7 +30,8 @@ impl Following {
 }
 
 impl Writing {
-    /// Looks whether the next tape is due, and begins it if it can. False if a store did not take the last entries at once.
+    /// Checks the bounds, and begins the next tape if it is due and possible. Returns false if the store did not accept
+    /// the last entries at once.
     pub(super) fn look_at_bounds(&mut self, out: &mut Vec<Entry>) -> bool {
         let Some(following) = &mut self.following else { return true };
         let now = Instant::now();
@@ -41,7 +42,7 @@ impl Writing {
         self.change_tape(out)
     }
 
-    /// Begins the next tape if it is due and no call is under way, or none was free of calls for too long.
+    /// Begins the next tape if it is due, and no call is in flight or the grace period is over.
     pub(super) fn change_tape(&mut self, out: &mut Vec<Entry>) -> bool {
         if !self.next_is_due {
             return true;
@@ -84,7 +85,8 @@ impl Writing {
         (following, written)
     }
 
-    /// Ends the tape at hand, as at the end of the process. False if the recorder has to stop before the store can do it.
+    /// Ends the current tape as at the end of the process. Returns false if the recorder stops before the store accepts
+    /// that.
     fn end_tape(&mut self, ended: u64) -> bool {
         let closing = self.chain.as_ref().and_then(|chain| chain.closing(ended));
         let (mut pause, mut tries) = (FIRST_PAUSE, 0u32);
