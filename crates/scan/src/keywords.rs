@@ -1,10 +1,8 @@
 //! All keywords of all rules, looked for in one pass.
 
+use crate::keyword_index::KeywordIndex;
 use crate::pair_filter::PairFilter;
 use crate::rule::{BadRules, Rule};
-use aho_corasick::automaton::{Automaton as _, StateID};
-use aho_corasick::dfa::DFA;
-use aho_corasick::{Anchored, MatchKind, StartKind};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -14,11 +12,7 @@ const TAIL: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Keywords {
     filter: PairFilter,
-    beginnings: Beginnings,
-    /// Tells which keywords begin at a place.
-    search: DFA,
-    /// Where every search begins.
-    start: StateID,
+    index: KeywordIndex,
     /// For every keyword, the rules that name it.
     entries: Vec<Vec<Entry>>,
 }
@@ -61,18 +55,12 @@ impl Keywords {
                 words.entry(lower).or_default().push(entry);
             }
         }
-        let bad = |error: &dyn std::fmt::Display| BadRules::Keywords(error.to_string());
-        let search = DFA::builder()
-            .match_kind(MatchKind::Standard)
-            .start_kind(StartKind::Anchored)
-            .ascii_case_insensitive(true)
-            .prefilter(false)
-            .build(words.keys())
-            .map_err(|error| bad(&error))?;
-        let start = search.start_state(Anchored::Yes).map_err(|error| bad(&error))?;
+        if words.len() > usize::from(u16::MAX) {
+            return Err(BadRules::Keywords(format!("there are {}", words.len())));
+        }
         let spelled: Vec<Vec<Vec<u8>>> = words.iter().map(|(word, entries)| spellings(word, entries)).collect();
-        let (filter, beginnings) = (PairFilter::new(&spelled), Beginnings::new(words.keys().map(String::as_str)));
-        Ok(Self { filter, beginnings, search, start, entries: words.into_values().collect() })
+        let (filter, index) = (PairFilter::new(&spelled), KeywordIndex::new(words.keys().map(String::as_str)));
+        Ok(Self { filter, index, entries: words.into_values().collect() })
     }
 
     /// Calls `found` with every keyword of a text for which its rule should be tried, in the order in which they begin,
@@ -80,39 +68,16 @@ impl Keywords {
     #[inline]
     pub(crate) fn each(&self, text: &[u8], mut found: impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
         self.filter.each(text, |from| {
-            let [first, second, third, ..] = *text.get(from..).unwrap_or_default() else {
-                return ControlFlow::Continue(());
-            };
-            match self.beginnings.holds([first, second, third]) {
-                true => self.each_at(text, from, &mut found),
-                false => ControlFlow::Continue(()),
-            }
+            let mut words = self.index.at(text, from);
+            words.try_for_each(|(word, length)| {
+                self.entries_of(text, word, from, from + length).try_for_each(&mut found)
+            })
         })
     }
 
     /// True if a keyword is there for which its rule should be tried.
     pub(crate) fn has_any(&self, text: &[u8]) -> bool {
         self.each(text, |_| ControlFlow::Break(())).is_break()
-    }
-
-    fn each_at(&self, text: &[u8], from: usize, found: &mut impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
-        let mut state = self.start;
-        for (length, byte) in (1..).zip(text.get(from..).unwrap_or_default()) {
-            state = self.search.next_state(Anchored::Yes, state, *byte);
-            if !self.search.is_special(state) {
-                continue;
-            }
-            if self.search.is_dead(state) {
-                break;
-            }
-            for word in (0..self.search.match_len(state)).map(|index| self.search.match_pattern(state, index)) {
-                // Among the keywords that end here are some that begin later.
-                if self.search.pattern_len(word) == length {
-                    self.entries_of(text, word.as_usize(), from, from + length).try_for_each(&mut *found)?;
-                }
-            }
-        }
-        ControlFlow::Continue(())
     }
 
     fn entries_of<'a>(&'a self, text: &'a [u8], word: usize, from: usize, to: usize) -> impl Iterator<Item = Hit> + 'a {
@@ -122,34 +87,6 @@ impl Keywords {
             let telling = entry.telling && begins_word(text, from);
             Hit { rule: entry.rule, from, to, telling }
         })
-    }
-}
-
-/// The first three bytes of keywords, of which five bits each are compared: case does not matter.
-#[derive(Debug)]
-struct Beginnings(Vec<u64>);
-
-impl Beginnings {
-    fn new<'a>(words: impl Iterator<Item = &'a str>) -> Self {
-        let mut bits = vec![0; (1 << 15) / 64];
-        for word in words {
-            if let [first, second, third, ..] = *word.as_bytes() {
-                let place = Self::place([first, second, third]);
-                bits.iter_mut().skip(place / 64).take(1).for_each(|bits| *bits |= 1 << (place % 64));
-            }
-        }
-        Self(bits)
-    }
-
-    #[inline]
-    fn holds(&self, bytes: [u8; 3]) -> bool {
-        let place = Self::place(bytes);
-        self.0.get(place / 64).is_some_and(|bits| bits >> (place % 64) & 1 == 1)
-    }
-
-    #[inline]
-    fn place([first, second, third]: [u8; 3]) -> usize {
-        usize::from(first & 31) | usize::from(second & 31) << 5 | usize::from(third & 31) << 10
     }
 }
 

@@ -1,5 +1,6 @@
 //! One kind of credential, as the rule files describe it.
 
+use crate::continuation::Continuation;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 use serde::Deserialize;
@@ -114,6 +115,9 @@ pub struct Rule {
     pub check: Option<Check>,
     /// A text that must stand behind the keyword, within reach; looked for before the pattern runs.
     pub needs: Option<String>,
+    /// Pattern that must match from the keyword on before the whole pattern runs, for rules whose matches begin with something
+    /// else.
+    then: Option<String>,
     /// How far behind the keyword it may end, in bytes.
     reach: Option<usize>,
     /// Texts in which it is found. `{hex:32}` and the like stand for made-up characters, `«` and `»` stand around the secret.
@@ -125,6 +129,9 @@ pub struct Rule {
     /// Compiled when it is first needed.
     #[serde(skip)]
     regex: OnceLock<Option<Regex>>,
+    /// Compiled when it is first needed; none if a match may begin anywhere near the keyword.
+    #[serde(skip)]
+    continuation: OnceLock<Option<Continuation>>,
 }
 
 #[derive(Deserialize)]
@@ -154,19 +161,29 @@ impl Rule {
     /// # Errors
     /// Where it is no regular expression, in words.
     pub(crate) fn compile(&self) -> Result<Regex, BadRules> {
-        let mut pattern = match self.pattern.contains("(?<secret>") {
-            true => self.pattern.clone(),
-            false => format!("<start>(?<secret>{})<end>", self.pattern),
+        let pattern = match self.pattern.contains("(?<secret>") {
+            true => &self.pattern,
+            false => &format!("<start>(?<secret>{})<end>", self.pattern),
         };
-        for (short, long) in SHORTHANDS {
-            pattern = pattern.replace(short, long);
-        }
-        let config = Regex::config().nfa_size_limit(Some(MAX_COMPILED)).hybrid_cache_capacity(CACHE).utf8_empty(false);
-        Regex::builder()
-            .configure(config)
-            .syntax(syntax::Config::new().unicode(false).utf8(false))
-            .build(&pattern)
+        self.compile_continuation()?;
+        compile(&expand(pattern)).map_err(|error| BadRules::Text(format!("{}: {error}", self.id)))
+    }
+
+    fn compile_continuation(&self) -> Result<Option<Continuation>, BadRules> {
+        Continuation::new(self.then.as_deref(), &self.pattern, &self.keywords)
             .map_err(|error| BadRules::Text(format!("{}: {error}", self.id)))
+    }
+
+    /// Returns false if no match that ends before `end` has its keyword at `from`.
+    pub(crate) fn continues(&self, text: &[u8], from: usize, end: usize) -> bool {
+        let continuation = self.continuation.get_or_init(|| self.compile_continuation().ok().flatten());
+        continuation.as_ref().is_none_or(|continuation| continuation.follows(text, from, end))
+    }
+
+    /// Lets the pattern run around every keyword.
+    #[cfg(test)]
+    pub(crate) fn skip_continuation(&self) {
+        let _ = self.continuation.set(None);
     }
 
     /// True if the credential itself begins with this keyword.
@@ -199,4 +216,19 @@ impl Rule {
         let reach = self.reach.unwrap_or(REACH);
         (from.saturating_sub(BEFORE), to.saturating_add(reach).min(length))
     }
+}
+
+/// Writes out the shorthands of a pattern.
+pub(crate) fn expand(pattern: &str) -> String {
+    SHORTHANDS.iter().fold(pattern.to_owned(), |pattern, (short, long)| pattern.replace(short, long))
+}
+
+/// Compiles a pattern without shorthands.
+pub(crate) fn compile(pattern: &str) -> Result<Regex, BadRules> {
+    let config = Regex::config().nfa_size_limit(Some(MAX_COMPILED)).hybrid_cache_capacity(CACHE).utf8_empty(false);
+    Regex::builder()
+        .configure(config)
+        .syntax(syntax::Config::new().unicode(false).utf8(false))
+        .build(pattern)
+        .map_err(|error| BadRules::Text(error.to_string()))
 }
