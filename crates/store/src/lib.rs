@@ -49,12 +49,14 @@ mod pack;
 mod postgres;
 mod retention;
 mod room;
+mod short_word;
 mod splice;
 mod sqlite;
 mod sums;
 
 mod tape_row;
 mod text;
+mod word_set;
 
 pub use limits::{MAX_LIMIT, MAX_PAGE_BYTES, MAX_TEXT_BYTES};
 pub use postgres::{BadAddress, PostgresStore};

@@ -4,10 +4,30 @@
 //! separates words in these scripts. Index and queries use the same split, so that they agree in every store.
 
 use crate::limits::{MAX_QUERY_WORDS, MAX_TEXT_BYTES, MAX_WORD_BYTES};
+use crate::short_word::ShortWord;
 use signalbox_engine::record::{Body, StoreError};
 
+/// A word of a text, in lower case.
+#[derive(Copy, Clone, Debug)]
+pub enum Word<'a> {
+    /// ASCII letters and digits, and their number.
+    Short(ShortWord, usize),
+    /// Any word.
+    Text(&'a str),
+}
+
+impl Word<'_> {
+    /// Calls `each` with the word as text.
+    pub fn with<R>(self, each: impl FnOnce(&str) -> R) -> R {
+        match self {
+            Self::Short(word, length) => word.with(length, each),
+            Self::Text(text) => each(text),
+        }
+    }
+}
+
 /// Passes every word of a body to `each`, in order. A binary body has none.
-pub fn words_of(body: &[u8], each: impl FnMut(&str)) {
+pub fn words_of(body: &[u8], each: impl FnMut(Word<'_>)) {
     if let Some(text) = beginning(body) {
         let json = text.trim_ascii_start().starts_with(['{', '[', '"']);
         cut(text, json, each);
@@ -46,13 +66,21 @@ fn beginning(body: &[u8]) -> Option<&str> {
     }
 }
 
-fn cut(text: &str, json: bool, mut each: impl FnMut(&str)) {
+fn cut(text: &str, json: bool, mut each: impl FnMut(Word<'_>)) {
     let mut word = String::with_capacity(MAX_WORD_BYTES + 8);
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
         let byte = bytes[at];
         if byte.is_ascii_alphanumeric() {
+            if word.is_empty()
+                && let Some((short, length)) = ShortWord::read(bytes, at)
+                && !bytes.get(at + length).is_some_and(|next| *next >= 0x80 || *next == b'\\' && json)
+            {
+                each(Word::Short(short, length));
+                at += length;
+                continue;
+            }
             let rest = &bytes[at..];
             let run = rest.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(rest.len());
             let (start, room) = (word.len(), MAX_WORD_BYTES.saturating_sub(word.len()));
@@ -75,14 +103,14 @@ fn cut(text: &str, json: bool, mut each: impl FnMut(&str)) {
     give(&mut word, &mut each);
 }
 
-fn give(word: &mut String, each: &mut impl FnMut(&str)) {
+fn give(word: &mut String, each: &mut impl FnMut(Word<'_>)) {
     if !word.is_empty() {
-        each(word);
+        each(Word::Text(word));
         word.clear();
     }
 }
 
-fn take(word: &mut String, character: char, each: &mut impl FnMut(&str)) {
+fn take(word: &mut String, character: char, each: &mut impl FnMut(Word<'_>)) {
     if !character.is_alphanumeric() {
         give(word, each);
     } else if stands_alone(character) {
@@ -162,12 +190,14 @@ impl Needle {
         let mut states = vec![0u32; self.phrases.len()];
         let mut found = vec![false; self.phrases.len()];
         words_of(body, |word| {
-            for (place, phrase) in self.phrases.iter().enumerate() {
-                let here = phrase.iter().enumerate().filter(|(_, wanted)| *wanted == word);
-                let mask = here.fold(0, |mask, (bit, _)| mask | 1 << bit);
-                states[place] = (states[place] << 1 | 1) & mask;
-                found[place] |= states[place] >> (phrase.len() - 1) & 1 == 1;
-            }
+            word.with(|word| {
+                for (place, phrase) in self.phrases.iter().enumerate() {
+                    let here = phrase.iter().enumerate().filter(|(_, wanted)| *wanted == word);
+                    let mask = here.fold(0, |mask, (bit, _)| mask | 1 << bit);
+                    states[place] = (states[place] << 1 | 1) & mask;
+                    found[place] |= states[place] >> (phrase.len() - 1) & 1 == 1;
+                }
+            })
         });
         found.into_iter().all(|found| found)
     }
@@ -175,7 +205,7 @@ impl Needle {
 
 fn phrase(text: &str) -> Vec<String> {
     let mut words = Vec::new();
-    cut(text, false, |word| words.push(word.to_owned()));
+    cut(text, false, |word| words.push(word.with(str::to_owned)));
     words
 }
 
@@ -185,7 +215,7 @@ mod tests {
 
     fn check(body: &[u8], words: &str) {
         let mut found = Vec::new();
-        words_of(body, |word| found.push(word.to_owned()));
+        words_of(body, |word| found.push(word.with(str::to_owned)));
         assert_eq!(found.join(" "), words);
     }
 

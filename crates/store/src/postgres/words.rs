@@ -95,7 +95,7 @@ impl Runs {
                 self.name(mark, name);
             }
         }
-        words_of(searched.unwrap_or_default(), |word| self.word(word));
+        words_of(searched.unwrap_or_default(), |word| word.with(|word| self.word(word)));
     }
 
     fn number(&mut self, mark: Mark, number: i64) {

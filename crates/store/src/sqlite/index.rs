@@ -9,6 +9,7 @@ use super::names::NameRole;
 use super::row::{Bases, SqliteRow, complete, group, key, keys_of, seq_of};
 use crate::body_codec::BodyCodec;
 use crate::text::{is_searched, words_of};
+use crate::word_set::WordSet;
 use foldhash::HashSet;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use std::collections::VecDeque;
@@ -186,7 +187,7 @@ fn read(connection: &Connection, codec: &mut BodyCodec, tape: i64, from: u64, up
 /// Distinct words of a group.
 #[derive(Default, Debug)]
 struct Words {
-    seen: HashSet<Box<str>>,
+    seen: WordSet,
     names: HashSet<(&'static str, i64)>,
     text: String,
 }
@@ -219,9 +220,8 @@ impl Words {
         }
         let Some(whole) = bases.whole(connection, codec, row.id, body)? else { return Ok(()) };
         words_of(&whole, |word| {
-            if !self.seen.contains(word) {
-                self.seen.insert(word.into());
-                self.text.push_str(word);
+            if self.seen.insert(word) {
+                word.with(|word| self.text.push_str(word));
                 self.text.push(' ');
             }
         });
