@@ -84,19 +84,19 @@ impl Overlap {
     }
 }
 
-/// Bytes that are compared at once. The compiler makes vector instructions of it.
+/// Bytes that are compared at once: arrays of this size are compared by vector instructions, without a call.
 const WIDE: usize = 64;
 
 fn common_prefix(one: &[u8], other: &[u8]) -> usize {
-    let wide = one.chunks_exact(WIDE).zip(other.chunks_exact(WIDE)).take_while(|(one, other)| one == other).count();
-    let same = wide * WIDE;
+    let (chunks, others) = (one.as_chunks::<WIDE>().0, other.as_chunks::<WIDE>().0);
+    let same = WIDE * chunks.iter().zip(others).take_while(|(one, other)| one == other).count();
     let rest = one.get(same..).unwrap_or_default().iter().zip(other.get(same..).unwrap_or_default());
     same + rest.take_while(|(one, other)| one == other).count()
 }
 
 fn common_suffix(one: &[u8], other: &[u8]) -> usize {
-    let wide = one.rchunks_exact(WIDE).zip(other.rchunks_exact(WIDE)).take_while(|(one, other)| one == other).count();
-    let same = wide * WIDE;
+    let (chunks, others) = (one.as_rchunks::<WIDE>().1, other.as_rchunks::<WIDE>().1);
+    let same = WIDE * chunks.iter().rev().zip(others.iter().rev()).take_while(|(one, other)| one == other).count();
     let (one, other) = (one.get(..one.len() - same), other.get(..other.len() - same));
     let rest = one.unwrap_or_default().iter().rev().zip(other.unwrap_or_default().iter().rev());
     same + rest.take_while(|(one, other)| one == other).count()
