@@ -3,11 +3,12 @@
 //! Dictionary 0 is built in. A store may add others, trained on its own first bodies. Each has a number that is stored
 //! with the bodies it compressed, so that every body stays readable.
 
+use crate::compression_ahead::CompressionAhead;
 use crate::limits::MAX_BODY_BYTES;
 use crate::pack::{DecodeError, Unpack, put_number};
 use bytes::Bytes;
 use foldhash::HashMap;
-use signalbox_engine::record::Body;
+use signalbox_engine::record::{Body, Entry};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use zstd::bulk::{Compressor, Decompressor};
@@ -16,7 +17,7 @@ use zstd::bulk::{Compressor, Decompressor};
 const MIN_COMPRESSED: usize = 48;
 
 /// Maximum size of a body for which a dictionary helps.
-const MAX_SMALL: usize = 16 << 10;
+pub const MAX_SMALL: usize = 16 << 10;
 
 /// Number of bodies to train a dictionary on, their maximum size, and the size of the dictionary.
 const SAMPLES: usize = 400;
@@ -57,9 +58,11 @@ pub struct BodyCodec {
     dictionaries: BTreeMap<u64, Contexts>,
     samples: Option<Vec<Bytes>>,
     again: HashMap<Vec<u8>, EncodedBody>,
+    ahead: CompressionAhead,
 }
 
-struct Contexts {
+/// Compressor and decompressor with one dictionary, made when they are first needed.
+pub struct Contexts {
     dictionary: Cow<'static, [u8]>,
     compress: Option<Compressor<'static>>,
     decompress: Option<Decompressor<'static>>,
@@ -68,9 +71,15 @@ struct Contexts {
 impl BodyCodec {
     /// Creates a codec with the built-in dictionary. It collects samples to train another one.
     pub fn new() -> Self {
-        let plain = Contexts::new(Cow::Borrowed(&[]));
+        let plain = Contexts::plain();
         let dictionaries = BTreeMap::from([(0, Contexts::new(Cow::Borrowed(BUILT_IN.as_bytes())))]);
-        Self { plain, dictionaries, samples: Some(Vec::new()), again: HashMap::default() }
+        Self {
+            plain,
+            dictionaries,
+            samples: Some(Vec::new()),
+            again: HashMap::default(),
+            ahead: CompressionAhead::default(),
+        }
     }
 
     /// Returns the number of its latest dictionary, which it compresses with.
@@ -96,6 +105,16 @@ impl BodyCodec {
         let built_in = self.dictionaries.get_mut(&0).map_or(usize::MAX, size);
         let own = size(&mut Contexts::new(Cow::Owned(trained.clone())));
         (own < built_in / 10 * 9).then_some(trained)
+    }
+
+    /// Compresses the large bodies of a batch on several threads.
+    pub fn compress_ahead(&mut self, entries: &[Entry]) {
+        self.ahead.run(entries, &mut self.plain);
+    }
+
+    /// Forgets what was compressed ahead for a batch. Its bodies may be freed only then.
+    pub fn end_batch(&mut self) {
+        self.ahead.clear();
     }
 
     /// Encodes a body, and collects it as a sample for training.
@@ -141,22 +160,18 @@ impl BodyCodec {
 
     /// Compresses bytes: small ones with the latest dictionary, larger ones without.
     pub fn compress(&mut self, whole: &Bytes) -> EncodedBody {
-        let raw = EncodedBody { form: FORM_RAW, bytes: whole.clone() };
-        if whole.len() < MIN_COMPRESSED {
-            return raw;
+        if whole.len() > MAX_SMALL {
+            return self.ahead.take(whole).unwrap_or_else(|| self.plain.encode_large(whole));
         }
         let mut bytes = Vec::new();
-        let (form, small) = if whole.len() <= MAX_SMALL {
-            let Some(mut latest) = self.dictionaries.last_entry() else { return raw };
-            put_number(&mut bytes, *latest.key());
-            (FORM_DICTIONARY, latest.get_mut().compress(whole))
-        } else {
-            (FORM_ZSTD, self.plain.compress(whole))
+        let small = match self.dictionaries.last_entry() {
+            Some(mut latest) if whole.len() >= MIN_COMPRESSED => {
+                put_number(&mut bytes, *latest.key());
+                latest.get_mut().compress(whole)
+            }
+            _ => None,
         };
-        let Some(small) = small else { return raw };
-        put_number(&mut bytes, whole.len() as u64);
-        bytes.extend_from_slice(&small);
-        if bytes.len() >= whole.len() { raw } else { EncodedBody { form, bytes: bytes.into() } }
+        encoded(whole, FORM_DICTIONARY, bytes, small)
     }
 
     /// Decodes a stored body.
@@ -197,7 +212,27 @@ pub fn refers_to(form: u8, bytes: &[u8]) -> Option<u64> {
     if form == FORM_LIKE { Unpack(bytes).number().ok() } else { None }
 }
 
+/// Returns the encoded form of a body after these first bytes, or the body itself if that is not larger.
+fn encoded(whole: &Bytes, form: u8, mut bytes: Vec<u8>, small: Option<Vec<u8>>) -> EncodedBody {
+    let raw = || EncodedBody { form: FORM_RAW, bytes: whole.clone() };
+    let Some(small) = small else { return raw() };
+    put_number(&mut bytes, whole.len() as u64);
+    bytes.extend_from_slice(&small);
+    if bytes.len() >= whole.len() { raw() } else { EncodedBody { form, bytes: bytes.into() } }
+}
+
 impl Contexts {
+    /// Creates contexts without a dictionary.
+    pub fn plain() -> Self {
+        Self::new(Cow::Borrowed(&[]))
+    }
+
+    /// Encodes a body that is too large for a dictionary to help.
+    pub fn encode_large(&mut self, whole: &Bytes) -> EncodedBody {
+        let small = self.compress(whole);
+        encoded(whole, FORM_ZSTD, Vec::new(), small)
+    }
+
     fn new(dictionary: Cow<'static, [u8]>) -> Self {
         Self { dictionary, compress: None, decompress: None }
     }

@@ -61,6 +61,7 @@ mod numbering;
 mod priority;
 mod queue;
 mod recorder_input;
+mod redaction_ahead;
 mod sampling;
 mod sampling_buffer;
 mod session_hash;

@@ -96,6 +96,12 @@ impl Redactor {
         self.0.as_ref().map(|rules| rules.describe.clone()).unwrap_or_default()
     }
 
+    /// Returns true if what may be kept of a message depends on its method.
+    #[must_use]
+    pub(crate) fn asks_for_method(&self) -> bool {
+        self.0.as_ref().is_some_and(|rules| rules.pointers.ask_for_method())
+    }
+
     /// What may be kept of a message. `method` is its own, or that of the request that it answers.
     #[must_use]
     pub fn message(&self, bytes: &Bytes, method: Option<&str>) -> Redacted {

@@ -188,6 +188,7 @@ impl TapeWriter for SqliteWriter {
     fn append(&mut self, entries: &[Entry], durable: bool) -> Result<(), StoreError> {
         self.check(entries)?;
         let Some(last) = entries.last() else { return Ok(()) };
+        self.codec.compress_ahead(entries);
         let turn = self.indexer.as_ref().map(Indexer::write_turn);
         let written = self.set_durable(durable).and_then(|()| self.write(entries));
         match &written {
@@ -199,6 +200,7 @@ impl TapeWriter for SqliteWriter {
             Err(_) => self.names.forget(),
         }
         drop(turn);
+        self.codec.end_batch();
         self.place.with_place(written).map(drop)
     }
 

@@ -9,7 +9,8 @@ use super::exchanges::{BaseBody, Exchanges, Forgotten};
 use super::introductions::Introductions;
 use super::message::{self, Overlap, Seen};
 use super::numbering::way;
-use super::recorder_input::RecorderInput;
+use super::recorder_input::{QueuedInput, RecorderInput};
+use super::redaction_ahead::redact_ahead;
 use super::sampling_buffer::{Beginning, Ending, SamplingBuffer};
 use super::session_hash::SessionHash;
 use super::sessions::{self, EntrySession, Sessions};
@@ -23,6 +24,7 @@ use signalbox_engine::record::{
     RefusedEntry, RulesEntry, SessionInfo,
 };
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact, SessionKey};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -54,6 +56,8 @@ struct Passing<'a> {
     at: u64,
     principal: Arc<str>,
     fact: &'a MessageFact,
+    /// What may be kept of it, if that is known.
+    redacted: Option<Redacted>,
 }
 
 impl Maker {
@@ -89,9 +93,9 @@ impl Maker {
     }
 
     /// Takes one input, and adds the entries that may be written now.
-    pub(crate) fn told(&mut self, told: RecorderInput, out: &mut Vec<Entry>) {
+    pub(crate) fn told(&mut self, told: RecorderInput, redacted: Option<Redacted>, out: &mut Vec<Entry>) {
         match told {
-            RecorderInput::Fact(fact) => self.fact(fact, out),
+            RecorderInput::Fact(fact) => self.fact(fact, redacted, out),
             RecorderInput::Backend(at, seen) => self.backend(at, *seen, out),
             RecorderInput::Rules(at, rules) => self.rules(at, *rules, out),
             RecorderInput::Withhold(_, backends) => self.withheld.set(backends),
@@ -100,11 +104,21 @@ impl Maker {
         self.sampling_buffer.release(self.clock.last(), out);
     }
 
-    fn fact(&mut self, fact: Fact, out: &mut Vec<Entry>) {
+    /// Redacts large messages that wait for their turn. Returns the number of inputs that need no further look.
+    pub(crate) fn redact_ahead(&self, ready: &mut VecDeque<QueuedInput>) -> usize {
+        // What may be left out would be redacted for nothing.
+        let is_whole = self.bodies && self.sampling_buffer.keeps_all() && self.withheld.is_empty();
+        match is_whole && !self.redactor.asks_for_method() {
+            true => redact_ahead(ready, &self.redactor, self.max_body),
+            false => ready.len(),
+        }
+    }
+
+    fn fact(&mut self, fact: Fact, redacted: Option<Redacted>, out: &mut Vec<Entry>) {
         match fact {
             Fact::Message(fact) => {
                 let (at, principal) = (self.clock.at(fact.at), fact.caller.principal().shared());
-                self.message(&Passing { at, principal, fact: &fact }, out);
+                self.message(Passing { at, principal, fact: &fact, redacted }, out);
             }
             Fact::Decision(decision) => self.decision(&decision, out),
             Fact::Session(fact) => {
@@ -165,12 +179,13 @@ impl Maker {
         self.sampling_buffer.own_bases();
     }
 
-    fn message(&mut self, passing: &Passing<'_>, out: &mut Vec<Entry>) {
+    fn message(&mut self, mut passing: Passing<'_>, out: &mut Vec<Entry>) {
         let fact = passing.fact;
         let mut seen = message::look(&fact.bytes, fact.point);
         let mut redacted = false;
-        let withheld = self.is_withheld(passing);
-        let number = fact.exchange.map(|id| self.enter(passing, id, &mut seen, &mut redacted));
+        let withheld = self.is_withheld(&passing);
+        let known = passing.redacted.take();
+        let number = fact.exchange.map(|id| self.enter(&passing, id, &mut seen, &mut redacted));
         let beginning = Beginning {
             method: seen.method.as_deref(),
             tool: seen.subject.as_deref(),
@@ -182,7 +197,7 @@ impl Maker {
             self.counters.sampled_out.fetch_add(1, Relaxed);
             return;
         }
-        let body = if withheld { Body::Left } else { self.body(fact, &seen, &mut redacted) };
+        let body = if withheld { Body::Left } else { self.body(fact, &seen, known, &mut redacted) };
         if let Some(id) = fact.exchange {
             self.exchanges.passed(id, fact.point, seen.kind);
         }
@@ -267,7 +282,7 @@ impl Maker {
         id.0
     }
 
-    fn body(&mut self, fact: &MessageFact, seen: &Seen, redacted: &mut bool) -> Body {
+    fn body(&mut self, fact: &MessageFact, seen: &Seen, known: Option<Redacted>, redacted: &mut bool) -> Body {
         if !self.bodies || fact.bytes.len() > self.max_body {
             return Body::Left;
         }
@@ -284,7 +299,8 @@ impl Maker {
             return like;
         }
         let mut plain_id = None;
-        let bytes = match self.redactor.message(&fact.bytes, seen.method.as_deref()) {
+        let kept = known.unwrap_or_else(|| self.redactor.message(&fact.bytes, seen.method.as_deref()));
+        let bytes = match kept {
             Redacted::Same => {
                 plain_id = seen.id;
                 fact.bytes.clone()

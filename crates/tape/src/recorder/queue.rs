@@ -127,7 +127,7 @@ impl Queue {
                 state.admission.arrive(shares);
             }
             let input = RecorderInput::Fact(state.shelved(fact));
-            state.add(QueuedInput { input, weight });
+            state.add(QueuedInput::new(input, weight));
         }
         self.look_for_room(&state);
         self.wake(&state, before);
@@ -224,7 +224,7 @@ impl Queue {
         }
         let before = state.facts.len();
         let weight = told.weight();
-        state.add(QueuedInput { input: told, weight });
+        state.add(QueuedInput::new(told, weight));
         self.look_for_room(&state);
         self.wake(&state, before);
     }

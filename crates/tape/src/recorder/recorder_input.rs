@@ -1,6 +1,7 @@
 //! What waits to be written: facts, and descriptions of backends and rules.
 
 use super::message_arena::uncharged;
+use crate::redact::Redacted;
 use signalbox_engine::Fact;
 use signalbox_engine::record::{BackendSeen, RulesEntry};
 use std::sync::Arc;
@@ -11,6 +12,14 @@ use std::time::Instant;
 pub(crate) struct QueuedInput {
     pub(crate) input: RecorderInput,
     pub(crate) weight: usize,
+    /// What may be kept of its message, if that is known before its turn.
+    pub(crate) redacted: Option<Redacted>,
+}
+
+impl QueuedInput {
+    pub(crate) fn new(input: RecorderInput, weight: usize) -> Self {
+        Self { input, weight, redacted: None }
+    }
 }
 
 /// One input of the writer.

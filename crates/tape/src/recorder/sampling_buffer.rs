@@ -148,6 +148,11 @@ impl SamplingBuffer {
         self.numbering.own_bases();
     }
 
+    /// Returns true if nothing is ever held or left out.
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.open_gate
+    }
+
     /// An exchange begins.
     pub(crate) fn begin(&mut self, number: u64, beginning: Beginning<'_>) {
         self.latest = number;

@@ -25,6 +25,11 @@ impl Withheld {
         self.backends = backends;
     }
 
+    /// Returns true if all bodies are recorded.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.backends.is_empty() && self.numbers.is_empty()
+    }
+
     /// Whether a message went to or came from such a backend.
     pub(crate) fn concerns(&self, fact: &MessageFact) -> bool {
         !self.backends.is_empty() && fact.backend.as_ref().is_some_and(|name| self.backends.contains(name))

@@ -130,8 +130,14 @@ impl Writing {
     fn make(&mut self, out: &mut Vec<Entry>, waiting: &[Waiting]) -> bool {
         let mut written = true;
         let (mut facts, mut bytes, mut batch, mut step) = (0, 0, 0, self.step());
-        while let Some(QueuedInput { input, weight }) = self.ready.pop_front() {
-            self.maker.told(input, out);
+        let mut ahead = 0usize;
+        loop {
+            if ahead == 0 {
+                ahead = self.maker.redact_ahead(&mut self.ready);
+            }
+            let Some(QueuedInput { input, weight, redacted }) = self.ready.pop_front() else { break };
+            ahead = ahead.saturating_sub(1);
+            self.maker.told(input, redacted, out);
             (facts, bytes, batch) = (facts + 1, bytes + weight, batch + weight);
             if facts >= AT_ONCE || bytes >= BYTES_AT_ONCE {
                 if !self.queue.processed(facts, bytes) {

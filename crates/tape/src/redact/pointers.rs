@@ -41,6 +41,11 @@ impl Pointers {
         rules.iter().map(pointer).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Returns true if a rule is for some methods only.
+    pub(crate) fn ask_for_method(&self) -> bool {
+        self.0.iter().any(|pointer| pointer.method.is_some())
+    }
+
     /// The rules for messages of this method.
     pub(crate) fn start(&self, method: Option<&str>) -> Possible {
         let fits = |pointer: &Pointer| match &pointer.method {

@@ -76,6 +76,8 @@ impl Writing {
         }
         let id: Arc<str> = next.info.id.as_str().into();
         self.maker.begin_tape(&next, &following.tape);
+        // Hashes of the next tape have a key of their own.
+        self.ready.iter_mut().for_each(|queued| queued.redacted = None);
         self.chain = next.seal.map(Chain::new);
         self.tape = next.writer;
         tracing::info!(tape = %id, before = %following.tape, "the tape is large or old enough; recording goes on on another tape");
