@@ -3,12 +3,16 @@
 //! An automaton of a thousand keywords fills megabytes, and each of its steps waits for memory. This index fits into the
 //! first cache.
 
-/// Number of first bytes that are hashed; fewer keywords are shorter.
-const BEGINNING: usize = 4;
-/// Bits of a hash.
+use std::ops::ControlFlow;
+
+/// Number of first bytes that are hashed, and of those that are compared at once.
+const HASHED: usize = 4;
+const COMPARED: usize = 8;
+/// Bits of the hash that says whether a keyword may begin here, and of the one that finds it.
+const FILTER_BITS: u32 = 15;
 const BITS: u32 = 12;
 /// The bit in which large and small letters differ.
-const CASE: u32 = 0x2020_2020;
+const CASE: u64 = 0x2020_2020_2020_2020;
 
 #[derive(Debug)]
 pub(crate) struct KeywordIndex {
@@ -17,17 +21,23 @@ pub(crate) struct KeywordIndex {
     of_three: Buckets,
 }
 
-/// Keywords by the hash of their beginning.
+/// Keywords by the hash of their first bytes.
 #[derive(Debug)]
 struct Buckets {
-    /// For each hash the place of its first entry.
+    /// The first bytes that count for the hash.
+    mask: u32,
+    /// A bit for each hash that a keyword has.
+    filter: Vec<u64>,
+    /// For each shorter hash the place of its first entry.
     starts: Vec<u16>,
     entries: Vec<Entry>,
 }
 
 #[derive(Copy, Clone, Debug)]
 struct Entry {
-    beginning: u32,
+    /// Its first bytes, and a mask of those that it has.
+    first: u64,
+    mask: u64,
     word: u16,
 }
 
@@ -36,64 +46,83 @@ impl KeywordIndex {
     pub(crate) fn new<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         let words: Vec<Box<[u8]>> = words.map(|word| word.as_bytes().into()).collect();
         let entries = |is_long: bool| {
-            let chosen = (0u16..).zip(&words).filter(move |(_, word)| (word.len() >= BEGINNING) == is_long);
-            chosen.map(|(index, word)| Entry { beginning: beginning(word), word: index }).collect()
+            let chosen = (0u16..).zip(&words).filter(move |(_, word)| (word.len() >= HASHED) == is_long);
+            chosen.map(|(index, word)| Entry::new(word, index)).collect()
         };
-        let (of_four, of_three) = (Buckets::new(entries(true)), Buckets::new(entries(false)));
+        let (of_four, of_three) = (Buckets::new(u32::MAX, entries(true)), Buckets::new(0x00ff_ffff, entries(false)));
         Self { words, of_four, of_three }
     }
 
-    /// Returns the keywords that stand at a place of the text, in any case, and their lengths.
-    pub(crate) fn at<'a>(&'a self, text: &'a [u8], from: usize) -> impl Iterator<Item = (usize, usize)> + 'a {
-        let rest = text.get(from..).unwrap_or_default();
-        let first = beginning(rest);
-        let found = self.of_three.of(first | OPEN_END).iter().chain(self.of_four.of(first));
-        found.filter_map(move |entry| {
-            let word = self.words.get(usize::from(entry.word))?;
-            let is_there = rest.get(..word.len())?.eq_ignore_ascii_case(word);
-            is_there.then_some((usize::from(entry.word), word.len()))
-        })
+    /// Calls `found` with each keyword that stands at a place of the text, in any case, and its length.
+    #[inline]
+    pub(crate) fn at(
+        &self,
+        text: &[u8],
+        from: usize,
+        mut found: impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let first = first_bytes(text.get(from..).unwrap_or_default());
+        for buckets in [&self.of_three, &self.of_four] {
+            if buckets.may_have(first) {
+                for entry in buckets.of(first).iter().filter(|entry| (entry.first ^ first) & entry.mask == 0) {
+                    let word = self.words.get(usize::from(entry.word)).map(|word| &**word).unwrap_or_default();
+                    if text.get(from..from + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word)) {
+                        found(usize::from(entry.word), word.len())?;
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(())
     }
 }
 
-/// Stands for the fourth byte of a keyword of three.
-const OPEN_END: u32 = 0xff00_0000;
-
-/// Returns the first bytes in lower case, as far as ASCII letters go.
+/// Returns the first bytes, in lower case as far as ASCII letters go. Nothing follows the end of a text.
 #[inline]
-fn beginning(bytes: &[u8]) -> u32 {
-    let mut first = [0xff; BEGINNING];
+fn first_bytes(bytes: &[u8]) -> u64 {
+    let mut first = [0; COMPARED];
     match bytes.first_chunk() {
         Some(chunk) => first = *chunk,
         None => first.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from),
     }
-    u32::from_le_bytes(first) | CASE
+    u64::from_le_bytes(first) | CASE
 }
 
-#[inline]
-fn hash(beginning: u32) -> usize {
-    (beginning.wrapping_mul(0x9e37_79b1) >> (u32::BITS - BITS)) as usize
+impl Entry {
+    fn new(keyword: &[u8], word: u16) -> Self {
+        let length = keyword.len().min(COMPARED) as u32;
+        Self { first: first_bytes(keyword), mask: u64::MAX >> (u64::BITS - 8 * length), word }
+    }
 }
 
 impl Buckets {
-    fn new(mut entries: Vec<Entry>) -> Self {
-        entries.sort_by_key(|entry| hash(entry.beginning));
-        let first = |at: usize| entries.partition_point(|entry| hash(entry.beginning) < at) as u16;
-        Self { starts: (0..=1 << BITS).map(first).collect(), entries }
+    fn new(mask: u32, mut entries: Vec<Entry>) -> Self {
+        let mut filter = vec![0; 1 << (FILTER_BITS - 6)];
+        for entry in &entries {
+            let place = hash(entry.first as u32 & mask, FILTER_BITS);
+            filter.iter_mut().skip(place / 64).take(1).for_each(|bits| *bits |= 1 << (place % 64));
+        }
+        let of = |entry: &Entry| hash(entry.first as u32 & mask, BITS);
+        entries.sort_by_key(of);
+        let first = |at: usize| entries.partition_point(|entry| of(entry) < at) as u16;
+        Self { mask, filter, starts: (0..=1 << BITS).map(first).collect(), entries }
     }
 
-    /// Returns the entries with this beginning.
     #[inline]
-    fn of(&self, beginning: u32) -> &[Entry] {
-        let at = hash(beginning);
-        let bounds = (self.starts.get(at), self.starts.get(at + 1));
-        let (Some(from), Some(to)) = bounds else { return &[] };
-        let bucket = self.entries.get(usize::from(*from)..usize::from(*to)).unwrap_or_default();
-        match bucket.iter().any(|entry| entry.beginning == beginning) {
-            true => bucket,
-            false => &[],
-        }
+    fn may_have(&self, first: u64) -> bool {
+        let place = hash(first as u32 & self.mask, FILTER_BITS);
+        self.filter.get(place / 64).is_some_and(|bits| bits >> (place % 64) & 1 == 1)
     }
+
+    fn of(&self, first: u64) -> &[Entry] {
+        let at = hash(first as u32 & self.mask, BITS);
+        let (Some(from), Some(to)) = (self.starts.get(at), self.starts.get(at + 1)) else { return &[] };
+        self.entries.get(usize::from(*from)..usize::from(*to)).unwrap_or_default()
+    }
+}
+
+#[inline]
+fn hash(beginning: u32, bits: u32) -> usize {
+    (beginning.wrapping_mul(0x9e37_79b1) >> (u32::BITS - bits)) as usize
 }
 
 #[cfg(test)]
@@ -105,7 +134,12 @@ mod tests {
         let words = ["key", "keys", "token", "-us", "passphrase"];
         let index = KeywordIndex::new(words.into_iter());
         let at = |text: &str, from: usize| {
-            let mut found: Vec<&str> = index.at(text.as_bytes(), from).map(|(word, _)| words[word]).collect();
+            let mut found = Vec::new();
+            let _ = index.at(text.as_bytes(), from, |word, length| {
+                assert_eq!(words[word].len(), length);
+                found.push(words[word]);
+                ControlFlow::Continue(())
+            });
             found.sort_unstable();
             found.join(" ")
         };

@@ -68,8 +68,7 @@ impl Keywords {
     #[inline]
     pub(crate) fn each(&self, text: &[u8], mut found: impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
         self.filter.each(text, |from| {
-            let mut words = self.index.at(text, from);
-            words.try_for_each(|(word, length)| {
+            self.index.at(text, from, |word, length| {
                 self.entries_of(text, word, from, from + length).try_for_each(&mut found)
             })
         })

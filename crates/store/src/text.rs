@@ -66,38 +66,72 @@ fn beginning(body: &[u8]) -> Option<&str> {
     }
 }
 
+/// Part that a byte plays in a text.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Part {
+    Separator,
+    /// An ASCII letter or digit.
+    Letter,
+    /// Begins an escape in JSON, and separates in other text.
+    Backslash,
+    /// Belongs to a character that is not ASCII.
+    Wide,
+}
+
+const PARTS: [Part; 256] = {
+    let mut parts = [Part::Wide; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        parts[byte] = match byte as u8 {
+            b'\\' => Part::Backslash,
+            letter if letter.is_ascii_alphanumeric() => Part::Letter,
+            _ => Part::Separator,
+        };
+        byte += 1;
+    }
+    parts
+};
+
 fn cut(text: &str, json: bool, mut each: impl FnMut(Word<'_>)) {
     let mut word = String::with_capacity(MAX_WORD_BYTES + 8);
     let bytes = text.as_bytes();
     let mut at = 0;
-    while at < bytes.len() {
-        let byte = bytes[at];
-        if byte.is_ascii_alphanumeric() {
-            if word.is_empty()
-                && let Some((short, length)) = ShortWord::read(bytes, at)
-                && !bytes.get(at + length).is_some_and(|next| *next >= 0x80 || *next == b'\\' && json)
-            {
-                each(Word::Short(short, length));
-                at += length;
-                continue;
+    while let Some(byte) = bytes.get(at) {
+        match PARTS[usize::from(*byte)] {
+            Part::Separator => {
+                give(&mut word, &mut each);
+                at += 1;
             }
-            let rest = &bytes[at..];
-            let run = rest.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(rest.len());
-            let (start, room) = (word.len(), MAX_WORD_BYTES.saturating_sub(word.len()));
-            word.push_str(&text[at..at + run.min(room)]);
-            word[start..].make_ascii_lowercase();
-            at += run;
-        } else if byte == b'\\' && json {
-            let (character, length) = escaped(&bytes[at..]);
-            take(&mut word, character, &mut each);
-            at += length;
-        } else if byte < 0x80 {
-            give(&mut word, &mut each);
-            at += 1;
-        } else {
-            let character = text[at..].chars().next().unwrap_or(' ');
-            take(&mut word, character, &mut each);
-            at += character.len_utf8();
+            Part::Letter => {
+                if word.is_empty()
+                    && let Some((short, length)) = ShortWord::read(bytes, at)
+                    && let Some(Part::Separator) = bytes.get(at + length).map(|next| PARTS[usize::from(*next)])
+                {
+                    each(Word::Short(short, length));
+                    at += length + 1;
+                    continue;
+                }
+                let rest = &bytes[at..];
+                let run = rest.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(rest.len());
+                let (start, room) = (word.len(), MAX_WORD_BYTES.saturating_sub(word.len()));
+                word.push_str(&text[at..at + run.min(room)]);
+                word[start..].make_ascii_lowercase();
+                at += run;
+            }
+            Part::Backslash if json => {
+                let (character, length) = escaped(&bytes[at..]);
+                take(&mut word, character, &mut each);
+                at += length;
+            }
+            Part::Backslash => {
+                give(&mut word, &mut each);
+                at += 1;
+            }
+            Part::Wide => {
+                let character = text[at..].chars().next().unwrap_or(' ');
+                take(&mut word, character, &mut each);
+                at += character.len_utf8();
+            }
         }
     }
     give(&mut word, &mut each);
