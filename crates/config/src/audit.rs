@@ -10,41 +10,41 @@ use signalbox_store::PostgresStore;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The sinks that can be required.
+/// Names of the sinks that can be required.
 const SINKS: [&str; 4] = ["file", "database", "remote", "syslog"];
 
-/// What is written to the audit log, and where it goes.
+/// Settings of the audit log: the events it records and the sinks they go to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Audit {
-    /// Which events are written down.
+    /// Kinds of events that are recorded.
     pub logged: Logged,
-    /// How long records are kept.
+    /// Days for which records are kept.
     pub retention_days: u64,
-    /// Whether records are forced to the disk before calls leave.
+    /// `true` if a record must be on disk before its call is forwarded.
     pub fsync: bool,
-    /// The sinks without which no call leaves.
+    /// Names of the sinks that must have a record before its call is forwarded.
     pub required: Vec<String>,
-    /// Most bytes that wait for sinks.
+    /// Maximum size, in bytes, of the records that wait for slow sinks.
     pub spool_max: u64,
-    /// Whether arguments are in records.
+    /// `true` if records contain the arguments of calls.
     pub payloads: bool,
-    /// A call that takes as long is an event.
+    /// Duration from which a call is recorded as slow.
     pub slow_call: Duration,
-    /// Where critical violations are told at once.
+    /// Address that is notified of critical violations as soon as they happen.
     pub alert_webhook: Option<String>,
-    /// The file, if there is one; an empty path stands for the one in the data folder.
+    /// Log file, if configured. An empty path stands for the default file in the data folder.
     pub file: Option<PathBuf>,
-    /// The database, if there is one; its address may hold a password.
+    /// Database, if configured. Its address may hold a password.
     pub database: Option<Secret>,
-    /// The address that takes batches of records, if there is one.
+    /// Address to which batches of records are posted, if configured.
     pub remote: Option<String>,
-    /// Token that this address is shown.
+    /// Bearer token for `remote`.
     pub remote_token: Option<Secret>,
-    /// Where syslog listens, if records go there.
+    /// Syslog listener, if records go to one.
     pub syslog: Option<SyslogAddress>,
 }
 
-/// Check the table; nothing if there is no audit log.
+/// Checks the table. Returns `None` if the audit log is off.
 pub(super) fn check(table: &Table<'_>) -> Result<Option<Audit>, ConfigError> {
     let sinks = table.table("sinks")?;
     let file = file(&sinks)?;
@@ -89,7 +89,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<Audit>, ConfigError> {
     }
 }
 
-/// A text that is there and not empty.
+/// Returns the text of a key, or `None` if it is missing or empty.
 fn given<'a>(table: &Table<'a>, key: &str) -> Result<Option<Text<'a>>, ConfigError> {
     Ok(table.text(key)?.filter(|text| !text.value.is_empty()))
 }
@@ -102,7 +102,7 @@ fn file(sinks: &Table<'_>) -> Result<Option<PathBuf>, ConfigError> {
     Ok(sinks.flag("file_sink")?.then_some(path))
 }
 
-/// A database that is named is used unless `database_sink` is false.
+/// Reads the database sink. A named database is used unless `database_sink` is false.
 fn database(sinks: &Table<'_>) -> Result<Option<Secret>, ConfigError> {
     let wanted = sinks.flag("database_sink")?;
     let Some(url) = given(sinks, "database_url")? else {
@@ -125,7 +125,7 @@ fn database(sinks: &Table<'_>) -> Result<Option<Secret>, ConfigError> {
             checked.map_err(|error| sinks.document.error(&url.path, url.at, Problem::BadDatabase(error)))?;
             url.value
         }
-        // It may hold a password, and is not shown.
+        // The address may hold a password, so the message does not show it.
         None => return Err(sinks.document.error(&url.path, url.at, Problem::BadHiddenValue(expected))),
     };
     Ok(wanted.then(|| Secret::new(address)))
@@ -146,7 +146,7 @@ fn syslog(sinks: &Table<'_>) -> Result<Option<SyslogAddress>, ConfigError> {
     given(sinks, "syslog")?.map(read).transpose()
 }
 
-/// A web address that records are posted to.
+/// Checks the web address to which records are posted.
 fn web(table: &Table<'_>, text: &Text<'_>) -> Result<String, ConfigError> {
     if !text.value.starts_with("http://") && !text.value.starts_with("https://") {
         return Err(bad(table, text, "an address like `https://audit.example.com/api/events`"));

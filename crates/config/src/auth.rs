@@ -1,4 +1,4 @@
-//! How callers prove who they are, and what they are known to be: the table `auth`.
+//! Reads the table `auth`: how callers authenticate, and the roles, groups and trust that they are given.
 
 use super::auth_keys::WAYS;
 use super::auth_server::{self, AuthServer};
@@ -15,123 +15,121 @@ use signalbox_oauth::web_address::WebAddress;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What may sign tokens.
+/// Signature algorithms that an issuer may be configured with.
 const ALGORITHMS: [&str; 9] = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
-/// What may sign them by default.
+/// Signature algorithms accepted if the file names none.
 const DEFAULT_ALGORITHMS: [&str; 3] = ["RS256", "ES256", "EdDSA"];
 
-/// How callers prove who they are.
+/// Settings of authentication, from the table `auth`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Auth {
-    /// Whether callers without a proof are refused.
+    /// `true` if callers without a proof are refused.
     pub required: bool,
-    /// How long a client has to prove who it is.
+    /// Time within which a client must authenticate.
     pub timeout: Duration,
-    /// What decides how much of an error callers are told.
+    /// Rule for the amount of detail that callers see in the gateway's errors.
     pub error_detail: ErrorDetail,
-    /// Decides how much of a tool's error callers are told.
+    /// Rule for the amount of detail that callers see in the errors of tools.
     pub tool_error_detail: ErrorDetail,
-    /// The ways that are tried, in this order: words of [`WAYS`].
+    /// Ways of authentication in the order in which they are tried; each is one of [`WAYS`].
     pub order: Vec<String>,
-    /// Whether the file names them.
+    /// `true` if the file sets the order.
     pub order_given: bool,
-    /// The address by which clients know the MCP endpoint, if it was given.
+    /// Address by which clients know the MCP endpoint, if configured.
     pub resource: Option<String>,
-    /// The issuers that clients get tokens from.
+    /// Authorization servers that clients are told to get tokens from.
     pub authorization_servers: Vec<String>,
     /// Scopes that every token must have.
     pub required_scopes: Vec<String>,
-    /// Scopes, and the patterns of what each is needed for.
+    /// Scopes, each with the patterns of the tools that need it.
     pub scopes: Vec<(String, Vec<String>)>,
-    /// Scopes that include others.
+    /// Scopes, each with the scopes that it includes.
     pub scope_hierarchy: Vec<(String, Vec<String>)>,
-    /// How many sessions one caller may have open.
+    /// Maximum number of open sessions per caller.
     pub max_sessions: usize,
-    /// What `/metrics` wants as a bearer token, if it has a secret of its own.
+    /// Bearer token that `/metrics` demands, if it has a secret of its own.
     pub metrics_secret: Option<Secret>,
-    /// How far a proved caller is trusted about whom nothing else is said.
+    /// Trust level of an authenticated caller for which no other level is configured.
     pub default_trust: TrustLevel,
-    /// The issuers of tokens.
+    /// Accepted issuers of tokens.
     pub issuers: Vec<Issuer>,
-    /// Names for the holders of certificates.
+    /// Principals assigned to the holders of certificates.
     pub certificates: Vec<CertificateName>,
-    /// Users, by principal.
+    /// Settings of users, by principal.
     pub users: Vec<(String, Member)>,
-    /// Groups, by name.
+    /// Settings of groups, by name.
     pub groups: Vec<(String, Member)>,
-    /// The authorization server of the gateway itself, if it is on.
+    /// The gateway's own authorization server, if enabled.
     pub server: Option<AuthServer>,
 }
 
-/// An issuer of tokens.
+/// Issuer whose tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issuer {
-    /// What the file calls it.
+    /// Name of its table in the file.
     pub name: String,
-    /// The exact `iss`.
+    /// Value that `iss` must equal.
     pub issuer: String,
-    /// What `aud` must name one of; empty for the resource itself.
+    /// Accepted values of `aud`. If empty, tokens must be for the resource itself.
     pub audience: Vec<String>,
-    /// Where its keys come from.
+    /// Source of the issuer's keys.
     pub keys: IssuerKeys,
-    /// What may be used to sign.
+    /// Signature algorithms that its tokens may use.
     pub algorithms: Vec<String>,
-    /// How far its clock may be off.
+    /// Tolerated difference between the issuer's clock and ours.
     pub clock_skew: Duration,
-    /// How often its keys are read again.
+    /// Interval at which the keys are read again.
     pub refresh: Duration,
-    /// The claim that names the caller.
+    /// Claim that names the caller.
     pub subject_claim: String,
-    /// The claims that hold roles.
+    /// Claims that hold roles.
     pub role_claims: Vec<String>,
-    /// The claims that hold groups.
+    /// Claims that hold groups.
     pub group_claims: Vec<String>,
-    /// Whether tokens must have an id.
+    /// `true` if tokens must have a `jti`.
     pub require_id: bool,
 }
 
-/// Where the keys of an issuer come from.
+/// Source of an issuer's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IssuerKeys {
-    /// A file with a JSON Web Key Set.
+    /// File with a JSON Web Key Set.
     File(PathBuf),
-    /// An address that serves one.
+    /// Address that serves a JSON Web Key Set.
     Url(String),
-    /// One secret.
+    /// Secret shared with the issuer, for HMAC.
     Secret(Secret),
 }
 
-/// A name for the holders of certificates.
+/// Rule that assigns a principal to the holders of matching certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateName {
-    /// The SHA-256 of the certificate.
+    /// SHA-256 fingerprint of the certificate.
     pub fingerprint: Option<String>,
-    /// A pattern of an alternative name.
+    /// Pattern for a subject alternative name.
     pub name: Option<String>,
-    /// A pattern of the subject.
+    /// Pattern for the subject.
     pub subject: Option<SubjectPattern>,
-    /// The principal.
+    /// Principal of a matching caller.
     pub principal: String,
-    /// Its roles.
     pub roles: Vec<String>,
 }
 
-/// What is said of a user or a group.
+/// Settings of a user or a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Member {
-    /// Roles.
     pub roles: Vec<String>,
-    /// Groups; only of users.
+    /// Groups that a user belongs to. Groups have none.
     pub groups: Vec<String>,
-    /// How far it is trusted.
+    /// Trust level, if set.
     pub trust: Option<TrustLevel>,
-    /// Patterns of resources.
+    /// Patterns of the resources it may use.
     pub resources: Vec<String>,
 }
 
 impl Auth {
-    /// The address by which clients know the MCP endpoint, as far as the file says: `resource`, or the one web address
-    /// that the tokens of every issuer are for.
+    /// Returns the address by which clients know the MCP endpoint, as far as the file tells: `resource`, or else the
+    /// one web address that the tokens of every issuer are for.
     #[must_use]
     pub fn known_resource(&self) -> Option<&str> {
         let mut all = self.issuers.iter().map(Issuer::sole_web_audience);
@@ -139,8 +137,7 @@ impl Auth {
         self.resource.as_deref().or_else(of_issuers)
     }
 
-    /// Warnings about what clients are told of this authentication: a 401 without metadata, or a resource that
-    /// no token is for.
+    /// Warns about settings that mislead clients: a 401 without metadata, or a resource that no token is for.
     fn warn(&self, table: &Table<'_>, security: &Table<'_>, warnings: &mut Vec<Warning>) {
         let place = || table.document.place(&table.path, table.at);
         let told = self.server.is_some() || !self.authorization_servers.is_empty();
@@ -159,7 +156,7 @@ impl Auth {
 }
 
 impl Issuer {
-    /// The web address in its audience, if that has exactly one.
+    /// Returns the web address in the audience, if there is exactly one.
     fn sole_web_audience(&self) -> Option<&str> {
         let mut web = self.audience.iter().filter(|audience| WebAddress::read(audience).is_some());
         let first = web.next()?;
@@ -167,7 +164,7 @@ impl Issuer {
     }
 }
 
-/// Check the table, beside the document's table `mcp.protocol.security`.
+/// Checks the table, together with the document's table `mcp.protocol.security`.
 pub(super) fn check(table: &Table<'_>, security: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Auth, ConfigError> {
     let auth = read(table, security)?;
     auth.warn(table, security, warnings);
@@ -232,7 +229,7 @@ fn read(table: &Table<'_>, security: &Table<'_>) -> Result<Auth, ConfigError> {
     })
 }
 
-/// Every table below this one.
+/// Reads every table below this one.
 fn each<T>(
     table: &Table<'_>,
     read: impl Fn(&str, &Table<'_>) -> Result<T, ConfigError>,
@@ -359,7 +356,7 @@ fn values(texts: Vec<Text<'_>>) -> Vec<String> {
     texts.into_iter().map(|text| text.value).collect()
 }
 
-/// An address by http or https with a host, and nothing behind the path.
+/// Returns `true` for an http or https address with a host and without a query or fragment.
 fn is_resource(text: &str) -> bool {
     let uri = text.parse::<Uri>();
     !text.contains('#')

@@ -1,11 +1,11 @@
-//! The configuration keys of authentication: how callers prove who they are, and what they are known to be.
+//! Configuration keys of authentication.
 
 use crate::key_parts::{TRUST_LEVELS, count, key, one_of, seconds};
 use crate::keys::{ConfigKey, KeyKind};
 
 const DAY: f64 = 24.0 * 3600.0;
 
-/// The ways to prove who calls, in the order in which they are tried by default.
+/// Ways of authentication, in the order in which they are tried by default.
 pub const WAYS: [&str; 5] = ["key", "token", "certificate", "signature", "local"];
 
 /// Every key of `auth`, in the order of the reference.
@@ -116,7 +116,7 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
         "How far it is trusted: `system`, `verified`, `community` or `untrusted`.",
     ),
     key("auth.users.NAME.resources", KeyKind::Texts, "Patterns of the resources that it may use; by default all."),
-    key("auth.groups.NAME.roles", KeyKind::Texts, "Roles of everybody in the group NAME."),
+    key("auth.groups.NAME.roles", KeyKind::Texts, "Roles of every member of the group NAME."),
     key("auth.groups.NAME.trust", KeyKind::Text(""), "How far they are trusted, as for users."),
     key("auth.groups.NAME.resources", KeyKind::Texts, "Patterns of the resources that they may use."),
     key(

@@ -1,4 +1,4 @@
-//! The authorization server of the gateway itself: the table `auth.server`.
+//! Reads the table `auth.server`: the gateway's own authorization server.
 
 use super::backend::bad;
 use super::error::{ConfigError, Problem};
@@ -7,48 +7,48 @@ use signalbox_oauth::SecretText;
 use signalbox_oauth::web_address::WebAddress;
 use std::time::Duration;
 
-/// The first part of the principals of local users.
+/// First part of the principals of local users.
 pub const LOCAL_USERS: &str = "user";
 
-/// The settings of the authorization server.
+/// Settings of the authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthServer {
-    /// Its address, if it was given: the origin under which clients and browsers reach the gateway.
+    /// Origin under which clients and browsers reach the gateway, if configured.
     pub issuer: Option<String>,
-    /// Whether clients may register themselves.
+    /// `true` if clients may register themselves.
     pub registration: bool,
-    /// True if a client may be known by the address of a metadata document.
+    /// `true` if a client may identify itself by the address of its metadata document.
     pub client_documents: bool,
-    /// How long an access token is good.
+    /// Lifetime of an access token.
     pub access_lifetime: Duration,
-    /// After which time another key signs tokens, if ever.
+    /// Interval at which the signing key is replaced, or `None` to keep it.
     pub key_lifetime: Option<Duration>,
-    /// How long a refresh token is good that nobody uses.
+    /// Lifetime of a refresh token that is not used.
     pub refresh_lifetime: Duration,
-    /// The OpenID provider at which people may sign in.
+    /// OpenID provider at which people may sign in.
     pub openid: Option<OpenIdProvider>,
 }
 
-/// An OpenID provider.
+/// OpenID provider at which people sign in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenIdProvider {
-    /// The exact issuer.
+    /// Value that `iss` must equal.
     pub issuer: String,
-    /// The `client_id` of the gateway there.
+    /// The gateway's `client_id` at the provider.
     pub client_id: String,
-    /// Its secret there.
+    /// The gateway's client secret at the provider.
     pub secret: Option<SecretText>,
-    /// What people know it by.
+    /// Name of the provider on the sign-in page.
     pub name: String,
-    /// What is asked for besides `openid`.
+    /// Scopes that are requested besides `openid`.
     pub scopes: Vec<String>,
-    /// The claim that names the person.
+    /// Claim that names the person.
     pub subject_claim: String,
-    /// The claims that hold groups.
+    /// Claims that hold groups.
     pub group_claims: Vec<String>,
 }
 
-/// Check the table. `None` where the server is off.
+/// Checks the table. Returns `None` if the server is off.
 pub(super) fn check(table: &Table<'_>) -> Result<Option<AuthServer>, ConfigError> {
     let issuer = table.text("issuer")?;
     if let Some(text) = issuer.as_ref().filter(|text| !is_issuer(&text.value)) {
@@ -109,11 +109,11 @@ fn openid(table: &Table<'_>) -> Result<Option<OpenIdProvider>, ConfigError> {
     }))
 }
 
-/// First parts of principals that other proofs make: local users, owners of pipes, certificates, API keys.
+/// First parts of the principals that other proofs create: local users, owners of pipes, certificates and API keys.
 const RESERVED: [&str; 4] = [LOCAL_USERS, "local", "cert", "key"];
 
-/// Refuses names under `auth.jwt` that would make the issuer's principals those of another proof: the name
-/// is their first part.
+/// Refuses issuer names under `auth.jwt` that collide with another proof: the name is the first part of the issuer's
+/// principals.
 pub(super) fn check_names(jwt: &Table<'_>) -> Result<(), ConfigError> {
     for entry in jwt.entries {
         let name = entry.key.as_str();
@@ -126,7 +126,7 @@ pub(super) fn check_names(jwt: &Table<'_>) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// An origin as clients compare it, by https or on this machine.
+/// Returns `true` for an origin as clients compare it: https, or http on this machine.
 fn is_issuer(text: &str) -> bool {
     let host = text.strip_prefix("http://").map(|rest| rest.rsplit_once(':').map_or(rest, |(host, _)| host));
     let local = host.is_some_and(|host| matches!(host, "127.0.0.1" | "localhost" | "[::1]"));

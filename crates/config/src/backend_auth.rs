@@ -1,4 +1,4 @@
-//! How the gateway proves itself to a backend: the table `backends.NAME.auth`.
+//! Reads the table `backends.NAME.auth`: the credentials that the gateway presents to a backend.
 
 use super::backend::{bad, is_ours};
 use super::error::{ConfigError, Problem};
@@ -11,11 +11,11 @@ use signalbox_oauth::{
 };
 use std::collections::BTreeMap;
 
-/// The keys that only make sense with `static`.
+/// Keys that only make sense with `static`.
 const STATIC_KEYS: &[&str] = &["header", "scheme", "refresh"];
-/// The keys of a secret, or of a token that is exchanged.
+/// Keys of a secret, or of a token that is exchanged.
 const SECRET_KEYS: &[&str] = &["secret_env", "secret_file", "secret_command", "users"];
-/// The keys that only make sense with tokens.
+/// Keys that only make sense with tokens.
 const OAUTH_KEYS: &[&str] = &[
     "per_user",
     "client_id",
@@ -27,7 +27,7 @@ const OAUTH_KEYS: &[&str] = &[
     "resource",
     "provider",
 ];
-/// The keys that only make sense where a token is exchanged.
+/// Keys that only make sense if a token is exchanged.
 const EXCHANGE_KEYS: &[&str] = &[
     "exchange_url",
     "exchange_subject",
@@ -37,7 +37,7 @@ const EXCHANGE_KEYS: &[&str] = &[
     "audience",
 ];
 
-/// Check the table of a backend, if it has one.
+/// Checks the table of a backend, if it has one.
 pub(super) fn check(backend: &Table<'_>, headers: &HeaderMap) -> Result<Option<AuthSpec>, ConfigError> {
     if !backend.has("auth") {
         return Ok(None);
@@ -107,7 +107,7 @@ fn oauth(table: &Table<'_>, kind: &str) -> Result<OauthSpec, ConfigError> {
         _ => Grant::SignIn,
     };
     let per_user = match &grant {
-        // Whose token is exchanged says whose the new one is.
+        // The new token belongs to the owner of the exchanged one.
         Grant::TokenExchange(spec) | Grant::Enterprise(spec) => {
             table.flag("per_user")? || !spec.users.is_empty() || spec.from_caller
         }
@@ -157,7 +157,7 @@ fn exchange(table: &Table<'_>, token_type: &str) -> Result<ExchangeSpec, ConfigE
     Ok(ExchangeSpec { url, client, from_caller, shared, users, token_type, audience })
 }
 
-/// Where the secrets of all callers and of single ones come from.
+/// Sources of the secret that all callers share and of those of single users.
 type Sources = (Option<SecretSource>, BTreeMap<String, SecretSource>);
 
 fn sources(table: &Table<'_>) -> Result<Sources, ConfigError> {
@@ -168,7 +168,7 @@ fn sources(table: &Table<'_>) -> Result<Sources, ConfigError> {
     Ok((shared, users))
 }
 
-/// Where a secret comes from; at most one way.
+/// Reads the source of a secret. At most one of the keys may be set.
 fn secret(table: &Table<'_>) -> Result<Option<SecretSource>, ConfigError> {
     let given: Vec<&str> =
         ["secret_env", "secret_file", "secret_command"].into_iter().filter(|key| table.has(key)).collect();
@@ -203,7 +203,7 @@ fn users(table: &Table<'_>) -> Result<BTreeMap<String, SecretSource>, ConfigErro
     Ok(users)
 }
 
-/// An http(s) address. Whether it may be without TLS is decided where it is used.
+/// Reads an http(s) address. The code that connects decides whether it may be without TLS.
 pub(super) fn url(table: &Table<'_>, key: &str) -> Result<Option<String>, ConfigError> {
     let Some(text) = table.text(key)? else { return Ok(None) };
     let uri = text.value.parse::<http::Uri>().ok();

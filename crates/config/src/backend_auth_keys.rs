@@ -3,12 +3,12 @@
 use crate::key_parts::{key, one_of};
 use crate::keys::{ConfigKey, KeyKind};
 
-/// The words of `backends.NAME.auth.type`.
+/// Words that `backends.NAME.auth.type` accepts.
 pub(crate) const AUTH_TYPES: &[&str] =
     &["static", "oauth", "client_credentials", "token_exchange", "jwt_bearer", "enterprise"];
-/// The words of `backends.NAME.auth.provider`.
+/// Words that `backends.NAME.auth.provider` accepts.
 const PROVIDERS: &[&str] = &["standard", "entra"];
-/// The words of `backends.NAME.auth.exchange_subject`.
+/// Words that `backends.NAME.auth.exchange_subject` accepts.
 const SUBJECTS: &[&str] = &["secret", "caller"];
 
 /// Every key of `backends.NAME.auth`, in the order of the reference.

@@ -1,4 +1,4 @@
-//! Where OAuth requests may go, and what they need: the table `auth.outbound`.
+//! Reads the table `auth.outbound`: the addresses that OAuth requests may go to, and how they are sent.
 
 use super::backend::bad;
 use super::backend_auth::url;
@@ -9,7 +9,6 @@ use signalbox_oauth::Outbound;
 use signalbox_oauth::client_identity::is_client_metadata_url;
 use signalbox_transport::tls::BackTlsSpec;
 
-/// Check the table.
 pub(super) fn check(table: &Table<'_>) -> Result<Outbound, ConfigError> {
     let mut allow = Vec::new();
     for text in table.texts("allow")? {
@@ -40,7 +39,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Outbound, ConfigError> {
     })
 }
 
-/// Codes go by https, or stay on the machine.
+/// Returns `true` for https and for addresses on this machine, the only ones that may receive authorization codes.
 fn may_be_redirected_to(url: &str) -> bool {
     let host = url.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_default();
     let inner = host.trim_matches(['[', ']']);
