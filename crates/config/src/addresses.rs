@@ -10,24 +10,24 @@ use http::uri::Uri;
 use signalbox_engine::balance::Balance;
 use std::fmt;
 
-/// All addresses of a remote server, and how one of them is chosen.
+/// Addresses of a remote server and the rule that picks one for each connection.
 #[derive(Clone, PartialEq, Default)]
 pub struct Addresses {
-    /// Each with its weight; empty where the server has only the one of its target.
+    /// Addresses with their weights. Empty if the server has only the address of its target.
     pub all: Vec<(Uri, u32)>,
-    /// How one of them is chosen.
+    /// Rule by which one of them is picked.
     pub balance: Balance,
 }
 
 impl fmt::Debug for Addresses {
-    /// Paths and queries may hold secrets.
+    /// Prints only the authorities, because paths and queries may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hosts = self.all.iter().map(|(url, weight)| (url.authority().map(http::uri::Authority::as_str), weight));
         f.debug_struct("Addresses").field("all", &hosts.collect::<Vec<_>>()).field("balance", &self.balance).finish()
     }
 }
 
-/// The addresses in a backend's table, `url` before `urls`. The first of them is its target.
+/// Reads the addresses in a backend's table, `url` before `urls`. The first one is the backend's target.
 pub(super) fn addresses(table: &Table<'_>) -> Result<Addresses, ConfigError> {
     let balance = Balance::of(&table.choice("balance")?).unwrap_or_default();
     if !table.has("urls") {
@@ -71,7 +71,7 @@ pub(super) fn addresses(table: &Table<'_>) -> Result<Addresses, ConfigError> {
     Ok(Addresses { all, balance })
 }
 
-/// An address and its weight, from a table of the list.
+/// Reads an address and its weight from a table in the list.
 fn with_weight<'a>(
     table: &Table<'a>,
     path: &KeyPath,
@@ -100,9 +100,9 @@ fn with_weight<'a>(
     }
 }
 
-/// The largest weight.
+/// Largest weight that an address may have.
 const MAX_WEIGHT: i128 = 1_000;
-/// Most addresses of one backend.
+/// Maximum number of addresses per backend.
 const MAX_ADDRESSES: usize = 64;
 
 fn is_socket(url: &Uri) -> bool {

@@ -1,4 +1,4 @@
-//! One backend: an MCP server to start, or to connect to.
+//! Reads one backend: an MCP server to start or to connect to.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,84 +18,83 @@ use super::secret::Secret;
 use super::tls;
 use super::tools::ToolFilter;
 
-/// The longest backend name, which becomes part of tool names.
+/// Maximum length of a backend name, which becomes part of tool names.
 pub const MAX_NAME: usize = 32;
 
-/// A backend as configured.
+/// Settings of one backend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackendConfig {
-    /// Its name: 1 to 32 of `A-Z a-z 0-9 _ . -`, without `__`.
+    /// Name of 1 to 32 of `A-Z a-z 0-9 _ . -`, without `__`.
     pub name: String,
-    /// What to start or connect to.
+    /// Program to start, or address to connect to.
     pub target: BackendTarget,
-    /// The tape that answers in its place, if there is one.
+    /// Tape that answers in place of the server, if configured.
     pub tape: Option<TapeConfig>,
-    /// Which of its tools are offered.
+    /// Filter for the tools that are offered.
     pub tools: ToolFilter,
-    /// Patterns of the principals that see and reach it; everybody if there are none.
+    /// Patterns of the principals that see and reach the backend. Empty for all callers.
     pub callers: Vec<String>,
-    /// What kind of tools it has.
+    /// Category of its tools.
     pub category: Option<String>,
-    /// How far its tools are trusted.
+    /// Trust level of its tools.
     pub trust_level: TrustLevel,
-    /// Configured, but neither started nor offered.
+    /// `true` if the backend is neither started nor offered.
     pub disabled: bool,
-    /// Whether requests to it are signed, because it is another gateway.
+    /// `true` if requests to it are signed, because it is another gateway.
     pub seal: bool,
-    /// How long one call may take.
+    /// Time limit for one call.
     pub timeout: Duration,
-    /// How long it may take to start and shake hands.
+    /// Time limit for the start and the handshake.
     pub start_timeout: Duration,
-    /// How many copies of it may run for sessions that cannot share one.
+    /// Maximum number of copies that run for sessions that cannot share one.
     pub max_children: usize,
-    /// All its addresses, where it has several.
+    /// Addresses of a server that has several.
     pub addresses: Addresses,
-    /// How it is treated when it fails.
+    /// Restarts, pings and circuit breaker.
     pub failing: FailureRules,
-    /// From when to when its process runs.
+    /// When the process is started and stopped.
     pub lifetime: Lifetime,
     /// When it may ask clients for sampling and elicitation.
     pub questions: QuestionTime,
-    /// Which era of MCP it speaks.
+    /// Era of MCP that it speaks.
     pub era: Era,
 }
 
-/// Where a backend is. `Debug` shows only the names of what may hold a secret.
+/// Location of a backend. `Debug` shows only the names of values that may be secret.
 #[derive(Clone, PartialEq)]
 pub enum BackendTarget {
-    /// A program to start, speaking MCP over its standard input and output.
+    /// Program to start, which speaks MCP over its standard input and output.
     Command {
-        /// The program: a path, or a name to look for in PATH.
+        /// Path of the program, or its name in PATH.
         program: String,
-        /// Its arguments.
         args: Vec<String>,
-        /// Variables set for it, in file order.
+        /// Variables to set, in file order.
         env: Vec<(String, Secret)>,
-        /// Variables passed on from our own environment, besides the fixed few.
+        /// Variables to pass on from our own environment, besides a few fixed ones.
         env_pass: Vec<String>,
-        /// Its working folder.
+        /// Working folder of the process.
         cwd: Option<PathBuf>,
     },
-    /// A server to connect to, over HTTP or WebSocket as the scheme says.
+    /// Server to connect to, over HTTP or WebSocket depending on the scheme.
     Url {
-        /// Its address: with a scheme and a host, without user name or fragment.
+        /// Address with a scheme and a host, without user name or fragment.
         url: Uri,
-        /// Headers sent with every request, marked as sensitive.
+        /// Headers to send with every request, marked as sensitive.
         headers: HeaderMap,
-        /// What is spoken there.
+        /// Transport to speak there.
         transport: UrlTransport,
-        /// How TLS is spoken, where the address asks for it.
+        /// TLS settings, used if the scheme asks for TLS.
         tls: BackTlsSpec,
-        /// How the gateway proves itself there, besides by headers.
+        /// Credentials that the gateway presents, besides headers.
         auth: Option<Box<AuthSpec>>,
     },
-    /// Nothing: only a tape answers.
+    /// No server: a tape answers.
     Tape,
-    /// A server that is part of this program.
+    /// Server that is part of this program.
     Builtin(Builtin),
 }
 
-/// A server that is part of this program.
+/// Servers that are part of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Builtin {
     /// Answers each caller about its own recorded calls.
@@ -127,43 +126,41 @@ impl fmt::Debug for BackendTarget {
     }
 }
 
-/// What is spoken at a backend's address.
+/// Transport to speak at a backend's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlTransport {
-    /// Found out by asking.
+    /// The gateway tries the transports in turn.
     Auto,
-    /// Streamable HTTP.
     Http,
-    /// HTTP+SSE of 2024-11-05.
+    /// HTTP+SSE of revision 2024-11-05.
     Sse,
 }
 
-/// How far a backend's tools are trusted.
+/// Degree to which a backend's tools are trusted.
 #[derive(serde::Serialize, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum TrustLevel {
     /// Part of the system itself.
     System,
-    /// Checked by someone the operator trusts.
+    /// Checked by a party that the operator trusts.
     Verified,
     /// Known, but not checked.
     Community,
-    /// Not trusted.
     Untrusted,
 }
 
-/// The eras of MCP: with sessions and a handshake, or from 2026-07-28 on without.
+/// Eras of MCP: the old one has sessions and a handshake, the new one from 2026-07-28 on has neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
-    /// Found out by asking.
+    /// Detected by asking the server.
     Auto,
-    /// Revisions before 2026-07-28.
+    /// Revisions older than 2026-07-28.
     Old,
-    /// 2026-07-28 and later.
+    /// Revision 2026-07-28 and later ones.
     New,
 }
 
-/// Whether a name can be used: it becomes part of tool names, before a `__`, and of file names.
+/// Returns `true` if a name can be used in tool names, before a `__`, and in file names.
 pub fn is_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     (1..=MAX_NAME).contains(&name.len())
@@ -173,7 +170,7 @@ pub fn is_name(name: &str) -> bool {
         && !name.ends_with('_')
 }
 
-/// Check one backend's table, whose keys are known to be right.
+/// Checks one backend's table. Its keys have been checked before.
 pub(super) fn check(
     name: &str,
     table: &Table<'_>,
@@ -236,10 +233,10 @@ pub(super) fn check(
     })
 }
 
-/// The keys that only make sense with `command`.
+/// Keys that only make sense with `command`.
 pub(super) const COMMAND_KEYS: &[&str] =
     &["args", "env", "env_pass", "cwd", "max_children", "max_restarts", "restart", "start", "idle_stop"];
-/// The keys that only make sense with `url`.
+/// Keys that only make sense with `url`.
 pub(super) const URL_KEYS: &[&str] = &["headers", "transport", "balance", "tls", "auth"];
 
 fn refuse(table: &Table<'_>, keys: &[&str], belongs_to: &'static str) -> Result<(), ConfigError> {
@@ -249,7 +246,7 @@ fn refuse(table: &Table<'_>, keys: &[&str], belongs_to: &'static str) -> Result<
     }
 }
 
-/// A server that is part of this program, which leaves nothing to start, to connect to or to play.
+/// Reads a server that is part of this program. It has nothing to start, to connect to or to play.
 fn builtin(table: &Table<'_>) -> Result<BackendTarget, ConfigError> {
     if let Some(other) = ["command", "url", "urls", "tape"].into_iter().find(|key| table.has(key)) {
         return Err(table.key_error("builtin", Problem::Beside(other)));
@@ -317,7 +314,7 @@ fn no_nul(table: &Table<'_>, text: &Text<'_>) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A folder; a relative one is taken from the folder of the file.
+/// Reads a folder. A relative path is taken from the folder of the file.
 pub(super) fn folder(table: &Table<'_>, key: &str) -> Result<Option<PathBuf>, ConfigError> {
     let Some(text) = table.text(key)? else {
         return Ok(None);
@@ -354,7 +351,7 @@ fn remote(table: &Table<'_>) -> Result<BackendTarget, ConfigError> {
     Ok(BackendTarget::Url { url, headers, transport, tls: tls::backend(&table.table("tls")?)?, auth })
 }
 
-/// One address of a remote server.
+/// Reads one address of a remote server.
 pub(super) fn address(table: &Table<'_>, text: &Text<'_>) -> Result<Uri, ConfigError> {
     let error = |problem| Err(table.document.error(&text.path, text.at, problem));
     let address = "an address like `http://host:port/mcp` or `ws://host:port/mcp`";
@@ -429,7 +426,7 @@ pub(super) fn headers(table: &Table<'_>) -> Result<HeaderMap, ConfigError> {
     Ok(headers)
 }
 
-/// Headers of one hop, of the framing, and of the protocol itself.
+/// Returns `true` for hop-by-hop headers and for those that frame the message or belong to the protocol.
 pub(super) fn is_ours(name: &HeaderName) -> bool {
     const OURS: [HeaderName; 14] = [
         header::ACCEPT,
@@ -451,7 +448,7 @@ pub(super) fn is_ours(name: &HeaderName) -> bool {
     OURS.contains(name) || ours("mcp-") || ours("sec-websocket-") || name.as_str() == "proxy-connection"
 }
 
-/// The patterns of a key, none of which may be empty.
+/// Reads the patterns of a key, none of which may be empty.
 fn patterns(table: &Table<'_>, key: &str, like: &'static str) -> Result<Vec<String>, ConfigError> {
     let texts = table.texts(key)?;
     if let Some(empty) = texts.iter().find(|text| text.value.is_empty()) {
@@ -463,7 +460,7 @@ fn patterns(table: &Table<'_>, key: &str, like: &'static str) -> Result<Vec<Stri
 fn callers(table: &Table<'_>) -> Result<Vec<String>, ConfigError> {
     let callers = patterns(table, "callers", "a pattern like `cert:*`")?;
     if callers.is_empty() && table.has("callers") {
-        let problem = Problem::BadHiddenValue("at least one pattern; to keep everybody out, use `disabled`");
+        let problem = Problem::BadHiddenValue("at least one pattern; to keep all callers out, use `disabled`");
         return Err(table.key_error("callers", problem));
     }
     Ok(callers)
@@ -483,7 +480,7 @@ fn category(table: &Table<'_>) -> Result<Option<String>, ConfigError> {
     table.text("category")?.map(|text| label(table, text)).transpose()
 }
 
-/// A word that backends or tools are labelled with.
+/// Reads a word that labels backends or tools.
 pub(super) fn label(table: &Table<'_>, text: Text<'_>) -> Result<String, ConfigError> {
     const LONGEST: usize = 64;
     if text.value.is_empty() || text.value.len() > LONGEST || text.value.chars().any(char::is_control) {
@@ -492,7 +489,7 @@ pub(super) fn label(table: &Table<'_>, text: Text<'_>) -> Result<String, ConfigE
     Ok(text.value)
 }
 
-/// A bad value, shown as the file has it.
+/// Reports a bad value, shown as the file has it.
 pub(super) fn bad(table: &Table<'_>, text: &Text<'_>, expected: &str) -> ConfigError {
     let problem = Problem::BadValue { expected: expected.to_owned(), found: super::error::shown(text.raw) };
     table.document.error(&text.path, text.at, problem)

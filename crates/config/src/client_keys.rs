@@ -1,4 +1,5 @@
-//! Keys of clients that mean a key of ours: those of Windsurf, Zed, Codex and Gemini CLI beside the usual ones.
+//! Translates the keys that clients use for settings of ours: those of Windsurf, Zed, Codex and Gemini CLI beside the
+//! usual ones.
 
 use super::error::Note;
 use super::keys::FOREIGN_KEYS;
@@ -9,10 +10,10 @@ pub(super) fn own_keys(entries: &[RawEntry], mut warn: impl FnMut(&RawEntry, Not
     let mut own = Vec::new();
     for entry in entries.iter().filter(|entry| entry.node.value != Value::Null) {
         match (entry.key.as_str(), &entry.node.value) {
-            // Read by the caller, or of no effect.
+            // The caller reads these, or they have no effect.
             ("type" | "enabled" | "source", _) => {}
             ("serverUrl" | "httpUrl", _) => own.push(renamed(entry, "url")),
-            // Zed had the program and its arguments in one table.
+            // Older versions of Zed have the program and its arguments in one table.
             ("command", Value::Table(inner)) => {
                 own.extend(
                     inner.iter().map(|part| if part.key == "path" { renamed(part, "command") } else { part.clone() }),
@@ -44,7 +45,7 @@ fn renamed(entry: &RawEntry, key: &str) -> RawEntry {
     RawEntry { key: key.to_owned(), ..entry.clone() }
 }
 
-/// An entry whose text names a variable, with the value of that variable.
+/// Replaces the name of a variable by a reference to it, with `before` in front.
 fn of_variable(entry: &RawEntry, before: &str) -> RawEntry {
     let value = match &entry.node.value {
         Value::Text(name) => Value::Text(format!("{before}${{{name}}}")),
@@ -53,7 +54,7 @@ fn of_variable(entry: &RawEntry, before: &str) -> RawEntry {
     RawEntry { node: Node { value, at: entry.node.at }, ..entry.clone() }
 }
 
-/// Puts an entry into a table of ours, which is made where it is missing.
+/// Puts an entry into one of our tables, which is created if missing.
 fn insert(own: &mut Vec<RawEntry>, table: &str, entry: RawEntry) {
     if let Some(Value::Table(inner)) = own.iter_mut().find(|one| one.key == table).map(|one| &mut one.node.value) {
         inner.push(entry);

@@ -1,4 +1,4 @@
-//! How a backend that fails is treated, as configured.
+//! Reads the restarts, pings and circuit breaker of a backend.
 
 use super::error::ConfigError;
 use super::read::Table;
@@ -6,7 +6,7 @@ use signalbox_engine::BreakerRules;
 use signalbox_engine::health::PingRules;
 use signalbox_runtime::FailureRules;
 
-/// The rules in a backend's table.
+/// Reads the rules in a backend's table.
 pub(super) fn rules(table: &Table<'_>) -> Result<FailureRules, ConfigError> {
     let max_restarts: u32 = table.count("max_restarts")?;
     Ok(FailureRules {
@@ -23,7 +23,7 @@ pub(super) fn rules(table: &Table<'_>) -> Result<FailureRules, ConfigError> {
     })
 }
 
-/// The pings; as with the breaker, all of it is checked.
+/// Reads the pings. All keys are checked even if pings are off.
 fn ping(table: &Table<'_>) -> Result<Option<PingRules>, ConfigError> {
     let rules = PingRules {
         interval: table.duration("interval")?,
@@ -35,7 +35,7 @@ fn ping(table: &Table<'_>) -> Result<Option<PingRules>, ConfigError> {
     Ok(table.flag("enabled")?.then_some(rules))
 }
 
-/// The breaker. What stands beside `enabled = false` is checked, so that it can be switched on again.
+/// Reads the breaker. Keys beside `enabled = false` are checked too, so that it can be switched on again.
 fn breaker(table: &Table<'_>) -> Result<Option<BreakerRules>, ConfigError> {
     let rules = BreakerRules {
         failures: table.count("failures")?,

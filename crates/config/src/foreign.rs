@@ -1,8 +1,8 @@
-//! Clients' own files: `{"mcpServers": {…}}` as most have it, `{"servers": {…}}` as VS Code does, `{"context_servers":
-//! {…}}` as Zed does, and Codex's `[mcp_servers.NAME]`.
+//! Reads clients' own files: `{"mcpServers": {…}}` as most have it, `{"servers": {…}}` as VS Code does,
+//! `{"context_servers": {…}}` as Zed does, and Codex's `[mcp_servers.NAME]`.
 //!
-//! They are taken as they are. What Signalbox has no setting for is skipped with a warning, as every client adds keys
-//! of its own; what would make a server behave differently is refused.
+//! The files are used as they are. Keys that Signalbox has no setting for are skipped with a warning, because every
+//! client adds keys of its own. Values that would make a server behave differently are refused.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::path::KeyPath;
 use super::raw::{Node, RawEntry, Value};
 use super::read::{Document, Table};
 
-/// The keys that a list of servers stands under, first come first served.
+/// Keys under which a list of servers stands. The first one found is used.
 pub(super) const LISTS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
 
-/// The key that a client keeps its projects under, each with a list of its own.
+/// Key under which a client keeps its projects, each with a list of its own.
 pub(super) const PROJECTS: &str = "projects";
 
-/// One server of a client's file, with only the keys that Signalbox reads.
+/// Server of a client's file, reduced to the keys that Signalbox reads.
 #[derive(Clone)]
 pub(crate) struct ForeignServer {
-    /// Its name here.
+    /// Name of the backend in Signalbox.
     pub(crate) name: String,
-    /// Its name in the file.
+    /// Name in the client's file.
     pub(crate) original: String,
     path: KeyPath,
     at: usize,
@@ -34,22 +34,22 @@ pub(crate) struct ForeignServer {
 }
 
 impl ForeignServer {
-    /// The offset of its name in the file.
+    /// Returns the offset of its name in the file.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// Where it is in the file.
+    /// Returns its key in the file.
     pub(crate) fn path(&self) -> &KeyPath {
         &self.path
     }
 
-    /// Lets `change` write the texts of all its values anew.
+    /// Rewrites the texts of all values with `change`.
     pub(crate) fn map_texts(&mut self, change: &mut dyn FnMut(&str, usize) -> Option<String>) {
         map_texts(&mut self.node, change);
     }
 
-    /// Its keys, of those that Signalbox reads.
+    /// Returns the entries that Signalbox reads.
     pub(crate) fn entries(&self) -> &[RawEntry] {
         match &self.node.value {
             Value::Table(entries) => entries,
@@ -71,7 +71,7 @@ fn map_texts(node: &mut Node, change: &mut dyn FnMut(&str, usize) -> Option<Stri
     }
 }
 
-/// The servers of a file.
+/// Returns the servers of a file.
 pub(super) fn servers(
     document: &Document<'_>,
     root: &Node,
@@ -106,7 +106,7 @@ pub(super) fn servers(
     Ok(servers)
 }
 
-/// The lists of a client's projects, those that have entries.
+/// Returns the non-empty lists of a client's projects.
 fn of_projects<'a>(root: &Table<'a>) -> Vec<Table<'a>> {
     let Some(Ok(projects)) = root.entry(PROJECTS).map(|entry| root.inside(entry)) else { return Vec::new() };
     let lists = projects.entries.iter().filter_map(|project| {
@@ -117,7 +117,7 @@ fn of_projects<'a>(root: &Table<'a>) -> Vec<Table<'a>> {
     lists.collect()
 }
 
-/// Check one server, as far as the environment allows.
+/// Checks one server, as far as the environment allows.
 pub(crate) fn check(
     document: &Document<'_>,
     server: &ForeignServer,
@@ -166,7 +166,7 @@ fn server<'a>(
         let place = list.document.place(path, at);
         warnings.push(Warning { place, note });
     };
-    // The names of the first list are taken already, by those that have them.
+    // The servers of the first list keep their names.
     let free = !of_project || !taken.contains(&entry.key);
     let name = if backend::is_name(&entry.key) && free {
         taken.insert(entry.key.clone());
@@ -210,7 +210,8 @@ fn server<'a>(
     })
 }
 
-/// Clients' files often spell out the headers that HTTP transport has anyway. Any other value of them would be wrong.
+/// Drops headers that the HTTP transport sets anyway and that clients' files often spell out. Any other value of them
+/// would be wrong.
 fn without_set_headers(entry: &RawEntry, mut dropped: impl FnMut(usize, &str)) -> RawEntry {
     let mut entry = entry.clone();
     if let (true, Value::Table(headers)) = (entry.key == "headers", &mut entry.node.value) {
@@ -225,7 +226,8 @@ fn without_set_headers(entry: &RawEntry, mut dropped: impl FnMut(usize, &str)) -
     entry
 }
 
-/// Some clients have `"enabled": false` for `"disabled": true`. To skip it would start what the user switched off.
+/// Reads `"enabled": false`, which some clients write for `"disabled": true`. To skip it would start a server that the
+/// user switched off.
 fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<RawEntry>) -> Result<(), ConfigError> {
     let Some(entry) = table.entry("enabled") else {
         return Ok(());
@@ -249,7 +251,7 @@ fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<RawEntry>) -> Res
     }
 }
 
-/// Says what is spoken at the address in our own words, beside the address.
+/// Adds our word for the transport beside the address.
 fn name_transport(kind: &str, at: usize, kept: &mut Vec<RawEntry>) {
     let word = match kind {
         "sse" => "sse",
@@ -262,7 +264,7 @@ fn name_transport(kind: &str, at: usize, kept: &mut Vec<RawEntry>) {
     kept.insert(place, entry);
 }
 
-/// The `type` of an entry, in our spelling, and where it is.
+/// Returns the `type` of an entry in our spelling, with its offset.
 fn kind(table: &Table<'_>) -> Result<Option<(String, usize)>, ConfigError> {
     const KINDS: [&str; 5] = ["stdio", "http", "streamable-http", "sse", "ws"];
     let Some(entry) = table.entry("type") else {
@@ -286,7 +288,7 @@ fn kind(table: &Table<'_>) -> Result<Option<(String, usize)>, ConfigError> {
     }
 }
 
-/// A name that can be used, as like the one in the file as can be, and not taken.
+/// Returns a usable name that resembles the one in the file and is not taken.
 fn valid_name(name: &str, taken: &HashSet<String>) -> String {
     let mut valid = String::new();
     for c in name.trim().chars() {

@@ -1,7 +1,7 @@
-//! `signalbox import`: a client's list of MCP servers, written as our own configuration.
+//! Implements `signalbox import`: writes a client's list of MCP servers as our own configuration.
 //!
-//! The result is commented, keeps the order of the file, leaves `${…}` as it is, and loads to the same backends as
-//! the client's file itself.
+//! The result is commented, keeps the order of the file, leaves `${…}` as it is, and loads to the same backends as the
+//! client's file itself.
 
 use std::path::Path;
 
@@ -13,19 +13,19 @@ use crate::raw::{RawEntry, Value};
 use crate::read::Document;
 use crate::{ConfigError, Env, Listen, Note, Problem, Warning, with_foreign};
 
-/// The outcome of an import.
+/// Outcome of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// The text of a `signalbox.toml`.
+    /// Text of a `signalbox.toml`.
     pub toml: String,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<Warning>,
 }
 
-/// Turn a client's `mcpServers` JSON into our TOML. `file` is what messages and the first comment call it.
+/// Converts a client's `mcpServers` JSON into our TOML. `file` is its name in messages and in the first comment.
 ///
-/// A server that could not be used is left out with a warning that says why; it is an error only if no other is left. A
-/// variable that is not set is a warning.
+/// A server that cannot be used is left out with a warning that says why. It is an error only if no other server
+/// remains. A variable that is not set causes a warning.
 pub fn import(json: &str, file: &Path, env: &Env<'_>) -> Result<Imported, ConfigError> {
     let json = json.strip_prefix('\u{feff}').unwrap_or(json);
     let mut warnings = Vec::new();
@@ -57,7 +57,7 @@ pub fn import(json: &str, file: &Path, env: &Env<'_>) -> Result<Imported, Config
     }
 }
 
-/// The server with a variable of the environment for each value that the client asks its user for.
+/// Replaces each value that the client asks its user for by an environment variable.
 fn with_variables(document: &Document<'_>, server: &ForeignServer, warnings: &mut Vec<Warning>) -> ForeignServer {
     let mut server = server.clone();
     let path = server.path().clone();
@@ -83,7 +83,7 @@ fn with_variables(document: &Document<'_>, server: &ForeignServer, warnings: &mu
 /// Checks a server as loading would.
 fn check(document: &Document<'_>, server: &ForeignServer, warnings: &mut Vec<Warning>) -> Result<(), ConfigError> {
     match foreign::check(document, server, std::time::Duration::MAX, warnings) {
-        // A client that has this gateway already lists it among its servers.
+        // A client that already uses this gateway lists it among its servers.
         Ok(backend) if leads_back(&backend.target, &Listen::default(), OwnFile::Any) => {
             Err(document.error(server.path(), server.at(), Problem::LeadsBack))
         }
@@ -119,7 +119,7 @@ fn write_server(toml: &mut String, server: &ForeignServer) {
     toml.push_str(&tables);
 }
 
-/// `key = value`. The check before has seen to it that only strings, lists of strings and booleans come here.
+/// Writes `key = value`. The check has made sure that only strings, lists of strings and booleans come here.
 fn write_entry(toml: &mut String, entry: &RawEntry) {
     let value = match &entry.node.value {
         Value::Text(text) => quoted(&to_own(text)),
@@ -142,7 +142,7 @@ pub(crate) fn key(key: &str) -> String {
     if is_bare(key) { key.to_owned() } else { quoted(key) }
 }
 
-/// A TOML string on one line.
+/// Formats a TOML string on one line.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -160,7 +160,7 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Warn of values in `env` and `headers` that look like secrets written out.
+/// Warns of values in `env` and `headers` that look like secrets in plain text.
 fn note_secrets(document: &Document<'_>, server: &ForeignServer, warnings: &mut Vec<Warning>) {
     for (table, variable_from_name) in [("env", true), ("headers", false)] {
         let Some(entry) = server.entries().iter().find(|entry| entry.key == table) else {
@@ -188,11 +188,11 @@ fn note_secrets(document: &Document<'_>, server: &ForeignServer, warnings: &mut 
     }
 }
 
-/// Whether a value under this name is likely one that others must not see.
+/// Returns `true` if the value under this name is probably a secret.
 pub(crate) fn looks_secret(name: &str, value: &str) -> bool {
-    /// Beginnings of words that name a secret, wherever they appear in the name.
+    /// Parts of words that name a secret, wherever they appear in the name.
     const NAMES: [&str; 8] = ["apikey", "token", "secret", "passw", "credential", "cookie", "bearer", "authoriz"];
-    /// Words that do so only alone: `KEYBOARD`, `AUTHOR` and `PATH` begin like them.
+    /// Words that name a secret only as whole words: `KEYBOARD`, `AUTHOR` and `PATH` begin like them.
     const WORDS: [&str; 5] = ["key", "keys", "auth", "pat", "pwd"];
     const VALUES: [&str; 8] = ["sk-", "ghp_", "gho_", "github_pat_", "xoxb-", "xoxp-", "glpat-", "AKIA"];
     let lower = name.to_ascii_lowercase();
@@ -200,7 +200,7 @@ pub(crate) fn looks_secret(name: &str, value: &str) -> bool {
     !value.is_empty() && (named || VALUES.iter().any(|start| value.starts_with(start)))
 }
 
-/// The words of a name in small letters: those of `GH_PAT`, `X-Api-Key` and `apiKey`.
+/// Splits a name into its words in lower case: those of `GH_PAT`, `X-Api-Key` and `apiKey`.
 fn words(name: &str) -> impl Iterator<Item = String> {
     name.split(|c: char| !c.is_ascii_alphanumeric()).flat_map(|part| {
         let mut words = vec![String::new()];
@@ -218,7 +218,7 @@ fn words(name: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// A name for a variable: `files_X-Api-Key` becomes `FILES_X_API_KEY`.
+/// Converts a text to the name of a variable: `files_X-Api-Key` becomes `FILES_X_API_KEY`.
 pub(crate) fn variable(text: &str) -> String {
     let upper = text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     let variable: String = upper.collect();

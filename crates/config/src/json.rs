@@ -1,7 +1,7 @@
-//! JSON files of MCP clients, read into the same tree as TOML.
+//! Reads JSON files of MCP clients into the same tree as TOML.
 //!
-//! Editors allow comments and trailing commas in these files; both are blanked out before parsing, so that every offset stays.
-//! Only the list of servers is read in full: such a file may hold much else, which is nobody's business here.
+//! Editors allow comments and trailing commas in these files. Both are blanked out before parsing, so that every offset
+//! stays. Only the list of servers is read in full, because such a file may hold much else.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -10,19 +10,20 @@ use super::foreign::PROJECTS;
 use super::path::KeyPath;
 use super::raw::{Node, RawEntry, Value};
 
-/// How deep a server entry may be nested. The formats need three levels.
+/// Maximum nesting of a server entry. The formats need three levels.
 const MAX_DEPTH: usize = 16;
 
-/// Why a text is not JSON.
+/// Reason why a text is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum JsonFault {
-    /// A key given twice in one object.
+    /// Key given twice in one object.
     Duplicate { path: KeyPath, at: usize },
-    /// Anything else, in the words of the parser.
+    /// Any other error, in the words of the parser.
     Syntax { message: String, at: usize },
 }
 
-/// Parse JSON with comments. Of the top-level keys, and of the keys of each project, only those in `wanted` are read in full.
+/// Parses JSON with comments. Of the top-level keys, and of the keys of each project, only those in `wanted` are read
+/// in full.
 pub(super) fn parse(text: &str, wanted: &[&str]) -> Result<Node, JsonFault> {
     let clean = without_comments(text);
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&clean) {
@@ -32,13 +33,13 @@ pub(super) fn parse(text: &str, wanted: &[&str]) -> Result<Node, JsonFault> {
     reader.node(clean.trim(), &KeyPath::root())
 }
 
-/// The parser's message without its position, which is reported apart.
+/// Returns the parser's message without its position, which is reported apart.
 fn words(error: &serde_json::Error) -> String {
     let message = error.to_string();
     message.rsplit_once(" at line ").map_or(message.clone(), |(words, _)| words.to_owned())
 }
 
-/// The offset of a line and column as serde_json counts them: columns in bytes, the last byte read.
+/// Returns the offset of a line and column as serde_json counts them: columns in bytes, the last byte read.
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     start + column.saturating_sub(1)
@@ -51,7 +52,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn node(&self, json: &str, path: &KeyPath) -> Result<Node, JsonFault> {
-        // Every slice handed down is a part of the text, so that its address is its offset.
+        // Every slice handed down is part of the text, so its address gives its offset.
         let at = (json.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
         let syntax = |message: &str| JsonFault::Syntax { message: message.to_owned(), at };
         let depth = path.segments().len();
@@ -76,7 +77,7 @@ impl Reader<'_> {
         Ok(Node { value, at })
     }
 
-    /// Whether what stands at this path is read: the lists of servers, and those of each project.
+    /// Returns `true` if the value at this path is read: a list of servers, or that of a project.
     fn wants(&self, path: &[String]) -> bool {
         match path {
             [key] => key == PROJECTS || self.wanted.contains(&key.as_str()),
@@ -112,7 +113,7 @@ fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
     serde_json::from_str(json).ok()
 }
 
-/// The members of an object in their order, keys and values as they are written in the text.
+/// Members of an object in their order, keys and values as they are written in the text.
 struct Members<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -137,7 +138,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// The items of a list as they are written in the text.
+/// Items of a list as they are written in the text.
 struct Items<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for Items<'de> {
@@ -162,7 +163,7 @@ impl<'de> Deserialize<'de> for Items<'de> {
     }
 }
 
-/// The text with `// …`, `/* … */` and trailing commas replaced by as many spaces.
+/// Replaces `// …`, `/* … */` and trailing commas by as many spaces.
 fn without_comments(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut clean = bytes.to_vec();
@@ -188,11 +189,11 @@ fn without_comments(text: &str) -> String {
         }
         at = end;
     }
-    // Whole comments and single ASCII bytes were replaced, so this is still UTF-8.
+    // Only whole comments and single ASCII bytes were replaced, so this is still UTF-8.
     String::from_utf8(clean).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The offset after the string that starts at `start`.
+/// Returns the offset after the string that starts at `start`.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < bytes.len() {

@@ -1,20 +1,21 @@
-//! Backends that lead back to the gateway itself.
+//! Detects backends that lead back to the gateway itself.
 
 use crate::backend::BackendTarget;
 use crate::listen::Listen;
 use std::path::{Path, PathBuf};
 
-/// Names the configurations, one a line, of the gateways that a process was started by as a backend.
+/// Variable with the configurations, one per line, of the gateways that started this process as a backend.
 pub const INSIDE: &str = "SIGNALBOX_INSIDE";
 
-/// The value of [`INSIDE`] for backends of the configuration `source`, by a process that has the value `own` itself.
+/// Returns the value of [`INSIDE`] for backends of the configuration `source`. `own` is the value of this process.
 #[must_use]
 pub fn inside(own: Option<&str>, source: &Path) -> String {
     let before = own.map(|own| format!("{own}\n")).unwrap_or_default();
     format!("{before}{}", whole(source).display())
 }
 
-/// True if a gateway with the configuration `source` has started this process, whose value of [`INSIDE`] is `own`.
+/// Returns `true` if a gateway with the configuration `source` has started this process, whose value of [`INSIDE`] is
+/// `own`.
 #[must_use]
 pub fn is_inside(own: &str, source: &Path) -> bool {
     let source = whole(source);
@@ -25,16 +26,16 @@ fn whole(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The configuration file of a gateway.
+/// Configuration file of a gateway.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum OwnFile<'a> {
-    /// Not known: that of an import, which is still to be written.
+    /// Not known: the file that an import is about to write.
     Any,
-    /// This file, and the one that a process finds which is not told any.
+    /// This file, and the one that a process finds if it is given none.
     Known(Option<&'a Path>, Option<&'a Path>),
 }
 
-/// True if this backend is the gateway that listens at `listen`, or one that runs with the same file.
+/// Returns `true` if this backend is the gateway that listens at `listen`, or one that runs with the same file.
 pub(crate) fn leads_back(target: &BackendTarget, listen: &Listen, own: OwnFile<'_>) -> bool {
     match target {
         BackendTarget::Url { url, .. } => is_listener(url, listen),
@@ -52,8 +53,8 @@ fn is_listener(url: &http::Uri, listen: &Listen) -> bool {
     here && port == listen.port && listen.port != 0 && (url.path() == listen.path || url.path() == "/sse")
 }
 
-/// True for `signalbox`, `signalbox serve` and `signalbox stdio` with the same configuration. Other commands, such as
-/// `wrap` and `replay serve`, have servers of their own.
+/// Returns `true` for `signalbox`, `signalbox serve` and `signalbox stdio` with the same configuration. Other commands,
+/// such as `wrap` and `replay serve`, have servers of their own.
 fn is_own_program(program: &str, args: &[String], own: OwnFile<'_>) -> bool {
     if Path::new(program).file_name().is_none_or(|name| name != "signalbox") {
         return false;

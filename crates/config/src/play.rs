@@ -1,4 +1,4 @@
-//! Backends that a tape stands in for.
+//! Backends that are replaced by a tape.
 
 use super::backend::bad;
 use super::error::{ConfigError, Problem};
@@ -8,43 +8,40 @@ use signalbox_replay::{EditedAnswers, Paths, PlayerSettings, Repeat};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How much faster or slower than recorded a tape may be played.
+/// Factors by which a tape may be played faster or slower than recorded.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
-/// The keys that only make sense with `tape`.
+/// Keys that only make sense with `tape`.
 const KEYS: [&str; 8] = ["backend", "session", "until", "answers", "repeat", "speed", "ignore", "live"];
 
-/// A tape that answers as a backend.
+/// Tape that answers as a backend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TapeConfig {
-    /// The file, or the name of a recorded tape.
+    /// File, or name of a recorded tape.
     pub tape: TapeName,
-    /// How it is played.
+    /// Settings of the player.
     pub settings: PlayerSettings,
-    /// Which calls go to the server itself.
+    /// Calls that go to the server itself.
     pub live: LiveCalls,
 }
 
-/// Where a tape is.
+/// Location of a tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TapeName {
-    /// In a file.
     File(PathBuf),
-    /// In the store of the gateway, under this name.
+    /// Tape with this name in the gateway's store.
     Stored(String),
 }
 
-/// Which calls go to a live server.
+/// Calls that go to a live server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveCalls {
-    /// None.
     None,
-    /// Those that are not on the tape.
+    /// Calls that are not on the tape.
     New,
-    /// All.
     All,
 }
 
-/// The tape of a backend, if it has one.
+/// Reads the tape of a backend, if it has one.
 pub(super) fn tape(table: &Table<'_>) -> Result<Option<TapeConfig>, ConfigError> {
     let play = table.table("play")?;
     let Some(name) = table.text("tape")?.filter(|text| !text.value.is_empty()) else {
@@ -65,7 +62,7 @@ pub(super) fn tape(table: &Table<'_>) -> Result<Option<TapeConfig>, ConfigError>
     Ok(Some(TapeConfig { tape: tape_name(table, &name), settings: settings(&play)?, live }))
 }
 
-/// A relative file is taken from the folder of the configuration.
+/// Resolves the name of a tape. A relative file is taken from the folder of the configuration.
 pub(super) fn tape_name(table: &Table<'_>, text: &Text<'_>) -> TapeName {
     let base = table.document.file.and_then(Path::parent);
     let path = base.map_or_else(|| PathBuf::from(&text.value), |base| base.join(&text.value));
@@ -94,7 +91,7 @@ fn settings(play: &Table<'_>) -> Result<PlayerSettings, ConfigError> {
     })
 }
 
-/// A relative file is taken from the folder of the configuration.
+/// Reads the edited answers. A relative file is taken from the folder of the configuration.
 fn answers(play: &Table<'_>) -> Result<Arc<EditedAnswers>, ConfigError> {
     let Some(text) = play.text("answers")?.filter(|text| !text.value.is_empty()) else { return Ok(Arc::default()) };
     let path = play.document.file.and_then(Path::parent).map_or_else(PathBuf::new, Path::to_path_buf).join(&text.value);

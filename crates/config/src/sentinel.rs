@@ -1,4 +1,4 @@
-//! `signalbox import sentinel.toml`: the configuration of a Sentinel gateway, written as our own (NO-15).
+//! Implements `signalbox import sentinel.toml`: writes the configuration of a Sentinel gateway as our own (NO-15).
 
 use crate::import::{Imported, key, quoted};
 use serde::Deserialize;
@@ -6,20 +6,20 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// How long that program keeps its audit log (NO-18).
+/// Days for which Sentinel keeps its audit log (NO-18).
 const RETENTION_DAYS: u32 = 30;
 
-/// Why a file cannot be imported.
+/// Reason why a file cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: not the configuration of a Sentinel gateway: {error}")]
 pub struct SentinelError {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// What is wrong with it.
+    /// Message of the parser or of the conversion.
     pub error: String,
 }
 
-/// The file. Keys that are not known are errors: what they ask for would be lost in silence.
+/// Configuration file of Sentinel. Unknown keys are errors, because their settings would be lost silently.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Sentinel {
@@ -125,17 +125,17 @@ struct SwitchTable {
     disabled_backends: Vec<String>,
 }
 
-/// True if a text looks like such a file: it has backends in a list, which ours never has.
+/// Returns `true` if a text looks like a Sentinel configuration: it has backends in a list, which ours never has.
 #[must_use]
 pub fn is_sentinel(text: &str) -> bool {
     text.parse::<toml::Table>()
         .is_ok_and(|table| table.get("backends").is_some_and(toml::Value::is_array) || table.contains_key("rbac"))
 }
 
-/// Turns such a file into our TOML.
+/// Converts such a file into our TOML.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the first setting that cannot be converted.
 pub fn import(text: &str, file: &Path) -> Result<Imported, SentinelError> {
     let fail = |error: String| SentinelError { file: file.display().to_string(), error };
     let sentinel: Sentinel = toml::from_str(text).map_err(|error| fail(error.message().to_owned()))?;
@@ -230,7 +230,7 @@ fn roles(out: &mut String, rbac: &RbacTable) {
         }
     }
     if !rbac.roles.is_empty() {
-        // That program answers -32003 for a tool that a role may not use.
+        // Sentinel answers -32003 for a tool that a role may not use.
         out.push_str("\n[permissions]\nreveal = true\n");
     }
 }
@@ -242,7 +242,7 @@ fn limits(out: &mut String, rates: &RateTable) {
     }
 }
 
-/// Tools by name, of whichever backend.
+/// Formats patterns for tools by name, at any backend.
 fn tools(names: &[String]) -> String {
     texts(&names.iter().map(|name| format!("*/{name}")).collect::<Vec<_>>())
 }

@@ -1,22 +1,22 @@
-//! What tools are labelled with: the tables `[tools."PATTERN"]`.
+//! Labels of tools: the tables `[tools."PATTERN"]`.
 
 use super::backend::{bad, label};
 use super::error::{ConfigError, Problem};
 use super::read::Table;
 use signalbox_engine::standing::TrustLevel;
 
-/// What the tools of one pattern are labelled with.
+/// Labels of the tools that match one pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolLabelRule {
     /// `BACKEND` or `BACKEND/NAME`, with `*` and `?`.
     pub pattern: String,
-    /// What kinds of tool they are.
+    /// Categories of these tools.
     pub categories: Vec<String>,
-    /// How far they are trusted.
+    /// Trust level, if set.
     pub trust: Option<TrustLevel>,
-    /// What a caller needs to be permitted to call them.
+    /// Permissions that a caller needs to call them.
     pub permissions: Vec<String>,
-    /// Their version.
+    /// Version of these tools, if set.
     pub version: Option<String>,
 }
 
@@ -54,7 +54,7 @@ fn rule(pattern: &str, table: &Table<'_>) -> Result<ToolLabelRule, ConfigError> 
     })
 }
 
-/// G-17: what may be done, and to what.
+/// Returns `true` for a permission of the form `VERB:OBJECT` (G-17).
 fn is_permission(text: &str) -> bool {
     let is_plain = |part: &str| !part.is_empty() && part.chars().all(|letter| letter.is_ascii_graphic());
     text.len() <= 256 && text.split_once(':').is_some_and(|(verb, what)| is_plain(verb) && is_plain(what))

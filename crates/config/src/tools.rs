@@ -1,18 +1,18 @@
-//! Which tools of a backend are offered.
+//! Filter for the tools that a backend offers.
 
 use signalbox_wire::glob::{Wildcards, fits};
 
 /// Include and exclude lists of patterns, in which `*` stands for any text and `?` for any one character.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolFilter {
-    /// Only what matches one of these; everything, if there are none.
+    /// Patterns of the tools that are offered. Empty for all tools.
     pub include: Vec<String>,
-    /// Nothing that matches one of these.
+    /// Patterns of the tools that are not offered.
     pub exclude: Vec<String>,
 }
 
 impl ToolFilter {
-    /// Whether the tool is offered.
+    /// Returns `true` if the tool is offered.
     pub fn allows(&self, tool: &str) -> bool {
         let any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, tool, Wildcards::StarAndQuestion));
         (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
