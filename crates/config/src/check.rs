@@ -1,4 +1,4 @@
-//! The second stage for our own files: from what the file says to a [`Config`] that cannot be wrong.
+//! Second stage for our own files: turns the parsed file into a checked [`Config`].
 
 use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
@@ -16,10 +16,10 @@ use std::time::Duration;
 /// Paths that the gateway answers itself.
 const OWN_PATHS: [&str; 7] = [HEALTH, READY, METRICS, ANCHORS, STREAM_PATH, POST_PATH, CALLBACK];
 
-/// What it answers itself below.
+/// Prefixes of further paths that it answers itself.
 const OWN_FOLDERS: [&str; 5] = ["/api/", "/.well-known/", "/auth/", "/approve/", "/relay/"];
 
-/// Check a whole file, and say all that is wrong with it.
+/// Checks a whole file and reports all of its errors.
 pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Settings, ConfigError> {
     let mut faults = Faults::default();
     faults.take(root.check_keys());
@@ -28,7 +28,7 @@ pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Set
     settings.ok_or_else(|| root.error(Problem::BadHiddenValue("a configuration")))
 }
 
-/// Every section whose keys are right; nothing where one of them cannot be used.
+/// Reads every section. Returns `None` if one of them cannot be used.
 fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) -> Option<Settings> {
     let whole = |key: &str| root.table(key);
     let protocol = faults.take(whole("mcp").and_then(|mcp| mcp.table("protocol")))?;
@@ -132,7 +132,7 @@ fn listen(table: &Table<'_>, authentication: bool) -> Result<Listen, ConfigError
     Ok(listen)
 }
 
-/// A string whose key has a default.
+/// Returns the string of a key that has a default.
 fn required<'a>(table: &Table<'a>, key: &str) -> Result<Text<'a>, ConfigError> {
     let expected = Problem::BadHiddenValue("a string");
     table.text(key)?.ok_or_else(|| table.key_error(key, expected))
@@ -179,7 +179,8 @@ fn checked(
     Ok(values)
 }
 
-/// A scheme and a host, as a browser's `Origin` header has them: nothing after the host, not even a slash.
+/// Returns `true` for a scheme and a host as in a browser's `Origin` header: nothing follows the host, not even a
+/// slash.
 fn is_origin(text: &str) -> bool {
     let Some((scheme, host)) = text.split_once("://") else {
         return false;
@@ -196,19 +197,19 @@ fn is_host(text: &str) -> bool {
         })
 }
 
-/// What is wrong so far.
+/// Errors found so far.
 #[derive(Default)]
 pub(super) struct Faults(Vec<ConfigError>);
 
 impl Faults {
-    /// What was read, or nothing where it was wrong.
+    /// Returns the value, or records the error and returns `None`.
     pub fn take<T>(&mut self, read: Result<T, ConfigError>) -> Option<T> {
         match read {
             Ok(read) => Some(read),
             Err(mut error) => {
                 let more = std::mem::take(&mut error.more);
                 for one in std::iter::once(error).chain(more) {
-                    // A section is read after its keys were looked at, and finds some of the same.
+                    // A section is read after its keys were checked, and finds some of the same errors.
                     if !self.0.contains(&one) {
                         self.0.push(one);
                     }
@@ -218,8 +219,8 @@ impl Faults {
         }
     }
 
-    /// True if something in this table, or in the file as a whole, is wrong: what else is read of it may be wrong for
-    /// that reason only.
+    /// Returns `true` if this table or the file as a whole has an error. Further errors in the table may then be
+    /// consequences of that one.
     pub fn within(&self, table: &[&str]) -> bool {
         self.0.iter().any(|error| {
             let segments = error.place.key.as_ref().map_or(&[][..], |key| key.segments());
@@ -227,7 +228,7 @@ impl Faults {
         })
     }
 
-    /// Nothing, or all that is wrong in the order of the file.
+    /// Returns `Ok` if there are no errors, else all of them in the order of the file.
     pub fn none(mut self) -> Result<(), ConfigError> {
         self.0.sort_by_key(|error| error.place.position.map(|position| (position.line, position.column)));
         let mut all = self.0.into_iter();

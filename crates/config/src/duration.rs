@@ -1,8 +1,8 @@
-//! Lengths of time as people write them: `500ms`, `30s`, `1.5m`, `2h`, `7d`.
+//! Reads durations as people write them: `500ms`, `30s`, `1.5m`, `2h`, `7d`.
 
 use std::time::Duration;
 
-/// A text that is not a length of time.
+/// Error for a text that is not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a time such as 500ms, 20s, 5m, 1h or 7d")]
 pub struct NoDuration;
@@ -10,7 +10,7 @@ pub struct NoDuration;
 /// Reads a number with its unit.
 ///
 /// # Errors
-/// If it is none, or far too long.
+/// Returns [`NoDuration`] if the text is not a duration, or is far too long.
 pub fn read(text: &str) -> Result<Duration, NoDuration> {
     let split = text.find(|char: char| !char.is_ascii_digit() && char != '.').ok_or(NoDuration)?;
     let (number, unit) = text.split_at(split);
@@ -29,15 +29,15 @@ pub fn read(text: &str) -> Result<Duration, NoDuration> {
 /// Reads a number with its unit, or a plain number of seconds.
 ///
 /// # Errors
-/// If it is none, or far too long.
+/// Returns [`NoDuration`] if the text is not a duration, or is far too long.
 pub fn of_seconds(text: &str) -> Result<Duration, NoDuration> {
     read_or(text, Duration::from_secs(1))
 }
 
-/// Reads a number with its unit, or a plain number of this unit.
+/// Reads a number with its unit, or a plain number that counts in units of `plain`.
 ///
 /// # Errors
-/// If it is none, or far too long.
+/// Returns [`NoDuration`] if the text is not a duration, or is far too long.
 pub fn read_or(text: &str, plain: Duration) -> Result<Duration, NoDuration> {
     match text.parse::<f64>() {
         Ok(number) => Duration::try_from_secs_f64(number * plain.as_secs_f64()).map_err(|_| NoDuration),

@@ -1,6 +1,6 @@
-//! What can be wrong with a configuration, and where.
+//! Errors and warnings of a configuration, each with its place.
 //!
-//! An error names the file, the position, the key, what was expected and what to do about it, on one line:
+//! An error names the file, the position, the key, what was expected and the remedy, on one line:
 //! `signalbox.toml:12:3: backends.files.comand: unknown key; did you mean `command`?`
 //! No message holds the value of a header or of an environment variable.
 
@@ -9,31 +9,29 @@ use std::path::PathBuf;
 
 use super::path::KeyPath;
 
-/// A configuration that cannot be used, and every reason for it, one a line.
+/// Configuration that cannot be used, with every reason, one per line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}{problem}{}", more.iter().map(|one| format!("\n{one}")).collect::<String>())]
 pub struct ConfigError {
-    /// Where it is.
+    /// Place of the first problem.
     pub place: ConfigPlace,
-    /// What it is.
+    /// Problem at `place`. `more` holds the others.
     pub problem: Box<Problem>,
-    /// What else is wrong.
+    /// Further errors, each with its place.
     pub more: Vec<ConfigError>,
 }
 
 impl ConfigError {
-    /// An error at `place`.
+    /// Creates an error at `place`.
     pub fn new(place: ConfigPlace, problem: Problem) -> Self {
         Self { place, problem: Box::new(problem), more: Vec::new() }
     }
 }
 
-/// Something that was tolerated, but that the user should know of.
+/// Setting that is tolerated but that the user should know about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Where it is.
     pub place: ConfigPlace,
-    /// What it is.
     pub note: Note,
 }
 
@@ -43,34 +41,34 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Where a setting came from: printed as `FILE:LINE:COLUMN: KEY: `, without the parts that are not known.
+/// Source of a setting, printed as `FILE:LINE:COLUMN: KEY: ` without the parts that are not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigPlace {
-    /// The file, or the environment.
+    /// File, or another layer.
     pub origin: Origin,
-    /// Line and column, where the problem is at one.
+    /// Line and column, if the problem has a position.
     pub position: Option<Position>,
-    /// The key, if the file could be read that far.
+    /// Key, if the file could be read that far.
     pub key: Option<KeyPath>,
 }
 
 impl ConfigPlace {
-    /// A whole file.
+    /// Creates the place of a whole file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { origin: Origin::File(path.into()), position: None, key: None }
     }
 
-    /// A setting that won over the file.
+    /// Creates the place of a setting that overrides the file.
     pub fn overrides(name: &str) -> Self {
         Self { origin: Origin::Overrides, position: None, key: Some(KeyPath::root().child(name)) }
     }
 
-    /// A place that the problem names itself.
+    /// Creates the place of a problem that names its file itself.
     pub fn rules() -> Self {
         Self { origin: Origin::Rules, position: None, key: None }
     }
 
-    /// A variable of the environment.
+    /// Creates the place of an environment variable.
     pub fn variable(name: &str) -> Self {
         Self { origin: Origin::Environment, position: None, key: Some(KeyPath::root().child(name)) }
     }
@@ -96,32 +94,29 @@ impl fmt::Display for ConfigPlace {
     }
 }
 
-/// The layer a setting was read from.
+/// Layer that a setting was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// A configuration file, by the path it was found under.
+    /// Configuration file, by the path it was found under.
     File(PathBuf),
-    /// The `SIGNALBOX_*` variables.
+    /// Variables of the environment named `SIGNALBOX_*`.
     Environment,
-    /// What won over the file: the flags, and the environment under them.
+    /// Settings that override the file: the flags, and the environment below them.
     Overrides,
-    /// Built in.
     Defaults,
-    /// A file of rules, which what is wrong with it names.
+    /// File of rules. The problem names it.
     Rules,
 }
 
-/// A place in a text, counted from 1, columns in characters.
+/// Position in a text. Both numbers count from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The line.
     pub line: usize,
-    /// The column.
     pub column: usize,
 }
 
 impl Position {
-    /// The position of the byte at `offset`.
+    /// Returns the position of the byte at `offset`.
     pub fn of(text: &str, offset: usize) -> Self {
         let mut end = offset.min(text.len());
         while !text.is_char_boundary(end) {
@@ -133,7 +128,7 @@ impl Position {
     }
 }
 
-/// Everything a configuration can get wrong.
+/// Everything that can be wrong with a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// Rules that cannot be used.
@@ -142,224 +137,222 @@ pub enum Problem {
     /// Policies that cannot be used.
     #[error(transparent)]
     Policies(super::permissions::PolicyFolderError),
-    /// The file named does not exist.
+    /// The named file does not exist.
     #[error("no such file; check the path, or leave out `-c` to use the defaults")]
     FileMissing,
-    /// The file exists but the system will not let us read it.
+    /// The file exists, but the system does not let us read it.
     #[error("the file cannot be read ({0}); it must be a regular file that this user may read")]
     Unreadable(std::io::ErrorKind),
     /// The file is larger than any honest configuration.
     #[error("the file is larger than {limit} bytes; name a configuration file, or shorten it")]
     TooLarge {
-        /// The most that is read.
+        /// Maximum size in bytes.
         limit: u64,
     },
-    /// The file is not text.
+    /// The file is not UTF-8.
     #[error("not valid UTF-8; save the file as UTF-8")]
     NotUtf8,
-    /// The TOML parser's complaint.
+    /// Syntax error in TOML, in the words of the parser.
     #[error("not valid TOML: {0}")]
     Toml(String),
-    /// The JSON parser's complaint.
+    /// Syntax error in JSON, in the words of the parser.
     #[error("not valid JSON: {0}")]
     Json(String),
     /// The same key twice in one table.
     #[error("duplicate key; keep one of them")]
     Duplicate,
-    /// A key that means nothing here.
+    /// Key that is unknown in its table.
     #[error("unknown key; {}", .suggestion.as_ref().map_or_else(|| format!("expected one of {}", list(.known)), |key| format!("did you mean `{key}`?")))]
     UnknownKey {
-        /// The known key that looks most like it.
+        /// Known key that resembles it most.
         suggestion: Option<&'static str>,
-        /// What is known at this place.
+        /// Keys known in this table.
         known: Vec<&'static str>,
     },
-    /// A value of another type.
+    /// Value of another type.
     #[error("expected {expected}, found {found}")]
     WrongType {
-        /// What belongs here, with its article.
+        /// Expected type, with its article.
         expected: String,
-        /// What is here, with its article.
+        /// Type of the value, with its article.
         found: &'static str,
     },
-    /// A value of the right type that is not allowed.
+    /// Value of the right type that is not allowed.
     #[error("expected {expected}, found {}", quoted(.found))]
     BadValue {
-        /// What is allowed.
+        /// Description of the allowed values.
         expected: String,
-        /// The value as the file has it, shortened and escaped.
+        /// Value as the file has it, shortened and escaped.
         found: String,
     },
-    /// The same for a value that may be secret, and is therefore not shown.
+    /// Like `BadValue`, for a value that may be secret and is not shown.
     #[error("expected {0}")]
     BadHiddenValue(&'static str),
-    /// The address of a database that makes no sense; it may hold a password, and is not shown.
+    /// Unusable address of a database. It may hold a password and is not shown.
     #[error("cannot be used: {0}")]
     BadDatabase(signalbox_store::BadAddress),
-    /// A feature that this version does not have.
+    /// Feature that this version does not have.
     #[error("{feature} not in this version yet; {remedy}")]
     NotBuilt {
-        /// The feature and its verb: `a collector behind `https://` is`.
+        /// Feature with its verb: `a collector behind `https://` is`.
         feature: &'static str,
-        /// What to do instead.
+        /// Alternative for the user.
         remedy: String,
     },
-    /// A feature that this program was built without.
+    /// Feature that this program was built without.
     #[error(
         "{what} not in this build; remove the key, or use a program built with `cargo build --release --features {feature}`"
     )]
     OtherBuild {
-        /// What the feature gives, and its verb.
+        /// Capability that the feature provides, with its verb.
         what: &'static str,
-        /// The cargo feature.
+        /// Name of the cargo feature.
         feature: &'static str,
     },
-    /// An address that others could reach.
+    /// Listening address that other machines could reach.
     #[error(
         "listening beyond loopback needs authentication: `require_authentication`, or TLS with a `ca_file` and `client_auth = \"required\"`; otherwise use 127.0.0.1, ::1 or localhost"
     )]
     BeyondLoopback,
-    /// `${NAME}` where the environment has no NAME.
+    /// `${NAME}` refers to a variable that the environment does not have.
     #[error("the environment variable `{name}` is not set; set it, or write `${{{name}:-default}}`")]
     Unset {
-        /// The variable.
+        /// Name of the variable.
         name: String,
     },
-    /// `${` that is not a reference.
+    /// `${` that does not begin a reference.
     #[error("expected `${{NAME}}` with letters, digits and `_`; in signalbox.toml `$${{` is a literal `${{`")]
     BadReference,
-    /// A reference that only the client the file was written for can resolve.
+    /// Reference that only the client that the file was written for can resolve.
     #[error(
         "`{0}` can only be filled in by the client this file was written for; use an environment variable, `${{NAME}}`"
     )]
     ClientReference(String),
-    /// A file that the configuration names and that cannot be used.
+    /// File that the configuration names but that cannot be used.
     #[error("cannot be used: {0}")]
     BadFile(String),
-    /// Both kinds of target.
+    /// Backend with both kinds of target.
     #[error("has both `command` and `url`; keep `command` for a local server or `url` for a remote one")]
     BothTargets,
-    /// No target.
+    /// Backend without a target.
     #[error("has neither `command` nor `url`; add `command` for a local server or `url` for a remote one")]
     NoTarget,
-    /// A key for the other kind of target.
+    /// Key that belongs to the other kind of target.
     #[error("applies only with `{0}`; remove it")]
     Misplaced(&'static str),
-    /// A key that has no effect without others.
+    /// Key that has no effect without others.
     #[error("needs {0}")]
     Needs(&'static str),
-    /// Two keys of which one would have no effect.
+    /// Two keys, of which one would have no effect.
     #[error("cannot be combined with `{0}`; remove one")]
     Beside(&'static str),
-    /// Settings of a feature that nobody has switched on.
+    /// Settings of a feature that is not enabled.
     #[error("has no effect without `enabled`; set `{switch}` to true, or to false to keep this for later")]
     NotEnabled {
-        /// The key that switches it on.
+        /// Key that enables the feature.
         switch: KeyPath,
     },
-    /// A backend name that cannot be used in tool names.
+    /// Backend name that cannot be used in tool names.
     #[error(
         "bad backend name; use 1 to 32 of `A-Z a-z 0-9 _ . -`, with a letter or digit, without `__`, and not ending in `_`"
     )]
     BadName,
-    /// A header that the gateway sets itself.
+    /// Header that the gateway sets itself.
     #[error("the gateway sets this header itself; remove it")]
     ReservedHeader,
-    /// A foreign file without a list of servers.
+    /// Foreign file without a list of servers.
     #[error("expected an object with `mcpServers` or `servers`; is this a client's MCP configuration?")]
     NoServers,
-    /// An entry of a foreign file whose `type` contradicts its keys.
+    /// Entry of a foreign file whose `type` contradicts its keys.
     #[error("`type` is `{kind}`, which needs `{needs}`; correct the type or the target")]
     TypeMismatch {
-        /// The type.
         kind: String,
-        /// The key that goes with it.
+        /// Key that the type needs.
         needs: &'static str,
     },
-    /// Import only: a server that is Signalbox itself.
+    /// Server that is Signalbox itself. Found only during import.
     #[error("it leads back to Signalbox itself")]
     LeadsBack,
-    /// There is nowhere to keep state.
+    /// There is no folder in which to keep state.
     #[error("no home folder is known; set HOME, SIGNALBOX_DATA_DIR or `--data-dir`")]
     NoHome,
 }
 
-/// Everything worth a warning.
+/// Everything that is worth a warning.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Note {
-    /// A key of a client's own, inside a server entry.
+    /// Client-specific key inside a server entry.
     #[error("ignored: Signalbox has no such setting")]
     IgnoredKey,
-    /// A time-out in a client's file.
+    /// Time limit in a client's file.
     #[error("not taken over: clients count it in seconds or in milliseconds; set `timeout` of the backend, in seconds")]
     ClientTimeout,
-    /// A value that a client asks its user for.
+    /// Value that the client asks its user for.
     #[error("the client asks for `${{input:{input}}}`; here it is the environment variable `{variable}`")]
     AskedByClient {
         /// Name in the client's file.
         input: String,
-        /// Name of the variable.
+        /// Name of the environment variable.
         variable: String,
     },
-    /// Import only: a server that cannot be used here.
+    /// Server that cannot be used here. Found only during import.
     #[error("left out: {0}")]
     LeftOut(String),
-    /// A backend that is this gateway.
+    /// Backend that is this gateway.
     #[error("left out: it leads back to this gateway, so that each of its calls would come back here; remove it")]
     LeadsBack,
     /// Other content of a client's file.
     #[error("ignored {count} other top-level keys: {names}")]
     IgnoredTopLevel {
-        /// How many.
+        /// Number of ignored keys.
         count: usize,
-        /// The first few.
+        /// Names of the first few.
         names: String,
     },
-    /// A key for the other kind of target.
+    /// Key that belongs to the other kind of target.
     #[error("ignored: applies only with `{0}`")]
     IgnoredMisplaced(&'static str),
-    /// A header that the gateway sets itself, in a client's file.
+    /// Header in a client's file that the gateway sets itself.
     #[error("ignored: the gateway sets this header itself")]
     IgnoredHeader,
-    /// A name that had to change.
+    /// Name that had to be changed.
     #[error("the name cannot be used in tool names; it is called `{0}` here")]
     Renamed(String),
-    /// A name that a server of another project has.
+    /// Name that a server of another project already has.
     #[error("another server has this name; it is called `{0}` here")]
     NameTaken(String),
-    /// A command that looks like a whole command line.
+    /// Command that looks like a whole command line.
     #[error("holds spaces and there are no `args`; if it is a command line, move the arguments to `args`")]
     CommandLine,
-    /// Issuers of tokens, and no authorization server to name.
+    /// Issuers of tokens are configured, but no authorization server that clients could be told.
     #[error(
         "refused clients are not told where to get a token, since no issuer here can be named: set `auth.authorization_servers`"
     )]
     NoAuthorizationServer,
-    /// Audiences that name no address of the MCP endpoint.
+    /// No audience is an address of the MCP endpoint.
     #[error(
         "clients are told the address that is listened on, which is in no `audience`, so that their tokens may be refused: set `auth.resource`"
     )]
     UnknownResource,
     /// Error detail depends on trust, but all callers are trusted alike.
-    #[error("has no effect while nobody has to prove who calls: set `require_authentication`")]
+    #[error("has no effect while callers need not authenticate: set `require_authentication`")]
     ErrorsByTrust,
-    /// A secret written out.
+    /// Secret in plain text.
     #[error("looks like a secret in plain text; put it into the environment and write `${{{0}}}`")]
     PlainSecret(String),
-    /// Import only: a variable that has to be set before the result can be used.
+    /// Variable that must be set before the result can be used. Found only during import.
     #[error("the environment variable `{0}` is not set now; set it before starting Signalbox")]
     UnsetNow(String),
-    /// A `SIGNALBOX_*` variable that neither the program nor its configuration reads.
+    /// `SIGNALBOX_*` variable that neither the program nor its configuration reads.
     #[error("ignored: unknown variable; {}", .suggestion.as_ref().map_or_else(|| format!("there are {}", list(.known)), |key| format!("did you mean `{key}`?")))]
     UnknownVariable {
-        /// The known variable that looks most like it.
+        /// Known variable that resembles it most.
         suggestion: Option<&'static str>,
-        /// All known variables.
         known: Vec<&'static str>,
     },
 }
 
-/// `a`, `b` or `c`, each in backticks.
+/// Formats `a`, `b` or `c`, each in backticks.
 pub(super) fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
@@ -376,7 +369,7 @@ fn quoted(value: &str) -> String {
     format!("`{value}`")
 }
 
-/// A value as it may be shown: escaped, and not longer than a line.
+/// Escapes a value and shortens it to fit on a line.
 pub(super) fn shown(value: &str) -> String {
     const LONGEST: usize = 60;
     let mut short: String = value.chars().take(LONGEST).collect();
@@ -386,7 +379,7 @@ pub(super) fn shown(value: &str) -> String {
     short.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
 }
 
-/// The known name that a mistyped one most resembles, if any is close.
+/// Returns the known name that a mistyped one resembles most, if any is close.
 #[must_use]
 pub fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     const LONGEST: usize = 64;
@@ -404,7 +397,7 @@ pub fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters to insert, delete, replace or swap with their neighbour to get from `a` to `b`.
+/// Returns the number of letters to insert, delete, replace or swap with their neighbour to get from `a` to `b`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before_last: Vec<usize> = Vec::new();

@@ -1,32 +1,32 @@
-//! `${NAME}` in values.
+//! Replaces `${NAME}` in values.
 //!
-//! `${NAME}` and `${env:NAME}` are replaced from the environment, `${NAME:-text}` by `text` where NAME is not set. In our own
-//! files `$$` is a literal `$`; clients' files have no such escape. A `$` before anything else stands for itself.
+//! `${NAME}` and `${env:NAME}` are replaced from the environment, `${NAME:-text}` by `text` if NAME is not set. In our
+//! own files `$$` is a literal `$`; clients' files have no such escape. A `$` before anything else stands for itself.
 
 /// Looks up a variable of the environment.
 pub type Env<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// Whose rules a file follows.
+/// Rules for references that a file follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// `signalbox.toml`.
+    /// Rules of `signalbox.toml`, with `$$` for `$`.
     Own,
-    /// A client's JSON file.
+    /// Rules of a client's JSON file.
     Foreign,
 }
 
-/// Why a value cannot be expanded.
+/// Reason why a value cannot be expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ExpandFault {
     /// The variable is not set.
     Unset(String),
     /// `${` without a name or an end.
     Malformed,
-    /// A reference such as `${input:token}`, which only an editor can resolve.
+    /// Reference such as `${input:token}`, which only an editor can resolve.
     ClientOnly(String),
 }
 
-/// Replace every reference in `text`.
+/// Replaces every reference in `text`.
 pub(crate) fn expand(text: &str, dialect: Dialect, env: &Env<'_>) -> Result<String, ExpandFault> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
@@ -49,7 +49,7 @@ pub(crate) fn expand(text: &str, dialect: Dialect, env: &Env<'_>) -> Result<Stri
     Ok(expanded)
 }
 
-/// A value of a client's file, written so that it means the same in ours.
+/// Rewrites a value of a client's file so that it means the same in ours.
 pub(crate) fn to_own(foreign: &str) -> String {
     let mut own = String::with_capacity(foreign.len());
     let mut rest = foreign;
@@ -67,7 +67,7 @@ pub(crate) fn to_own(foreign: &str) -> String {
     own
 }
 
-/// Whether `name` can be the name of a variable that a file refers to.
+/// Returns `true` if `name` can be the name of a variable in a reference.
 pub(crate) fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')

@@ -1,21 +1,21 @@
-//! What the table of keys is written with: the words of choices, and short forms of the usual kinds.
+//! Parts of the table of keys: the words of choices, and short constructors for the usual kinds.
 
 use crate::keys::{ConfigKey, KeyKind, KeyState};
 
-/// The words of `mcp.protocol.transport.type`.
+/// Words that `mcp.protocol.transport.type` accepts.
 pub const TRANSPORTS: &[&str] = &["http", "websocket", "tcp"];
-/// The words of `record.sampling`.
+/// Words that `record.sampling` accepts.
 pub const SAMPLINGS: &[&str] = &["all", "share", "adaptive", "every_nth", "errors", "slow", "ring"];
-/// The words of `client_auth`.
+/// Words that `client_auth` accepts.
 pub const CLIENT_AUTH: &[&str] = &["none", "optional", "required"];
-/// The words of `min_version`.
+/// Words that `min_version` accepts.
 pub const TLS_VERSIONS: &[&str] = &["1.2", "1.3"];
-/// The words of `gateway.log_level`, quietest first.
+/// Words of `gateway.log_level`, quietest first.
 pub const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
-/// The words of `trust_level`, most trusted first.
+/// Words of `trust_level`, most trusted first.
 pub const TRUST_LEVELS: &[&str] = &["system", "verified", "community", "untrusted"];
 
-/// The keys read from a server entry of a client's JSON file, beside `type` and `enabled` which are called otherwise here.
+/// Keys read from a server entry of a client's JSON file, beside `type` and `enabled`, which have other names here.
 pub const FOREIGN_KEYS: &[&str] = &["command", "args", "env", "cwd", "url", "headers", "disabled"];
 
 pub(crate) const fn key(path: &'static str, kind: KeyKind, meaning: &'static str) -> ConfigKey {
@@ -26,12 +26,12 @@ pub(crate) const fn otel(path: &'static str, kind: KeyKind, meaning: &'static st
     key(path, kind, meaning).of_feature("otel", "OpenTelemetry export is", cfg!(feature = "otel"))
 }
 
-/// How many requests may come; 0, the default, is any number.
+/// Defines a limit on the number of requests. 0, the default, stands for no limit.
 pub(crate) const fn limit(path: &'static str, meaning: &'static str) -> ConfigKey {
     key(path, count(0, 0, 1_000_000_000), meaning)
 }
 
-/// The same with another default.
+/// Defines such a limit with another default.
 pub(crate) const fn limit_of(path: &'static str, default: u64, meaning: &'static str) -> ConfigKey {
     key(path, count(default, 0, 1_000_000_000), meaning)
 }

@@ -1,4 +1,4 @@
-//! The one definition of every configuration key: its path, type, bounds, default and meaning.
+//! Defines every configuration key once: its path, type, bounds, default and meaning.
 
 use crate::audit_keys::AUDIT_KEYS;
 use crate::auth_keys::AUTH_KEYS;
@@ -13,7 +13,7 @@ use crate::relay_keys::RELAY_KEYS;
 use crate::seal_keys::SEAL_KEYS;
 use signalbox_engine::balance::Balance;
 
-/// The version of the governed dialect's configuration.
+/// Version of the governed dialect's configuration.
 pub const PROTOCOL_VERSION: &str = "1.0.0";
 
 const HOUR: f64 = 3600.0;
@@ -23,7 +23,7 @@ const MIB: u64 = 1024 * 1024;
 /// Every key, in the order of the reference.
 pub const KEYS: &[ConfigKey] = &ALL;
 
-/// How many keys there are besides those of this file.
+/// Number of keys that other files define.
 const ELSEWHERE: usize = AUDIT_KEYS.len()
     + PERMISSION_KEYS.len()
     + BACKEND_AUTH_KEYS.len()
@@ -55,7 +55,7 @@ static ALL: [ConfigKey; OWN.len() + ELSEWHERE] = {
     all
 };
 
-/// All but those of `record`, `seal` and `auth`.
+/// Keys that this file defines: all but those of the tables that have a file of their own.
 const OWN: &[ConfigKey] = &[
     key("mcp.protocol.version", one_of(&[PROTOCOL_VERSION], PROTOCOL_VERSION), "The version of these settings."),
     key(
@@ -361,7 +361,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "backends.NAME.callers",
         KeyKind::Texts,
-        "Only callers whose principal matches one of these patterns see and reach it; by default everybody.",
+        "Only callers whose principal matches one of these patterns see and reach it; by default all callers.",
     ),
     key("backends.NAME.category", KeyKind::Text(""), "What kind of tools it has, for listings."),
     key("backends.NAME.trust_level", one_of(TRUST_LEVELS, "community"), "How far its tools are trusted."),
@@ -385,7 +385,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "backends.NAME.idle_stop",
         KeyKind::Seconds { default: None, max: DAY },
-        "Stop a process that nobody has used for this long, but never one with a call, a subscription or a task; the next use starts it again. What it kept in memory for its sessions is lost. By default it keeps running.",
+        "Stop a process that has not been used for this long, but never one with a call, a subscription or a task; the next use starts it again. What it kept in memory for its sessions is lost. By default it keeps running.",
     ),
     key(
         "backends.NAME.breaker.enabled",

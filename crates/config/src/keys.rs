@@ -1,66 +1,53 @@
-//! Every key of the configuration file, once.
+//! Looks up the keys of the configuration file, each of which is defined once.
 //!
-//! The parser refuses what is not in this table, takes types, bounds and defaults from it, and the reference page is
-//! printed from it; so the three cannot say different things.
+//! The parser refuses keys that are not in the table and takes types, bounds and defaults from it. The reference page
+//! is printed from it too, so the three cannot disagree.
 
 pub use crate::key_parts::{FOREIGN_KEYS, LOG_LEVELS};
 pub use crate::key_table::KEYS;
 
-/// One key.
+/// Definition of one key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConfigKey {
-    /// Where it is; `NAME` stands for any name.
+    /// Path of the key, in which `NAME` stands for any name.
     pub path: &'static str,
-    /// What it takes.
+    /// Type of its value, with bounds and default.
     pub kind: KeyKind,
-    /// Whether it can be used.
+    /// Availability in this build.
     pub state: KeyState,
-    /// What it is for.
+    /// Meaning, as the reference page prints it.
     pub meaning: &'static str,
 }
 
-/// What a key takes, with its bounds and default.
+/// Type of a key's value, with its bounds and default.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum KeyKind {
     /// A string, perhaps with a default (empty: none).
     Text(&'static str),
     /// One of a few words.
     Choice {
-        /// What can be used.
+        /// Words that can be used.
         built: &'static [&'static str],
-        /// What a later version will have.
+        /// Words that a later version will have.
         later: &'static [&'static str],
-        /// The default (empty: none).
+        /// Word that applies by default (empty: none).
         default: &'static str,
     },
     /// A boolean and its default.
     Flag(bool),
     /// A time with its unit, such as `"30s"`, or a number of seconds, whole or not.
     Seconds {
-        /// The default, if there is one.
+        /// Default, if there is one.
         default: Option<f64>,
-        /// The most that makes sense.
         max: f64,
     },
-    /// A part of the whole, and its default.
+    /// A fraction between 0 and 1, and its default.
     Fraction(f64),
-    /// A whole number.
-    Count {
-        /// The default.
-        default: u64,
-        /// The least allowed.
-        min: u64,
-        /// The most allowed.
-        max: u64,
-    },
-    /// A whole number that is a bound; without one there is no bound.
-    Bound {
-        /// The least allowed.
-        min: u64,
-        /// The most allowed.
-        max: u64,
-    },
-    /// What random numbers begin with; there is no default.
+    /// A whole number within bounds.
+    Count { default: u64, min: u64, max: u64 },
+    /// A whole number that is a bound. Without a value there is no bound.
+    Bound { min: u64, max: u64 },
+    /// A seed for random numbers, without a default.
     Seed,
     /// A list of strings.
     Texts,
@@ -76,24 +63,23 @@ pub enum KeyKind {
     Table,
 }
 
-/// Whether a key can be used in this version.
+/// Availability of a key in this build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyState {
-    /// It works.
     Built,
-    /// It belongs to a cargo feature.
+    /// Belongs to a cargo feature.
     Feature {
-        /// The feature.
+        /// Name of the feature.
         name: &'static str,
-        /// What it gives, and its verb.
+        /// Capability that the feature provides, with its verb.
         what: &'static str,
-        /// Whether this program was built with it.
+        /// `true` if this program was built with the feature.
         built: bool,
     },
 }
 
 impl KeyKind {
-    /// What belongs here, with its article and bounds, for messages and the reference.
+    /// Describes the expected value with its article and bounds, for messages and the reference.
     pub fn expected(&self) -> String {
         match self {
             Self::Text(_) => "a string".to_owned(),
@@ -115,10 +101,10 @@ impl KeyKind {
     }
 }
 
-/// The largest seed: the largest whole number that TOML has.
+/// Maximum seed: the largest whole number that TOML has.
 pub const MOST_SEED: u64 = i64::MAX.cast_unsigned();
 
-/// The shortest time that can be asked for: every duration is above zero.
+/// Shortest duration that can be configured. Every duration is above zero.
 pub const LEAST_SECONDS: f64 = 0.001;
 
 impl ConfigKey {
@@ -127,7 +113,7 @@ impl ConfigKey {
         self
     }
 
-    /// What follows `path` in this key's path, if it lies below or at it.
+    /// Returns the rest of this key's path after `path`, if the key lies at or below it.
     fn below(&self, path: &[String]) -> Option<std::str::Split<'static, char>> {
         let mut rest = self.path.split('.');
         for segment in path {
@@ -140,21 +126,21 @@ impl ConfigKey {
     }
 }
 
-/// Stands for any name in a path.
+/// Segment of a path that stands for any name.
 pub const NAME: &str = "NAME";
 
-/// What the table knows of a path.
+/// Result of looking a path up in the table of keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum KnownPath {
-    /// It is a key.
+    /// The path is a key.
     Key(&'static ConfigKey),
-    /// It is a table with known keys in it.
+    /// The path is a table with known keys in it.
     Table,
-    /// Nothing.
+    /// The path is neither a key nor a table.
     Unknown,
 }
 
-/// Look a path up.
+/// Looks a path up.
 pub fn look_up(path: &[String]) -> KnownPath {
     let mut known = KnownPath::Unknown;
     for key in KEYS {
@@ -167,7 +153,7 @@ pub fn look_up(path: &[String]) -> KnownPath {
     known
 }
 
-/// The keys that a table can hold.
+/// Returns the keys that a table can hold.
 pub fn children(path: &[String]) -> Vec<&'static str> {
     let mut children = Vec::new();
     for key in KEYS {

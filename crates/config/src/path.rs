@@ -1,8 +1,8 @@
-//! The path of a key in a configuration file, as an error message prints it.
+//! Path of a key in a configuration file, as an error message prints it.
 
 use std::fmt;
 
-/// `backends.files.args[2]`: a key inside its tables, and perhaps an item of its list.
+/// Key inside its tables, and perhaps an item of its list: `backends.files.args[2]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeyPath {
     segments: Vec<String>,
@@ -10,17 +10,17 @@ pub struct KeyPath {
 }
 
 impl KeyPath {
-    /// The file itself.
+    /// Returns the path of the file itself.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Whether this is the file itself.
+    /// Returns `true` if this is the file itself.
     pub fn is_root(&self) -> bool {
         self.segments.is_empty()
     }
 
-    /// The path of `key` in this table.
+    /// Returns the path of `key` in this table.
     #[must_use]
     pub fn child(&self, key: &str) -> Self {
         let mut segments = self.segments.clone();
@@ -28,13 +28,13 @@ impl KeyPath {
         Self { segments, item: None }
     }
 
-    /// The path of one item of this list.
+    /// Returns the path of one item of this list.
     #[must_use]
     pub fn item(&self, index: usize) -> Self {
         Self { segments: self.segments.clone(), item: Some(index) }
     }
 
-    /// The keys, outermost first.
+    /// Returns the keys, outermost first.
     pub fn segments(&self) -> &[String] {
         &self.segments
     }
@@ -56,7 +56,7 @@ impl fmt::Display for KeyPath {
     }
 }
 
-/// Whether TOML lets this key stand without quotes.
+/// Returns `true` if TOML lets this key stand without quotes.
 pub fn is_bare(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }

@@ -1,37 +1,37 @@
-//! The first stage: what a file says, as a tree in which every key and value knows its position.
+//! First stage: parses a file into a tree in which every key and value has its position.
 //!
-//! TOML and JSON files become the same tree, so that there is one set of checks.
+//! TOML and JSON files become the same tree, so that one set of checks serves both.
 
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::path::KeyPath;
 
-/// A value and the offset of its first byte.
+/// Value with the offset of its first byte.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
     pub(crate) value: Value,
     pub(crate) at: usize,
 }
 
-/// A value of either format.
+/// Value of either format.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Text(String),
     Integer(i128),
     Float(f64),
     Bool(bool),
-    /// TOML only.
+    /// Exists only in TOML.
     Date,
-    /// JSON only.
+    /// Exists only in JSON.
     Null,
     List(Vec<Node>),
     Table(Vec<RawEntry>),
-    /// A part of a client's file that is none of our business.
+    /// Part of a client's file that Signalbox does not read.
     Skipped,
 }
 
 impl Value {
-    /// The same, wherever it appears.
+    /// Compares two values without their positions.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::List(one), Self::List(other)) => {
@@ -47,7 +47,7 @@ impl Value {
         }
     }
 
-    /// The type with its article, for messages.
+    /// Returns the type with its article, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a string",
@@ -63,7 +63,7 @@ impl Value {
     }
 }
 
-/// A key of a table, with its value.
+/// Key of a table, with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RawEntry {
     pub(crate) key: String,
@@ -71,16 +71,16 @@ pub(crate) struct RawEntry {
     pub(crate) node: Node,
 }
 
-/// Why a text is not TOML.
+/// Reason why a text is not TOML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TomlFault {
-    /// A key given twice, by its path as far as it can be told.
+    /// Key given twice. Its path is as complete as can be told.
     Duplicate { path: KeyPath, at: usize },
-    /// Anything else, in the words of the parser.
+    /// Any other error, in the words of the parser.
     Syntax { message: String, at: usize },
 }
 
-/// Parse TOML.
+/// Parses TOML into a tree.
 pub(crate) fn parse_toml(text: &str) -> Result<Node, TomlFault> {
     let table = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
@@ -93,7 +93,7 @@ pub(crate) fn parse_toml(text: &str) -> Result<Node, TomlFault> {
     Ok(Node { value: Value::Table(entries(table.into_inner())), at: 0 })
 }
 
-/// The parser's message; for a string without quotes it may complain of a bad number or date.
+/// Returns the parser's message. For a string without quotes the parser may complain of a bad number or date.
 fn words(error: &toml::de::Error) -> String {
     let message = error.message();
     let of_value = ["string values must be quoted", "invalid float", "invalid boolean"];
@@ -128,10 +128,10 @@ fn node(value: toml::Spanned<DeValue<'_>>) -> Node {
     Node { value, at }
 }
 
-/// The parser says where a duplicate key stands, but not in which table.
+/// Returns the path of a duplicate key. The parser reports its position, but not its table.
 ///
 /// The header of a table spells its path out. For any other key a probe is put in its place, with the rest of the text
-/// cut off, and looked for in what the parser makes of that.
+/// cut off. The path of the probe in the parsed result is that of the key.
 fn path_of_duplicate(text: &str, span: &std::ops::Range<usize>) -> KeyPath {
     const PROBE: &str = "signalbox-duplicate-probe";
     let key = text.get(span.clone()).unwrap_or_default();
@@ -155,7 +155,7 @@ fn unquoted(key: &str) -> &str {
     key.trim_matches(['"', '\''])
 }
 
-/// The path of the table that holds `key`.
+/// Returns the path of the table that holds `key`.
 fn find(entries: &[RawEntry], key: &str, path: &KeyPath) -> Option<KeyPath> {
     entries.iter().find_map(|entry| match &entry.node.value {
         _ if entry.key == key => Some(path.clone()),

@@ -1,4 +1,4 @@
-//! Reading a table: each value by its key, with the type, bounds and default that the table of keys gives it.
+//! Reads the values of a table by their keys, with the type, bounds and default from the table of keys.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -12,9 +12,9 @@ use super::path::KeyPath;
 use super::raw::{Node, RawEntry, Value};
 use crate::duration;
 
-/// A file being read.
+/// File that is being read.
 pub(crate) struct Document<'a> {
-    /// The file's path, as messages name it. None for the defaults.
+    /// Path of the file in messages, or `None` for the defaults.
     pub(crate) file: Option<&'a Path>,
     pub(crate) text: &'a str,
     pub(crate) dialect: Dialect,
@@ -22,44 +22,44 @@ pub(crate) struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// The place of a key or value.
+    /// Returns the place of a key or value.
     pub(crate) fn place(&self, key: &KeyPath, at: usize) -> ConfigPlace {
         let origin = self.file.map_or(Origin::Defaults, |file| Origin::File(file.to_owned()));
         ConfigPlace { origin, position: Some(Position::of(self.text, at)), key: Some(key.clone()) }
     }
 
-    /// An error at a key or value.
+    /// Creates an error at a key or value.
     pub(crate) fn error(&self, key: &KeyPath, at: usize, problem: Problem) -> ConfigError {
         ConfigError::new(self.place(key, at), problem)
     }
 }
 
-/// A table of the file, with the path it has and the path that the table of keys knows it by.
+/// Table of the file. It has its path in the file and the path under which the table of keys knows it.
 ///
-/// They differ in a client's file, where `mcpServers.NAME` is what we call `backends.NAME`.
+/// They differ in a client's file, where `mcpServers.NAME` corresponds to our `backends.NAME`.
 #[derive(Clone)]
 pub(crate) struct Table<'a> {
     pub(crate) document: &'a Document<'a>,
     pub(crate) entries: &'a [RawEntry],
     pub(crate) path: KeyPath,
     pub(crate) known_as: KeyPath,
-    /// Where an error about the table as a whole points.
+    /// Offset to which an error about the table as a whole points.
     pub(crate) at: usize,
 }
 
-/// A string of the file.
+/// String of the file.
 #[derive(Debug)]
 pub(crate) struct Text<'a> {
     pub(crate) path: KeyPath,
     pub(crate) at: usize,
-    /// As the file has it: what messages may show.
+    /// Text as the file has it, which messages may show.
     pub(crate) raw: &'a str,
-    /// With its references replaced.
+    /// Text with its references replaced.
     pub(crate) value: String,
 }
 
 impl<'a> Table<'a> {
-    /// The whole file.
+    /// Returns the table of the whole file.
     pub(crate) fn root(document: &'a Document<'a>, node: &'a Node) -> Result<Self, ConfigError> {
         let root = KeyPath::root();
         Self::new(document, node, root.clone(), root, node.at)
@@ -78,7 +78,7 @@ impl<'a> Table<'a> {
         Ok(Self { document, entries, path, known_as, at })
     }
 
-    /// The table under `key`; an absent one is empty.
+    /// Returns the table under `key`. An absent one is empty.
     pub(crate) fn table(&self, key: &str) -> Result<Self, ConfigError> {
         match self.entry(key) {
             Some(entry) => self.inside(entry),
@@ -92,7 +92,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The table that is the value of `entry`, one of this table's.
+    /// Returns the table that is the value of `entry`, which belongs to this table.
     pub(crate) fn inside(&self, entry: &'a RawEntry) -> Result<Self, ConfigError> {
         let (path, known_as) = (self.path.child(&entry.key), self.known_as.child(&entry.key));
         Self::new(self.document, &entry.node, path, known_as, entry.key_at)
@@ -106,18 +106,18 @@ impl<'a> Table<'a> {
         self.entry(key).is_some()
     }
 
-    /// An error about the table as a whole.
+    /// Creates an error about the table as a whole.
     pub(crate) fn error(&self, problem: Problem) -> ConfigError {
         self.document.error(&self.path, self.at, problem)
     }
 
-    /// An error about a key, as opposed to its value.
+    /// Creates an error about a key, as opposed to its value.
     pub(crate) fn key_error(&self, key: &str, problem: Problem) -> ConfigError {
         let at = self.entry(key).map_or(self.at, |entry| entry.key_at);
         self.document.error(&self.path.child(key), at, problem)
     }
 
-    /// A string, or its default from the table of keys, if it has any.
+    /// Reads a string, or its default from the table of keys, if it has one.
     pub(crate) fn text(&self, key: &str) -> Result<Option<Text<'a>>, ConfigError> {
         let kind = self.kind(key)?;
         match self.entry(key) {
@@ -132,7 +132,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// One of the words that the table of keys allows.
+    /// Reads one of the words that the table of keys allows.
     pub(crate) fn choice(&self, key: &str) -> Result<String, ConfigError> {
         let KeyKind::Choice { built, later, default } = self.kind(key)? else {
             return Err(self.unknown(key));
@@ -162,7 +162,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A time, or its default. None only for keys without a default.
+    /// Reads a time, or its default. Returns `None` only for keys without a default.
     pub(crate) fn seconds(&self, key: &str) -> Result<Option<Duration>, ConfigError> {
         let kind = self.kind(key)?;
         let KeyKind::Seconds { default, max } = kind else {
@@ -186,19 +186,19 @@ impl<'a> Table<'a> {
             .map_err(|_| self.out_of_range(key, node, kind, &seconds.to_string()))
     }
 
-    /// The seconds of a time with its unit, such as `"30s"`.
+    /// Reads a time with its unit, such as `"30s"`, in seconds.
     fn spelled(&self, node: &'a Node, key: &str, kind: KeyKind) -> Result<f64, ConfigError> {
         let text = self.text_at(node, self.path.child(key), kind)?;
         let read = duration::of_seconds(&text.value);
         read.map(|time| time.as_secs_f64()).map_err(|_| self.out_of_range(key, node, kind, &error::shown(text.raw)))
     }
 
-    /// A time whose key has a default.
+    /// Reads a time whose key has a default.
     pub(crate) fn duration(&self, key: &str) -> Result<Duration, ConfigError> {
         self.seconds(key)?.ok_or_else(|| self.unknown(key))
     }
 
-    /// A whole number, in whatever type holds its bounds.
+    /// Reads a whole number. `T` must hold its bounds.
     pub(crate) fn count<T: TryFrom<u64>>(&self, key: &str) -> Result<T, ConfigError> {
         let kind = self.kind(key)?;
         let KeyKind::Count { default, min, max } = kind else {
@@ -210,7 +210,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A bound, if there is one.
+    /// Reads a bound, if there is one.
     pub(crate) fn bound(&self, key: &str) -> Result<Option<u64>, ConfigError> {
         let kind = self.kind(key)?;
         let KeyKind::Bound { min, max } = kind else {
@@ -234,7 +234,7 @@ impl<'a> Table<'a> {
         fitting.map(Some).ok_or_else(|| self.out_of_range(key, node, kind, &number.to_string()))
     }
 
-    /// What random numbers begin with, if it is given.
+    /// Reads the seed of random numbers, if it is given.
     pub(crate) fn seed(&self, key: &str) -> Result<Option<u64>, ConfigError> {
         let kind = self.kind(key)?;
         let Some(node) = self.entry(key).map(|entry| &entry.node) else { return Ok(None) };
@@ -247,7 +247,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A part of the whole, or its default.
+    /// Reads a fraction between 0 and 1, or its default.
     pub(crate) fn fraction(&self, key: &str) -> Result<f64, ConfigError> {
         let kind = self.kind(key)?;
         let KeyKind::Fraction(default) = kind else {
@@ -265,7 +265,7 @@ impl<'a> Table<'a> {
         if (0.0..=1.0).contains(&part) { Ok(part) } else { Err(self.out_of_range(key, node, kind, &part.to_string())) }
     }
 
-    /// A list of strings; an absent one is empty.
+    /// Reads a list of strings. An absent one is empty.
     pub(crate) fn texts(&self, key: &str) -> Result<Vec<Text<'a>>, ConfigError> {
         let kind = self.kind(key)?;
         let Some(node) = self.entry(key).map(|entry| &entry.node) else {
@@ -279,7 +279,7 @@ impl<'a> Table<'a> {
         texts.map(|(index, item)| self.text_at(item, path.item(index), KeyKind::Text(""))).collect()
     }
 
-    /// A table of strings under free names, each with the entry it comes from; an absent one is empty.
+    /// Reads a table of strings under free names, each with its entry. An absent one is empty.
     pub(crate) fn text_table(&self, key: &str) -> Result<Vec<(&'a RawEntry, Text<'a>)>, ConfigError> {
         let table = self.table(key)?;
         let texts = table.entries.iter();
@@ -288,7 +288,7 @@ impl<'a> Table<'a> {
             .collect()
     }
 
-    /// The string of a node, with its references replaced.
+    /// Returns the string of a node, with its references replaced.
     pub(crate) fn text_at(&self, node: &'a Node, path: KeyPath, kind: KeyKind) -> Result<Text<'a>, ConfigError> {
         let Value::Text(raw) = &node.value else {
             return Err(wrong_type(self.document, &path, node, kind.expected()));
@@ -304,7 +304,7 @@ impl<'a> Table<'a> {
         Ok(Text { path, at: node.at, raw, value })
     }
 
-    /// What the table of keys says about a key. A key that is not there is unknown, whoever asks for it.
+    /// Returns the kind of a key from the table of keys. A key that is not there is reported as unknown.
     fn kind(&self, key: &str) -> Result<KeyKind, ConfigError> {
         match keys::look_up(self.known_as.child(key).segments()) {
             KnownPath::Key(known) => Ok(known.kind),
@@ -328,7 +328,7 @@ impl<'a> Table<'a> {
         self.document.error(&self.path.child(key), node.at, problem)
     }
 
-    /// Refuse unknown keys, values of a wrong type, and what is not built yet, in the order of the file.
+    /// Refuses unknown keys, values of a wrong type, and features that are not built yet, in the order of the file.
     pub(crate) fn check_keys(&self) -> Result<(), ConfigError> {
         let mut faults = Faults::default();
         for entry in self.entries {
@@ -366,7 +366,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Whether a value has the type a key takes. What it holds is checked when it is read.
+/// Returns `true` if a value has the type that a key takes. Its content is checked when it is read.
 fn fits(kind: &KeyKind, value: &Value) -> bool {
     match kind {
         KeyKind::Text(_) | KeyKind::Choice { .. } => matches!(value, Value::Text(_)),
