@@ -1,4 +1,4 @@
-//! Constraints on calls that are allowed: the table `constraints`.
+//! Reads the table `constraints`: limits on calls that the permissions allow.
 
 use crate::backend::bad;
 use crate::error::{ConfigError, Problem};
@@ -6,22 +6,22 @@ use crate::read::Table;
 use signalbox_govern::path_bounds::Folders;
 use signalbox_tape::redact::{Action, KeyRule, PatternRule, RedactionSettings, Redactor};
 
-/// What holds for calls of the tools of one pattern.
+/// Constraints on the calls of tools that match one pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConstraintRule {
     /// `BACKEND` or `BACKEND/NAME`, with `*` and `?`.
     pub pattern: String,
-    /// For callers with one of these roles; for everybody if there are none.
+    /// Roles whose callers are constrained. Empty for all callers.
     pub roles: Vec<String>,
-    /// The arguments that are paths.
+    /// Names of the arguments that are paths.
     pub path_arguments: Vec<String>,
-    /// The folders within which they have to lie.
+    /// Folders within which these paths must lie.
     pub folders: Vec<String>,
-    /// What is taken out of answers.
+    /// Values to remove from answers.
     pub redaction: RedactionSettings,
 }
 
-/// Check the table `constraints`.
+/// Checks the table `constraints`.
 pub(crate) fn check(table: &Table<'_>) -> Result<Vec<ConstraintRule>, ConfigError> {
     table.entries.iter().map(|entry| one(&entry.key, &table.inside(entry)?)).collect()
 }
@@ -47,7 +47,7 @@ fn one(pattern: &str, table: &Table<'_>) -> Result<ConstraintRule, ConfigError> 
         return Err(table.key_error(missing, Problem::BadHiddenValue(expected)));
     }
     let mut redaction = RedactionSettings::none();
-    // Each is tried alone, so that an error can name it.
+    // Each pattern is compiled alone, so that an error can name it.
     for text in table.texts("redact")? {
         let rule = PatternRule { pattern: text.value.clone(), action: Action::default() };
         let alone = RedactionSettings { patterns: vec![rule.clone()], ..RedactionSettings::none() };

@@ -1,4 +1,4 @@
-//! What comes after the file: the `SIGNALBOX_*` variables, and after them the flags.
+//! Layers above the file: the `SIGNALBOX_*` variables, and above them the flags.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,30 +12,30 @@ const LISTEN: &str = "SIGNALBOX_LISTEN";
 const DATA_DIR: &str = "SIGNALBOX_DATA_DIR";
 const LOG_LEVEL: &str = "SIGNALBOX_LOG_LEVEL";
 const CONFIG: &str = "SIGNALBOX_CONFIG";
-/// `--url` and `--key`, which the command line reads itself.
+/// Defaults of `--url` and `--key`, which the command line reads itself.
 const URL: &str = "SIGNALBOX_URL";
 const KEY: &str = "SIGNALBOX_KEY";
-/// The credential of the client of `signalbox stdio`, which that command reads itself.
+/// Credential of the client of `signalbox stdio`, which that command reads itself.
 pub const STDIO_TOKEN: &str = "SIGNALBOX_STDIO_TOKEN";
 
 /// Every variable that is read.
 pub const VARIABLES: &[&str] = &[LISTEN, DATA_DIR, LOG_LEVEL, CONFIG, URL, KEY, STDIO_TOKEN];
 
-/// Settings that win over the file.
+/// Settings that override the file.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Overrides {
-    /// `--listen`, `SIGNALBOX_LISTEN`.
+    /// Address of `--listen` or `SIGNALBOX_LISTEN`.
     pub listen: Option<ListenAddr>,
-    /// `--data-dir`, `SIGNALBOX_DATA_DIR`.
+    /// Folder of `--data-dir` or `SIGNALBOX_DATA_DIR`.
     pub data_dir: Option<PathBuf>,
-    /// `--log-level`, `SIGNALBOX_LOG_LEVEL`.
+    /// Level of `--log-level` or `SIGNALBOX_LOG_LEVEL`.
     pub log_level: Option<LogLevel>,
-    /// What is recorded where `wrap --rules` and `proxy --rules` write a configuration of their own.
+    /// Recording for commands that build a configuration of their own, such as `wrap --rules` and `proxy --rules`.
     pub record: Option<Record>,
 }
 
 impl Overrides {
-    /// These settings laid over `lower`: `flags.over(environment)`.
+    /// Lays these settings over `lower`: `flags.over(environment)`.
     #[must_use]
     pub fn over(self, lower: Self) -> Self {
         Self {
@@ -58,27 +58,27 @@ impl Overrides {
             config.log_level = log_level;
         }
         if let Some(record) = &self.record {
-            // Such a command has a server of its own, with which the tape of the configuration's servers
-            // has nothing to do.
+            // Such a command has a server of its own. A baseline recorded from the configured servers does not apply to
+            // it.
             config.record = Record { baseline: None, ..record.clone() };
         }
     }
 }
 
-/// What the environment says.
+/// Settings found in the environment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Environment {
-    /// `SIGNALBOX_CONFIG`: the file to use when no `-c` is given.
+    /// `SIGNALBOX_CONFIG`: the file to use if no `-c` is given.
     pub config: Option<PathBuf>,
-    /// The settings that win over the file.
+    /// Settings that override the file.
     pub overrides: Overrides,
-    /// Names of `SIGNALBOX_*` variables that have no meaning of their own. They are no error: Kubernetes sets
-    /// `SIGNALBOX_PORT` and others for a service called `signalbox`.
+    /// Names of `SIGNALBOX_*` variables without a meaning. They are no error: Kubernetes sets `SIGNALBOX_PORT` and
+    /// others for a service called `signalbox`.
     pub unknown: Vec<String>,
 }
 
 impl Environment {
-    /// Read the `SIGNALBOX_*` variables among `variables` (`std::env::vars_os()`). An empty one counts as not set.
+    /// Reads the `SIGNALBOX_*` variables among `variables` (`std::env::vars_os()`). An empty one counts as not set.
     pub fn read(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, ConfigError> {
         let mut environment = Self::default();
         for (name, value) in variables {

@@ -1,8 +1,9 @@
-//! The configuration: one TOML file, or a client's `mcpServers` JSON file as it is.
+//! Reads the configuration: one TOML file, or a client's `mcpServers` JSON file as it is.
 //!
-//! It is read in two stages. The first ([`raw`], [`json`]) says what the file holds and where; the second ([`check`],
-//! [`foreign`]) makes a [`Config`] of it that cannot be wrong, or says all that is wrong, each with its place and the
-//! remedy. Every key is defined once, in [`keys`]. Over the file come the environment and the flags ([`layers`]).
+//! There are two stages. The first ([`raw`], [`json`]) parses the file into a tree in which every value has its
+//! position. The second ([`check`], [`foreign`]) turns it into a checked [`Config`], or reports all errors, each with
+//! its place and the remedy. Every key is defined once, in [`keys`]. The environment and the flags override the file
+//! ([`layers`]).
 
 mod addresses;
 pub mod audit;
@@ -97,116 +98,115 @@ use expand::Dialect;
 use read::{Document, Table};
 use signalbox_oauth::Outbound;
 
-/// Everything that can be set, checked.
+/// Checked configuration of a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Where clients connect.
+    /// Address and transport that clients connect to.
     pub listen: Listen,
-    /// The gateway's own knobs.
+    /// Settings of the gateway itself.
     pub gateway: Gateway,
-    /// What is recorded.
+    /// Recording of tapes and their retention.
     pub record: Record,
-    /// What is sealed.
+    /// Sealing of tapes, and signed requests.
     pub seal: Seal,
-    /// How callers prove who they are.
+    /// Ways in which callers authenticate, and the accounts known by name.
     pub auth: Auth,
-    /// How often callers may call.
+    /// Rates and budgets of calls.
     pub rate_limits: RateLimits,
-    /// What tools are labelled with, in the order of the file.
+    /// Labels of tools, in the order of the file.
     pub tool_labels: Vec<ToolLabelRule>,
-    /// Who may see and use what.
+    /// Roles, policies, switches and constraints.
     pub permissions: PermissionRules,
-    /// What is warned about in metrics, and under which further names they are shown.
+    /// Thresholds for warnings in metrics, and further names of metrics.
     pub performance: Performance,
-    /// The audit log, if one is kept.
+    /// Audit log, if one is kept.
     pub audit: Option<Audit>,
-    /// How web pages offer tools, if they may.
+    /// Relay for tools in web pages, if enabled.
     pub relay: Option<RelayConfig>,
-    /// The rules.
+    /// Rules that act on messages as they pass.
     pub rules: Rules,
-    /// The backends, in the order of the file, disabled ones too.
+    /// Backends in the order of the file, including disabled ones.
     pub backends: Vec<BackendConfig>,
-    /// Where OAuth requests on behalf of backends may go, and what they need.
+    /// Addresses that OAuth requests on behalf of backends may go to, and how they are sent.
     pub outbound: Outbound,
-    /// Where state is kept.
+    /// Folder for the gateway's state.
     pub data_dir: PathBuf,
-    /// How much is logged.
+    /// Verbosity of the log.
     pub log_level: LogLevel,
-    /// The file it was read from, if any.
+    /// File that the configuration was read from, if any.
     pub source: Option<PathBuf>,
 }
 
-/// The gateway's own knobs.
+/// Settings of the gateway itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gateway {
-    /// How long the first list waits for backends whose list is not known from before.
+    /// Time that the first list waits for backends whose list is not known from an earlier run.
     pub first_list_wait: Duration,
-    /// What the gateway itself has to tell a model.
+    /// Instructions of the gateway itself to the model.
     pub instructions: String,
-    /// How long calls in flight may finish when stopping.
+    /// Time that calls in flight have to finish when the gateway stops.
     pub drain: Duration,
-    /// How long a call may take where its backend does not say.
+    /// Time limit for calls at backends that set none.
     pub call_timeout: Duration,
-    /// How long a session may be idle.
+    /// Time after which an idle session ends.
     pub session_timeout: Duration,
-    /// How many sessions may be open.
+    /// Maximum number of open sessions.
     pub max_sessions: usize,
-    /// How many connections may be open.
+    /// Maximum number of open connections.
     pub max_connections: usize,
-    /// How many event streams one session may hold open.
+    /// Maximum number of event streams that one session may hold open.
     pub max_streams: usize,
-    /// How long a parked call waits for its client.
+    /// Time that a parked call waits for its client.
     pub park_timeout: Duration,
-    /// How many requests of one session may be unanswered.
+    /// Maximum number of unanswered requests per session.
     pub max_in_flight: usize,
-    /// The largest message, in bytes.
+    /// Maximum size of a message, in bytes.
     pub max_message: usize,
-    /// Most bytes of messages that the process holds at a time.
+    /// Maximum number of bytes of messages that the process holds at a time.
     pub memory: usize,
     /// Web origins let in besides those of loopback, in lower case.
     pub allowed_origins: Vec<String>,
     /// `Host` headers accepted besides those of loopback, in lower case.
     pub allowed_hosts: Vec<String>,
-    /// The folder the demo tools may read.
+    /// Folder that the demo tools may read.
     pub demo_root: PathBuf,
-    /// A changed file is taken over without being asked.
+    /// `true` if the gateway reloads a changed file by itself.
     pub watch_config: bool,
-    /// What the random numbers of rules begin with; without one, every start has its own.
+    /// Seed of the rules' random numbers. Without one, every start uses its own.
     pub rule_seed: Option<u64>,
-    /// Where traces go, while any are exported.
+    /// Export of traces, if enabled.
     pub otel: Option<Otel>,
-    /// Where metrics go, while they are exported.
+    /// Export of metrics, if enabled.
     pub otel_metrics: Option<OtelMetrics>,
 }
 
-/// A configuration, and what its user should know about it.
+/// Configuration together with the warnings about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// The configuration.
     pub config: Config,
-    /// What was tolerated, in the order of the file.
+    /// Tolerated problems, in the order of the file.
     pub warnings: Vec<Warning>,
 }
 
-/// How much is logged.
+/// Verbosity of the log. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// Only what failed.
+    /// Only operations that failed.
     Error,
-    /// Also what is odd.
+    /// Also unusual conditions that need attention.
     Warn,
-    /// Also what happens.
+    /// Also the normal course of operation.
     Info,
-    /// Also how.
+    /// Also the details of each operation.
     Debug,
-    /// Everything.
+    /// Also every step of the machinery.
     Trace,
 }
 
 impl LogLevel {
     const ALL: [Self; 5] = [Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
 
-    /// The word for it.
+    /// Returns the level's word in the configuration.
     pub fn as_str(self) -> &'static str {
         keys::LOG_LEVELS.get(self as usize).copied().unwrap_or("info")
     }
@@ -218,7 +218,7 @@ impl fmt::Display for LogLevel {
     }
 }
 
-/// A word that is not a log level.
+/// Error for a word that is not a log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected {}", error::list(keys::LOG_LEVELS))]
 pub struct LogLevelError;
@@ -231,7 +231,7 @@ impl FromStr for LogLevel {
     }
 }
 
-/// What a file says, before the other layers.
+/// Settings of a file, before the other layers.
 struct Settings {
     listen: Listen,
     gateway: Gateway,
@@ -252,7 +252,7 @@ struct Settings {
 }
 
 impl Config {
-    /// Read what was found, and lay `overrides` over it.
+    /// Reads the located file and lays `overrides` over it.
     pub fn load(found: &Located, env: &Env<'_>, overrides: &Overrides) -> Result<Loaded, ConfigError> {
         match found {
             Located::Defaults => Self::assemble(None, "", env, overrides),
@@ -260,8 +260,7 @@ impl Config {
         }
     }
 
-    /// The same for a text that was read already; `file` is what messages call it, and what
-    /// relative folders start from.
+    /// Parses a text that was read already. `file` is its name in messages and the base of relative folders.
     pub fn parse(file: &Path, text: &str, env: &Env<'_>, overrides: &Overrides) -> Result<Loaded, ConfigError> {
         Self::assemble(Some(file), text, env, overrides)
     }
@@ -339,7 +338,7 @@ fn parse_toml(document: &Document<'_>) -> Result<raw::Node, ConfigError> {
     })
 }
 
-/// A client's file says nothing but which backends there are; the rest is the defaults.
+/// Reads a client's file, which only names backends. All other settings have their defaults.
 fn foreign_settings(
     file: Option<&Path>,
     text: &str,
@@ -355,7 +354,7 @@ fn foreign_settings(
     Ok(settings)
 }
 
-/// Call `each` with every server of a client's file.
+/// Calls `each` with every server of a client's file.
 pub(crate) fn with_foreign(
     file: Option<&Path>,
     text: &str,
@@ -383,12 +382,12 @@ pub(crate) fn with_foreign(
     faults.none()
 }
 
-/// A client's file as a tree; nothing where it is not JSON.
+/// Parses a client's file into a tree. Returns `None` if it is not JSON.
 fn parse_json(text: &str) -> Option<raw::Node> {
     json::parse(text, &foreign::LISTS).ok()
 }
 
-/// By the content, or else by the name.
+/// Recognises JSON by the content, or else by the name of the file.
 fn is_json(file: Option<&Path>, text: &str) -> bool {
     let extension = file.and_then(Path::extension).and_then(|extension| extension.to_str());
     text.trim_start().starts_with('{')

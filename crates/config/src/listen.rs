@@ -1,35 +1,35 @@
-//! Where the gateway listens: an address, a transport, and whether other machines can reach it.
+//! Listener for clients: its address and transport, and whether other machines can reach it.
 
 use super::tls::ListenTls;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-/// Where the process says that it is alive.
+/// Path at which the process reports that it is alive.
 pub const HEALTH: &str = "/healthz";
-/// Where it says that it can serve.
+/// Path at which it reports that it can serve.
 pub const READY: &str = "/readyz";
-/// Where its counters are, in the Prometheus text format.
+/// Path of its metrics, in the Prometheus text format.
 pub const METRICS: &str = "/metrics";
-/// Where it takes signed heads of other gateways' tapes.
+/// Path at which it takes signed heads of other gateways' tapes.
 pub const ANCHORS: &str = "/anchors";
 
-/// Where clients connect, and how.
+/// Address, transport and path that clients connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
-    /// What is spoken there.
+    /// Transport spoken on the address.
     pub transport: Transport,
-    /// A loopback address; any other only where clients have to prove who they are.
+    /// Loopback address. Any other address is allowed only if clients must authenticate.
     pub host: IpAddr,
-    /// The port; 0 takes any free one.
+    /// Port; 0 takes any free one.
     pub port: u16,
-    /// The path that MCP is served under.
+    /// Path of the MCP endpoint.
     pub path: String,
-    /// How TLS is spoken there, if it is.
+    /// TLS settings, if TLS is enabled.
     pub tls: Option<ListenTls>,
 }
 
 impl Default for Listen {
-    /// The listener of an empty configuration.
+    /// Returns the listener of an empty configuration.
     fn default() -> Self {
         let host = IpAddr::V4(Ipv4Addr::LOCALHOST);
         Self { transport: Transport::Http, host, port: 8080, path: "/mcp".to_owned(), tls: None }
@@ -37,7 +37,7 @@ impl Default for Listen {
 }
 
 impl Listen {
-    /// True if strangers cannot use the address: it is a loopback one, or clients have to prove who they are, by a
+    /// Returns `true` if strangers cannot use the address: it is a loopback one, or clients must authenticate, by a
     /// certificate or because the file requires `authentication`.
     #[must_use]
     pub fn may_be_reached(&self, authentication: bool) -> bool {
@@ -45,12 +45,12 @@ impl Listen {
     }
 }
 
-/// What is spoken on the address.
+/// Transport spoken on the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// Streamable HTTP, and WebSocket on the same path.
     Http,
-    /// The same, told to people as WebSocket.
+    /// The same as `Http`, but shown to people as WebSocket.
     WebSocket,
     /// One message per line, on a bare socket.
     Tcp,
@@ -59,16 +59,15 @@ pub enum Transport {
 /// `HOST:PORT`, as `--listen` and `SIGNALBOX_LISTEN` take it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListenAddr {
-    /// The address.
     pub host: IpAddr,
-    /// The port; 0 takes any free one.
+    /// Port; 0 takes any free one.
     pub port: u16,
 }
 
-/// Why a text is not an address to listen on.
+/// Reason why a text is not an address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ListenError {
-    /// Not an address at all.
+    /// The text is not of the form `HOST:PORT`.
     #[error("expected HOST:PORT, like 127.0.0.1:8080, [::1]:8080 or localhost:0")]
     Malformed,
 }
@@ -78,7 +77,7 @@ impl FromStr for ListenAddr {
 
     fn from_str(text: &str) -> Result<Self, ListenError> {
         let (host, port) = text.rsplit_once(':').ok_or(ListenError::Malformed)?;
-        // `u16::from_str` would let a sign pass.
+        // `u16::from_str` would accept a sign.
         if host.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(ListenError::Malformed);
         }
@@ -91,7 +90,7 @@ impl FromStr for ListenAddr {
     }
 }
 
-/// The address that `host` names, if it does. Of names only `localhost` is known without asking anybody.
+/// Returns the address that `host` names. Of names only `localhost` is known, since no resolver is asked.
 pub(super) fn address(host: &str) -> Option<IpAddr> {
     if host.eq_ignore_ascii_case("localhost") {
         return Some(IpAddr::V4(Ipv4Addr::LOCALHOST));

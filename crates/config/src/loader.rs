@@ -1,4 +1,4 @@
-//! Reading the configuration again, in the same way as at the start.
+//! Reads the configuration again, in the same way as at the start.
 
 use super::{Config, ConfigError, Environment, Loaded, Located, PolicyFolder, locate};
 use signalbox_engine::lock::LockResultExt;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::SystemTime;
 
-/// What the environment says, as the process sees it.
+/// Lookup of environment variables, as the process sees them.
 type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// The sources of a process's configuration, and what was read there last. Flags and variables stay as they
-/// were at the start.
+/// Sources of a process's configuration, and the contents read last. Flags and variables stay as they were at the
+/// start.
 pub struct Loader {
     flag: Option<PathBuf>,
     environment: Environment,
@@ -20,15 +20,15 @@ pub struct Loader {
 
 #[derive(Default)]
 struct Last {
-    /// A file that was found once is the only one from then on: its loss must not let another one take its place.
+    /// A file that was found once is the only one from then on: if it is lost, no other one may take its place.
     found: Option<PathBuf>,
-    /// What it held, or why it could not be read.
+    /// Content of that file, or the error from reading it.
     text: Option<Result<String, ConfigError>>,
-    /// The files of rules and policies that it named, as they stood.
+    /// Files of rules and policies that it names, each with its stamp when read.
     rules: Vec<(PathBuf, Option<Stamp>)>,
 }
 
-/// When a file was changed last, and its length.
+/// Modification time and length of a file.
 type Stamp = (SystemTime, u64);
 
 fn stamp(file: &Path) -> Option<Stamp> {
@@ -46,7 +46,7 @@ impl Loader {
         Self { flag, environment, env: Box::new(env), last: Mutex::default() }
     }
 
-    /// The file, if there is one.
+    /// Returns the configuration file, if there is one.
     #[must_use]
     pub fn file(&self) -> Option<PathBuf> {
         if let Some(found) = &self.lock().found {
@@ -58,24 +58,24 @@ impl Loader {
         }
     }
 
-    /// Every file that the configuration was read from: its own, and those of rules and policies.
+    /// Returns every file that the configuration was read from: its own, and those of rules and policies.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         let rules: Vec<PathBuf> = self.lock().rules.iter().map(|(file, _)| file.clone()).collect();
         self.file().into_iter().chain(rules).collect()
     }
 
-    /// Reads it, and remembers what was read.
+    /// Reads the configuration and remembers the contents.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns everything that is wrong with the configuration.
     pub fn load(&self) -> Result<Loaded, ConfigError> {
         let file = self.file();
         let text = file.as_deref().map(locate::read);
         {
             let mut last = self.lock();
             (last.found, last.text) = (file.clone(), text.clone());
-            // What is read below may be later than this, and is then read once more.
+            // Files read below may be newer than these stamps. They are then read once more.
             last.rules.iter_mut().for_each(|(file, seen)| *seen = stamp(file));
         }
         let text = text.transpose()?.unwrap_or_default();
@@ -94,11 +94,11 @@ impl Loader {
         Ok(loaded)
     }
 
-    /// The data folder, as far as a bad file tells it, and the error of that file. Commands that ask a process for its
-    /// state, or to read the file, must find it all the same.
+    /// Returns the data folder, as far as even a bad file tells it, and the error of that file. Commands that ask a
+    /// process for its state, or make it reload, must find the folder all the same.
     ///
     /// # Errors
-    /// If there is nowhere to keep state.
+    /// Returns an error if there is no folder in which to keep state.
     pub fn data_dir(&self) -> Result<(PathBuf, Option<ConfigError>), ConfigError> {
         let error = match self.load() {
             Ok(loaded) => return Ok((loaded.config.data_dir, None)),
@@ -115,7 +115,7 @@ impl Loader {
         Ok((said.unwrap_or(defaults), Some(error)))
     }
 
-    /// What has become of the file since it was read last.
+    /// Compares the file with what was read last.
     #[must_use]
     pub fn look(&self) -> News {
         let text = self.file().as_deref().map(locate::read);
@@ -138,21 +138,21 @@ impl Loader {
     }
 }
 
-/// The data folder that a file names, where it is TOML and needs no variable for that.
+/// Returns the data folder that a TOML file names, if it does so without a variable.
 fn said_data_dir(file: &Path, text: &str) -> Option<PathBuf> {
     let table: toml::Table = text.parse().ok()?;
     let said = table.get("gateway")?.get("data_dir")?.as_str().filter(|said| !said.contains("${"))?;
     Some(file.parent().unwrap_or(Path::new("")).join(said))
 }
 
-/// What has become of a configuration file.
+/// Change of a configuration file since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
-    /// It is as it was.
+    /// The content is unchanged.
     None,
-    /// Nothing is in it, as while an editor writes it.
+    /// The file is empty, as it is while an editor writes it.
     Empty,
-    /// It says something else, or cannot be read.
+    /// The content differs, or the file cannot be read.
     Other,
 }
 

@@ -1,4 +1,4 @@
-//! Finding and reading the file.
+//! Finds and reads the configuration file.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -7,30 +7,30 @@ use std::path::{Path, PathBuf};
 use super::error::{ConfigError, ConfigPlace, Position, Problem};
 use super::expand::Env;
 
-/// The name of the configuration file.
+/// Name of the configuration file.
 pub const FILE_NAME: &str = "signalbox.toml";
 
-/// The most that is read of a file.
+/// Maximum size of a file, in bytes.
 pub const MAX_FILE: u64 = 1024 * 1024;
 
-/// Where the configuration is.
+/// Location of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Located {
-    /// In this file.
     File(PathBuf),
-    /// Nowhere: the defaults apply.
+    /// No file was found, so the defaults apply.
     Defaults,
 }
 
 impl Located {
-    /// `-c FILE`, else `SIGNALBOX_CONFIG`, else `signalbox.toml` in `current`, else in the user's config folder, else the defaults.
+    /// Finds the configuration: `-c FILE`, else `SIGNALBOX_CONFIG`, else `signalbox.toml` in `current`, else in the
+    /// user's config folder, else the defaults.
     ///
-    /// A file that was asked for is taken even if it does not exist, so that loading it says so.
+    /// A file that was asked for is taken even if it does not exist, so that loading it reports the error.
     pub fn find(flag: Option<&Path>, variable: Option<&Path>, current: &Path, env: &Env<'_>) -> Self {
         if let Some(asked) = flag.or(variable) {
             return Self::File(asked.to_owned());
         }
-        // In the current folder messages name the file as the user would.
+        // In the current folder, messages name the file as the user would.
         let here = if current == Path::new(".") { PathBuf::new() } else { current.to_owned() };
         let user = user_folder(env, "XDG_CONFIG_HOME", ".config");
         let candidates = [Some(here), user.map(|folder| folder.join("signalbox"))];
@@ -43,14 +43,14 @@ impl Located {
     }
 }
 
-/// A folder of the user's by the XDG rules, by which a relative path does not count.
+/// Returns a folder of the user by the XDG rules, which ignore relative paths.
 pub(super) fn user_folder(env: &Env<'_>, variable: &str, below_home: &str) -> Option<PathBuf> {
     let absolute = |path: String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
     let home = || env("HOME").and_then(absolute).map(|home| home.join(below_home));
     env(variable).and_then(absolute).or_else(home)
 }
 
-/// The text of a file, without a byte order mark.
+/// Reads the text of a file, without a byte order mark.
 pub fn read(path: &Path) -> Result<String, ConfigError> {
     let fail = |problem| ConfigError::new(ConfigPlace::file(path), problem);
     let unreadable = |error: std::io::Error| {

@@ -1,4 +1,4 @@
-//! Where traces and metrics go: the table `gateway.otel`, which only a build with the cargo feature `otel` takes.
+//! Export of traces and metrics: the table `gateway.otel`, which only a build with the cargo feature `otel` takes.
 
 use http::HeaderMap;
 use http::uri::{PathAndQuery, Uri};
@@ -8,58 +8,59 @@ use super::error::{ConfigError, ConfigPlace, Problem};
 use super::read::{Table, Text};
 use std::time::Duration;
 
-/// The standard variables of OpenTelemetry that say where a collector is: for traces alone, for metrics alone, and for everything.
+/// Standard variables of OpenTelemetry for the address of a collector: for traces alone, for metrics alone, and for
+/// everything.
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 const METRICS_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT";
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// Where a collector listens unless somebody says otherwise.
+/// Address of the collector if none is configured.
 const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
-/// What traces and metrics are posted to, below the address of a collector.
+/// Paths for traces and metrics, below the address of a collector.
 const TRACES: &str = "/v1/traces";
 const METRICS: &str = "/v1/metrics";
 const ADDRESS: &str = "an address like `http://127.0.0.1:4318`";
 const LONGEST_NAME: usize = 255;
 
-/// How traces are exported.
+/// Settings for the export of traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Otel {
-    /// What spans are posted to.
+    /// Address that spans are posted to.
     pub endpoint: Uri,
-    /// How many of the traces that begin here are recorded.
+    /// Share of the traces beginning here that are recorded.
     pub sample_ratio: Ratio,
-    /// What the gateway is called in traces.
+    /// Name of the gateway in traces.
     pub service_name: String,
-    /// Headers for the collector; their values are hidden from `Debug`.
+    /// Headers for the collector; `Debug` hides their values.
     pub headers: HeaderMap,
 }
 
-/// How metrics are exported.
+/// Settings for the export of metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtelMetrics {
-    /// What they are posted to.
+    /// Address that metrics are posted to.
     pub endpoint: Uri,
-    /// How often.
+    /// Interval between two exports.
     pub interval: Duration,
-    /// What the gateway is called.
+    /// Name of the gateway in metrics.
     pub service_name: String,
-    /// Headers for the collector; their values are hidden from `Debug`.
+    /// Headers for the collector; `Debug` hides their values.
     pub headers: HeaderMap,
 }
 
-/// A part of all traces, chosen by their ids so that everybody who sees an id chooses alike.
+/// Share of all traces, chosen by their ids so that every program that sees an id makes the same choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ratio(u64);
 
 impl Ratio {
-    /// The part `of` 1.
+    /// Creates a share from a fraction of 1.
     #[must_use]
     pub fn new(of: f64) -> Self {
         const WHOLE: u64 = 1 << 63;
-        // Rounding near the whole is of no consequence: 63 bits of an id are compared.
+        // Rounding near 1 does not matter: 63 bits of an id are compared.
         Self((of.clamp(0.0, 1.0) * WHOLE as f64) as u64)
     }
 
-    /// Whether a trace belongs to the part.
+    /// Returns `true` if a trace belongs to the share.
     #[must_use]
     pub fn takes(self, trace: [u8; 16]) -> bool {
         let low = trace[8..].iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
@@ -67,7 +68,7 @@ impl Ratio {
     }
 }
 
-/// Check the keys of traces.
+/// Checks the keys of traces.
 pub(super) fn check(table: &Table<'_>) -> Result<Option<Otel>, ConfigError> {
     let enabled = table.flag("enabled")?;
     let (sample_ratio, service_name) = (Ratio::new(table.fraction("sample_ratio")?), service_name(table)?);
@@ -79,7 +80,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<Otel>, ConfigError> {
     Ok(Some(Otel { endpoint, sample_ratio, service_name, headers }))
 }
 
-/// Check the keys of metrics.
+/// Checks the keys of metrics.
 pub(super) fn check_metrics(table: &Table<'_>) -> Result<Option<OtelMetrics>, ConfigError> {
     let (wanted, interval) = (table.flag("metrics")?, table.duration("metrics_interval")?);
     let own = given(table, "metrics_endpoint", METRICS)?;
@@ -107,7 +108,7 @@ fn service_name(table: &Table<'_>) -> Result<String, ConfigError> {
     Ok(name.map_or_else(String::new, |name| name.value))
 }
 
-/// The address that this key names.
+/// Returns the address that this key names.
 fn given(table: &Table<'_>, key: &str, path: &'static str) -> Result<Option<Uri>, ConfigError> {
     let read = |text: Text<'_>| {
         endpoint(&text.value, path).map_err(|problem| table.document.error(&text.path, text.at, problem))
@@ -115,7 +116,7 @@ fn given(table: &Table<'_>, key: &str, path: &'static str) -> Result<Option<Uri>
     table.text(key)?.map(read).transpose()
 }
 
-/// Where metrics go if traces go here; nothing if that is no path of the protocol.
+/// Returns the address for metrics beside this one for traces. Returns `None` if it has no path of the protocol.
 fn beside_traces(traces: Uri) -> Option<Uri> {
     let path = traces.path().strip_suffix(TRACES).map(|base| format!("{base}{METRICS}"));
     let path = path.or_else(|| traces.path().ends_with(METRICS).then(|| traces.path().to_owned()))?;
@@ -131,7 +132,7 @@ fn of_environment(table: &Table<'_>, own: &'static str, path: &'static str) -> R
         return endpoint(&address, path).map_err(at(own));
     }
     match variable(ENDPOINT) {
-        // Unlike an address of one signal alone, this one is what the paths of all signals are put below.
+        // Unlike the address of a single signal, this one is the base below which the paths of all signals lie.
         Some(address) => endpoint(&format!("{}{path}", address.trim_end_matches('/')), path).map_err(at(ENDPOINT)),
         None => endpoint(DEFAULT_ENDPOINT, path).map_err(at(ENDPOINT)),
     }

@@ -1,17 +1,17 @@
-//! What is warned about in metrics, and under which further names they are shown.
+//! Thresholds for warnings in metrics, and further names of metrics.
 
 use crate::error::ConfigError;
 use crate::read::Table;
 use std::time::Duration;
 
-/// The thresholds of `mcp.protocol.performance`, and `gateway.metrics`.
+/// Thresholds of `mcp.protocol.performance`, and `gateway.metrics`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Performance {
-    /// A call of a tool that takes longer is counted as slow.
+    /// Duration above which a tool call is counted as slow.
     pub execution_time_warning: Option<Duration>,
-    /// A server's process that holds more bytes after a call is counted as large.
+    /// Memory, in bytes, above which a server's process is counted as large after a call.
     pub memory_usage_warning: Option<u64>,
-    /// `/metrics` also shows the names of Sentinel.
+    /// `true` if `/metrics` also shows the names of Sentinel.
     pub sentinel_names: bool,
 }
 

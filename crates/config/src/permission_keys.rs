@@ -1,4 +1,4 @@
-//! The configuration keys of permissions: roles, policies, what is switched off, and what calls of tools may use.
+//! Configuration keys of permissions: roles, policies, switches, and constraints on tool calls.
 
 use crate::key_parts::{count, key, one_of, seconds};
 use crate::keys::{ConfigKey, KeyKind};
@@ -29,12 +29,12 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
     key(
         "permissions.ask_timeout",
         seconds(300.0, 24.0 * 3600.0),
-        "How long somebody may take to decide about a call that needs consent.",
+        "How long an approver may take to decide about a call that needs consent.",
     ),
     key(
         "permissions.ask.of",
         one_of(&["approver", "caller"], "approver"),
-        "Who is asked where a role or policy needs consent: somebody with the role `approver`, or the user of the calling client, by elicitation. `@of` of a policy says otherwise.",
+        "Who is asked where a role or policy needs consent: callers with the role `approver`, or the user of the calling client, by elicitation. `@of` of a policy says otherwise.",
     ),
     key(
         "permissions.ask.without_elicitation",
@@ -65,7 +65,7 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
     key(
         "permissions.break_glass.webhook",
         KeyKind::Text(""),
-        "An address that is told when somebody breaks the glass, and when that ends.",
+        "An address that is told when a caller breaks the glass, and when that ends.",
     ),
     key(
         "permissions.decision_point.url",
@@ -104,23 +104,23 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
         "The tools, prompts and resources that it is for, as patterns `BACKEND` or `BACKEND/NAME`. By default all.",
     ),
     key("roles.NAME.deny", KeyKind::Texts, "Those that its holders may not use, whatever their other roles allow."),
-    key("roles.NAME.ask", KeyKind::Texts, "Those about whose use somebody is asked each time."),
+    key("roles.NAME.ask", KeyKind::Texts, "Tools, prompts and resources whose every use needs an approval."),
     key(
         "kill_switch.tools",
         KeyKind::Texts,
-        "Tools, prompts and resources that are switched off for everybody, as patterns `BACKEND/NAME`.",
+        "Tools, prompts and resources that are switched off for all callers, as patterns `BACKEND/NAME`.",
     ),
     key("kill_switch.backends", KeyKind::Texts, "Backends that are switched off, as patterns."),
     key("kill_switch.principals", KeyKind::Texts, "Callers who are switched off, as patterns."),
     key(
         "kill_switch.quarantine",
         KeyKind::Texts,
-        "Tools and backends that are put aside until somebody has looked at them, as patterns `BACKEND` or `BACKEND/NAME`.",
+        "Tools and backends that are put aside until an operator has looked at them, as patterns `BACKEND` or `BACKEND/NAME`.",
     ),
     key(
         "constraints.NAME.roles",
         KeyKind::Texts,
-        "For callers with one of these roles; by default for everybody. NAME is a pattern `BACKEND` or `BACKEND/NAME` of tools.",
+        "For callers with one of these roles; by default for all callers. NAME is a pattern `BACKEND` or `BACKEND/NAME` of tools.",
     ),
     key(
         "constraints.NAME.path_arguments",

@@ -1,4 +1,4 @@
-//! Who may see and use what: the tables `permissions`, `roles`, `kill_switch` and `constraints`.
+//! Reads the permissions: the tables `permissions`, `roles`, `kill_switch` and `constraints`.
 
 use super::backend::{bad, folder};
 use super::constraints::{self, ConstraintRule};
@@ -10,117 +10,115 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most files of policies.
+/// Maximum number of policy files.
 pub const MAX_POLICY_FILES: usize = 1_000;
-/// Most bytes of all policies together.
+/// Maximum size of all policies together, in bytes.
 pub const MAX_POLICY_BYTES: usize = 8 * 1024 * 1024;
 
-/// Everything about permissions.
+/// Rules for what callers may see and use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PermissionRules {
-    /// Whether denials are only recorded.
+    /// `true` if denials are only recorded.
     pub shadow: bool,
-    /// Whether callers are told of what they may not see.
+    /// `true` if callers are told that an entry exists that they may not see.
     pub reveal: bool,
-    /// The role of callers who have none.
+    /// Role of callers that have none.
     pub default_role: Option<String>,
-    /// The policies.
+    /// Cedar policies, if configured.
     pub policies: Option<PolicyFolder>,
-    /// Whether callers may decide about their own calls.
+    /// `true` if callers may decide about their own calls.
     pub approve_own: bool,
-    /// How long somebody may take to decide.
+    /// Time that an approver has to decide.
     pub ask_timeout: Duration,
-    /// Who is asked, and how they hear of it.
+    /// Recipients of questions about consent, and how they are notified.
     pub ask: AskRule,
-    /// Whether and how somebody may be allowed everything for a while.
+    /// Emergency access to everything for a limited time.
     pub break_glass: BreakGlassRule,
-    /// The service that is asked besides.
+    /// External service that is asked in addition.
     pub decision_point: Option<DecisionPointRule>,
-    /// The roles, by name.
+    /// Roles of the table `roles`, by name.
     pub roles: Vec<(String, RoleRule)>,
-    /// What is switched off.
+    /// Entries that are switched off.
     pub kill_switch: KillSwitch,
-    /// What holds for calls that are allowed.
+    /// Constraints on calls that are allowed.
     pub constraints: Vec<ConstraintRule>,
 }
 
-/// Who is asked for consent, and how they hear of it.
+/// Recipients of questions about consent, and how they are notified.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AskRule {
-    /// Whether the caller is asked where neither role nor policy says who is.
+    /// `true` if the caller is asked when neither a role nor a policy names an approver.
     pub caller: bool,
-    /// Whether approvers are asked where the client of a caller cannot ask.
+    /// `true` if approvers are asked when the client of a caller cannot ask.
     pub others: bool,
-    /// The address that is told of calls about which approvers are asked.
+    /// Address that is notified of calls that wait for approvers.
     pub webhook: Option<String>,
-    /// Token that this address is shown.
+    /// Bearer token for `webhook`.
     pub webhook_token: Option<Secret>,
-    /// The address under which browsers reach the gateway, without a `/` at its end.
+    /// Address under which browsers reach the gateway, without a `/` at its end.
     pub public_url: Option<String>,
 }
 
-/// Whether and how somebody may be allowed everything for a while.
+/// Emergency access to everything for a limited time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BreakGlassRule {
-    /// Whether it may be done.
     pub allowed: bool,
-    /// For how long at most.
+    /// Maximum duration of one such access.
     pub longest: Duration,
-    /// The address that is told.
+    /// Address that is notified.
     pub webhook: Option<String>,
 }
 
-/// A service that decides about uses.
+/// External service that decides about uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionPointRule {
-    /// The address.
+    /// Address that decisions are requested from.
     pub url: String,
-    /// Whether it is an Open Policy Agent.
+    /// `true` if the service is an Open Policy Agent.
     pub is_opa: bool,
-    /// How long it may take.
+    /// Time limit for a decision.
     pub timeout: Duration,
-    /// How long its answer counts.
+    /// Time for which a decision is cached, if at all.
     pub cache: Option<Duration>,
-    /// Whether uses go on while it does not answer.
+    /// `true` if uses are allowed while the service does not answer.
     pub allow_when_down: bool,
-    /// Patterns of what it is asked about.
+    /// Patterns of the entries that the service is asked about.
     pub entries: Vec<String>,
 }
 
-/// One role.
+/// Permissions and patterns of one role.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RoleRule {
-    /// Its permissions.
+    /// Permissions that its holders have.
     pub permissions: Vec<String>,
-    /// Patterns of the entries that it is for.
+    /// Patterns of the entries that the role grants.
     pub allow: Vec<String>,
-    /// Patterns of those that its holders may not use.
+    /// Patterns of the entries that its holders may not use.
     pub deny: Vec<String>,
-    /// Patterns of those about which somebody is asked.
+    /// Patterns of the entries whose calls need an approval.
     pub ask: Vec<String>,
 }
 
-/// What is switched off, as patterns.
+/// Patterns of the entries that are switched off.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KillSwitch {
     /// Tools, prompts and resources.
     pub tools: Vec<String>,
-    /// Backends.
     pub backends: Vec<String>,
-    /// Callers.
+    /// Principals whose calls are refused.
     pub principals: Vec<String>,
     /// Entries and backends in quarantine.
     pub quarantine: Vec<String>,
 }
 
-/// A folder of policies, read whole.
+/// Folder of policies, read as a whole.
 #[derive(Debug, Clone)]
 pub struct PolicyFolder {
-    /// The folder.
+    /// Path of the folder.
     pub folder: PathBuf,
     /// Its files, as (name, text), in the order of their names.
     pub files: Vec<(String, String)>,
-    /// What they say.
+    /// Policies compiled from these files.
     pub policies: Arc<Policies>,
 }
 
@@ -136,7 +134,7 @@ impl PolicyFolder {
     /// Reads a folder.
     ///
     /// # Errors
-    /// What is wrong with it; nothing of it is used then.
+    /// Returns the first problem. None of the policies is used then.
     pub fn read(folder: &Path) -> Result<Self, PolicyFolderError> {
         let unreadable = |path: &Path| {
             let path = path.to_owned();
@@ -166,28 +164,28 @@ impl PolicyFolder {
         Ok(Self { folder: folder.to_owned(), files, policies })
     }
 
-    /// What has to be looked at to see a change: the folder, and every file in it.
+    /// Returns the paths to watch for changes: the folder, and every file in it.
     pub fn watched(&self) -> impl Iterator<Item = PathBuf> {
         let files = self.files.iter().map(|(name, _)| self.folder.join(name));
         std::iter::once(self.folder.clone()).chain(files)
     }
 }
 
-/// Why a folder of policies cannot be used.
+/// Reason why a folder of policies cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyFolderError {
-    /// It, or a file in it, cannot be read.
+    /// The folder, or a file in it, cannot be read.
     #[error("{} cannot be read: {error}", .path.display())]
     Unreadable {
-        /// The path.
+        /// Path that cannot be read.
         path: PathBuf,
-        /// Why.
+        /// Message of the system.
         error: String,
     },
-    /// There is too much in it.
+    /// The folder holds too many or too large files.
     #[error("{} holds more than {MAX_POLICY_FILES} files or {MAX_POLICY_BYTES} bytes of policies", .path.display())]
     TooMany {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
     /// A policy cannot be used.
@@ -195,7 +193,7 @@ pub enum PolicyFolderError {
     Policy(#[from] BundleError),
 }
 
-/// Check the four tables.
+/// Checks the four tables.
 pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
     let table = root.table("permissions")?;
     let roles = root.table("roles")?;
@@ -248,7 +246,7 @@ pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
     })
 }
 
-/// An address of a web server, where one is given.
+/// Reads the address of a web server, if one is given.
 fn address(table: &Table<'_>, key: &str) -> Result<Option<String>, ConfigError> {
     let Some(url) = table.text(key)?.filter(|text| !text.value.is_empty()) else { return Ok(None) };
     if !is_web_address(&url.value) {
@@ -289,7 +287,7 @@ fn role(table: &Table<'_>) -> Result<RoleRule, ConfigError> {
     })
 }
 
-/// Patterns `BACKEND` or `BACKEND/NAME`.
+/// Reads patterns of the form `BACKEND` or `BACKEND/NAME`.
 fn patterns(table: &Table<'_>, key: &str) -> Result<Vec<String>, ConfigError> {
     let texts = table.texts(key)?;
     for text in &texts {

@@ -1,4 +1,4 @@
-//! Calls that are recorded by a share of their own: `[[record.priority]]`.
+//! Reads `[[record.priority]]`: calls that are recorded with a share of their own.
 
 use super::error::{ConfigError, Problem};
 use super::raw::Value;
@@ -6,10 +6,10 @@ use super::read::Table;
 use signalbox_tape::glob::Glob;
 use signalbox_tape::recorder::{Priorities, Priority, Trigger};
 
-/// Most rules.
+/// Maximum number of rules.
 const MAX_RULES: usize = 64;
 
-/// The rules in the table `record`.
+/// Reads the rules in the table `record`.
 pub(super) fn priorities(record: &Table<'_>, seed: u64, always: Trigger) -> Result<Priorities, ConfigError> {
     let nodes = match record.entry("priority").map(|entry| &entry.node.value) {
         Some(Value::List(nodes)) => nodes.as_slice(),

@@ -1,57 +1,55 @@
-//! The limits on how often callers may call.
+//! Limits on the rate, number and cost of calls.
 
 use crate::error::{ConfigError, Problem};
 use crate::read::Table;
 use std::time::Duration;
 
-/// How many requests of one kind may come; `None` for any number.
+/// Rates of requests of one kind. `None` stands for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestRates {
-    /// In a second.
     pub per_second: Option<u64>,
-    /// In a minute.
     pub per_minute: Option<u64>,
 }
 
-/// The limits of `mcp.protocol.rate_limits`.
+/// Limits of the table `mcp.protocol.rate_limits`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RateLimits {
-    /// Of all callers together.
+    /// Rates of all callers together.
     pub global: RequestRates,
-    /// Of each caller.
+    /// Rates of each caller.
     pub user: RequestRates,
-    /// Of each tool.
+    /// Rates of each tool.
     pub tool: RequestRates,
-    /// Of each caller at each tool.
+    /// Rates of each caller at each tool.
     pub user_tool: RequestRates,
-    /// What calls of some tools may use.
+    /// Limits on the calls of some tools.
     pub tools: Vec<ToolLimits>,
-    /// What each caller may spend in a day; `None` for any amount.
+    /// Amount that each caller may spend per day. `None` stands for no limit.
     pub user_budget_per_day: Option<u64>,
 }
 
-/// What calls of the tools of one pattern may use; `None` for no bound.
+/// Limits on the calls of tools that match one pattern. `None` stands for no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolLimits {
     /// `BACKEND` or `BACKEND/NAME`, with `*` and `?`.
     pub pattern: String,
-    /// How many may run at once.
+    /// Maximum number of calls that run at once.
     pub max_concurrent: Option<u64>,
-    /// How many bytes an answer may have.
+    /// Maximum size of an answer, in bytes.
     pub max_result: Option<u64>,
-    /// How often a caller may make the same call in a row.
+    /// Maximum number of times a caller may make the same call in a row.
     pub max_repeats: Option<u64>,
     /// Number of calls that a caller may make in a minute, in place of the rate for every tool.
     pub calls_per_minute: Option<u64>,
-    /// How many calls a caller may make in a day.
+    /// Maximum number of calls per caller and day.
     pub calls_per_day: Option<u64>,
-    /// What a call costs.
+    /// Cost of one call.
     pub price: u64,
-    /// How long a call may take; `None` as its backend says.
+    /// Time limit for a call. `None` leaves the limit of the backend.
     pub timeout: Option<Duration>,
 }
 
-/// Check the table `mcp.protocol.rate_limits`, and the table `limits`.
+/// Checks the table `mcp.protocol.rate_limits`, and the table `limits`.
 pub(crate) fn check(table: &Table<'_>, tools: &Table<'_>) -> Result<RateLimits, ConfigError> {
     let limit = |key: &str| unless_zero(table, key);
     let rates = |whose: &str| {

@@ -1,4 +1,4 @@
-//! What is recorded: the table `record`.
+//! Reads the table `record`: the recording of tapes.
 
 use super::backend::bad;
 use super::error::{ConfigError, Problem};
@@ -17,64 +17,64 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const MAX_TAPE_AGE: &str = "max_tape_age";
-/// Each tape costs a flush and repeats what its readers need, so that shorter ones would cost more than they give.
+/// Each tape costs a flush and repeats what its readers need, so shorter ones would cost more than they save.
 const LEAST_TAPE_AGE: Duration = Duration::from_secs(60);
 const DAY: u64 = 24 * 3600;
-/// How long facts are gathered for one append: what a crash may cost at most, beside what waits.
+/// Time for which facts are gathered for one append. A crash may lose these facts and those that wait in the queue.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// What is recorded, where, and for how long.
+/// Settings of the recorder, its store and its retention.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Whether anything is.
+    /// `true` if anything is recorded.
     pub enabled: bool,
-    /// The address of a PostgreSQL database; SQLite in the data folder without one.
+    /// Address of a PostgreSQL database. Without one, SQLite in the data folder is used.
     pub postgres: Option<Secret>,
-    /// A tape file in place of a store: `--tape` of `wrap` and `proxy`. No key sets it.
+    /// Tape file in place of a store, set by `--tape` of `wrap` and `proxy`. No key sets it.
     pub file: Option<PathBuf>,
-    /// The tape that this one goes on from: `replay serve --record` sets it. No key does.
+    /// Tape that this one continues, set by `replay serve --record`. No key sets it.
     pub parent: Option<String>,
-    /// Which exchanges are kept.
+    /// Rule that picks the exchanges to keep.
     pub sampling: Sampling,
-    /// Which of them have a share of their own.
+    /// Exchanges that have a share of their own.
     pub priorities: Priorities,
-    /// Which are looked at at all.
+    /// Filter applied before the sampling.
     pub filter: Filter,
-    /// Whether messages are kept, or only their outlines.
+    /// `true` if messages are kept, and not only their outlines.
     pub bodies: bool,
-    /// The largest message that is kept.
+    /// Maximum size of a message that is kept.
     pub max_body: usize,
-    /// What happens when facts come faster than they are written.
+    /// Behaviour when facts arrive faster than they are written.
     pub on_full: OnFull,
-    /// How many facts may wait.
+    /// Maximum number of facts that wait.
     pub queue_facts: usize,
-    /// How many bytes of them.
+    /// Maximum number of bytes in waiting facts.
     pub queue_bytes: usize,
-    /// An answer leaves only after it is on disk.
+    /// `true` if an answer leaves only after it is on disk.
     pub strict: bool,
-    /// The gateway is not ready while nothing can be written.
+    /// `true` if the gateway reports not ready while nothing can be written.
     pub readiness: bool,
-    /// What is forgotten.
+    /// Age and size at which tapes are deleted.
     pub retention: Retention,
-    /// When the next tape begins.
+    /// Bounds at which the next tape begins.
     pub tape_bounds: TapeBounds,
-    /// What is taken out before anything is stored.
+    /// Redaction applied before anything is stored.
     pub redaction: RedactionSettings,
-    /// The tape with which calls are compared as they pass.
+    /// Tape with which live calls are compared as they pass.
     pub baseline: Option<BaselineConfig>,
 }
 
-/// A tape with which live calls are compared.
+/// Tape with which live calls are compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BaselineConfig {
-    /// The file, or the name of a recorded tape.
+    /// File, or name of a recorded tape.
     pub tape: TapeName,
-    /// What counts as a difference.
+    /// Rules for what counts as a difference.
     pub settings: BaselineSettings,
 }
 
 impl Record {
-    /// How the recorder works.
+    /// Returns the settings of the recorder.
     #[must_use]
     pub fn recorder(&self) -> RecorderSettings {
         RecorderSettings {
@@ -82,7 +82,8 @@ impl Record {
             queue_bytes: self.queue_bytes,
             on_full: self.on_full,
             strict: self.strict,
-            // Few large batches cost much less than many small ones; an answer that waits for its record must not.
+            // Few large batches cost much less than many small ones. In strict mode an answer waits for its record, so
+            // the wait must be short.
             gather: if self.strict { Duration::from_millis(1) } else { GATHER },
             batch: 4_000,
             sampling: self.sampling.clone(),
@@ -95,7 +96,7 @@ impl Record {
     }
 }
 
-/// Check the table.
+/// Checks the table `record`.
 pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
     let on_full = match table.choice("on_full")?.as_str() {
         "wait" => OnFull::Wait(table.duration("wait")?),
@@ -139,7 +140,7 @@ fn is_postgres(url: &str) -> bool {
     url.starts_with("postgres://") || url.starts_with("postgresql://")
 }
 
-/// When the next tape begins.
+/// Reads the bounds at which the next tape begins.
 fn tape_bounds(table: &Table<'_>) -> Result<TapeBounds, ConfigError> {
     let max_age = table.seconds(MAX_TAPE_AGE)?;
     if let Some(age) = max_age.filter(|age| *age < LEAST_TAPE_AGE) {
@@ -187,7 +188,7 @@ fn sampling(table: &Table<'_>) -> Result<Sampling, ConfigError> {
     })
 }
 
-/// What is kept whatever a share leaves out.
+/// Returns the trigger for exchanges that are kept whatever share applies.
 fn always(table: &Table<'_>) -> Result<Trigger, ConfigError> {
     let slower_than = table.seconds("slower_than")?;
     Ok(Trigger { errors: table.flag("always_errors")?, slower_than, verdicts: vec![] })
@@ -229,7 +230,7 @@ fn redaction(table: &Table<'_>) -> Result<RedactionSettings, ConfigError> {
     for name in texts(table, "keys")? {
         settings.keys.push(KeyRule { name, action: action.clone() });
     }
-    // Each is tried alone, so that an error can name it.
+    // Each path is compiled alone, so that an error can name it.
     for text in table.texts("paths")? {
         let rule = PathRule { method: None, path: text.value.clone(), action: action.clone() };
         let alone = RedactionSettings { paths: vec![rule.clone()], ..RedactionSettings::none() };

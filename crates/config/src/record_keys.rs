@@ -1,4 +1,4 @@
-//! The configuration keys of recording: what is kept on tapes, and what is redacted.
+//! Configuration keys of recording and redaction.
 
 use crate::key_parts::{SAMPLINGS, count, key, one_of, seconds};
 use crate::keys::{ConfigKey, KeyKind};
@@ -133,7 +133,7 @@ pub(crate) const RECORD_KEYS: &[ConfigKey] = &[
     key(
         "record.redact.action",
         one_of(&["replace", "remove", "hash", "mask", "encrypt"], "replace"),
-        "What happens to a secret. With `encrypt`, whoever has the key can read it again with `tape show --key-file`.",
+        "What happens to a secret. With `encrypt`, it can be read again with its key, by `tape show --key-file`.",
     ),
     key(
         "record.redact.key_file",

@@ -1,4 +1,4 @@
-//! The key that secrets of tapes are encrypted under, from a file or from the configuration itself.
+//! Reads the key that encrypts secrets on tapes, from a file or from the configuration itself.
 
 use super::error::{ConfigError, Problem};
 use super::read::Table;
@@ -7,10 +7,10 @@ use signalbox_tape::redact::{BadKey, EncryptionKey};
 use std::io::Read as _;
 use std::path::Path;
 
-/// The most bytes of a file with a key: a key is 64 letters.
+/// Maximum number of bytes read from a key file. A key is 64 letters.
 const LARGEST: u64 = 4096;
 
-/// The key in the table `record.redact`.
+/// Reads the key in the table `record.redact`.
 pub(super) fn key(table: &Table<'_>) -> Result<EncryptionKey, ConfigError> {
     let needs = "a `key_file`, or a `key` such as \"${SIGNALBOX_TAPE_KEY}\"";
     let (name, text) = match (file(table, "key_file")?, table.text("key")?) {
@@ -36,7 +36,7 @@ pub(super) fn key(table: &Table<'_>) -> Result<EncryptionKey, ConfigError> {
     })
 }
 
-/// The text of a file with a key.
+/// Reads the text of a file with a key.
 pub fn read(path: &Path) -> Result<String, std::io::ErrorKind> {
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|error| error.kind())?;

@@ -1,10 +1,10 @@
-//! The reference page of the configuration, printed from the table that the parser uses.
+//! Prints the reference page of the configuration from the table that the parser uses.
 
 use std::fmt::Write as _;
 
 use super::keys::{ConfigKey, FOREIGN_KEYS, KEYS, KeyKind, KeyState};
 
-/// A Markdown table of every key: what it takes, its default, and what it is for.
+/// Returns a Markdown table of every key with its type, default and meaning.
 pub fn markdown() -> String {
     let mut page = String::from("| key | takes | default | meaning |\n|---|---|---|---|\n");
     for key in KEYS {

@@ -1,4 +1,4 @@
-//! The relay: the table `relay`.
+//! Reads the table `relay`.
 
 use super::backend::bad;
 use super::error::{ConfigError, Problem};
@@ -8,30 +8,29 @@ use signalbox_relay::store::redis::address::RedisAddress;
 use signalbox_relay::{ListedTools, Phase, RelayLimits, when};
 use std::time::Duration;
 
-/// How web pages offer tools.
+/// Settings of the relay for tools in web pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelayConfig {
-    /// How the legacy routes are served.
+    /// Phase of the legacy routes.
     pub phase: Phase,
-    /// How long a session lives that nobody uses.
+    /// Time after which an unused session ends.
     pub ttl: Duration,
-    /// Where the gateway is reached, without a slash at the end; `None` for the listener's own address.
+    /// Address of the gateway without a slash at the end. `None` stands for the listener's own address.
     pub public_url: Option<String>,
-    /// Pages elsewhere that may use it.
+    /// Origins of other sites whose pages may use the relay.
     pub origins: Vec<String>,
-    /// Which tools of CODAP are listed.
+    /// Tools of CODAP that are listed.
     pub tools: ListedTools,
-    /// Whether a code is enough to call tools.
+    /// `true` if a code is enough to call tools.
     pub anonymous: bool,
-    /// When the legacy routes end.
+    /// Date on which the legacy routes end.
     pub sunset: Option<String>,
-    /// The Redis that keeps sessions; `None` for the memory of this process.
+    /// Redis that keeps sessions. `None` stands for the memory of this process.
     pub redis: Option<RedisAddress>,
-    /// The limits.
     pub limits: RelayLimits,
 }
 
-/// Check the table; nothing if there is no relay.
+/// Checks the table. Returns `None` if the relay is off.
 pub(super) fn check(table: &Table<'_>) -> Result<Option<RelayConfig>, ConfigError> {
     let limits = table.table("limits")?;
     let word = table.choice("phase")?;
@@ -62,7 +61,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<RelayConfig>, ConfigErro
     Ok(Some(relay).filter(|_| table.flag("enabled").unwrap_or(false)))
 }
 
-/// True for `http` and `https` with a host, and nothing behind it.
+/// Returns `true` for `http` or `https` with a host and nothing behind it.
 fn is_origin(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else { return false };
     let web = matches!(uri.scheme_str(), Some("http" | "https"));
@@ -95,7 +94,7 @@ fn sunset(table: &Table<'_>) -> Result<Option<String>, ConfigError> {
     }
 }
 
-/// An address may hold a password, so a bad one is not shown.
+/// Reads the address of Redis. It may hold a password, so a bad one is not shown.
 fn redis(table: &Table<'_>) -> Result<Option<RedisAddress>, ConfigError> {
     const EXPECTED: &str = "`memory`, or an address like `redis://cache.example:6379/0` or `rediss://cache.example:6380/0` (see docs/relay.md)";
     let Some(text) = table.text("store")?.filter(|text| text.value != "memory") else { return Ok(None) };
@@ -103,7 +102,7 @@ fn redis(table: &Table<'_>) -> Result<Option<RedisAddress>, ConfigError> {
     RedisAddress::read(&text.value).map(Some).map_err(bad)
 }
 
-/// Refuse a backend that has the relay's name.
+/// Refuses a backend that has the relay's name.
 pub(super) fn check_name(root: &Table<'_>, names: impl Iterator<Item = impl AsRef<str>>) -> Result<(), ConfigError> {
     let mut names = names;
     match names.any(|name| name.as_ref() == signalbox_relay::BACKEND) {

@@ -1,4 +1,4 @@
-//! The configuration keys of the relay.
+//! Configuration keys of the relay.
 
 use crate::key_parts::{count, key, limit_of, one_of, seconds};
 use crate::keys::{ConfigKey, KeyKind};
@@ -21,7 +21,7 @@ pub(crate) const RELAY_KEYS: &[ConfigKey] = &[
     key(
         "relay.ttl",
         seconds(600.0, DAY),
-        "How long a session lives that nobody uses: its code, and the MCP sessions that are bound to it.",
+        "How long an unused session lives: its code, and the MCP sessions that are bound to it.",
     ),
     key(
         "relay.public_url",

@@ -1,4 +1,4 @@
-//! Where rules are: `[[rules]]` in the configuration itself, and files of their own.
+//! Reads rules: `[[rules]]` in the configuration itself, and files of their own.
 
 use super::check::Faults;
 use super::error::{ConfigError, ConfigPlace, Problem};
@@ -9,15 +9,15 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The most bytes of a file of rules.
+/// Maximum size of a file of rules, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
-/// The rules of a configuration, read and checked.
+/// Rules of a configuration, read and checked.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// The files of their own that some were read from, and those of made up results that rules name.
+    /// Files of rules, and files of mock results that the rules name.
     pub files: Vec<PathBuf>,
-    /// All of them.
+    /// Rules of all sources, in order.
     pub set: Arc<RuleSet>,
 }
 
@@ -27,23 +27,23 @@ impl PartialEq for Rules {
     }
 }
 
-/// Why rules could not be read.
+/// Reason why rules could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RulesError {
     /// A file cannot be read.
     #[error("{}: cannot read the rules: {why}", .file.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why not.
+        /// Message of the system.
         why: String,
     },
-    /// What a file holds is no set of rules.
+    /// The content of a file is not a set of rules.
     #[error(transparent)]
     Rules(#[from] RuleError),
 }
 
-/// Reads what rules name beside their own file, and remembers which files these are.
+/// Reads the files that rules name, relative to their own file, and remembers their paths.
 struct Beside<'a> {
     folder: &'a Path,
     read: &'a RefCell<Vec<PathBuf>>,
@@ -56,7 +56,7 @@ impl Files for Beside<'_> {
             return Err(FileError::NoFile);
         }
         let mut bytes = Vec::new();
-        // One byte more than is allowed tells that there is more.
+        // One byte above the limit shows that the file is too large.
         let end = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
         std::fs::File::open(&file)?.take(end).read_to_end(&mut bytes)?;
         if bytes.len() > most {
@@ -85,7 +85,7 @@ fn text(file: &Path) -> Result<String, RulesError> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
 }
 
-/// Read the rules that a configuration holds or names.
+/// Reads the rules that a configuration holds or names.
 pub(super) fn check(root: &Table<'_>) -> Result<Rules, ConfigError> {
     let document = root.document;
     let base = document.file.map_or(Path::new(""), folder_of);
@@ -116,7 +116,7 @@ pub(super) fn check(root: &Table<'_>) -> Result<Rules, ConfigError> {
 /// Reads one file of rules by itself.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the first problem in the file.
 pub fn read_file(file: &Path) -> Result<Rules, RulesError> {
     let read = RefCell::new(vec![file.to_owned()]);
     let beside = Beside { folder: folder_of(file), read: &read };

@@ -1,4 +1,4 @@
-//! What is sealed: the table `seal`.
+//! Reads the table `seal`: the sealing of tapes, and signed requests and answers.
 
 use super::backend::{address, bad};
 use super::error::ConfigError;
@@ -7,21 +7,21 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The members that are committed to by default, as the file spells them.
+/// Members that are committed to by default, as the file spells them.
 const COMMIT: [&str; 2] = ["params.arguments", "result"];
 
-/// The canonical forms of signed requests; the first one is accepted by default.
+/// Canonical forms of signed requests. The first one is accepted by default.
 const PROFILES: [&str; 2] = ["mcp-cbor/2", "mcp-cbor/1"];
 
-/// Most places at which heads are anchored.
+/// Maximum number of places at which heads are anchored.
 const MAX_ANCHORS: usize = 8;
 
-/// A place outside of this machine that keeps signed heads of tapes.
+/// Place outside of this machine that keeps signed heads of tapes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnchorPlace {
-    /// A file that lines are added to.
+    /// File to which lines are appended.
     File(PathBuf),
-    /// An address that they are posted to.
+    /// Address to which heads are posted.
     Web(String),
 }
 
@@ -34,38 +34,38 @@ impl fmt::Display for AnchorPlace {
     }
 }
 
-/// What is sealed, and how.
+/// Settings of sealing and signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seal {
-    /// Whether recorded tapes are.
+    /// `true` if recorded tapes are sealed.
     pub tapes: bool,
-    /// The members of messages whose leaves are committed to one by one: each the names that lead to it.
+    /// Members of messages whose leaves are committed to one by one, each as the names that lead to it.
     pub commit: Vec<Vec<String>>,
-    /// The head of a tape is signed after this many entries.
+    /// Number of entries after which the head of a tape is signed.
     pub head_every: u64,
-    /// And at least this often while entries come.
+    /// Maximum time between two signed heads while entries arrive.
     pub head_interval: Duration,
-    /// Where signed heads are kept besides.
+    /// Further places that keep signed heads.
     pub anchor: Vec<AnchorPlace>,
     /// Patterns of backends, or of backends and names, whose requests must be signed.
     pub require: Vec<String>,
-    /// The canonical forms that signed requests may be in.
+    /// Canonical forms that signed requests may be in.
     pub profiles: Vec<String>,
-    /// Whether signed requests must also name a purpose and permissions that fit.
+    /// `true` if signed requests must also name a purpose and permissions that fit.
     pub validate_fully: bool,
-    /// Whether all answers are signed, and not only those to signed requests.
+    /// `true` if all answers are signed, and not only those to signed requests.
     pub sign_answers: bool,
     /// Maximum time by which a signed request may seem to be made in the future.
     pub time_window: Duration,
     /// Maximum age of a signed request.
     pub max_age: Duration,
-    /// How many recent requests of one key are remembered.
+    /// Number of recent requests that are remembered per key.
     pub nonces_per_key: usize,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Check the table.
+/// Checks the table `seal`.
 pub(super) fn check(table: &Table<'_>) -> Result<Seal, ConfigError> {
     let mut commit: Vec<Vec<String>> = COMMIT.iter().filter_map(|path| names(path)).collect();
     if table.has("commit") {
@@ -92,7 +92,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Seal, ConfigError> {
         time_window: table.duration("time_window")?,
         max_age: match (table.has("max_age"), table.choice("validate")? == "full") {
             (true, _) => table.duration("max_age")?,
-            // PO-15: the document has 24 h back and 5 min ahead.
+            // PO-15: the document allows 24 h back and 5 min ahead.
             (false, true) => DAY,
             (false, false) => table.duration("time_window")?,
         },
@@ -100,7 +100,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Seal, ConfigError> {
     })
 }
 
-/// The profiles that are accepted. None at all would refuse every signature, which nobody means.
+/// Returns the accepted profiles. An empty list is an error, because it would refuse every signature.
 fn profiles(table: &Table<'_>) -> Result<Vec<String>, ConfigError> {
     if !table.has("profiles") {
         return Ok(vec![PROFILES[0].to_owned()]);
@@ -116,7 +116,7 @@ fn profiles(table: &Table<'_>) -> Result<Vec<String>, ConfigError> {
     texts.iter().map(known).collect()
 }
 
-/// A file, relative to the configuration file, or an address.
+/// Reads an anchor: a file relative to the configuration file, or an address.
 fn anchor(table: &Table<'_>, text: &Text<'_>) -> Result<AnchorPlace, ConfigError> {
     let expected = "a file, or an address like `https://box.example/anchors`";
     if let Some((scheme, _)) = text.value.split_once("://") {
@@ -132,7 +132,7 @@ fn anchor(table: &Table<'_>, text: &Text<'_>) -> Result<AnchorPlace, ConfigError
     Ok(AnchorPlace::File(base.map_or_else(|| PathBuf::from(&text.value), |base| base.join(&text.value))))
 }
 
-/// The names of a path, with dots between them.
+/// Splits a path at its dots into names.
 fn names(path: &str) -> Option<Vec<String>> {
     let names: Vec<String> = path.split('.').map(str::to_owned).collect();
     names.iter().all(|name| !name.is_empty() && !name.contains(['/', '*'])).then_some(names)

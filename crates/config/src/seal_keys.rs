@@ -1,4 +1,4 @@
-//! The configuration keys of sealing: tapes that prove themselves.
+//! Configuration keys of sealing.
 
 use crate::key_parts::{count, key, one_of, seconds};
 use crate::keys::{ConfigKey, KeyKind};
@@ -24,7 +24,7 @@ pub(crate) const SEAL_KEYS: &[ConfigKey] = &[
     key(
         "seal.anchor",
         KeyKind::Texts,
-        "Where signed heads of tapes are kept besides, so that nobody who can change the tapes can change what is known of them: files (relative to this one), and addresses that take them by POST, such as `https://HOST:PORT/anchors` of another gateway.",
+        "Where signed heads of tapes are kept besides, out of reach of anyone who can change the tapes: files (relative to this one), and addresses that take them by POST, such as `https://HOST:PORT/anchors` of another gateway.",
     ),
     key(
         "seal.require",

@@ -4,17 +4,17 @@ use super::error::{ConfigError, Problem};
 use super::read::Table;
 use std::fmt;
 
-/// A string that `Debug` does not show: the value of a header or of a variable.
+/// String that `Debug` does not show: the value of a header or of a variable.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hide a value.
+    /// Wraps a value that `Debug` must hide.
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
 
-    /// The value, for the one place that needs it.
+    /// Returns the value, for the one place that needs it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -26,7 +26,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The token in the variable that this key names; `None` if it names none.
+/// Returns the token in the variable that this key names, or `None` if it names none.
 pub(super) fn token_from_env(table: &Table<'_>, key: &'static str) -> Result<Option<Secret>, ConfigError> {
     let Some(name) = table.text(key)?.filter(|name| !name.value.is_empty()) else { return Ok(None) };
     let is_token = |token: &String| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());

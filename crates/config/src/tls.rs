@@ -1,4 +1,4 @@
-//! What is configured about TLS, toward clients and toward backends. The files themselves are read at the start.
+//! TLS settings toward clients and toward backends. The files themselves are read at the start.
 
 use super::backend::bad;
 use super::error::{ConfigError, Problem};
@@ -7,46 +7,46 @@ use signalbox_transport::tls::{BackTlsSpec, ClientAuth, MinVersion, PairFiles};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Most certificates of one listener.
+/// Maximum number of certificates per listener.
 const MAX_CERTIFICATES: usize = 64;
 
-/// The TLS of the listener.
+/// TLS settings of the listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenTls {
-    /// What is shown to clients.
+    /// Certificates shown to clients.
     pub certificates: Certificates,
-    /// What clients have to show.
+    /// Certificates demanded from clients.
     pub client_auth: ClientAuth,
-    /// The oldest version that is spoken.
+    /// Oldest version that is accepted.
     pub min_version: MinVersion,
-    /// How long a handshake may take.
+    /// Time limit for a handshake.
     pub handshake_timeout: Duration,
-    /// How many handshakes may be under way.
+    /// Maximum number of handshakes under way.
     pub max_handshakes: usize,
 }
 
 impl ListenTls {
-    /// True if nobody is let in who has not said who they are.
+    /// Returns `true` if every client must authenticate with a certificate.
     #[must_use]
     pub fn authenticates(&self) -> bool {
         matches!(self.client_auth, ClientAuth::Required(_))
     }
 }
 
-/// Where the certificates of the listener come from.
+/// Source of the listener's certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Certificates {
-    /// From files; the first is for clients that ask for no name, or for one that no other is good for.
+    /// Files. The first pair serves clients that ask for no name, or for one that no other pair matches.
     Files(Vec<PairFiles>),
-    /// One is made for this machine.
+    /// Certificate generated for this machine.
     SelfSigned,
 }
 
-/// Check the listener's table.
+/// Checks the listener's table.
 pub(super) fn listen(table: &Table<'_>, authentication: bool) -> Result<Option<ListenTls>, ConfigError> {
     if !table.flag("enabled")? {
         return match table.entries.iter().find(|entry| entry.key != "enabled") {
-            // Who names a certificate believes that it is used.
+            // A user who names a certificate believes that it is used.
             Some(entry) if !table.has("enabled") => {
                 Err(table.key_error(&entry.key, Problem::NotEnabled { switch: table.path.child("enabled") }))
             }
@@ -62,7 +62,7 @@ pub(super) fn listen(table: &Table<'_>, authentication: bool) -> Result<Option<L
     }))
 }
 
-/// Check the table of a backend.
+/// Checks the table of a backend.
 pub(super) fn backend(table: &Table<'_>) -> Result<BackTlsSpec, ConfigError> {
     let server_name = table.text("server_name")?;
     if let Some(name) = server_name.as_ref().filter(|name| !is_server_name(&name.value)) {
@@ -104,7 +104,7 @@ fn certificates(table: &Table<'_>) -> Result<Certificates, ConfigError> {
     Ok(Certificates::Files(pairs))
 }
 
-/// What clients have to show. Where they can prove who they are by other means, a certificate is one of several.
+/// Reads the certificates that clients must show. If there are other ways to authenticate, a certificate is optional.
 fn client_auth(table: &Table<'_>, authentication: bool) -> Result<ClientAuth, ConfigError> {
     let (word, given) = (table.choice("client_auth")?, table.has("client_auth"));
     match (word.as_str(), file(table, "ca_file")?) {
@@ -120,7 +120,7 @@ fn client_auth(table: &Table<'_>, authentication: bool) -> Result<ClientAuth, Co
     }
 }
 
-/// A certificate and its key: both or none.
+/// Reads a certificate and its key: both or none.
 fn pair(table: &Table<'_>) -> Result<Option<PairFiles>, ConfigError> {
     match (file(table, "cert_file")?, file(table, "key_file")?) {
         (Some(cert_file), Some(key_file)) => Ok(Some(PairFiles { cert_file, key_file })),
@@ -134,7 +134,7 @@ fn min_version(table: &Table<'_>) -> Result<MinVersion, ConfigError> {
     Ok(if table.choice("min_version")? == "1.3" { MinVersion::V1_3 } else { MinVersion::V1_2 })
 }
 
-/// A file; a relative one is taken from the folder of the configuration's own.
+/// Reads the path of a file. A relative one is taken from the configuration's folder.
 pub(super) fn file(table: &Table<'_>, key: &str) -> Result<Option<PathBuf>, ConfigError> {
     let Some(text) = table.text(key)? else {
         return Ok(None);
@@ -149,7 +149,7 @@ pub(super) fn file(table: &Table<'_>, key: &str) -> Result<Option<PathBuf>, Conf
     Ok(Some(base.map_or_else(|| PathBuf::from(&text.value), |base| base.join(&text.value))))
 }
 
-/// A name as certificates have it; the transport reads it as one.
+/// Returns `true` for a name as certificates have it, which the transport can parse.
 fn is_server_name(name: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())

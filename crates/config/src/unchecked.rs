@@ -1,19 +1,19 @@
-//! What `doctor` wants to know of a file even where the file as a whole cannot be used.
+//! Reads parts of a file for `doctor`, even if the file as a whole cannot be used.
 
 use super::import::{looks_secret, variable};
 use super::raw::{Node, RawEntry, Value, parse_toml};
 
-/// A secret that is written out in a file.
+/// Secret that stands in a file in plain text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InTheClear {
-    /// Its key.
+    /// Path of its key.
     pub key: String,
-    /// The variable of the environment that could hold it.
+    /// Environment variable that could hold it.
     pub variable: String,
 }
 
-/// Values under `env` and `headers` that look like secrets written out. A file that cannot be parsed
-/// has none; the loader reports that.
+/// Finds values under `env` and `headers` that look like secrets in plain text. A file that cannot be parsed has none;
+/// the loader reports the error.
 #[must_use]
 pub fn secrets(text: &str) -> Vec<InTheClear> {
     let mut found = Vec::new();
@@ -59,7 +59,7 @@ fn in_the_clear(list: &str, backend: &str, table: &str, entry: &RawEntry) -> Opt
     Some(InTheClear { key: format!("{list}.{backend}.{table}.{}", entry.key), variable })
 }
 
-/// Where the certificate files of the listener are, as the file says it; also where the file cannot be used otherwise.
+/// Returns the certificate files of the listener as the file names them, even if it cannot be used otherwise.
 #[must_use]
 pub fn tls_files(text: &str) -> TlsFiles {
     let Ok(root) = parse(text) else { return TlsFiles::default() };
@@ -74,14 +74,14 @@ pub fn tls_files(text: &str) -> TlsFiles {
     TlsFiles { certificate: file("cert_file"), key: file("key_file"), authorities: file("ca_file") }
 }
 
-/// The files of the listener's TLS.
+/// Files of the listener's TLS.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate.
+    /// Certificate shown to clients.
     pub certificate: Option<String>,
-    /// Its key.
+    /// Private key of the certificate.
     pub key: Option<String>,
-    /// Who signs the certificates of clients.
+    /// Authorities that sign the certificates of clients.
     pub authorities: Option<String>,
 }
 
