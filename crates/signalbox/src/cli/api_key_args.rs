@@ -1,4 +1,4 @@
-//! The command line of `signalbox keys`.
+//! Command line of `signalbox keys`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_config::duration;
@@ -24,45 +24,45 @@ pub enum ApiKeysCommand {
     New(NewApiKeyArgs),
     /// List the keys, without their secrets
     List,
-    /// Revoke a key, by its id or its name
+    /// Revoke a key by its id or its name
     Revoke {
-        /// The id or the name
+        /// Id or name of the key
         key: String,
     },
 }
 
-/// What a new key is for.
+/// Holder, scopes and lifetime of a new key.
 #[derive(Debug, Clone, Args)]
 pub struct NewApiKeyArgs {
-    /// What to call it
+    /// Name of the key
     pub name: String,
-    /// On whose behalf its holder calls: the principal [default: key:NAME]
+    /// Principal on whose behalf its holder calls [default: key:NAME]
     #[arg(long, value_name = "PRINCIPAL")]
     pub subject: Option<String>,
-    /// A role of its holder; several are allowed. `admin` may use the API
+    /// Role of its holder; several are allowed. `admin` may use the API
     #[arg(long = "role", value_name = "ROLE")]
     pub roles: Vec<String>,
-    /// A scope that the key has; several are allowed [default: not limited by scopes]
+    /// Scope that the key has; several are allowed [default: not limited by scopes]
     #[arg(long = "scope", value_name = "SCOPE")]
     pub scopes: Vec<String>,
-    /// How far its holder is trusted [default: by the configuration]
+    /// Trust level of its holder [default: by the configuration]
     #[arg(long, value_enum)]
     pub trust: Option<TrustWord>,
-    /// How long it is good, such as 90d [default: until it is revoked]
+    /// Lifetime of the key, such as 90d [default: until it is revoked]
     #[arg(long, value_name = "TIME", value_parser = duration::of_seconds)]
     pub expires: Option<Duration>,
 }
 
-/// How far somebody is trusted.
+/// Trust level of a key's holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TrustWord {
     /// Part of the system
     System,
     /// Known and vouched for
     Verified,
-    /// Known
+    /// Known, but not vouched for
     Community,
-    /// Not known
+    /// Not known to the operator
     Untrusted,
 }
 

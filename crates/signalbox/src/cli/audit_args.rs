@@ -1,4 +1,4 @@
-//! The command line of `signalbox audit`.
+//! Command line of `signalbox audit`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_audit::search::AuditQuery;
@@ -22,7 +22,7 @@ Examples:
 /// Commands about the audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
-    /// Find records
+    /// Find records in the audit log
     Search(AuditSearchArgs),
     /// Check that no record was changed, removed or moved, and name the first that was
     ///
@@ -30,14 +30,14 @@ pub enum AuditCommand {
     /// signatures, or with records behind the last one. Exits with 6 if the log itself says that others are not there:
     /// they could not be written, its sink was too far behind, or they were written to another place.
     ///
-    /// Its last line says what no verification notices: a person who can write to the log and to the data folder can
+    /// Its last line says what no verification can notice: a person who can write to the log and to the data folder can
     /// remove the end of a chain, back to any signed head, and whole chains.
     Verify(AuditVerifyArgs),
-    /// Write records for other programs
+    /// Write records in a format for other programs
     Export(AuditExportArgs),
 }
 
-/// Which log is read.
+/// Selection of the log to read.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AuditPlaceArgs {
     /// Read the database of the configuration, even if there are files
@@ -51,19 +51,16 @@ pub struct AuditPlaceArgs {
 /// Arguments of `audit verify`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AuditVerifyArgs {
-    /// Which log is read.
     #[command(flatten)]
     pub place: AuditPlaceArgs,
-    /// The place of the log that the files are copies of, as its gaps and checkpoints name it: they are good
-    /// for that log only
+    /// Place of the log that the files are copies of, as its gaps and checkpoints name it: they count for that log only
     #[arg(long, value_name = "PLACE", requires = "files")]
     pub of: Option<String>,
 }
 
-/// Which records are meant.
+/// Selection of the records.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AuditQueryArgs {
-    /// Which log is read.
     #[command(flatten)]
     pub place: AuditPlaceArgs,
     /// Only records of this time and later
@@ -118,10 +115,9 @@ impl AuditQueryArgs {
 /// Arguments of `audit search`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AuditSearchArgs {
-    /// Which records.
     #[command(flatten)]
     pub query: AuditQueryArgs,
-    /// How many at most, the last ones
+    /// Show at most this many records, the last ones
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub limit: usize,
 }
@@ -129,10 +125,9 @@ pub struct AuditSearchArgs {
 /// Arguments of `audit export`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AuditExportArgs {
-    /// Which records.
     #[command(flatten)]
     pub query: AuditQueryArgs,
-    /// In which form
+    /// Format of the records
     #[arg(long, value_enum, default_value_t)]
     pub format: AuditFormat,
     /// Write to this file instead of standard output
@@ -140,13 +135,13 @@ pub struct AuditExportArgs {
     pub output: Option<PathBuf>,
 }
 
-/// The forms of an export.
+/// Formats of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum AuditFormat {
     /// JSON, one record a line
     #[default]
     Jsonl,
-    /// A table with a head
+    /// A table with a header line
     Csv,
 }
 

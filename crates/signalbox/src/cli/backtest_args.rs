@@ -1,4 +1,4 @@
-//! The command line of `signalbox backtest`.
+//! Command line of `signalbox backtest`.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ Examples:
   signalbox backtest last --rules rules.toml --fail-on blocked,unknown
   signalbox backtest monday.tape tuesday.tape --examples 10 --json";
 
-/// Arguments of `backtest`.
+/// Arguments of the command `backtest`.
 #[derive(Debug, Clone, Args)]
 pub struct BacktestArgs {
     /// Tapes: files, or tapes of the store (`last` is the newest)
@@ -26,7 +26,7 @@ pub struct BacktestArgs {
     /// Files of rules to try [default: the rules of the configuration]
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub rules: Vec<PathBuf>,
-    /// How many examples to show of each group
+    /// Number of examples to show of each group
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub examples: usize,
     /// Exit with 1 if there is anything of these classes; `any` means every difference

@@ -1,10 +1,10 @@
-//! The command lines of `hold`, `watch` and `sessions`.
+//! Command lines of `hold`, `watch` and `sessions`.
 
 use clap::{Args, Subcommand};
 use signalbox_config::duration;
 use std::time::Duration;
 
-/// Which process is meant.
+/// Selection of the process.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Which {
     /// The process to ask, if several run with this data folder
@@ -12,12 +12,11 @@ pub struct Which {
     pub pid: Option<u32>,
 }
 
-/// Commands about messages that wait for a person.
+/// Commands about held messages.
 #[derive(Debug, Subcommand)]
 pub enum HoldCommand {
     /// Show held messages and breakpoints
     List {
-        /// Which process.
         #[command(flatten)]
         which: Which,
     },
@@ -25,7 +24,6 @@ pub enum HoldCommand {
     Show {
         /// Number from `hold list` [default: the only held message]
         id: Option<u64>,
-        /// Which process.
         #[command(flatten)]
         which: Which,
     },
@@ -36,7 +34,6 @@ pub enum HoldCommand {
         /// Let the caller use the same tool without another consent for this long, like 1h
         #[arg(long = "for", value_name = "TIME")]
         lasting: Option<String>,
-        /// Which process.
         #[command(flatten)]
         which: Which,
     },
@@ -58,7 +55,6 @@ pub enum HoldCommand {
         /// The result of a tool that says this text
         #[arg(long, value_name = "TEXT", conflicts_with = "result")]
         text: Option<String>,
-        /// Which process.
         #[command(flatten)]
         which: Which,
     },
@@ -66,38 +62,34 @@ pub enum HoldCommand {
     Refuse {
         /// Number from `hold list` [default: the only held message]
         id: Option<u64>,
-        /// Why, for the client
+        /// Reason that the client is told
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
-        /// Which process.
         #[command(flatten)]
         which: Which,
     },
     /// Hold the next tool calls
     Next {
-        /// How many
+        /// Number of calls to hold
         #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         count: u32,
         /// Only calls of tools whose name matches this pattern
         #[arg(long, value_name = "PATTERN")]
         tool: Option<String>,
-        /// How.
         #[command(flatten)]
         how: How,
     },
     /// Hold every call of tools whose name matches a pattern (`*` any text, `?` any character)
     Tool {
-        /// The pattern, for the names that clients see
+        /// Pattern for the names that clients see
         pattern: String,
-        /// How.
         #[command(flatten)]
         how: How,
     },
     /// Hold every request whose method matches a pattern, such as `resources/*`
     Method {
-        /// The pattern
+        /// Pattern for methods, such as `resources/*`
         pattern: String,
-        /// How.
         #[command(flatten)]
         how: How,
     },
@@ -107,22 +99,20 @@ pub enum HoldCommand {
     Clear {
         /// Number from `hold list` [default: all breakpoints]
         id: Option<u64>,
-        /// Which process.
         #[command(flatten)]
         which: Which,
     },
 }
 
-/// How messages are held.
+/// Direction and time limit of held messages.
 #[derive(Debug, Clone, Args)]
 pub struct How {
     /// Hold the answers instead of the requests
     #[arg(long)]
     pub answers: bool,
-    /// How long a message waits before its client gets an error, such as 20s or 5m [default: 50s]
+    /// Time until the client of a held message gets an error, such as 20s or 5m [default: 50s]
     #[arg(long, value_name = "TIME", value_parser = duration::of_seconds)]
     pub within: Option<Duration>,
-    /// Which process.
     #[command(flatten)]
     pub which: Which,
 }
@@ -141,25 +131,22 @@ pub struct EditArgs {
     /// Only its result, as JSON; `-` reads standard input
     #[arg(long, value_name = "JSON", group = "what")]
     pub result: Option<String>,
-    /// Which process.
     #[command(flatten)]
     pub which: Which,
 }
 
-/// Arguments of `watch`.
+/// Arguments of the command `watch`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct WatchArgs {
-    /// Which process.
     #[command(flatten)]
     pub which: Which,
 }
 
-/// Commands about sessions.
+/// Commands about client sessions.
 #[derive(Debug, Subcommand)]
 pub enum SessionsCommand {
-    /// Show who is connected
+    /// Show the connected clients
     List {
-        /// Which process.
         #[command(flatten)]
         which: Which,
     },
@@ -167,7 +154,6 @@ pub enum SessionsCommand {
     Show {
         /// Number from `sessions list`, or the id that its client uses
         id: String,
-        /// Which process.
         #[command(flatten)]
         which: Which,
     },
@@ -176,10 +162,9 @@ pub enum SessionsCommand {
         /// Idle for at least this long, such as 90s or 30m; a plain number means seconds
         #[arg(long, value_name = "TIME", default_value = "10m", value_parser = super::seconds)]
         idle: std::time::Duration,
-        /// Only show which would be ended
+        /// Only show which sessions would be ended
         #[arg(long)]
         dry_run: bool,
-        /// Which process.
         #[command(flatten)]
         which: Which,
     },
@@ -187,14 +172,13 @@ pub enum SessionsCommand {
     End {
         /// Number from `sessions list`, or the id that its client uses
         id: String,
-        /// Which process.
         #[command(flatten)]
         which: Which,
     },
 }
 
 pub(super) const HOLD_HELP: &str = "\
-A held message waits until somebody decides, or until its time runs out (50s unless --within says otherwise: clients \
+A held message waits until a person decides, or until its time runs out (50s unless --within says otherwise: clients \
 give up on a call after a minute, unless they follow its progress).
 
 Examples:

@@ -1,4 +1,4 @@
-//! The command lines of `signalbox switch`, `signalbox grant` and `signalbox policy`.
+//! Command lines of `signalbox switch`, `signalbox grant` and `signalbox policy`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_engine::catalog::ListKind;
@@ -20,7 +20,7 @@ Examples:
 
 /// Text below the help of `signalbox grant`.
 pub const GRANT_HELP: &str = "\
-A grant makes up for a role or a `permit` that somebody lacks, and for the consent that a call needs. What a role denies or a policy \
+A grant makes up for a role or a `permit` that a caller lacks, and for the consent that a call needs. What a role denies or a policy \
 forbids stays denied. It ends by itself, outlives the process, and holds for all running processes of the data folder. `break-glass` \
 allows one caller everything but what is switched off; the configuration has to allow it (permissions.break_glass.allowed), and it raises \
 an alarm.
@@ -34,15 +34,15 @@ Examples:
 /// Commands about permissions that end by themselves.
 #[derive(Debug, Subcommand)]
 pub enum GrantCommand {
-    /// Show the grants that count
+    /// Show the grants that are in force
     List,
-    /// Let somebody use something for a while
+    /// Let a caller use something for a while
     Add(GrantArgs),
-    /// Let somebody use everything but what is switched off for a while, with an alarm
+    /// Let a caller use everything but what is switched off for a while, with an alarm
     BreakGlass(BreakGlassArgs),
     /// End a grant before its time
     Revoke {
-        /// The id from `grant list`
+        /// Id from `grant list`
         id: String,
     },
 }
@@ -50,10 +50,9 @@ pub enum GrantCommand {
 /// Arguments of `grant add`.
 #[derive(Debug, Clone, Args)]
 pub struct GrantArgs {
-    /// What is granted: patterns BACKEND or BACKEND/NAME with * and ?; may be repeated
+    /// Tools, prompts or resources to grant: patterns BACKEND or BACKEND/NAME with * and ?; may be repeated
     #[arg(long, value_name = "PATTERN", required = true)]
     pub tools: Vec<String>,
-    /// To whom, for how long and why.
     #[command(flatten)]
     pub terms: BreakGlassArgs,
 }
@@ -61,13 +60,13 @@ pub struct GrantArgs {
 /// Arguments of `grant break-glass`.
 #[derive(Debug, Clone, Args)]
 pub struct BreakGlassArgs {
-    /// The principal who gets it
+    /// Principal that gets the grant
     #[arg(long, value_name = "PRINCIPAL")]
     pub to: String,
-    /// How long it lasts, like 15m or 1h
+    /// Duration of the grant, like 15m or 1h
     #[arg(long = "for", value_name = "TIME")]
     pub lasting: String,
-    /// Why, for the record
+    /// Reason, for the record
     #[arg(long, value_name = "TEXT")]
     pub because: String,
 }
@@ -84,14 +83,14 @@ Examples:
   signalbox policy backtest last
   signalbox policy test policies/cases.toml";
 
-/// Commands about what is switched off.
+/// Commands about switched-off entries.
 #[derive(Debug, Subcommand)]
 pub enum SwitchCommand {
     /// Show what is switched off or in quarantine
     List,
     /// Switch a tool, a backend or a caller off
     Kill(SwitchArgs),
-    /// Put a tool, a backend or a caller aside until somebody has looked at it
+    /// Put a tool, a backend or a caller in quarantine until an operator has looked at it
     Quarantine(SwitchArgs),
     /// Switch something on again
     Lift(SwitchArgs),
@@ -102,35 +101,36 @@ pub enum SwitchCommand {
 pub struct SwitchArgs {
     /// Pattern BACKEND or BACKEND/NAME with * and ?; with --principal a pattern of callers
     pub pattern: String,
-    /// The pattern means callers
+    /// Apply the pattern to callers
     #[arg(long)]
     pub principal: bool,
-    /// Why, for those who call it
+    /// Reason that callers are told
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub reason: String,
 }
 
-/// Commands about permissions.
+/// Commands about roles and policies.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// Check roles and policies, and name what nothing has
+    /// Check roles and policies, and name those that match nothing
     Check,
-    /// Say what would be decided about a call, and which role or policy decides
+    /// Show the decision about a call, and which role or policy makes it
     Explain(ExplainArgs),
     /// Show who may use a tool: the users and roles of the configuration
     Who(WhoArgs),
-    /// Try permissions and limits on recorded tapes: which calls they would now deny, allow, or have somebody asked about
+    /// Try permissions and limits on recorded tapes: which calls they would now deny, allow, or make wait for an
+    /// approval
     Backtest {
-        /// The tapes: `last`, ids or files
+        /// Tapes: `last`, ids or files
         #[arg(required = true)]
         tapes: Vec<String>,
         /// Exit with 1 if a call would be decided differently
         #[arg(long)]
         fail: bool,
     },
-    /// Hold permissions against a file of expected decisions
+    /// Compare permissions with a file of expected decisions
     Test {
-        /// The file
+        /// File of cases, in TOML
         file: PathBuf,
     },
 }
@@ -138,21 +138,21 @@ pub enum PolicyCommand {
 /// Arguments of `policy explain`.
 #[derive(Debug, Clone, Args)]
 pub struct ExplainArgs {
-    /// What is used, as BACKEND/NAME
+    /// Tool, prompt or resource, as BACKEND/NAME
     pub entry: String,
-    /// What it is
+    /// Kind of the entry
     #[arg(long, value_enum, default_value = "tool")]
     pub kind: EntryKind,
-    /// The principal who calls
+    /// Principal that makes the call
     #[arg(long = "as", value_name = "PRINCIPAL", default_value = "anonymous")]
     pub principal: String,
-    /// A role of the caller, besides those of the configuration; may be repeated
+    /// Role of the caller, besides those of the configuration; may be repeated
     #[arg(long, value_name = "ROLE")]
     pub role: Vec<String>,
-    /// A group of the caller; may be repeated
+    /// Group of the caller; may be repeated
     #[arg(long, value_name = "GROUP")]
     pub group: Vec<String>,
-    /// The arguments, a JSON object
+    /// Arguments of the call, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub arguments: Option<String>,
 }
@@ -160,24 +160,21 @@ pub struct ExplainArgs {
 /// Arguments of `policy who`.
 #[derive(Debug, Clone, Args)]
 pub struct WhoArgs {
-    /// What is used, as BACKEND/NAME
+    /// Tool, prompt or resource, as BACKEND/NAME
     pub entry: String,
-    /// What it is
+    /// Kind of the entry
     #[arg(long, value_enum, default_value = "tool")]
     pub kind: EntryKind,
-    /// The arguments, a JSON object
+    /// Arguments of the call, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub arguments: Option<String>,
 }
 
-/// What can be used.
+/// Kinds of entries that permissions are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EntryKind {
-    /// A tool.
     Tool,
-    /// A prompt.
     Prompt,
-    /// A resource.
     Resource,
 }
 

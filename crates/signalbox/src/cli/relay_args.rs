@@ -1,4 +1,4 @@
-//! The command line of `signalbox relay`.
+//! Command line of `signalbox relay`.
 
 use clap::{Args, Subcommand};
 
@@ -13,17 +13,17 @@ Examples:
 /// Commands about the relay.
 #[derive(Debug, Subcommand)]
 pub enum RelayCommand {
-    /// Print the MCP requests that do what a call of the legacy API does
+    /// Print the MCP requests that replace a call of the legacy API
     Migrate(MigrateArgs),
 }
 
-/// What `signalbox relay migrate` is given.
+/// Arguments of `signalbox relay migrate`.
 #[derive(Debug, Args)]
 pub struct MigrateArgs {
-    /// For clients of revision 2026-07-28, which have no sessions
+    /// Print requests for clients of revision 2026-07-28, which have no sessions
     #[arg(long)]
     pub stateless: bool,
-    /// The call as arguments of curl; without any, JSON {"method", "url", "body"} is read from standard input
+    /// Call as arguments of curl; without any, JSON {"method", "url", "body"} is read from standard input
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CURL")]
     pub call: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The command line of `signalbox replay`.
+//! Command line of `signalbox replay`.
 
 use super::PlacesArgs;
 use clap::{Args, Subcommand, ValueEnum};
@@ -14,23 +14,23 @@ pub enum ReplayCommand {
     /// Let a tape answer as a server
     ///
     /// Over standard input and output if a program is at the other end or with --stdio, else over HTTP. The server is
-    /// not needed: handshake, lists and answers come from the tape. A call that is not on it is refused, and the error
-    /// names the nearest recorded call and where it differs.
+    /// not needed: handshake, lists and answers come from the tape. A call that is not on the tape is refused. The
+    /// error names the nearest recorded call and where it differs.
     #[command(after_help = SERVE_HELP)]
     Serve(Box<ReplayServeArgs>),
     /// Send a tape's calls to a live server again, and compare the answers
     ///
-    /// Only tools that the tape knows to be read-only are called, unless --allow-writes says otherwise. Ids and
-    /// other values that the server makes up anew take the place of the recorded ones in later calls.
+    /// Only tools that the tape knows to be read-only are called, unless --allow-writes says otherwise. Ids and other
+    /// values that the server generates take the place of the recorded ones in later calls.
     ///
-    /// Exits with 1 if an answer differs, is late or does not come, or a call is not sent because it may mean another
-    /// object; with 2 if the server does not start or answer, and for a command line that makes no sense.
+    /// Exits with 1 if an answer differs, is late or does not come, or if a call is not sent because it may mean
+    /// another object. Exits with 2 if the server does not start or answer, and for a wrong command line.
     #[command(after_help = RUN_HELP)]
     Run(Box<ReplayRunArgs>),
-    /// Go another way from some call of a tape on
+    /// Branch off a tape after some call
     ///
-    /// The tape answers up to that call, perhaps with another answer to it; from there on the live server answers, or,
-    /// without one, the rest of the tape. What happens is recorded onto a new tape that names this one as its parent.
+    /// The tape answers up to that call, perhaps with another answer to it. From there on the live server answers, or,
+    /// without one, the rest of the tape. The result is recorded onto a new tape that names this one as its parent.
     #[command(after_help = BRANCH_HELP)]
     Branch(Box<ReplayBranchArgs>),
     /// Find the fewest calls of a tape with which `replay run` still fails
@@ -50,24 +50,23 @@ pub enum ReplayCommand {
 /// Arguments of `replay run`.
 #[derive(Debug, Clone, Args)]
 pub struct ReplayRunArgs {
-    /// The tape: a file, a recorded tape by its name, or `last`
+    /// Tape: a file, a recorded tape by its name, or `last`
     pub tape: String,
-    /// What is sent, where, and what counts.
     #[command(flatten)]
     pub trial: TrialArgs,
     /// Accept the new answers: record them onto this new tape, whose parent is this one
     #[arg(long, value_name = "FILE")]
     pub update: Option<PathBuf>,
-    /// Run so many times, at least a second apart, and propose patterns for the values that differ from run to run
+    /// Run this many times, at least a second apart, and propose patterns for the values that differ from run to run
     ///
-    /// A pattern leaves open only what changes by itself, such as moments, numbers and ids: `"Created <word>."`. What
-    /// differs otherwise is named and not learned.
+    /// A pattern leaves open only values that change by themselves, such as moments, numbers and ids: `"Created
+    /// <word>."`. Other differences are named and not learned.
     #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "2", value_parser = clap::value_parser!(u32).range(2..=100))]
     pub learn: Option<u32>,
-    /// Write what --learn proposes to this file, after asking
+    /// Write the proposals of --learn to this file, after asking
     #[arg(long, value_name = "FILE", requires = "learn")]
     pub save: Option<PathBuf>,
-    /// Write it without asking
+    /// Write the file without asking
     #[arg(long, requires = "save")]
     pub yes: bool,
     /// Show where each value of a request comes from, and what stands for it now
@@ -85,7 +84,7 @@ pub struct ReplayRunArgs {
     /// Write a SARIF report to this file
     #[arg(long, value_name = "FILE")]
     pub sarif: Option<PathBuf>,
-    /// Print annotations for GitHub too [default: where GITHUB_ACTIONS is set]
+    /// Print annotations for GitHub too [default: if GITHUB_ACTIONS is set]
     #[arg(long)]
     pub github: bool,
     /// The server to start
@@ -96,15 +95,14 @@ pub struct ReplayRunArgs {
 /// Arguments of `replay shrink`.
 #[derive(Debug, Clone, Args)]
 pub struct ReplayShrinkArgs {
-    /// The tape: a file, a recorded tape by its name, or `last`
+    /// Tape: a file, a recorded tape by its name, or `last`
     pub tape: String,
-    /// The new tape, a file that must not exist yet
+    /// New tape, a file that must not exist yet
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// What is sent, where, and what counts.
     #[command(flatten)]
     pub trial: TrialArgs,
-    /// The server to start, anew for each try
+    /// Server to start, anew for each try
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "against", required_unless_present = "against")]
     pub command: Vec<OsString>,
 }
@@ -112,9 +110,9 @@ pub struct ReplayShrinkArgs {
 /// Arguments of `replay branch`.
 #[derive(Debug, Clone, Args)]
 pub struct ReplayBranchArgs {
-    /// The tape: a file, a recorded tape by its name, or `last`
+    /// Tape: a file, a recorded tape by its name, or `last`
     pub tape: String,
-    /// The number of the last call that the tape answers, as `tape show` has it
+    /// Number of the last call that the tape answers, as `tape show` has it
     #[arg(long, value_name = "CALL")]
     pub at: u64,
     /// Answer that call with this instead: a result as JSON, or @FILE
@@ -126,30 +124,30 @@ pub struct ReplayBranchArgs {
     /// Speak on standard input and output, whatever they are
     #[arg(long, conflicts_with = "listen")]
     pub stdio: bool,
-    /// The new tape, a file that must not exist yet [default: a tape in the data folder]
+    /// New tape, a file that must not exist yet [default: a tape in the data folder]
     #[arg(long, value_name = "FILE")]
     pub tape_to: Option<PathBuf>,
     /// Apply the rules of this file
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// What the random numbers of the rules begin with: the same seed, the same faults [default: another one each time]
+    /// Seed of the rules' random numbers: the same seed, the same faults [default: another one each time]
     #[arg(long, value_name = "NUMBER", value_parser = seed())]
     pub seed: Option<u64>,
-    /// The address of the server that answers from there on
+    /// Address of the server that answers from there on
     #[arg(long, value_name = "URL")]
     pub against: Option<String>,
-    /// The server that answers from there on
+    /// Command of the server that answers from there on
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "against")]
     pub command: Vec<OsString>,
 }
 
-/// What of a tape is sent to which server, and what counts as a difference.
+/// Calls to send, the server they go to, and the differences that count.
 #[derive(Debug, Clone, Args)]
 pub struct TrialArgs {
-    /// The address of the server
+    /// Address of the server
     #[arg(long, value_name = "URL")]
     pub against: Option<String>,
-    /// The only session of the tape whose calls are sent
+    /// Send only calls of this session of the tape
     #[arg(long, value_name = "NUMBER")]
     pub session: Option<u64>,
     /// Send only calls of this method, such as `tools/*`; may be repeated
@@ -158,13 +156,12 @@ pub struct TrialArgs {
     /// Send only calls of this tool, prompt or URI; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub tool: Vec<String>,
-    /// Send also what may change something
+    /// Send also calls that may change something
     #[arg(long)]
     pub allow_writes: bool,
-    /// A tool that is read-only, whatever the tape says; may be repeated
+    /// Tool that is read-only, whatever the tape says; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub read_only: Vec<String>,
-    /// What does not count.
     #[command(flatten)]
     pub places: PlacesArgs,
     /// Numbers may differ by this much, or by this part of the larger one
@@ -176,19 +173,19 @@ pub struct TrialArgs {
     /// with the server does not count.
     #[arg(long, value_name = "TIME", value_parser = super::seconds)]
     pub timing: Option<Duration>,
-    /// How long an answer may take
+    /// Time limit for an answer
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::seconds)]
     pub timeout: Duration,
-    /// Keep the recorded pauses, so many times as fast; `max` has none
+    /// Keep the recorded pauses, this many times as fast; `max` has none
     #[arg(long, value_name = "FACTOR", default_value = "max", value_parser = speed)]
     pub speed: Speed,
-    /// In which order calls are sent
+    /// Order in which calls are sent
     #[arg(long, value_enum, default_value_t)]
     pub order: OrderMode,
-    /// The seed of `--order random` and of the random numbers of rules: the same seed, the same faults
+    /// Seed of `--order random` and of the random numbers of rules: the same seed, the same faults
     #[arg(long, value_name = "NUMBER", value_parser = seed())]
     pub seed: Option<u64>,
-    /// What follows a call that fails
+    /// Action after a call that fails
     #[arg(long, value_enum, default_value_t)]
     pub on_error: OnErrorMode,
     /// Move moments in arguments by the time since the recording
@@ -196,10 +193,10 @@ pub struct TrialArgs {
     /// If one moment of a request is within a day of its call, all of them move, so that their order stays.
     #[arg(long)]
     pub update_timestamps: bool,
-    /// Leave out what the client told the server without asking, such as changed roots
+    /// Leave out notifications that the client sent on its own, such as changed roots
     #[arg(long)]
     pub skip_notifications: bool,
-    /// Apply the rules of this file between tape and server: they may change, delay or damage what passes
+    /// Apply the rules of this file between tape and server: they may change, delay or damage messages
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
 }
@@ -207,43 +204,41 @@ pub struct TrialArgs {
 /// Arguments of `replay control`.
 #[derive(Debug, Clone, Args)]
 pub struct ReplayControlArgs {
-    /// The process to drive, if several controlled runs use this data folder
+    /// Process to drive, if several controlled runs use this data folder
     #[arg(long, value_name = "PID", global = true)]
     pub pid: Option<u32>,
-    /// What to do.
     #[command(subcommand)]
     pub action: ReplayAction,
 }
 
-/// What can be done with a controlled run.
+/// Actions on a controlled run.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ReplayAction {
     /// Show the state, the last verdict and the next request
     Show,
     /// Send calls until a breakpoint or the end
     Play,
-    /// Send nothing more for now
+    /// Send no more calls for now
     Pause,
     /// End the run: it prints its report and exits
     Stop,
-    /// Send one call
+    /// Send one call, then pause
     Step,
     /// Make this call the next one
     ///
     /// Forward, the calls in between are not sent. Backward, calls from there on are sent again on a new connection.
     Seek {
-        /// Which call, counted from 1
+        /// Number of the call, counted from 1
         call: usize,
     },
-    /// Change the speed
+    /// Change the speed of the run
     Speed {
-        /// How many times as fast as recorded, from 0.1 to 10, or `max` for no pauses
+        /// Factor of the recorded speed, from 0.1 to 10, or `max` for no pauses
         #[arg(value_parser = speed)]
         factor: Speed,
     },
     /// Stop before certain calls, or after a difference
     Break {
-        /// Where.
         #[command(flatten)]
         at: BreakAt,
     },
@@ -254,21 +249,21 @@ pub enum ReplayAction {
     },
     /// Send a request of your own now; its answer is printed and not compared
     Inject {
-        /// The request, such as {"method":"tools/list"}
+        /// Request to send, such as {"method":"tools/list"}
         request: String,
     },
     /// Replace the next request; its answer is compared with the recorded one all the same
     Modify {
-        /// The whole request
+        /// Whole request, as JSON
         #[arg(long, value_name = "JSON", required_unless_present = "params", conflicts_with = "params")]
         request: Option<String>,
-        /// Only its params
+        /// Only the params of the request, as JSON
         #[arg(long, value_name = "JSON")]
         params: Option<String>,
     },
 }
 
-/// Where a controlled run stops.
+/// Point at which a controlled run stops.
 #[derive(Debug, Clone, Args)]
 #[group(required = true, multiple = false)]
 pub struct BreakAt {
@@ -310,7 +305,7 @@ fn seed() -> clap::builder::RangedU64ValueParser {
 #[error("expected `max`, or a number from 0.01 to 1000")]
 struct SpeedError;
 
-/// In which order calls are sent.
+/// Order in which calls are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum OrderMode {
     /// As recorded, one at a time
@@ -318,30 +313,30 @@ pub enum OrderMode {
     Sequential,
     /// As recorded; calls that overlapped then overlap now
     Correlated,
-    /// Lists first, then what only reads, then calls
+    /// Lists first, then reads, then calls
     Priority,
-    /// Shuffled by --seed
+    /// In random order, shuffled by --seed
     Random,
 }
 
-/// What follows a call that fails.
+/// Action after a call that fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum OnErrorMode {
-    /// The next call
+    /// Send the next call
     #[default]
     Continue,
-    /// A pause, in a run with --control or --interactive
+    /// Pause, in a run with --control or --interactive
     Pause,
-    /// The end
+    /// End the whole run
     Stop,
-    /// The same call again, up to three times
+    /// Send the same call again, up to three times
     Retry,
 }
 
 /// Arguments of `replay serve`.
 #[derive(Debug, Clone, Args)]
 pub struct ReplayServeArgs {
-    /// The tape: a file, a recorded tape by its name, or `last`
+    /// Tape: a file, a recorded tape by its name, or `last`
     pub tape: String,
     /// Listen on this address instead of standard input; port 0 takes any free one
     #[arg(long, value_name = "ADDR")]
@@ -349,30 +344,29 @@ pub struct ReplayServeArgs {
     /// Speak on standard input and output, whatever they are
     #[arg(long, conflicts_with = "listen")]
     pub stdio: bool,
-    /// How it is played.
     #[command(flatten)]
     pub play: PlayArgs,
-    /// Which calls go to the server itself, and onto a new tape
+    /// Calls that go to the server itself and onto a new tape
     #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
     pub record: RecordMode,
-    /// The new tape, a file that must not exist yet [default: a tape in the data folder]
+    /// New tape, a file that must not exist yet [default: a tape in the data folder]
     #[arg(long, value_name = "FILE")]
     pub tape_to: Option<PathBuf>,
     /// Apply the rules of this file
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// What the random numbers of the rules begin with: the same seed, the same faults [default: another one each time]
+    /// Seed of the rules' random numbers: the same seed, the same faults [default: another one each time]
     #[arg(long, value_name = "NUMBER", value_parser = seed())]
     pub seed: Option<u64>,
-    /// The address of the server itself, for --record
+    /// Address of the server itself, for --record
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub against: Option<String>,
-    /// The server itself, for --record
+    /// Command of the server itself, for --record
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
-/// How a tape is played.
+/// Part of a tape to play, and how.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PlayArgs {
     /// Play what this backend answered, instead of what clients saw
@@ -381,40 +375,40 @@ pub struct PlayArgs {
     /// Play only this session of the tape
     #[arg(long, value_name = "NUMBER")]
     pub session: Option<u64>,
-    /// What follows the last recorded answer to a call
+    /// Behaviour after the last recorded answer to a call
     #[arg(long, value_enum, default_value_t)]
     pub repeat: RepeatMode,
-    /// Keep the recorded pauses, so many times as fast; `max` has none
+    /// Keep the recorded pauses, this many times as fast; `max` has none
     #[arg(long, value_name = "FACTOR", default_value = "max")]
     pub speed: String,
-    /// A path in requests that does not tell calls apart, such as /params/arguments/at; may be repeated
+    /// Path in requests that does not tell calls apart, such as /params/arguments/at; may be repeated
     #[arg(long, value_name = "PATH")]
     pub ignore: Vec<String>,
 }
 
-/// What follows the last recorded answer.
+/// Behaviour after the last recorded answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum RepeatMode {
-    /// An error
+    /// Answer with an error
     #[default]
     Refuse,
-    /// The last answer again
+    /// Repeat the last answer
     Last,
-    /// All answers again, from the first
+    /// Repeat all answers, from the first
     Cycle,
 }
 
-/// Which calls go to the server itself.
+/// Calls that go to the server itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum RecordMode {
-    /// None: what is not on the tape is refused
+    /// None: a call that is not on the tape is refused
     #[default]
     None,
-    /// All if there is no such tape file yet, which is then made; else none
+    /// All if the tape file does not exist yet, which is then created; else none
     Once,
-    /// Those that are not on the tape
+    /// Calls that are not on the tape
     New,
-    /// All
+    /// All calls of the client
     All,
 }
 

@@ -1,4 +1,4 @@
-//! The command line of `signalbox rules`.
+//! Command line of `signalbox rules`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -17,17 +17,17 @@ Examples:
   signalbox rules test rules.toml --tool delete_file --args '{\"path\": \"/etc/passwd\"}'
   signalbox rules test --message request.json --backend files --principal anonymous";
 
-/// Commands about rules.
+/// Commands about files of rules.
 #[derive(Debug, Subcommand)]
 pub enum RulesCommand {
     /// Check rules for errors and likely mistakes
     Check {
-        /// The file
+        /// File with the rules
         file: Option<PathBuf>,
     },
     /// List rules in the order in which they are checked
     List {
-        /// The file
+        /// File with the rules
         file: Option<PathBuf>,
     },
     /// Show what the rules would do with a message, and why
@@ -36,9 +36,9 @@ pub enum RulesCommand {
     ///
     /// The file is checked before it is written. A running gateway that names it reads it again.
     Add {
-        /// The file; it is made if there is none
+        /// File with the rules, created if missing
         file: PathBuf,
-        /// The rule in TOML, @FILE, or - for standard input
+        /// Rule in TOML, @FILE, or - for standard input
         #[arg(long, value_name = "TOML")]
         rule: String,
     },
@@ -50,17 +50,17 @@ pub enum RulesCommand {
     Disable(EditRuleArgs),
 }
 
-/// The rule that is changed.
+/// Selection of the rule to change.
 #[derive(Debug, Clone, Args)]
 pub struct EditRuleArgs {
-    /// The rule
+    /// Id of the rule
     pub id: String,
-    /// Its file [default: the one that the configuration has it from]
+    /// File of the rule [default: the one that the configuration has it from]
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
 }
 
-/// Which way a message goes.
+/// Direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TestPhase {
     /// A request on its way to a backend
@@ -80,27 +80,27 @@ pub enum TestPhase {
 /// Arguments of `rules test`.
 #[derive(Debug, Clone, Args)]
 pub struct TestArgs {
-    /// The file
+    /// File with the rules
     pub file: Option<PathBuf>,
-    /// The message: a file, `-` for standard input, or the JSON itself
+    /// Message: a file, `-` for standard input, or the JSON itself
     #[arg(long, value_name = "MESSAGE", conflicts_with = "args")]
     pub message: Option<String>,
     /// Instead of a message: a call of --tool with these arguments
     #[arg(long, value_name = "JSON", requires = "tool")]
     pub args: Option<String>,
-    /// The tool, prompt or URI that the message is about
+    /// Tool, prompt or URI that the message is about
     #[arg(long, value_name = "NAME")]
     pub tool: Option<String>,
-    /// What kind of message it is
+    /// Kind of the message
     #[arg(long, value_enum, default_value = "request")]
     pub phase: TestPhase,
     /// For an answer: the method of its request
     #[arg(long, value_name = "METHOD", default_value = "tools/call")]
     pub method: String,
-    /// The backend that the message goes to or comes from
+    /// Backend that the message goes to or comes from
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
-    /// The principal on whose behalf it is sent
+    /// Principal on whose behalf it is sent
     #[arg(long, value_name = "NAME", default_value = "anonymous")]
     pub principal: String,
 }

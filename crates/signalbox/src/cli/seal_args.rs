@@ -1,4 +1,4 @@
-//! The command line of `signalbox seal`.
+//! Command line of `signalbox seal`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_config::duration;
@@ -27,7 +27,6 @@ pub enum SealCommand {
     /// Make, show, trust and revoke keys
     #[command(after_help = KEYS_HELP)]
     Keys {
-        /// What to do with them.
         #[command(subcommand)]
         command: KeysCommand,
     },
@@ -49,23 +48,22 @@ Examples:
   signalbox seal keys rotate ada --overlap 7d
   signalbox seal keys revoke ada";
 
-/// Commands about keys.
+/// Commands about signing keys.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
     /// Make a key pair, keep it in the data folder and trust it there
     New(NewKeyArgs),
     /// List the trusted keys
     List,
-    /// Show one key
+    /// Show one trusted key
     Show {
-        /// The id of the key
+        /// Id of the key
         id: String,
     },
     /// Take a private key from a file (PKCS#8 as PEM or DER, or a seed), keep it and trust it
     Import {
-        /// The file, or `-` for standard input
+        /// File, or `-` for standard input
         file: PathBuf,
-        /// What is known about the key.
         #[command(flatten)]
         about: NewKeyArgs,
     },
@@ -73,37 +71,35 @@ pub enum KeysCommand {
     Export(ExportKeyArgs),
     /// Stop trusting a key
     Revoke {
-        /// The id of the key
+        /// Id of the key
         id: String,
-        /// From this moment on, such as 2026-01-01T00:00:00Z [default: now]
+        /// Moment from which it is not trusted, such as 2026-01-01T00:00:00Z [default: now]
         #[arg(long, value_name = "TIME", value_parser = moment)]
         at: Option<i64>,
     },
-    /// Put a new key pair in the place of a key that is kept here
+    /// Replace a key that is kept here by a new key pair
     Rotate {
-        /// The id of the key
+        /// Id of the key
         id: String,
-        /// The id of the new key [default: made of its public half]
+        /// Id of the new key [default: made of its public half]
         #[arg(long, value_name = "ID")]
         new_id: Option<String>,
-        /// How long the old key is trusted beside the new one
+        /// Time for which the old key is trusted beside the new one
         #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration::of_seconds)]
         overlap: Duration,
     },
-    /// Trust somebody's public key
+    /// Trust the public key of another party
     Trust {
-        /// The public key: a file, or 64 hexadecimal digits
+        /// Public key: a file, or 64 hexadecimal digits
         key: String,
-        /// What is known about the key.
         #[command(flatten)]
         about: KeyArgs,
     },
 }
 
-/// What is known about a key that is made here.
+/// Properties of a key that is made here.
 #[derive(Debug, Clone, Args)]
 pub struct NewKeyArgs {
-    /// What is known about any key.
     #[command(flatten)]
     pub about: KeyArgs,
     /// Make it the key with which this gateway signs
@@ -111,19 +107,19 @@ pub struct NewKeyArgs {
     pub signing: bool,
 }
 
-/// What is known about a key.
+/// Properties of a key.
 #[derive(Debug, Clone, Args)]
 pub struct KeyArgs {
-    /// Whose key it is: the principal that its signatures prove
+    /// Principal that its signatures prove
     #[arg(long, value_name = "NAME")]
     pub name: String,
-    /// The id that signatures name [default: made of the public half]
+    /// Id that signatures name [default: made of the public half]
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
-    /// What it may sign: client, server, gateway or recorder; several are allowed
+    /// Role in which it may sign: client, server, gateway or recorder; several are allowed
     #[arg(long = "role", value_name = "ROLE", default_value = "client")]
     pub roles: Vec<Role>,
-    /// Its algorithm; Ed25519 is the only one
+    /// Algorithm of the key; Ed25519 is the only one
     #[arg(long, value_name = "NAME", default_value = "Ed25519", value_parser = algorithm)]
     pub algorithm: String,
     /// Trust it from this moment on, such as 2026-01-01T00:00:00Z
@@ -137,9 +133,9 @@ pub struct KeyArgs {
 /// Arguments of `seal keys export`.
 #[derive(Debug, Clone, Args)]
 pub struct ExportKeyArgs {
-    /// The id of the key
+    /// Id of the key
     pub id: String,
-    /// In which form
+    /// Format of the exported key
     #[arg(long, value_enum, default_value = "public")]
     pub format: KeyFormat,
     /// Write to this file, readable by its owner only; a private key is written nowhere else
@@ -147,7 +143,7 @@ pub struct ExportKeyArgs {
     pub output: Option<PathBuf>,
 }
 
-/// The forms in which a key is written.
+/// Formats in which a key is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum KeyFormat {
     /// The public half as PEM
@@ -165,18 +161,18 @@ pub enum KeyFormat {
 /// Arguments of `seal sign`.
 #[derive(Debug, Clone, Args)]
 pub struct SignArgs {
-    /// The file, or `-` for standard input
+    /// File to sign, or `-` for standard input
     pub file: PathBuf,
-    /// The id of a key in the data folder, or a private key file [default: the gateway's own]
+    /// Id of a key in the data folder, or a private key file [default: the gateway's own]
     #[arg(short, long, value_name = "KEY")]
     pub key: Option<String>,
-    /// What the signature is for: request, response, tape or audit [default: by what the file is]
+    /// Purpose of the signature: request, response, tape or audit [default: by what the file is]
     #[arg(long, value_name = "DOMAIN")]
     pub domain: Option<Domain>,
-    /// The canonical form that is signed: mcp-cbor/1 or mcp-cbor/2
+    /// Canonical form that is signed: mcp-cbor/1 or mcp-cbor/2
     #[arg(long, value_name = "PROFILE", default_value = "mcp-cbor/2")]
     pub profile: Profile,
-    /// How long a signed message is valid
+    /// Time for which a signed message is valid
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration::of_seconds)]
     pub expires: Duration,
     /// For a response: the file with the request that it answers
@@ -190,15 +186,15 @@ pub struct SignArgs {
 /// Arguments of `seal verify`.
 #[derive(Debug, Clone, Args)]
 pub struct SealVerifyArgs {
-    /// The file, or `-` for standard input
+    /// File to check, or `-` for standard input
     pub file: PathBuf,
     /// For a file that is no message: its signature [default: FILE.sig]
     #[arg(long, value_name = "FILE")]
     pub signature: Option<PathBuf>,
-    /// What the signature must be for: request, response, tape or audit [default: by what the file is]
+    /// Purpose that the signature must have: request, response, tape or audit [default: by what the file is]
     #[arg(long, value_name = "DOMAIN")]
     pub domain: Option<Domain>,
-    /// The canonical form that must be signed [default: the one that the signature names]
+    /// Canonical form that must be signed [default: the one that the signature names]
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<Profile>,
     /// Trust the keys in this file instead of those of the data folder

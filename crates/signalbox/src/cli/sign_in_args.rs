@@ -8,7 +8,7 @@ pub struct SignInArgs {
     /// Name of the backend, as in the configuration
     #[arg(value_name = "BACKEND")]
     pub backend: String,
-    /// The principal whose token it is, where each has its own [default: the local user]
+    /// Principal whose token it is, if each has its own [default: the local user]
     ///
     /// A gateway that listens without authentication knows all its callers as `anonymous`.
     #[arg(long, value_name = "PRINCIPAL")]
@@ -21,7 +21,7 @@ Examples:
   signalbox login tracker --user anonymous";
 
 pub(super) const LOGOUT_HELP: &str = "\
-The authorization server is not told; whoever has a copy of the token can use it until it expires.
+The authorization server is not told: a copy of the token stays valid until it expires.
 
 Example:
   signalbox logout tracker";

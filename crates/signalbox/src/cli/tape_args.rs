@@ -1,4 +1,4 @@
-//! The command line of `signalbox tape`.
+//! Command line of `signalbox tape`.
 
 use super::Which;
 use super::tape_search_args::SearchArgs;
@@ -37,8 +37,8 @@ Examples:
   signalbox tape prune --older-than 7d --dry-run";
 
 const VERIFY_HELP: &str = "\
-Whoever can write to the data folder can also sign with the key that is kept there. A key that is pinned, because somebody
-noted it elsewhere before, proves more; so do signed heads that were anchored elsewhere (`seal.anchor`).
+A person who can write to the data folder can also sign with the key that is kept there. A key that was noted elsewhere
+before and is pinned now proves more; so do signed heads that were anchored elsewhere (`seal.anchor`).
 
 Examples:
   signalbox tape verify last
@@ -59,7 +59,7 @@ Examples:
   signalbox tape redact last --path /params/arguments/password -o for-the-auditor.tape
   signalbox tape redact last --path '/result/content/*/text' --path '/**/email' -o copy.tape";
 
-/// Commands about tapes.
+/// Commands about recorded tapes.
 #[derive(Debug, Subcommand)]
 pub enum TapeCommand {
     /// List the tapes of the store
@@ -70,7 +70,7 @@ pub enum TapeCommand {
     Search(Box<SearchArgs>),
     /// Count calls, errors, times and bytes by method and tool; show call sequences, slow calls and recent anomalies
     Stats {
-        /// The tape [default: all tapes]
+        /// Tape to count [default: all tapes]
         tape: Option<String>,
     },
     /// Compare two tapes: calls, answers by field, times, and what the servers offer
@@ -82,22 +82,21 @@ pub enum TapeCommand {
     Export(ExportArgs),
     /// Import a tape file, exported JSON lines, a packet capture or a recording of another program into the store
     ///
-    /// The format is told by the content. From recordings of other programs, secrets are taken out as `record.redact`
-    /// says. Nothing is kept of a file that cannot be read to its end. Of packet captures, connections that are
-    /// encrypted are left out, and so is what follows lost packets; the command says so.
+    /// The format is told by the content. Secrets in recordings of other programs are taken out as `record.redact`
+    /// says. Nothing is kept of a file that cannot be read to its end. Of packet captures, encrypted connections are
+    /// left out, and so is what follows lost packets. The command reports both.
     Import {
-        /// The file
+        /// File to import, of any known format
         file: PathBuf,
         /// Format [default: by the content]
         #[arg(long, value_enum)]
         format: Option<ImportFormat>,
     },
-    /// Have a running gateway write the calls in its ring to the tape
+    /// Make a running gateway write the calls in its ring to the tape
     ///
     /// With `record.sampling = "ring"` nothing is on the tape until something fires: an error, a slow call, a decision,
-    /// or this command. It returns when they are on disk.
+    /// or this command. The command returns when the calls are on disk.
     Keep {
-        /// Which process.
         #[command(flatten)]
         which: Which,
     },
@@ -107,24 +106,25 @@ pub enum TapeCommand {
     /// end was cut off), 5 never sealed, 6 intact and closed, but some of what happened could not be recorded.
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
-    /// Write the proof that one entry is on a sealed tape, for somebody who does not get the tape
+    /// Write the proof that one entry is on a sealed tape, for an auditor who does not get the tape
     ///
-    /// The file holds the entry, the hashes from there to the next signature, and that signature. Of the other entries
-    /// it shows nothing. `tape verify --proof` checks it, and so does examples/verify-seal/proof.py.
+    /// The file holds the entry, the hashes from there to the next signature, and that signature. It shows nothing of
+    /// the other entries. `tape verify --proof` checks it, and so does examples/verify-seal/proof.py.
     #[command(after_help = PROVE_HELP)]
     Prove(ProveArgs),
     /// Write a copy of a sealed tape without some values; the rest still proves itself
     ///
-    /// The copy is a tape file that `tape verify` holds against the original signatures, and that `replay serve` plays.
-    /// It says where something was removed. Values below the members of `seal.commit` go one by one; for any other, the
-    /// whole message goes. Names of members, and what a tape says of a message besides (tool, times, lengths), stay.
+    /// The copy is a tape file that `tape verify` checks against the original signatures, and that `replay serve`
+    /// plays. It says where something was removed. Values below the members of `seal.commit` are removed one by one;
+    /// for any other value, the whole message is removed. Names of members and the tape's own data about a message
+    /// (tool, times, lengths) stay.
     #[command(after_help = REDACT_HELP)]
     Redact(RedactArgs),
     /// Delete old entries, or the oldest beyond a size
     Prune(PruneArgs),
-    /// Delete one tape
+    /// Delete one tape of the store
     Delete {
-        /// The tape
+        /// Tape to delete, with all its entries
         tape: String,
         /// Delete it even while it is being written
         #[arg(long)]
@@ -135,7 +135,7 @@ pub enum TapeCommand {
 /// Arguments of `tape verify`.
 #[derive(Debug, Clone, Args)]
 pub struct VerifyArgs {
-    /// The tape
+    /// Tape whose entries are checked
     #[arg(default_value = "last")]
     pub tape: String,
     /// Check the proof of one entry in this file instead of a tape
@@ -154,12 +154,12 @@ pub struct VerifyArgs {
 /// Arguments of `tape prove`.
 #[derive(Debug, Clone, Args)]
 pub struct ProveArgs {
-    /// The tape
+    /// Tape that has the entry
     pub tape: String,
-    /// The number of the entry
+    /// Number of the entry
     #[arg(long, value_name = "NUMBER")]
     pub entry: u64,
-    /// The file to write; `-` is standard output
+    /// File to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
@@ -167,13 +167,13 @@ pub struct ProveArgs {
 /// Arguments of `tape redact`.
 #[derive(Debug, Clone, Args)]
 pub struct RedactArgs {
-    /// The tape
+    /// Tape that is copied
     pub tape: String,
     /// Remove the values at this place: a JSON pointer from the top of the message, in which `*` stands for any name or index and
     /// `**` for any number of them. May be given several times
     #[arg(long, value_name = "PATH", required = true)]
     pub path: Vec<String>,
-    /// The file to write
+    /// Tape file to write
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
@@ -181,10 +181,10 @@ pub struct RedactArgs {
 /// Arguments of `tape show`.
 #[derive(Debug, Clone, Args)]
 pub struct ShowArgs {
-    /// The tape
+    /// Tape whose calls are shown
     #[arg(default_value = "last")]
     pub tape: String,
-    /// Explain this call
+    /// Explain the call with this number
     #[arg(long, value_name = "NUMBER")]
     pub exchange: Option<u64>,
     /// Only calls of this session
@@ -202,7 +202,7 @@ pub struct ShowArgs {
     /// Only calls with this outcome: success, tool_error, error, timed_out, …; or unfinished
     #[arg(long, value_name = "OUTCOME")]
     pub outcome: Option<String>,
-    /// Show notifications too
+    /// Show notifications as well
     #[arg(long)]
     pub notifications: bool,
     /// Show at most this many calls
@@ -265,11 +265,10 @@ impl PlacesArgs {
 /// Arguments of `tape diff`.
 #[derive(Debug, Clone, Args)]
 pub struct DiffArgs {
-    /// The tape that is compared with
+    /// Tape to compare with
     pub old: String,
-    /// The tape that is compared
+    /// Tape that is compared with it
     pub new: String,
-    /// What does not count.
     #[command(flatten)]
     pub places: PlacesArgs,
     /// Two numbers are the same if they differ by at most this much, or this part of the larger one
@@ -279,10 +278,10 @@ pub struct DiffArgs {
     /// Compare JSON in texts as text, character by character
     #[arg(long)]
     pub exact_text: bool,
-    /// Compare _meta too
+    /// Compare `_meta` as well
     #[arg(long)]
     pub meta: bool,
-    /// Calls that come in another order are no difference
+    /// Do not count calls in another order as a difference
     #[arg(long)]
     pub any_order: bool,
     /// Only calls of this method; a trailing * stands for any rest. May be given several times
@@ -297,7 +296,7 @@ pub struct DiffArgs {
     /// Name calls that are slower by more than this, such as 100ms; a plain number means milliseconds
     #[arg(long, value_name = "TIME", value_parser = millis)]
     pub timing: Option<Duration>,
-    /// Name them only if they also take more than this many times as long
+    /// Name these calls only if they also take more than this many times as long
     #[arg(long, value_name = "NUMBER", default_value_t = 1.5, requires = "timing", value_parser = tolerance)]
     pub timing_factor: f64,
     /// Exit with 1 only if something breaks clients that relied on the old tape
@@ -327,14 +326,14 @@ fn sessions(text: &str) -> Result<(u64, u64), BadNumber> {
     numbers.ok_or(BadNumber("it must be the number of a session, or two: OLD:NEW"))
 }
 
-/// What a tape is exported as.
+/// Formats in which a tape is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// A tape file: compressed, indexed, complete
     Tape,
     /// One JSON object per line, complete
     Jsonl,
-    /// HTTP Archive 1.2
+    /// HTTP Archive 1.2 (HAR)
     Har,
     /// OpenTelemetry spans, OTLP JSON
     Otlp,
@@ -356,10 +355,10 @@ pub enum Format {
     Vitest,
 }
 
-/// The formats that are imported.
+/// Formats that can be imported.
 #[derive(Debug, Copy, Clone, PartialEq, Eq, ValueEnum)]
 pub enum ImportFormat {
-    /// A tape file
+    /// A tape file of Signalbox
     Tape,
     /// The JSON lines that `tape export` writes
     Jsonl,
@@ -369,9 +368,9 @@ pub enum ImportFormat {
     Pcap,
     /// One MCP message per line, bare or with its direction and time
     Messages,
-    /// `mcporter record`
+    /// A recording by `mcporter record`
     Mcporter,
-    /// `mcp-rec record`
+    /// A recording by `mcp-rec record`
     McpRec,
     /// A cassette of `mcp-recorder`
     McpRecorder,
@@ -382,19 +381,19 @@ pub enum ImportFormat {
 /// Arguments of `tape export`.
 #[derive(Debug, Clone, Args)]
 pub struct ExportArgs {
-    /// The tape
+    /// Tape that is exported
     pub tape: String,
-    /// Where to write; `-` is standard output
+    /// File to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Format [default: by the end of the name: .tape, .jsonl, .har, .otlp or .json, .html, .sh,
     /// .postman_collection.json, .insomnia.json, .k6.js, .spec.js, .test.js, .py]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Only this session
+    /// Export only this session
     #[arg(long, value_name = "NUMBER")]
     pub session: Option<u64>,
-    /// Where calls go, for formats that make them over HTTP [default: the server that `proxy` recorded, else
+    /// Target of the calls, for formats that make them over HTTP [default: the server that `proxy` recorded, else
     /// http://127.0.0.1:8080/mcp]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
@@ -406,10 +405,10 @@ pub struct ExportArgs {
 /// Arguments of `tape prune`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PruneArgs {
-    /// Delete what is older than this, such as 12h or 7d; a plain number means days [default: record.max_age_days]
+    /// Delete entries older than this, such as 12h or 7d; a plain number means days [default: record.max_age_days]
     #[arg(long, value_name = "TIME", value_parser = days)]
     pub older_than: Option<Duration>,
-    /// Delete the oldest beyond this many bytes [default: record.max_size]
+    /// Delete the oldest entries beyond this many bytes [default: record.max_size]
     #[arg(long, value_name = "BYTES")]
     pub max_size: Option<u64>,
     /// Only show what would be deleted

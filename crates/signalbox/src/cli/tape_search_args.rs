@@ -1,4 +1,4 @@
-//! The command line of `signalbox tape search`.
+//! Command line of `signalbox tape search`.
 
 use super::tape_args::millis;
 use clap::{Args, ValueEnum};
@@ -56,10 +56,10 @@ pub struct SearchArgs {
     /// be given several times
     #[arg(long = "type", value_enum, value_name = "TYPE", conflicts_with = "facets")]
     pub types: Vec<EntryType>,
-    /// Show at most this many
+    /// Show at most this many entries
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     pub limit: usize,
-    /// Show this page of them, counted from 1
+    /// Show this page of the entries, counted from 1
     #[arg(long, value_name = "NUMBER", default_value_t = 1, conflicts_with = "facets")]
     pub page: usize,
     /// Show the oldest first
@@ -70,16 +70,16 @@ pub struct SearchArgs {
     pub facets: bool,
 }
 
-/// The types of entries that can be searched for.
+/// Types of entries that can be searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EntryType {
-    /// A request
+    /// A request of either side
     Request,
-    /// A result
+    /// The result of a request
     Result,
-    /// An error
+    /// An error in place of a result
     Error,
-    /// A notification
+    /// A notification of either side
     Notification,
     /// A decision of the gateway
     Decision,
@@ -87,6 +87,6 @@ pub enum EntryType {
     End,
     /// A session that began or ended
     Session,
-    /// Anything else
+    /// Entries of any other type
     Other,
 }

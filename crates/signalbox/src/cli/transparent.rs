@@ -7,47 +7,45 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where what passes is kept.
+/// File for the recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct TapeTo {
     /// Record to this tape file, which must not exist yet [default: a tape in the data folder]
     #[arg(long, value_name = "FILE")]
     pub tape: Option<PathBuf>,
-    /// Record nothing
+    /// Do not record the messages
     #[arg(long, conflicts_with = "tape")]
     pub no_tape: bool,
 }
 
-/// Arguments of `wrap`.
+/// Arguments of the command `wrap`.
 #[derive(Debug, Clone, Args)]
 pub struct WrapArgs {
-    /// Where what passes is kept.
     #[command(flatten)]
     pub to: TapeTo,
     /// Apply the rules of this file, which may change what passes
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// How long the server may keep running after its client has gone
+    /// Time that the server may keep running after its client has gone
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
     pub grace: Duration,
-    /// The server to run, and its arguments
+    /// Server to run, and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
-/// Arguments of `proxy`.
+/// Arguments of the command `proxy`.
 #[derive(Debug, Clone, Args)]
 pub struct ProxyArgs {
     /// Address to listen on; port 0 takes any free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub listen: ListenAddr,
-    /// Where what passes is kept.
     #[command(flatten)]
     pub to: TapeTo,
     /// Apply the rules of this file, which may change what passes
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// The MCP endpoint, http://HOST/PATH or https://HOST/PATH
+    /// MCP endpoint, http://HOST/PATH or https://HOST/PATH
     pub url: String,
 }
 

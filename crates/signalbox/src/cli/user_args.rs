@@ -1,4 +1,4 @@
-//! The command line of `signalbox users`.
+//! Command line of `signalbox users`.
 
 use clap::Subcommand;
 
@@ -20,17 +20,17 @@ Examples:
 pub enum UsersCommand {
     /// Add a user; the password is asked for, or read from standard input
     Add {
-        /// The name: letters, digits, `.`, `_`, `-` and `@`
+        /// Name of the user: letters, digits, `.`, `_`, `-` and `@`
         name: String,
-        /// Give a user who is there another password, and end the tokens of before
+        /// Give an existing user another password, and end the tokens issued before
         #[arg(long)]
         replace: bool,
     },
-    /// List the users
+    /// List the local users
     List,
     /// Remove a user, and end its tokens, API keys, signing keys and sessions
     Remove {
-        /// The name; `openid:NAME` ends what a person of the OpenID provider has
+        /// Name of the user; `openid:NAME` ends what a person of the OpenID provider has
         name: String,
     },
 }
