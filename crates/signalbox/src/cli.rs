@@ -71,10 +71,10 @@ pub use user_args::UsersCommand;
 #[derive(Debug, Parser)]
 #[command(name = "signalbox", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// The options of every command.
+    /// Options of every command.
     #[command(flatten)]
     pub global: Global,
-    /// What to do; nothing means `serve`.
+    /// Command to run. Without one, `serve` runs.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -86,7 +86,7 @@ SIGNALBOX_DATA_DIR and SIGNALBOX_LOG_LEVEL win over the file, flags win over bot
 
 Exit codes: 0 fine, 1 failed, 2 usage or configuration.";
 
-/// The options of every command.
+/// Options of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Global {
     /// Configuration file, in our TOML or a client's mcpServers JSON
@@ -95,7 +95,7 @@ pub struct Global {
     /// Folder for state [default: signalbox in the user's state folder]
     #[arg(long, global = true, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// How much to log: error, warn, info, debug or trace
+    /// Verbosity of the log: error, warn, info, debug or trace
     #[arg(long, global = true, value_name = "LEVEL")]
     pub log_level: Option<LogLevel>,
     /// Print results and logs as JSON
@@ -104,12 +104,12 @@ pub struct Global {
     /// Ask the gateway at this address instead of those of the data folder; `tools` takes any MCP server
     #[arg(long, global = true, value_name = "URL", env = "SIGNALBOX_URL")]
     pub url: Option<String>,
-    /// The key to show there; of a caller with the role `admin` for all but `tools`
+    /// Key to show there; of a caller with the role `admin` for all but `tools`
     #[arg(long, global = true, value_name = "KEY", env = "SIGNALBOX_KEY", hide_env_values = true)]
     pub key: Option<String>,
 }
 
-/// The commands.
+/// Commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve all backends over HTTP, HTTP+SSE and WebSocket, or over TCP (the default)
@@ -127,7 +127,6 @@ pub enum Command {
     /// List or call the tools of all backends
     #[command(after_help = TOOLS_HELP)]
     Tools {
-        /// What to do with them.
         #[command(subcommand)]
         command: ToolsCommand,
     },
@@ -143,7 +142,6 @@ pub enum Command {
     /// Hold messages for a person: release, edit, answer or refuse them
     #[command(after_help = hold::HOLD_HELP)]
     Hold {
-        /// What to do.
         #[command(subcommand)]
         command: HoldCommand,
     },
@@ -153,10 +151,9 @@ pub enum Command {
     /// or without a terminal, prints one line of JSON for each fact.
     #[command(after_help = hold::WATCH_HELP)]
     Watch(WatchArgs),
-    /// Show who is connected, or end a session
+    /// Show connected clients, or end a session
     #[command(after_help = hold::SESSIONS_HELP)]
     Sessions {
-        /// What to do with them.
         #[command(subcommand)]
         command: SessionsCommand,
     },
@@ -170,21 +167,18 @@ pub enum Command {
     /// Show, search, measure, export and delete recordings
     #[command(after_help = TAPE_HELP)]
     Tape {
-        /// What to do.
         #[command(subcommand)]
         command: TapeCommand,
     },
     /// Play tapes: let one answer as a server, or test a server with one
     #[command(after_help = REPLAY_HELP)]
     Replay {
-        /// What to do.
         #[command(subcommand)]
         command: ReplayCommand,
     },
     /// Check, list and try out rules
     #[command(after_help = RULES_HELP)]
     Rules {
-        /// What to do.
         #[command(subcommand)]
         command: RulesCommand,
     },
@@ -194,56 +188,48 @@ pub enum Command {
     /// Switch tools, backends and callers off, at once
     #[command(after_help = SWITCH_HELP)]
     Switch {
-        /// What to do.
         #[command(subcommand)]
         command: SwitchCommand,
     },
-    /// Let somebody use something for a while
+    /// Let a caller use something for a while
     #[command(after_help = GRANT_HELP)]
     Grant {
-        /// What to do.
         #[command(subcommand)]
         command: GrantCommand,
     },
-    /// Check permissions, and say what they would decide
+    /// Check permissions, and show what they would decide
     #[command(after_help = POLICY_HELP)]
     Policy {
-        /// What to do.
         #[command(subcommand)]
         command: PolicyCommand,
     },
     /// Help clients of the relay's legacy API over to MCP
     #[command(after_help = RELAY_HELP)]
     Relay {
-        /// What to do.
         #[command(subcommand)]
         command: RelayCommand,
     },
     /// Search, verify and export the audit log
     #[command(after_help = AUDIT_HELP)]
     Audit {
-        /// What to do.
         #[command(subcommand)]
         command: AuditCommand,
     },
-    /// Make, list and revoke API keys, by which callers prove who they are
+    /// Make, list and revoke API keys for callers
     #[command(after_help = API_KEYS_HELP)]
     Keys {
-        /// What to do.
         #[command(subcommand)]
         command: ApiKeysCommand,
     },
     /// Add, list and remove people who can sign in at the gateway's own authorization server
     #[command(after_help = USERS_HELP)]
     Users {
-        /// What to do.
         #[command(subcommand)]
         command: UsersCommand,
     },
     /// Make and trust keys, sign files and check signatures
     #[command(after_help = SEAL_HELP)]
     Seal {
-        /// What to do.
         #[command(subcommand)]
         command: SealCommand,
     },
@@ -268,18 +254,17 @@ pub enum Command {
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_HELP)]
     Completions {
-        /// The shell
+        /// Shell that reads the script
         shell: Shell,
     },
-    /// Describe the configuration
+    /// Describe the keys of the configuration
     Config {
-        /// What about it.
         #[command(subcommand)]
         command: ConfigCommand,
     },
 }
 
-/// Arguments of `serve`.
+/// Arguments of the command `serve`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ServeArgs {
     /// Address to listen on; port 0 takes any free one [default: 127.0.0.1:8080]
@@ -287,7 +272,7 @@ pub struct ServeArgs {
     pub listen: Option<ListenAddr>,
 }
 
-/// Arguments of `status`.
+/// Arguments of the command `status`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StatusArgs {
     /// Repeat at this interval, by default 2s, until Ctrl-C
@@ -362,7 +347,7 @@ Examples:
   signalbox completions zsh > ~/.zfunc/_signalbox
   signalbox completions fish > ~/.config/fish/completions/signalbox.fish";
 
-/// Arguments of `man`.
+/// Arguments of the command `man`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ManArgs {
     /// Write one page per command to this folder, created if missing, and print their names
@@ -381,18 +366,17 @@ fn seconds(text: &str) -> Result<Duration, PauseError> {
 #[error("expected a time such as 500ms, 2s or 1m, from 0.1 to 3600 seconds")]
 struct PauseError;
 
-/// Commands about tools.
+/// Commands about the backends' tools.
 #[derive(Debug, Subcommand)]
 pub enum ToolsCommand {
     /// List the tools, under the names clients see
     List {
-        /// Where to ask.
         #[command(flatten)]
         from: From,
     },
-    /// Call a tool and print what it returns
+    /// Call a tool and print its result
     ///
-    /// Exits with 1 if the tool says that it failed.
+    /// Exits with 1 if the tool reports an error.
     Call {
         /// Name of the tool, as `tools list` shows it
         name: String,
@@ -402,34 +386,32 @@ pub enum ToolsCommand {
         /// Arguments as a JSON object
         #[arg(long, value_name = "JSON", default_value = "{}")]
         args: String,
-        /// Where to ask.
         #[command(flatten)]
         from: From,
     },
 }
 
-/// Where the tools are.
+/// Source of the tools.
 #[derive(Debug, Clone, Args)]
 pub struct From {
     /// Start the configured backends again, even if a gateway with this data folder runs them
     #[arg(long)]
     pub fresh: bool,
-    /// Which process.
     #[command(flatten)]
     pub which: Which,
 }
 
-/// Arguments of `import`.
+/// Arguments of the command `import`.
 #[derive(Debug, Clone, Args)]
 pub struct ImportArgs {
-    /// The client's file, such as ~/.claude.json, claude_desktop_config.json or .cursor/mcp.json; or a sentinel.toml
+    /// File of the client, such as ~/.claude.json, claude_desktop_config.json or .cursor/mcp.json; or a sentinel.toml
     pub file: PathBuf,
     /// Write to this file, which must not exist yet, instead of standard output
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
 }
 
-/// Commands about the configuration.
+/// Commands about the configuration's keys.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Print a table of every key, in Markdown

@@ -43,7 +43,7 @@ async fn list(global: &Global) -> Result<ExitCode, Failure> {
     }
     let rows: Vec<Vec<String>> = all.as_array().into_iter().flatten().map(row).collect();
     let text = match rows.is_empty() {
-        true => "nobody has a grant that ends by itself\n".to_owned(),
+        true => "there are no grants that end by themselves\n".to_owned(),
         false => table::render(&["ID", "WHO", "MAY USE", "UNTIL", "BY", "WHY"], &rows),
     };
     output::result(&text)?;

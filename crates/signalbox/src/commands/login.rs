@@ -31,7 +31,7 @@ async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure
     let config = super::load(global, Overrides::default())?.config;
     let (backend, spec, url, tls) = protected(&config, &args.backend)?;
     if spec.grant != Grant::SignIn {
-        let text = format!("backend `{}` gets its tokens by itself; nobody signs in there", backend.name);
+        let text = format!("backend `{}` gets its tokens by itself; there is no sign-in", backend.name);
         return Err(Failure::Usage(text));
     }
     signalbox_assembly::data_dir::DataDir::prepare(&config.data_dir)?;

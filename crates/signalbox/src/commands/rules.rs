@@ -178,7 +178,7 @@ fn question(question: &HoldQuestion) -> String {
         }
         HoldQuestion::Person { reason, within } => format!("a person decides within {}: {reason}", spelled(*within)),
         HoldQuestion::Consent(consent) => {
-            format!("somebody has to agree within {}: {}", spelled(consent.within), consent.reason)
+            format!("a person has to agree within {}: {}", spelled(consent.within), consent.reason)
         }
         HoldQuestion::Webhook { url, within, .. } => format!("{} decides within {}", shown_url(url), spelled(*within)),
     }

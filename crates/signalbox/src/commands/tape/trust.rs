@@ -36,8 +36,8 @@ impl Trust {
         match self {
             Self::Pinned | Self::Anchored => None,
             Self::Beside => Some(
-                "the key is kept beside the tapes: whoever can change them can sign, too; note the key elsewhere and pin it \
-                 with --pin, or keep signed heads elsewhere (`seal.anchor`) and give them with --anchor",
+                "the key is kept beside the tapes: a person who can change them can sign, too; note the key elsewhere and \
+                 pin it with --pin, or keep signed heads elsewhere (`seal.anchor`) and give them with --anchor",
             ),
             Self::Unknown => Some(
                 "that key is not known here, or is not the one that was pinned or anchored: anybody could have made this",
