@@ -404,7 +404,7 @@ impl OauthDesk {
         self.notify(&ended);
         match &outcome {
             Ok(()) => {
-                tracing::info!(%backend, "somebody signed in at the backend");
+                tracing::info!(%backend, "a user signed in at the backend");
                 Page::Text { status: 200, text: "You are signed in. You can close this window.".to_owned() }
             }
             Err(error) => {
@@ -458,7 +458,7 @@ fn question(sign_in: &SignIn) -> String {
     };
     let body = format!(
         "<h1>Sign in at {backend}?</h1><p>You are about to let {who} use <b>{backend}</b> with your account at <b>{}</b>. \
-         What is done there counts as done by you.</p><p>Go on only if you asked for this yourself just now. If somebody sent you this \
+         What is done there counts as done by you.</p><p>Go on only if you asked for this yourself just now. If another person sent you this \
          address, close the page.</p><form method=\"post\"><button>Go on</button></form>",
         escaped(&sign_in.found.server.issuer),
     );

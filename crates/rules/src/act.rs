@@ -327,10 +327,10 @@ impl<'a> Walk<'a> {
             (HoldAnswer::Expired | HoldAnswer::Webhook { .. }, Action::Hold { within, release, .. }) => {
                 self.input("person", "expired".to_owned());
                 if *release {
-                    self.note("released", format!("nobody answered in {within:?}"));
+                    self.note("released", format!("no answer in {within:?}"));
                     return WalkStep::Next;
                 }
-                let message = format!("rule `{}` held this, and nobody answered in {within:?}", rule.id);
+                let message = format!("rule `{}` held this, and no answer came in {within:?}", rule.id);
                 self.refuse(rule, FaultKind::HoldExpired, message)
             }
             _ => self.person(rule, answer, view),
@@ -339,7 +339,7 @@ impl<'a> Walk<'a> {
 
     /// Applies a user's decision. A user may end any hold.
     fn person(&mut self, rule: &Rule, answer: &HoldAnswer, view: &MessageView<'_>) -> WalkStep {
-        let name = |by: &Option<String>| by.clone().unwrap_or_else(|| "somebody".to_owned());
+        let name = |by: &Option<String>| by.clone().unwrap_or_else(|| "a person".to_owned());
         match answer {
             HoldAnswer::GoOn { by } => {
                 if by.is_some() {

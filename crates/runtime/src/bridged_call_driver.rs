@@ -208,7 +208,7 @@ impl BridgedCallDriver {
             (BridgedCallCommand::Hold(until), Some(peer), _) => peer.hold(self, until),
             (BridgedCallCommand::Release, Some(peer), _) => peer.release(self),
             (BridgedCallCommand::Abandon, peer, gateway) => {
-                tracing::info!(backend = %self.backend, method = self.method, "nobody came back for a parked call");
+                tracing::info!(backend = %self.backend, method = self.method, "no client came back for a parked call");
                 if let Some(gateway) = gateway {
                     gateway.parks.take(self.park);
                     gateway.counters.dropped("park_expired");

@@ -351,7 +351,7 @@ async fn issue_18_4_a_caller_of_the_new_era_agrees_by_elicitation() {
     let other = modern(&carl, five.clone(), back(&state, yes())).await;
     assert_eq!(why(&other).0, "invalid_params", "{other}");
     let more = modern(&ada, json!({"amount": 5000}), back(&state, yes())).await;
-    assert!(why(&more).1.contains("changed after somebody was asked"), "{more}");
+    assert!(why(&more).1.contains("changed after consent was asked for"), "{more}");
     assert_eq!(backend.ran(), 0);
     // The call itself, and the same again.
     let state = asked_modern(&ada).await;
@@ -424,7 +424,7 @@ async fn t34_arguments_definition_or_policy_that_change_void_the_consent() {
     let (backend, gateway) = scene("").await;
     let data = gateway.data_dir();
     let ada = session(&person(&gateway, "ada").await, json!({})).await;
-    let changed = "changed after somebody was asked";
+    let changed = "changed after consent was asked for";
     // Arguments.
     let calling = paying(&ada);
     let params = r#"{"name": "pay", "arguments": {"amount": 5000}}"#;

@@ -277,7 +277,7 @@ async fn t34_somebody_is_asked_and_decides() {
     signalbox(&data, &["hold", "refuse", &id, "--reason", "not today"]).await.unwrap();
     let refused = calling.await.unwrap();
     assert_eq!((&refused["error"]["code"], &refused["error"]["data"]["reason"]), (&json!(-32003), &json!("denied")));
-    assert_eq!(refused["error"]["message"], "somebody refused it: not today");
+    assert_eq!(refused["error"]["message"], "consent was refused: not today");
     let calling = tokio::spawn({
         let ada = ada.clone();
         async move { greet(&ada).await }
@@ -298,7 +298,7 @@ async fn t34_somebody_is_asked_and_decides() {
     let (status, told) = release("eve").await;
     assert_eq!(status, 403, "{told}");
     let (status, told) = release("ada").await;
-    assert!(status == 403 && told.contains("whoever made a call cannot decide about it"), "{told}");
+    assert!(status == 403 && told.contains("callers cannot decide about their own calls"), "{told}");
     assert_eq!(release("bob").await.0, 200);
     assert!(text(&calling.await.unwrap()).is_some());
 }

@@ -31,8 +31,8 @@ use std::sync::Arc;
 pub(super) const MAX_FORM: usize = 4 * 1024;
 const FORM: &str = "application/x-www-form-urlencoded";
 const GONE_STATUS: u16 = 404;
-const GONE: &str = "This link is not good, or no longer: the call was decided about, or nobody decided in time.";
-const NEEDS_APPROVER: &str = "Sign in as somebody with the role approver to decide.";
+const GONE: &str = "This link is not valid, or no longer: the call was decided, or its time ran out.";
+const NEEDS_APPROVER: &str = "Sign in as a user with the role approver to decide.";
 
 pub(super) async fn show(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
     let Some(held) = held(&pages, &request) else { return Ok(nothing_to_decide()) };
@@ -40,7 +40,7 @@ pub(super) async fn show(pages: Arc<SignInPages>, request: RoutedRequest) -> Ans
     let desk = &pages.served.app().govern.approvals;
     let form = match &decider {
         Some(who) if !holds::may_decide(&pages.served, who, &held) => {
-            "<p class=\"bad\">This is your own call. Somebody else has to decide about it.</p>".to_owned()
+            "<p class=\"bad\">This is your own call. Another person has to decide about it.</p>".to_owned()
         }
         Some(who) => deciding_form(who, &desk.links.form_token(held.id, who)),
         None => signing_in(&pages, &request, held.id),

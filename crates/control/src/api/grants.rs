@@ -46,7 +46,7 @@ pub(super) async fn add(served: Arc<Served>, request: RoutedRequest) -> Answered
     let rules = served.reloader.current();
     let is_local = caller.proof == Proof::LocalUser;
     if !is_local && caller.principal.as_str() == wanted.to && !rules.permissions.approve_own {
-        let why = "nobody can grant something to themselves; `permissions.approve_own` allows that";
+        let why = "callers cannot grant something to themselves; `permissions.approve_own` allows that";
         return Err(Problem::new(StatusCode::FORBIDDEN, why));
     }
     if wanted.break_glass {
@@ -55,7 +55,7 @@ pub(super) async fn add(served: Arc<Served>, request: RoutedRequest) -> Answered
             return Err(Problem::Role(ADMIN));
         }
         if !glass.allowed {
-            let why = "nobody may break the glass; `permissions.break_glass.allowed` allows that";
+            let why = "breaking the glass is off; `permissions.break_glass.allowed` allows it";
             return Err(Problem::new(StatusCode::FORBIDDEN, why));
         }
     }
@@ -144,7 +144,7 @@ fn check(wanted: &GrantRequest) -> Result<(), Problem> {
     }
     let is_pattern = |text: &String| fits(text) && !text.starts_with('/') && !text.ends_with('/');
     match (wanted.break_glass, wanted.tools.is_empty()) {
-        (true, false) => Err(bad("whoever breaks the glass may use everything; leave `tools` out")),
+        (true, false) => Err(bad("breaking the glass allows everything; leave `tools` out")),
         (false, true) => Err(bad("`tools` must name what is granted, as patterns BACKEND or BACKEND/NAME")),
         _ if wanted.tools.len() > MAX_PATTERNS || !wanted.tools.iter().all(is_pattern) => {
             Err(bad("`tools` must be at most 100 patterns BACKEND or BACKEND/NAME"))

@@ -131,7 +131,7 @@ fn digest(message: &[u8]) -> Value {
 }
 
 /// Reason why the caller of a message cannot decide about it.
-pub(super) const OWN_CALL: &str = "whoever made a call cannot decide about it; `permissions.approve_own` allows that";
+pub(super) const OWN_CALL: &str = "callers cannot decide about their own calls; `permissions.approve_own` allows that";
 
 /// Returns false for the caller of the message itself, unless callers may decide about their own calls. At the control
 /// socket, the owner of the process decides what an agent may do in the owner's name.

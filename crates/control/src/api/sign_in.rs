@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// Audit action of a sign-in at a backend. `signalbox login` uses it too.
 const LOGIN: &str = "backend.login";
 
-const OF_ANOTHER: &str = "this address was made for somebody else";
+const OF_ANOTHER: &str = "this address was made for another user";
 
 /// State of the sign-in pages, with the server at which visitors can prove their identity.
 pub(super) struct SignInPages {
@@ -244,7 +244,7 @@ pub(super) async fn callback(pages: Arc<SignInPages>, request: RoutedRequest) ->
     let holder = desk.returning(request.query.get("state").unwrap_or_default(), Place::Listener);
     let opener = holder.as_ref().map(|holder| pages.opener(&request, holder));
     if matches!(opener, Some(Opener::Other | Opener::MustSignIn { .. })) {
-        return Err(pages.refuse(&request, holder.as_ref(), "this answer belongs to somebody else's sign-in"));
+        return Err(pages.refuse(&request, holder.as_ref(), "this answer belongs to another user's sign-in"));
     }
     let pairs = request.query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let page = desk.callback(pairs, Place::Listener, &authorization::cookies(&request)).await;

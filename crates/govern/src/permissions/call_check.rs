@@ -134,14 +134,14 @@ fn approval_verdict(answer: &HoldAnswer, of: ConsentOf, grant: impl FnOnce() -> 
         HoldAnswer::Edited { .. } => refuse(FaultKind::Denied, CHANGED),
         // No person decided: the gateway is shutting down.
         HoldAnswer::Refused { by: None, reason } if !reason.is_empty() => refuse(FaultKind::Draining, reason),
-        HoldAnswer::Refused { reason, .. } if reason.is_empty() => refuse(FaultKind::Denied, "somebody refused it"),
-        HoldAnswer::Refused { reason, .. } => refuse(FaultKind::Denied, &format!("somebody refused it: {reason}")),
+        HoldAnswer::Refused { reason, .. } if reason.is_empty() => refuse(FaultKind::Denied, "consent was refused"),
+        HoldAnswer::Refused { reason, .. } => refuse(FaultKind::Denied, &format!("consent was refused: {reason}")),
         HoldAnswer::Result { result, .. } => Verdict::Reply(result.clone()),
         HoldAnswer::Expired => refuse(FaultKind::HoldExpired, EXPIRED),
         HoldAnswer::Failed(why) if of == ConsentOf::Caller => {
             let text = format!(
-                "this needs the caller's consent, and its client cannot be asked: {why}. Whoever has the role `approver` can \
-                 grant it for a while (`signalbox grant add`)"
+                "this needs the caller's consent, and its client cannot be asked: {why}. A caller with the role `approver` \
+                 can grant it for a while (`signalbox grant add`)"
             );
             refuse(FaultKind::Denied, &text)
         }
@@ -150,8 +150,8 @@ fn approval_verdict(answer: &HoldAnswer, of: ConsentOf, grant: impl FnOnce() -> 
     }
 }
 
-const CHANGED: &str = "the call, its tool or the policy changed after somebody was asked";
-const EXPIRED: &str = "nobody decided about it in time";
+const CHANGED: &str = "the call, its tool or the policy changed after consent was asked for";
+const EXPIRED: &str = "it was not decided in time";
 
 /// Returns the decider and the detail to record.
 fn decision_record(answer: &HoldAnswer, verdict: &Verdict) -> (Option<String>, String) {
@@ -171,11 +171,11 @@ fn decision_record(answer: &HoldAnswer, verdict: &Verdict) -> (Option<String>, S
 
 /// Creates the fault for a call whose approval cannot be requested, because too many are pending.
 fn too_many(why: &dyn std::fmt::Display) -> Fault {
-    Fault::new(FaultKind::Overloaded, format!("this needs somebody's consent, and nobody can be asked now: {why}"))
+    Fault::new(FaultKind::Overloaded, format!("this needs consent, and no approver can be asked now: {why}"))
 }
 
 fn no_approver() -> Fault {
-    Fault::new(FaultKind::Denied, "this needs somebody's consent, and nobody can be asked about it here")
+    Fault::new(FaultKind::Denied, "this needs consent, and no approver can be asked about it here")
 }
 
 /// Returns the entry that a request uses. Requests that name none, such as those about tasks, have no entry.
@@ -295,7 +295,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(told(Some("ada")), (FaultKind::Denied, "somebody refused it: not now".to_owned()));
+        assert_eq!(told(Some("ada")), (FaultKind::Denied, "consent was refused: not now".to_owned()));
         assert_eq!(told(None), (FaultKind::Draining, "not now".to_owned()));
     }
 }

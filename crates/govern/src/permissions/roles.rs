@@ -109,7 +109,7 @@ impl RoleBook {
         }
         match (usable, asks, listed) {
             (true, Some(name), _) => {
-                Reach::AfterAsking(Why::of(name, format!("the role `{name}` needs somebody's consent for it")))
+                Reach::AfterAsking(Why::of(name, format!("the role `{name}` needs consent for it")))
             }
             (true, None, _) => Reach::Usable,
             (false, _, Some(name)) => {

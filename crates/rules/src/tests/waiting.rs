@@ -77,7 +77,7 @@ fn a_hold_that_nobody_answers_ends_as_its_rule_says() {
     assert_eq!(strict.asks(CALL), "hold 50s look");
     assert_eq!(
         strict.hears(&HoldAnswer::Expired),
-        "refuse hold_expired: rule `r` held this, and nobody answered in 50s"
+        "refuse hold_expired: rule `r` held this, and no answer came in 50s"
     );
     let mut lenient = Dialogue::rule(r#"tool = "echo""#, r#"{ hold = { on_expiry = "release" } }, { count = "on" }"#);
     assert_eq!(lenient.asks(CALL), "hold 50s rule `r` holds tools/call echo");

@@ -126,9 +126,9 @@ impl Backend {
             return;
         }
         let why = if peer.was_called() {
-            "nobody uses it; whatever it kept in memory for its clients is lost, and the next use starts it anew"
+            "it is not used any more; whatever it kept in memory for its clients is lost, and the next use starts it anew"
         } else {
-            "nobody has used it, so nothing is lost with it; the first use starts it again"
+            "it was never used, so nothing is lost with it; the first use starts it again"
         };
         tracing::info!(backend = %self.name, peer = %peer.id, pid = peer.pid(), "a process is stopped: {why}");
         if gateway.message_facts() {

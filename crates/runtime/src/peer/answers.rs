@@ -98,7 +98,7 @@ impl Peer {
             .call(Origin::Discard, call, timeout, crate::clock::now())
             .and_then(|message| self.transmit(&mut inner, message));
         if let Err(fault) = sent {
-            tracing::debug!(peer = %self.id, %fault, "could not send a request whose answer nobody waits for");
+            tracing::debug!(peer = %self.id, %fault, "could not send a request whose answer is not awaited");
         }
     }
 }
