@@ -24,6 +24,7 @@ use signalbox_engine::resource_address::ResourceAddress;
 use signalbox_engine::standing::Standing;
 use signalbox_govern::directory::{Directory, Said};
 use signalbox_govern::{IssuerRules, KeySet, KeySetError, TokenAuthenticator, TokenIssuer};
+use signalbox_oauth::openid::OpenIdResponse;
 use signalbox_oauth::outbound::Outbound;
 use signalbox_oauth::web_address::WebAddress;
 use signalbox_runtime::clock::unix_millis;
@@ -308,7 +309,8 @@ impl Authorization {
         let Some(pending) = pending.filter(|one| self.server.is_sent(&one.ticket, cookies, moment.now)) else {
             return self.server.late();
         };
-        let person = openid.person(&self.outbound, &pending, (param("code"), param("iss")), moment.now).await;
+        let response = OpenIdResponse { code: param("code"), issuer: param("iss") };
+        let person = openid.person(&self.outbound, &pending, response, moment.now).await;
         match &person {
             Ok(person) => tracing::info!(user = person.name, "signed in by the OpenID provider"),
             Err(error) => tracing::warn!(%error, "a sign-in by the OpenID provider failed"),

@@ -5,7 +5,7 @@ use signalbox_authorization::{Moment, Person};
 use signalbox_config::auth_server::OpenIdProvider;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_govern::{IssuerRules, KeySet, KeySetError, TokenError, TokenIssuer};
-use signalbox_oauth::openid::{OpenIdClient, OpenIdRequest};
+use signalbox_oauth::openid::{OpenIdClient, OpenIdRequest, OpenIdResponse};
 use signalbox_oauth::outbound::Outbound;
 use signalbox_oauth::{OauthError, SecretText};
 use std::collections::HashMap;
@@ -102,11 +102,11 @@ impl OpenId {
         &self,
         outbound: &Outbound,
         pending: &Pending,
-        brought: (Option<&str>, Option<&str>),
+        response: OpenIdResponse<'_>,
         now: u64,
     ) -> Result<Person, OpenIdError> {
         let server = self.client.metadata(outbound).await?;
-        let token = self.client.id_token(outbound, &server, &pending.request, brought).await?;
+        let token = self.client.id_token(outbound, &server, &pending.request, response).await?;
         let keys = outbound.get(server.jwks_uri.as_deref().ok_or(OpenIdError::NoKeys)?).await?;
         let keys = KeySet::parse(&String::from_utf8_lossy(&keys.body), &self.rules.algorithms)?;
         let issuer = TokenIssuer::new(self.rules.clone(), keys);

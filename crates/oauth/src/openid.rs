@@ -32,6 +32,15 @@ pub struct OpenIdRequest {
     pub verifier: SecretText,
 }
 
+/// Parameters that the browser brings back from the provider.
+#[derive(Clone, Copy)]
+pub struct OpenIdResponse<'a> {
+    /// Authorization code. Absent if the provider declined.
+    pub code: Option<&'a str>,
+    /// Issuer that the response names in `iss`.
+    pub issuer: Option<&'a str>,
+}
+
 #[derive(Deserialize)]
 struct Answer {
     id_token: SecretText,
@@ -77,13 +86,13 @@ impl OpenIdClient {
         outbound: &Outbound,
         server: &ServerMetadata,
         request: &OpenIdRequest,
-        (code, issuer): (Option<&str>, Option<&str>),
+        response: OpenIdResponse<'_>,
     ) -> Result<SecretText, OauthError> {
         let expected = server.authorization_response_iss_parameter_supported;
-        if issuer.map_or(expected, |issuer| issuer != self.issuer) {
+        if response.issuer.map_or(expected, |issuer| issuer != self.issuer) {
             return Err(OauthError::NotOurs);
         }
-        let code = code.ok_or_else(|| OauthError::NotGranted("no code".to_owned()))?;
+        let code = response.code.ok_or_else(|| OauthError::NotGranted("no code".to_owned()))?;
         let endpoint =
             server.token_endpoint.as_deref().ok_or(OauthError::BadMetadata("they name no token endpoint"))?;
         let client = ClientIdentity {
@@ -135,10 +144,12 @@ mod tests {
         assert!(client.authorization_url(&ServerMetadata::default(), &request).is_err());
         let outbound = Outbound::default();
         for issuer in [None, Some("https://evil.example"), Some("https://idp.example/")] {
-            let answer = client.id_token(&outbound, &server, &request, (Some("c"), issuer)).await;
+            let response = OpenIdResponse { code: Some("c"), issuer };
+            let answer = client.id_token(&outbound, &server, &request, response).await;
             assert!(matches!(answer, Err(OauthError::NotOurs)), "{issuer:?}");
         }
-        let denied = client.id_token(&outbound, &server, &request, (None, Some("https://idp.example"))).await;
+        let declined = OpenIdResponse { code: None, issuer: Some("https://idp.example") };
+        let denied = client.id_token(&outbound, &server, &request, declined).await;
         assert!(matches!(denied, Err(OauthError::NotGranted(_))));
     }
 }
