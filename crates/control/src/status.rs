@@ -35,7 +35,7 @@ pub use transparent::{Passage, PassageOverview};
 /// Properties of a process besides those of its gateway.
 #[derive(Clone, Debug, Serialize)]
 pub struct Process {
-    /// `serve` or `stdio`.
+    /// Command that the process runs: `serve` or `stdio`.
     pub command: &'static str,
     /// Address at which clients connect, if the process listens.
     pub url: Option<String>,
@@ -97,7 +97,7 @@ struct StatusReport<'a> {
     held: usize,
     /// Number of active grants.
     grants: usize,
-    /// Active break-glass grants.
+    /// Break-glass grants that are active.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     break_glass: Vec<BreakGlass>,
     /// Number of rules in force.

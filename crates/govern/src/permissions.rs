@@ -66,7 +66,7 @@ use std::time::Duration;
 /// Maximum number of cached entitlements, one per caller and entry.
 pub const MAX_ENTITLEMENTS: usize = 16_384;
 
-/// Permissions as configured.
+/// Permissions as the configuration sets them.
 #[derive(Clone, Debug, Default)]
 pub struct PermissionSet {
     /// Backends that are closed to other callers, each with the patterns of the principals that may use it.

@@ -67,7 +67,7 @@ pub(crate) enum CancelOutcome {
     Pending,
     /// Write the remaining answers, which are complete, as one array.
     Complete(StreamId, Out),
-    /// End the stream.
+    /// End the stream after this message.
     EndStream,
 }
 

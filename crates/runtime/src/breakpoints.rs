@@ -65,7 +65,7 @@ pub enum BreakpointError {
     Unknown(u64),
 }
 
-/// An active breakpoint.
+/// Breakpoint in force, with its number and its condition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SetBreakpoint {
     /// Number of the breakpoint in this process.

@@ -44,7 +44,7 @@ pub struct CallerPlace {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("all {most} places are taken, of which one caller has at most {share}")]
 pub struct NoPlace {
-    /// Number of slots.
+    /// Number of slots in total.
     pub most: usize,
     /// Maximum number of slots of one caller at that time.
     pub share: usize,

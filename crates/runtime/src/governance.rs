@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 /// Sources of governance data.
 pub struct Governance {
-    /// Labels of tools.
     pub labels: Arc<dyn LabelSource>,
-    /// Permissions of callers.
     pub permissions: Arc<dyn PermissionSource>,
     /// Timeouts of tool calls.
     pub timeouts: Arc<dyn TimeoutSource>,

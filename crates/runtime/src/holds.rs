@@ -65,7 +65,7 @@ pub trait HoldNotices: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct HoldNotice {
     pub url: Arc<str>,
-    /// JSON body.
+    /// Body of the request, in JSON.
     pub body: Bytes,
     /// Bearer token for the address, if it needs one.
     pub bearer: Option<Arc<str>>,

@@ -24,7 +24,7 @@ const MIN_TTL: Duration = Duration::from_secs(1);
 /// Maximum lifetime of a list.
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// A fetched list.
+/// List as fetched from a backend, all pages together.
 pub struct FetchedList {
     pub items: Vec<Item>,
     /// Lifetime, if the backend names one.

@@ -91,7 +91,7 @@ pub struct Peer {
     quiet: AtomicBool,
     /// Number of calls received.
     calls: AtomicU64,
-    /// Time of creation.
+    /// Time at which the connection was created.
     opened: Instant,
     /// Number of calls at the last check, and the time since when it has not changed.
     unused: Mutex<(u64, Instant)>,

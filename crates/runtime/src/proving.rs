@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Proofs that messages carry.
 pub struct MessageProofs {
-    /// Checks them.
+    /// Verifier of these proofs.
     pub proof: Arc<dyn MessageProof>,
     /// True if a caller whom the connection does not prove must sign. Interceptors refuse messages without a signature;
     /// fronts read less of messages that are not proved yet.
@@ -18,7 +18,7 @@ pub struct MessageProofs {
 }
 
 impl Gateway {
-    /// True if whoever is not proved by the connection has to sign.
+    /// Returns true if a caller that the connection does not prove must sign its messages.
     #[must_use]
     pub fn demands_signatures(&self) -> bool {
         self.proof.as_ref().is_some_and(|proofs| proofs.demanded) || self.settings().require_proof

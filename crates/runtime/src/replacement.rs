@@ -105,7 +105,7 @@ impl Gateway {
         self.set_backends(Backends::new(before.to_vec()).with_retiring(left));
     }
 
-    /// Replaces the settings.
+    /// Replaces the settings, and resizes the budgets that depend on them.
     pub fn set_settings(&self, settings: Settings) {
         self.budget.resize(settings.memory);
         self.catalog.set_memory(settings.memory);

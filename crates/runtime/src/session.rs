@@ -90,7 +90,7 @@ pub struct CallInFlight {
     pub subject: Option<Box<str>>,
     /// Backend, once the request has been routed.
     pub backend: Option<Arc<str>>,
-    /// Time of arrival.
+    /// Time at which the request arrived.
     pub since: Instant,
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_secs(60);
 
 impl Gateway {
-    /// How it shows itself to this caller, if that is not as usual.
+    /// Returns the face that this caller is shown, or `None` for the usual one.
     pub(crate) fn face(&self, caller: &Caller) -> Option<&Face> {
         let TransportFace { transport, face } = self.face.as_ref()?;
         (caller.identity().transport == *transport).then_some(face)

@@ -63,7 +63,7 @@ enum Change {
     Flush(mpsc::Sender<()>),
 }
 
-/// The store.
+/// Sessions stored in the data folder, and the thread that writes them.
 pub struct SessionStore {
     dormant: Mutex<HashMap<String, Dormant>>,
     changes: SyncSender<Change>,
@@ -106,7 +106,7 @@ impl SessionStore {
         self.changes.try_send(change).is_ok()
     }
 
-    /// Removes expired sessions.
+    /// Removes the sessions that have been idle for longer than `timeout`.
     fn sweep(&self, timeout: Duration, now: SystemTime) {
         let over = |one: &Dormant| now.duration_since(one.used).is_ok_and(|idle| idle > timeout);
         let mut dormant = self.dormant.lock().unpoisoned();

@@ -61,7 +61,7 @@ pub struct BackendStatus {
     pub transport: &'static str,
     /// `starting`, `up`, `restarting`, `asleep`, `down` or `failed`.
     pub state: &'static str,
-    /// Negotiated revision.
+    /// Revision negotiated with the server.
     pub revision: Option<&'static str>,
     /// Eras that the backend speaks: `old`, `new`.
     pub eras: Vec<&'static str>,
@@ -85,7 +85,7 @@ pub struct BackendStatus {
     pub in_flight: usize,
     /// Number of calls that wait for the backend to start, or for a connection to it.
     pub waiting: usize,
-    /// Maximum of `waiting`.
+    /// Maximum number of calls in `waiting`.
     pub max_queue: usize,
     /// Number of calls refused because of a full queue.
     pub queue_refused: u64,

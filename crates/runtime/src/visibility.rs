@@ -5,7 +5,7 @@ use signalbox_engine::catalog::{Changed, ListKind, Sight, ViewKey, Visibility};
 use signalbox_engine::{BackendUser, Caller, Event, Principal};
 
 impl Gateway {
-    /// What decides which entries callers see; `None` while everybody sees everything.
+    /// Returns the filter that decides which entries a caller sees, or `None` while all callers see all entries.
     #[must_use]
     pub fn visibility(&self) -> Option<&dyn Visibility> {
         self.visibility.as_deref().filter(|visibility| !visibility.is_open())

@@ -51,7 +51,7 @@ impl fmt::Display for ProcessAddress {
 }
 
 impl fmt::Debug for ProcessAddress {
-    /// Omits the key.
+    /// Prints the address without the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ProcessAddress({self})")
     }

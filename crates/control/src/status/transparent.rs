@@ -12,7 +12,7 @@ use std::time::Instant;
 /// Properties of a process that forwards bytes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Passage {
-    /// `wrap` or `proxy`.
+    /// Command that the process runs: `wrap` or `proxy`.
     pub command: &'static str,
     /// Address at which clients connect, if the process listens.
     pub url: Option<String>,

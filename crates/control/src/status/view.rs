@@ -68,7 +68,7 @@ pub struct ProcessView {
     pub held: u64,
     /// Number of active grants.
     pub grants: u64,
-    /// Active break-glass grants.
+    /// Break-glass grants that are active.
     pub break_glass: Vec<BrokenGlassView>,
     /// Number of rules in force.
     pub rules: u64,
@@ -179,7 +179,7 @@ pub struct TlsView {
     pub last_error: Option<String>,
 }
 
-/// A certificate file.
+/// Certificate file, with the names and dates that it holds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CertificateView {

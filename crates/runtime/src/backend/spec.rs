@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct BackendSpec {
     /// Maximum time that a call may go without a sign of life.
     pub timeout: Duration,
-    /// Handshake timeout.
+    /// Time limit for the start and the handshake.
     pub start_timeout: Duration,
     /// Maximum number of processes.
     pub max_children: usize,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct Support {
     /// Legacy era, opened by `initialize`.
     pub legacy: Option<bool>,
-    /// Modern, stateless era.
+    /// Modern era, which has no sessions.
     pub modern: Option<bool>,
 }
 

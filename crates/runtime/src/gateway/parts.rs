@@ -87,7 +87,7 @@ pub struct GatewayParts {
     /// Backends in configured order.
     pub backends: Vec<Arc<Backend>>,
     pub chain: Chain,
-    /// Sinks for facts.
+    /// Sinks that get every fact, in order.
     pub facts: Vec<Arc<dyn FactSink>>,
     /// Transport for webhooks, if interceptors may use any.
     pub post: Option<Arc<dyn Post>>,

@@ -43,7 +43,7 @@ struct Source {
 enum SourceKey {
     Principal(Principal),
     Address(Option<IpAddr>),
-    /// Sources beyond [`MAX_REFUSED_SOURCES`].
+    /// All sources beyond the first [`MAX_REFUSED_SOURCES`].
     Others,
 }
 
