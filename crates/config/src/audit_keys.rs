@@ -17,11 +17,11 @@ pub(crate) const AUDIT_KEYS: &[ConfigKey] = &[
     key(
         "mcp.protocol.audit.log_security_events",
         KeyKind::Flag(true),
-        "Log violations, callers who are refused, and broken glass.",
+        "Log violations, refused callers, and grants that break the glass.",
     ),
     key("mcp.protocol.audit.log_performance_events", KeyKind::Flag(true), "Log calls that take `slow_call` or longer."),
     key("mcp.protocol.audit.log_protocol_errors", KeyKind::Flag(true), "Log messages that cannot be served."),
-    key("mcp.protocol.audit.retention_days", count(90, 1, 36_500), "For how many days records are kept."),
+    key("mcp.protocol.audit.retention_days", count(90, 1, 36_500), "Number of days for which records are kept."),
     key(
         "mcp.protocol.audit.sync",
         one_of(&["write", "fsync"], "write"),
@@ -30,50 +30,50 @@ pub(crate) const AUDIT_KEYS: &[ConfigKey] = &[
     key(
         "mcp.protocol.audit.required",
         KeyKind::Texts,
-        "Sinks without which no call leaves: `file`, `database`, `remote`, `syslog`. Others get what they missed later.",
+        "Sinks that must have the record of a call before the call is forwarded: `file`, `database`, `remote`, `syslog`. Other sinks may catch up later.",
     ),
     key(
         "mcp.protocol.audit.spool_max",
         count(256 * MIB, 65_536, 1024 * 1024 * MIB),
-        "Most bytes of records that wait in the data folder for sinks; a sink that is further behind gets a signed gap in place of the oldest.",
+        "Maximum size of the records that wait in the data folder for slow sinks, in bytes. A sink that falls further behind gets a signed gap in place of the oldest records.",
     ),
     key(
         "mcp.protocol.audit.payloads",
         KeyKind::Flag(false),
         "Write the arguments of calls too, without the secrets that `record.redact` takes out.",
     ),
-    key("mcp.protocol.audit.slow_call", seconds(10.0, DAY), "How long a call takes that is logged as slow."),
+    key("mcp.protocol.audit.slow_call", seconds(10.0, DAY), "Duration from which a call is logged as slow."),
     key(
         "mcp.protocol.audit.alert_webhook",
         KeyKind::Text(""),
-        "An address that every critical violation, and every breaking of the glass, is posted to at once.",
+        "Address to which every critical violation and every grant that breaks the glass is posted at once.",
     ),
     key("mcp.protocol.audit.sinks.file_sink", KeyKind::Flag(true), "Write records to a file, a new one each day."),
     key(
         "mcp.protocol.audit.sinks.file_path",
         KeyKind::Text(""),
-        "Which file, relative to this one. By default `audit/audit.log` in the data folder.",
+        "File of the log, relative to this one. By default `audit/audit.log` in the data folder.",
     ),
     key(
         "mcp.protocol.audit.sinks.database_sink",
         KeyKind::Flag(true),
-        "Keep records in the database of `database_url`, where that is set.",
+        "Keep records in the database of `database_url`, if that is set.",
     ),
     key(
         "mcp.protocol.audit.sinks.database_url",
         KeyKind::Text(""),
-        "Which database: `postgresql://user:password@host/database`, or `sqlite:PATH`.",
+        "Database of the log: `postgresql://user:password@host/database`, or `sqlite:PATH`.",
     ),
     key(
         "mcp.protocol.audit.sinks.remote_sink",
         KeyKind::Flag(false),
         "Post records to `remote_endpoint`, in batches, each a JSON array.",
     ),
-    key("mcp.protocol.audit.sinks.remote_endpoint", KeyKind::Text(""), "Which address takes them."),
+    key("mcp.protocol.audit.sinks.remote_endpoint", KeyKind::Text(""), "Address that records are posted to."),
     key(
         "mcp.protocol.audit.sinks.remote_token_env",
         KeyKind::Text(""),
-        "The variable with a token that this address is shown, as `Authorization: Bearer TOKEN`.",
+        "Environment variable with the token that is sent to this address, as `Authorization: Bearer TOKEN`.",
     ),
     key(
         "mcp.protocol.audit.sinks.syslog",

@@ -13,12 +13,12 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
     key(
         "auth.order",
         KeyKind::Texts,
-        "The ways to prove who calls, in the order in which they are tried: `key`, `token`, `certificate`, `signature`, `local`. Others are not accepted. By default all that are configured.",
+        "Ways in which callers may authenticate, in the order in which they are tried: `key`, `token`, `certificate`, `signature`, `local`. Others are not accepted. By default all that are configured.",
     ),
     key(
         "auth.resource",
         KeyKind::Text(""),
-        "The address by which clients know the MCP endpoint, such as `https://box.example/mcp`: the audience of tokens. By default the address that is listened on.",
+        "Address by which clients know the MCP endpoint, such as `https://box.example/mcp`: the audience of tokens. By default the address of the listener.",
     ),
     key(
         "auth.authorization_servers",
@@ -39,24 +39,24 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
     key(
         "auth.max_sessions",
         count(100, 1, 1_000_000),
-        "How many sessions one caller may have open where callers prove who they are. Beyond that its idlest session ends, if it was idle for a minute; otherwise the new one is refused.",
+        "Maximum number of open sessions per caller, if callers authenticate. Beyond that, the caller's longest idle session ends if it was idle for a minute; otherwise the new one is refused.",
     ),
     key(
         "auth.metrics_secret_env",
         KeyKind::Text(""),
-        "The variable with the secret that `/metrics` wants as a bearer token, such as `HEALTH_TOKEN`. It opens `/metrics` alone, and nothing else opens that.",
+        "Environment variable with the secret that `/metrics` demands as a bearer token, such as `HEALTH_TOKEN`. It is valid for `/metrics` only, and no other credential is.",
     ),
     key(
         "auth.default_trust",
         one_of(TRUST_LEVELS, "verified"),
-        "How far a caller is trusted that proved who it is, where nothing else is said of it.",
+        "Trust level of an authenticated caller for which no other level is configured.",
     ),
     key(
         "auth.jwt.NAME.issuer",
         KeyKind::Text(""),
         "The exact `iss` of the tokens. NAME is the first part of principals: `NAME:SUBJECT`.",
     ),
-    key("auth.jwt.NAME.audience", KeyKind::Texts, "What `aud` must name one of. By default `auth.resource`."),
+    key("auth.jwt.NAME.audience", KeyKind::Texts, "Accepted values of `aud`. By default `auth.resource`."),
     key(
         "auth.jwt.NAME.jwks_file",
         KeyKind::Text(""),
@@ -65,7 +65,7 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
     key(
         "auth.jwt.NAME.jwks_url",
         KeyKind::Text(""),
-        "Where the issuer publishes its keys. They are read again every `refresh`, and when a token names a key that is not known.",
+        "Address at which the issuer publishes its keys. They are read again every `refresh`, and when a token names an unknown key.",
     ),
     key(
         "auth.jwt.NAME.secret_env",
@@ -75,10 +75,10 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
     key(
         "auth.jwt.NAME.algorithms",
         KeyKind::Texts,
-        "What may be used to sign: `RS256`, `RS384`, `RS512`, `PS256`, `PS384`, `PS512`, `ES256`, `ES384`, `EdDSA`; by default `RS256`, `ES256` and `EdDSA`.",
+        "Accepted signature algorithms: `RS256`, `RS384`, `RS512`, `PS256`, `PS384`, `PS512`, `ES256`, `ES384`, `EdDSA`; by default `RS256`, `ES256` and `EdDSA`.",
     ),
-    key("auth.jwt.NAME.clock_skew", seconds(60.0, 600.0), "How far the issuer's clock may be off."),
-    key("auth.jwt.NAME.refresh", seconds(3600.0, 7.0 * DAY), "How often `jwks_url` is read again."),
+    key("auth.jwt.NAME.clock_skew", seconds(60.0, 600.0), "Tolerated difference between the issuer's clock and ours."),
+    key("auth.jwt.NAME.refresh", seconds(3600.0, 7.0 * DAY), "Interval at which `jwks_url` is read again."),
     key("auth.jwt.NAME.subject_claim", KeyKind::Text("sub"), "The claim that names the caller."),
     key(
         "auth.jwt.NAME.role_claims",
@@ -110,19 +110,15 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
         "Roles of the principal NAME. `admin` may use the API; see docs/authentication.md.",
     ),
     key("auth.users.NAME.groups", KeyKind::Texts, "Groups of the principal NAME."),
-    key(
-        "auth.users.NAME.trust",
-        KeyKind::Text(""),
-        "How far it is trusted: `system`, `verified`, `community` or `untrusted`.",
-    ),
+    key("auth.users.NAME.trust", KeyKind::Text(""), "Trust level: `system`, `verified`, `community` or `untrusted`."),
     key("auth.users.NAME.resources", KeyKind::Texts, "Patterns of the resources that it may use; by default all."),
     key("auth.groups.NAME.roles", KeyKind::Texts, "Roles of every member of the group NAME."),
-    key("auth.groups.NAME.trust", KeyKind::Text(""), "How far they are trusted, as for users."),
+    key("auth.groups.NAME.trust", KeyKind::Text(""), "Trust level of its members, as for users."),
     key("auth.groups.NAME.resources", KeyKind::Texts, "Patterns of the resources that they may use."),
     key(
         "auth.server.enabled",
         KeyKind::Flag(false),
-        "Be an authorization server for MCP clients that know nothing but OAuth. `signalbox users add NAME` makes people who can sign in; see docs/authorization-server.md.",
+        "Act as an authorization server for MCP clients that support only OAuth. `signalbox users add NAME` adds people who can sign in; see docs/authorization-server.md.",
     ),
     key(
         "auth.server.issuer",
@@ -135,11 +131,11 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
         KeyKind::Flag(true),
         "Let a client be known by the https address of a metadata document that it publishes. A gateway without access to the internet cannot fetch one: `false` lets such clients register themselves.",
     ),
-    key("auth.server.access_lifetime", seconds(600.0, DAY), "How long an access token is good."),
+    key("auth.server.access_lifetime", seconds(600.0, DAY), "Lifetime of an access token."),
     key(
         "auth.server.key_lifetime",
         KeyKind::Seconds { default: None, max: 3650.0 * DAY },
-        "How long a key signs tokens before another one does; not shorter than `access_lifetime`. By default for good.",
+        "Time after which a new key signs tokens; at least `access_lifetime`. By default the key is never replaced.",
     ),
     key(
         "auth.server.openid.issuer",
@@ -152,8 +148,8 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
         KeyKind::Text(""),
         "The variable that holds the secret of the gateway there, if it has one.",
     ),
-    key("auth.server.openid.name", KeyKind::Text(""), "What people know the provider by. By default its host."),
-    key("auth.server.openid.scopes", KeyKind::Texts, "What is asked for there besides `openid`."),
+    key("auth.server.openid.name", KeyKind::Text(""), "Name of the provider on the sign-in page. By default its host."),
+    key("auth.server.openid.scopes", KeyKind::Texts, "Scopes to request there besides `openid`."),
     key("auth.server.openid.subject_claim", KeyKind::Text("sub"), "The claim that names the person."),
     key(
         "auth.server.openid.group_claims",
@@ -163,6 +159,6 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
     key(
         "auth.server.refresh_lifetime",
         seconds(30.0 * DAY, 365.0 * DAY),
-        "How long a client that does not come back can still get the next access token.",
+        "Time after which an unused refresh token expires.",
     ),
 ];

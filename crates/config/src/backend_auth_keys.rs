@@ -16,7 +16,7 @@ pub(crate) const BACKEND_AUTH_KEYS: &[ConfigKey] = &[
     key(
         "backends.NAME.auth.type",
         one_of(AUTH_TYPES, "static"),
-        "How the gateway proves itself to the server: a secret of the configuration, a person's sign-in (`oauth`), the client's own credentials, RFC 8693 token exchange, a JWT that is given (`jwt_bearer`), or an identity provider's assertion (`enterprise`); see docs/backend-auth.md.",
+        "Credential that the gateway presents to the server: a secret of the configuration, a person's sign-in (`oauth`), the client's own credentials, RFC 8693 token exchange, a JWT that is given (`jwt_bearer`), or an identity provider's assertion (`enterprise`); see docs/backend-auth.md.",
     ),
     key(
         "backends.NAME.auth.header",
@@ -26,7 +26,7 @@ pub(crate) const BACKEND_AUTH_KEYS: &[ConfigKey] = &[
     key(
         "backends.NAME.auth.scheme",
         KeyKind::Text(""),
-        "What stands before the secret in the header; by default `Bearer` in `Authorization` and nothing in other headers.",
+        "Word before the secret in the header; by default `Bearer` in `Authorization` and nothing in other headers.",
     ),
     key(
         "backends.NAME.auth.secret_env",
@@ -37,12 +37,12 @@ pub(crate) const BACKEND_AUTH_KEYS: &[ConfigKey] = &[
     key(
         "backends.NAME.auth.secret_command",
         KeyKind::Texts,
-        "The program that prints it, instead, with its arguments; no shell is involved.",
+        "Program that prints the secret, with its arguments; no shell is involved.",
     ),
     key(
         "backends.NAME.auth.refresh",
         KeyKind::Seconds { default: None, max: 30.0 * 24.0 * 3600.0 },
-        "How often the secret is read again; always when the server answers 401.",
+        "Interval at which the secret is read again. It is also read again when the server answers 401.",
     ),
     key(
         "backends.NAME.auth.users.NAME.secret_env",
@@ -96,22 +96,22 @@ pub(crate) const BACKEND_AUTH_KEYS: &[ConfigKey] = &[
     key(
         "backends.NAME.auth.exchange_subject",
         one_of(SUBJECTS, "secret"),
-        "Whose token is exchanged: the one that `secret_env` and the like give, or that of the `caller`, who must have shown one.",
+        "Token to exchange: the one that `secret_env` and the like give, or that of the `caller`, which must have presented one.",
     ),
     key(
         "backends.NAME.auth.exchange_client_id",
         KeyKind::Text(""),
-        "The client that is known there, where it is another than `client_id`.",
+        "Client id at the token endpoint, if it differs from `client_id`.",
     ),
     key(
         "backends.NAME.auth.exchange_client_secret_env",
         KeyKind::Text(""),
-        "The environment variable with its secret.",
+        "Environment variable with the secret of that client.",
     ),
     key(
         "backends.NAME.auth.exchange_token_type",
         KeyKind::Text(""),
-        "What kind of token is exchanged, as a URN; by default an access token, and with `enterprise` an ID token.",
+        "Type of the exchanged token, as a URN; by default an access token, and with `enterprise` an ID token.",
     ),
     key(
         "backends.NAME.auth.audience",

@@ -61,7 +61,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "mcp.protocol.transport.type",
         one_of(TRANSPORTS, "http"),
-        "How clients connect. `http` and `websocket` are one listener: Streamable HTTP and the WebSocket upgrade, both on `path`. `tcp` is one message per line on a bare socket, without `path`, `/healthz`, `/readyz` and `/metrics`.",
+        "Transport for clients. `http` and `websocket` are one listener: Streamable HTTP and the WebSocket upgrade, both on `path`. `tcp` is one message per line on a bare socket, without `path`, `/healthz`, `/readyz` and `/metrics`.",
     ),
     key(
         "mcp.protocol.transport.host",
@@ -93,7 +93,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "mcp.protocol.transport.tls.client_auth",
         one_of(CLIENT_AUTH, "required"),
-        "Whether clients have to show a certificate, beside `ca_file`; without that file none is asked for. With `require_authentication` the default is `optional`, so that other proofs are accepted too.",
+        "Certificates of clients, if `ca_file` is set; without that file none is requested. With `require_authentication` the default is `optional`, so that other proofs are accepted too.",
     ),
     key("mcp.protocol.transport.tls.min_version", one_of(TLS_VERSIONS, "1.2"), "The oldest version of TLS spoken."),
     key(
@@ -104,65 +104,61 @@ const OWN: &[ConfigKey] = &[
     key(
         "mcp.protocol.transport.tls.certificates.NAME.cert_file",
         KeyKind::Text(""),
-        "One more certificate, for clients that ask for a name it is good for (SNI).",
+        "One more certificate, for clients that ask for one of its names (SNI).",
     ),
     key("mcp.protocol.transport.tls.certificates.NAME.key_file", KeyKind::Text(""), "Its private key."),
-    key("mcp.protocol.transport.tls.handshake_timeout", seconds(10.0, 600.0), "How long a TLS handshake may take."),
+    key("mcp.protocol.transport.tls.handshake_timeout", seconds(10.0, 600.0), "Time limit for a TLS handshake."),
     key(
         "mcp.protocol.transport.tls.max_handshakes",
         count(1024, 1, 1_000_000),
-        "How many TLS handshakes may be under way; more wait, and are closed after `handshake_timeout`.",
+        "Maximum number of TLS handshakes under way; others wait, and are closed after `handshake_timeout`.",
     ),
     key(
         "mcp.protocol.security.require_authentication",
         KeyKind::Flag(false),
-        "Refuse callers who do not prove who they are; see docs/authentication.md.",
+        "Refuse callers that do not authenticate; see docs/authentication.md.",
     ),
     key(
         "mcp.protocol.security.authentication_timeout",
         seconds(30.0, HOUR),
-        "How long a client on TCP or WebSocket has for its first message, which proves who it is.",
+        "Time limit for the first message of a client on TCP or WebSocket, which authenticates it.",
     ),
-    key(
-        "mcp.protocol.security.session_timeout",
-        seconds(3600.0, 30.0 * DAY),
-        "How long a session may be idle before it ends.",
-    ),
+    key("mcp.protocol.security.session_timeout", seconds(3600.0, 30.0 * DAY), "Time after which an idle session ends."),
     key(
         "mcp.protocol.security.max_concurrent_sessions",
         count(10_000, 1, 1_000_000),
-        "How many sessions may be open. A caller who opens one more loses the one that was idle longest, if that was a minute; otherwise it is refused.",
+        "Maximum number of open sessions. A caller that opens one more loses its longest idle session if that was idle for a minute; otherwise the new one is refused.",
     ),
     key(
         "mcp.protocol.security.error_detail",
         one_of(&["by_trust", "full"], "by_trust"),
-        "How much the gateway's own errors tell callers who have to prove who they are: the more the further a caller is trusted, or everything. See docs/dialect.md.",
+        "Detail of the gateway's own errors, if callers must authenticate: by the caller's trust, or all of it. See docs/dialect.md.",
     ),
     key(
         "mcp.protocol.security.tool_error_detail",
         one_of(&["full", "by_trust"], "full"),
-        "How much the errors of tools tell callers who have to prove who they are: everything, or the more the further a caller is trusted.",
+        "Detail of the errors of tools, if callers must authenticate: all of it, or by the caller's trust.",
     ),
     limit(
         "mcp.protocol.rate_limits.global_requests_per_second",
-        "How many requests all callers together may make in a second; see docs/rate-limits.md. 0 is any number.",
+        "Maximum number of requests per second of all callers together; see docs/rate-limits.md. 0 means no limit.",
     ),
-    limit("mcp.protocol.rate_limits.global_requests_per_minute", "The same in a minute."),
+    limit("mcp.protocol.rate_limits.global_requests_per_minute", "The same limit per minute."),
     limit(
         "mcp.protocol.rate_limits.user_requests_per_second",
-        "How many requests each caller may make in a second. 0 is any number.",
+        "Maximum number of requests per second of each caller. 0 means no limit.",
     ),
-    limit("mcp.protocol.rate_limits.user_requests_per_minute", "The same in a minute."),
+    limit("mcp.protocol.rate_limits.user_requests_per_minute", "The same limit per minute."),
     limit(
         "mcp.protocol.rate_limits.tool_requests_per_second",
-        "How often each tool may be called in a second, by all callers together. 0 is any number.",
+        "Maximum number of calls per second of each tool, by all callers together. 0 means no limit.",
     ),
-    limit("mcp.protocol.rate_limits.tool_requests_per_minute", "The same in a minute."),
+    limit("mcp.protocol.rate_limits.tool_requests_per_minute", "The same limit per minute."),
     limit(
         "mcp.protocol.rate_limits.user_tool_requests_per_second",
-        "How often each caller may call each tool in a second. 0 is any number.",
+        "Maximum number of calls per second of each caller at each tool. 0 means no limit.",
     ),
-    limit("mcp.protocol.rate_limits.user_tool_requests_per_minute", "The same in a minute."),
+    limit("mcp.protocol.rate_limits.user_tool_requests_per_minute", "The same limit per minute."),
     key(
         "mcp.protocol.performance.execution_time_warning",
         KeyKind::Seconds { default: None, max: DAY },
@@ -171,7 +167,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "mcp.protocol.performance.memory_usage_warning",
         count(0, 0, 1024 * 1024 * MIB),
-        "Count a call there after which the server's processes hold more bytes than this. 0 is any number.",
+        "Count a call in `mcp_performance_warnings_total` after which the server's processes hold more bytes than this. 0 means no limit.",
     ),
     key(
         "gateway.instructions",
@@ -181,23 +177,23 @@ const OWN: &[ConfigKey] = &[
     key(
         "gateway.first_list_wait",
         seconds(30.0, HOUR),
-        "How long the first list waits for backends whose list is not known from before.",
+        "Time that the first list waits for backends whose list is not known from an earlier run.",
     ),
-    key("gateway.drain", seconds(10.0, HOUR), "How long calls in flight may finish when stopping."),
-    key("gateway.call_timeout", seconds(60.0, DAY), "How long a call may take; a backend's `timeout` wins."),
+    key("gateway.drain", seconds(10.0, HOUR), "Time that calls in flight have to finish when the gateway stops."),
+    key("gateway.call_timeout", seconds(60.0, DAY), "Time limit for a call; a backend's `timeout` overrides it."),
     key(
         "gateway.park_timeout",
         seconds(300.0, DAY),
-        "How long a call waits for the client to answer a question of its backend.",
+        "Time that a call waits for the client to answer a question of its backend.",
     ),
-    key("gateway.max_connections", count(10_000, 1, 1_000_000), "How many connections may be open."),
-    key("gateway.max_streams", count(64, 1, 10_000), "How many event streams one session may hold open."),
-    key("gateway.max_in_flight", count(1024, 1, 1_000_000), "How many requests of one session may be unanswered."),
-    key("gateway.max_message", count(16 * MIB, 1024, 1024 * MIB), "The largest message, in bytes."),
+    key("gateway.max_connections", count(10_000, 1, 1_000_000), "Maximum number of open connections."),
+    key("gateway.max_streams", count(64, 1, 10_000), "Maximum number of event streams that one session may hold open."),
+    key("gateway.max_in_flight", count(1024, 1, 1_000_000), "Maximum number of unanswered requests per session."),
+    key("gateway.max_message", count(16 * MIB, 1024, 1024 * MIB), "Maximum size of a message, in bytes."),
     key(
         "gateway.memory",
         count(128 * MIB, MIB, 1024 * 1024 * MIB),
-        "Most bytes of messages that the process holds at a time; at least four times `gateway.max_message`.",
+        "Maximum number of bytes of messages that the process holds at a time; at least four times `gateway.max_message`.",
     ),
     key(
         "gateway.allowed_origins",
@@ -219,21 +215,17 @@ const OWN: &[ConfigKey] = &[
         KeyKind::Flag(true),
         "Load a changed configuration file automatically; `signalbox reload` and SIGHUP always do.",
     ),
-    key(
-        "gateway.data_dir",
-        KeyKind::Text(""),
-        "Where state is kept; by default `signalbox` in the user's state folder.",
-    ),
+    key("gateway.data_dir", KeyKind::Text(""), "Folder for state; by default `signalbox` in the user's state folder."),
     otel("gateway.otel.enabled", KeyKind::Flag(false), "Export OpenTelemetry traces."),
     otel(
         "gateway.otel.endpoint",
         KeyKind::Text(""),
-        "Where spans are posted, by OTLP over HTTP: `http://host:port`, to which `/v1/traces` is added, or an address with a path. By default what `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT` says, else `http://localhost:4318`.",
+        "Address that spans are posted to, by OTLP over HTTP: `http://host:port`, to which `/v1/traces` is added, or an address with a path. By default the value of `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`, else `http://localhost:4318`.",
     ),
     otel(
         "gateway.otel.sample_ratio",
         KeyKind::Fraction(1.0),
-        "How many of the traces that begin here are recorded; one that a client began follows the client's choice.",
+        "Share of the traces beginning here that are recorded; a trace that a client began follows the client's choice.",
     ),
     otel(
         "gateway.otel.metrics",
@@ -243,17 +235,17 @@ const OWN: &[ConfigKey] = &[
     otel(
         "gateway.otel.metrics_endpoint",
         KeyKind::Text(""),
-        "Where metrics are posted, like `endpoint`, with `/v1/metrics`. By default the collector of `endpoint`, else what `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT` says, else `http://localhost:4318`.",
+        "Address that metrics are posted to, like `endpoint`, with `/v1/metrics`. By default the collector of `endpoint`, else the value of `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`, else `http://localhost:4318`.",
     ),
-    otel("gateway.otel.metrics_interval", seconds(60.0, 3600.0), "How often metrics are exported."),
-    otel("gateway.otel.service_name", KeyKind::Text("signalbox"), "What the gateway is called in traces and metrics."),
+    otel("gateway.otel.metrics_interval", seconds(60.0, 3600.0), "Interval at which metrics are exported."),
+    otel("gateway.otel.service_name", KeyKind::Text("signalbox"), "Name of the gateway in traces and metrics."),
     otel("gateway.otel.headers", KeyKind::TextTable, "Headers sent to the collector with every request."),
     key(
         "gateway.metrics.sentinel_names",
         KeyKind::Flag(false),
         "Show calls in `/metrics` under the names of Sentinel too: `sentinel_requests_total` and others.",
     ),
-    key("gateway.log_level", one_of(LOG_LEVELS, "info"), "How much is logged, on stderr."),
+    key("gateway.log_level", one_of(LOG_LEVELS, "info"), "Verbosity of the log on stderr."),
     key("backends.NAME.command", KeyKind::Text(""), "The program of a local server; alone, without arguments."),
     key("backends.NAME.args", KeyKind::Texts, "Its arguments."),
     key("backends.NAME.env", KeyKind::TextTable, "Variables set for it."),
@@ -270,7 +262,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "backends.NAME.max_children",
         count(8, 1, 1024),
-        "How many copies of it may run for sessions that cannot share one.",
+        "Maximum number of copies that run for sessions that cannot share one.",
     ),
     key(
         "backends.NAME.url",
@@ -285,7 +277,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "backends.NAME.balance",
         one_of(Balance::WORDS, "round_robin"),
-        "How one of its `urls` is chosen: in turn, in turn by weight, the one with the fewest requests in flight, at random, or the first that is well. One that fails is skipped for `breaker.recovery`.",
+        "Rule that picks one of its `urls`: in turn, in turn by weight, the one with the fewest requests in flight, at random, or the first that is well. A failing one is skipped for `breaker.recovery`.",
     ),
     key(
         "backends.NAME.headers",
@@ -295,7 +287,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "backends.NAME.transport",
         one_of(&["auto", "http", "sse"], "auto"),
-        "What is spoken at its `url`: Streamable HTTP or the older HTTP+SSE; `auto` finds out.",
+        "Transport spoken at its `url`: Streamable HTTP or the older HTTP+SSE; `auto` detects it.",
     ),
     key(
         "backends.NAME.tls.ca_file",
@@ -335,12 +327,12 @@ const OWN: &[ConfigKey] = &[
     key(
         "backends.NAME.play.repeat",
         one_of(&["refuse", "last", "cycle"], "refuse"),
-        "What follows the last recorded answer to a call: an error, that answer again, or all of them from the first.",
+        "Behaviour after the last recorded answer to a call: an error, that answer again, or all of them from the first.",
     ),
     key(
         "backends.NAME.play.speed",
         KeyKind::Text("max"),
-        "`max` has no pauses; a number keeps them, so many times as fast.",
+        "`max` has no pauses; a number keeps them, this many times as fast.",
     ),
     key(
         "backends.NAME.play.ignore",
@@ -350,7 +342,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "backends.NAME.play.live",
         one_of(&["none", "new", "all"], "none"),
-        "Which calls go to the `command` or `url` beside the tape: none, those that are not on the tape, or all.",
+        "Calls that go to the `command` or `url` beside the tape: none, those that are not on the tape, or all.",
     ),
     key(
         "backends.NAME.tools.include",
@@ -363,8 +355,8 @@ const OWN: &[ConfigKey] = &[
         KeyKind::Texts,
         "Only callers whose principal matches one of these patterns see and reach it; by default all callers.",
     ),
-    key("backends.NAME.category", KeyKind::Text(""), "What kind of tools it has, for listings."),
-    key("backends.NAME.trust_level", one_of(TRUST_LEVELS, "community"), "How far its tools are trusted."),
+    key("backends.NAME.category", KeyKind::Text(""), "Category of its tools, for listings."),
+    key("backends.NAME.trust_level", one_of(TRUST_LEVELS, "community"), "Trust level of its tools."),
     key(
         "backends.NAME.seal",
         KeyKind::Flag(false),
@@ -374,13 +366,13 @@ const OWN: &[ConfigKey] = &[
     key(
         "backends.NAME.timeout",
         KeyKind::Seconds { default: None, max: DAY },
-        "How long one call may take; by default `gateway.call_timeout`.",
+        "Time limit for one call; by default `gateway.call_timeout`.",
     ),
-    key("backends.NAME.start_timeout", seconds(30.0, HOUR), "How long it may take to start and shake hands."),
+    key("backends.NAME.start_timeout", seconds(30.0, HOUR), "Time limit for its start and its handshake."),
     key(
         "backends.NAME.start",
         one_of(&["eager", "first_use"], "eager"),
-        "When its process starts: with the gateway, or at the first call. What it lists is then known from the last run; a server that has never been listed is started once to learn it.",
+        "When its process starts: with the gateway, or at the first call. Its lists are then known from the last run; a server whose lists are unknown is started once to read them.",
     ),
     key(
         "backends.NAME.idle_stop",
@@ -400,32 +392,28 @@ const OWN: &[ConfigKey] = &[
     key(
         "backends.NAME.breaker.failure_percent",
         count(50, 1, 100),
-        "So does this share of failed calls, counted from the first failure in `window`.",
+        "This percentage of failed calls opens it too, counted from the first failure in `window`.",
     ),
     key(
         "backends.NAME.breaker.min_calls",
         count(10, 1, 100_000),
-        "The smallest number of calls for which that share counts.",
+        "Minimum number of calls for `failure_percent` to apply.",
     ),
     key(
         "backends.NAME.breaker.window",
         seconds(60.0, DAY),
-        "How long calls are counted together, starting with a failure.",
+        "Time over which calls are counted together, starting with a failure.",
     ),
     key(
         "backends.NAME.breaker.recovery",
         seconds(30.0, DAY),
-        "How long calls are refused before one is let through as a trial.",
+        "Time for which calls are refused before one passes as a trial.",
     ),
     key("backends.NAME.breaker.successes", count(3, 1, 1_000), "This many trials in a row must succeed to close it."),
-    key("backends.NAME.ping.enabled", KeyKind::Flag(true), "Ping it from time to time."),
-    key("backends.NAME.ping.interval", seconds(300.0, DAY), "How often."),
-    key(
-        "backends.NAME.ping.doubt_interval",
-        seconds(30.0, DAY),
-        "How often to ping at the start and after an unanswered ping.",
-    ),
-    key("backends.NAME.ping.timeout", seconds(5.0, HOUR), "How long the answer may take."),
+    key("backends.NAME.ping.enabled", KeyKind::Flag(true), "Ping the backend at intervals."),
+    key("backends.NAME.ping.interval", seconds(300.0, DAY), "Interval between two pings."),
+    key("backends.NAME.ping.doubt_interval", seconds(30.0, DAY), "Interval at the start and after an unanswered ping."),
+    key("backends.NAME.ping.timeout", seconds(5.0, HOUR), "Time limit for the answer to a ping."),
     key(
         "backends.NAME.ping.failures",
         count(3, 1, 1_000),
@@ -435,30 +423,34 @@ const OWN: &[ConfigKey] = &[
     key(
         "backends.NAME.retries",
         count(2, 0, 10),
-        "How often a request is retried that certainly was not processed because no connection could be made. Nothing else is ever sent twice.",
+        "Number of retries of a request that was certainly not processed, because no connection could be made. No other request is sent twice.",
     ),
     key(
         "backends.NAME.max_queue",
         count(1024, 1, 100_000),
-        "How many calls may wait for it to start; more are refused.",
+        "Maximum number of calls that wait for it to start; more are refused.",
     ),
-    key("backends.NAME.slow_start", seconds(3.0, HOUR), "For how long after a restart it gets few calls at a time."),
+    key(
+        "backends.NAME.slow_start",
+        seconds(3.0, HOUR),
+        "Time after a restart during which it gets few calls at a time.",
+    ),
     key(
         "backends.NAME.restart",
         KeyKind::Flag(true),
-        "Whether its process is started again when it ends. Without, it counts as failed then and waits for a reload.",
+        "Start its process again when it ends. If false, the backend then counts as failed until a reload.",
     ),
     key(
         "backends.NAME.max_restarts",
         count(5, 0, 1_000_000),
-        "How often its process is restarted before it counts as failed and waits for a reload; 0 never gives up. After a minute of running the count starts over.",
+        "Number of restarts of its process before it counts as failed and waits for a reload; 0 never gives up. After a minute of running the count starts over.",
     ),
     key(
         "backends.NAME.questions",
         one_of(&["during_calls", "anytime"], "during_calls"),
         "When it may ask a client for sampling and elicitation: while a call or a task of that client runs there, or `anytime`. Servers of 2026-07-28 can only ask in answer to a call. Roots may be asked for at any time. See docs/messages.md.",
     ),
-    key("backends.NAME.era", one_of(&["auto", "old", "new"], "auto"), "Which era of MCP it speaks; `auto` asks it."),
+    key("backends.NAME.era", one_of(&["auto", "old", "new"], "auto"), "Era of MCP that it speaks; `auto` asks it."),
     key(
         "gateway.rule_files",
         KeyKind::Texts,
@@ -467,23 +459,23 @@ const OWN: &[ConfigKey] = &[
     key(
         "gateway.rule_seed",
         KeyKind::Seed,
-        "What the random numbers of rules begin with: with the same seed, the same calls meet the same faults. Without one, every start has its own.",
+        "Seed of the rules' random numbers: with the same seed, the same calls meet the same faults. Without one, every start uses its own.",
     ),
     key("rules", KeyKind::Rules, "Rules: see docs/rules.md."),
     key(
         "tools.NAME.categories",
         KeyKind::Texts,
-        "What kinds of tool these are, besides the `category` of their backend. The name of the table is a pattern `BACKEND` or `BACKEND/NAME`, with `*` and `?`; all that fit a tool count. See docs/dialect.md.",
+        "Categories of these tools, besides the `category` of their backend. The name of the table is a pattern `BACKEND` or `BACKEND/NAME`, with `*` and `?`; all patterns that match a tool apply. See docs/dialect.md.",
     ),
     key(
         "tools.NAME.trust_level",
         KeyKind::Text(""),
-        "How far they are trusted: `system`, `verified`, `community` or `untrusted`; of several the least. By default as far as their backend.",
+        "Trust level of these tools: `system`, `verified`, `community` or `untrusted`; the lowest of several. By default that of their backend.",
     ),
     key(
         "tools.NAME.permissions",
         KeyKind::Texts,
-        "What a caller needs to be permitted to call them, such as `read:filesystem`.",
+        "Permissions that a caller needs to call them, such as `read:filesystem`.",
     ),
     key("tools.NAME.version", KeyKind::Text(""), "Their version; of several the last in the file."),
 ];

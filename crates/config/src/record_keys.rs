@@ -8,7 +8,7 @@ const MIB: u64 = 1024 * 1024;
 
 /// Every key of `record`, in the order of the reference.
 pub(crate) const RECORD_KEYS: &[ConfigKey] = &[
-    key("record.enabled", KeyKind::Flag(true), "Record what passes, with every decision; see docs/recording.md."),
+    key("record.enabled", KeyKind::Flag(true), "Record messages with every decision; see docs/recording.md."),
     key(
         "record.postgres",
         KeyKind::Text(""),
@@ -17,7 +17,7 @@ pub(crate) const RECORD_KEYS: &[ConfigKey] = &[
     key(
         "record.sampling",
         one_of(SAMPLINGS, "all"),
-        "Which calls are kept: all, a share, about so many a second, every n-th, those that fail with their neighbours, slow ones, or the latest when something happens.",
+        "Calls that are kept: all, a share, about a number per second, every n-th, those that fail with their neighbours, slow ones, or the latest when something happens.",
     ),
     key("record.share", KeyKind::Fraction(1.0), "The share of calls kept by `sampling = \"share\"`."),
     key("record.seed", count(0, 0, u32::MAX as u64), "Sets which calls belong to the share."),
@@ -30,7 +30,7 @@ pub(crate) const RECORD_KEYS: &[ConfigKey] = &[
     key(
         "record.always_errors",
         KeyKind::Flag(true),
-        "Keep what fails, whatever `share`, `adaptive`, `every_nth` and `priority` leave out.",
+        "Keep failed calls, whatever `share`, `adaptive`, `every_nth` and `priority` leave out.",
     ),
     key(
         "record.slower_than",
@@ -48,26 +48,26 @@ pub(crate) const RECORD_KEYS: &[ConfigKey] = &[
     key(
         "record.before",
         count(10, 0, 100_000),
-        "How many calls before one that fails are kept by `sampling = \"errors\"`.",
+        "Number of calls before a failed one that are kept by `sampling = \"errors\"`.",
     ),
     key(
         "record.after",
         count(10, 0, 100_000),
-        "How many calls after one that fails, or after a ring was written, are kept.",
+        "Number of calls that are kept after a failed one, or after a ring was written.",
     ),
-    key("record.ring", count(1_000, 1, 100_000), "How many of the latest calls `sampling = \"ring\"` holds."),
-    key("record.ring_time", KeyKind::Seconds { default: None, max: DAY }, "How old calls in the ring may be."),
+    key("record.ring", count(1_000, 1, 100_000), "Number of the latest calls that `sampling = \"ring\"` holds."),
+    key("record.ring_time", KeyKind::Seconds { default: None, max: DAY }, "Maximum age of calls in the ring."),
     key(
         "record.ring_verdicts",
         KeyKind::Texts,
         "Decisions that cause the ring to be written, such as `refuse` or `hold`.",
     ),
     key("record.bodies", KeyKind::Flag(true), "Keep messages; if false, only their metadata."),
-    key("record.max_body", count(16 * MIB, 0, 1024 * MIB), "The largest message kept, in bytes."),
+    key("record.max_body", count(16 * MIB, 0, 1024 * MIB), "Maximum size of a message that is kept, in bytes."),
     key("record.methods", KeyKind::Texts, "Record only these methods; `*` stands for anything."),
     key("record.exclude_methods", KeyKind::Texts, "Never record these methods."),
     key("record.tools", KeyKind::Texts, "Record only calls of these tools, prompts and resources."),
-    key("record.exclude_tools", KeyKind::Texts, "Never record calls of these."),
+    key("record.exclude_tools", KeyKind::Texts, "Never record calls of these tools, prompts and resources."),
     key("record.backends", KeyKind::Texts, "Record only calls of these backends."),
     key("record.exclude_backends", KeyKind::Texts, "Never record calls of these backends."),
     key("record.principals", KeyKind::Texts, "Record only calls on behalf of these principals."),
@@ -75,18 +75,22 @@ pub(crate) const RECORD_KEYS: &[ConfigKey] = &[
     key(
         "record.on_full",
         one_of(&["gap", "wait"], "gap"),
-        "What happens when calls come faster than they can be written: the tape has a counted gap, or calls wait.",
+        "Behaviour when calls arrive faster than they can be written: the tape has a counted gap, or calls wait.",
     ),
-    key("record.wait", seconds(1.0, 60.0), "How long a call waits at most with `on_full = \"wait\"`."),
-    key("record.queue", count(65_536, 16, 10_000_000), "How many facts may wait to be written."),
-    key("record.queue_bytes", count(64 * MIB, MIB, 16 * 1024 * MIB), "How many bytes of facts may wait to be written."),
+    key("record.wait", seconds(1.0, 60.0), "Maximum time that a call waits with `on_full = \"wait\"`."),
+    key("record.queue", count(65_536, 16, 10_000_000), "Maximum number of facts that wait to be written."),
+    key(
+        "record.queue_bytes",
+        count(64 * MIB, MIB, 16 * 1024 * MIB),
+        "Maximum number of bytes of facts that wait to be written.",
+    ),
     key(
         "record.durability",
         one_of(&["normal", "strict"], "normal"),
         "With `strict` an answer leaves only after its record is on disk.",
     ),
     key("record.readiness", KeyKind::Flag(false), "`/readyz` answers 503 while calls cannot be recorded."),
-    key("record.max_age_days", count(30, 1, 3650), "Older entries are deleted."),
+    key("record.max_age_days", count(30, 1, 3650), "Number of days after which entries are deleted."),
     key(
         "record.max_size",
         count(1024 * MIB, MIB, 1024 * 1024 * MIB),
@@ -100,7 +104,7 @@ pub(crate) const RECORD_KEYS: &[ConfigKey] = &[
     key(
         "record.max_tape_age",
         KeyKind::Seconds { default: None, max: 30.0 * DAY },
-        "So long after its first call a tape ends and the next one begins, at least a minute; by default one process records one tape.",
+        "Time after its first call at which a tape ends and the next one begins, at least a minute; by default one process records one tape.",
     ),
     key(
         "record.baseline",
@@ -112,7 +116,7 @@ pub(crate) const RECORD_KEYS: &[ConfigKey] = &[
         KeyKind::Texts,
         "Places that do not count when calls are compared with the baseline, such as `/result/**/timestamp` or `/params/arguments/id`.",
     ),
-    key("record.baseline_tolerance", KeyKind::Fraction(0.0), "How much numbers may differ from the baseline."),
+    key("record.baseline_tolerance", KeyKind::Fraction(0.0), "Difference from the baseline that numbers may have."),
     key("record.redact.enabled", KeyKind::Flag(true), "Redact secrets before anything is stored."),
     key(
         "record.redact.defaults",
@@ -133,7 +137,7 @@ pub(crate) const RECORD_KEYS: &[ConfigKey] = &[
     key(
         "record.redact.action",
         one_of(&["replace", "remove", "hash", "mask", "encrypt"], "replace"),
-        "What happens to a secret. With `encrypt`, it can be read again with its key, by `tape show --key-file`.",
+        "Treatment of a secret. With `encrypt`, it can be read again with its key, by `tape show --key-file`.",
     ),
     key(
         "record.redact.key_file",
@@ -146,5 +150,5 @@ pub(crate) const RECORD_KEYS: &[ConfigKey] = &[
         KeyKind::Text(""),
         "The name of the key, stored with every secret; by default its fingerprint.",
     ),
-    key("record.redact.visible", count(4, 0, 64), "How many characters `action = \"mask\"` leaves visible."),
+    key("record.redact.visible", count(4, 0, 64), "Number of characters that `action = \"mask\"` leaves visible."),
 ];

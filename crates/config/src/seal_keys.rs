@@ -13,18 +13,18 @@ pub(crate) const SEAL_KEYS: &[ConfigKey] = &[
     key(
         "seal.commit",
         KeyKind::Texts,
-        "Members of messages below which every value is sealed by itself, so that `tape redact` can remove it and the rest still proves itself. By default `params.arguments` and `result`.",
+        "Members of messages below which every value is sealed by itself, so that `tape redact` can remove it and the rest can still be verified. By default `params.arguments` and `result`.",
     ),
     key("seal.head_every", count(1_000, 1, 1_000_000), "The seal of a tape is signed after this many entries."),
     key(
         "seal.head_interval",
         seconds(10.0, 24.0 * 3600.0),
-        "The seal of a tape is signed at least this often while entries come.",
+        "The seal of a tape is signed at least this often while entries arrive.",
     ),
     key(
         "seal.anchor",
         KeyKind::Texts,
-        "Where signed heads of tapes are kept besides, out of reach of anyone who can change the tapes: files (relative to this one), and addresses that take them by POST, such as `https://HOST:PORT/anchors` of another gateway.",
+        "Further places that keep signed heads of tapes, out of reach of anyone who can change the tapes: files (relative to this one), and addresses that take them by POST, such as `https://HOST:PORT/anchors` of another gateway.",
     ),
     key(
         "seal.require",
@@ -39,7 +39,7 @@ pub(crate) const SEAL_KEYS: &[ConfigKey] = &[
     key(
         "seal.validate",
         one_of(&["light", "full"], "light"),
-        "What is asked of a signed request: time, trust, nonce and expiry, or in `full` also a purpose and permissions that fit, which only protobuf carries.",
+        "Checks of a signed request: time, trust, nonce and expiry, or in `full` also a purpose and permissions that fit, which only protobuf carries.",
     ),
     key(
         "seal.sign_answers",
@@ -49,16 +49,16 @@ pub(crate) const SEAL_KEYS: &[ConfigKey] = &[
     key(
         "seal.time_window",
         seconds(300.0, 24.0 * 3600.0),
-        "How far ahead of ours the time of a signed request may be, and behind it unless `max_age` says more.",
+        "Maximum difference between the time of a signed request and ours; behind ours, `max_age` may allow more.",
     ),
     key(
         "seal.max_age",
         seconds(24.0 * 3600.0, 24.0 * 3600.0),
-        "How old a signed request may be; without this key `time_window`, and 24 h with `validate = \"full\"`.",
+        "Maximum age of a signed request; without this key `time_window`, and 24 h with `validate = \"full\"`.",
     ),
     key(
         "seal.nonces_per_key",
         count(100_000, 10, 10_000_000),
-        "How many recent requests of one key are remembered, so that none is accepted twice. While there are as many, the key's requests are refused.",
+        "Number of recent requests of one key that are remembered, so that none is accepted twice. While this number is reached, the key's requests are refused.",
     ),
 ];
