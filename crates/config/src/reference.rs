@@ -79,9 +79,9 @@ mod tests {
         let page = markdown();
         for row in [
             "| `mcp.protocol.transport.port` | a whole number from 0 to 65535 | `8080` | The port to listen on; 0 takes any free one. |",
-            "| `mcp.protocol.transport.type` | `\"http\"`, `\"websocket\"`, `\"tcp\"` | `\"http\"` | How clients connect. ",
-            "| `gateway.drain` | a time such as \"30s\", from 0.001 to 3600 seconds | `\"10s\"` | How long calls in flight may finish when stopping. |",
-            "| `mcp.protocol.security.require_authentication` | `true` or `false` | `false` | Refuse callers who do not prove who they are; see docs/authentication.md. |",
+            "| `mcp.protocol.transport.type` | `\"http\"`, `\"websocket\"`, `\"tcp\"` | `\"http\"` | Transport for clients. ",
+            "| `gateway.drain` | a time such as \"30s\", from 0.001 to 3600 seconds | `\"10s\"` | Time that calls in flight have to finish when the gateway stops. |",
+            "| `mcp.protocol.security.require_authentication` | `true` or `false` | `false` | Refuse callers that do not authenticate; see docs/authentication.md. |",
         ] {
             assert!(page.contains(row), "{row}");
         }

@@ -70,8 +70,8 @@ pub struct SessionStore {
 }
 
 impl SessionStore {
-    /// Opens a folder, which is made if need be. Sessions in it that were idle for longer than the time-out are
-    /// removed.
+    /// Opens a folder, which is created if missing. Removes the sessions in it that were idle for longer than
+    /// `timeout`.
     ///
     /// # Errors
     /// If the folder cannot be used.
@@ -117,8 +117,8 @@ impl SessionStore {
 }
 
 impl Gateway {
-    /// Forgets the sessions of an earlier process for which this holds, by the name of their principal and when
-    /// they were used last.
+    /// Forgets the sessions of an earlier process for which `is_gone` returns true. It gets the name of the principal
+    /// and the time of the last use.
     pub fn forget_sessions(&self, is_gone: impl Fn(&str, SystemTime) -> bool) {
         let Some(store) = self.session_store.as_ref() else { return };
         let mut dormant = store.dormant.lock().unpoisoned();

@@ -55,7 +55,7 @@ impl RouteObserver for Administration {
     }
 }
 
-/// Keeps callers away from the API who may not call a tool either: those that are switched off, or lack a required
+/// Keeps callers away from the API that may not call a tool either: those that are switched off, or lack a required
 /// scope.
 pub(super) struct CallerGuard(pub(super) Arc<Served>);
 

@@ -33,7 +33,7 @@ impl BackendProbe {
 
 /// Starts all backends at once, waits until each is up or has failed, and stops them again.
 pub(super) async fn probe_all(config: &Config) -> Result<Vec<BackendProbe>, AssembleError> {
-    // Without saved lists: what another process knew says nothing about now.
+    // Without saved lists, because those of another process may be out of date.
     let mut config = config.clone();
     for backend in &mut config.backends {
         // Keep it running, even if its process would run only while it is used.
