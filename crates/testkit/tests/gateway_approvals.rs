@@ -526,7 +526,7 @@ async fn issue_18_4_an_approver_decides_by_the_link_that_a_chat_was_told() {
     let calling = paying(&session(&bob, json!({})).await);
     let path = link(&told, &gateway, 2).await;
     let own = sends(&bob, &path, "answer=approve").await;
-    assert!(own.status == 403 && page(&own).contains("cannot decide about it"), "{}", page(&own));
+    assert!(own.status == 403 && page(&own).contains("cannot decide about their own calls"), "{}", page(&own));
     signalbox(&gateway.data_dir(), &["hold", "refuse", &held(&gateway).await]).await.unwrap();
     calling.await.unwrap();
     assert_eq!(backend.ran(), 1);

@@ -130,7 +130,7 @@ fn digest(message: &[u8]) -> Value {
     json!({"bytes": message.len(), "sha256": hex(&sha256(message))})
 }
 
-/// Reason why the caller of a message cannot decide about it.
+/// Reason why callers cannot decide about their own messages.
 pub(super) const OWN_CALL: &str = "callers cannot decide about their own calls; `permissions.approve_own` allows that";
 
 /// Returns false for the caller of the message itself, unless callers may decide about their own calls. At the control
