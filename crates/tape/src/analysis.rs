@@ -1,5 +1,5 @@
-//! Statistics over whole tapes: what a query matches, by property; which calls follow each other, which are slow, which are odd.
-//! Everything is read through the port of the stores, entry by entry, in bounded memory.
+//! Statistics over whole tapes: matches of a query by property, consecutive calls, the slowest calls, and tools that
+//! became slower or less reliable. All of it reads through the store port, entry by entry, in bounded memory.
 
 mod anomalies;
 mod counts;
@@ -17,22 +17,22 @@ pub use slowest::{Slow, Slowest};
 
 use signalbox_engine::record::{Content, Entry, FinishedEntry, Query, StoreError, TapeInfo, TapeStore};
 
-/// The result of one walk over the ends of all calls.
+/// Statistics gathered in one walk over the ends of all calls.
 #[derive(Debug, Default)]
 pub struct Analysis {
-    /// What followed what.
+    /// Pairs of calls that followed each other.
     pub flow: Flow,
-    /// The calls that took longest.
+    /// Calls that took longest.
     pub slowest: Slowest,
-    /// What is worse at the end than before.
+    /// Tools that became slower or failed more often towards the end.
     pub anomalies: Anomalies,
 }
 
 impl Analysis {
-    /// Reads these tapes of a store, the oldest first.
+    /// Analyses the given tapes of a store, oldest first.
     ///
     /// # Errors
-    /// What the store says.
+    /// Returns the error of the store.
     pub fn of(store: &dyn TapeStore, tapes: &[TapeInfo]) -> Result<Self, StoreError> {
         let ends = |tape: &TapeInfo| Query { tape: Some(tape.id.clone()), only_ends: true, ..Query::default() };
         let mut span: Option<(u64, u64)> = None;
@@ -66,10 +66,10 @@ impl Analysis {
     }
 }
 
-/// The outcome of a call that ended well.
+/// Outcome of a call that ended well.
 const SUCCESS: &str = "success";
 
-/// What a call is called: its tool, or its method if it is not a call of a tool.
+/// Returns the name under which a call is counted: its tool, or its method if it is not a tool call.
 fn label(finished: &FinishedEntry) -> &str {
     match &finished.subject {
         Some(tool) if &*finished.method == "tools/call" => tool,

@@ -1,29 +1,30 @@
-//! Restores bodies that are stored as a difference from an earlier one.
+//! Restores message bodies that are stored as a difference from an earlier one.
 
 use bytes::Bytes;
 use signalbox_engine::record::{Body, Content, Entry};
 use std::collections::{HashMap, VecDeque};
 
-/// Most bytes of earlier bodies that are remembered by default; the oldest go first.
+/// Default maximum number of bytes of earlier bodies that are remembered; the oldest are dropped first.
 const MAX_REMEMBERED: usize = 64 << 20;
-/// Most earlier bodies that are remembered.
+/// Maximum number of earlier bodies that are remembered.
 const MAX_BODIES: usize = 100_000;
-/// Largest body that is made.
+/// Maximum size of a restored body.
 const MAX_BODY: usize = 64 << 20;
 /// A recorder stores at most this many messages as differences from one body, so no more are restored from it.
 const MAX_LIKE: u64 = 8;
-/// So much is made at least.
+/// Number of restored bytes that is allowed for any tape, however small.
 const MAX_MADE: u64 = 64 << 20;
 
-/// Sees entries in their order and makes their bodies whole. What an entry is like must have come shortly before, as
-/// recorders have it.
+/// Restores the bodies of entries that are passed in their order. The body that an entry refers to must have been among
+/// the entries shortly before it, which recorders guarantee.
 #[derive(Debug)]
 pub struct Bodies {
     whole: HashMap<u64, Bytes>,
     order: VecDeque<u64>,
     bytes: usize,
     most: usize,
-    /// Bytes of all bodies that came whole, and of all that were made of them: a small file must not become gigabytes.
+    /// Bytes of all bodies that were stored whole, and of all bodies restored from them. The ratio is bounded so that a
+    /// small file cannot expand to gigabytes.
     came: u64,
     made: u64,
 }
@@ -35,13 +36,13 @@ impl Default for Bodies {
 }
 
 impl Bodies {
-    /// Remembers at most this many bytes of earlier bodies.
+    /// Creates a restorer that remembers at most `most` bytes of earlier bodies.
     #[must_use]
     pub fn remembering(most: usize) -> Self {
         Self { whole: HashMap::new(), order: VecDeque::new(), bytes: 0, most, came: 0, made: 0 }
     }
 
-    /// The same entry with its body whole, or left where what it is like is not there.
+    /// Returns the entry with its body restored, or left out if the body it refers to is not remembered.
     #[must_use]
     pub fn whole(&mut self, mut entry: Entry) -> Entry {
         let seq = entry.seq;
@@ -83,7 +84,7 @@ impl Bodies {
     }
 }
 
-/// The body that is like another one.
+/// Restores a body from the beginning and end of `base` and the differing `middle`.
 pub(crate) fn join(base: &Bytes, prefix: u64, suffix: u64, middle: &Bytes) -> Option<Bytes> {
     let (prefix, suffix) = (usize::try_from(prefix).ok()?, usize::try_from(suffix).ok()?);
     let head = base.get(..prefix)?;

@@ -1,6 +1,6 @@
 //! The part of a message that shows why a search found it.
 
-/// So much of a message, around the first word of the text that was searched for.
+/// Returns at most `most` characters of a message, around the first word of the searched text.
 #[must_use]
 pub fn excerpt(message: &str, text: Option<&str>, most: usize) -> String {
     let word = text.and_then(|text| text.split_whitespace().next()).map(|word| word.trim_matches('"').to_lowercase());

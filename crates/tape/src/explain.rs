@@ -1,4 +1,4 @@
-//! Explains one exchange to a person: its messages, the decisions on it, and how it ended.
+//! Explains one exchange to a person: its messages, the decisions on it, and its outcome.
 
 use crate::Bodies;
 use crate::marks;
@@ -9,19 +9,19 @@ use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, FinishedEntr
 use signalbox_wire::printable::is_harmful;
 use std::fmt::Write;
 
-/// Most bytes of a message that are shown.
+/// Maximum number of bytes of a message that are shown.
 const MAX_SHOWN: usize = 4_096;
-/// How much around a difference is shown.
+/// Number of bytes shown on each side of a difference.
 const AROUND: usize = 24;
 
-/// Tells the story of one exchange from its entries: what came in, what was decided and from what, what went out, each
-/// image with what differs from the one before it, and how it ended.
+/// Tells the story of one exchange from its entries: incoming messages, decisions with their inputs, outgoing messages,
+/// the difference of each image from the one before it, and the outcome.
 #[must_use]
 pub fn explain(entries: &[Entry]) -> String {
     explain_part(entries, has_reached(entries))
 }
 
-/// Tells the story of an exchange of which only some entries are there, and whether it reached a backend.
+/// Tells the story of an exchange of which only some entries are at hand; `reached` tells whether it reached a backend.
 #[must_use]
 pub fn explain_part(entries: &[Entry], reached: bool) -> String {
     let mut bodies = Bodies::default();
@@ -58,7 +58,7 @@ pub fn explain_part(entries: &[Entry], reached: bool) -> String {
     out
 }
 
-/// True if these entries of an exchange show that it reached a backend.
+/// Returns true if these entries of an exchange show that it reached a backend.
 #[must_use]
 pub fn has_reached(entries: &[Entry]) -> bool {
     let Some(finished) = ending(entries) else { return false };
@@ -123,7 +123,7 @@ fn image(out: &mut String, when: &str, message: &MessageEntry, before: &mut Opti
     }
 }
 
-/// The part that differs, with a little around it.
+/// Writes the part that differs, with a little context.
 fn difference(out: &mut String, old: &[u8], new: &[u8]) {
     let prefix = old.iter().zip(new).take_while(|(one, other)| one == other).count();
     let most = old.len().min(new.len()) - prefix;
@@ -160,7 +160,7 @@ fn tell_decision(out: &mut String, when: &str, decision: &DecisionEntry) {
     }
 }
 
-/// The end, and the decision that led to it.
+/// Writes the outcome, and the decision that led to it.
 fn outcome(out: &mut String, entries: &[Entry], reached: bool) {
     let Some(finished) = ending(entries) else {
         out.push_str("\nThe tape does not show how it ended.\n");
@@ -199,8 +199,8 @@ fn decisions(entries: &[Entry]) -> impl Iterator<Item = &DecisionEntry> {
     lists.flatten().map(|decision| &**decision)
 }
 
-/// Whether a message shows that its exchange reached a backend. A transparent proxy sees each message once, on its way
-/// in, and calls a request that the server got and said nothing to unanswered.
+/// Returns true if a message shows that its exchange reached a backend. A transparent proxy sees each message once, on
+/// its way in, and reports a request that the server received but did not answer as `unanswered`.
 fn reached(message: &MessageEntry, outcome: &str) -> bool {
     match message.point {
         Point::BackendOut | Point::BackendIn => true,
@@ -229,7 +229,7 @@ fn line(out: &mut String, sign: &str, bytes: &[u8]) {
     }
 }
 
-/// A text that does not speak to the terminal: control characters, line breaks too, are shown as escapes.
+/// Escapes control characters, including line breaks, so that a text from a tape cannot control the terminal.
 fn shown(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, letter| {
         match is_harmful(letter) {

@@ -1,4 +1,5 @@
-//! Tapes in forms that other programs read. Every export is written as the entries come; none holds a tape in memory.
+//! Exports of tapes to formats that other programs read. Every export is written as the entries arrive; none holds a
+//! tape in memory.
 
 #[cfg(test)]
 mod call_tests;
@@ -24,13 +25,13 @@ pub use error::ExportError;
 
 use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo};
 
-/// A tape that is to be exported: its head, its sessions, and its entries in their order.
+/// A tape to be exported: its head, its sessions, and its entries in order.
 pub struct Source<'a> {
-    /// Its head.
+    /// Head of the tape.
     pub info: &'a TapeInfo,
-    /// Its sessions, by their number.
+    /// Sessions with their numbers.
     pub sessions: &'a [(u64, SessionInfo)],
-    /// Its entries.
+    /// Entries in order.
     pub entries: &'a mut dyn Iterator<Item = Result<Entry, StoreError>>,
 }
 

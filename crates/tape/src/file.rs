@@ -1,4 +1,4 @@
-//! Files that carry tapes elsewhere. `docs/tape-format.md` describes them.
+//! Files that carry tapes between machines and stores. `docs/tape-format.md` describes them.
 
 mod around;
 mod error;
@@ -18,7 +18,7 @@ pub use reader::{Entries, MAX_SMALL_FILE, TapeFile};
 pub use select::Select;
 pub use writer::TapeFileWriter;
 
-/// The generated records.
+/// Generated records.
 #[allow(missing_docs, clippy::all, reason = "made from proto/tape.proto, where the words about it stand")]
 pub(crate) mod proto {
     include!(concat!(env!("OUT_DIR"), "/signalbox.tape.v1.rs"));

@@ -1,6 +1,6 @@
-//! Bodies of the fuzz targets: each takes any bytes and asserts what must hold for all of them.
+//! Bodies of the fuzz targets: each takes arbitrary bytes and asserts what must hold for all of them.
 //!
-//! They live here so that the ordinary tests run them too, over mutated seeds.
+//! They are part of the crate so that the ordinary tests run them too, over mutated seeds.
 
 #![allow(clippy::expect_used, reason = "a fuzz target reports what does not hold by panicking")]
 
@@ -19,7 +19,7 @@ use std::collections::HashSet;
 use std::io::Cursor;
 use std::sync::LazyLock;
 
-/// Takes any bytes, and panics when something does not hold for them.
+/// Takes arbitrary bytes and panics when an assertion fails.
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
@@ -34,8 +34,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("seal_proof", seal_proof),
 ];
 
-/// What is read from a file can be written to another, and is the same there. The bytes are read as a file, and as what is
-/// in a frame of one, since hardly any change to a file gets past its checksums.
+/// Checks that a tape which was read can be written again without a change. The bytes are read as a file and as the
+/// content of a frame, since hardly any mutation of a file passes its checksums.
 pub fn tape_file(data: &[u8]) {
     read_again(data);
     let mut framed = [&frame::MAGIC[..], &frame::VERSION.to_le_bytes()].concat();
@@ -69,7 +69,8 @@ fn read_again(data: &[u8]) {
     assert!(again.entries(Select::default()).map(|entry| entry.expect("whole")).eq(read));
 }
 
-/// Proofs and anchors of others: what is read is written alike, and verifying it never fails in another way than by saying so.
+/// Checks that every proof which can be read is written identically, and that verification of foreign proofs and
+/// anchors never panics.
 pub fn seal_proof(data: &[u8]) {
     let _ = Anchors::read(data, "t");
     if let Ok(proof) = InclusionProof::from_json(data) {
@@ -97,7 +98,7 @@ static REDACTORS: LazyLock<Vec<Redactor>> = LazyLock::new(|| {
     all.iter().map(|settings| Redactor::new(settings, [3; 32]).expect("these make sense")).collect()
 });
 
-/// Whatever is taken out, what was valid stays valid, and what was a message stays one of the same kind and id.
+/// Checks that redaction keeps valid JSON valid, and keeps the kind and id of a message.
 pub fn redact(data: &[u8]) {
     let bytes = Bytes::copy_from_slice(data);
     let limits = Limits { depth: 600, ..Limits::default() };
@@ -115,30 +116,30 @@ pub fn redact(data: &[u8]) {
     }
 }
 
-/// A HAR file of anybody.
+/// Imports arbitrary bytes as a HAR file.
 pub fn import_har(data: &[u8]) {
     import(data, ImportFormat::Har);
 }
 
-/// A packet capture of anybody.
+/// Imports arbitrary bytes as a packet capture.
 pub fn import_pcap(data: &[u8]) {
     import(data, ImportFormat::Pcap);
 }
 
-/// Lines of messages, in every form.
+/// Imports arbitrary bytes as lines of messages, in every form.
 pub fn import_lines(data: &[u8]) {
     for format in [ImportFormat::Messages, ImportFormat::Mcporter, ImportFormat::Mcpsnoop] {
         import(data, format);
     }
 }
 
-/// A cassette of mcp-recorder.
+/// Imports arbitrary bytes as a cassette of mcp-recorder.
 pub fn import_cassette(data: &[u8]) {
     import(data, ImportFormat::McpRecorder);
 }
 
-/// Lines of messages, exported as calls: documents are whole, and scripts are in ASCII, so that no letter of a tape can end
-/// a line or a literal.
+/// Exports messages as calls. Documents must be valid JSON and scripts pure ASCII, so that no character of a tape can
+/// end a line or a literal.
 pub fn export_calls(data: &[u8]) {
     let Ok(recording) = crate::import::read(&Bytes::copy_from_slice(data), ImportFormat::Messages) else { return };
     let entries: Vec<_> = Entries::new(recording, Redactor::none(), None, 1).collect();
@@ -171,7 +172,7 @@ pub fn export_calls(data: &[u8]) {
 
 type Exporter = fn(export::Source<'_>, &export::Target, &mut Vec<u8>) -> Result<(), export::ExportError>;
 
-/// Whatever is read becomes entries in order, of which each exchange ends at most once, and which a tape file carries.
+/// Checks that an import yields entries in order, ends each exchange at most once, and survives a tape file.
 fn import(data: &[u8], format: ImportFormat) {
     let _ = crate::import::Content::of(data);
     let Ok(recording) = crate::import::read(&Bytes::copy_from_slice(data), format) else { return };

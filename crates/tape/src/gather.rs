@@ -4,21 +4,21 @@ use crate::Bodies;
 use signalbox_engine::record::{Body, Content, Entry, StoreError};
 use std::collections::{HashMap, VecDeque};
 
-/// Most exchanges that are gathered at once; beyond, the one that began first is given as it is.
+/// Maximum number of exchanges that are gathered at once. Beyond it, the oldest is returned incomplete.
 const MAX_OPEN: usize = 10_000;
-/// Most bytes of messages that are held.
+/// Maximum number of bytes of messages that are held.
 const MAX_BYTES: usize = 64 << 20;
-/// Most entries of one exchange that are held; a stream of notifications may have no end.
+/// Maximum number of entries of one exchange that are held; a stream of notifications may be endless.
 const MAX_ENTRIES: usize = 2_000;
-/// An exchange that has ended is given after this many more entries, since its last image may come late.
+/// Number of further entries after which a finished exchange is returned, since its last image may come late.
 const LATE: u64 = 64;
 
-/// An exchange or an entry of none.
+/// An exchange, or an entry outside any exchange.
 #[derive(Debug)]
 pub enum Piece {
-    /// All that was gathered of an exchange.
+    /// Gathered entries of an exchange.
     Exchange(Vec<Entry>),
-    /// An entry of no exchange.
+    /// An entry that belongs to no exchange.
     Loose(Box<Entry>),
 }
 
@@ -29,7 +29,7 @@ struct Open {
     ended: Option<u64>,
 }
 
-/// Turns entries into pieces, with bodies made whole.
+/// Iterator that groups entries by exchange, with their bodies restored.
 pub struct Gather<'a> {
     entries: &'a mut dyn Iterator<Item = Result<Entry, StoreError>>,
     bodies: Bodies,
@@ -41,7 +41,7 @@ pub struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    /// Reads from these entries, which come in their order.
+    /// Reads from `entries`, which must come in order.
     pub fn new(entries: &'a mut dyn Iterator<Item = Result<Entry, StoreError>>) -> Self {
         Self {
             entries,
@@ -106,7 +106,7 @@ impl<'a> Gather<'a> {
     fn give(&mut self, number: u64) -> Option<Piece> {
         let open = self.open.remove(&number)?;
         self.bytes -= open.bytes;
-        // Those that have been given are cleared from the front, so that the list does not grow with the tape.
+        // Drop returned exchanges from the front, so that the queue does not grow with the tape.
         while self.order.front().is_some_and(|number| !self.open.contains_key(number)) {
             self.order.pop_front();
         }

@@ -1,25 +1,24 @@
-//! The patterns of names that choose what is recorded and what is redacted.
+//! Patterns of names that select what is recorded and what is redacted.
 
 use signalbox_wire::glob::{self, Wildcards};
 
-/// A pattern in which `*` stands for any run of characters and `?` for itself.
+/// A pattern in which `*` matches any run of characters. A `?` matches only itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Glob(Box<str>);
 
 impl Glob {
-    /// This pattern.
     #[must_use]
     pub fn new(pattern: &str) -> Self {
         Self(pattern.into())
     }
 
-    /// As it was written.
+    /// Returns the pattern as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether `text` is one of those meant.
+    /// Returns true if the pattern matches `text`.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         glob::fits(&self.0, text, Wildcards::Star)

@@ -1,7 +1,7 @@
-//! Recordings of other programs, read into a tape.
+//! Imports recordings of other programs into a tape.
 //!
-//! Each format has a reader that makes a [`Recording`]: who talked with whom, and what each side said. [`Entries`] makes of
-//! it what a recorder would have written.
+//! The reader of each format makes a [`Recording`]: the conversations and the messages of each side. [`Entries`] turns
+//! it into the entries that a recorder would have written.
 
 mod cassette;
 mod conversation;
@@ -30,13 +30,13 @@ pub use recording::{Heard, Recording, Side, Talk};
 
 use bytes::Bytes;
 
-/// Largest file that is read.
+/// Maximum size of a file that is read, in bytes.
 pub const MAX_FILE: u64 = 256 << 20;
 
-/// Reads a recording of this format.
+/// Reads a recording of the given format.
 ///
 /// # Errors
-/// If it is none, or larger than is read, with the place of what is wrong.
+/// Fails if the file is too large or is not of that format; the error names the place of the mistake.
 pub fn read(file: &Bytes, format: ImportFormat) -> Result<Recording, ImportError> {
     if file.len() as u64 > MAX_FILE {
         return Err(ImportError::TooLarge { most: MAX_FILE >> 20 });

@@ -1,4 +1,4 @@
-//! Tools that are much slower, or fail much more often, in the last tenth of the time than before.
+//! Tools that are much slower, or fail much more often, in the last tenth of the time span than before.
 
 use super::counts::name;
 use super::{SUCCESS, label};
@@ -6,56 +6,56 @@ use signalbox_engine::percentiles::Percentiles;
 use signalbox_engine::record::FinishedEntry;
 use std::collections::BTreeMap;
 
-/// Most tools and methods that are looked at.
+/// Maximum number of tools and methods that are compared.
 const MAX_TOOLS: usize = 2_000;
-/// Fewer calls than this, in the last tenth or before it, say nothing.
+/// Minimum number of calls, in the last tenth and before it, for a comparison to mean anything.
 const LEAST: u64 = 20;
-/// So many times as slow, or as often failed.
+/// Factor by which durations or failures must have grown.
 const TIMES: u64 = 3;
-/// A difference in time below this does not matter, in nanoseconds.
+/// Smallest difference in duration that is reported, in nanoseconds.
 const LEAST_DELAY: u64 = 5_000_000;
-/// A difference in failures below this does not matter, in calls of a hundred.
+/// Smallest difference in the failure rate that is reported, in percentage points.
 const LEAST_SHARE: f64 = 10.0;
 
-/// What is odd about a tool.
+/// Kind of anomaly, with its measure before the last tenth and within it.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Oddness {
-    /// 95 of 100 calls took at most this long before, and so long in the end, in nanoseconds, about.
+    /// Approximate 95th percentile of the durations, in nanoseconds.
     Slower(u64, u64),
-    /// So many of a hundred calls failed before, and in the end.
+    /// Percentage of calls that failed.
     Fails(f64, f64),
 }
 
-/// A tool, or a method, that is odd.
+/// A tool or method that behaves worse than before.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Anomaly {
-    /// Which.
+    /// Name of the tool or method.
     pub what: String,
-    /// How.
+    /// Kind and extent of the change.
     pub how: Oddness,
-    /// How many calls there were before, and in the end.
+    /// Number of calls before the last tenth, and within it.
     pub calls: (u64, u64),
 }
 
 #[derive(Debug, Default)]
 struct Part {
     errors: u64,
-    /// Good to one part in eight.
+    /// Durations, accurate to one part in eight.
     took: Percentiles<3>,
 }
 
-/// All calls, as they come.
+/// Durations and failures of each tool, before the last tenth and within it.
 #[derive(Debug, Default)]
 pub struct Anomalies {
-    /// Where the last tenth begins.
+    /// Time at which the last tenth begins.
     late: u64,
     tools: BTreeMap<String, [Part; 2]>,
-    /// Calls of tools beyond those that are looked at.
+    /// Number of calls of tools beyond [`MAX_TOOLS`].
     beyond: u64,
 }
 
 impl Anomalies {
-    /// What ends at or after this time is compared with what ended before.
+    /// Compares the calls that end at `late` or after it with those that ended before.
     pub(super) fn from(late: u64) -> Self {
         Self { late, ..Self::default() }
     }
@@ -72,7 +72,7 @@ impl Anomalies {
         part.took.add(finished.took);
     }
 
-    /// What is odd.
+    /// Returns the anomalies found so far.
     #[must_use]
     pub fn list(&self) -> Vec<Anomaly> {
         let mut all = Vec::new();
@@ -95,7 +95,7 @@ impl Anomalies {
         all
     }
 
-    /// How many calls were of tools beyond those that are looked at.
+    /// Returns the number of calls of tools beyond the maximum that is compared.
     #[must_use]
     pub fn beyond(&self) -> u64 {
         self.beyond

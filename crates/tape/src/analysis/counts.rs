@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-/// Most values that are kept apart.
+/// Maximum number of values that are counted separately.
 const MAX_VALUES: usize = 10_000;
-/// Longest name that is kept, in characters.
+/// Maximum length of a name, in characters.
 const MAX_NAME: usize = 200;
 
-/// Some values with their counts, and how often all others were there.
+/// Most frequent values with their counts, and the total count of all others.
 pub type Most<K> = (Vec<(K, u64)>, u64);
 
-/// How often each value was there.
+/// Number of occurrences of each value.
 #[derive(Clone, Debug)]
 pub struct Counts<K> {
     by_value: BTreeMap<K, u64>,
@@ -24,7 +24,7 @@ impl<K> Default for Counts<K> {
 }
 
 impl<K: Ord + Clone> Counts<K> {
-    /// One more of this value.
+    /// Counts one occurrence of `value`.
     pub fn add(&mut self, value: K) {
         let room = self.by_value.len() < MAX_VALUES;
         match self.by_value.get_mut(&value) {
@@ -34,18 +34,18 @@ impl<K: Ord + Clone> Counts<K> {
         }
     }
 
-    /// The most frequent ones, and how often all others were there.
+    /// Returns the `wanted` most frequent values, and the total count of all others.
     #[must_use]
     pub fn most(&self, wanted: usize) -> Most<K> {
         let mut all: Vec<(&K, u64)> = self.by_value.iter().map(|(value, count)| (value, *count)).collect();
-        // By value where the counts are equal, which is the order they come in.
+        // The sort is stable and the map is ordered, so values of equal count stay in their own order.
         all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let rest = all.iter().skip(wanted).map(|(_, count)| count).sum::<u64>();
         (all.into_iter().take(wanted).map(|(value, count)| (value.clone(), count)).collect(), rest + self.others)
     }
 }
 
-/// A name as it is counted: a long one by its beginning.
+/// Shortens a name to the maximum length under which it is counted.
 pub(super) fn name(text: &str) -> String {
     text.chars().take(MAX_NAME).collect()
 }

@@ -1,51 +1,51 @@
-//! What a query matches, counted by its properties: calls by method, subject, backend, principal, outcome and error code.
+//! Counts the calls that a query matches by method, subject, backend, principal, outcome and error code.
 
 use super::counts::{Counts, name};
 use super::pages::Pages;
 use signalbox_engine::record::{Content, Entry, FinishedEntry, Query, StoreError, TapeStore};
 use std::collections::{BTreeSet, HashMap};
 
-/// Most calls of one tape whose end was not yet seen; further ones are only counted.
+/// Maximum number of unfinished calls that are tracked per tape; further ones are only counted.
 const MAX_OPEN: usize = 500_000;
-/// Calls that have ended last and that may still have something to say.
+/// Maximum number of recently ended calls that are remembered, because late entries of theirs may still follow.
 const MAX_ENDED: usize = 100_000;
-/// Up to this many calls are looked up one by one; for more the whole tape is read.
+/// Maximum number of calls that are looked up one by one; for more, the whole tape is read.
 const MAX_LOOKUPS: usize = 2_000;
-/// Most entries of one call that are looked at.
+/// Maximum number of entries of one call that are read.
 const MAX_ENTRIES: usize = 1_000;
-/// The outcome of a call whose end is not on the tape.
+/// Outcome shown for a call whose end is not on the tape.
 const OPEN: &str = "(not over)";
 
-/// Calls by their properties. A call counts where at least one of its entries matches the query.
+/// Calls by their properties. A call counts if at least one of its entries matches the query.
 #[derive(Debug, Default)]
 pub struct Facets {
-    /// How many calls.
+    /// Number of calls.
     pub calls: u64,
-    /// How many entries match, those of no call included.
+    /// Number of matching entries, including those that belong to no call.
     pub entries: u64,
-    /// Calls that were too many to be told apart.
+    /// Number of calls beyond the maximum that is tracked.
     pub uncounted: u64,
-    /// By method.
+    /// Calls by method.
     pub methods: Counts<String>,
-    /// By tool, prompt or URI.
+    /// Calls by tool, prompt or URI.
     pub subjects: Counts<String>,
-    /// By backend.
+    /// Calls by backend.
     pub backends: Counts<String>,
-    /// By whom they were for.
+    /// Calls by principal.
     pub principals: Counts<String>,
-    /// By how they ended.
+    /// Calls by outcome.
     pub outcomes: Counts<String>,
-    /// By the code of their error.
+    /// Calls by error code.
     pub codes: Counts<i64>,
 }
 
-/// The calls of a tape that match and whose end was not seen yet, with the code of their error.
+/// Matching calls of a tape whose end has not been read yet, with the code of their error.
 type Open = HashMap<u64, Option<i64>>;
 
-/// Counts what a query matches, in its tape or in all.
+/// Counts what a query matches, in its tape or in all tapes.
 ///
 /// # Errors
-/// What the store says.
+/// Returns the error of the store.
 pub fn facets_of(store: &dyn TapeStore, query: &Query) -> Result<Facets, StoreError> {
     let tapes = match &query.tape {
         Some(tape) => vec![store.tape(tape)?.id],
@@ -74,7 +74,7 @@ impl Facets {
                     ended.pop_first();
                 }
             } else if ended.contains(&number) {
-                // Its last image may come after its end.
+                // The last image of a call may come after its end.
             } else if open.len() < MAX_OPEN || open.contains_key(&number) {
                 let code = open.entry(number).or_default();
                 *code = code_of(&entry).or(*code);
@@ -96,7 +96,7 @@ impl Facets {
         Ok(())
     }
 
-    /// Looks for the ends of calls in a whole tape.
+    /// Searches a whole tape for the ends of the given calls.
     fn seek(&mut self, entries: Pages<'_>, open: &mut Open) -> Result<(), StoreError> {
         for entry in entries {
             let entry = entry?;
@@ -117,7 +117,7 @@ impl Facets {
         Ok(())
     }
 
-    /// One call, with all its entries.
+    /// Counts one call, given all its entries.
     fn call(&mut self, entries: &[Entry]) {
         let code = entries.iter().rev().find_map(code_of);
         for entry in entries {

@@ -5,7 +5,7 @@ use super::label;
 use signalbox_engine::record::{Entry, FinishedEntry};
 use std::collections::BTreeMap;
 
-/// Most sessions whose last call is remembered. The oldest are forgotten first.
+/// Maximum number of sessions whose last call is remembered. The oldest are forgotten first.
 const MAX_SESSIONS: usize = 10_000;
 
 /// Pairs of consecutive calls, by tool or method.
@@ -15,7 +15,7 @@ pub struct Flow {
     pairs: Counts<(String, String)>,
 }
 
-/// Requests without a session follow each other where they are of one principal.
+/// Key under which calls follow each other: the session, or the principal for requests without a session.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Whose {
     Principal(String),
@@ -23,12 +23,12 @@ enum Whose {
 }
 
 impl Flow {
-    /// Sessions of another tape have other numbers.
+    /// Forgets all last calls, since another tape numbers its sessions anew.
     pub(super) fn next_tape(&mut self) {
         self.last.clear();
     }
 
-    /// One more call that is over.
+    /// Counts one finished call.
     pub(super) fn add(&mut self, entry: &Entry, finished: &FinishedEntry) {
         let whose = match entry.session {
             Some(session) => Whose::Session(session),
@@ -43,7 +43,7 @@ impl Flow {
         }
     }
 
-    /// The most frequent pairs, and how many others there were.
+    /// Returns the most frequent pairs, and the total count of all others.
     #[must_use]
     pub fn most(&self, wanted: usize) -> Most<(String, String)> {
         self.pairs.most(wanted)

@@ -1,11 +1,11 @@
-//! A walk over what a query matches in one stored tape, page by page.
+//! Walks over the matches of a query in one stored tape, page by page.
 
 use signalbox_engine::record::{Entry, Query, StoreError, TapeStore};
 
-/// How many entries are asked of a store at a time.
+/// Number of entries requested from the store at a time.
 const PAGE: usize = 1000;
 
-/// The entries of one tape that a query matches, the oldest first.
+/// Entries of one tape that match a query, oldest first.
 pub struct Pages<'a> {
     store: &'a dyn TapeStore,
     query: Query,
@@ -14,7 +14,7 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// What this query matches. It names one tape; its limit and its order do not matter.
+    /// Creates a walk over the matches of `query`, which names one tape. Its limit and its order are ignored.
     #[must_use]
     pub fn new(store: &'a dyn TapeStore, query: Query) -> Self {
         let query = Query { limit: Some(PAGE), newest_first: false, ..query };
@@ -36,7 +36,7 @@ impl Iterator for Pages<'_> {
             }
             match self.store.find(&self.query) {
                 Ok(page) => {
-                    // A page that is empty and claims that there is more would never end.
+                    // An empty page that claims to have a successor would make this loop endless.
                     self.done = !page.more || page.hits.is_empty();
                     self.page = page.hits.into_iter().map(|hit| hit.entry).collect::<Vec<_>>().into_iter();
                 }

@@ -5,27 +5,26 @@ use signalbox_engine::record::{Entry, FinishedEntry};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// How many are kept.
+/// Number of calls that are kept.
 const KEPT: usize = 10;
 
-/// A call that took long.
+/// A slow call.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Slow {
-    /// How long, in nanoseconds.
+    /// Duration in nanoseconds.
     pub took: u64,
-    /// When it ended.
+    /// Time at which it ended.
     pub at: u64,
-    /// Its tape.
+    /// Id of the tape it is on.
     pub tape: String,
-    /// Its number there.
+    /// Number of the exchange on that tape.
     pub exchange: Option<u64>,
-    /// Its method.
     pub method: String,
-    /// What it was about.
+    /// Tool, prompt or URI.
     pub subject: Option<String>,
-    /// Where it went.
+    /// Backend that the call went to.
     pub backend: Option<String>,
-    /// How it ended.
+    /// Outcome of the call.
     pub outcome: String,
 }
 
@@ -54,7 +53,7 @@ impl Slowest {
         }
     }
 
-    /// They, the longest first.
+    /// Returns the calls, longest first.
     #[must_use]
     pub fn list(&self) -> Vec<Slow> {
         let mut all: Vec<Slow> = self.0.iter().map(|Reverse(slow)| slow.clone()).collect();

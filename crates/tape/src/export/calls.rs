@@ -1,4 +1,4 @@
-//! The calls of a tape, for exports that make them again.
+//! The calls of a tape, for exports that repeat them.
 
 use super::Source;
 use super::quoting::comment;
@@ -8,21 +8,21 @@ use signalbox_engine::record::{Body, MessageEntry, SessionInfo, StoreError, Tape
 use signalbox_wire::{Envelope, Era, Limits, Revision, header, json, meta, method, scan};
 use std::collections::{HashMap, HashSet};
 
-/// Where calls go if nothing else is known.
+/// Address used if neither the user nor the tape names one.
 const DEFAULT_URL: &str = "http://127.0.0.1:8080/mcp";
 
-/// What an export must know besides the tape.
+/// Facts that an export needs besides the tape.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Where calls go over HTTP.
+    /// HTTP address that the calls go to.
     pub url: String,
-    /// What the user calls the tape, for tests that have it served.
+    /// Name by which the user refers to the tape, for tests that have it served.
     pub tape: String,
 }
 
 impl Target {
-    /// Calls of this tape to this address: the one given, else that of the server that was recorded, else that of a gateway
-    /// with default settings.
+    /// Creates the target for a tape: the given address, else that of the recorded server, else that of a gateway with
+    /// default settings.
     #[must_use]
     pub fn new(info: &TapeInfo, url: Option<String>, tape: String) -> Self {
         let recorded = || (info.kind == TapeKind::Proxy).then(|| info.target.clone());
@@ -31,38 +31,39 @@ impl Target {
     }
 }
 
-/// Whether calls can go there: an HTTP address in printable ASCII.
+/// Returns true if calls can be sent to `url`: an HTTP address in printable ASCII.
 #[must_use]
 pub fn is_url(url: &str) -> bool {
     let place = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     place.is_some_and(|place| !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_graphic()))
 }
 
-/// What an export does next.
+/// Next step of an export.
 pub(super) enum Step {
     /// Opens a session of the old era.
     Open(Opening),
     /// Makes a call.
     Call(Box<Call>),
-    /// Leaves a call out.
+    /// Skips a call.
     Left {
-        /// Its number on the tape.
+        /// Number of the call on the tape.
         number: u64,
-        /// Why.
+        /// Reason for the omission.
         why: &'static str,
     },
 }
 
-/// A session that is to be opened.
+/// A session that the export must open.
 pub(super) struct Opening {
-    /// Its number on the tape.
+    /// Number of the session on the tape.
     pub(super) session: u64,
-    /// The revision to ask for.
+    /// Revision to request.
     pub(super) revision: Revision,
 }
 
 impl Opening {
-    /// The request that opens it. It declares no capabilities, since nobody is there to answer questions.
+    /// Returns the `initialize` request. It declares no capabilities, since a script cannot answer questions of the
+    /// server.
     pub(super) fn body(&self) -> String {
         format!(
             r#"{{"jsonrpc":"2.0","id":"open-{}","method":"initialize","params":{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{{"name":"signalbox-export","version":"{}"}}}}}}"#,
@@ -73,31 +74,29 @@ impl Opening {
     }
 }
 
-/// What is sent once a session is open.
+/// Notification sent once a session is open.
 pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// A call.
+/// A call to repeat.
 pub(super) struct Call {
-    /// Its number on the tape.
+    /// Number of the call on the tape.
     pub(super) number: u64,
-    /// Its session, if it has one in the old era.
+    /// Session of the call, if it belongs to the old era.
     pub(super) session: Option<u64>,
-    /// Its revision.
     pub(super) revision: Revision,
-    /// Its method.
     pub(super) method: String,
-    /// The request as the client sent it.
+    /// Request as the client sent it.
     pub(super) body: String,
-    /// The answer as the client got it: the whole message.
+    /// Complete message with which the client was answered.
     pub(super) answer: Option<String>,
-    /// Something was taken out of request or answer.
+    /// True if request or answer was redacted.
     pub(super) redacted: bool,
-    /// What it is, for a comment: number, method and subject.
+    /// Description for a comment: number, method and subject.
     pub(super) title: String,
 }
 
 impl Call {
-    /// The headers that depend on the call, without the one of the session.
+    /// Returns the headers that depend on the call, except that of the session.
     pub(super) fn headers(&self) -> Vec<(&'static str, String)> {
         let mut headers = Vec::new();
         if self.revision.protocol_header() {
@@ -111,28 +110,28 @@ impl Call {
         headers
     }
 
-    /// A member of the request, as JSON.
+    /// Returns a member of the request, as JSON.
     pub(super) fn member(&self, name: &str) -> Option<&str> {
         part(&self.body, &[name])
     }
 
-    /// A member of the params, as JSON.
+    /// Returns a member of the params, as JSON.
     pub(super) fn param(&self, name: &str) -> Option<&str> {
         part(&self.body, &["params", name])
     }
 
-    /// The result that the client got, as JSON.
+    /// Returns the result that the client received, as JSON.
     pub(super) fn result(&self) -> Option<&str> {
         part(self.answer.as_deref()?, &["result"])
     }
 
-    /// The code of the error that the client got.
+    /// Returns the code of the error that the client received.
     pub(super) fn error_code(&self) -> Option<i64> {
         part(self.answer.as_deref()?, &["error", "code"])?.parse().ok()
     }
 }
 
-/// The value of a header. What a program could take for a template is written in base64.
+/// Encodes the value of a header. Text that a program could mistake for a template is written in base64.
 fn encoded(text: &str) -> String {
     let template = ["{{", "{%", "{#"].iter().any(|template| text.contains(template));
     if template { header::encode_base64(text) } else { header::encode_value(text).into_owned() }
@@ -142,7 +141,7 @@ fn part<'a>(json: &'a str, path: &[&str]) -> Option<&'a str> {
     json::path(json.as_bytes(), path).and_then(|span| json.get(span.range()))
 }
 
-/// What an export says about its origin, for a comment.
+/// Describes the origin of an export, for a comment.
 pub(super) fn origin(info: &TapeInfo) -> String {
     let program = env!("CARGO_PKG_VERSION");
     comment(&format!(
@@ -153,7 +152,7 @@ pub(super) fn origin(info: &TapeInfo) -> String {
     ))
 }
 
-/// Walks through the calls of a tape.
+/// Iterator over the steps that repeat the calls of a tape.
 pub(super) struct Calls<'a> {
     pieces: Gather<'a>,
     revisions: HashMap<u64, Revision>,
@@ -171,7 +170,7 @@ impl<'a> Calls<'a> {
     fn step(&mut self, story: &Story<'_>) -> Option<Step> {
         let left = |why| Some(Step::Left { number: story.number, why });
         match story.method {
-            // Sessions are opened anew.
+            // `Calls` opens sessions itself, so recorded `initialize` requests are dropped.
             method::INITIALIZE => return None,
             method::SUBSCRIPTIONS_LISTEN => return left("it listens until it is ended"),
             _ => {}
@@ -228,7 +227,7 @@ impl Iterator for Calls<'_> {
     }
 }
 
-/// A body that is one valid JSON-RPC message.
+/// Returns the body if it is one valid JSON-RPC message.
 fn text(message: &MessageEntry) -> Option<String> {
     let Body::Whole(bytes) = &message.body else { return None };
     scan(bytes, &Limits::default()).ok()?;

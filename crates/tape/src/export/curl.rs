@@ -1,4 +1,4 @@
-//! A shell script that makes the calls again with curl.
+//! A shell script that repeats the calls with curl.
 
 use super::calls::{Call, Calls, INITIALIZED, Opening, Step, Target, origin};
 use super::quoting::shell;
@@ -39,7 +39,7 @@ open() {
 /// Writes the script.
 ///
 /// # Errors
-/// What the source or the other side says.
+/// Returns the error of the source or of the writer.
 pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
     writeln!(to, "#!/usr/bin/env bash\n# {}", origin(source.info))?;
     let beginning =

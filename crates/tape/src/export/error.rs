@@ -1,22 +1,22 @@
-//! Why an export failed.
+//! Errors of exports and imports.
 
 use signalbox_engine::record::StoreError;
 
-/// Why an export or import failed.
+/// Error of an export or import.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The tape could not be read on.
+    /// The tape could not be read to its end.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// What was made could not be written, or what was to be read could not be.
+    /// The export could not be written, or the import could not be read.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// A line of an import makes no sense.
+    /// A line of an import is invalid.
     #[error("line {line}: {why}")]
     Line {
-        /// Which, from 1.
+        /// Line number, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Description of the mistake.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! HAR 1.2: each exchange an entry, for the many viewers of that format.
+//! HAR 1.2: one entry per exchange, for the many viewers of that format.
 
 use super::{ExportError, Source};
 use crate::gather::{Gather, Piece};
@@ -9,10 +9,10 @@ use signalbox_engine::fact::HttpHead;
 use signalbox_engine::record::{DecisionEntry, MessageEntry};
 use std::io::Write;
 
-/// Writes the tape. What belongs to no exchange has no place in a HAR file and is left out.
+/// Writes the tape. Entries outside any exchange have no place in a HAR file and are left out.
 ///
 /// # Errors
-/// What the source or the other side says.
+/// Returns the error of the source or of the writer.
 pub fn write(source: Source<'_>, mut to: impl Write) -> Result<(), ExportError> {
     let creator = json!({"name": "signalbox", "version": source.info.program});
     let comment = format!("tape {}: {} {}", source.info.id, source.info.kind.word(), source.info.target);
@@ -101,7 +101,7 @@ fn response(story: &Story<'_>) -> Value {
     })
 }
 
-/// The head of HTTP that a message came with.
+/// Returns the HTTP head that a message came with.
 fn head(message: &MessageEntry) -> Option<&HttpHead> {
     message.carried.as_ref()?.http.as_ref()
 }
@@ -111,7 +111,7 @@ fn headers(http: Option<&HttpHead>) -> Vec<Value> {
     headers.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
 }
 
-/// The nearest HTTP has: viewers sort and colour by it.
+/// Returns the HTTP status nearest to the outcome, because viewers sort and colour by it.
 fn status(story: &Story<'_>) -> u16 {
     match story.outcome {
         "success" | "tool_error" => 200,
@@ -125,7 +125,7 @@ fn size(message: Option<&MessageEntry>) -> i64 {
     message.map_or(-1, |message| i64::try_from(message.length).unwrap_or(i64::MAX))
 }
 
-/// A URL that no browser opens, and that shows what a list of URLs should show.
+/// Returns a URL that no browser can open and that shows backend, method and subject in lists of URLs.
 fn url(story: &Story<'_>) -> String {
     let mut url = format!("http://{}.invalid/", host(story.backend.unwrap_or("signalbox")));
     encode(&mut url, story.method, true);

@@ -1,4 +1,4 @@
-//! A report that a person can mail: one file, no network, readable without scripts and better with them.
+//! A report to mail to people: one file that needs no network, is readable without scripts and better with them.
 
 mod proof;
 
@@ -12,15 +12,15 @@ use proof::Proof;
 use signalbox_engine::record::{BackendSeen, Content, DecisionEntry, Entry, MessageEntry, TapeInfo};
 use std::io::Write;
 
-/// Most bytes of a message that are shown.
+/// Maximum number of bytes of a message that are shown.
 const MAX_SHOWN: usize = 32 << 10;
 
-/// How large a report may become.
+/// Limits on the size of a report.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Most bytes, about. What has no room is counted.
+    /// Approximate maximum size in bytes. Exchanges beyond it are only counted.
     pub bytes: usize,
-    /// Most exchanges.
+    /// Maximum number of exchanges.
     pub exchanges: usize,
 }
 
@@ -36,11 +36,11 @@ const SCRIPT: &str = include_str!("report.js");
 /// Writes the report.
 ///
 /// # Errors
-/// What the source or the other side says.
+/// Returns the error of the source or of the writer.
 pub fn write(source: Source<'_>, bounds: Bounds, mut to: impl Write) -> Result<(), ExportError> {
     begin(source.info, &mut to)?;
     let (mut written, mut shown, mut left, mut gaps) = (0, 0, 0u64, 0u64);
-    // An exchange is gathered when it has ended, which is not the order in which they began.
+    // Exchanges arrive in the order in which they ended; the report has them in the order in which they began.
     let mut parts: Vec<(u64, String)> = Vec::new();
     let mut proof = Proof::new(source.info, source.sessions, bounds.bytes)?;
     let mut entries = source.entries.inspect(|entry| entry.iter().for_each(|entry| proof.add(entry)));
@@ -168,7 +168,7 @@ fn backend(when: &str, seen: &BackendSeen) -> String {
     out + "</details>"
 }
 
-/// As much of a text as is shown.
+/// Returns as much of a text as is shown.
 fn shown_part(text: &str) -> &str {
     let mut cut = text.len().min(MAX_SHOWN);
     while !text.is_char_boundary(cut) {
@@ -235,7 +235,7 @@ fn image(when: &str, message: &MessageEntry) -> String {
     let shown = shown_part(&text);
     let more = text.len() - shown.len();
     let more = if more > 0 { format!("<p class=\"note\">and {more} more bytes</p>") } else { String::new() };
-    // What is not JSON, such as the page of an error, is shown as it came.
+    // Bodies that are not JSON, such as error pages, are shown unchanged.
     let indented = if shown.trim_start().starts_with(['{', '[']) { pretty(shown) } else { shown.to_owned() };
     format!("{head}<pre>{}</pre>{more}\n", escape(&indented))
 }
@@ -260,7 +260,7 @@ fn decided(when: &str, decision: &DecisionEntry) -> String {
     out
 }
 
-/// A text that is nothing but text in HTML, in content and in attributes.
+/// Escapes a text for HTML, both as content and in attributes.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -271,7 +271,7 @@ fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(letter),
-            // Neither shown nor allowed in HTML.
+            // Control characters are invisible, and HTML does not allow them.
             letter if letter.is_control() => out.push('\u{FFFD}'),
             letter => out.push(letter),
         }

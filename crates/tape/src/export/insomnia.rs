@@ -11,7 +11,7 @@ const WORKSPACE: &str = "wrk_signalbox";
 /// Writes the workspace. Session ids come from the answer to the request that opened the session.
 ///
 /// # Errors
-/// What the source or the other side says.
+/// Returns the error of the source or of the writer.
 pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
     let (name, about) = (format!("signalbox tape {}", source.info.id), origin(source.info));
     let workspace =

@@ -1,4 +1,4 @@
-//! One JSON object a line: the head first, then the entries. It can be imported again, to the last byte.
+//! One JSON object per line: the head first, then the entries. An import restores the tape to the last byte.
 
 mod around;
 mod lines;
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo, TapeKind};
 use std::io::{BufRead, Read, Write};
 
-/// The form that is written, as the first line says.
+/// Name of the format, as the first line states it.
 pub(crate) const FORMAT: &str = "signalbox-tape-jsonl";
-/// Its version.
+/// Version of the format.
 const VERSION: u32 = 2;
-/// Longest line that is read.
+/// Maximum length of a line that is read.
 const MAX_LINE: u64 = 64 << 20;
 
 /// Writes the tape.
 ///
 /// # Errors
-/// What the source or the other side says.
+/// Returns the error of the source or of the writer.
 pub fn write(source: Source<'_>, mut to: impl Write) -> Result<(), ExportError> {
     serde_json::to_writer(&mut to, &HeadLine::new(source.info, source.sessions))?;
     to.write_all(b"\n")?;
@@ -31,37 +31,37 @@ pub fn write(source: Source<'_>, mut to: impl Write) -> Result<(), ExportError> 
     Ok(to.flush()?)
 }
 
-/// One entry as it is written in a line.
+/// Returns the JSON object of one entry.
 ///
 /// # Errors
-/// Never, as far as is known: every entry has such a form.
+/// None is known: every entry can be written as JSON.
 pub fn value(entry: &Entry) -> serde_json::Result<serde_json::Value> {
     serde_json::to_value(Line::new(entry))
 }
 
-/// The head of a tape as the first line has it, without its sessions.
+/// Returns the head of a tape as the first line has it, without its sessions.
 pub(crate) fn head_value(info: &TapeInfo) -> serde_json::Result<serde_json::Value> {
     serde_json::to_value(HeadLine::new(info, &[]))
 }
 
-/// The first line of a tape.
+/// Returns the first line of a tape.
 pub(crate) fn head_text(info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> serde_json::Result<String> {
     serde_json::to_string(&HeadLine::new(info, sessions))
 }
 
-/// Reads such a head.
+/// Reads a head that [`head_value`] wrote.
 pub(crate) fn read_head(value: serde_json::Value) -> Result<TapeInfo, ExportError> {
     let head: HeadLine = serde_json::from_value(value)?;
     head.tape().map(|(info, _)| info)
 }
 
-/// Reads an entry as a line has it.
+/// Reads an entry from its JSON object.
 pub(crate) fn read_entry(value: serde_json::Value) -> Result<Entry, ExportError> {
     let line: Line = serde_json::from_value(value)?;
     line.entry().map_err(|why| ExportError::Line { line: 1, why: why.to_owned() })
 }
 
-/// A tape that is read from lines.
+/// Reader of a tape in JSON lines.
 #[derive(Debug)]
 pub struct Reader<R> {
     from: R,
@@ -75,7 +75,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads the head.
     ///
     /// # Errors
-    /// If the first line is not one, or is of a later version.
+    /// Fails if the first line is not a head, or is of a later version.
     pub fn open(mut from: R) -> Result<Self, ExportError> {
         let bad = |why: String| ExportError::Line { line: 1, why };
         let text = read_line(&mut from, 1)?.ok_or_else(|| bad("the header is missing".to_owned()))?;
@@ -91,13 +91,13 @@ impl<R: BufRead> Reader<R> {
         Ok(Self { from, line: 1, info, sessions, ended: false })
     }
 
-    /// The head of the tape.
+    /// Returns the head of the tape.
     #[must_use]
     pub fn info(&self) -> &TapeInfo {
         &self.info
     }
 
-    /// Its sessions.
+    /// Returns the sessions listed in the head.
     #[must_use]
     pub fn sessions(&self) -> &[(u64, SessionInfo)] {
         &self.sessions
@@ -150,7 +150,7 @@ struct HeadLine {
     sampling: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
-    /// In base64.
+    /// Seal in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seal: Option<String>,
     sessions: Vec<SessionLine>,

@@ -51,11 +51,11 @@ function call(name, session, id, body, headers, ends) {
 export default function () {
 "#;
 
-/// Writes the script: each iteration makes all calls, and checks that each ends as it did on the tape, with a result or an
-/// error.
+/// Writes the script. Each iteration makes all calls and checks that each ends as it did on the tape, with a result or
+/// with an error.
 ///
 /// # Errors
-/// What the source or the other side says.
+/// Returns the error of the source or of the writer.
 pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
     writeln!(to, "// {}", origin(source.info))?;
     let beginning =
@@ -86,7 +86,7 @@ fn call(call: &Call, to: &mut impl Write) -> Result<(), ExportError> {
     Ok(writeln!(to, "{redacted}  call({name}, {session}, {id}, {body}, {}, '{ends}');", headers(call))?)
 }
 
-/// The headers of a call as an object of JavaScript.
+/// Returns the headers of a call as a JavaScript object.
 pub(super) fn headers(call: &Call) -> String {
     let pairs: Vec<String> =
         call.headers().iter().map(|(name, value)| format!("'{name}': {}", javascript(value))).collect();

@@ -1,4 +1,4 @@
-//! OTLP as a JSON file of traces: each exchange a span, each decision an event of it.
+//! OTLP as a JSON file of traces: each exchange is a span, each decision an event of the span.
 
 use super::{ExportError, Source};
 use crate::gather::{Gather, Piece};
@@ -10,15 +10,15 @@ use signalbox_wire::hex::hex;
 use std::io::Write;
 use std::sync::Arc;
 
-/// `SPAN_KIND_SERVER`.
+/// Value of `SPAN_KIND_SERVER`.
 const SERVER: u8 = 2;
-/// `STATUS_CODE_OK` and `STATUS_CODE_ERROR`.
+/// Values of `STATUS_CODE_ERROR` and `STATUS_CODE_OK`.
 const STATUS: [u8; 2] = [2, 1];
 
-/// Writes the tape. Bodies are not in it: a trace tells when and what, not the contents.
+/// Writes the tape without bodies: a trace holds times and names, not contents.
 ///
 /// # Errors
-/// What the source or the other side says.
+/// Returns the error of the source or of the writer.
 pub fn write(source: Source<'_>, mut to: impl Write) -> Result<(), ExportError> {
     let info = source.info;
     let resource = json!({"attributes": [
@@ -127,7 +127,7 @@ fn text(key: &str, value: &str) -> Value {
     json!({"key": key, "value": {"stringValue": value}})
 }
 
-/// Numbers of 64 bits are written as text in OTLP.
+/// Returns an attribute with a number. OTLP writes 64-bit numbers as text.
 fn number(key: &str, value: u64) -> Value {
     json!({"key": key, "value": {"intValue": i64::try_from(value).unwrap_or(i64::MAX).to_string()}})
 }

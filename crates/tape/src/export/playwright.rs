@@ -1,4 +1,4 @@
-//! A test for Playwright, which makes the calls over HTTP.
+//! A test for Playwright that makes the calls over HTTP.
 
 use super::calls::{Call, Calls, INITIALIZED, Opening, Step, Target, origin};
 use super::k6::headers;
@@ -39,11 +39,11 @@ async function call(request, session, id, body, headers) {
 
 "#;
 
-/// Writes the test: it makes all calls in order, and expects each to end as it did on the tape: with a result, with a
-/// result that tells of an error of the tool, or with an error of the same code.
+/// Writes the test. It makes all calls in order and expects each to end as it did on the tape: with a result, with a
+/// result that reports a tool error, or with an error of the same code.
 ///
 /// # Errors
-/// What the source or the other side says.
+/// Returns the error of the source or of the writer.
 pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
     writeln!(to, "// {}", origin(source.info))?;
     let name = javascript(&format!("the calls of tape {}", source.info.id));

@@ -8,10 +8,10 @@ use std::io::Write;
 
 const SCHEMA: &str = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json";
 
-/// Writes the collection: the requests in order, to be run one after the other. Session ids go through variables.
+/// Writes the collection: the requests in order, to be run one after the other. Session ids are passed in variables.
 ///
 /// # Errors
-/// What the source or the other side says.
+/// Returns the error of the source or of the writer.
 pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
     let about = origin(source.info);
     let info = json!({"name": format!("signalbox tape {}", source.info.id), "description": about, "schema": SCHEMA});

@@ -1,4 +1,4 @@
-//! A test for pytest, which has the tape served by `signalbox replay serve` and expects the recorded answers.
+//! A test for pytest that has `signalbox replay serve` serve the tape and expects the recorded answers.
 
 use super::calls::{Call, Calls, Step, Target, origin};
 use super::quoting::python;
@@ -69,7 +69,7 @@ async def calls():
 /// Writes the test: all calls in order, on one connection.
 ///
 /// # Errors
-/// What the source or the other side says.
+/// Returns the error of the source or of the writer.
 pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
     let beginning =
         BEGINNING.replacen("@TAPE@", &python(&target.tape), 1).replacen("@ORIGIN@", &origin(source.info), 1);
@@ -99,7 +99,7 @@ fn call(call: &Call, to: &mut impl Write) -> Result<(), ExportError> {
     }
 }
 
-/// The call as the Python client makes it.
+/// Returns the call as the Python client makes it.
 fn made(call: &Call) -> Option<String> {
     let text = |name| Some(python(&json::string(call.param(name)?.as_bytes())?));
     let with =

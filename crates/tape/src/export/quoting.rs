@@ -1,17 +1,17 @@
-//! Texts of a tape as literals of other languages. What a tool is called or was asked must never become code.
+//! Texts of a tape as literals of other languages. Names and arguments from a tape must never become code.
 
 use std::fmt::Write as _;
 
-/// Longest text in a comment.
+/// Maximum length of a text in a comment.
 const MAX_COMMENT: usize = 120;
 
-/// One word for a POSIX shell.
+/// Quotes a text as one word of a POSIX shell.
 pub(crate) fn shell(text: &str) -> String {
-    // A shell cannot hold a NUL in a word; JSON never has a raw one.
+    // A word of a shell cannot hold a NUL; valid JSON never contains a raw one.
     format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
 }
 
-/// A string literal of JavaScript, in ASCII.
+/// Quotes a text as a JavaScript string literal in ASCII.
 pub(crate) fn javascript(text: &str) -> String {
     quoted(text, |out, letter| {
         for unit in letter.encode_utf16(&mut [0; 2]) {
@@ -20,7 +20,7 @@ pub(crate) fn javascript(text: &str) -> String {
     })
 }
 
-/// A string literal of Python, in ASCII.
+/// Quotes a text as a Python string literal in ASCII.
 pub(crate) fn python(text: &str) -> String {
     quoted(text, |out, letter| {
         let _ = match u32::from(letter) {
@@ -44,7 +44,7 @@ fn quoted(text: &str, escape: impl Fn(&mut String, char)) -> String {
     out
 }
 
-/// Text for a comment that ends with its line.
+/// Makes a text safe for a comment that ends with its line.
 pub(crate) fn comment(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars().take(MAX_COMMENT) {
@@ -56,8 +56,8 @@ pub(crate) fn comment(text: &str) -> String {
     out
 }
 
-/// JSON in which no two braces stand together in a string, so that programs with `{{…}}`, `{%…%}` or `{#…#}` templates find
-/// none in it. Outside of strings JSON never has these pairs.
+/// Escapes JSON so that its strings contain no `{{`, `{%` or `{#`, which programs with templates would expand. Outside
+/// of strings JSON never has these pairs.
 pub(crate) fn without_templates(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut letters = json.chars().peekable();

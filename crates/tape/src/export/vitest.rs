@@ -1,4 +1,4 @@
-//! A test for vitest, which has the tape served by `signalbox replay serve` and expects the recorded answers.
+//! A test for vitest that has `signalbox replay serve` serve the tape and expects the recorded answers.
 
 use super::calls::{Call, Calls, Step, Target, origin};
 use super::quoting::javascript;
@@ -24,7 +24,7 @@ const plain = ({ _meta, ...rest }) => rest;
 /// Writes the test: one for each call, in order, on one connection.
 ///
 /// # Errors
-/// What the source or the other side says.
+/// Returns the error of the source or of the writer.
 pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
     writeln!(to, "// {}", origin(source.info))?;
     let name = javascript(&format!("the calls of tape {}", source.info.id));

@@ -1,4 +1,4 @@
-//! What a tape keeps besides messages, as records and back.
+//! Conversion of the entries that are not messages to records and back.
 
 use super::proto;
 use bytes::Bytes;

@@ -1,27 +1,27 @@
-//! The errors of reading and writing tape files.
+//! Errors of reading and writing tape files.
 
 use signalbox_engine::record::StoreError;
 
-/// Why a tape file cannot be read or written.
+/// Error of reading or writing a tape file.
 #[derive(Debug, thiserror::Error)]
 pub enum TapeFileError {
-    /// It is something else.
+    /// The file is not a tape.
     #[error("this is not a tape file")]
     NotATape,
-    /// It was written by a later version of the program.
+    /// A later version of the program wrote the file.
     #[error("the tape file has format version {found}; this program reads versions up to {known}")]
     Future {
-        /// The version it has.
+        /// Version of the file.
         found: u32,
-        /// The latest this program knows.
+        /// Latest version that this program reads.
         known: u32,
     },
-    /// It is not what was written.
+    /// The content is damaged.
     #[error("the tape file is damaged at byte {at}: {why}")]
     Damaged {
-        /// Where.
+        /// Offset of the damage, in bytes.
         at: u64,
-        /// What is wrong.
+        /// Description of the damage.
         why: String,
     },
     /// The file could not be read or written.

@@ -1,35 +1,35 @@
-//! The frames of a tape file: a kind, two lengths, a checksum, and bytes that are compressed.
+//! Frames of a tape file: a kind, two lengths, a checksum, and compressed bytes.
 
 use super::error::TapeFileError;
 use bytes::Bytes;
 use std::io::{ErrorKind, Read, Write};
 
-/// The format that is written.
+/// Version of the format that is written.
 pub const VERSION: u32 = 3;
 
-/// The first bytes. The high bit, and line ends of both kinds, show what was carried as text.
+/// First bytes of a file. The high bit and the line ends of both kinds reveal a transfer as text.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TAPE\r\n\x1a";
-/// The last bytes.
+/// Last bytes of a complete file.
 pub(crate) const END: [u8; 8] = *b"TAPE-END";
-/// Bytes before the first frame: the magic and the version.
+/// Number of bytes before the first frame: the magic and the version.
 pub(crate) const PREAMBLE: u64 = 12;
-/// Bytes of a frame before its content.
+/// Number of bytes of a frame before its content.
 pub(crate) const HEADER: usize = 13;
-/// Bytes after the index: its place, a checksum, and [`END`].
+/// Number of bytes after the index: its offset, a checksum, and [`END`].
 pub(crate) const TRAILER: usize = 20;
 
-/// Largest content of a frame, unpacked. A file that says more is not believed.
+/// Maximum size of a frame, unpacked. A header that states more is rejected.
 pub(crate) const MAX_CONTENT: usize = 48 << 20;
-/// Largest head or index.
+/// Maximum size of a head or index.
 pub(crate) const MAX_META: usize = 16 << 20;
-/// Largest record without the message that follows it.
+/// Maximum size of a record without the message that follows it.
 pub(crate) const MAX_RECORD: usize = 4 << 20;
-/// A frame is closed when it holds so much.
+/// Number of bytes at which a frame is closed.
 pub(crate) const FULL_BYTES: usize = 256 << 10;
-/// A frame is closed when it holds this many entries.
+/// Number of entries at which a frame is closed.
 pub(crate) const FULL_ENTRIES: u64 = 1_000;
 
-/// Fast, and near to what slower levels reach on JSON.
+/// Level of zstd that is fast and compresses JSON nearly as well as slower ones.
 const LEVEL: i32 = 3;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -48,7 +48,7 @@ impl FrameKind {
     }
 }
 
-/// The beginning of a frame.
+/// Header of a frame.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     pub(crate) kind: FrameKind,
@@ -58,7 +58,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Reads one. None at the very end of the file.
+    /// Reads a header. Returns `None` at the very end of the file.
     pub(crate) fn read(from: &mut impl Read, at: u64) -> Result<Option<Self>, TapeFileError> {
         let mut bytes = [0; HEADER];
         let got = fill(from, &mut bytes)?;
@@ -90,7 +90,8 @@ impl Header {
         Ok(Some(header))
     }
 
-    /// Reads what belongs to it. Memory is taken for what is there, never for what the header promises.
+    /// Reads the content of the frame. Allocates for the bytes that are present, never for the length that the header
+    /// states.
     pub(crate) fn content(&self, from: &mut impl Read, at: u64) -> Result<Bytes, TapeFileError> {
         let mut stored = Vec::new();
         from.take(u64::from(self.stored)).read_to_end(&mut stored)?;
@@ -109,7 +110,7 @@ impl Header {
     }
 }
 
-/// Writes a frame. Gives how many bytes that were.
+/// Writes a frame and returns its size in bytes.
 pub(crate) fn write(to: &mut impl Write, kind: FrameKind, content: &[u8]) -> Result<u64, TapeFileError> {
     let too_large = || std::io::Error::new(ErrorKind::InvalidInput, "more than a frame of a tape file can hold");
     if content.len() > kind.most() {
@@ -135,7 +136,7 @@ fn checksum(kind: FrameKind, content: u32, stored: u32, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The last bytes of a file whose index begins at `index`.
+/// Returns the last bytes of a file whose index begins at `index`.
 pub(crate) fn trailer(index: u64) -> [u8; TRAILER] {
     let mut bytes = [0; TRAILER];
     let place = index.to_le_bytes();
@@ -145,14 +146,14 @@ pub(crate) fn trailer(index: u64) -> [u8; TRAILER] {
     bytes
 }
 
-/// Where the index begins, where these are the last bytes of a whole file.
+/// Returns the offset of the index, if these are the last bytes of a complete file.
 pub(crate) fn index_place(bytes: [u8; TRAILER]) -> Option<u64> {
     let [p0, p1, p2, p3, p4, p5, p6, p7, ..] = bytes;
     let place = u64::from_le_bytes([p0, p1, p2, p3, p4, p5, p6, p7]);
     (trailer(place) == bytes).then_some(place)
 }
 
-/// Reads as much as there is.
+/// Reads until the buffer is full or the input ends.
 fn fill(from: &mut impl Read, bytes: &mut [u8]) -> std::io::Result<usize> {
     let mut got = 0;
     while let Some(rest) = bytes.get_mut(got..).filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! Reads tape files, whole ones by their index and cut ones as far as they go.
+//! Reads tape files: complete ones by their index, truncated ones as far as they go.
 
 use super::error::TapeFileError;
 use super::frame::{self, END, FrameKind, HEADER, Header, MAGIC, MAX_RECORD, PREAMBLE, TRAILER, VERSION};
@@ -13,18 +13,18 @@ use signalbox_seal::TapeSeal;
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
-/// Most sessions that are gathered from entries.
+/// Maximum number of sessions that are gathered from entries.
 const MAX_SESSIONS: usize = 100_000;
 /// Memory that an entry takes besides its record.
 const ENTRY_COST: u64 = 64;
-/// Most that records of a file weigh, however small the file is.
+/// Maximum weight of the records of a file, however small the file is.
 pub const MAX_SMALL_FILE: usize = 16 << 20;
 /// Weight that each byte of the file adds to the allowance.
 const MAX_GROWTH: u64 = 200;
 const TOO_MUCH: &str = "the file unpacks to more than a recording of its size holds";
 
-/// How much a file may unpack to. A few kilobytes of repetitions would otherwise be hours of work: for any file a sum, and so many
-/// times its size besides. Tapes that are recorded stay far below.
+/// Maximum amount of memory that a file may unpack to: a fixed sum plus a multiple of its size. Otherwise a few
+/// kilobytes of repetitions would cause hours of work. Recorded tapes stay far below.
 #[derive(Copy, Clone, Debug)]
 struct Allowance {
     records: u64,
@@ -37,7 +37,7 @@ impl Allowance {
         Self { records, bodies: (256 << 20) + length.saturating_mul(1_000) }
     }
 
-    /// Takes the record of an entry and its elements; `None` if there is too little left.
+    /// Takes the record of an entry and its elements from the allowance; `None` if too little is left.
     fn take_record(&mut self, bytes: usize, weight: u64) -> Option<()> {
         self.records = self.records.checked_sub((bytes as u64 + ENTRY_COST).saturating_add(weight))?;
         Some(())
@@ -63,22 +63,22 @@ pub struct TapeFile<R> {
     info: TapeInfo,
     sessions: Vec<(u64, SessionInfo)>,
     pub(super) frames: Vec<proto::Frame>,
-    /// What is missing, in words.
+    /// Message that says which part is missing.
     missing: Option<String>,
-    /// Where the first frame of entries begins, and the index.
+    /// Offsets of the first frame of entries and of the index.
     first: u64,
     index: Option<u64>,
-    /// What is wrong with the end of the file that no crash leaves, and where.
+    /// Damage at the end of the file that no crash leaves: offset and description.
     damage: Option<(u64, String)>,
-    /// What reading all of it once may unpack.
+    /// Allowance for reading the whole file once.
     allowance: Allowance,
 }
 
 impl<R: Read + Seek> TapeFile<R> {
-    /// Opens a file. One that was cut is opened as far as it goes; [`TapeFile::missing`] says so.
+    /// Opens a file. A truncated file is opened as far as it goes, which [`TapeFile::missing`] reports.
     ///
     /// # Errors
-    /// If it is not a tape file, is of a later version, or its head is damaged.
+    /// Fails if the file is not a tape, is of a later version, or has a damaged head.
     pub fn open(mut from: R) -> Result<Self, TapeFileError> {
         let length = from.seek(SeekFrom::End(0))?;
         from.seek(SeekFrom::Start(0))?;
@@ -89,7 +89,7 @@ impl<R: Read + Seek> TapeFile<R> {
         let allowance = Allowance::of_file(length);
         allowance.admit(&content, weight::HEAD).map_err(|why| TapeFileError::damaged(PREAMBLE, why))?;
         let head = proto::Head::decode(content).map_err(|error| TapeFileError::damaged(PREAMBLE, error.to_string()))?;
-        // Files of older versions do not say it twice.
+        // Files of older versions do not repeat the version in their head.
         if ![0, version].contains(&head.version) {
             return Err(TapeFileError::damaged(PREAMBLE, "the file begins with another version than its head has"));
         }
@@ -111,23 +111,23 @@ impl<R: Read + Seek> TapeFile<R> {
         Ok(file)
     }
 
-    /// What is known of the tape besides its entries.
+    /// Returns the head of the tape.
     #[must_use]
     pub fn info(&self) -> &TapeInfo {
         &self.info
     }
 
-    /// The sessions, as the head lists them. Entries may tell of more: see [`TapeFile::all_sessions`].
+    /// Returns the sessions that the head lists. Entries may introduce more: see [`TapeFile::all_sessions`].
     #[must_use]
     pub fn sessions(&self) -> &[(u64, SessionInfo)] {
         &self.sessions
     }
 
-    /// The sessions, from the head or, where that lists none, from the entries: a file that was written while things
-    /// happened has a head from before its first session. What cannot be read of such a file tells of no session.
+    /// Returns the sessions from the head or, if it lists none, from the entries: the head of a file that was written
+    /// live dates from before its first session. Unreadable entries of such a file are skipped.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the error of the file system.
     pub fn all_sessions(&mut self) -> Result<Vec<(u64, SessionInfo)>, TapeFileError> {
         if !self.sessions.is_empty() {
             return Ok(self.sessions.clone());
@@ -147,35 +147,35 @@ impl<R: Read + Seek> TapeFile<R> {
         Ok(found.into_iter().collect())
     }
 
-    /// The version of its format.
+    /// Returns the version of the format.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// How many frames of entries were found.
+    /// Returns the number of frames of entries that were found.
     #[must_use]
     pub fn frames(&self) -> usize {
         self.frames.len()
     }
 
-    /// What is missing of the file, for a person; none if it is whole.
+    /// Returns a message that says which part of the file is missing, or `None` if it is complete.
     #[must_use]
     pub fn missing(&self) -> Option<&str> {
         self.missing.as_deref()
     }
 
-    /// The wanted entries, in their order. Only frames that may hold some are read, one at a time.
+    /// Iterates over the selected entries in order. Reads only frames that may hold some, one at a time.
     pub fn entries(&mut self, select: Select) -> Entries<'_, R> {
         let allowance = self.allowance;
         Entries { file: self, select, next: 0, content: Bytes::new(), length: 0, place: 0, ended: false, allowance }
     }
 
-    /// Hands over all entries in their order, and checks that the file is laid out as it was written: one frame after the
-    /// other, an index that says what is in them, nothing else. `each` says whether to go on.
+    /// Passes all entries to `each` in order, until it returns false, and checks that the file is laid out as a writer
+    /// leaves it: contiguous frames, an index that describes them, and nothing else.
     ///
     /// # Errors
-    /// What is wrong, or what the system says. What a crash leaves at the end of a file is not wrong.
+    /// Fails if the layout is wrong or the file cannot be read. A truncated end, as a crash leaves it, is accepted.
     pub fn audit(&mut self, each: &mut dyn FnMut(Entry) -> bool) -> Result<(), TapeFileError> {
         let (mut at, mut allowance) = (self.first, self.allowance);
         let frames = std::mem::take(&mut self.frames);
@@ -238,7 +238,7 @@ impl<R: Read + Seek> TapeFile<R> {
         Ok(index)
     }
 
-    /// Finds the frames of a file without an index, by going from one to the next.
+    /// Finds the frames of a file without an index by going from header to header.
     fn find_frames(&mut self, first: u64, length: u64) -> Result<(), TapeFileError> {
         let mut at = first;
         self.missing = Some("the end of the file is missing".to_owned());
@@ -249,7 +249,7 @@ impl<R: Read + Seek> TapeFile<R> {
                 Ok(None) => return Ok(()),
                 Err(TapeFileError::Io(error)) => return Err(error.into()),
                 Err(error) => {
-                    // A header that is there and makes no sense was not left by a crash.
+                    // A crash leaves incomplete headers, never complete invalid ones.
                     if length - at >= HEADER as u64 {
                         self.damage = Some((at, error.to_string()));
                     }
@@ -267,7 +267,7 @@ impl<R: Read + Seek> TapeFile<R> {
             if header.kind != FrameKind::Entries || end > length {
                 break;
             }
-            // Nothing is known of it yet, so it may hold anything.
+            // Without an index the contents of the frame are unknown, so it must count as a match for every selection.
             let unknown = proto::Frame { offset: at, last_seq: u64::MAX, last_at: u64::MAX, ..proto::Frame::default() };
             self.frames.push(proto::Frame { many_sessions: true, ..unknown });
             at = end;
@@ -278,7 +278,7 @@ impl<R: Read + Seek> TapeFile<R> {
         self.find_end(length)
     }
 
-    /// A file that ends as one that was finished, and whose index cannot be read, is damaged.
+    /// Reports damage if the file ends as a finished one does although its index cannot be read.
     fn find_end(&mut self, length: u64) -> Result<(), TapeFileError> {
         let mut end = [0; END.len()];
         let Some(place) = length.checked_sub(end.len() as u64) else { return Ok(()) };
@@ -315,18 +315,18 @@ fn read_preamble(from: &mut impl Read) -> Result<u32, TapeFileError> {
     }
 }
 
-/// The entries of a file, one frame in memory at a time. An error is the last thing it gives.
+/// Entries of a file, with one frame in memory at a time. Iteration ends after the first error.
 #[derive(Debug)]
 pub struct Entries<'a, R> {
     file: &'a mut TapeFile<R>,
     select: Select,
     next: usize,
-    /// What is left of the frame that is read, and how long it was.
+    /// Unread rest of the current frame, and the full length of that frame.
     content: Bytes,
     length: usize,
     place: u64,
     ended: bool,
-    /// What may still be unpacked.
+    /// Amount that may still be unpacked.
     allowance: Allowance,
 }
 
@@ -364,7 +364,7 @@ impl<R: Read + Seek> Entries<'_, R> {
         let body = body.ok_or_else(|| damaged("a message is longer than its frame"))?;
         self.allowance.take_body(body).ok_or_else(|| damaged(TOO_MUCH))?;
         let body = self.content.split_to(body);
-        // Whoever keeps a small body would keep its whole frame otherwise.
+        // A slice of the frame would keep the whole frame in memory, so small bodies are copied.
         let is_small = body.len() < self.length / 2;
         let body = if is_small { Bytes::copy_from_slice(&body) } else { body };
         record::to_entry(told, body).map_err(damaged)

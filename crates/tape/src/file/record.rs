@@ -1,4 +1,4 @@
-//! Entries as records, and back.
+//! Conversion of entries to records and back.
 
 use super::around;
 use super::frame::VERSION;
@@ -14,10 +14,10 @@ use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// What a record says that makes no sense.
+/// Description of an invalid value in a record.
 pub(crate) type Nonsense = &'static str;
 
-/// The record of an entry, and the bytes that follow it.
+/// Returns the record of an entry, and the bytes of the body that follow it.
 pub(crate) fn of_entry(entry: &Entry) -> (proto::Entry, Bytes) {
     let mut body = Bytes::new();
     let content = match &entry.content {
@@ -55,7 +55,7 @@ pub(crate) fn of_entry(entry: &Entry) -> (proto::Entry, Bytes) {
     (record, body)
 }
 
-/// How many bytes follow a record.
+/// Returns the number of bytes that follow a record.
 pub(crate) fn body_bytes(record: &proto::Entry) -> u64 {
     match &record.content {
         Some(RecorderInput::Message(message)) => message.body_bytes,
@@ -63,7 +63,7 @@ pub(crate) fn body_bytes(record: &proto::Entry) -> u64 {
     }
 }
 
-/// The entry of a record and of the bytes that follow it.
+/// Restores the entry from its record and the bytes that follow it.
 pub(crate) fn to_entry(record: proto::Entry, body: Bytes) -> Result<Entry, Nonsense> {
     let content = match record.content.ok_or("an entry of an unknown kind")? {
         RecorderInput::SessionInfo(info) => Content::Session(around::to_session(info)),
@@ -135,7 +135,7 @@ fn of_finished(finished: &FinishedEntry) -> proto::Finished {
         bytes_in: finished.bytes_in,
         bytes_out: finished.bytes_out,
         operation: finished.operation,
-        // The first round is the usual one, and takes no room.
+        // Zero is not stored, so the usual first round takes no space.
         round: if finished.round == 1 { 0 } else { finished.round },
         client: finished.client,
         redacted: finished.redacted,

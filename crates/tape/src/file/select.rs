@@ -1,23 +1,23 @@
-//! Selects a part of a tape: a session, an exchange, or what comes after a place.
+//! Selection of a part of a tape by session, position and time.
 
 use super::proto;
 use signalbox_engine::record::{Content, Entry};
 
-/// Which entries are wanted. What is not said does not matter.
+/// Selection of entries. A field that is `None` does not restrict it.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Select {
-    /// Only of this session. Gaps belong to every one.
+    /// Session of the entries. Gaps belong to every session.
     pub session: Option<u64>,
-    /// Only after this place.
+    /// Sequence number after which entries are selected.
     pub after: Option<u64>,
-    /// At or after this time, in nanoseconds since 1970.
+    /// Earliest time, in nanoseconds since 1970.
     pub since: Option<u64>,
-    /// Before this time.
+    /// Time before which entries are selected.
     pub until: Option<u64>,
 }
 
 impl Select {
-    /// Whether this entry is wanted.
+    /// Returns true if this entry is selected.
     #[must_use]
     pub fn wants(&self, entry: &Entry) -> bool {
         let session = self.session.is_none_or(|wanted| entry.session == Some(wanted) || is_gap(entry));
@@ -27,7 +27,7 @@ impl Select {
             && self.until.is_none_or(|until| entry.at < until)
     }
 
-    /// Whether a frame may hold one.
+    /// Returns true if a frame may hold a selected entry.
     pub(crate) fn may_be_in(&self, frame: &proto::Frame) -> bool {
         let session = self.session.is_none_or(|wanted| frame.many_sessions || frame.sessions.contains(&wanted));
         session

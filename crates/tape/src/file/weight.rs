@@ -1,15 +1,15 @@
-//! Weighs records before they are decoded. An empty element takes two bytes of a record and hundreds
+//! Estimates the memory of records before they are decoded. An empty element takes two bytes of a record and hundreds
 //! of bytes of memory.
 
 use super::record::Nonsense;
 use bytes::Buf;
 use prost::decode_length_delimiter;
 
-/// A field of a record that may repeat or that holds such fields, by its number in `tape.proto`.
+/// A field of a record that may repeat or contain such fields, by its number in `tape.proto`.
 #[derive(Debug)]
 pub(super) struct Field {
     number: usize,
-    /// Bytes of memory that one element takes besides its texts.
+    /// Memory that one element takes besides its texts, in bytes.
     weight: u64,
     content: FieldContent,
 }
@@ -27,16 +27,16 @@ const fn field(number: usize, weight: u64, content: FieldContent) -> Field {
 
 use FieldContent::{Numbers, Record, Text};
 
-/// Memory of two texts and of the list that holds them.
+/// Memory of two texts and of their place in a list, in bytes.
 const PAIR: u64 = 64;
 const SESSION_INFO: &[Field] = &[field(7, PAIR, Record(&[]))];
 const DECISION: &[Field] = &[field(6, PAIR, Record(&[])), field(7, PAIR, Record(&[]))];
 
-/// The fields of `Head`.
+/// Fields of `Head`.
 pub(super) const HEAD: &[Field] = &[field(7, 32, Text), field(9, 512, Record(&[field(2, 0, Record(SESSION_INFO))]))];
-/// The fields of `Index`.
+/// Fields of `Index`.
 pub(super) const INDEX: &[Field] = &[field(1, 128, Record(&[field(7, 16, Numbers)]))];
-/// The fields of `Entry`.
+/// Fields of `Entry`.
 pub(super) const ENTRY: &[Field] = &[
     field(6, 0, Record(SESSION_INFO)),
     field(8, 0, Record(&[field(19, 0, Record(&[field(4, PAIR, Record(&[]))]))])),
@@ -46,11 +46,11 @@ pub(super) const ENTRY: &[Field] = &[
     field(14, 0, Record(&[field(5, PAIR, Record(&[])), field(6, 32, Text)])),
 ];
 
-/// Sums the weights of all elements of a record. Fields that are not listed weigh nothing: only their
-/// last value is kept.
+/// Sums the weights of all elements of a record. Fields that are not listed weigh nothing, because decoding keeps only
+/// their last value.
 ///
 /// # Errors
-/// If it is no protobuf, or has groups, which no version of the format writes.
+/// Fails if the record is not protobuf, or has groups, which no version of the format writes.
 pub(super) fn weigh(mut record: &[u8], fields: &[Field]) -> Result<u64, Nonsense> {
     const CUT: Nonsense = "a record is cut off";
     let mut sum = 0;
@@ -72,7 +72,7 @@ pub(super) fn weigh(mut record: &[u8], fields: &[Field]) -> Result<u64, Nonsense
         record.advance(skipped);
         sum += match known {
             Some(Field { content: Record(fields), .. }) => weigh(content, fields)?,
-            // Packed numbers: the last byte of each has its high bit clear.
+            // Each packed number ends with a byte whose high bit is clear.
             Some(Field { content: Numbers, weight, .. }) => {
                 content.iter().filter(|byte| **byte < 0x80).count() as u64 * weight
             }

@@ -1,4 +1,4 @@
-//! Writes a tape file from its beginning to its end, to anything that takes bytes.
+//! Writes a tape file from beginning to end, to any byte sink.
 
 use super::error::TapeFileError;
 use super::frame::{self, FULL_BYTES, FULL_ENTRIES, FrameKind, MAGIC, MAX_CONTENT, MAX_RECORD, PREAMBLE, VERSION};
@@ -8,11 +8,11 @@ use signalbox_engine::record::{Body, Content, Entry, Gap, SessionInfo, TapeInfo}
 use std::io::Write;
 use std::sync::Arc;
 
-/// Most sessions that the index names for one frame. Where there are more, it says so.
+/// Maximum number of sessions that the index names per frame. Frames with more are marked `many_sessions`.
 const MAX_SESSIONS: usize = 64;
 
-/// A tape file in the making. Entries are handed over in their order; [`TapeFileWriter::finish`] adds the index. Without
-/// it the file can be read all the same, up to the last whole frame.
+/// Writer of a tape file. Entries are pushed in order; [`TapeFileWriter::finish`] adds the index. Without the index the
+/// file is still readable up to its last complete frame.
 #[derive(Debug)]
 pub struct TapeFileWriter<W: Write> {
     to: W,
@@ -23,10 +23,10 @@ pub struct TapeFileWriter<W: Write> {
 }
 
 impl<W: Write> TapeFileWriter<W> {
-    /// Begins a file with what is known of the tape.
+    /// Starts a file with the head of the tape.
     ///
     /// # Errors
-    /// What `to` says.
+    /// Returns the error of `to`.
     pub fn new(mut to: W, info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> Result<Self, TapeFileError> {
         to.write_all(&MAGIC)?;
         to.write_all(&VERSION.to_le_bytes())?;
@@ -39,7 +39,7 @@ impl<W: Write> TapeFileWriter<W> {
     /// Adds an entry.
     ///
     /// # Errors
-    /// What the other side says.
+    /// Returns the error of the sink.
     pub fn push(&mut self, entry: &Entry) -> Result<(), TapeFileError> {
         let (mut told, mut body) = record::of_entry(entry);
         if body.len() + MAX_RECORD > MAX_CONTENT
@@ -65,10 +65,11 @@ impl<W: Write> TapeFileWriter<W> {
         Ok(())
     }
 
-    /// Writes what is left and the index, and gives back what was written to. `ended` is when the tape ended, where it did.
+    /// Writes the pending entries and the index, and returns the sink. `ended` is the time at which the tape ended, if
+    /// it has.
     ///
     /// # Errors
-    /// What the other side says.
+    /// Returns the error of the sink.
     pub fn finish(mut self, ended: Option<u64>) -> Result<W, TapeFileError> {
         self.close_frame()?;
         self.index.ended = ended.or(self.index.ended);
@@ -79,15 +80,15 @@ impl<W: Write> TapeFileWriter<W> {
         Ok(self.to)
     }
 
-    /// Keeps in the index what closes the seal of the tape.
+    /// Stores the closing part of the seal in the index.
     pub fn close_seal(&mut self, closing: &[u8]) {
         self.index.closing = Some(closing.to_vec());
     }
 
-    /// Writes what there is as a frame of its own, so that it is safe if nothing more comes.
+    /// Writes the pending entries as a frame, so that they survive a crash.
     ///
     /// # Errors
-    /// What the other side says.
+    /// Returns the error of the sink.
     pub fn flush(&mut self) -> Result<(), TapeFileError> {
         self.close_frame()?;
         Ok(self.to.flush()?)
@@ -106,7 +107,7 @@ impl<W: Write> TapeFileWriter<W> {
     }
 }
 
-/// Adds an entry to what the index says of its frame.
+/// Adds an entry to the description of its frame in the index.
 pub(super) fn note(frame: &mut proto::Frame, entry: &Entry) {
     if frame.entries == 0 {
         (frame.first_seq, frame.first_at) = (entry.seq, entry.at);

@@ -79,7 +79,7 @@ fn message(value: Option<&RawValue>) -> Option<Bytes> {
     value.map(|value| compact(value.get().as_bytes())).filter(|value| value != "null")
 }
 
-/// The same value without the white space between its parts.
+/// Copies a value without the white space between its parts.
 fn compact(value: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(value.len());
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! One conversation that is written down as a recorder would have done it: which message belongs to which exchange, how
-//! each exchange ended, who the client and the server are.
+//! Turns one conversation into the entries that a recorder would have written: assigns messages to exchanges, finds the
+//! outcome of each exchange, and identifies client and server.
 
 use super::offers::Offers;
 use super::recording::{Heard, Side, Talk};
@@ -15,17 +15,17 @@ use signalbox_wire::{Envelope, json, meta, method};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The name of a server that did not introduce itself.
+/// Name of a server that did not introduce itself.
 const NAMELESS: &str = "server";
-/// What transports are called of which the file does not tell.
+/// Name of the transport if the file does not state it.
 const UNKNOWN: &str = "unknown";
-/// The end of an exchange whose answer is no message.
+/// Outcome of an exchange whose answer is not a message.
 const HTTP_ERROR: &str = "http_error";
 
-/// What is to be written, and to which exchange it belongs.
+/// An entry to be written, with the exchange it belongs to.
 pub(super) type Draft = (Option<u64>, Content);
 
-/// What is remembered of a request that waits for its answer.
+/// A request that waits for its answer.
 struct Asked {
     exchange: Option<u64>,
     seen: Seen,
@@ -34,22 +34,22 @@ struct Asked {
     server: Arc<str>,
     redacted: bool,
     token: Option<Bytes>,
-    /// It asks for a further page of a list.
+    /// True for a request of a further page of a list.
     continued: bool,
 }
 
-/// What all conversations of a file share.
+/// State shared by all conversations of a file.
 pub(super) struct Shared {
     pub(super) redactor: Redactor,
-    /// The number that the last exchange got.
+    /// Number of the most recent exchange.
     pub(super) exchanges: u64,
-    /// How many offers of servers may still be written down.
+    /// Number of server offers that may still be written.
     pub(super) offers: usize,
 }
 
 /// One conversation.
 pub(super) struct Conversation {
-    /// The number of its session, or of its caller if it has none.
+    /// Number of the session, or of the caller if it has none.
     number: u64,
     stateless: bool,
     info: SessionInfo,
@@ -82,12 +82,12 @@ impl Conversation {
         }
     }
 
-    /// The number of the session, if it is one.
+    /// Returns the number of the session, unless the conversation is stateless.
     pub(super) fn session(&self) -> Option<u64> {
         (!self.stateless).then_some(self.number)
     }
 
-    /// Takes in the next message, and says what is to be written.
+    /// Processes the next message and appends the resulting drafts to `out`.
     pub(super) fn heard(&mut self, at: u64, heard: &Heard, shared: &mut Shared, out: &mut Vec<Draft>) {
         let message = Envelope::parse(heard.bytes.clone()).ok();
         if let (Side::Client, Some(message)) = (heard.from, &message) {
@@ -100,7 +100,7 @@ impl Conversation {
         }
     }
 
-    /// Notes what a client says about itself: in `initialize`, or with every request of the new era.
+    /// Notes the client's description of itself from `initialize`, or from any request of the new era.
     fn introduce(&mut self, message: &Envelope) {
         let params = message.params().unwrap_or_default();
         let text = |path: &[&str]| {
@@ -116,7 +116,7 @@ impl Conversation {
         self.info.revision = revision.or_else(|| self.info.revision.take());
     }
 
-    /// Writes down the session or the caller, if more is known about it than before.
+    /// Writes an entry for the session or the caller, if more is known about it than before.
     fn tell(&mut self, shared: &Shared, out: &mut Vec<Draft>) {
         if self.told.as_ref() == Some(&self.info) || self.stateless && self.told.is_some() {
             return;
@@ -188,7 +188,7 @@ impl Conversation {
     ) {
         let mut seen = look(&heard.bytes, Point::ClientOut);
         let id = message.and_then(Envelope::id).map(|id| id.bytes().clone());
-        // What is no message, or an error without an id, answers the request that it came with.
+        // A body that is not a message, or an error without an id, answers the request it came with.
         let answers = match seen.kind {
             MessageKind::Result | MessageKind::Error => {
                 id.clone().filter(|id| id != "null").or_else(|| heard.during.clone())
@@ -219,21 +219,21 @@ impl Conversation {
         }
     }
 
-    /// The exchange in the middle of which a server said something.
+    /// Returns the exchange during which a server sent a message of its own.
     fn middle_of(&self, heard: &Heard, message: Option<&Envelope>) -> Option<u64> {
         let token = || message?.param("progressToken").map(|span| heard.bytes.slice(span.range()));
         let by_token = || self.tokens.get(&token()?);
         let asked = match heard.during.as_ref().or_else(by_token) {
             Some(id) => self.by_client.get(id),
             None if message?.method() == Some(method::PROGRESS) => None,
-            // With one open request, a question can only be about that one.
+            // With a single open request, a question can only concern that one.
             None => message?.id().and_then(|_| self.by_client.values().next().filter(|_| self.by_client.len() == 1)),
         };
         asked.and_then(|asked| asked.exchange)
     }
 
     fn asked(&self, at: u64, heard: &Heard, mut seen: Seen, shared: &Shared) -> Asked {
-        // A name may hold a secret as well: a URI with a key in its query.
+        // The subject may hold a secret too, such as a URI with a key in its query.
         let subject = seen.subject.as_ref().map(|subject| Arc::from(shared.redactor.text(subject.to_string())));
         let redacted = subject != seen.subject;
         seen.subject = subject;
@@ -282,7 +282,7 @@ impl Conversation {
         out.push((asked.exchange, content));
     }
 
-    /// Notes what an answer tells about the server.
+    /// Notes the server's description of itself from an answer.
     fn learn(&mut self, message: &Envelope, asked: &Asked, shared: &mut Shared, out: &mut Vec<Draft>) {
         let Some(result) = message.result_span().map(|span| message.bytes().slice(span.range())) else { return };
         let name = asked.seen.method.as_deref().unwrap_or_default();

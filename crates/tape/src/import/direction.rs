@@ -1,25 +1,25 @@
-//! Who sent a message, where the file does not say so, or says it from a side that is not named.
+//! Infers which side sent a message, if the file does not say so or says it relative to an unnamed side.
 
 use super::recording::{Heard, Side};
 use bytes::Bytes;
 use signalbox_wire::{Direction, Envelope, Kind, method};
 use std::collections::HashMap;
 
-/// What a file says about the direction of a message.
+/// Direction of a message, as the file states it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Told {
-    /// Who sent it.
+    /// The file names the sender.
     From(Side),
-    /// It came to the one who wrote the file.
+    /// The writer of the file received the message.
     In,
-    /// It went out from the one who wrote the file.
+    /// The writer of the file sent the message.
     Out,
-    /// Nothing.
+    /// The file does not say.
     Nothing,
 }
 
 impl Told {
-    /// What a word for a direction says. Words that tell the kind of a message (`request`) say nothing.
+    /// Parses a word for a direction. Words for the kind of a message (`request`) carry no direction.
     pub(super) fn of_word(word: &str) -> Self {
         let plain: String = word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
         match &*plain {
@@ -36,7 +36,7 @@ impl Told {
     }
 }
 
-/// Finds out who sent each message.
+/// Determines the sender of each message.
 pub(super) fn settle(told: &[Told], heard: &mut [Heard]) {
     let out = who_writes(told, heard);
     let mut open = Vec::new();
@@ -58,7 +58,8 @@ pub(super) fn settle(told: &[Told], heard: &mut [Heard]) {
     }
 }
 
-/// Whose `out` it is: told by the first message that only one side can send. A client writes most such files.
+/// Returns the side that wrote the file, judged by the first message that only one side can send. Most such files are
+/// written by clients.
 fn who_writes(told: &[Told], heard: &[Heard]) -> Side {
     let judged = told.iter().zip(heard).find_map(|(told, heard)| {
         let out = match told {
@@ -79,7 +80,7 @@ fn other(side: Side) -> Side {
     }
 }
 
-/// Who sends messages of this method, if only one side does.
+/// Returns the side that sends messages of this method, if only one side does.
 fn by_method(name: &str) -> Option<Side> {
     match method::direction(name)? {
         Direction::ClientToServer => Some(Side::Client),
@@ -88,7 +89,7 @@ fn by_method(name: &str) -> Option<Side> {
     }
 }
 
-/// The requests of both sides that wait for an answer, with their place among all of them.
+/// Open requests of both sides, with their position among all requests.
 #[derive(Default)]
 struct Open {
     by_client: HashMap<Bytes, u64>,
@@ -110,7 +111,8 @@ impl Open {
         }
     }
 
-    /// Who asked with this id. If both did, the later one: a question in the middle of a call is answered before the call.
+    /// Returns the side that asked with this id. If both did, it is the later one: a question in the middle of a call
+    /// is answered before the call.
     fn asked_by(&self, id: &Bytes) -> Side {
         if self.by_server.get(id) > self.by_client.get(id) { Side::Server } else { Side::Client }
     }

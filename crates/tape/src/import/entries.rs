@@ -1,4 +1,4 @@
-//! The entries of a recording, in the order in which they go to a tape.
+//! Entries of a recording, in the order in which they go to a tape.
 
 use super::conversation::{Conversation, Draft, Shared};
 use super::recording::{Heard, Recording, Side, Talk};
@@ -10,12 +10,12 @@ use signalbox_wire::{json, meta};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Most offers of servers that are written down; each may have megabytes.
+/// Maximum number of server offers that are written; each may have megabytes.
 const MAX_OFFERS: usize = 100;
-/// Longest name of a server that is taken from what it says about itself.
+/// Maximum length of a server name that is taken from its own description.
 const MAX_NAME: usize = 64;
 
-/// Makes entries of a recording, one message after the other.
+/// Iterator that makes entries of a recording, message by message.
 pub struct Entries {
     conversations: Vec<Conversation>,
     heard: std::vec::IntoIter<Heard>,
@@ -29,8 +29,8 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// The entries of this recording, without what the redactor takes out. A message before the first of which the time is
-    /// known is told to have come at `started`. Without a hash, ids of sessions are left out.
+    /// Creates the entries of `recording`, redacted by `redactor`. A message before the first known time is given the
+    /// time `started`. Without a hash, session ids are left out.
     #[must_use]
     pub fn new(mut recording: Recording, redactor: Redactor, hash: Option<&SessionHash>, started: u64) -> Self {
         name_servers(&mut recording, &redactor);
@@ -49,14 +49,14 @@ impl Entries {
     }
 
     fn step(&mut self, heard: &Heard) {
-        // The clock of a tape does not go backwards.
+        // The clock of a tape must not go backwards.
         self.at = self.at.max(heard.at.unwrap_or(0));
         let Some(conversation) = self.conversations.get_mut(heard.talk) else { return };
         conversation.heard(self.at, heard, &mut self.shared, &mut self.drafts);
         let session = conversation.session();
         for (exchange, content) in self.drafts.drain(..) {
             self.seq += 1;
-            // An offer and a caller belong to no session.
+            // Offers and callers belong to no session.
             let session = session.filter(|_| !matches!(content, Content::Backend(_)));
             let entry = Entry::new(self.seq, self.at, Arc::clone(&self.principal), content);
             self.ready.push_back(Entry { session, exchange, ..entry });
@@ -92,7 +92,7 @@ impl Iterator for Entries {
     }
 }
 
-/// Names servers that the file has no name for after what they say about themselves.
+/// Names servers that the file does not name after their own description.
 fn name_servers(recording: &mut Recording, redactor: &Redactor) {
     let mut nameless = recording.talks.iter().filter(|talk| talk.server.is_none()).count();
     for heard in recording.heard.iter().filter(|heard| heard.from == Side::Server) {

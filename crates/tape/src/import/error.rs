@@ -1,50 +1,50 @@
-//! Why a recording could not be read.
+//! Errors of reading a recording.
 
-/// Why a recording could not be read.
+/// Error of reading a recording.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ImportError {
-    /// Something at this place makes no sense.
+    /// The file is invalid at this place.
     #[error("{place}: {why}")]
     At {
-        /// Where: `line 17`, `log.entries[3]`, `packet 4`.
+        /// Place of the mistake: `line 17`, `log.entries[3]`, `packet 4`.
         place: String,
-        /// What is wrong there.
+        /// Description of the mistake.
         why: String,
     },
-    /// Nothing in it is an MCP message.
+    /// The file holds no MCP message.
     #[error("the file holds no MCP messages; {0}")]
     Empty(&'static str),
-    /// Nothing that is an MCP message could be read.
+    /// Every MCP message of the file is unreadable.
     #[error("the file holds no MCP messages that can be read: {first}{}", also(*.others))]
     AllLeftOut {
-        /// What was left out first.
+        /// Description of the first omission.
         first: String,
-        /// How many things more were left out.
+        /// Number of further omissions.
         others: usize,
     },
-    /// The content is that of no known format.
+    /// The content does not match any known format.
     #[error(
         "the format cannot be told from the content; name it with --format (har, pcap, messages, mcporter, mcp-rec, mcp-recorder, mcpsnoop)"
     )]
     Unknown,
-    /// The file is larger than is read.
+    /// The file is too large.
     #[error("the file is larger than {most} MiB, the most that can be imported at once")]
     TooLarge {
-        /// How large it may be, in MiB.
+        /// Maximum size in MiB.
         most: u64,
     },
-    /// There is more in it than is read.
+    /// The file holds too many items of one kind.
     #[error("the file holds more than {most} {what}, the most that can be imported at once")]
     TooMany {
-        /// Of what.
+        /// Kind of the items.
         what: &'static str,
-        /// How many there may be.
+        /// Maximum number of items.
         most: usize,
     },
 }
 
 impl ImportError {
-    /// An error at a line, from 1.
+    /// Creates an error at a line, counted from 1.
     pub(super) fn line(number: usize, why: impl Into<String>) -> Self {
         Self::At { place: format!("line {number}"), why: why.into() }
     }

@@ -1,4 +1,4 @@
-//! Which program wrote a recording, and how that is told from its content.
+//! Formats of recordings, and their detection from the content.
 
 use super::error::ImportError;
 use super::pcap::is_capture;
@@ -6,38 +6,38 @@ use crate::export::jsonl;
 use crate::file;
 use signalbox_wire::json;
 
-/// Recordings of other programs that can be read.
+/// Readable formats of recordings.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ImportFormat {
-    /// HTTP Archive 1.2.
+    /// HTTP Archive, version 1.2.
     Har,
-    /// A packet capture, pcap or pcapng.
+    /// Packet capture, pcap or pcapng.
     Pcap,
-    /// One MCP message a line, bare, or in an object that tells its direction and time.
+    /// One MCP message per line, bare or in an object with its direction and time.
     Messages,
     /// NDJSON of `mcporter record`.
     Mcporter,
     /// JSON lines of `mcp-rec record`.
     McpRec,
-    /// A cassette of `mcp-recorder`.
+    /// Cassette of `mcp-recorder`.
     McpRecorder,
-    /// A session log of `mcpsnoop`.
+    /// Session log of `mcpsnoop`.
     Mcpsnoop,
 }
 
-/// What the content of a file is.
+/// Kind of content of a file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// A tape file.
+    /// A tape file of Signalbox.
     Tape,
-    /// The lines that [`jsonl`] writes.
+    /// Lines as [`jsonl`] writes them.
     Jsonl,
     /// A recording of another program.
     Other(ImportFormat),
 }
 
 impl ImportFormat {
-    /// The word for it in messages and in the head of a tape.
+    /// Returns the name of the format in messages and in the head of a tape.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl ImportFormat {
         }
     }
 
-    /// Where messages are looked for, for a person who has a file without any.
+    /// Returns where messages are searched, for the user whose file holds none.
     pub(super) fn holds(self) -> &'static str {
         match self {
             Self::Har => "messages are looked for in the bodies of POST requests and their answers",
@@ -63,10 +63,10 @@ impl ImportFormat {
 }
 
 impl Content {
-    /// What this is, told from the content alone.
+    /// Detects the kind of `file` from its content alone.
     ///
     /// # Errors
-    /// If it is nothing that is known.
+    /// Fails if the content matches no known format.
     pub fn of(file: &[u8]) -> Result<Self, ImportError> {
         if file.starts_with(&file::frame::MAGIC) {
             return Ok(Self::Tape);
@@ -77,7 +77,7 @@ impl Content {
         let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file);
         let first = text.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
         let first = first.trim_ascii();
-        // A document that is printed over many lines has no whole value in the first.
+        // A document that is printed over many lines has no complete value in the first line.
         let whole = json::skip_value(first, 0) == Some(first.len()) && !first.is_empty();
         let object = if whole { first } else { text };
         let is_document = |name| json::member(object, name).is_some();

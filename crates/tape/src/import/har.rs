@@ -1,5 +1,5 @@
-//! HTTP Archive 1.2: our own export, and what browsers and proxies write of MCP over HTTP. Requests that are not MCP are
-//! left out.
+//! HTTP Archive 1.2: the own export of Signalbox, and recordings of MCP over HTTP by browsers and proxies. Requests
+//! that are not MCP are left out.
 
 use super::error::ImportError;
 use super::http_exchange::{self, EventReader, Headers, HttpAnswer, HttpExchange, Said, is_events, messages, origin};
@@ -34,13 +34,13 @@ struct Creator {
 struct Exchange {
     #[serde(default)]
     started_date_time: String,
-    /// In milliseconds.
+    /// Duration in milliseconds.
     #[serde(default)]
     time: Option<f64>,
     request: Request,
     #[serde(default)]
     response: Option<Response>,
-    /// What our own export tells besides.
+    /// Member that only the export of Signalbox has.
     #[serde(rename = "_session", default)]
     session: Option<u64>,
     #[serde(rename = "_backend", default)]
@@ -96,7 +96,7 @@ pub(super) fn read(file: &Bytes) -> Result<Recording, ImportError> {
         let read = reader.exchange(exchange);
         all.extend(read.map_err(|why| ImportError::At { place: format!("log.entries[{index}]"), why: why.0 })?);
     }
-    // Without the time of each, the order of the file is all that is known.
+    // If some messages have no time, only the order of the file is reliable.
     let timed = all.iter_mut().flat_map(HttpExchange::said).all(|said| said.at.is_some());
     for said in all.iter_mut().flat_map(HttpExchange::said) {
         said.turn = said.at.filter(|_| timed).unwrap_or_default();
@@ -104,16 +104,17 @@ pub(super) fn read(file: &Bytes) -> Result<Recording, ImportError> {
     http_exchange::recording(all)
 }
 
-/// What is wrong with an entry.
+/// Description of a mistake in an entry.
 struct Wrong(String);
 
 struct Reader {
-    /// Text was written as if each byte of its UTF-8 were a letter, as mitmproxy does where no charset is named.
+    /// True if each byte of UTF-8 text was written as a character of its own, which mitmproxy does if no charset is
+    /// named.
     latin: bool,
 }
 
 impl Reader {
-    /// The exchange that an entry tells of, if it may be one of MCP.
+    /// Returns the exchange of an entry, if it may be MCP.
     fn exchange(&self, exchange: Exchange) -> Result<Option<HttpExchange>, Wrong> {
         let Exchange { request, response, .. } = exchange;
         let sent = match &request.post_data {

@@ -1,5 +1,4 @@
-//! HTTP requests and their answers, wherever they were overheard: which messages they carry, and to which conversation
-//! they belong.
+//! HTTP requests and responses of any source: extracts their messages and assigns them to conversations.
 
 use super::error::ImportError;
 use super::recording::{Heard, MAX_MESSAGES, Recording, Side, Talk};
@@ -9,42 +8,42 @@ use signalbox_wire::{Envelope, Era, Kind, Limits, Revision, SseDecoder, SseError
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The name of the event that tells a client of HTTP+SSE (2024-11-05) where to post its messages.
+/// Name of the event by which HTTP+SSE (2024-11-05) tells a client where to post its messages.
 const ENDPOINT: &str = "endpoint";
 
 /// Names and values of headers.
 pub(super) type Headers = Vec<(String, String)>;
 
-/// One request with its answer.
+/// One request with its response.
 pub(super) struct HttpExchange {
-    /// `http` or `websocket`.
+    /// Transport, `http` or `websocket`.
     pub(super) transport: &'static str,
-    /// The method of the request.
+    /// Method of the request.
     pub(super) method: String,
-    /// Path and query.
+    /// Path and query of the request.
     pub(super) place: String,
-    /// Who talks with whom, for conversations without an id: at least the origin of the server.
+    /// Parties of a conversation without an id: at least the origin of the server.
     pub(super) party: String,
-    /// The conversation, where it is known by something else than headers.
+    /// Identity of the conversation, if it is known by other means than headers.
     pub(super) conversation: Option<String>,
-    /// The server, where one conversation is with several.
+    /// Name of the server, if one conversation has several.
     pub(super) server: Option<Arc<str>>,
-    /// The headers of the request.
+    /// Headers of the request.
     pub(super) headers: Headers,
-    /// The messages that the client sent.
+    /// Messages that the client sent.
     pub(super) sent: Vec<Said>,
-    /// The answer, if there was one.
+    /// Response, if there was one.
     pub(super) answer: Option<HttpAnswer>,
 }
 
-/// The answer to a request.
+/// Response to a request.
 #[derive(Default)]
 pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) headers: Headers,
-    /// The messages that the server sent.
+    /// Messages that the server sent.
     pub(super) said: Vec<Said>,
-    /// The address that its `endpoint` event names.
+    /// Address that its `endpoint` event names.
     pub(super) endpoint: Option<String>,
 }
 
@@ -53,16 +52,16 @@ pub(super) struct HttpAnswer {
 pub(super) struct Said {
     pub(super) body: Bytes,
     pub(super) event_id: Option<Box<str>>,
-    /// When, in nanoseconds since 1970.
+    /// Time in nanoseconds since 1970.
     pub(super) at: Option<u64>,
-    /// Its turn among all messages of the file. Messages with the same are left in the order in which they are given.
+    /// Sort key among all messages of the file. Messages with the same key keep their order.
     pub(super) turn: u64,
 }
 
-/// The messages of all exchanges, in their order.
+/// Sorts the messages of all exchanges into a recording.
 ///
 /// # Errors
-/// If there are too many.
+/// Fails if there are too many messages.
 pub(super) fn recording(exchanges: Vec<HttpExchange>) -> Result<Recording, ImportError> {
     let endpoints: HashSet<String> = exchanges.iter().filter_map(HttpExchange::names_endpoint).collect();
     let mut recording = Recording::default();
@@ -85,7 +84,7 @@ pub(super) fn recording(exchanges: Vec<HttpExchange>) -> Result<Recording, Impor
 }
 
 impl HttpExchange {
-    /// Where its answer tells the client to post, as a key.
+    /// Returns the key of the address to which the response tells the client to post.
     fn names_endpoint(&self) -> Option<String> {
         let named = self.answer.as_ref()?.endpoint.as_deref()?;
         let place = named.get(origin(named).len()..).unwrap_or_default();
@@ -101,8 +100,8 @@ impl HttpExchange {
         format!("endpoint {} {place}", self.party)
     }
 
-    /// The conversation that it belongs to: by what is known of it, by the session header, by the endpoint of HTTP+SSE, by
-    /// who talks with whom.
+    /// Returns the conversation of the exchange: by its own identity, the session header, the endpoint of HTTP+SSE, or
+    /// the two parties.
     fn talk(&self, endpoints: &HashSet<String>, recording: &mut Recording) -> Result<usize, ImportError> {
         let answer = self.answer.as_ref().map(|answer| &answer.headers[..]).unwrap_or_default();
         let sent_id = find(&self.headers, header::SESSION_ID);
@@ -123,19 +122,19 @@ impl HttpExchange {
         recording.talk(&key, || Talk { external: session, transport, server: None, revision, stateless })
     }
 
-    /// How many headers it has.
+    /// Returns the number of headers of request and response.
     pub(super) fn headers(&self) -> usize {
         self.headers.len() + self.answer.as_ref().map_or(0, |answer| answer.headers.len())
     }
 
-    /// All its messages.
+    /// Iterates over all messages of the exchange.
     pub(super) fn said(&mut self) -> impl Iterator<Item = &mut Said> {
         self.sent.iter_mut().chain(self.answer.iter_mut().flat_map(|answer| &mut answer.said))
     }
 
-    /// Adds its messages, each with its turn.
+    /// Adds the messages of the exchange, each with its sort key.
     fn tell(self, talk: usize, all: &mut Vec<(u64, Heard)>) {
-        // An answer without an id of its own is to the only request that was sent.
+        // An answer without an id belongs to the only request that was sent.
         let mut asked = self.sent.iter().filter_map(|said| Envelope::parse(said.body.clone()).ok()?.id());
         let during = asked.next().filter(|_| asked.next().is_none() && self.transport == "http");
         let during = during.map(|id| id.bytes().clone());
@@ -157,7 +156,7 @@ impl HttpExchange {
 }
 
 impl HttpAnswer {
-    /// Takes in the body of an answer that is not a stream of events. A page that tells of an error is the answer too.
+    /// Takes the body of a response that is not an event stream. An error page counts as the answer too.
     pub(super) fn take_body(&mut self, body: &Bytes, at: Option<u64>, turn: u64) {
         let mut all = messages(body);
         if all.is_empty() && self.status >= 400 {
@@ -167,7 +166,7 @@ impl HttpAnswer {
     }
 }
 
-/// Reads the events of an answer, piece by piece.
+/// Incremental reader of the events of a response.
 pub(super) struct EventReader(SseDecoder);
 
 impl EventReader {
@@ -175,10 +174,10 @@ impl EventReader {
         Self(SseDecoder::new(Limits::default().sse_event))
     }
 
-    /// Takes in the next bytes, and gives the messages of all events that they complete to the answer.
+    /// Reads the next bytes, and adds the messages of all completed events to the answer.
     ///
     /// # Errors
-    /// If an event was too large, and skipped. The next call goes on after it.
+    /// Fails if an event was too large; the event is skipped, and the next call continues after it.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
@@ -201,18 +200,18 @@ impl EventReader {
     }
 }
 
-/// Whether this type of content is a stream of events.
+/// Returns true if this content type is an event stream.
 pub(super) fn is_events(content_type: &str) -> bool {
     content_type.trim_start().to_ascii_lowercase().starts_with("text/event-stream")
 }
 
-/// The value of a header, unless it was taken out.
+/// Returns the value of a header, unless it is redacted.
 pub(super) fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     let (_, value) = headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     Some(value.trim()).filter(|value| !value.is_empty() && *value != "[redacted]")
 }
 
-/// Scheme, host and port of an address. Nothing if it is only a path.
+/// Returns scheme, host and port of an address, or an empty text for a mere path.
 pub(super) fn origin(url: &str) -> &str {
     if url.starts_with('/') {
         return "";
@@ -222,7 +221,7 @@ pub(super) fn origin(url: &str) -> &str {
     url.get(..end).unwrap_or_default()
 }
 
-/// The messages in a body: none if it is something else.
+/// Returns the messages in a body, or none if the body is not MCP.
 pub(super) fn messages(body: &Bytes) -> Vec<Bytes> {
     if scan(body, &Limits::default()).is_err() {
         return Vec::new();
@@ -239,13 +238,13 @@ fn pairs(headers: &[(String, String)]) -> impl Iterator<Item = (&str, &[u8])> {
     headers.iter().map(|(name, value)| (&**name, value.as_bytes()))
 }
 
-/// The revision that a request of the new era names itself.
+/// Returns the revision that a request of the new era names.
 fn own_revision(body: &Bytes) -> Option<String> {
     let span = json::path(body, &["params", meta::META, meta::PROTOCOL_VERSION])?;
     json::string(span.of(body)).map(|text| text.into_owned())
 }
 
-/// JSON-RPC of other protocols, which a browser may speak as well, is left out by its methods.
+/// Returns true for methods of MCP. A browser may speak JSON-RPC of other protocols as well, which is left out.
 fn is_mcp(message: &Envelope) -> bool {
     match message.kind() {
         Kind::Response | Kind::Error => true,

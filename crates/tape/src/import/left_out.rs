@@ -1,67 +1,67 @@
-//! What of a recording was not imported, and why.
+//! Omissions of an import and their reasons.
 
 use std::fmt;
 use std::net::SocketAddr;
 
-/// Something that was not imported.
+/// A part of a recording that was not imported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LeftOut {
-    /// Something of a connection.
+    /// A part of a connection.
     Connection {
-        /// Its number in the file, from 1.
+        /// Number of the connection in the file, counted from 1.
         number: usize,
-        /// The address of the client.
+        /// Address of the client.
         client: SocketAddr,
-        /// The address of the server.
+        /// Address of the server.
         server: SocketAddr,
-        /// What is missing of it.
+        /// Omitted part of the connection.
         what: Missing,
     },
-    /// Packets of a link type that is not read.
+    /// Packets of an unsupported link type.
     LinkType {
-        /// The number of the link type.
+        /// Number of the link type.
         link: i32,
-        /// How many packets.
+        /// Number of packets.
         packets: u64,
     },
-    /// Fragments of IP packets that carry TCP.
+    /// IP fragments that carry TCP.
     Fragments {
-        /// How many.
+        /// Number of fragments.
         packets: u64,
     },
 }
 
-/// What of a connection was not imported.
+/// The part of a connection that was not imported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Missing {
-    /// All of it: it is encrypted.
+    /// All of the connection, because it is encrypted.
     Encrypted,
-    /// All of it: it is HTTP/2.
+    /// All of the connection, because it is HTTP/2.
     Http2,
-    /// What was sent before the capture began.
+    /// The bytes sent before the capture began.
     Beginning,
-    /// What one side sent after bytes that were not captured.
+    /// The bytes that one side sent after a gap in the capture.
     AfterLoss {
-        /// The first packet after them.
+        /// Number of the first packet after the gap.
         packet: u64,
     },
-    /// What one side sent from here on: it cannot be read.
+    /// The bytes that one side sent from here on, because they cannot be parsed.
     Unreadable {
-        /// The packet.
+        /// Number of the packet.
         packet: u64,
-        /// What is wrong with it.
+        /// Description of the mistake.
         why: &'static str,
     },
-    /// A body.
+    /// A body in an unsupported encoding.
     Encoded {
-        /// The packet in which its head ends.
+        /// Number of the packet in which its head ends.
         packet: u64,
-        /// Its encoding.
+        /// Name of the encoding.
         encoding: String,
     },
-    /// A body, an event or a message that is larger than is read.
+    /// A body, event or message that exceeds the size limit.
     TooLarge {
-        /// The packet in which it ends.
+        /// Number of the packet in which it ends.
         packet: u64,
     },
 }

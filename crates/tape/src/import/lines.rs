@@ -1,4 +1,4 @@
-//! Files of one JSON value a line.
+//! Files with one JSON value per line.
 
 use super::direction::{Told, settle};
 use super::error::ImportError;
@@ -7,30 +7,30 @@ use bytes::Bytes;
 use signalbox_wire::limits::MESSAGE;
 use signalbox_wire::{Limits, json, scan, timestamp};
 
-/// Longest line that is read: the largest message, and room for what is told about it.
+/// Maximum length of a line: the largest message plus room for its metadata.
 const MAX_LINE: usize = MESSAGE + (1 << 20);
-/// Numbers below this are seconds since 1970, the others are milliseconds, microseconds or nanoseconds.
+/// Numbers below this are seconds since 1970; larger ones are milliseconds, microseconds or nanoseconds.
 const MOST_SECONDS: f64 = 1e11;
 
-/// What a line says.
+/// Content of one line.
 pub(super) struct Said {
-    /// The direction.
+    /// Direction of the messages.
     pub(super) told: Told,
-    /// When.
+    /// Time of the messages.
     pub(super) at: Option<u64>,
-    /// Which conversation it belongs to, and what is known about that.
+    /// Key of the conversation.
     pub(super) key: String,
-    /// See `key`.
+    /// Properties of the conversation that `key` stands for.
     pub(super) talk: Talk,
-    /// The messages: one, or those of a batch.
+    /// Messages of the line: one, or those of a batch.
     pub(super) messages: Vec<Bytes>,
 }
 
-/// Reads what one line says: nothing, if it is about something else than a message. The second argument counts how often a
-/// conversation with each server began.
+/// Parses one line; returns `None` if it holds no message. The second argument counts the conversations with each
+/// server.
 pub(super) type Reader = fn(&Bytes, &mut Beginnings) -> Result<Option<Said>, String>;
 
-/// How often a conversation with each server began.
+/// Number of conversations started with each server.
 pub(super) type Beginnings = std::collections::HashMap<String, u32>;
 
 /// Reads all lines.
@@ -67,12 +67,12 @@ fn trim(line: &Bytes) -> Bytes {
     if start < end { line.slice(start..end) } else { Bytes::new() }
 }
 
-/// The value of a member, as a part of the line.
+/// Returns the value of a member, as a slice of the line.
 pub(super) fn value(line: &Bytes, name: &str) -> Option<Bytes> {
     json::member(line, name).map(|span| line.slice(span.range()))
 }
 
-/// A member that is a text or a number, as text.
+/// Returns a member that is a text or a number, as text.
 pub(super) fn text(line: &Bytes, name: &str) -> Option<String> {
     let value = value(line, name)?;
     if let Some(text) = json::string(&value) {
@@ -82,7 +82,7 @@ pub(super) fn text(line: &Bytes, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&value).into_owned())
 }
 
-/// A moment: a date and time, or a number of seconds, milliseconds, microseconds or nanoseconds since 1970.
+/// Parses a time: a date, or a number of seconds, milliseconds, microseconds or nanoseconds since 1970.
 pub(super) fn moment(value: &Bytes) -> Option<u64> {
     if let Some(text) = json::string(value) {
         return timestamp::parse_rfc3339(&text).or_else(|| number(&text));
@@ -101,11 +101,11 @@ fn number(text: &str) -> Option<u64> {
         seconds /= 1e3;
         scale /= 1e3;
     }
-    // Nanoseconds since 1970 do not fit into a floating-point number, so whole ones are read as what they are.
+    // Nanoseconds since 1970 exceed the precision of `f64`, so integers are parsed directly.
     if scale <= 1.0 { text.parse().ok() } else { Some((number * scale) as u64) }
 }
 
-/// The messages in a value: one, or the elements of a batch.
+/// Returns the messages in a value: one, or the elements of a batch.
 pub(super) fn messages(value: Bytes) -> Vec<Bytes> {
     if value.first() == Some(&b'[') {
         return json::elements(&value).map(|span| value.slice(span.range())).collect();

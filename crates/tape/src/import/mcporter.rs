@@ -1,5 +1,5 @@
-//! NDJSON of `mcporter record`: each line is a message with one more member, `_meta`, which tells the direction, the server
-//! and the time. Lines about the transport (`$transport/start`) begin and end conversations.
+//! NDJSON of `mcporter record`: each line is a message with an additional member `_meta` that holds direction, server
+//! and time. Lines about the transport (`$transport/start`) begin and end conversations.
 
 use super::direction::Told;
 use super::lines::{Beginnings, Said, moment, text, value};
@@ -27,7 +27,7 @@ pub(super) fn said(line: &Bytes, beginnings: &mut Beginnings) -> Result<Option<S
     Ok(Some(Said { told: Told::From(side), at, key, talk, messages: vec![without_meta(line)] }))
 }
 
-/// The message as it was sent.
+/// Returns the message as it was sent.
 fn without_meta(line: &Bytes) -> Bytes {
     let mut message = vec![b'{'];
     for member in json::members(line).filter(|member| !json::key_eq(member.key.of(line), "_meta")) {

@@ -1,4 +1,4 @@
-//! One MCP message a line: bare, or in an object that tells its direction and time. `mcp-rec` writes such lines, and so do
+//! One MCP message per line: bare, or in an object with its direction and time. `mcp-rec` writes such lines, and so do
 //! the logs of many proxies.
 
 use super::direction::Told;
@@ -7,15 +7,15 @@ use super::recording::Talk;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, json};
 
-/// Names of the member that holds the message.
+/// Names of members that hold the message.
 const MESSAGE: [&str; 8] = ["message", "msg", "raw", "payload", "frame", "data", "body", "content"];
-/// Names of the member that tells the direction.
+/// Names of members that hold the direction.
 const DIRECTION: [&str; 7] = ["direction", "dir", "from", "sender", "source", "side", "type"];
-/// Names of the member that tells the time.
+/// Names of members that hold the time.
 const TIME: [&str; 6] = ["timestamp", "ts", "time", "at", "datetime", "date"];
-/// Names of the member that tells the session.
+/// Names of members that hold the session.
 const SESSION: [&str; 5] = ["session_id", "sessionId", "session", "connection_id", "connectionId"];
-/// Names of the member that tells the server.
+/// Names of members that hold the server.
 const SERVER: [&str; 3] = ["server", "server_name", "serverName"];
 
 pub(super) fn said(line: &Bytes, _: &mut Beginnings) -> Result<Option<Said>, String> {
@@ -46,7 +46,8 @@ pub(super) fn said(line: &Bytes, _: &mut Beginnings) -> Result<Option<Said>, Str
     Ok(Some(Said { told, at, key, talk, messages: message }))
 }
 
-/// The messages in a member: JSON, the same as a text, or what `mcp-rec` writes of a line that is not JSON.
+/// Returns the messages in a member: JSON, the same as a text, or the wrapper that `mcp-rec` writes for a line that is
+/// not JSON.
 fn message(value: &Bytes) -> Option<Vec<Bytes>> {
     match value.first()? {
         b'{' => {

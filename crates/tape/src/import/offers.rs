@@ -1,4 +1,4 @@
-//! What the server of a conversation says about itself and offers, gathered from its answers.
+//! Description and lists of the server of a conversation, gathered from its answers.
 
 use crate::seen;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use signalbox_engine::record::BackendSeen;
 use signalbox_wire::{json, meta, method};
 use std::sync::Arc;
 
-/// The lists: by which method they are asked for, and in which member they come.
+/// Lists of a server: the method that requests each, and the member of the answer that holds it.
 const LISTS: [(&str, &str); 4] = [
     (method::TOOLS_LIST, "tools"),
     (method::PROMPTS_LIST, "prompts"),
@@ -14,7 +14,7 @@ const LISTS: [(&str, &str); 4] = [
     (method::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
 ];
 
-/// What is known so far.
+/// Facts gathered so far about a server.
 #[derive(Default)]
 pub(super) struct Offers {
     pub(super) revision: Option<String>,
@@ -26,13 +26,13 @@ pub(super) struct Offers {
 }
 
 impl Offers {
-    /// A server of which only the revision is known, if that.
+    /// Creates offers of which only the revision is known, if that.
     pub(super) fn of_revision(revision: Option<String>) -> Self {
         Self { revision, ..Self::default() }
     }
 
-    /// Takes in an answer to this method. `continued` says that it is a further page of a list. Returns true if something
-    /// about the server may have become known.
+    /// Evaluates an answer to this method; `continued` marks a further page of a list. Returns true if the facts about
+    /// the server may have changed.
     pub(super) fn answered(&mut self, name: &str, result: &Bytes, continued: bool) -> bool {
         if matches!(name, method::INITIALIZE | method::SERVER_DISCOVER) {
             self.introduced(result);
@@ -57,7 +57,7 @@ impl Offers {
         self.instructions = text("instructions").map(Bytes::from);
     }
 
-    /// What a tape keeps of it, if that is not what was told last.
+    /// Returns the entry for the tape, unless it equals the previous one.
     pub(super) fn told(&mut self, backend: &Arc<str>, view: &str) -> Option<BackendSeen> {
         let lists = LISTS.iter().zip(&self.lists).map(|((_, member), list)| (*member, list.as_deref().map(joined)));
         let own = [
@@ -78,7 +78,7 @@ fn part(result: &Bytes, path: &[&str]) -> Option<Bytes> {
     json::path(result, path).map(|span| result.slice(span.range()))
 }
 
-/// The items as they came, in one array.
+/// Joins the items, unchanged, into one array.
 fn joined(items: &[Bytes]) -> Bytes {
     let mut all = vec![b'['];
     for item in items {

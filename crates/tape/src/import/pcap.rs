@@ -1,7 +1,7 @@
 //! Packet captures, pcap and pcapng, of MCP over plain HTTP and WebSocket.
 //!
-//! Packets become TCP streams ([`tcp_streams`]), streams become HTTP exchanges ([`connection_reader`]), and those become
-//! messages as the ones of a HAR file do. Each message has the time of the packet with which its last byte had arrived.
+//! Packets become TCP streams ([`tcp_streams`]), streams become HTTP exchanges ([`connection_reader`]), and exchanges
+//! become messages as those of a HAR file do. Each message has the time of the packet that completed it.
 
 mod connection_reader;
 mod http_stream;
@@ -24,7 +24,7 @@ use segment::Held;
 use std::collections::BTreeMap;
 use tcp_streams::{Mark, TcpStreams};
 
-/// Most things that are named as left out.
+/// Maximum number of omissions that are listed.
 const MAX_LEFT_OUT: usize = 1_000;
 
 pub(super) fn read(file: &[u8]) -> Result<Recording, ImportError> {

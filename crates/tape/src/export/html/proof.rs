@@ -1,4 +1,4 @@
-//! What a report of a sealed tape carries so that it proves itself: the tape as JSON lines, and its signed heads for a person.
+//! Proof embedded in the report of a sealed tape: the tape as JSON lines, and its signed heads in a readable table.
 
 use super::escape;
 use crate::export::{ExportError, jsonl};
@@ -7,23 +7,23 @@ use signalbox_engine::record::{Entry, SessionInfo, TapeInfo};
 use signalbox_seal::{EntrySeal, Head, HeadKind, TapeSeal, hex};
 use std::fmt::Write as _;
 
-/// Most signed heads that are shown: the first ones and the last.
+/// Maximum number of signed heads that are shown: the first ones and the last.
 const MAX_HEADS: usize = 20;
 
 /// Gathers the proof while the report is written.
 pub(super) struct Proof {
     seal: Option<TapeSeal>,
-    /// None once they did not fit.
+    /// JSON lines of the tape. `None` once they exceed the maximum size.
     lines: Option<String>,
     most: usize,
-    /// The first signed heads between entries, how many there were, and the last.
+    /// First signed heads between entries, their total number, and the last one.
     heads: Vec<Head>,
     count: usize,
     last: Option<Head>,
 }
 
 impl Proof {
-    /// Begins with the head of the tape. The lines have at most so many bytes.
+    /// Starts with the head of the tape. The JSON lines may have at most `most` bytes.
     pub(super) fn new(info: &TapeInfo, sessions: &[(u64, SessionInfo)], most: usize) -> Result<Self, ExportError> {
         let seal = info.seal.as_deref().and_then(TapeSeal::from_bytes);
         let mut proof = Self { seal, lines: None, most, heads: vec![], count: 0, last: None };
@@ -34,7 +34,7 @@ impl Proof {
         Ok(proof)
     }
 
-    /// The next entry.
+    /// Adds the next entry.
     pub(super) fn add(&mut self, entry: &Entry) {
         if self.seal.is_none() {
             return;
@@ -55,7 +55,8 @@ impl Proof {
         }
     }
 
-    /// Inside a script element, text ends at the next tag. JSON has `<` only in strings, where it has another spelling.
+    /// Adds a line. Text in a script element ends at the next tag; JSON has `<` only in strings, where it can be
+    /// escaped.
     fn line(&mut self, text: &str) {
         let Some(lines) = &mut self.lines else { return };
         lines.push_str(&text.replace('<', "\\u003c"));
@@ -65,7 +66,7 @@ impl Proof {
         }
     }
 
-    /// The part of the page; nothing for a tape that was never sealed.
+    /// Returns the section of the page, empty for a tape that was never sealed.
     pub(super) fn html(&self) -> String {
         let Some(seal) = &self.seal else { return String::new() };
         let mut out = "<section id=\"seal\"><h2>Seal</h2>\n".to_owned();

@@ -1,4 +1,4 @@
-//! What a tape keeps besides messages, as it is written in a line.
+//! JSON forms of the entries that are not messages.
 
 use super::lines::is_default;
 use base64::Engine;
@@ -9,7 +9,7 @@ use signalbox_engine::fact::{Carried, HttpHead};
 use signalbox_engine::record::{BackendSeen, ClientEntry, RefusedEntry, RulesEntry, SessionInfo};
 use std::sync::Arc;
 
-/// What is known of a session, or of a caller without one.
+/// Facts about a session, or about a caller without one.
 #[derive(Serialize, Deserialize, Default)]
 pub(super) struct SessionLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ impl ClientLine {
     }
 }
 
-/// What a backend offers.
+/// Lists and properties that a backend offers.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BackendLine {
     backend: String,
@@ -103,7 +103,7 @@ struct PartLine {
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The same, if it is not UTF-8.
+    /// The content in base64, if it is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
 }
@@ -149,7 +149,7 @@ impl BackendLine {
     }
 }
 
-/// The rules that decide.
+/// Rules in force.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RulesLine {
     hash: String,
@@ -168,7 +168,7 @@ impl RulesLine {
     }
 }
 
-/// What was refused before there was an exchange.
+/// A request that was refused before it became an exchange.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RefusedLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -195,7 +195,7 @@ impl RefusedLine {
     }
 }
 
-/// The head of an HTTP request or answer.
+/// Head of an HTTP request or response.
 #[derive(Serialize, Deserialize)]
 pub(super) struct HttpLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,7 +226,7 @@ impl HttpLine {
     }
 }
 
-/// What a message came in; none if nothing is known of it.
+/// Returns the carrier of a message, or `None` if neither event id nor HTTP head is known.
 pub(super) fn carried(event_id: Option<String>, http: Option<HttpLine>) -> Option<Arc<Carried>> {
     let there = event_id.is_some() || http.is_some();
     there.then(|| Arc::new(Carried { event_id: event_id.map(Into::into), http: http.map(HttpLine::head) }))

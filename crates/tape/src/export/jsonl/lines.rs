@@ -1,4 +1,4 @@
-//! An entry as it is written in a line.
+//! JSON form of an entry.
 
 use super::around::{BackendLine, ClientLine, HttpLine, RefusedLine, RulesLine, SessionLine, carried};
 use base64::Engine;
@@ -23,7 +23,7 @@ pub(super) struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exchange: Option<u64>,
     principal: String,
-    /// A hash or signature over it, in base64.
+    /// Hash or signature over the entry, in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seal: Option<String>,
     #[serde(flatten)]
@@ -36,7 +36,7 @@ enum What {
     SessionBegan(SessionLine),
     SessionEnded(bool),
     Message(MessageLine),
-    /// One decision alone, as older files have it.
+    /// A single decision, as older files have it.
     Decision(DecisionLine),
     Decisions(Vec<DecisionLine>),
     Finished(FinishedLine),
@@ -68,10 +68,10 @@ struct MessageLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error_code: Option<i64>,
     length: u64,
-    /// The message, or what stands between the beginning and the end of what it is like.
+    /// The message, or the middle part that differs from the body it refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The same, if it is not UTF-8.
+    /// The same in base64, if it is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,7 +126,7 @@ struct FinishedLine {
     bytes_out: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     operation: Option<u64>,
-    /// Left out for the first round.
+    /// Omitted for the first round.
     #[serde(default = "first", skip_serializing_if = "is_first")]
     round: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -334,7 +334,7 @@ fn point_of(words: &str) -> Result<Point, &'static str> {
     Point::parse(words).ok_or("unknown `point`")
 }
 
-/// Whether there is nothing to say.
+/// Returns true if a member is omitted because it has its default value.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,4 +1,4 @@
-//! What was said over one TCP connection: who is the client, what they speak, and the exchanges of HTTP on it.
+//! Reads one TCP connection: finds the client and the protocol, and extracts the HTTP exchanges.
 
 use super::http_stream::{AnswerHead, Body, HttpStream, RequestHead, Unreadable};
 use super::tcp_streams::{Connection, Mark, Piece, Stream};
@@ -12,23 +12,23 @@ use signalbox_wire::Limits;
 const METHODS: [&str; 9] = ["GET ", "POST ", "DELETE ", "OPTIONS ", "HEAD ", "PUT ", "PATCH ", "CONNECT ", "TRACE "];
 const STATUS_LINE: &[u8] = b"HTTP/1.";
 const HTTP2: &[u8] = b"PRI * HTTP/2.0";
-/// The kinds of TLS records: change of cipher, alert, handshake, data.
+/// Kinds of TLS records: change of cipher, alert, handshake, data.
 const TLS_RECORDS: std::ops::RangeInclusive<u8> = 0x14..=0x17;
-/// Longest name of an encoding that is repeated.
+/// Maximum length of an encoding's name that is repeated.
 const MAX_NAME: usize = 32;
-/// Most things of one connection that are named as left out.
+/// Maximum number of omissions that are listed per connection.
 const MAX_LEFT_OUT: usize = 20;
-/// Most headers of requests and answers with messages, in the whole file.
+/// Maximum number of headers of exchanges with messages, in the whole file.
 const MAX_HEADERS: usize = 4_000_000;
 
-/// Reads one connection.
+/// Reader of one connection.
 pub(super) struct ConnectionReader<'a> {
     number: usize,
     connection: &'a Connection<'a>,
-    /// Which end is the client.
+    /// Index of the client's end.
     client: usize,
     missing: Vec<Missing>,
-    /// How many headers all connections have by now.
+    /// Number of headers of all connections so far.
     headers: &'a mut usize,
 }
 
@@ -41,17 +41,17 @@ impl<'a> ConnectionReader<'a> {
         Self { number, connection, client, missing: Vec::new(), headers }
     }
 
-    /// What was left out of it.
+    /// Returns the omissions of this connection.
     pub(super) fn left_out(self) -> impl Iterator<Item = LeftOut> {
         let [client, server] = [self.connection.ends[self.client], self.connection.ends[1 - self.client]];
         let number = self.number;
         self.missing.into_iter().map(move |what| LeftOut::Connection { number, client, server, what })
     }
 
-    /// Adds its exchanges that may be ones of MCP.
+    /// Adds the exchanges of this connection that may be MCP.
     ///
     /// # Errors
-    /// If there are too many headers in the file.
+    /// Fails if the file has too many headers.
     pub(super) fn read(&mut self, exchanges: &mut Vec<HttpExchange>) -> Result<(), ImportError> {
         let (asks, answers) = (&self.connection.ways[self.client], &self.connection.ways[1 - self.client]);
         let first = asks.pieces().first().or(answers.pieces().first());
@@ -72,13 +72,13 @@ impl<'a> ConnectionReader<'a> {
         if !begins_request(&requests.bytes) {
             return Ok(());
         }
-        // In the middle of a connection, the first answers are to requests before the capture.
+        // If the capture starts in the middle of a connection, the first answers belong to requests before it.
         let began = requests.mark_before(1).packet;
         let answers =
             answers.join(|piece: &Piece<'_>| piece.mark.packet > began && piece.data.starts_with(STATUS_LINE));
         let before = exchanges.len();
         self.exchanges(&requests, &answers, exchanges)?;
-        // A connection on which nobody speaks MCP needs no mention.
+        // A connection without MCP is not worth reporting.
         if exchanges.len() == before && self.missing.is_empty() {
             return Ok(());
         }
@@ -132,7 +132,7 @@ impl<'a> ConnectionReader<'a> {
         }
     }
 
-    /// One request and its answer, if it may be one of MCP.
+    /// Returns one request with its answer, if it may be MCP.
     fn exchange(
         &mut self,
         head: RequestHead,
@@ -192,7 +192,7 @@ impl<'a> ConnectionReader<'a> {
         } else if events {
             let mut reader = EventReader::new();
             for (bytes, mark) in body.parts.iter().flat_map(|part| stream.stream().cut(part.clone())) {
-                // After an event that is too large, the reader goes on with the next.
+                // After an event that is too large, the reader continues with the next one.
                 let mut next = bytes;
                 while reader.push(next, mark.at, mark.packet, &mut answer).is_err() {
                     self.missing.push(Missing::TooLarge { packet: mark.packet });
@@ -207,7 +207,7 @@ impl<'a> ConnectionReader<'a> {
         answer
     }
 
-    /// The bytes of a body, unless there are too many.
+    /// Returns the bytes of a body, unless it is too large.
     fn body(&mut self, body: &Body, stream: &Stream, mark: Mark) -> Option<Bytes> {
         if body.len() > Limits::default().message {
             self.missing.push(Missing::TooLarge { packet: mark.packet });
@@ -216,7 +216,7 @@ impl<'a> ConnectionReader<'a> {
         Some(body.bytes(stream))
     }
 
-    /// The messages of both sides of a WebSocket, which begins where both are by now.
+    /// Returns the messages of both sides of a WebSocket, which starts at the current positions of both streams.
     fn web_socket(
         &mut self,
         head: RequestHead,
@@ -270,7 +270,7 @@ fn is_json(headers: &[(String, String)]) -> bool {
     find(headers, "content-type").is_some_and(|kind| kind.to_ascii_lowercase().contains("json"))
 }
 
-/// What is missing of a body that is not sent as it is.
+/// Reports a body in an unsupported encoding.
 fn encoded(headers: &[(String, String)], mark: Mark) -> Option<Missing> {
     let encoding = find(headers, "content-encoding").filter(|name| !name.eq_ignore_ascii_case("identity"))?;
     Some(Missing::Encoded { packet: mark.packet, encoding: encoding.chars().take(MAX_NAME).collect() })

@@ -1,4 +1,4 @@
-//! HTTP/1 as one side of a connection sent it: heads and bodies, one after the other.
+//! HTTP/1 as one side of a connection sent it: a sequence of heads and bodies.
 
 use super::tcp_streams::{Mark, Stream};
 use crate::import::http_exchange::{Headers, find};
@@ -6,44 +6,44 @@ use bytes::{Bytes, BytesMut};
 use httparse::Status;
 use std::ops::Range;
 
-/// Longest head, in bytes.
+/// Maximum length of a head, in bytes.
 const MAX_HEAD: usize = 64 << 10;
-/// Most headers in a head.
+/// Maximum number of headers in a head.
 const MAX_HEADERS: usize = 128;
-/// Longest line with the size of a chunk, in bytes.
+/// Maximum length of a line with a chunk size, in bytes.
 const MAX_CHUNK_LINE: usize = 1 << 10;
-/// Most chunks of a body.
+/// Maximum number of chunks of a body.
 const MAX_CHUNKS: usize = 1_000_000;
 
-/// Reads one side of a connection.
+/// Reader of one side of a connection.
 pub(super) struct HttpStream<'s> {
     stream: &'s Stream,
-    /// Where the next head begins.
+    /// Offset of the next head.
     at: usize,
 }
 
-/// The head of a request.
+/// Head of a request.
 pub(super) struct RequestHead {
     pub(super) method: String,
     pub(super) target: String,
     pub(super) headers: Headers,
 }
 
-/// The head of an answer.
+/// Head of a response.
 pub(super) struct AnswerHead {
     pub(super) status: u16,
     pub(super) headers: Headers,
 }
 
-/// Where in a stream a body is: several ranges if it came in chunks.
+/// Place of a body in a stream: several ranges if it came in chunks.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Body {
     pub(super) parts: Vec<Range<usize>>,
-    /// Whether the capture shows all of it.
+    /// True if the capture shows the complete body.
     pub(super) whole: bool,
 }
 
-/// What makes a stream unreadable from here on.
+/// Mistake that makes the rest of a stream unreadable.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Unreadable {
     pub(super) packet: u64,
@@ -55,29 +55,28 @@ impl<'s> HttpStream<'s> {
         Self { stream, at: 0 }
     }
 
-    /// The stream.
     pub(super) fn stream(&self) -> &'s Stream {
         self.stream
     }
 
-    /// Where in the stream it is.
+    /// Returns the current offset in the stream.
     pub(super) fn position(&self) -> usize {
         self.at
     }
 
-    /// The packet with which all that was read had arrived.
+    /// Returns the packet that completed the bytes read so far.
     pub(super) fn mark(&self) -> Mark {
         self.stream.mark_before(self.at)
     }
 
-    /// The next request, if the stream shows its whole head.
+    /// Returns the next request, if the capture shows its complete head.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// Fails if the stream is not valid HTTP/1.
     pub(super) fn request(&mut self) -> Result<Option<(RequestHead, Body)>, Unreadable> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
-        // A client may send an empty line after a body.
+        // A client may send an empty line after a body, which the parser skips.
         let Some(length) = self.head(request.parse(self.next()))? else { return Ok(None) };
         let head = RequestHead {
             method: request.method.unwrap_or_default().to_owned(),
@@ -93,10 +92,10 @@ impl<'s> HttpStream<'s> {
         Ok(Some((head, body)))
     }
 
-    /// The next answer that is not provisional, to a request with this method.
+    /// Returns the next final response to a request with this method, skipping provisional ones.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// Fails if the stream is not valid HTTP/1.
     pub(super) fn answer(&mut self, method: &str) -> Result<Option<(AnswerHead, Body)>, Unreadable> {
         loop {
             let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -197,7 +196,7 @@ impl<'s> HttpStream<'s> {
         }
     }
 
-    /// The capture ends in the middle of a body.
+    /// Ends the stream where the capture ends, in the middle of a body.
     fn unfinished(&mut self, body: Body) -> Body {
         self.at = self.stream.bytes.len();
         body
@@ -209,12 +208,12 @@ impl<'s> HttpStream<'s> {
 }
 
 impl Body {
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     pub(super) fn len(&self) -> usize {
         self.parts.iter().map(ExactSizeIterator::len).sum()
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the body, joined if it came in chunks.
     pub(super) fn bytes(&self, stream: &Stream) -> Bytes {
         let part = |part: &Range<usize>| stream.bytes.slice(part.clone());
         match &self.parts[..] {

@@ -1,4 +1,4 @@
-//! The packets of a capture file: pcap in both byte orders and resolutions, and pcapng.
+//! Packets of a capture file: pcap in both byte orders and resolutions, and pcapng.
 
 use crate::import::error::ImportError;
 use pcap_parser::nom;
@@ -8,30 +8,30 @@ use pcap_parser::traits::PcapNGPacketBlock as _;
 use pcap_parser::{PcapBlockOwned, PcapError, PcapHeader, PcapNGSlice, parse_pcap_header};
 
 const NANOS: u64 = 1_000_000_000;
-/// Most interfaces of a file.
+/// Maximum number of interfaces of a file.
 const MAX_INTERFACES: usize = 10_000;
-/// Resolution of times where an interface names none that can be used, in units per second.
+/// Default resolution of times, in units per second, for interfaces that name no usable one.
 const MICROS: u64 = 1_000_000;
-/// The part of a link type field that is the link type.
+/// Mask of the link type within its field.
 const LINK_TYPE: i32 = 0xffff;
 
-/// One packet.
+/// A captured packet.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Packet<'a> {
-    /// Its number in the file, from 1, as other programs show it.
+    /// Number in the file, counted from 1 as other programs do.
     pub(super) number: u64,
-    /// When it was captured, in nanoseconds since 1970, if the file tells.
+    /// Time of capture in nanoseconds since 1970, if the file states it.
     pub(super) at: Option<u64>,
-    /// Its link type.
+    /// Link type of the packet.
     pub(super) link: i32,
-    /// What was captured of it.
+    /// Captured bytes, possibly truncated.
     pub(super) data: &'a [u8],
 }
 
-/// All packets of a file. Ends after the first error.
+/// Iterator over the packets of a file. It ends after the first error.
 pub(super) struct Packets<'a> {
     container: Option<Container<'a>>,
-    /// The number of the last packet.
+    /// Number of the last packet.
     number: u64,
 }
 
@@ -42,13 +42,13 @@ enum Container<'a> {
 
 struct Interface {
     link: i32,
-    /// Units per second.
+    /// Resolution of times, in units per second.
     resolution: u64,
-    /// In seconds.
+    /// Offset of times, in seconds.
     offset: i64,
 }
 
-/// Whether a file begins like a capture.
+/// Returns true if a file begins like a capture.
 pub(in crate::import) fn is_capture(file: &[u8]) -> bool {
     const MAGIC: [[u8; 4]; 6] = [
         [0xd4, 0xc3, 0xb2, 0xa1],
@@ -62,10 +62,10 @@ pub(in crate::import) fn is_capture(file: &[u8]) -> bool {
 }
 
 impl<'a> Packets<'a> {
-    /// The packets of this file.
+    /// Opens a capture.
     ///
     /// # Errors
-    /// If it is no capture.
+    /// Fails if the file is not a capture.
     pub(super) fn new(file: &'a [u8]) -> Result<Self, ImportError> {
         let container = if let Ok((rest, header)) = parse_pcap_header(file) {
             Container::Pcap { header, rest }
@@ -104,7 +104,7 @@ impl<'a> Iterator for Packets<'a> {
     }
 }
 
-/// Why a packet cannot be read.
+/// Error of reading a packet.
 enum Broken<'a> {
     Container(nom::Err<PcapError<&'a [u8]>>),
     Here(&'static str),

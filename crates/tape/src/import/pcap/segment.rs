@@ -1,20 +1,20 @@
-//! TCP segments out of packets: Ethernet with VLAN tags, Linux cooked captures, loopback and bare IP.
+//! Extracts TCP segments from packets: Ethernet with VLAN tags, Linux cooked captures, loopback and bare IP.
 
 use super::packets::Packet;
 use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket, TcpSlice, TransportSlice};
 use pcap_parser::Linktype;
 use std::net::{IpAddr, SocketAddr};
 
-/// Bare IP, as OpenBSD and some tools number it.
+/// Link types of bare IP on OpenBSD and in some tools.
 const RAW_BSD: [i32; 2] = [12, 14];
-/// How long the head of a loopback packet is: the address family.
+/// Length of the head of a loopback packet, which is the address family.
 const FAMILY: usize = 4;
-/// How long the head of a Linux cooked packet of version 1 is, and where its protocol is.
+/// Length of the head of a Linux cooked packet of version 1, and the offset of its protocol.
 const COOKED: (usize, usize) = (16, 14);
-/// The same of version 2.
+/// Length and offset for version 2.
 const COOKED_2: (usize, usize) = (20, 0);
 
-/// One TCP segment.
+/// A TCP segment.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Segment<'a> {
     pub(super) from: SocketAddr,
@@ -26,27 +26,27 @@ pub(super) struct Segment<'a> {
     pub(super) payload: &'a [u8],
 }
 
-/// What a packet holds.
+/// Content of a packet.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Held<'a> {
-    /// A segment.
+    /// A complete segment.
     Segment(Segment<'a>),
-    /// A part of an IP packet with a segment.
+    /// A fragment of an IP packet that carries a segment.
     Fragment,
-    /// Nothing of TCP.
+    /// A packet without TCP.
     Other,
-    /// The link type is not known.
+    /// A packet of an unsupported link type.
     UnknownLink,
 }
 
-/// What this packet holds.
+/// Extracts the content of a packet.
 pub(super) fn held<'a>(packet: &Packet<'a>) -> Held<'a> {
     let data = packet.data;
     let sliced = match Linktype(packet.link) {
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
         Linktype::LINUX_SLL => cooked(data, COOKED),
         Linktype::LINUX_SLL2 => cooked(data, COOKED_2),
-        // The family has another number on each system; the version of IP tells as much.
+        // The number of the family differs between systems, so the IP version is read instead.
         Linktype::NULL | Linktype::LOOP => data.get(FAMILY..).and_then(|rest| LaxSlicedPacket::from_ip(rest).ok()),
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => LaxSlicedPacket::from_ip(data).ok(),
         Linktype(other) if RAW_BSD.contains(&other) => LaxSlicedPacket::from_ip(data).ok(),

@@ -1,5 +1,5 @@
-//! TCP connections put together from their segments: retransmissions and overlaps are left out, segments are put in order by
-//! their sequence numbers, and where bytes are missing a stream ends.
+//! Reassembles TCP connections: drops retransmissions and overlaps, orders segments by sequence number, and ends a
+//! stream at the first gap.
 
 use super::segment::Segment;
 use crate::import::error::ImportError;
@@ -8,43 +8,43 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// Most connections of a file.
+/// Maximum number of connections of a file.
 const MAX_CONNECTIONS: usize = 100_000;
-/// Most segments with data of a file.
+/// Maximum number of segments with data of a file.
 const MAX_SEGMENTS: usize = 2_000_000;
 
 /// All connections of a file.
 #[derive(Default)]
 pub(super) struct TcpStreams<'a> {
     connections: Vec<Connection<'a>>,
-    /// The latest connection between two addresses, the lower one first.
+    /// Latest connection between two addresses, the lower one first.
     latest: HashMap<(SocketAddr, SocketAddr), usize>,
     segments: usize,
 }
 
 /// One connection.
 pub(super) struct Connection<'a> {
-    /// Who sends one way, and who the other.
+    /// Addresses of both ends.
     pub(super) ends: [SocketAddr; 2],
-    /// What each of them sent.
+    /// Segments that each end sent.
     pub(super) ways: [Way<'a>; 2],
-    /// Which of them opened the connection, if the capture shows it.
+    /// Index of the end that opened the connection, if the capture shows it.
     pub(super) opened_by: Option<usize>,
 }
 
-/// What one side sent.
+/// Segments that one end sent.
 #[derive(Default)]
 pub(super) struct Way<'a> {
-    /// The sequence number of its SYN.
+    /// Sequence number of its SYN.
     first: Option<u32>,
-    /// The last sequence number, and how far that is from the first one that was seen.
+    /// Last sequence number, and its distance from the first one that was seen.
     last: Option<(u32, i64)>,
-    /// Where its bytes begin, if its SYN was seen.
+    /// Offset of the first byte, if the SYN was seen.
     start: Option<i64>,
     pieces: Vec<Piece<'a>>,
 }
 
-/// The data of one segment.
+/// Data of one segment.
 #[derive(Copy, Clone)]
 pub(super) struct Piece<'a> {
     offset: i64,
@@ -52,33 +52,32 @@ pub(super) struct Piece<'a> {
     pub(super) data: &'a [u8],
 }
 
-/// The packet by which a byte had arrived.
+/// Packet that completed the bytes up to some offset.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Mark {
-    /// Its number.
+    /// Number of the packet.
     pub(super) packet: u64,
-    /// Its time.
+    /// Time of the packet.
     pub(super) at: Option<u64>,
 }
 
-/// The bytes that one side sent, in their order.
+/// Bytes that one side sent, in order.
 #[derive(Default, Debug)]
 pub(super) struct Stream {
-    /// The bytes.
     pub(super) bytes: Bytes,
-    /// Up to where bytes had arrived with which packet.
+    /// Offsets up to which the bytes had arrived, each with its packet.
     marks: Vec<(usize, Mark)>,
-    /// The first packet after bytes that are missing.
+    /// First packet after a gap.
     pub(super) lost_before: Option<u64>,
-    /// Something was sent before the first byte.
+    /// True if bytes were sent before the first captured one.
     pub(super) begins_late: bool,
 }
 
 impl<'a> TcpStreams<'a> {
-    /// Takes in the next segment.
+    /// Adds the next segment.
     ///
     /// # Errors
-    /// If there are too many.
+    /// Fails if there are too many segments or connections.
     pub(super) fn push(&mut self, mark: Mark, segment: &Segment<'a>) -> Result<(), ImportError> {
         let connection = self.connection(segment)?;
         let side = usize::from(connection.ends[0] != segment.from);
@@ -93,7 +92,7 @@ impl<'a> TcpStreams<'a> {
         Ok(())
     }
 
-    /// All connections, in the order of their first packets.
+    /// Returns all connections, in the order of their first packets.
     pub(super) fn connections(self) -> Vec<Connection<'a>> {
         self.connections
     }
@@ -116,7 +115,7 @@ impl<'a> TcpStreams<'a> {
 }
 
 impl Connection<'_> {
-    /// Whether this segment opens another connection between the same addresses.
+    /// Returns true if this segment opens another connection between the same addresses.
     fn is_over(&self, segment: &Segment<'_>) -> bool {
         let side = usize::from(self.ends[0] != segment.from);
         let way = &self.ways[side];
@@ -125,10 +124,10 @@ impl Connection<'_> {
 }
 
 impl<'a> Way<'a> {
-    /// Takes in a segment, and says whether anything of it is kept.
+    /// Adds a segment. Returns false if it has no data to keep.
     fn push(&mut self, mark: Mark, segment: &Segment<'a>) -> bool {
         let offset = match self.last {
-            // The nearer way around the circle of sequence numbers.
+            // Sequence numbers wrap around; take the shorter way around the circle.
             Some((last, offset)) => offset + i64::from(segment.sequence.wrapping_sub(last).cast_signed()),
             None => 0,
         };
@@ -146,16 +145,16 @@ impl<'a> Way<'a> {
         true
     }
 
-    /// The data of its segments, in the order in which they were captured.
+    /// Returns the data of the segments in the order of their capture.
     pub(super) fn pieces(&self) -> &[Piece<'a>] {
         &self.pieces
     }
 
-    /// Puts its bytes in order. If the capture does not show where they begin, they begin with the first segment for which
-    /// `is_start` holds.
+    /// Puts the bytes in order. If the capture does not show where they begin, they start with the first segment for
+    /// which `is_start` holds.
     pub(super) fn join(&self, is_start: impl Fn(&Piece<'a>) -> bool) -> Stream {
         let mut pieces = self.pieces.clone();
-        // The first of two with the same bytes is the one that arrived first.
+        // Of two pieces with the same bytes, the one that arrived first comes first.
         pieces.sort_by_key(|piece| piece.offset);
         let mut pieces = &pieces[..];
         if self.start.is_none() {
