@@ -1,8 +1,9 @@
-//! Sealed tapes: a chain of hashes over all entries, signed from time to time, so that nobody changes a tape unseen.
+//! Sealed tapes: a chain of hashes over all entries with signatures at intervals, which makes every change of a tape
+//! detectable.
 //!
-//! `docs/seal.md` describes the hashes byte by byte. In short: `body` commits to a message so that parts of it can be removed
-//! later, `form` is the canonical form of an entry, in which the body is that commitment, `Chain` links the forms, and
-//! [`Verifier`] does all of it again.
+//! `docs/seal.md` describes the hashes byte by byte. In short: `body` commits to a message so that parts of it can be
+//! removed later, `form` is the canonical form of an entry, in which that commitment stands for the body, `Chain` links
+//! the forms, and [`Verifier`] recomputes all of it.
 
 mod anchored;
 mod body;

@@ -1,19 +1,19 @@
-//! Signed heads of tapes that were kept outside the machine that recorded them.
+//! Signed heads of tapes that were stored outside the recording machine.
 
 use super::signed_head::{NoHead, SignedHead};
 use signalbox_seal::{ChainHash, HeadKind, VerifyingKey};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
 
-/// Longest line of a file of anchors.
+/// Maximum length of a line in a file of anchors.
 const MAX_LINE: u64 = 64 << 10;
-/// Most heads of one tape that are compared.
+/// Maximum number of heads of one tape that are compared.
 const MAX_ANCHORS: usize = 1_000_000;
-/// Most keys of heads that were left out that are named.
+/// Maximum number of foreign keys that are listed.
 const MAX_STRANGERS: usize = 8;
 
-/// The anchored places of one tape. A tape belongs to the key of its first head, and heads of other keys are left out:
-/// another recorder, or a stranger, cannot say what is on it.
+/// Anchored positions of one tape. A tape belongs to the key of its first head. Heads of other keys are ignored,
+/// because another recorder or an attacker cannot vouch for its content.
 #[derive(Clone, Default, Debug)]
 pub struct Anchors {
     places: BTreeMap<u64, ChainHash>,
@@ -22,55 +22,55 @@ pub struct Anchors {
     owner: Option<VerifyingKey>,
     /// Number of heads of other keys.
     left_out: u64,
-    /// Keys that signed these, but no more than some.
+    /// Keys of ignored heads, up to a maximum.
     strangers: Vec<VerifyingKey>,
 }
 
-/// Why a file of anchors cannot be used.
+/// Error of reading a file of anchors.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnchors {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A line is no signed head.
+    /// A line is not a signed head.
     #[error("line {0}: {1}")]
     Line(u64, NoHead),
     /// A line is too long to be a signed head.
     #[error("line {0}: longer than any signed head")]
     TooLong(u64),
-    /// The signature of a line does not fit.
-    #[error("line {0}: the signature does not fit; somebody changed the anchors")]
+    /// The signature of a line is invalid.
+    #[error("line {0}: the signature does not fit; the anchors were changed")]
     Signature(u64),
-    /// Two lines say different things of one place.
+    /// Two lines contradict each other about one position.
     #[error(
         "line {line}: entry {entry} of the tape was anchored with another hash before; one key signed two tapes of the same id"
     )]
     Twice {
-        /// Which line, from 1.
+        /// Line number, counted from 1.
         line: u64,
-        /// The entry that it is about.
+        /// Number of the anchored entry.
         entry: u64,
     },
-    /// There are too many.
+    /// There are too many heads.
     #[error("more than {MAX_ANCHORS} heads of one tape")]
     TooMany,
 }
 
 impl Anchors {
-    /// Reads those of one tape from JSON lines; lines about other tapes are left out.
+    /// Reads the heads of one tape from JSON lines; lines about other tapes are ignored.
     ///
     /// # Errors
-    /// If they cannot be read, or a line is no signed head.
+    /// Fails if the lines cannot be read, or one is not a signed head.
     pub fn read(from: impl BufRead, tape: &str) -> Result<Self, NoAnchors> {
         let mut anchors = Self::default();
         anchors.read_more(from, tape, |_| true)?;
         Ok(anchors)
     }
 
-    /// Adds those of the same tape from another file, signed with a key that `may_sign`.
+    /// Adds the heads of the same tape from another file, if `may_sign` accepts their key.
     ///
     /// # Errors
-    /// If they cannot be read, or a line is no signed head.
+    /// Fails if the lines cannot be read, or one is not a signed head.
     pub fn read_more(
         &mut self,
         mut from: impl BufRead,
@@ -117,41 +117,41 @@ impl Anchors {
         if self.places.len() > MAX_ANCHORS { Err(NoAnchors::TooMany) } else { Ok(()) }
     }
 
-    /// True if there is none.
+    /// Returns true if there are no heads.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// The key that signed them; none if there are none.
+    /// Returns the key that signed the heads, or nothing if there are none.
     #[must_use]
     pub fn signers(&self) -> &[VerifyingKey] {
         self.owner.as_slice()
     }
 
-    /// Number of heads of the tape that were left out, because other keys signed them.
+    /// Returns the number of heads of the tape that were ignored because other keys signed them.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// The keys that signed what was left out, but no more than some.
+    /// Returns the keys of ignored heads, up to a maximum.
     #[must_use]
     pub fn strangers(&self) -> &[VerifyingKey] {
         &self.strangers
     }
 
-    /// The hash that the chain had at this entry when it was anchored.
+    /// Returns the hash of the chain at this entry when it was anchored.
     pub(super) fn at(&self, entry: u64) -> Option<ChainHash> {
         self.places.get(&entry).copied()
     }
 
-    /// The last anchored entry.
+    /// Returns the last anchored entry.
     pub(super) fn last(&self) -> u64 {
         self.places.last_key_value().map_or(0, |(last, _)| *last)
     }
 
-    /// True if the end of the tape was anchored.
+    /// Returns true if the end of the tape was anchored.
     pub(super) fn closed(&self) -> bool {
         self.closed
     }

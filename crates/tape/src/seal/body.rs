@@ -1,6 +1,6 @@
-//! The commitment to a message: one hash, from which values can be removed later without changing it.
+//! Commitment to a message: one hash, from which values can be removed later without changing it.
 //!
-//! The values below the committed members are its leaves. What is left when they are cut out is the frame. Each leaf is hashed
+//! The leaves are the values below the committed members. The frame is the message without them. Each leaf is hashed
 //! with a salt of its own, and the commitment is a hash of the frame and of these hashes.
 
 use super::chain::Draft;
@@ -11,23 +11,23 @@ use signalbox_seal::{ChainHash, sha256, sha256_of};
 use signalbox_wire::{Envelope, json};
 use std::ops::Range;
 
-/// Most leaves of one message; values after them belong to its frame.
+/// Maximum number of leaves of one message; values after them belong to its frame.
 pub const MAX_LEAVES: usize = 256;
-/// Deepest nesting of a message that has leaves.
+/// Maximum nesting of a message that has leaves.
 const MAX_DEPTH: usize = 128;
-/// Stands first in what is hashed for a leaf, and for a body.
+/// Domain separators of the hashes of leaves and of bodies.
 const LEAF: u8 = 1;
 const BODY: u8 = 2;
-/// Stands in the frame for a leaf. A message that has this byte in it has no leaves.
+/// Byte that stands for a leaf in the frame. A message that contains this byte has no leaves.
 const CUT: u8 = 0;
 const CUT_BYTES: [u8; 1] = [CUT];
-/// Larger bodies are hashed piece by piece instead of being copied.
+/// Size above which bodies are hashed piece by piece instead of being copied.
 const MAX_COPIED: usize = 4 << 10;
-/// Largest buffer that is kept for the next body.
+/// Maximum size of a buffer that is kept for the next body.
 const MAX_KEPT: usize = 1 << 20;
 
-/// Finds the leaves of a message: all values below the committed members that are no objects and no arrays, in their order.
-/// A message that is no JSON, in the loose sense of `docs/seal.md`, has none.
+/// Finds the leaves of a message: all values below the committed members that are neither objects nor arrays, in order.
+/// A message that is not JSON, in the loose sense of `docs/seal.md`, has none.
 #[must_use]
 pub fn leaves(body: &[u8], commit: &[Vec<String>]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
@@ -51,7 +51,7 @@ fn find(body: &[u8], commit: &[Vec<String>], found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// The bytes at which a number or a word ends.
+/// Table of the bytes that end a number or a word.
 const ENDS_BARE: [bool; 256] = {
     let (mut ends, bytes, mut place) = ([false; 256], b" \t\n\r,:\"{}[]", 0);
     while place < bytes.len() {
@@ -61,14 +61,14 @@ const ENDS_BARE: [bool; 256] = {
     ends
 };
 
-/// Where in a message the walk is, as far as committed members are concerned.
+/// Position of the walk relative to the committed members.
 #[derive(Copy, Clone)]
 struct Place {
-    /// How many names lead here.
+    /// Number of names on the path to this position.
     names: usize,
-    /// Which of the committed paths begin with these names, a bit for each.
+    /// Bit set of the committed paths that begin with these names.
     alive: u64,
-    /// Below a committed member.
+    /// True below a committed member.
     inside: bool,
 }
 
@@ -90,7 +90,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes over this byte and the space behind it; none if another is there.
+    /// Consumes this byte and the space after it; `None` if another byte follows.
     fn over(&mut self, byte: u8) -> Option<()> {
         (self.peek() == Some(byte)).then(|| self.at += 1)?;
         self.space();
@@ -149,7 +149,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The place of the member with this name.
+    /// Returns the position of the member with this name.
     fn below(&self, place: Place, name: Range<usize>) -> Place {
         if place.inside || place.alive == 0 {
             return Place { alive: 0, ..place };
@@ -179,7 +179,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A number, a word, or whatever else stands without quotes.
+    /// Consumes a number, a word, or any other unquoted text.
     fn bare(&mut self) -> Option<()> {
         let start = self.at;
         let rest = self.body.get(start..).unwrap_or_default();
@@ -188,7 +188,7 @@ impl Walk<'_> {
     }
 }
 
-/// The hash of one leaf.
+/// Returns the hash of one leaf.
 pub(super) fn leaf_hash(salt: &Salt, value: &[u8], scratch: &mut Vec<u8>) -> ChainHash {
     scratch.clear();
     scratch.push(LEAF);
@@ -197,7 +197,7 @@ pub(super) fn leaf_hash(salt: &Salt, value: &[u8], scratch: &mut Vec<u8>) -> Cha
     sha256(scratch)
 }
 
-/// The commitment to a body with these leaves.
+/// Returns the commitment to a body with these leaves.
 pub(super) fn commitment(
     body: &[u8],
     leaves: &[Range<usize>],
@@ -226,7 +226,7 @@ pub(super) fn commitment(
     sha256(scratch)
 }
 
-/// The same without a copy of the body.
+/// Computes the same hash without copying the body.
 fn large_commitment(body: &[u8], leaves: &[Range<usize>], salt: &Salt, hashes: &[ChainHash]) -> ChainHash {
     let cut: usize = leaves.iter().map(|leaf| leaf.len() - CUT_BYTES.len()).sum();
     let (length, count) = (((body.len() - cut) as u64).to_be_bytes(), (hashes.len() as u32).to_be_bytes());
@@ -239,7 +239,7 @@ fn large_commitment(body: &[u8], leaves: &[Range<usize>], salt: &Salt, hashes: &
     sha256_of([&[BODY][..], salt].into_iter().chain(frame).chain([hashes.as_flattened(), &length, &count]))
 }
 
-/// A body, what was committed to, and its leaves with their hashes.
+/// A body with its commitment, and its leaves with their hashes.
 #[derive(Debug)]
 pub(crate) struct SealedBody {
     pub(crate) bytes: Bytes,
@@ -248,8 +248,8 @@ pub(crate) struct SealedBody {
 }
 
 impl SealedBody {
-    /// True if a body that has `middle` in the place of `changed` surely has the same leaves: both are messages, and
-    /// differ in the number that is their id.
+    /// Returns true if replacing `changed` by `middle` certainly preserves the leaves: both bodies are messages that
+    /// differ only in their numeric id.
     fn has_leaves_of(&self, changed: Range<usize>, middle: &[u8]) -> bool {
         if !middle.iter().all(u8::is_ascii_digit) {
             return false;
@@ -264,7 +264,7 @@ impl SealedBody {
     }
 }
 
-/// Commits to bodies, one after the other, in memory that is used again.
+/// Commits to bodies one by one, and reuses its memory.
 #[derive(Debug)]
 pub(crate) struct BodySealer {
     salts: Salts,
@@ -277,7 +277,7 @@ pub(crate) struct BodySealer {
 }
 
 impl BodySealer {
-    /// Commits with salts of this seed to leaves below these members; none if it is no seed.
+    /// Creates a sealer with salts of this seed and leaves below these members. Returns `None` if the seed is invalid.
     pub(crate) fn new(seed: &[u8], commit: &[Vec<String>]) -> Option<Self> {
         Some(Self {
             salts: Salts::new(seed)?,
@@ -290,15 +290,14 @@ impl BodySealer {
         })
     }
 
-    /// Keeps the last commitment for bodies that are like it.
+    /// Stores the latest commitment for bodies that refer to this one.
     pub(crate) fn last_sealed(&self, bytes: Bytes, commitment: ChainHash) -> SealedBody {
         let leaves = self.leaves.iter().cloned().zip(self.hashes.iter().copied()).collect();
         SealedBody { bytes, commitment, leaves }
     }
 
-    /// The commitment to the body that is like another one: its beginning, something else, and its end. None
-    /// if it is not. The body has its own salts, or those of the other where the leaves are the same and need
-    /// not be hashed again.
+    /// Commits to a body that shares beginning and end with `base`. Returns `None` if the lengths do not fit. The body
+    /// has its own salts, or those of the base if the leaves are the same and need not be hashed again.
     pub(crate) fn commit_like(
         &mut self,
         base: &SealedBody,
@@ -321,13 +320,12 @@ impl BodySealer {
             }
             false => self.commit(&joined, entry).map(|body| Draft { body, salted_as: 0 }),
         };
-        // A large one is not kept in memory for the sake of small ones.
+        // A large buffer is not kept, since most bodies are small.
         self.joined = if joined.capacity() <= MAX_KEPT { joined } else { Vec::new() };
         draft
     }
 
-    /// The commitment to a body whose leaves are those of another one; what differs stands
-    /// at `changed`, between leaves.
+    /// Commits to a body with the same leaves as `base`; the difference at `changed` lies between leaves.
     fn commit_frame(&mut self, base: &SealedBody, body: &[u8], changed: usize, base_entry: u64) -> Option<ChainHash> {
         self.salts.of(base_entry, 1, &mut self.made)?;
         let salt = self.made.first()?;
@@ -341,7 +339,7 @@ impl BodySealer {
         Some(commitment(body, &self.leaves, salt, &self.hashes, &mut self.scratch))
     }
 
-    /// The commitment to a body, with the salts of this entry. None if the library fails.
+    /// Commits to a body with the salts of this entry. Returns `None` if the cryptographic library fails.
     pub(crate) fn commit(&mut self, body: &[u8], entry: u64) -> Option<ChainHash> {
         find(body, &self.commit, &mut self.leaves);
         self.salts.of(entry, self.leaves.len() + 1, &mut self.made)?;
@@ -354,12 +352,12 @@ impl BodySealer {
         Some(commitment(body, &self.leaves, salt, &self.hashes, &mut self.scratch))
     }
 
-    /// The salts that were used last: that of the body, then those of its leaves.
+    /// Returns the salts of the latest commitment: that of the body, then those of its leaves.
     pub(crate) fn last_salts(&self) -> &[Salt] {
         &self.made
     }
 
-    /// The leaves that were found last, each with its hash.
+    /// Returns the leaves of the latest commitment, each with its hash.
     pub(crate) fn last_leaves(&self) -> impl Iterator<Item = (Range<usize>, &ChainHash)> {
         self.leaves.iter().cloned().zip(&self.hashes)
     }

@@ -1,4 +1,4 @@
-//! The chain of a tape that is being written.
+//! Chain of a tape that is being written.
 
 use super::form;
 use super::settings::SealSettings;
@@ -9,22 +9,22 @@ use signalbox_seal::canonical::EncodeError;
 use signalbox_seal::{ChainHash, EntrySeal, HASH_BYTES, Head, HeadKind, SealDetails, sha256};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Stands first in what is hashed for an entry, for a link of the chain, and for its start.
+/// Domain separators of the hashes of entries, links and the start of a chain.
 const ENTRY: u8 = 3;
 const LINK: u8 = 4;
 const START: u8 = 5;
 
-/// Why the beginning of a tape is missing, in the entry that a store leaves in its place.
+/// Reason of the gap that pruning leaves in place of the removed entries.
 pub(super) const PRUNED: &str = "pruned";
 
-/// The hash before the first entry of a tape.
+/// Returns the hash before the first entry of a tape.
 pub(super) fn start(tape: &TapeInfo, commit: &[String]) -> Result<ChainHash, EncodeError> {
     let mut bytes = vec![START];
     bytes.extend_from_slice(&form::head(tape, commit)?);
     Ok(sha256(&bytes))
 }
 
-/// The hash of the chain after this entry. `scratch` is memory that is used again.
+/// Returns the hash of the chain after this entry. `scratch` is reusable memory.
 pub(super) fn link(
     before: &ChainHash,
     entry: &Entry,
@@ -34,7 +34,7 @@ pub(super) fn link(
     Ok(join(before, &digest(entry, body, scratch)?))
 }
 
-/// The hash of an entry by itself.
+/// Returns the hash of an entry by itself.
 pub(super) fn digest(entry: &Entry, body: Option<&ChainHash>, scratch: &mut Vec<u8>) -> Result<ChainHash, EncodeError> {
     scratch.clear();
     scratch.push(ENTRY);
@@ -42,7 +42,7 @@ pub(super) fn digest(entry: &Entry, body: Option<&ChainHash>, scratch: &mut Vec<
     Ok(sha256(scratch))
 }
 
-/// The hash of a chain after an entry of this digest.
+/// Returns the hash of a chain after an entry of this digest.
 #[must_use]
 pub fn join(before: &ChainHash, digest: &ChainHash) -> ChainHash {
     let mut bytes = [LINK; 1 + 2 * HASH_BYTES];
@@ -53,16 +53,16 @@ pub fn join(before: &ChainHash, digest: &ChainHash) -> ChainHash {
     sha256(&bytes)
 }
 
-/// The commitment to the body of an entry that has no place in the chain yet.
+/// Commitment to the body of an entry that is not linked yet.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) body: ChainHash,
-    /// The entry whose salts were used, if that is another one.
+    /// Sequence number of the entry whose salts were used, if it is another one.
     pub(crate) salted_as: u64,
 }
 
 impl Draft {
-    /// As an entry carries it until it has its place.
+    /// Encodes the draft, which an entry carries until it is linked.
     pub(crate) fn to_bytes(self) -> Box<[u8]> {
         [&self.body[..], &self.salted_as.to_be_bytes()].concat().into()
     }
@@ -73,20 +73,20 @@ impl Draft {
     }
 }
 
-/// Gives entries their place in the chain, batch by batch. A batch can be linked again until it is [kept](Self::kept).
+/// Links entries into the chain, batch by batch. A batch can be linked again until it is [stored](Self::kept).
 #[derive(Debug)]
 pub(crate) struct Chain {
     settings: SealSettings,
-    /// After the last entry that is kept.
+    /// Hash after the last stored entry.
     before: ChainHash,
     last: u64,
-    /// Facts that could not be recorded, as the entries that are kept say.
+    /// Number of lost facts, as the stored entries state it.
     missing: u64,
-    /// Of the batch at hand, one for each entry.
+    /// Commitments of the current batch, one per entry.
     drafts: Vec<Option<Draft>>,
     unsigned: u64,
     signed: Instant,
-    /// Signed, but not told to anybody before their entries are kept.
+    /// Signed heads that are not reported until their entries are stored.
     untold: Vec<(HeadKind, Head)>,
     scratch: Vec<u8>,
 }
@@ -106,7 +106,7 @@ impl Chain {
         self.link_from(entries, 0);
     }
 
-    /// Links the batch again from an entry on that has another body, or none, and gives what it had.
+    /// Links the batch again from an entry on whose body has changed or was dropped. Returns its former commitment.
     pub(crate) fn relink(&mut self, entries: &mut [Entry], from: usize, draft: Option<Draft>) -> Option<Draft> {
         let before = self.drafts.get_mut(from).and_then(|place| std::mem::replace(place, draft));
         self.link_from(entries, from);
@@ -122,7 +122,7 @@ impl Chain {
         let count = entries.len();
         for (place, (entry, draft)) in entries.iter_mut().zip(&self.drafts).enumerate().skip(from) {
             let body = draft.as_ref().map(|draft| &draft.body);
-            // What has no canonical form does not come about: an entry is plain data of bounded depth.
+            // Every entry has a canonical form in practice: it is plain data of bounded depth.
             let Ok(next) = link(&hash, entry, body, &mut self.scratch) else {
                 entry.seal = None;
                 continue;
@@ -148,7 +148,7 @@ impl Chain {
         }
     }
 
-    /// These first entries of the batch are kept; the rest may follow.
+    /// Marks the first entries of the batch as stored; the rest may follow.
     pub(crate) fn kept(&mut self, entries: &[Entry]) {
         self.drafts.drain(..entries.len().min(self.drafts.len()));
         self.missing = entries.iter().map(missing).fold(self.missing, u64::saturating_add);
@@ -161,7 +161,8 @@ impl Chain {
         }
     }
 
-    /// Tells of the heads whose entries are kept. One of an entry that a crash could still take away would accuse the tape.
+    /// Reports the heads whose entries are stored. A head of an entry that a crash could still remove would make the
+    /// tape look forged.
     fn tell(&mut self) {
         let last = self.last;
         let Some(heads) = self.settings.heads.clone() else { return self.untold.clear() };
@@ -170,7 +171,7 @@ impl Chain {
         }
     }
 
-    /// The head that closes the tape, in its stored form. It says how many facts could not be recorded.
+    /// Returns the head that closes the tape, in its stored form. It states how many facts were lost.
     pub(crate) fn closing(&self, ended: u64) -> Option<Vec<u8>> {
         let (settings, place) = (&self.settings, (self.last, &self.before));
         let head =
@@ -178,14 +179,15 @@ impl Chain {
         Some(head.encode_to_vec())
     }
 
-    /// The tape is closed, with this head in its stored form.
+    /// Marks the tape as closed with this head, given in its stored form.
     pub(crate) fn closed(&mut self, closing: &[u8]) {
         self.untold.extend(Head::decode(closing).ok().map(|head| (HeadKind::Closing, head)));
         self.tell();
     }
 }
 
-/// How many facts could not be recorded in the place of this entry. What was pruned was recorded.
+/// Returns the number of facts that were lost in place of this entry. Pruned entries were recorded, so they do not
+/// count.
 pub(super) fn missing(entry: &Entry) -> u64 {
     match &entry.content {
         Content::Gap(gap) if gap.reason != PRUNED => gap.facts,

@@ -1,4 +1,4 @@
-//! Makes the commitments to the bodies of a tape again.
+//! Recomputes the commitments to the bodies of a tape.
 
 use super::body::{BodySealer, commitment, leaf_hash, leaves};
 use super::redaction::REMOVED;
@@ -6,7 +6,7 @@ use super::salts::{SALT_BYTES, Salt};
 use signalbox_engine::record::{Body, Content, Entry};
 use signalbox_seal::{ChainHash, SealDetails, TapeSeal};
 
-/// The commitments of one tape.
+/// Commitments of one tape.
 #[derive(Debug)]
 pub(super) struct Commitments {
     commit: Vec<Vec<String>>,
@@ -14,7 +14,7 @@ pub(super) struct Commitments {
 }
 
 impl Commitments {
-    /// Those that this seal makes.
+    /// Creates the commitments of a tape with this seal.
     pub(super) fn new(seal: &TapeSeal) -> Self {
         let commit: Vec<Vec<String>> =
             seal.commit.iter().map(|path| path.split('.').map(str::to_owned).collect()).collect();
@@ -22,12 +22,12 @@ impl Commitments {
         Self { commit, sealer }
     }
 
-    /// The members of messages whose leaves are committed to one by one.
+    /// Returns the paths of the members whose leaves are committed separately.
     pub(super) fn paths(&self) -> &[Vec<String>] {
         &self.commit
     }
 
-    /// What an entry must show so that its commitment can be made without the seed: all its salts.
+    /// Returns the details of an entry with all its salts, so that its commitment can be computed without the seed.
     pub(super) fn shown(&mut self, entry: &Entry, details: &SealDetails) -> Option<SealDetails> {
         let mut details = SealDetails { head: None, ..details.clone() };
         let Content::Message(message) = &entry.content else { return Some(details) };
@@ -41,7 +41,8 @@ impl Commitments {
         Some(details)
     }
 
-    /// The commitment to the body of an entry: `Some(None)` if it has none, none if it cannot be made.
+    /// Computes the commitment to the body of an entry. Returns `Some(None)` if it has no body, `None` if the
+    /// commitment cannot be computed.
     pub(super) fn of(
         &mut self,
         entry: &Entry,
@@ -59,7 +60,7 @@ impl Commitments {
             let salted_as = if details.salted_as == 0 { entry.seq } else { details.salted_as };
             return Some(Some(self.sealer.as_mut()?.commit(body, salted_as)?));
         }
-        // A redacted copy shows its salts, but for those of values that were removed.
+        // A redacted copy discloses its salts, except those of removed values.
         let places = leaves(body, &self.commit);
         let (first, salts) = details.salts.split_first()?;
         if salts.len() != places.len() {
@@ -69,7 +70,7 @@ impl Commitments {
         let mut hashes = Vec::with_capacity(places.len());
         for (place, salt) in places.iter().zip(salts) {
             hashes.push(match salt.len() {
-                // Nothing else may stand there: nobody could tell that it was not recorded.
+                // No other text is accepted here: a reader would take it for a recorded value.
                 0 if body.get(place.clone())? == REMOVED => removed.next()?.as_slice().try_into().ok()?,
                 0 => return None,
                 _ => leaf_hash(&salt_of(salt)?, body.get(place.clone())?, scratch),

@@ -1,4 +1,4 @@
-//! The canonical form of an entry, and of the head of a tape: what the chain is made of, wherever the tape is kept.
+//! Canonical form of an entry and of the head of a tape. The chain is computed from it, independent of the store.
 
 use signalbox_engine::fact::{Carried, Point};
 use signalbox_engine::record::{
@@ -7,13 +7,13 @@ use signalbox_engine::record::{
 use signalbox_seal::canonical::{ArrayEncoder, EncodeError, Encoder};
 use signalbox_seal::{ChainHash, Profile};
 
-/// The first item of the form of a head.
+/// First item of the form of a head.
 const FORMAT: &str = "signalbox-tape/1";
 
 type Done = Result<(), EncodeError>;
 type Items<'a> = ArrayEncoder<'a>;
 
-/// Writes the form of an entry to the end of `out`. The body of a message is the commitment to it.
+/// Appends the form of an entry to `out`. The commitment stands for the body of a message.
 pub(super) fn entry(entry: &Entry, body: Option<&ChainHash>, out: Vec<u8>) -> Result<Vec<u8>, EncodeError> {
     let mut encoder = Encoder::after(Profile::Two, out);
     encoder.value().array(|items| {
@@ -27,7 +27,7 @@ pub(super) fn entry(entry: &Entry, body: Option<&ChainHash>, out: Vec<u8>) -> Re
     encoder.finish()
 }
 
-/// The form of a head.
+/// Returns the form of a head.
 pub(super) fn head(tape: &TapeInfo, commit: &[String]) -> Result<Vec<u8>, EncodeError> {
     let mut encoder = Encoder::with_capacity(Profile::Two, 256);
     encoder.value().array(|items| {
@@ -243,7 +243,7 @@ fn pairs<'t>(items: &mut Items<'_>, mut pairs: impl Iterator<Item = (&'t str, &'
     })
 }
 
-/// The four points in the order in which a call passes them.
+/// Returns the number of a point, in the order in which a call passes them.
 fn point(point: Point) -> u64 {
     match point {
         Point::ClientIn => 1,

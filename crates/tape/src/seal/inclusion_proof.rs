@@ -1,7 +1,8 @@
-//! Proof that one entry is on a sealed tape, for somebody who gets that entry and not the tape.
+//! Proof that one entry is on a sealed tape, for a recipient who gets that entry and not the tape.
 //!
-//! The chain is linear: `h(n)` is a hash of `h(n-1)` and of the digest of entry `n`. Whoever has the entry, the hash before it and the
-//! digests of the entries from there to the next signed head makes the signed hash again. The digests show nothing of those entries.
+//! The chain is linear: `h(n)` is a hash of `h(n-1)` and of the digest of entry `n`. The entry, the hash before it and
+//! the digests of the entries up to the next signed head suffice to recompute the signed hash. The digests reveal
+//! nothing of those entries.
 
 use super::chain;
 use super::commitments::Commitments;
@@ -16,40 +17,40 @@ use serde_json::Value;
 use signalbox_engine::record::{Entry, StoreError, TapeInfo};
 use signalbox_seal::{ChainHash, EntrySeal, HASH_BYTES, HeadKind, TapeSeal, VerifyingKey, hex, unhex};
 
-/// What the first member of a proof says.
+/// Value of the first member of a proof.
 const FORMAT: &str = "signalbox-proof/1";
-/// Most bytes of a proof that is read: the largest message, as text, and the digests of the largest stretch between signatures.
+/// Maximum size of a proof: the largest message, as text, and the digests of the longest stretch between signatures.
 pub const MAX_PROOF: u64 = 192 << 20;
 
 /// The proof for one entry.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InclusionProof {
-    /// The head of the tape, with what its opening signature needs.
+    /// Head of the tape, with the fields that its opening signature covers.
     tape: TapeInfo,
-    /// The entry, with all its salts.
+    /// The proved entry, with all its salts.
     entry: Entry,
     before: ChainHash,
-    /// Of the entries after it, up to the signed one.
+    /// Digests of the entries after it, up to the signed one.
     digests: Vec<ChainHash>,
     head: SignedHead,
 }
 
-/// Why there is no proof for an entry.
+/// Reason why there is no proof for an entry.
 #[derive(Debug, thiserror::Error)]
 pub enum NoProof {
     /// The tape has no seal.
     #[error("the tape was never sealed")]
     NeverSealed,
-    /// The entry is not there.
+    /// The entry does not exist.
     #[error("the tape has no entry {0}")]
     NoEntry(u64),
-    /// It was deleted with everything before it.
+    /// The entry was pruned.
     #[error("entry {0} was pruned")]
     Pruned(u64),
-    /// It came after the last signature.
+    /// The entry came after the last signature.
     #[error("no signature covers entry {0} yet; a tape is signed from time to time and when it ends")]
     NotSigned(u64),
-    /// The tape does not prove itself there.
+    /// The seal of the tape is broken at the entry.
     #[error("entry {0} is not as it was sealed; see `signalbox tape verify`")]
     Broken(u64),
     /// The tape cannot be read.
@@ -57,16 +58,16 @@ pub enum NoProof {
     Store(#[from] StoreError),
 }
 
-/// Why a file is no proof.
+/// Error of reading a proof.
 #[derive(Debug, thiserror::Error)]
 pub enum BadProof {
-    /// It is no JSON, or a member is missing or of another type.
+    /// The file is not JSON, or a member is missing or of another type.
     #[error("it is no proof: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is of another format, or of a later version of the program.
+    /// The proof has another format, or is of a later version of the program.
     #[error("`format` must be `{FORMAT}`")]
     Format,
-    /// A member has a value that it cannot have.
+    /// A member has an invalid value.
     #[error("`{0}` of a proof makes no sense")]
     Member(&'static str),
     /// The tape or the entry cannot be read.
@@ -77,10 +78,10 @@ pub enum BadProof {
     Head(#[from] NoHead),
 }
 
-/// What is wrong with a proof that could be read.
+/// Reason why a readable proof is invalid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProofFault {
-    /// The head of the tape does not prove itself.
+    /// The head of the tape is invalid.
     #[error("{0}")]
     Tape(String),
     /// The entry has no seal that could be checked.
@@ -89,21 +90,21 @@ pub enum ProofFault {
     /// The hashes do not lead from the entry to the signed one.
     #[error("the entry is not one that was signed: its hashes do not lead to the signed hash")]
     Chain,
-    /// The signature does not fit.
+    /// The signature is invalid.
     #[error("the signature does not fit")]
     Signature,
 }
 
-/// What a good proof shows.
+/// Facts that a valid proof establishes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProvedEntry {
-    /// Who signed the place after the entry, and the head of the tape.
+    /// Keys that signed the position after the entry and the head of the tape, with the times of signing.
     pub signers: Vec<(VerifyingKey, u64)>,
-    /// The entry that the signature is at.
+    /// Number of the signed entry.
     pub signed_at: u64,
-    /// Where values were removed from the entry, as JSON pointers.
+    /// JSON pointers of the values that were removed from the entry.
     pub removed: Vec<String>,
-    /// The whole message was removed.
+    /// True if the whole message was removed.
     pub removed_whole: bool,
 }
 
@@ -113,34 +114,34 @@ struct Document {
     tape: Value,
     entry: Value,
     before: String,
-    /// One after the other, in base64.
+    /// Concatenated digests in base64.
     digests: String,
     head: Value,
 }
 
 impl InclusionProof {
-    /// The head of the tape that the entry is on.
+    /// Returns the head of the tape that the entry is on.
     #[must_use]
     pub fn tape(&self) -> &TapeInfo {
         &self.tape
     }
 
-    /// The entry that is proved.
+    /// Returns the proved entry.
     #[must_use]
     pub fn entry(&self) -> &Entry {
         &self.entry
     }
 
-    /// The signed place that the hashes lead to.
+    /// Returns the signed position that the hashes lead to.
     #[must_use]
     pub fn head(&self) -> &SignedHead {
         &self.head
     }
 
-    /// Makes the hashes again and checks the signatures. Whether the keys are trusted is another question.
+    /// Recomputes the hashes and checks the signatures. The caller decides whether the keys are trusted.
     ///
     /// # Errors
-    /// What does not fit.
+    /// Returns the first mismatch.
     pub fn verify(&self) -> Result<ProvedEntry, ProofFault> {
         let begun = Verifier::new(&self.tape).finish();
         if let Some(fault) = begun.fault {
@@ -167,10 +168,10 @@ impl InclusionProof {
         Ok(ProvedEntry { signers, signed_at: place.head.seq, removed, removed_whole: details.body.is_some() })
     }
 
-    /// As a JSON document, which ends with a line break.
+    /// Returns the proof as a JSON document, which ends with a line break.
     ///
     /// # Errors
-    /// Never, as far as is known: every entry has such a form.
+    /// None is known: every entry can be written as JSON.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let document = Document {
             format: FORMAT.to_owned(),
@@ -183,10 +184,10 @@ impl InclusionProof {
         Ok(format!("{}\n", serde_json::to_string_pretty(&document)?))
     }
 
-    /// From such a document.
+    /// Reads a proof from such a document.
     ///
     /// # Errors
-    /// If it is none.
+    /// Fails if the text is not a proof.
     pub fn from_json(text: &[u8]) -> Result<Self, BadProof> {
         let document: Document = serde_json::from_slice(text)?;
         if document.format != FORMAT {
@@ -205,13 +206,13 @@ impl InclusionProof {
     }
 }
 
-/// Makes a proof of the entries of a tape, which are pushed in their order with their bodies whole.
+/// Builds a proof from the entries of a tape, which are pushed in order with their bodies restored.
 pub(crate) struct ProofMaker {
     tape: TapeInfo,
     seal: TapeSeal,
     commitments: Commitments,
     wanted: u64,
-    /// After the last entry that was pushed.
+    /// Hash after the last pushed entry.
     before: ChainHash,
     found: Option<(Entry, ChainHash)>,
     digests: Vec<ChainHash>,
@@ -220,7 +221,7 @@ pub(crate) struct ProofMaker {
 }
 
 impl ProofMaker {
-    /// Looks for the entry of this number on the tape with this head.
+    /// Starts the search for the entry of this number on the tape with this head.
     pub(crate) fn new(tape: &TapeInfo, wanted: u64) -> Result<Self, NoProof> {
         let seal = tape.seal.as_deref().and_then(TapeSeal::from_bytes).ok_or(NoProof::NeverSealed)?;
         let broken = NoProof::Broken(wanted);
@@ -231,7 +232,7 @@ impl ProofMaker {
         };
         let kept = TapeSeal { seed: None, checkpoint: None, closing: None, ..seal.clone() };
         Ok(Self {
-            // Neither when the tape ended nor what comes after the signature is proved, so that neither is said.
+            // The proof covers neither the end of the tape nor later entries, so it must not state them.
             tape: TapeInfo { ended: None, seal: Some(kept.to_bytes()), ..tape.clone() },
             commitments: Commitments::new(&seal),
             seal,
@@ -244,7 +245,7 @@ impl ProofMaker {
         })
     }
 
-    /// Takes the next entry. False if no more are needed.
+    /// Processes the next entry. Returns false if no more are needed.
     pub(crate) fn push(&mut self, mut entry: Entry) -> Result<bool, NoProof> {
         // The mark that pruning leaves has no seal.
         let Some(stored) = entry.seal.as_deref() else { return Ok(true) };
@@ -270,7 +271,7 @@ impl ProofMaker {
         Ok(self.head.is_none())
     }
 
-    /// The proof, once all entries that it needs were pushed. It is verified before it is given away.
+    /// Returns the proof, once all necessary entries were pushed. The proof is verified before it is returned.
     pub(crate) fn finish(self) -> Result<InclusionProof, NoProof> {
         let (entry, before) = self.found.ok_or(NoProof::NoEntry(self.wanted))?;
         let closing = |head| SignedHead { tape: self.tape.id.clone(), kind: HeadKind::Closing, head };

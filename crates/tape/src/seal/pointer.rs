@@ -1,4 +1,4 @@
-//! Where in a message its leaves are, as JSON pointers.
+//! JSON pointers of the leaves of a message.
 
 use super::body::leaves;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use signalbox_engine::record::{Body, Content, Entry};
 use signalbox_seal::SealDetails;
 use std::ops::Range;
 
-/// The pointers of the values that were removed from an entry; none if the whole message was.
+/// Returns the pointers of the values that were removed from an entry, or none if the whole message was.
 pub(super) fn pointers(entry: &Entry, details: &SealDetails, commit: &[Vec<String>]) -> Vec<String> {
     let Content::Message(message) = &entry.content else { return vec![] };
     let Body::Whole(body) = &message.body else { return vec![] };
@@ -15,11 +15,11 @@ pub(super) fn pointers(entry: &Entry, details: &SealDetails, commit: &[Vec<Strin
     of_places(body, &places)
 }
 
-/// The pointers of these leaves of a message, which are in their order.
+/// Returns the pointers of these leaves of a message, which are in order.
 pub(super) fn of_places(body: &[u8], places: &[Range<usize>]) -> Vec<String> {
     let mut text = Vec::with_capacity(body.len());
     let mut from = 0;
-    // Every leaf becomes a text that no message has, and is found by it in the parsed message.
+    // Each leaf is replaced by a text that no message contains, which is then searched in the parsed message.
     for (number, place) in places.iter().enumerate() {
         text.extend_from_slice(body.get(from..place.start).unwrap_or_default());
         text.extend_from_slice(format!("\"\\u0000{number}\"").as_bytes());

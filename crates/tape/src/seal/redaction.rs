@@ -1,23 +1,23 @@
-//! Removes values from a sealed tape so that what stays still proves itself.
+//! Removes values from a sealed tape so that the rest still verifies.
 
 use super::body::BodySealer;
 use super::pointer::of_places;
 use signalbox_engine::record::{Body, Content, Entry, TapeInfo};
 use signalbox_seal::{EntrySeal, TapeSeal};
 
-/// What stands in the place of a value that was removed.
+/// Replacement of a removed value.
 pub(super) const REMOVED: &[u8] = b"\"[redacted]\"";
 
-/// Why a tape cannot be redacted with its proof.
+/// Reason why a tape cannot be redacted with its proof.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoRedaction {
-    /// It has no proof to keep.
+    /// The tape has no seal to preserve.
     #[error("the tape was never sealed, so that a copy would prove nothing")]
     NeverSealed,
-    /// Somebody redacted it before.
+    /// The tape is a redacted copy already.
     #[error("the tape is a redacted copy itself; redact the original")]
     NoSeed,
-    /// An entry is not as it was sealed.
+    /// An entry does not match its seal.
     #[error("entry {0} is not as it was sealed; see `signalbox tape verify`")]
     Broken(u64),
 }
@@ -26,15 +26,15 @@ pub enum NoRedaction {
 #[derive(Debug)]
 pub struct SealedRedaction {
     bodies: BodySealer,
-    /// How many values were removed, and of how many entries.
+    /// Number of removed values, and of entries that they were removed from.
     removed: (u64, u64),
 }
 
 impl SealedRedaction {
-    /// Begins with the head of the tape; the copy has the other one, without the secret that all salts come from.
+    /// Starts with the head of the tape. Returns the head of the copy, which lacks the seed of all salts.
     ///
     /// # Errors
-    /// If the tape is not sealed, or is such a copy.
+    /// Fails if the tape is not sealed, or is a redacted copy.
     pub fn new(tape: &TapeInfo) -> Result<(Self, TapeInfo), NoRedaction> {
         let seal = tape.seal.as_deref().and_then(TapeSeal::from_bytes).ok_or(NoRedaction::NeverSealed)?;
         let commit: Vec<Vec<String>> =
@@ -45,11 +45,11 @@ impl SealedRedaction {
         Ok((Self { bodies, removed: (0, 0) }, copy))
     }
 
-    /// The entry of the copy. `removes` says of a JSON pointer whether its value goes; a message in which it wants something that
-    /// is no value of its own (`wants_whole`) goes as a whole.
+    /// Returns the entry of the copy. `removes` tells whether the value at a JSON pointer is removed; a message of
+    /// which `wants_whole` selects something other than a leaf is removed completely.
     ///
     /// # Errors
-    /// If the entry is not sealed.
+    /// Fails if the entry is not sealed.
     pub fn entry(
         &mut self,
         mut entry: Entry,
@@ -98,7 +98,7 @@ impl SealedRedaction {
         Ok(entry)
     }
 
-    /// How many values were removed by themselves, and of how many entries something was.
+    /// Returns the number of separately removed values, and of entries that lost something.
     #[must_use]
     pub fn removed(&self) -> (u64, u64) {
         self.removed

@@ -1,56 +1,56 @@
-//! What verifying a tape found.
+//! Result of the verification of a tape.
 
 use signalbox_seal::VerifyingKey;
 
-/// What a tape proves.
+/// Verdict on a tape.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Everything is as it was recorded, from the first entry that is kept to the last there was.
+    /// All entries are as recorded, from the first that was not pruned to the end of the tape.
     Valid,
-    /// Everything that is there is as it was recorded, and the tape itself says that facts could not be recorded.
+    /// All entries are as recorded, and the tape itself states that facts could not be recorded.
     ClosedWithGaps,
-    /// Something was changed; [`Report::fault`] says what.
+    /// Something was changed; [`Report::fault`] has the details.
     Broken,
-    /// Everything that is there is as it was recorded, but the tape was never closed: there may have been more.
+    /// All entries are as recorded, but the tape was never closed: there may have been more.
     NeverClosed,
     /// The tape was not sealed when it was recorded.
     NeverSealed,
 }
 
-/// The first thing that is wrong.
+/// First mismatch of a tape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// The number of the entry; none if it is about the tape as a whole.
+    /// Number of the entry; `None` for a fault of the whole tape.
     pub entry: Option<u64>,
-    /// What is wrong with it.
+    /// Kind of the mismatch.
     pub kind: FaultKind,
-    /// The same for a person.
+    /// Explanation for the user.
     pub why: String,
 }
 
-/// What is wrong with an entry or a tape.
+/// Kind of a mismatch.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// The head of the tape is not the one that was sealed.
+    /// The head of the tape is not the sealed one.
     Head,
-    /// An entry is not as it was recorded.
+    /// An entry is not as recorded.
     Wrong,
-    /// Entries are missing.
+    /// Entries are missing from the tape.
     Missing,
     /// Entries are in another order.
     Reordered,
-    /// An entry was not recorded by whoever sealed the tape.
+    /// An entry was added by a party that did not seal the tape.
     Added,
-    /// A signature does not fit.
+    /// A signature is invalid.
     Signature,
-    /// The chain was another one when somebody anchored it elsewhere.
+    /// The chain differs from an anchor.
     Anchor,
-    /// Something cannot be read.
+    /// A part of the tape cannot be read.
     Unreadable,
 }
 
 impl FaultKind {
-    /// The word for it in JSON.
+    /// Returns the name of the kind in JSON.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -69,42 +69,41 @@ impl FaultKind {
 /// A key that signed the tape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signer {
-    /// The key, under the id that the tape names.
+    /// Key, under the id that the tape names.
     pub key: VerifyingKey,
-    /// When it signed last, in nanoseconds since 1970, as it says itself.
+    /// Time of its last signature in nanoseconds since 1970, as stated by the signer.
     pub at: u64,
 }
 
-/// An entry of which something was removed after it was sealed.
+/// An entry from which values were removed after it was sealed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RedactedEntry {
-    /// Its number.
     pub entry: u64,
-    /// Where the values were, as JSON pointers; none if the whole message was removed.
+    /// JSON pointers of the removed values; empty if the whole message was removed.
     pub paths: Vec<String>,
 }
 
-/// What verifying a tape found.
+/// Result of the verification of a tape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// What the tape proves.
+    /// Verdict on the tape.
     pub verdict: Verdict,
-    /// How many entries were checked and found as they were recorded.
+    /// Number of entries that were checked and are as recorded.
     pub entries: u64,
-    /// The last of them.
+    /// Number of the last of these entries.
     pub last: u64,
-    /// The last that a signature covers.
+    /// Number of the last entry that a signature covers.
     pub signed_up_to: u64,
-    /// The last that was pruned, with a signature; 0 if nothing was.
+    /// Number of the last entry that was pruned with a signature; 0 if none was.
     pub pruned_up_to: u64,
-    /// The last place that an anchor kept elsewhere confirms; none if none does.
+    /// Last position that an anchor confirms; `None` if none does.
     pub anchored_up_to: Option<u64>,
-    /// Facts that could not be recorded, as the tape says.
+    /// Number of facts that could not be recorded, as the tape states.
     pub missing: u64,
-    /// Who signed.
+    /// Keys that signed the tape.
     pub signers: Vec<Signer>,
-    /// Entries of which something was removed.
+    /// Entries from which values were removed.
     pub redacted: Vec<RedactedEntry>,
-    /// The first thing that is wrong.
+    /// First mismatch, if there is one.
     pub fault: Option<Fault>,
 }

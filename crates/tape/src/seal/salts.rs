@@ -1,25 +1,25 @@
-//! The salts of one tape: secret until somebody shows them, and each can be shown without the others.
+//! Salts of one tape. They are secret until disclosed, and each can be disclosed without the others.
 
 use aws_lc_rs::cipher::{AES_256, EncryptingKey, UnboundCipherKey};
 
-/// Bytes of a salt.
+/// Length of a salt, in bytes.
 pub(super) const SALT_BYTES: usize = 16;
-/// Bytes of the seed.
+/// Length of the seed, in bytes.
 pub const SEED_BYTES: usize = 32;
 
-/// A salt.
 pub(super) type Salt = [u8; SALT_BYTES];
 
-/// Makes salts: number `i` of entry `n` is AES-256 of `n` and `i`, both as 8 bytes with the highest first, under the seed.
+/// Derives salts: number `i` of entry `n` is AES-256 of `n` and `i`, both as 8 big-endian bytes, under the seed.
 pub(super) struct Salts(EncryptingKey);
 
 impl Salts {
-    /// The salts of a seed; none if it is no seed.
+    /// Creates the salts of a seed. Returns `None` if the seed is invalid.
     pub(super) fn new(seed: &[u8]) -> Option<Self> {
         UnboundCipherKey::new(&AES_256, seed).and_then(EncryptingKey::ecb).ok().map(Self)
     }
 
-    /// The first salts of an entry: that of its body, and those of its leaves. None if the library fails.
+    /// Writes the first `count` salts of an entry: that of its body, then those of its leaves. Returns `None` if the
+    /// cryptographic library fails.
     pub(super) fn of(&self, entry: u64, count: usize, out: &mut Vec<Salt>) -> Option<()> {
         out.clear();
         out.extend((0..count as u64).map(|number| {

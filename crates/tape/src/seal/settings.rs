@@ -1,4 +1,4 @@
-//! What a recorder needs to seal its tape.
+//! Settings of a recorder that seals its tape.
 
 use super::chain;
 use super::salts::SEED_BYTES;
@@ -9,24 +9,24 @@ use signalbox_seal::{CHAIN_VERSION, ChainHash, Head, HeadKind, SignHeadError, Si
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Told of signed heads, once the entries that they cover are kept.
+/// Receiver of signed heads, once the entries that they cover are stored.
 pub trait HeadSink: Send + Sync {
-    /// A place of the chain was signed. Must not wait: the thread that writes the tape calls it.
+    /// Receives a signed head. Must not block: the thread that writes the tape calls it.
     fn signed(&self, head: SignedHead);
 }
 
-/// Why a tape cannot be sealed.
+/// Error of sealing a tape.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadSeal {
-    /// Its head has no canonical form.
+    /// The head of the tape has no canonical form.
     #[error(transparent)]
     Form(#[from] EncodeError),
-    /// It cannot be signed.
+    /// The head of the tape cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignHeadError),
 }
 
-/// How one tape is sealed.
+/// Seal settings of one tape.
 #[derive(Clone)]
 pub struct SealSettings {
     pub(crate) tape: String,
@@ -35,18 +35,18 @@ pub struct SealSettings {
     pub(crate) commit: Vec<Vec<String>>,
     pub(crate) head_every: u64,
     pub(crate) head_interval: Duration,
-    /// The hash before the first entry.
+    /// Hash before the first entry.
     pub(crate) start: ChainHash,
-    /// Signed over it.
+    /// Signature over the start of the chain.
     pub(crate) opening: Head,
     pub(crate) heads: Option<Arc<dyn HeadSink>>,
 }
 
 impl SealSettings {
-    /// Seals the tape with this head, which gets what belongs to it. The seed is random and of this tape alone.
+    /// Seals the tape with this head, and adds the seal to it. The seed must be random and unique to the tape.
     ///
     /// # Errors
-    /// If the head cannot be signed.
+    /// Fails if the head cannot be signed.
     pub fn begin(
         tape: &mut TapeInfo,
         key: SigningKey,
@@ -69,13 +69,13 @@ impl SealSettings {
         Ok(Self { tape: tape.id.clone(), key, seed, commit, head_every, head_interval, start, opening, heads: None })
     }
 
-    /// Tells this sink of every head that is signed.
+    /// Reports every signed head to this sink.
     #[must_use]
     pub fn telling(self, heads: Arc<dyn HeadSink>) -> Self {
         Self { heads: Some(heads), ..self }
     }
 
-    /// The key that signs the tape.
+    /// Returns the key that signs the tape.
     #[must_use]
     pub fn key(&self) -> &SigningKey {
         &self.key

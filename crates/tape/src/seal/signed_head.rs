@@ -1,32 +1,32 @@
-//! A signed place of a chain by itself, as proofs and anchors carry it.
+//! A signed position of a chain in the self-contained form of proofs and anchors.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signalbox_seal::{ChainHash, Head, HeadKind, VerifyingKey, hex, unhex};
 
-/// A signed place of the chain of a tape. Its signature is checked by [`Self::signer`], not when it is read.
+/// A signed position in the chain of a tape. [`Self::signer`] checks its signature; reading does not.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SignedHead {
-    /// The id of the tape.
+    /// Id of the tape.
     pub tape: String,
-    /// What it was signed for.
+    /// Purpose of the signature.
     pub kind: HeadKind,
-    /// The place, with its signature.
+    /// Position with its signature.
     pub head: Head,
 }
 
-/// Why something is no signed head.
+/// Error of reading a signed head.
 #[derive(Debug, thiserror::Error)]
 pub enum NoHead {
-    /// It is no JSON, or a member is missing or of another type.
+    /// The value is not JSON, or a member is missing or of another type.
     #[error("it is no signed head of a tape: {0}")]
     Json(#[from] serde_json::Error),
-    /// A member has a value that it cannot have.
+    /// A member has an invalid value.
     #[error("`{0}` of a signed head makes no sense")]
     Member(&'static str),
 }
 
-/// The JSON of a head; bytes are hexadecimal digits.
+/// JSON of a head; bytes are hexadecimal digits.
 #[derive(Serialize, Deserialize)]
 struct HeadLine {
     tape: String,
@@ -44,19 +44,19 @@ struct HeadLine {
 }
 
 impl SignedHead {
-    /// The key that signed it; none if the signature does not fit.
+    /// Returns the key that signed it, or `None` if the signature is invalid.
     #[must_use]
     pub fn signer(&self) -> Option<VerifyingKey> {
         self.head.signer(self.kind, &self.tape)
     }
 
-    /// The hash that the chain had there; none if that is no hash.
+    /// Returns the hash of the chain at this position, or `None` if it has the wrong length.
     #[must_use]
     pub fn hash(&self) -> Option<ChainHash> {
         self.head.hash.as_slice().try_into().ok()
     }
 
-    /// As JSON.
+    /// Returns the head in its JSON form.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let head = &self.head;
@@ -72,14 +72,14 @@ impl SignedHead {
             public_key: hex(&head.public_key),
             signature: hex(&head.signature),
         };
-        // A map of texts and numbers has a JSON form.
+        // A map of texts and numbers always has a JSON form.
         serde_json::to_value(line).unwrap_or_default()
     }
 
-    /// From JSON.
+    /// Parses a head from its JSON form.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Fails if a member is missing or invalid.
     pub fn from_json(value: Value) -> Result<Self, NoHead> {
         let line: HeadLine = serde_json::from_value(value)?;
         let bytes = |text: &str, member| unhex(text).ok_or(NoHead::Member(member));

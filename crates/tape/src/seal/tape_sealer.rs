@@ -1,4 +1,4 @@
-//! Seals entries that are not a recorder's own.
+//! Seals entries that do not come from a recorder.
 
 use super::body::BodySealer;
 use super::chain::{Chain, Draft};
@@ -6,7 +6,7 @@ use super::settings::SealSettings;
 use crate::Bodies;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry};
 
-/// Seals the entries of one tape, in their order, however they came about.
+/// Seals the entries of one tape in order, whatever their origin.
 #[derive(Debug)]
 pub struct TapeSealer {
     bodies: Option<BodySealer>,
@@ -15,14 +15,14 @@ pub struct TapeSealer {
 }
 
 impl TapeSealer {
-    /// Seals as these settings say.
+    /// Creates a sealer with these settings.
     #[must_use]
     pub fn new(settings: SealSettings) -> Self {
         let bodies = BodySealer::new(&settings.seed, &settings.commit);
         Self { bodies, whole: Bodies::default(), chain: Chain::new(settings) }
     }
 
-    /// Seals the next entries, which will be kept as they are.
+    /// Seals the next entries, which must be stored unchanged.
     pub fn seal(&mut self, entries: &mut [Entry]) {
         for entry in entries.iter_mut() {
             let whole = self.whole.whole(entry.clone());
@@ -36,13 +36,14 @@ impl TapeSealer {
         self.chain.kept(entries);
     }
 
-    /// What closes the seal, for [`TapeWriter::end`](signalbox_engine::record::TapeWriter::end); none if it cannot be signed.
+    /// Returns the closing of the seal, for [`TapeWriter::end`](signalbox_engine::record::TapeWriter::end), or `None`
+    /// if it cannot be signed.
     #[must_use]
     pub fn closing(&self, ended: u64) -> Option<Vec<u8>> {
         self.chain.closing(ended)
     }
 
-    /// The tape was ended with this closing.
+    /// Marks the tape as ended with this closing.
     pub fn closed(&mut self, closing: &[u8]) {
         self.chain.closed(closing);
     }

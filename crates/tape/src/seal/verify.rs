@@ -1,4 +1,4 @@
-//! Makes the chain of a tape again, entry by entry, and says where it differs first.
+//! Recomputes the chain of a tape entry by entry, and reports the first mismatch.
 
 use super::anchored::Anchors;
 use super::chain;
@@ -9,16 +9,16 @@ use signalbox_engine::record::{Body, Content, Entry, MessageEntry, TapeInfo};
 use signalbox_seal::canonical::EncodeError;
 use signalbox_seal::{CHAIN_VERSION, ChainHash, EntrySeal, Head, HeadKind, SealDetails, TapeSeal};
 
-/// How many entries after the first wrong one are looked at to say what happened.
+/// Number of entries after the first mismatch that are examined to diagnose it.
 const LOOK_AHEAD: usize = 2_000;
-/// Most bytes of messages in them: each of them is hashed again for every guess.
+/// Maximum number of bytes of messages in them: each is hashed again for every hypothesis.
 const LOOK_AHEAD_BYTES: usize = 16 << 20;
-/// How many entries may be missing where those after them were numbered again.
+/// Maximum number of missing entries that is considered if the following entries were renumbered.
 const MAX_SHIFT: u64 = 8;
-/// Most redacted entries that are listed.
+/// Maximum number of redacted entries that are listed.
 const MAX_REDACTED: usize = 10_000;
 
-/// Verifies one tape. Its entries are [pushed](Self::push) in their order, with their bodies whole.
+/// Verifier of one tape. Its entries are [pushed](Self::push) in order, with their bodies restored.
 #[derive(Debug)]
 pub struct Verifier {
     tape: TapeInfo,
@@ -26,11 +26,11 @@ pub struct Verifier {
     bodies: Commitments,
     hash: ChainHash,
     report: Report,
-    /// The first wrong entry and what follows it.
+    /// First mismatching entry and its successors.
     suspects: Vec<Entry>,
-    /// Bytes of their messages.
+    /// Bytes of the messages in `suspects`.
     suspected: usize,
-    /// Facts that are missing, as entries say.
+    /// Number of missing facts, as entries state it.
     gaps: u64,
     anchors: Anchors,
     scratch: Vec<u8>,
@@ -43,7 +43,7 @@ fn body_len(entry: &Entry) -> usize {
     }
 }
 
-/// What is wrong with the head of a tape.
+/// Mismatch of the head of a tape.
 #[derive(Debug, thiserror::Error)]
 enum BadHead {
     #[error("the seal of the tape is damaged, or of a later version of the program")]
@@ -61,13 +61,13 @@ enum BadHead {
 }
 
 impl Verifier {
-    /// Begins with the head of a tape.
+    /// Starts with the head of a tape.
     #[must_use]
     pub fn new(tape: &TapeInfo) -> Self {
         Self::against(tape, Anchors::default())
     }
 
-    /// Begins with the head of a tape, and compares it with signed heads of it that were kept elsewhere.
+    /// Starts with the head of a tape, and compares the tape with signed heads stored elsewhere.
     #[must_use]
     pub fn against(tape: &TapeInfo, anchors: Anchors) -> Self {
         let seal = tape.seal.as_deref().and_then(TapeSeal::from_bytes).unwrap_or_default();
@@ -128,7 +128,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// Checks the next entry. False if no more are needed.
+    /// Checks the next entry. Returns false if no more are needed.
     pub fn push(&mut self, entry: Entry) -> bool {
         if self.report.fault.is_some() {
             return false;
@@ -162,7 +162,7 @@ impl Verifier {
         }
     }
 
-    /// What is known when all entries were pushed.
+    /// Returns the result, once all entries were pushed.
     #[must_use]
     pub fn finish(mut self) -> Report {
         if !self.suspects.is_empty() && self.report.fault.is_none() {
@@ -181,13 +181,13 @@ impl Verifier {
         self.report
     }
 
-    /// Counts facts that could not be recorded. What was pruned was recorded.
+    /// Counts facts that could not be recorded. Pruned entries were recorded, so they do not count.
     fn note_gap(&mut self, entry: &Entry) {
         self.gaps = self.gaps.saturating_add(chain::missing(entry));
         self.report.missing = self.report.missing.max(self.gaps);
     }
 
-    /// Says that the tape cannot be read on from here, or that its file is not as it was written.
+    /// Reports that the tape cannot be read from here on, or that the layout of its file was changed.
     pub fn unreadable(&mut self, why: impl Into<String>) {
         if self.report.fault.is_none() && self.suspects.is_empty() && self.report.verdict != Verdict::NeverSealed {
             let entry = self.report.last + 1;
@@ -199,7 +199,7 @@ impl Verifier {
         self.report.fault = Some(Fault { entry, kind, why: why.into() });
     }
 
-    /// The mark that pruning leaves in the place of the last entry that it removed is not part of the chain.
+    /// Checks the mark that pruning leaves in place of the last removed entry. It is not part of the chain.
     fn mark(&mut self, entry: &Entry) -> bool {
         let is_mark = matches!(&entry.content, Content::Gap(gap) if gap.reason == chain::PRUNED);
         if entry.seq != self.report.pruned_up_to || !is_mark || entry.seal.is_some() {
@@ -209,7 +209,7 @@ impl Verifier {
         self.report.fault.is_none()
     }
 
-    /// Whether the chain is here as it was when it was anchored.
+    /// Returns true if the chain matches the anchor at this position, if there is one.
     fn agrees(&mut self, seq: u64) -> bool {
         let Some(anchored) = self.anchors.at(seq) else { return true };
         if anchored == self.hash {
@@ -243,7 +243,7 @@ impl Verifier {
         true
     }
 
-    /// Checks a signature, and remembers whose it is.
+    /// Checks a signature, and records its signer.
     fn signed(&mut self, kind: HeadKind, head: &Head) -> Option<()> {
         let key = head.signer(kind, &self.tape.id)?;
         match self.report.signers.iter_mut().find(|signer| signer.key == key && signer.key.id() == key.id()) {
@@ -278,7 +278,7 @@ impl Verifier {
         self.report.verdict = if self.report.missing == 0 { Verdict::Valid } else { Verdict::ClosedWithGaps };
     }
 
-    /// An anchor of a place that the tape does not reach: the end was cut off, or the whole seal was.
+    /// Reports an anchor beyond the end of the tape: the end, or the whole seal, was removed.
     fn miss_anchored(&mut self) {
         if self.report.verdict == Verdict::NeverSealed {
             if !self.anchors.is_empty() {
@@ -298,7 +298,7 @@ impl Verifier {
         }
     }
 
-    /// The hash that the chain has after this entry if it comes next, and the seal that the entry has.
+    /// Returns the hash of the chain after this entry if it comes next, and the seal that the entry has.
     fn link(&mut self, entry: &Entry) -> Option<(ChainHash, EntrySeal)> {
         let before = self.hash;
         self.link_after(&before, entry)
@@ -311,13 +311,13 @@ impl Verifier {
         Some((hash, seal))
     }
 
-    /// Whether this entry fits under another number, after this hash.
+    /// Returns the hash of the chain if this entry fits under another number, after this hash.
     fn fits(&mut self, before: &ChainHash, entry: &Entry, seq: u64) -> Option<ChainHash> {
         let moved = Entry { seq, ..entry.clone() };
         self.link_after(before, &moved).filter(|(hash, seal)| *hash == seal.hash).map(|(hash, _)| hash)
     }
 
-    /// What happened where the chain breaks.
+    /// Diagnoses the break of the chain.
     fn diagnose(&mut self) -> Fault {
         let suspects = std::mem::take(&mut self.suspects);
         let (place, before) = (self.report.last + 1, self.hash);
@@ -325,7 +325,7 @@ impl Verifier {
         let Some(first) = suspects.first() else {
             return found(place, FaultKind::Wrong, "this entry is not as it was recorded".to_owned());
         };
-        // Which of the entries that follow belongs here?
+        // Finds the suspect that belongs at this position.
         let belongs = suspects.iter().enumerate().skip(1).find_map(|(index, entry)| {
             let hash = self.fits(&before, entry, place)?;
             Some((index, entry, hash))
@@ -333,7 +333,7 @@ impl Verifier {
         if let Some((index, entry, hash)) = belongs {
             let is_next = index == 1 && self.fits(&hash, first, place + 1).is_none();
             if is_next {
-                let why = "nobody who sealed the tape recorded this entry; the one after it belongs in its place";
+                let why = "this entry was added after the tape was sealed; the one after it belongs in its place";
                 return found(first.seq, FaultKind::Added, why.to_owned());
             }
             let why = format!("the entry that belongs here is in the place of entry {}", entry.seq);
