@@ -1,4 +1,4 @@
-//! The recorder turns the facts that the gateway tells into entries of a tape, without holding up the calls it records.
+//! Turns the facts of the gateway into entries of a tape, without holding up the calls it records.
 //!
 //! A [`Recorder`] is a [`FactSink`]. Threads that serve calls push facts into a bounded queue and go on. One thread,
 //! named `tape`, takes batches from the queue, makes entries of them (`maker`) and hands these to a [`TapeWriter`]. The
@@ -20,29 +20,29 @@
 //!
 //! What holds at any time:
 //!
-//! - **Nobody who tells a fact waits.** A fact that has no room is counted as lost. With [`OnFull::Wait`] only those
-//!   who take messages from outside wait ([`Recorder::room`]), from half of the bounds on and for a bounded time. From
-//!   seven eighths on the queue takes no notifications, so that a flood of them does not push calls off the tape.
-//! - **What is missing is said.** Every lost fact is counted by its [`GapReason`], and the tape gets a gap entry with
-//!   the number of facts as soon as it can be written. Only what comes after [`Recorder::stop`] is ignored without a
-//!   count.
+//! - **Reporting a fact never blocks.** A fact that does not fit into the queue is counted as lost. With
+//!   [`OnFull::Wait`] the readers of outside messages wait ([`Recorder::room`]) once half of the queue is used, for a
+//!   bounded time. Beyond seven eighths the queue takes no notifications, so that a flood of them cannot push calls off
+//!   the tape.
+//! - **Losses are reported.** Every lost fact is counted by its [`GapReason`], and the tape gets a gap entry with the
+//!   number of facts as soon as it can be written. Only facts after [`Recorder::stop`] are ignored without a count.
 //! - **Nothing is stored before it is redacted.** The queue holds messages as they passed; entries are made of redacted
 //!   bytes.
 //! - **Entries stand in the order in which things happened**, and bear the time of that: see `fact_order`.
 //! - **Entries are numbered when they are sure to be on the tape**, so that sampling leaves no holes in the numbers.
 //! - **A barrier resolves once**: with `Ok` when everything before it is on disk, or else with the reason
-//!   ([`NotRecorded`]). If the store fails, whoever waits at a barrier is told at once and not after the retries.
-//! - **A batch is offered again until the store takes it.** If the error may be about a single entry, each entry is
+//!   ([`NotRecorded`]). If the store fails, waiting barriers fail at once and not after the retries.
+//! - **A batch is offered again until the store takes it.** If the error may concern a single entry, each entry is
 //!   offered alone after five tries, and one that the store refuses becomes a gap.
-//! - **A tape that is large or old ends between two entries** ([`TapeSeries`]), and the next one goes on with the same
-//!   facts: none is lost or on both. It describes again what its entries refer to (`introductions`), and what sampling
-//!   holds back goes there.
+//! - **A tape that is large or old ends between two entries** ([`TapeSeries`]), and the next one continues with the
+//!   same facts: none is lost or on both. It repeats the descriptions that its entries refer to (`introductions`), and
+//!   receives the entries that sampling still holds back.
 //! - **Trouble is reported once**: one error line when the store begins to fail, one info line when it works again.
 //!
 //! The recorder must never block a call because the disk is slow (strict recording waits at barriers, which the caller
-//! asks for), never write from two threads, never queue more than its bounds (apart from one oversized fact at a time,
-//! and the few inputs about backends and rules), and never leave anybody waiting when the writing thread ends, even by
-//! a panic.
+//! requests), never write from two threads, never queue more than its bounds (apart from one oversized fact at a time,
+//! and the few inputs about backends and rules), and never leave a barrier unresolved when the writing thread ends,
+//! even by a panic.
 
 mod adaptive;
 mod admission;
@@ -105,10 +105,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use writing::{Following, Writing};
 
-/// How long a recorder that is dropped without [`Recorder::stop`] may take to write what it has.
+/// Time that a recorder dropped without [`Recorder::stop`] has to write its pending facts.
 const DROP_WITHIN: Duration = Duration::from_secs(2);
 
-/// Records every fact it is handed, within its bounds, and reports what it could not record.
+/// Records every fact within its bounds, and reports the facts that it could not record.
 #[derive(Debug)]
 pub struct Recorder {
     queue: Arc<Queue>,
@@ -117,11 +117,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins to record into `tape`. The head of the tape should say what `redactor` takes out and what the settings
-    /// leave out: [`Redactor::describe`], [`RecorderSettings::sampling_words`].
+    /// Starts to record into `tape`. The head of the tape should describe the redaction and the sampling:
+    /// [`Redactor::describe`], [`RecorderSettings::sampling_words`].
     ///
     /// # Errors
-    /// If no thread can be had.
+    /// Fails if the writing thread cannot be started.
     pub fn start(
         settings: RecorderSettings,
         redactor: Redactor,
@@ -131,10 +131,10 @@ impl Recorder {
         Self::begin(settings, redactor, tape, anchor, None)
     }
 
-    /// Begins to record into `tape`, and goes on on the next one of `series` when it is large or old.
+    /// Starts to record into `tape`, and continues on the next tape of `series` when it is large or old.
     ///
     /// # Errors
-    /// If no thread can be had.
+    /// Fails if the writing thread cannot be started.
     pub fn start_series(
         settings: RecorderSettings,
         redactor: Redactor,
@@ -174,58 +174,58 @@ impl Recorder {
         Ok(Self { queue, counters, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Records what a backend offers from now on.
+    /// Records the current offer of a backend.
     pub fn backend(&self, seen: BackendSeen) {
         self.queue.tell(RecorderInput::Backend(Instant::now(), Box::new(seen)));
     }
 
-    /// Records the rules that apply from now on.
+    /// Records the rules in force from now on.
     pub fn rules(&self, rules: RulesEntry) {
         self.queue.tell(RecorderInput::Rules(Instant::now(), Box::new(rules)));
     }
 
-    /// From now on records only the outline of messages to and from these backends, and of what their callers are sent.
+    /// Records only the outline of messages to and from these backends, and of the messages to their callers, from now
+    /// on.
     pub fn withhold(&self, backends: Vec<Arc<str>>) {
         self.queue.tell(RecorderInput::Withhold(Instant::now(), backends));
     }
 
-    /// Has `settle` called before facts are put in order: it hands over what threads have noted and not told yet.
+    /// Registers a callback that runs before facts are sorted. It must flush the facts that threads still buffer.
     pub fn settle_with(&self, settle: impl Fn() + Send + Sync + 'static) {
         self.queue.settle_with(Box::new(settle));
     }
 
-    /// A barrier that resolves when every fact so far is on disk.
+    /// Returns a barrier that resolves when every fact so far is on disk.
     #[must_use]
     pub fn barrier(&self) -> Barrier {
         self.queue.barrier()
     }
 
-    /// Ready when there is room for a message of this size; with it comes how long to wait at most. None while there is
-    /// room.
+    /// Returns `None` while a message of this size fits, else a barrier that resolves when it does, with the maximum
+    /// time to wait.
     #[must_use]
     pub fn room(&self, bytes: usize) -> Option<(Barrier, Duration)> {
         self.queue.room(bytes)
     }
 
-    /// Writes what the ring holds, and what its settings say for afterwards.
+    /// Writes the content of the ring, and the exchanges after it as the settings demand.
     pub fn trigger(&self) {
         self.queue.trigger();
     }
 
-    /// The numbers so far.
+    /// Returns the current statistics.
     #[must_use]
     pub fn stats(&self) -> RecorderStats {
         let (depth, bytes) = self.queue.depth();
         RecorderStats { queue_depth: depth as u64, queue_bytes: bytes as u64, ..self.counters.snapshot() }
     }
 
-    /// Takes no more facts, writes those it has and ends the tape. A store that cannot write is given up after
-    /// `within`.
+    /// Stops taking facts, writes the pending ones and ends the tape. Gives up on a failing store after `within`.
     pub fn stop(&self, within: Duration) {
         self.queue.close(within);
-        // Held until the thread has ended, so that nobody who stops it as well believes that all is written.
+        // Holding the lock until the thread has ended makes a concurrent `stop` wait for the writes too.
         let mut thread = self.thread.lock().unpoisoned();
-        // What settles facts may drop the last owner of the recorder on its own thread, which cannot wait for itself.
+        // The settle callback may drop the last owner of the recorder on the writing thread, which cannot join itself.
         if let Some(thread) = thread.take().filter(|thread| thread.thread().id() != std::thread::current().id()) {
             let _ = thread.join();
         }

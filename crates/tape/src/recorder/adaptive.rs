@@ -1,14 +1,14 @@
-//! A share that falls as traffic rises, so that about this many exchanges a second are kept.
+//! A share that falls as traffic rises, so that the number of exchanges kept per second stays near a target.
 
-/// How long traffic is measured at a time, in nanoseconds.
+/// Duration of one measurement of traffic, in nanoseconds.
 const WINDOW: u64 = 1_000_000_000;
 
-/// How much traffic there is, and the share of it that is kept.
+/// Measured traffic, from which the share to keep follows.
 #[derive(Clone, Debug)]
 pub(crate) struct Adaptive {
-    /// How many a second are wanted.
+    /// Number of exchanges to keep per second.
     target: f64,
-    /// How many a second there were of late, the latest second counting half.
+    /// Recent number of exchanges per second, in which the latest second counts half.
     rate: f64,
     since: u64,
     seen: u64,
@@ -19,13 +19,13 @@ impl Adaptive {
         Self { target, rate: 0.0, since: 0, seen: 0 }
     }
 
-    /// One more exchange begins; the share by which it is kept. Within a second the share falls with every exchange beyond
-    /// what is wanted, so that a sudden crowd does not have to be over before it is noticed.
+    /// Counts an exchange that begins, and returns the share by which it is kept. Within a second the share falls with
+    /// every exchange beyond the target, so that a sudden burst takes effect before the second is over.
     pub(crate) fn next(&mut self, at: u64) -> f64 {
         let passed = at.saturating_sub(self.since);
         if passed >= WINDOW {
             let measured = self.seen as f64 * WINDOW as f64 / passed as f64;
-            // After a long pause what was before it says nothing.
+            // After a long pause the earlier rate is meaningless.
             self.rate = if passed >= 2 * WINDOW { measured } else { (self.rate + measured) / 2.0 };
             (self.since, self.seen) = (at, 0);
         }
@@ -33,7 +33,7 @@ impl Adaptive {
         self.share()
     }
 
-    /// The share as it is.
+    /// Returns the current share.
     pub(crate) fn share(&self) -> f64 {
         let rate = self.rate.max(self.seen as f64);
         if rate <= self.target { 1.0 } else { self.target / rate }

@@ -1,22 +1,21 @@
-//! Admits messages that wait for room in the queue: in the order in which they came, and each for room that is
-//! set aside for it.
+//! Admits messages that wait for room in the queue, in the order of their arrival and each with room reserved for it.
 //!
-//! The gateway takes a message from outside only once it is admitted. Between that and the facts that the message
-//! brings lies the work of a thread, so an admitted message keeps its shares of the queue until its first fact is
-//! there. A message takes one share, and a large one as many as its images need.
+//! The gateway takes a message from outside only once it is admitted. Its first fact arrives only after a thread has
+//! processed the message, so an admitted message keeps its shares of the queue until then. A message takes one share,
+//! and a large one as many as its images need.
 
 use super::barrier::{Barrier, Waiting};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// One share of the queue: this part of its bounds.
+/// Number of shares into which the bounds of the queue are divided.
 pub(super) const PARTS: usize = 128;
-/// Most shares of one message, all that messages may take together.
+/// Maximum number of shares of one message, and of all messages together.
 pub(super) const MAX_SHARES: usize = PARTS / 2;
-/// A message that brought no fact by then was refused, or its sender has left.
+/// Time after which an admitted message without a fact is presumed refused or abandoned.
 const SET_ASIDE_FOR: Duration = Duration::from_millis(250);
 
-/// Messages that wait, and those that were admitted and have brought no fact yet.
+/// Waiting messages, and admitted ones without a fact so far.
 #[derive(Default, Debug)]
 pub(super) struct Admission {
     waiting: VecDeque<WaitingMessage>,
@@ -40,40 +39,40 @@ impl Admission {
         !self.waiting.is_empty()
     }
 
-    /// The number of shares that are set aside.
+    /// Returns the number of reserved shares.
     pub(super) fn set_aside(&self) -> usize {
         self.admitted.iter().map(|admitted| admitted.shares).sum()
     }
 
-    /// Puts a message that needs so many shares behind those that wait.
+    /// Appends a message that needs this many shares to the waiting ones.
     pub(super) fn enqueue(&mut self, shares: usize) -> Barrier {
         let (waiting, barrier) = Waiting::new();
         self.waiting.push_back(WaitingMessage { waiting, shares });
         barrier
     }
 
-    /// Sets shares aside for a message that need not wait.
+    /// Reserves shares for a message that need not wait.
     pub(super) fn pass(&mut self, shares: usize, now: Instant) {
         self.admitted.push_back(AdmittedMessage { at: now, shares });
     }
 
-    /// Counts the first fact of a message, whose shares are used from now on. One that needs no more than one share may
-    /// have been admitted without any.
+    /// Releases the reservation of a message whose first fact has arrived and now takes the space. A message of one
+    /// share may have been admitted without a reservation.
     pub(super) fn arrive(&mut self, shares: usize) {
         if let Some(at) = self.admitted.iter().position(|one| one.shares <= shares) {
             self.admitted.remove(at);
         }
     }
 
-    /// Takes shares back that have been set aside for too long.
+    /// Releases reservations that are too old.
     pub(super) fn expire(&mut self, now: Instant) {
         while self.admitted.front().is_some_and(|one| now.saturating_duration_since(one.at) >= SET_ASIDE_FOR) {
             self.admitted.pop_front();
         }
     }
 
-    /// Takes the messages off that may be admitted if this many shares fit into the queue. A message that needs more
-    /// is admitted alone, into an empty queue. The caller resolves them once it has released its lock.
+    /// Removes and returns the messages that may be admitted if this many shares fit into the queue. A message that
+    /// needs more is admitted alone, into an empty queue. The caller resolves them after it has released its lock.
     pub(super) fn admit(&mut self, shares: usize, is_empty: bool, now: Instant) -> Vec<Waiting> {
         self.expire(now);
         let mut set_aside = self.set_aside();
@@ -83,7 +82,7 @@ impl Admission {
         while self.waiting.front().is_some_and(|next| fits(next, set_aside))
             && let Some(WaitingMessage { waiting, shares }) = self.waiting.pop_front()
         {
-            // A message whose time has run out went in without waiting any longer.
+            // A message whose time has run out was admitted without waiting any longer.
             if waiting.is_awaited() {
                 set_aside += shares;
                 self.admitted.push_back(AdmittedMessage { at: now, shares });
@@ -93,7 +92,7 @@ impl Admission {
         admitted
     }
 
-    /// Takes off everything that waits.
+    /// Removes and returns all waiting messages.
     pub(super) fn take_all(&mut self) -> Vec<Waiting> {
         self.waiting.drain(..).map(|message| message.waiting).collect()
     }

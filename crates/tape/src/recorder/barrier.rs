@@ -1,4 +1,4 @@
-//! Waiting until what happened so far is on disk.
+//! Barriers that resolve when the preceding facts are on disk.
 
 use signalbox_engine::lock::LockResultExt;
 use std::future::Future;
@@ -7,22 +7,22 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Why the facts before a barrier are not on disk.
+/// Reason why the facts before a barrier are not on disk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotRecorded {
     /// The store cannot write.
     #[error("the tape cannot be written")]
     Store,
-    /// Some of the facts had no room in the queue.
+    /// Some of the facts did not fit into the queue.
     #[error("the recorder's queue was full")]
     Lost,
-    /// The recorder has ended.
+    /// The recorder has stopped.
     #[error("the recorder has stopped")]
     Closed,
-    /// Too many wait for it.
+    /// Too many barriers are waiting.
     #[error("too many answers wait for the tape")]
     Busy,
-    /// It was not known in time.
+    /// The barrier was not resolved in time.
     #[error("the tape was not written in time")]
     Late,
 }
@@ -52,24 +52,24 @@ impl Shared {
     }
 }
 
-/// The side of a barrier that resolves it. Dropping it unresolved, say because its thread has panicked, fails the barrier, so
-/// that nobody waits for ever.
+/// Resolving side of a barrier. Dropping it unresolved, for example because its thread has panicked, fails the barrier,
+/// so that no waiter hangs.
 #[derive(Debug)]
 pub(crate) struct Waiting(Arc<Shared>);
 
 impl Waiting {
-    /// Both sides of a barrier.
+    /// Creates both sides of a barrier.
     pub(crate) fn new() -> (Self, Barrier) {
         let shared = Arc::new(Shared::default());
         (Self(Arc::clone(&shared)), Barrier(shared))
     }
 
-    /// True while the other side is there.
+    /// Returns true while the waiting side exists.
     pub(crate) fn is_awaited(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// Resolves the barrier. Only the first outcome counts.
+    /// Resolves the barrier. Later outcomes are ignored.
     pub(crate) fn resolve(&self, outcome: Result<(), NotRecorded>) {
         self.0.resolve(outcome);
     }
@@ -81,16 +81,16 @@ impl Drop for Waiting {
     }
 }
 
-/// Becomes ready when every fact that was there when it was made is on disk, or will not come there. A future for any
-/// runtime; a thread may [`Barrier::wait`].
+/// Resolves when every fact that preceded its creation is on disk, or cannot get there. It is a future for any runtime;
+/// a thread may use [`Barrier::wait`].
 #[derive(Debug)]
 pub struct Barrier(Arc<Shared>);
 
 impl Barrier {
-    /// Waits on this thread, at most this long.
+    /// Blocks this thread until the barrier resolves, for at most `within`.
     ///
     /// # Errors
-    /// Why the facts are not on disk.
+    /// Returns the reason why the facts are not on disk.
     pub fn wait(&self, within: Duration) -> Result<(), NotRecorded> {
         let state = self.0.state.lock().unpoisoned();
         let waited = self.0.done.wait_timeout_while(state, within, |state| state.outcome.is_none());

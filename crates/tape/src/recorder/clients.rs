@@ -9,12 +9,13 @@ use signalbox_wire::Revision;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::IpAddr;
 
-/// Most callers that are known at once. Beyond that all are forgotten, and described again under new numbers.
+/// Maximum number of known callers. Beyond it all are forgotten, and described again under new numbers.
 const MAX_CLIENTS: usize = 10_000;
-/// After this many nanoseconds all are described again, since the beginning of a tape may have been pruned.
+/// Interval, in nanoseconds, after which all callers are described again, since the beginning of a tape may have been
+/// pruned.
 const AGAIN_AFTER: u64 = 3_600 * 1_000_000_000;
 
-/// Knows which callers the tape describes. Recognising a caller again, as for every request, allocates nothing.
+/// Callers that the tape describes. Recognizing a caller, which happens for every request, does not allocate.
 #[derive(Default, Debug)]
 pub(crate) struct Clients {
     known: KeyMap<u64, Known>,
@@ -31,7 +32,7 @@ struct Known {
 }
 
 impl Clients {
-    /// The number of a caller, and its description if it is new.
+    /// Returns the number of a caller, and its description if it is new.
     pub(crate) fn number(
         &mut self,
         caller: &Caller,
@@ -51,7 +52,7 @@ impl Clients {
         }
         self.counted += 1;
         let number = self.counted;
-        // Copied, so that a few bytes do not hold a whole message in memory.
+        // A slice would keep the whole message in memory, so the bytes are copied.
         let said = client.map(|client| (client.revision, client.info.as_deref().map(Bytes::copy_from_slice)));
         self.known.insert(place, Known { caller: caller.clone(), said, number });
         let info = sessions::info(caller, client, None, caller.identity().transport);
@@ -84,14 +85,14 @@ impl Known {
     }
 }
 
-/// A port tells connections apart, not callers.
+/// Compares callers without the port, which distinguishes connections and not callers.
 fn is_alike(one: &Caller, other: &Caller) -> bool {
     let (a, b) = (one.identity(), other.identity());
     address(one) == address(other)
         && (&a.principal, a.proof, &a.claims, a.transport) == (&b.principal, b.proof, &b.claims, b.transport)
 }
 
-/// Where somebody calls from, without the port.
+/// Returns the address of a caller, without the port.
 pub(crate) fn address(caller: &Caller) -> Option<IpAddr> {
     caller.identity().address.map(|address| address.ip().to_canonical())
 }

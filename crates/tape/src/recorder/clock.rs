@@ -2,17 +2,17 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// One moment on both clocks: the one that never jumps, and the one people read. Taken once for a tape.
+/// One moment on the monotonic clock and on the wall clock, taken once per tape.
 #[derive(Copy, Clone, Debug)]
 pub struct Anchor {
-    /// The moment on the clock that never jumps.
+    /// The moment on the monotonic clock.
     pub instant: Instant,
-    /// The same moment in nanoseconds since 1970.
+    /// The same moment on the wall clock, in nanoseconds since 1970.
     pub unix: u64,
 }
 
 impl Anchor {
-    /// This moment.
+    /// Takes the current moment.
     #[must_use]
     pub fn now() -> Self {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -20,8 +20,8 @@ impl Anchor {
     }
 }
 
-/// Turns instants into the times of entries. Whatever happens to the wall clock, and in whatever order facts come from
-/// several threads, no entry is earlier than the one before it.
+/// Converts instants to the times of entries. Whatever happens to the wall clock, and in whatever order threads report
+/// facts, no entry is earlier than the one before it.
 #[derive(Debug)]
 pub(crate) struct Clock {
     anchor: Anchor,
@@ -33,19 +33,19 @@ impl Clock {
         Self { anchor, last: anchor.unix }
     }
 
-    /// The time of something that happened at `at`.
+    /// Returns the time of an event at `at`, at least that of the latest entry.
     pub(crate) fn at(&mut self, at: Instant) -> u64 {
         self.last = self.last.max(self.time_of(at));
         self.last
     }
 
-    /// This moment in nanoseconds since 1970, which need not be after the latest entry.
+    /// Converts an instant to nanoseconds since 1970, which may be before the latest entry.
     pub(crate) fn time_of(&self, at: Instant) -> u64 {
         let since = at.saturating_duration_since(self.anchor.instant).as_nanos();
         self.anchor.unix.saturating_add(u64::try_from(since).unwrap_or(u64::MAX))
     }
 
-    /// The time of the latest entry.
+    /// Returns the time of the latest entry.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }

@@ -1,25 +1,25 @@
-//! What the recorder did and what it lost, for metrics and for people.
+//! Counters of recorded and lost facts, for metrics and status pages.
 
 use signalbox_engine::lock::LockResultExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Why facts are missing.
+/// Reason why facts are missing.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum GapReason {
-    /// They came faster than they could be written.
+    /// The facts came faster than they could be written.
     QueueFull,
     /// The store could not write.
     Disk,
-    /// The store refused just this entry.
+    /// The store refused only this entry.
     Refused,
 }
 
 impl GapReason {
-    /// All of them.
+    /// All reasons, in the order of their counters.
     pub const ALL: [Self; 3] = [Self::QueueFull, Self::Disk, Self::Refused];
 
-    /// The word for it on tapes and in metrics.
+    /// Returns the name of the reason on tapes and in metrics.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl GapReason {
     }
 }
 
-/// The live numbers of a recorder.
+/// Live counters of a recorder.
 #[derive(Default, Debug)]
 pub(crate) struct Counters {
     pub(crate) entries: AtomicU64,
@@ -45,10 +45,10 @@ pub(crate) struct Counters {
     health: Mutex<Health>,
 }
 
-/// Whether the tape can be written.
+/// Ability of the store to write.
 #[derive(Clone, Default, Debug)]
 struct Health {
-    /// The store was tried at least once.
+    /// True if the store was tried at least once.
     tried: bool,
     failing: Option<String>,
     last_error: Option<String>,
@@ -61,7 +61,7 @@ impl Counters {
         }
     }
 
-    /// The store could not do what was asked. True if it could until now.
+    /// Notes a failure of the store. Returns true if the store worked until now.
     pub(crate) fn error(&self, error: String, advice: &str) -> bool {
         self.store_errors.fetch_add(1, Relaxed);
         let mut health = self.health.lock().unpoisoned();
@@ -71,7 +71,7 @@ impl Counters {
         health.failing.replace(failing).is_none()
     }
 
-    /// The store has done what was asked. True if it could not before.
+    /// Notes a success of the store. Returns true if the store failed until now.
     pub(crate) fn fine(&self) -> bool {
         let mut health = self.health.lock().unpoisoned();
         health.tried = true;
@@ -100,41 +100,41 @@ impl Counters {
     }
 }
 
-/// The numbers of a recorder at one moment.
+/// Statistics of a recorder at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecorderStats {
-    /// Entries that the store has kept.
+    /// Number of entries that the store has accepted.
     pub entries: u64,
-    /// Bytes of messages in them.
+    /// Bytes of messages in these entries.
     pub bytes: u64,
-    /// Facts that are missing, by reason.
+    /// Number of missing facts, by reason.
     pub gaps: [(GapReason, u64); 3],
-    /// Facts that sampling and filters left out.
+    /// Number of facts that sampling and filters left out.
     pub sampled_out: u64,
-    /// How often the store could not do what was asked.
+    /// Number of failed operations of the store.
     pub store_errors: u64,
-    /// Exchanges whose end was not seen.
+    /// Number of exchanges whose end was not seen.
     pub orphans: u64,
-    /// Messages in which something was taken out.
+    /// Number of messages that were redacted.
     pub redacted: u64,
-    /// Messages whose body was left out since it could not be told safely.
+    /// Number of messages whose body was left out because it could not be redacted safely.
     pub withheld: u64,
-    /// Entries that the index for text search is behind.
+    /// Number of entries that the index for text search has not processed yet.
     pub unindexed: u64,
-    /// Facts that wait.
+    /// Number of facts in the queue.
     pub queue_depth: u64,
-    /// Bytes of facts that wait.
+    /// Bytes of facts in the queue.
     pub queue_bytes: u64,
-    /// The store was tried at least once.
+    /// True if the store was tried at least once.
     pub tried: bool,
-    /// Why nothing can be written now, and what to do about it.
+    /// Reason why writing fails now, with advice.
     pub failing: Option<String>,
-    /// What the store said last when it could not.
+    /// Most recent error of the store.
     pub last_error: Option<String>,
 }
 
 impl RecorderStats {
-    /// How many facts are missing for this reason.
+    /// Returns the number of facts that are missing for this reason.
     #[must_use]
     pub fn lost(&self, reason: GapReason) -> u64 {
         self.gaps.iter().find(|(known, _)| *known == reason).map_or(0, |(_, facts)| *facts)

@@ -1,4 +1,4 @@
-//! The exchanges that are open, by the numbers that they have in their process and in the tape.
+//! Open exchanges, by their numbers in the process, which are also those on the tape.
 
 use super::numbering::way;
 use bytes::Bytes;
@@ -10,42 +10,42 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most exchanges that are known at once. Beyond, those of which nothing was heard longest are forgotten.
+/// Maximum number of known exchanges. Beyond it, those that were silent longest are forgotten.
 pub const MAX_EXCHANGES: usize = 100_000;
-/// So many exchanges that have ended are still known, for what comes late.
+/// Number of ended exchanges that remain known for late facts.
 const ENDED: usize = 1_024;
-/// Most bytes of messages that are remembered to compare the next image with.
+/// Maximum number of bytes of messages that are remembered as bases of the next image.
 const MAX_BASES: usize = 64 << 20;
 
-/// What is remembered of an exchange.
+/// State of a known exchange.
 #[derive(Default, Debug)]
 pub(crate) struct Open {
-    /// The method of the client's request.
+    /// Method of the client's request.
     pub(crate) method: Option<Arc<str>>,
-    /// The tool, prompt or URI of it.
+    /// Tool, prompt or URI of the request.
     pub(crate) subject: Option<Arc<str>>,
-    /// Something was taken out of its subject.
+    /// True if the subject was redacted.
     pub(crate) redacted: bool,
-    /// The method of what the backend asked last in the middle of it.
+    /// Method of the latest request that the backend sent during the exchange.
     pub(crate) asked: Option<Arc<str>>,
-    /// Bodies toward its client are left out.
+    /// True if bodies toward the client are left out.
     pub(crate) withheld: bool,
-    /// It was judged by filters and sampling.
+    /// True once filters and sampling have judged the exchange.
     pub(crate) begun: bool,
     bases: [Option<BaseBody>; 2],
-    /// Its bases are copies of their own.
+    /// True if the bases are copies of the messages.
     own: bool,
     last: u64,
     ended: bool,
-    /// Its answer has left for the client.
+    /// True once the answer has left for the client.
     answered: bool,
 }
 
-/// A whole body that the next image is compared with.
+/// A complete body that the next image is compared with.
 #[derive(Clone, Debug)]
 pub(crate) struct BaseBody {
     pub(crate) bytes: Bytes,
-    /// The span of its id, if that is a plain number and nothing was taken out of the message.
+    /// Span of its id, if that is a plain number and the message was not redacted.
     pub(crate) plain_id: Option<Span>,
 }
 
@@ -60,12 +60,12 @@ pub(crate) struct Exchanges {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Forgotten {
     pub(crate) number: u64,
-    /// Nobody said that it ended.
+    /// True if the end of the exchange was never reported.
     pub(crate) orphan: bool,
 }
 
 impl Exchanges {
-    /// The exchange of this key. Exchanges that had to make room for it are added to `forgotten`.
+    /// Returns the exchange of this key. Exchanges that had to make room for it are added to `forgotten`.
     pub(crate) fn enter(&mut self, id: ExchangeId, at: u64, forgotten: &mut Vec<Forgotten>) -> &mut Open {
         if self.open.len() >= MAX_EXCHANGES && !self.open.contains_key(&id) {
             self.make_room(forgotten);
@@ -75,12 +75,12 @@ impl Exchanges {
         open
     }
 
-    /// The whole body before this one that goes the same way.
+    /// Returns the preceding complete body in the same direction.
     pub(crate) fn base(&self, id: ExchangeId, point: Point) -> Option<&BaseBody> {
         self.open.get(&id)?.bases[way(point)].as_ref()
     }
 
-    /// Remembers a whole body, for the next image to be compared with. None forgets it.
+    /// Remembers a complete body as the base of the next image. `None` forgets it.
     pub(crate) fn set_base(&mut self, id: ExchangeId, way: usize, body: Option<BaseBody>) {
         let Some(open) = self.open.get_mut(&id) else { return };
         self.bases -= open.bases[way].take().map_or(0, |old| old.bytes.len());
@@ -90,7 +90,7 @@ impl Exchanges {
         self.bases += open.bases[way].as_ref().map_or(0, |base| base.bytes.len());
     }
 
-    /// An answer has passed: what it was compared with is not needed any more.
+    /// Releases the base of an answer that has passed.
     pub(crate) fn passed(&mut self, id: ExchangeId, point: Point, kind: MessageKind) {
         if matches!(kind, MessageKind::Result | MessageKind::Error) {
             match point {
@@ -101,7 +101,7 @@ impl Exchanges {
         }
     }
 
-    /// The answer has left for the client.
+    /// Notes that the answer has left for the client.
     fn answer(&mut self, id: ExchangeId) {
         if let Some(open) = self.open.get_mut(&id) {
             open.answered = true;
@@ -109,8 +109,8 @@ impl Exchanges {
         }
     }
 
-    /// The exchange has ended. It is known for a while yet, since its last image may come late; its messages are not,
-    /// because they would stay charged to their senders.
+    /// Marks the exchange as ended. It stays known for a while, since its last image may come late; its messages are
+    /// released, because they would stay charged to their senders.
     pub(crate) fn end(&mut self, id: ExchangeId, forgotten: &mut Vec<Forgotten>) {
         if let Some(open) = self.open.get_mut(&id)
             && !std::mem::replace(&mut open.ended, true)
@@ -125,10 +125,10 @@ impl Exchanges {
         }
     }
 
-    /// Forgets exchanges of which nothing was heard for this long.
+    /// Forgets exchanges that were silent for this long.
     pub(crate) fn sweep(&mut self, now: u64, orphan_after: Duration, forgotten: &mut Vec<Forgotten>) {
         let old = |open: &Open| u128::from(now.saturating_sub(open.last)) >= orphan_after.as_nanos();
-        // What is open for long holds nothing but itself, not all that was shelved with it.
+        // A long-open exchange must hold only its own bodies, not the buffers they are slices of.
         self.own_bases();
         let gone: Vec<ExchangeId> =
             self.open.iter().filter(|(_, open)| !open.ended && old(open)).map(|(key, _)| *key).collect();
@@ -145,23 +145,24 @@ impl Exchanges {
         }
     }
 
-    /// Forgets what messages are compared with: the next tape has none of it.
+    /// Forgets all bases, because the next tape does not have them.
     pub(crate) fn forget_bases(&mut self) {
         self.open.values_mut().for_each(|open| open.bases = [None, None]);
         self.bases = 0;
     }
 
-    /// The exchanges that are known, and whether each has ended.
+    /// Returns the known exchanges, and whether each has ended.
     pub(crate) fn known(&self) -> impl Iterator<Item = (u64, bool)> + '_ {
         self.open.iter().map(|(id, open)| (id.0, open.ended))
     }
 
-    /// Number of exchanges without an end of which nothing was heard since this time.
+    /// Returns the number of open exchanges that were silent since this time.
     pub(crate) fn silent_since(&self, time: u64) -> usize {
         self.open.values().filter(|open| !open.ended && open.last < time).count()
     }
 
-    /// True if all exchanges but this many have ended, and the answers of those that ended since `time` have left.
+    /// Returns true if all exchanges but this many have ended, and the answers of those that ended since `time` have
+    /// left.
     pub(crate) fn is_quiet(&self, silent: usize, time: u64) -> bool {
         let without_end = self.open.len().saturating_sub(self.ended.len());
         let mut recent =
@@ -169,7 +170,7 @@ impl Exchanges {
         without_end <= silent && recent.all(|open| open.answered)
     }
 
-    /// An eighth goes at once, so that a full table does not cost a search each time.
+    /// Forgets an eighth of the exchanges at once, so that a full table does not cost a search each time.
     fn make_room(&mut self, forgotten: &mut Vec<Forgotten>) {
         let mut keys: Vec<(u64, ExchangeId)> = self.open.iter().map(|(key, open)| (open.last, *key)).collect();
         let many = (keys.len() / 8).max(1).min(keys.len().saturating_sub(1));

@@ -1,29 +1,29 @@
-//! Puts facts in the order in which they happened.
+//! Sorts facts by the time at which they happened.
 //!
-//! Threads that serve calls hand facts over in bundles, so that one that happened early may come late. Before a batch is made
-//! into entries, all threads are asked for what they still have ([`Queue::settle`](super::queue::Queue::settle)). What happened
-//! until then is sorted by its time; what is younger waits for the next batch. Of one exchange the order in which it was told
-//! stays, because an end bears the time of the event that led to it, which is a little before the answer left.
+//! Threads that serve calls report facts in batches, so an early fact may arrive late. Before a batch is made into
+//! entries, all threads are asked to flush their facts ([`Queue::settle`](super::queue::Queue::settle)). Older facts
+//! are sorted by time; younger ones wait for the next batch. Facts of one exchange keep the order in which they were
+//! reported, because an end has the time of the event that caused it, shortly before the answer left.
 
 use super::recorder_input::{QueuedInput, RecorderInput};
 use signalbox_engine::Fact;
 use signalbox_engine::keys::{ExchangeId, KeyMap, SessionKey};
 use std::time::{Duration, Instant};
 
-/// How long a thread may take between a fact and telling it.
+/// Maximum time between a fact and its report by the thread.
 const MARGIN: Duration = Duration::from_millis(20);
-/// The longest that a fact waits for earlier ones.
+/// Maximum time that a fact waits for earlier ones.
 const AT_MOST: Duration = Duration::from_millis(250);
-/// Most facts that wait for earlier ones, and most bytes of them.
+/// Maximum number of waiting facts, and of their bytes.
 const MAX_WAITING: usize = 16_384;
 const MAX_WAITING_BYTES: usize = 16 << 20;
 
-/// Facts that wait for their turn.
+/// Facts that wait for earlier ones.
 #[derive(Default, Debug)]
 pub(crate) struct FactOrder {
     waiting: Vec<TimedInput>,
     bytes: usize,
-    /// When the oldest of them came.
+    /// Arrival of the oldest waiting fact.
     since: Option<Instant>,
     sessions: KeyMap<SessionKey, Instant>,
     exchanges: KeyMap<ExchangeId, Instant>,
@@ -36,7 +36,7 @@ struct TimedInput {
 }
 
 impl FactOrder {
-    /// Takes inputs in the order in which they were told.
+    /// Adds inputs in the order in which they were reported.
     pub(crate) fn add(&mut self, inputs: &mut Vec<QueuedInput>) {
         if !inputs.is_empty() {
             self.since.get_or_insert_with(Instant::now);
@@ -48,18 +48,18 @@ impl FactOrder {
         }
     }
 
-    /// True if something waits for its turn.
+    /// Returns true if inputs are waiting.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// The inputs that wait.
+    /// Returns the waiting inputs.
     pub(crate) fn waiting_mut(&mut self) -> impl Iterator<Item = &mut QueuedInput> {
         self.waiting.iter_mut().map(|timed| &mut timed.queued)
     }
 
-    /// The inputs whose turn it is, in order: those that happened long enough before `settled`, when all threads told what they
-    /// had. All of them if that is unknown, and when they have waited too long or are too many.
+    /// Returns the inputs that happened long enough before `settled`, when all threads had flushed their facts, in
+    /// order. Returns all inputs if that time is unknown, or if they have waited too long or are too many.
     pub(crate) fn ready(&mut self, settled: Option<Instant>) -> impl Iterator<Item = QueuedInput> {
         self.waiting.sort_by_key(|timed| timed.at);
         let crowded = self.waiting.len() > MAX_WAITING || self.bytes > MAX_WAITING_BYTES;
@@ -77,7 +77,8 @@ impl FactOrder {
         ready.into_iter().map(|timed| timed.queued)
     }
 
-    /// When an input happened, and not before what its exchange and the description of its session told before it.
+    /// Returns the time of an input, but not before that of earlier facts of its exchange and of the description of its
+    /// session.
     fn time(&mut self, input: &RecorderInput) -> Instant {
         let at = input.at();
         let RecorderInput::Fact(fact) = input else { return at };

@@ -1,37 +1,34 @@
-//! Which exchanges are recorded at all, by method, tool, backend and principal.
+//! Selection of the exchanges to record, by method, tool, backend and principal.
 
 use crate::glob::Glob;
 
-/// What is wanted and what is not, by names. An empty list of wanted names wants all.
+/// Names to include and to exclude. An empty list of included names includes all.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Filter {
-    /// By method.
     pub methods: Choice,
-    /// By tool, prompt or URI.
+    /// Choice by tool, prompt or URI.
     pub tools: Choice,
-    /// By backend.
     pub backends: Choice,
-    /// By principal.
     pub principals: Choice,
 }
 
-/// Wanted and unwanted names of one kind. What is both is unwanted.
+/// Included and excluded names of one kind. Exclusion takes precedence.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Choice {
-    /// Only these, if there are any.
+    /// Patterns of included names; empty to include all.
     pub include: Vec<Glob>,
-    /// Never these.
+    /// Patterns of excluded names.
     pub exclude: Vec<Glob>,
 }
 
 impl Choice {
-    /// Whether every name is wanted.
+    /// Returns true if every name is included.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.include.is_empty() && self.exclude.is_empty()
     }
 
-    /// Whether this one is wanted. What has no name is not among the named.
+    /// Returns true if this name is included. A missing name matches no pattern.
     #[must_use]
     pub fn wants(&self, name: Option<&str>) -> bool {
         let among = |list: &[Glob]| name.is_some_and(|name| list.iter().any(|glob| glob.matches(name)));
@@ -40,13 +37,13 @@ impl Choice {
 }
 
 impl Filter {
-    /// Whether everything is wanted.
+    /// Returns true if everything is included.
     #[must_use]
     pub fn is_all(&self) -> bool {
         [&self.methods, &self.tools, &self.backends, &self.principals].iter().all(|choice| choice.is_all())
     }
 
-    /// Whether what is known from the first message on is wanted.
+    /// Returns true if the properties known from the first message on are included.
     pub(crate) fn wants_start(&self, method: Option<&str>, tool: Option<&str>, principal: &str) -> bool {
         self.methods.wants(method) && self.tools.wants(tool) && self.principals.wants(Some(principal))
     }

@@ -1,4 +1,4 @@
-//! Turns facts into entries: assigns exchanges and sessions, redacts, and asks the sampling buffer.
+//! Turns facts into entries: assigns exchanges and sessions, redacts, and passes entries to the sampling buffer.
 
 mod tape_change;
 
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// How often exchanges without an end are looked for, in nanoseconds.
+/// Interval of the search for exchanges without an end, in nanoseconds.
 const SWEEP_EVERY: u64 = 10_000_000_000;
 
 #[derive(Debug)]
@@ -51,17 +51,17 @@ pub(crate) struct Maker {
     counters: Arc<Counters>,
 }
 
-/// A message, and when it passed on the clock of the tape.
+/// A message with its time on the clock of the tape.
 struct Passing<'a> {
     at: u64,
     principal: Arc<str>,
     fact: &'a MessageFact,
-    /// What may be kept of it, if that is known.
+    /// Result of the redaction, if it was done ahead.
     redacted: Option<Redacted>,
 }
 
 impl Maker {
-    /// `has_next` if other tapes follow the first one.
+    /// Creates a maker. `has_next` tells whether other tapes follow the first one.
     pub(crate) fn new(
         settings: &RecorderSettings,
         redactor: Redactor,
@@ -92,7 +92,7 @@ impl Maker {
         }
     }
 
-    /// Takes one input, and adds the entries that may be written now.
+    /// Processes one input, and adds the entries that may be written now to `out`.
     pub(crate) fn told(&mut self, told: RecorderInput, redacted: Option<Redacted>, out: &mut Vec<Entry>) {
         match told {
             RecorderInput::Fact(fact) => self.fact(fact, redacted, out),
@@ -106,7 +106,7 @@ impl Maker {
 
     /// Redacts large messages that wait for their turn. Returns the number of inputs that need no further look.
     pub(crate) fn redact_ahead(&self, ready: &mut VecDeque<QueuedInput>) -> usize {
-        // What may be left out would be redacted for nothing.
+        // Redacting messages that sampling may still drop would be wasted work.
         let is_whole = self.bodies && self.sampling_buffer.keeps_all() && self.withheld.is_empty();
         match is_whole && !self.redactor.asks_for_method() {
             true => redact_ahead(ready, &self.redactor, self.max_body),
@@ -141,22 +141,22 @@ impl Maker {
         }
     }
 
-    /// Notes that facts are missing here.
+    /// Adds an entry for facts that are missing here.
     pub(crate) fn gap(&mut self, reason: GapReason, facts: u64, out: &mut Vec<Entry>) {
         let content = Content::Gap(Gap { facts, reason: reason.word().to_owned() });
         self.put(self.clock.last(), None, None, Arc::default(), content, out);
         self.sampling_buffer.release(self.clock.last(), out);
     }
 
-    /// Writes what the ring holds.
+    /// Writes the content of the ring.
     pub(crate) fn trigger(&mut self, out: &mut Vec<Entry>) {
         self.sampling_buffer.fire_all();
         self.sampling_buffer.release(self.clock.last(), out);
     }
 
-    /// Decides what is overdue, and forgets exchanges without an end.
+    /// Decides overdue exchanges, and forgets those without an end.
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Vec<Entry>) {
-        // No entry is made here, so the clock must not run ahead of facts that are still to come.
+        // No entry is made here, so the clock must not advance past facts that are still to come.
         let now = self.clock.time_of(now);
         if now.saturating_sub(self.swept) >= SWEEP_EVERY.min(self.orphan_after.as_nanos() as u64) {
             self.swept = now;
@@ -166,14 +166,14 @@ impl Maker {
         self.sampling_buffer.release(now, out);
     }
 
-    /// Adds what may still be written, and returns the time at which the tape ends.
+    /// Adds the remaining entries, and returns the time at which the tape ends.
     pub(crate) fn close(&mut self, now: Instant, out: &mut Vec<Entry>) -> u64 {
         self.sampling_buffer.close(out);
         self.clock.at(now)
     }
 
-    /// Copies the remembered bodies: while nothing can be written they outlive their calls, and must not
-    /// stay charged to senders.
+    /// Copies the remembered bodies: while the store fails they outlive their calls, and must not stay charged to
+    /// senders.
     pub(crate) fn own_bodies(&mut self) {
         self.exchanges.own_bases();
         self.sampling_buffer.own_bases();
@@ -218,7 +218,7 @@ impl Maker {
         self.put(passing.at, session, number, Arc::clone(&passing.principal), content, out);
     }
 
-    /// Redacts the transport's data: an event's id may hold anything.
+    /// Redacts the transport's data, because the id of an event may hold anything.
     fn carried(&self, carried: &Arc<Carried>) -> Arc<Carried> {
         let Some(id) = &carried.event_id else { return Arc::clone(carried) };
         let redacted = self.redactor.text(id.to_string());
@@ -228,8 +228,8 @@ impl Maker {
         }
     }
 
-    /// Whether the body of a message is left out because of the backend that it belongs to. An exchange with such a
-    /// backend is known from its first message to it on.
+    /// Returns true if the body of a message is left out because of its backend. An exchange is marked from its first
+    /// message to such a backend on.
     fn is_withheld(&mut self, passing: &Passing<'_>) -> bool {
         let fact = passing.fact;
         let mut withheld = self.withheld.concerns(fact);
@@ -251,7 +251,7 @@ impl Maker {
         let open = self.exchanges.enter(id, passing.at, &mut self.forgotten);
         match (seen.kind, way(fact.point)) {
             (MessageKind::Request, 0) if open.method.is_none() => {
-                // A name may hold a secret as well: a URI with a key in its query.
+                // The subject may hold a secret too, such as a URI with a key in its query.
                 let subject = seen.subject.as_ref().map(|subject| self.words.redacted(subject, &self.redactor));
                 open.redacted = subject != seen.subject;
                 seen.subject = subject;
@@ -261,7 +261,7 @@ impl Maker {
             // The backend knows the subject by another name.
             (MessageKind::Request, 0) => seen.subject.clone_from(&open.subject),
             (MessageKind::Request, _) => open.asked.clone_from(&seen.method),
-            // An answer of the client is to what the backend asked.
+            // An answer of the client belongs to the backend's request.
             (MessageKind::Result | MessageKind::Error, 0) => seen.method.clone_from(&open.asked),
             (MessageKind::Result | MessageKind::Error, _) => {
                 seen.method.clone_from(&open.method);
@@ -288,7 +288,7 @@ impl Maker {
         }
         let second = matches!(fact.point, Point::BackendOut | Point::ClientOut);
         let base = fact.exchange.filter(|_| second).and_then(|id| self.exchanges.base(id, fact.point));
-        // Numbers are never taken out, so an image with another number for an id needs no second look.
+        // Numbers are never redacted, so an image that differs only in a numeric id need not be redacted again.
         if let (Some(base), Some(id)) = (base, seen.id)
             && let Some(base_id) = base.plain_id
             && let overlap = Overlap::of(&base.bytes, &fact.bytes)
@@ -334,7 +334,8 @@ impl Maker {
         if let Some(id) = decision.exchange {
             let open = self.exchanges.enter(id, at, &mut self.forgotten);
             number = Some(id.0);
-            // Its request was lost. A filter cannot judge it yet; the end will tell what it is.
+            // The request was lost. A filter cannot judge the exchange before its end, which repeats method and
+            // subject.
             if !open.begun && self.sampling_buffer.wants_all() {
                 open.begun = true;
                 let beginning = Beginning { method: None, tool: None, principal, backend: None, at };
@@ -409,7 +410,7 @@ impl Maker {
         self.exchanges.end(finished.exchange, &mut self.forgotten);
     }
 
-    /// The number of a caller without a session; a new caller gets an entry.
+    /// Returns the number of a caller without a session, and registers the description of a new caller.
     fn client(&mut self, at: u64, caller: &Caller, said: Option<&ClientProfile>) -> u64 {
         let (number, told) = self.clients.number(caller, said, at);
         if let Some(ClientEntry { number, info }) = told {
@@ -420,13 +421,13 @@ impl Maker {
         number
     }
 
-    /// Redacts what clients say of themselves, which many take from their configuration.
+    /// Redacts the self-description of a client, which may come from its configuration.
     fn redact_introduction(&self, info: SessionInfo) -> SessionInfo {
         let redact = |text: Option<String>| text.map(|text| self.redactor.text(text));
         SessionInfo { client: redact(info.client), client_version: redact(info.client_version), ..info }
     }
 
-    /// The number of the session of an entry. Where the tape does not describe the session, it will before that entry.
+    /// Returns the number of an entry's session. If the tape lacks its description, that is written before the entry.
     fn session(&mut self, key: SessionKey) -> Option<u64> {
         let EntrySession { number, undescribed } = self.sessions.of_entry(key)?;
         if let Some(fact) = undescribed {
@@ -501,7 +502,7 @@ impl Maker {
     }
 }
 
-/// True for what a client asks a server to do, and not for what it asks to get to know the server.
+/// Returns true for requests that make the server work, as opposed to those that only explore it.
 fn is_call(method: &str) -> bool {
     !matches!(method, "initialize" | "ping" | "server/discover" | "logging/setLevel") && !method.ends_with("/list")
 }

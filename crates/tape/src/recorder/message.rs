@@ -1,4 +1,4 @@
-//! What a tape says about a message besides its bytes.
+//! Reads the outline of a message, and compares bodies.
 
 use bytes::Bytes;
 use signalbox_engine::dialect::INVOKE;
@@ -7,18 +7,18 @@ use signalbox_engine::record::{Body, MessageKind};
 use signalbox_wire::{Envelope, Kind, Span, json, method};
 use std::sync::Arc;
 
-/// The outline of a message.
+/// Outline of a message.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) kind: MessageKind,
     pub(crate) method: Option<Arc<str>>,
     pub(crate) subject: Option<Arc<str>>,
     pub(crate) error_code: Option<i64>,
-    /// The span of its id, if that is a plain number.
+    /// Span of its id, if that is a plain number.
     pub(crate) id: Option<Span>,
 }
 
-/// Reads a message just far enough.
+/// Parses as much of a message as the outline needs.
 pub(crate) fn look(bytes: &Bytes, point: Point) -> Seen {
     let mut seen = Seen { kind: MessageKind::Raw, method: None, subject: None, error_code: None, id: None };
     let Ok(message) = Envelope::parse(bytes.clone()) else { return seen };
@@ -40,7 +40,7 @@ pub(crate) fn look(bytes: &Bytes, point: Point) -> Seen {
     seen
 }
 
-/// The tool, prompt or URI that a request is about.
+/// Returns the tool, prompt or URI of a request.
 fn subject(message: &Envelope) -> Option<Arc<str>> {
     let name = match message.method()? {
         method::TOOLS_CALL | method::PROMPTS_GET => "name",
@@ -52,7 +52,7 @@ fn subject(message: &Envelope) -> Option<Arc<str>> {
     json::string(span.of(message.bytes())).map(Arc::from)
 }
 
-/// The bytes that two bodies share: some at their beginning, and of the rest some at their end.
+/// Common bytes of two bodies: a prefix, and a suffix of the rest.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Overlap {
     prefix: usize,
@@ -66,25 +66,25 @@ impl Overlap {
         Self { prefix, suffix: common_suffix(base, body) }
     }
 
-    /// True if all of a body that differs lies within this part of it.
+    /// Returns true if the differing bytes of `body` all lie within `part`.
     pub(crate) fn differs_within(self, body: &[u8], part: Span) -> bool {
         let is_within = part.start as usize <= self.prefix && body.len() - self.suffix <= part.end as usize;
         is_within || self.prefix == body.len()
     }
 
-    /// `body` told by its difference from a base, if at least half of it is the same.
+    /// Returns `body` as a difference from its base, if at least half of it is common.
     pub(crate) fn like(self, body: &[u8]) -> Option<Body> {
         let Self { prefix, suffix } = self;
         if (prefix + suffix) * 2 < body.len() {
             return None;
         }
-        // Copied, so that a few bytes do not hold a whole message in memory.
+        // A slice would keep the whole message in memory, so the differing bytes are copied.
         let middle = Bytes::copy_from_slice(body.get(prefix..body.len() - suffix).unwrap_or_default());
         Some(Body::Like { seq: 0, prefix: prefix as u64, suffix: suffix as u64, middle })
     }
 }
 
-/// Bytes that are compared at once: arrays of this size are compared by vector instructions, without a call.
+/// Number of bytes compared at once: arrays of this size compile to vector instructions without a call.
 const WIDE: usize = 64;
 
 fn common_prefix(one: &[u8], other: &[u8]) -> usize {

@@ -1,19 +1,19 @@
-//! Where messages are kept while they wait to be written.
+//! Memory for messages that wait to be written.
 
 use bytes::{Bytes, BytesMut};
 
-/// How many bytes are set aside at once.
+/// Number of bytes allocated at once.
 const CHUNK: usize = 32 << 10;
-/// Longer messages are not copied.
+/// Maximum length of a message that is copied.
 const MAX_COPIED: usize = 4 << 10;
 
-/// Takes copies of small messages, many after each other. A message as it came is a part of the buffer that a connection
-/// reads into; whoever held on to it would have the connection take another buffer for every message.
+/// Copies small messages into shared chunks. An incoming message is a slice of the buffer that its connection reads
+/// into; holding the slice would force the connection to allocate a new buffer for every message.
 #[derive(Default, Debug)]
 pub(crate) struct MessageArena(BytesMut);
 
 impl MessageArena {
-    /// The same bytes, to be held as long as one likes.
+    /// Returns the same bytes, independent of the connection's buffer.
     pub(crate) fn keep(&mut self, bytes: &Bytes) -> Bytes {
         if bytes.len() > MAX_COPIED {
             return bytes.clone();
@@ -26,10 +26,10 @@ impl MessageArena {
     }
 }
 
-/// The same bytes in memory of their own. A large message is charged to its sender until its last copy is gone; what outlives
-/// its call must not hold that charge.
+/// Returns the same bytes in memory of their own. A large message is charged to its sender until its last copy is
+/// dropped; data that outlives its call must not hold that charge.
 pub(crate) fn uncharged(bytes: &Bytes) -> Bytes {
-    // Smaller ones were copied when they came.
+    // Smaller messages were copied on arrival.
     if bytes.len() > MAX_COPIED { Bytes::copy_from_slice(bytes) } else { bytes.clone() }
 }
 

@@ -1,4 +1,4 @@
-//! Gives entries their place in the tape, at the moment they are sure to be on it.
+//! Assigns sequence numbers to entries at the moment they are certain to be on the tape.
 
 use super::introductions::Introductions;
 use super::message_arena::uncharged;
@@ -9,27 +9,27 @@ use signalbox_engine::fact::Point;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind};
 
-/// Counts entries, and knows at which place the whole bodies stand that others are like.
+/// Counter of entries, with the complete bodies that later ones may refer to.
 #[derive(Default, Debug)]
 pub(crate) struct Numbering {
     last: u64,
-    /// For each exchange its latest whole bodies, one for each way.
+    /// Latest complete bodies of each exchange, one per direction.
     bases: KeyMap<u64, [Base; 2]>,
     sealer: Option<BodySealer>,
-    /// True if entries may wait while the next tape begins, so that bodies are kept to make those whole that are like
-    /// them.
+    /// True if entries may wait while the next tape begins. Bodies are then kept, to restore those stored as
+    /// differences.
     keeps_bodies: bool,
     pub(crate) introductions: Introductions,
 }
 
-/// A whole body that others may be like.
+/// A complete body that later ones may refer to.
 #[derive(Default, Debug)]
 struct Base {
-    /// Its place; 0 for none.
+    /// Sequence number; 0 for none.
     seq: u64,
-    /// What it is and what was committed to, where the tape is sealed, until the answer has passed.
+    /// The body and the commitment to it on a sealed tape, until the answer has passed.
     sealed: Option<SealedBody>,
-    /// Its bytes, if entries may wait while the next tape begins. Dropped after the answer.
+    /// Bytes of the body, if entries may wait while the next tape begins. Dropped after the answer.
     bytes: Option<Bytes>,
 }
 
@@ -46,7 +46,7 @@ impl EndedTape {
     }
 }
 
-/// Which way a message at this point goes: 0 toward the backend, 1 toward the client.
+/// Returns the direction of a message at this point: 0 toward the backend, 1 toward the client.
 pub(crate) fn way(point: Point) -> usize {
     match point {
         Point::ClientIn | Point::BackendOut => 0,
@@ -55,19 +55,19 @@ pub(crate) fn way(point: Point) -> usize {
 }
 
 impl Numbering {
-    /// With commitments to bodies, where the tape is sealed. `keeps_bodies` if entries may wait while the next tape
-    /// begins.
+    /// Creates a numbering, which commits to bodies if the tape is sealed. `keeps_bodies` tells whether entries may
+    /// wait while the next tape begins.
     pub(crate) fn new(seal: Option<&SealSettings>, introductions: Introductions, keeps_bodies: bool) -> Self {
         Self { sealer: sealer(seal), introductions, keeps_bodies, ..Self::default() }
     }
 
-    /// Begins the next tape, whose entries count from 1 and refer to nothing on the one before.
+    /// Begins the next tape, whose entries count from 1 and refer to nothing on the previous one.
     pub(crate) fn begin_tape(&mut self, seal: Option<&SealSettings>) -> EndedTape {
         (self.last, self.sealer) = (0, sealer(seal));
         EndedTape(std::mem::take(&mut self.bases))
     }
 
-    /// Gives an entry its place and adds it.
+    /// Assigns a sequence number to an entry and adds it.
     pub(crate) fn emit(&mut self, mut entry: Entry, out: &mut Vec<Entry>) {
         let last = &mut self.last;
         self.introductions.before(&entry, |introduction| {
@@ -78,7 +78,7 @@ impl Numbering {
         entry.seq = self.last;
         match &mut entry.content {
             Content::Message(message) => entry.seal = self.place(entry.exchange, message).map(Draft::to_bytes),
-            // Nothing is told as a difference from a body of an exchange that has ended.
+            // No body is stored as a difference from one of an ended exchange.
             Content::Finished(_) => {
                 let bases = entry.exchange.and_then(|exchange| self.bases.get_mut(&exchange));
                 bases.into_iter().flatten().for_each(Base::release);
@@ -89,7 +89,7 @@ impl Numbering {
         out.push(entry);
     }
 
-    /// Says which earlier body this one is like, and commits to it where the tape is sealed.
+    /// Resolves the body that this one refers to, and commits to it if the tape is sealed.
     fn place(&mut self, exchange: Option<u64>, message: &mut MessageEntry) -> Option<Draft> {
         let (seq, way) = (self.last, way(message.point));
         let mut draft = None;
@@ -109,7 +109,7 @@ impl Numbering {
             Body::Like { seq: base, prefix, suffix, middle } => {
                 let known = exchange.and_then(|exchange| self.bases.get(&exchange)).map(|bases| &bases[way]);
                 match known.filter(|known| known.seq > 0) {
-                    // The beginning of the exchange has left the ring, so what this one is like is not on the tape.
+                    // The first entries of the exchange have left the ring, so the body referred to is not on the tape.
                     None => message.body = Body::Left,
                     Some(known) => {
                         *base = known.seq;
@@ -126,7 +126,7 @@ impl Numbering {
         draft
     }
 
-    /// Lets bodies go that nothing will be like any more, by the same rule as those who make the entries.
+    /// Releases bodies that no later one will refer to, by the same rule as the maker of entries.
     fn release(&mut self, exchange: Option<u64>, message: &MessageEntry) {
         let way = match (message.kind, message.point) {
             (MessageKind::Result | MessageKind::Error, Point::BackendIn) => 0,
@@ -149,7 +149,7 @@ impl Numbering {
         }
     }
 
-    /// Nothing more will come of this exchange.
+    /// Forgets an exchange that will have no further entries.
     pub(crate) fn forget(&mut self, exchange: u64) {
         self.bases.remove(&exchange);
         self.introductions.forget(exchange);
@@ -157,7 +157,7 @@ impl Numbering {
 }
 
 impl Base {
-    /// Lets the body go, which nothing will be like any more.
+    /// Releases the body, to which no later one will refer.
     fn release(&mut self) {
         (self.sealed, self.bytes) = (None, None);
     }
@@ -167,10 +167,10 @@ fn sealer(seal: Option<&SealSettings>) -> Option<BodySealer> {
     seal.and_then(|seal| BodySealer::new(&seal.seed, &seal.commit))
 }
 
-/// Largest body that is copied to be remembered.
+/// Maximum size of a body that is copied to be remembered, in bytes.
 const MAX_COPY: usize = 16 << 10;
 
-/// A small body does not hold the messages in memory that came with it.
+/// Copies a small body, so that it does not keep the read buffer around it in memory.
 fn own(body: &Bytes) -> Bytes {
     if body.len() <= MAX_COPY { Bytes::copy_from_slice(body) } else { body.clone() }
 }

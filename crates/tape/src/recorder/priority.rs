@@ -1,27 +1,27 @@
-//! Exchanges that are kept by a share of their own, whatever the share of the others is.
+//! Exchanges that are kept by a share of their own, independent of the general one.
 
 use super::sampling::Trigger;
 use crate::glob::Glob;
 
-/// Which exchanges have a share of their own. The first rule that matches counts.
+/// Rules that assign shares to exchanges. The first matching rule applies.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Priorities {
-    /// The rules, in their order.
+    /// Rules in the order of evaluation.
     pub rules: Vec<Priority>,
-    /// Sets which exchanges belong to a share.
+    /// Seed that determines which exchanges belong to a share.
     pub seed: u64,
-    /// What is kept besides, where the sampling does not say.
+    /// Trigger for further exchanges, if the sampling has none of its own.
     pub always: Trigger,
 }
 
-/// One of them.
+/// A rule that assigns a share.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Priority {
-    /// For these methods; for all if there are none.
+    /// Methods that the rule applies to; empty for all.
     pub methods: Vec<Glob>,
-    /// For these tools, prompts and URIs; for all if there are none.
+    /// Tools, prompts and URIs that the rule applies to; empty for all.
     pub tools: Vec<Glob>,
-    /// The share that is kept, from 0 to 1.
+    /// Share that is kept, from 0 to 1.
     pub share: f64,
 }
 
@@ -46,7 +46,7 @@ impl Priority {
 }
 
 impl Priorities {
-    /// The share of an exchange that a rule matches.
+    /// Returns the share of the first rule that matches.
     pub(crate) fn share(&self, method: Option<&str>, tool: Option<&str>) -> Option<f64> {
         self.rules.iter().find(|rule| rule.fits(method, tool)).map(|rule| rule.share)
     }

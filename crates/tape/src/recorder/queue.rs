@@ -1,9 +1,9 @@
-//! The bounded queue between whoever brings facts and the one thread that writes them.
+//! The bounded queue between the threads that report facts and the one thread that writes them.
 //!
-//! Nobody who brings a fact waits: what has no room is counted as lost. With [`OnFull::Wait`] those who take messages
-//! from outside ask for room first, and wait from half of the bounds on, so that the other half is there for what is
-//! under way. They are admitted in order as the writer makes progress ([`Admission`]). A fact counts until the writer
-//! has made an entry of it.
+//! Reporting a fact never blocks: a fact that does not fit is counted as lost. With [`OnFull::Wait`] the readers of
+//! outside messages ask for room first, and wait once half of the bounds is used, which leaves the other half to the
+//! calls under way. Waiting messages are admitted in order as the writer makes progress ([`Admission`]). A fact counts
+//! until the writer has made an entry of it.
 
 use super::admission::{self, Admission};
 use super::barrier::{Barrier, NotRecorded, Waiting};
@@ -21,23 +21,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Most answers that wait for the disk at once.
+/// Maximum number of unresolved barriers.
 pub const MAX_BARRIERS: usize = 100_000;
-/// Images of a message in the queue: as it came and as it left. Its answer waits for room of its own.
+/// Number of images of a message in the queue: incoming and outgoing. Its answer waits for room of its own.
 const IMAGES: usize = 2;
-/// About what a fact weighs besides its message.
+/// Approximate weight of a fact besides its message.
 const FACT_WEIGHT: usize = 256;
-/// About what a ruling weighs besides what it was told; its conditions are words of its rule.
+/// Approximate weight of a ruling besides its inputs; its conditions are shared with its rule.
 const RULING_WEIGHT: usize = 128;
 
-/// Hands over what threads have noted and not told yet.
+/// Callback that flushes the facts which threads still buffer.
 type Settle = Box<dyn Fn() + Send + Sync>;
 
 pub(crate) struct Queue {
     state: Mutex<State>,
     settle: OnceLock<Settle>,
     filled: Condvar,
-    /// True from half of the bounds on, and while messages wait.
+    /// True once half of the bounds is used, and while messages wait.
     crowded: AtomicBool,
     limits: Limits,
     counters: Arc<Counters>,
@@ -55,7 +55,7 @@ struct Limits {
 struct State {
     facts: Vec<QueuedInput>,
     arena: MessageArena,
-    /// Facts that no entry was made of yet, whether the writer has taken them or not, and their bytes.
+    /// Number and bytes of facts without an entry so far, including those that the writer has taken.
     pending: usize,
     bytes: usize,
     lost: [u64; 2],
@@ -64,14 +64,14 @@ struct State {
     trigger: bool,
     asleep: bool,
     failing: bool,
-    /// No more facts are taken, and by this time the writer gives up.
+    /// Time at which the writer gives up, set once the queue is closed to further facts.
     closed: Option<Instant>,
 }
 
-/// What the writer takes at once, besides the facts.
+/// State that the writer takes besides the facts.
 #[derive(Default, Debug)]
 pub(crate) struct Taken {
-    /// What was lost after the facts, by reason.
+    /// Number of facts lost after the taken ones, by reason.
     pub(crate) lost: Vec<(GapReason, u64)>,
     pub(crate) barriers: Vec<Waiting>,
     pub(crate) trigger: bool,
@@ -96,12 +96,12 @@ impl Queue {
         Self { state, settle, filled, crowded: AtomicBool::new(false), limits, counters }
     }
 
-    /// Sets what hands over the facts that threads have not told yet. Only the first counts.
+    /// Sets the callback that flushes facts. Later calls are ignored.
     pub(crate) fn settle_with(&self, settle: Settle) {
         let _ = self.settle.set(settle);
     }
 
-    /// Has all threads tell what they have, and adds it. Returns false if there is nothing that could.
+    /// Has all threads flush their facts, and appends them. Returns false without a callback.
     pub(crate) fn settle(&self, facts: &mut Vec<QueuedInput>) -> bool {
         let Some(settle) = self.settle.get() else { return false };
         settle();
@@ -110,7 +110,7 @@ impl Queue {
         true
     }
 
-    /// Takes each fact, or counts it as lost if there is no room.
+    /// Adds each fact, or counts it as lost if it does not fit.
     pub(crate) fn push(&self, facts: &[Fact]) {
         let mut state = self.lock();
         if state.closed.is_some() {
@@ -133,8 +133,8 @@ impl Queue {
         self.wake(&state, before);
     }
 
-    /// A barrier that resolves when there is room for a message of this size or the writer cannot write, and the longest
-    /// wait. None while there is room, and without [`OnFull::Wait`].
+    /// Returns a barrier that resolves when a message of this size fits or the store fails, with the maximum time to
+    /// wait. Returns `None` if the message fits, and without [`OnFull::Wait`].
     pub(crate) fn room(&self, bytes: usize) -> Option<(Barrier, Duration)> {
         let OnFull::Wait(within) = self.limits.on_full else { return None };
         let wanted = self.shares_of(bytes);
@@ -157,8 +157,8 @@ impl Queue {
         Some((barrier, within))
     }
 
-    /// Forgets facts that entries were made of, and admits messages for which there is room now. True
-    /// if some still wait.
+    /// Releases the room of facts that have become entries, and admits messages for which there is room now. Returns
+    /// true if some still wait.
     pub(crate) fn processed(&self, facts: usize, bytes: usize) -> bool {
         let mut state = self.lock();
         state.pending = state.pending.saturating_sub(facts);
@@ -175,21 +175,21 @@ impl Queue {
         is_waited_for
     }
 
-    /// The number of messages that fit into half of the bounds. One always does if nothing is pending.
+    /// Returns the number of shares that fit into half of the bounds, at least one if nothing is pending.
     fn shares(&self, state: &State) -> usize {
         let free = |limit: usize, used: usize| (limit / 2).saturating_sub(used) / (limit / admission::PARTS).max(1);
         let shares = free(self.limits.facts, state.pending).min(free(self.limits.bytes, state.bytes));
         shares.max(usize::from(state.pending == 0))
     }
 
-    /// The number of shares that the images of a message of this size need.
+    /// Returns the number of shares that the images of a message of this size need.
     fn shares_of(&self, bytes: usize) -> usize {
         let share = (self.limits.bytes / admission::PARTS).max(1);
         (IMAGES * bytes).div_ceil(share).clamp(1, admission::MAX_SHARES)
     }
 
-    /// The number of shares that were set aside for the message of a fact, if it is the first fact of that message. The
-    /// size of a backend's message is not known before.
+    /// Returns the number of shares that were reserved for the message of a fact, if it is the first fact of that
+    /// message. The size of a backend's message is not known in advance.
     fn shares_of_first(&self, fact: &Fact) -> Option<usize> {
         match fact {
             Fact::Message(message) if message.point == Point::ClientIn => Some(self.shares_of(message.bytes.len())),
@@ -198,7 +198,7 @@ impl Queue {
         }
     }
 
-    /// True if a message of one share has to wait: for those before it, or for the share.
+    /// Returns true if a message of one share has to wait, for others before it or for the share.
     fn is_crowded(&self, state: &State) -> bool {
         self.is_crowded_for(state, 1)
     }
@@ -216,7 +216,7 @@ impl Queue {
         }
     }
 
-    /// Takes an input other than a fact. There are few, so they are taken even if the queue is full.
+    /// Adds an input other than a fact. Such inputs are few, so they are taken even if the queue is full.
     pub(crate) fn tell(&self, told: RecorderInput) {
         let mut state = self.lock();
         if state.closed.is_some() {
@@ -237,7 +237,7 @@ impl Queue {
         self.counters.lost(reason, 1);
     }
 
-    /// A barrier after everything that is in the queue.
+    /// Returns a barrier after all current facts.
     pub(crate) fn barrier(&self) -> Barrier {
         let (waiting, barrier) = Waiting::new();
         let mut state = self.lock();
@@ -256,14 +256,14 @@ impl Queue {
         barrier
     }
 
-    /// Asks for what the ring holds.
+    /// Requests the content of the ring.
     pub(crate) fn trigger(&self) {
         let mut state = self.lock();
         state.trigger = true;
         self.wake(&state, 0);
     }
 
-    /// Takes no more, and has the writer give up after `within`.
+    /// Closes the queue to further facts, and has the writer give up after `within`.
     pub(crate) fn close(&self, within: Duration) {
         let mut state = self.lock();
         state.closed.get_or_insert(Instant::now() + within);
@@ -273,13 +273,13 @@ impl Queue {
         drop(waiting);
     }
 
-    /// How many facts wait, and their bytes.
+    /// Returns the number of pending facts, and their bytes.
     pub(crate) fn depth(&self) -> (usize, usize) {
         let state = self.lock();
         (state.pending, state.bytes)
     }
 
-    /// Waits for something to do, `idle` at most, and gathers a batch. `facts` must be empty; its memory is used again.
+    /// Waits for work, for at most `idle`, and gathers a batch. `facts` must be empty; its memory is reused.
     pub(crate) fn take(&self, facts: &mut Vec<QueuedInput>, idle: Duration, gather: Duration) -> Taken {
         let mut state = self.lock();
         state.asleep = true;
@@ -302,8 +302,8 @@ impl Queue {
         }
     }
 
-    /// Sets whether the store can write. Fails the barriers of whoever waits while it cannot. What waits meanwhile outlives its
-    /// calls, so it gets copies of its messages.
+    /// Sets whether the store fails. A failing store fails all waiting barriers. The queued messages then outlive their
+    /// calls, so they are copied.
     pub(crate) fn set_failing(&self, failing: bool) {
         let mut state = self.lock();
         let was_failing = std::mem::replace(&mut state.failing, failing);
@@ -322,7 +322,7 @@ impl Queue {
         waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
     }
 
-    /// Pauses the writer. False if it is to give up.
+    /// Pauses the writer. Returns false if it must give up.
     pub(crate) fn pause(&self, pause: Duration) -> bool {
         let state = self.lock();
         let left = |end: Instant| end.saturating_duration_since(Instant::now());
@@ -336,20 +336,20 @@ impl Queue {
         self.state.lock().unpoisoned()
     }
 
-    /// A single fact that is larger than all room there is still has its turn when it is alone.
+    /// Returns true if a fact does not fit. A single fact larger than the bounds fits into an empty queue.
     fn full(&self, state: &State, weight: usize) -> bool {
         state.pending > 0 && (state.pending >= self.limits.facts || state.bytes + weight > self.limits.bytes)
     }
 
-    /// From here on the room is kept for requests, answers and ends, so that whoever floods others with notifications does
-    /// not push them off the tape.
+    /// Returns true if the remaining room is reserved for requests, answers and ends, so that a flood of notifications
+    /// cannot push calls off the tape.
     fn is_nearly_full(&self, state: &State, weight: usize) -> bool {
         let most = |limit: usize| limit - limit / 8;
         state.pending >= most(self.limits.facts) || state.bytes + weight > most(self.limits.bytes)
     }
 
-    /// The writer is woken for the first fact, for a whole batch, and for what is urgent; not for every fact, since that
-    /// costs whoever brings it. `before` is how many there were.
+    /// Wakes the writer for the first fact, for a full batch and for urgent work. Waking it for every fact would slow
+    /// the threads that report them. `before` is the previous number of facts.
     fn wake(&self, state: &State, before: usize) {
         let (count, batch) = (state.facts.len(), self.limits.batch);
         let due = before == 0 && count > 0 || before < batch && count >= batch || state.is_urgent();
@@ -366,7 +366,7 @@ impl State {
         self.facts.push(queued);
     }
 
-    /// A copy of a fact that may wait.
+    /// Returns a copy of a fact that may wait.
     fn shelved(&mut self, fact: &Fact) -> Fact {
         let Fact::Message(message) = fact else { return fact.clone() };
         let bytes = if self.failing { uncharged(&message.bytes) } else { message.bytes.clone() };
@@ -388,7 +388,7 @@ fn wait<'a>(
     condvar.wait_timeout_while(state, within, until).unpoisoned().0
 }
 
-/// Reads the message, which is done only where room is scarce.
+/// Parses the message, which is affordable only because it happens when room is scarce.
 fn is_notification(fact: &Fact) -> bool {
     let Fact::Message(message) = fact else { return false };
     Envelope::parse(message.bytes.clone()).is_ok_and(|message| message.kind() == Kind::Notification)
@@ -403,7 +403,7 @@ fn weight(fact: &Fact) -> usize {
         }
 }
 
-/// What was decided weighs something of its own, of which each message bears its part where several share it.
+/// Returns the weight of rulings. Rulings that several messages share are divided among them.
 fn told(rulings: &Rulings) -> usize {
     let inputs = |ruling: &Ruling| ruling.inputs.iter().map(|(_, text)| text.len()).sum::<usize>();
     let weight: usize = rulings.iter().map(|ruling| RULING_WEIGHT + ruling.detail.len() + inputs(ruling)).sum();

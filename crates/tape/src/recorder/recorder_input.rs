@@ -1,4 +1,4 @@
-//! What waits to be written: facts, and descriptions of backends and rules.
+//! Inputs of the writer: facts, and descriptions of backends and rules.
 
 use super::message_arena::uncharged;
 use crate::redact::Redacted;
@@ -7,12 +7,12 @@ use signalbox_engine::record::{BackendSeen, RulesEntry};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// An input in the queue, and what it was charged there.
+/// An input in the queue, with the weight it was charged.
 #[derive(Debug)]
 pub(crate) struct QueuedInput {
     pub(crate) input: RecorderInput,
     pub(crate) weight: usize,
-    /// What may be kept of its message, if that is known before its turn.
+    /// Result of the redaction of its message, if it was done ahead.
     pub(crate) redacted: Option<Redacted>,
 }
 
@@ -25,18 +25,17 @@ impl QueuedInput {
 /// One input of the writer.
 #[derive(Debug)]
 pub(crate) enum RecorderInput {
-    /// A fact.
     Fact(Fact),
-    /// What a backend offers.
+    /// The current offer of a backend.
     Backend(Instant, Box<BackendSeen>),
-    /// The rules that decide.
+    /// The rules in force.
     Rules(Instant, Box<RulesEntry>),
     /// The backends of whose messages only the outline is recorded from now on.
     Withhold(Instant, Vec<Arc<str>>),
 }
 
 impl RecorderInput {
-    /// When it happened.
+    /// Returns the time at which it happened.
     pub(crate) fn at(&self) -> Instant {
         match self {
             Self::Fact(fact) => fact.at(),
@@ -44,14 +43,14 @@ impl RecorderInput {
         }
     }
 
-    /// Gives it a message that is charged to nobody.
+    /// Replaces the message by a copy that is not charged to its sender.
     pub(crate) fn own_message(&mut self) {
         if let Self::Fact(Fact::Message(message)) = self {
             message.bytes = uncharged(&message.bytes);
         }
     }
 
-    /// About what it weighs, if it is not a fact.
+    /// Returns the approximate weight of an input other than a fact.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Fact(_) => 0,

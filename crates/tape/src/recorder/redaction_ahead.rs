@@ -1,7 +1,7 @@
-//! Redacts large messages on several threads before it is their turn.
+//! Redacts large messages on several threads before their turn.
 //!
-//! Redaction takes most of the time of a large message and depends on its bytes alone, while numbers, commitments and
-//! the chain depend on what came before. So only the former leaves the thread that writes the tape.
+//! Redaction takes most of the time of a large message and depends on its bytes alone, whereas numbers, commitments and
+//! the chain depend on earlier entries. Therefore only the redaction leaves the thread that writes the tape.
 
 use super::recorder_input::{QueuedInput, RecorderInput};
 use crate::redact::{Redacted, Redactor};
@@ -15,10 +15,10 @@ use std::sync::{LazyLock, OnceLock};
 
 /// Smallest message that is worth the way to another thread, in bytes.
 const LARGE: usize = 8 << 10;
-/// Inputs, and bytes of messages, that are looked at in one go.
+/// Maximum number of inputs, and of bytes of messages, per pass.
 const MAX_INPUTS: usize = 256;
 const MAX_BYTES: usize = 1 << 20;
-/// Most threads, with the one that writes the tape.
+/// Maximum number of threads, including the one that writes the tape.
 const MAX_THREADS: usize = 4;
 
 static THREADS: LazyLock<usize> = LazyLock::new(|| {
@@ -62,7 +62,7 @@ pub(crate) fn redact_ahead(ready: &mut VecDeque<QueuedInput>, redactor: &Redacto
     count
 }
 
-/// Returns the job for a large message that came in. What leaves is nearly always the same, and redacted with it.
+/// Returns the job for a large incoming message. The outgoing image is nearly always equal and redacted with it.
 fn job(place: usize, input: &RecorderInput, max_body: usize) -> Option<Job<'_>> {
     let RecorderInput::Fact(Fact::Message(message)) = input else { return None };
     let came_in = matches!(message.point, Point::ClientIn | Point::BackendIn);
@@ -70,7 +70,7 @@ fn job(place: usize, input: &RecorderInput, max_body: usize) -> Option<Job<'_>> 
     (came_in && is_large).then(|| Job { place, bytes: &message.bytes, redacted: OnceLock::new() })
 }
 
-/// Does all jobs, on this thread and on others.
+/// Runs all jobs, on this thread and on others.
 fn run(jobs: &[Job<'_>], redactor: &Redactor) {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -81,7 +81,7 @@ fn run(jobs: &[Job<'_>], redactor: &Redactor) {
     std::thread::scope(|scope| {
         for _ in 1..(*THREADS).min(jobs.len()) {
             let thread = std::thread::Builder::new().name("tape-redact".to_owned());
-            // Without another thread, this one does everything.
+            // If no thread can be started, this one does all jobs.
             let _ = thread.spawn_scoped(scope, work);
         }
         work();

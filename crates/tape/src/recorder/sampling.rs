@@ -1,76 +1,76 @@
-//! Which exchanges are kept, in the words of the configuration.
+//! Sampling of exchanges, as the configuration describes it.
 
 use std::time::Duration;
 
-/// Which exchanges are kept. An exchange is on the tape whole or not at all.
+/// Sampling mode. An exchange is on the tape completely or not at all.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub enum Sampling {
-    /// Every one.
+    /// Keeps all of them.
     #[default]
     All,
-    /// A share of them, picked by a hash that the seed sets, so that the same run picks the same ones again.
+    /// Keeps a share, chosen by a seeded hash, so that the same run picks the same exchanges again.
     Share {
-        /// From 0 to 1.
+        /// Share from 0 to 1.
         share: f64,
-        /// Sets which ones.
+        /// Seed that determines which exchanges belong to the share.
         seed: u64,
-        /// What is kept besides.
+        /// Trigger for further exchanges.
         always: Trigger,
     },
-    /// About this many a second: all of them while there are few, and a smaller share the more there are.
+    /// Keeps about this many exchanges per second: all while there are few, and a smaller share the more there are.
     Adaptive {
-        /// How many a second.
+        /// Target number per second.
         target: f64,
-        /// Sets which ones.
+        /// Seed that determines which exchanges belong to the share.
         seed: u64,
-        /// What is kept besides.
+        /// Trigger for further exchanges.
         always: Trigger,
     },
-    /// The first of every `n`.
+    /// Keeps the first of every `n` exchanges.
     EveryNth {
-        /// How many make a round.
+        /// Length of a round.
         n: u64,
-        /// What is kept besides.
+        /// Trigger for further exchanges.
         always: Trigger,
     },
-    /// Those that did not end well, with their neighbours.
+    /// Keeps the exchanges that did not end well, with their neighbours.
     Errors {
-        /// How many that ended before it.
+        /// Number of kept exchanges that ended before each.
         before: usize,
-        /// How many that end after it.
+        /// Number of kept exchanges that end after each.
         after: usize,
     },
-    /// Those that took at least this long.
+    /// Keeps the exchanges that took at least this long.
     Slow {
-        /// How long.
+        /// Minimum duration of a kept exchange.
         took: Duration,
     },
-    /// The latest are kept in memory, and written when something fires.
+    /// Keeps the latest exchanges in memory, and writes them when the trigger fires.
     Ring {
-        /// The latest ones, up to this many.
+        /// Maximum number of exchanges in memory.
         exchanges: usize,
-        /// Of at most this age.
+        /// Maximum age of exchanges in memory.
         within: Option<Duration>,
-        /// How many that end after it are written too.
+        /// Number of exchanges that are also written after the trigger has fired.
         after: usize,
-        /// What fires, besides an explicit call.
+        /// Trigger, besides an explicit call.
         on: Trigger,
     },
 }
 
-/// What makes an exchange worth keeping.
+/// Conditions that make an exchange worth keeping.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Trigger {
-    /// It did not end well: neither with a result nor cancelled by its client.
+    /// Fires for an exchange that did not end well, neither with a result nor cancelled by its client.
     pub errors: bool,
-    /// It took at least this long.
+    /// Fires for an exchange that took at least this long.
     pub slower_than: Option<Duration>,
-    /// One of these was decided about one of its messages.
+    /// Fires for an exchange with one of these verdicts on its messages.
     pub verdicts: Vec<String>,
 }
 
 impl Trigger {
-    /// Whether nothing fires.
+    /// Returns true if the trigger never fires.
     #[must_use]
     pub fn is_never(&self) -> bool {
         !self.errors && self.slower_than.is_none() && self.verdicts.is_empty()
@@ -93,7 +93,7 @@ impl Trigger {
 }
 
 impl Sampling {
-    /// The line for the head of the tape.
+    /// Returns the line for the head of the tape.
     #[must_use]
     pub fn words(&self) -> String {
         let besides = |text: String, always: &Trigger| match always.is_never() {
@@ -149,7 +149,7 @@ impl Sampling {
     }
 }
 
-/// The same, as the sampling_buffer works with it.
+/// Sampling mode in the form that the sampling buffer evaluates.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Plan {
     pub(crate) pick: Pick,
@@ -157,13 +157,13 @@ pub(crate) struct Plan {
     pub(crate) before: usize,
     pub(crate) after: usize,
     pub(crate) within: Option<Duration>,
-    /// The share follows traffic, so that about this many a second are kept.
+    /// Number of exchanges to keep per second, for a share that follows the traffic.
     pub(crate) target: Option<f64>,
-    /// An exchange that is open for long is let go rather than kept.
+    /// True if a long-open exchange is dropped rather than kept.
     pub(crate) ring: bool,
 }
 
-/// Which exchanges are kept from their beginning.
+/// Selection of the exchanges that are kept from their beginning.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) enum Pick {
     All,
@@ -177,7 +177,7 @@ pub(crate) enum Pick {
 }
 
 impl Pick {
-    /// The same with another share, if it is one.
+    /// Returns a copy with another share, if it is a share.
     pub(crate) fn with_share(self, other: f64) -> Self {
         match self {
             Self::Share { seed, .. } => Self::Share { share: other, seed },
@@ -185,14 +185,14 @@ impl Pick {
         }
     }
 
-    /// Whether the exchange of this number is one of them.
+    /// Returns true if the exchange of this number is selected.
     pub(crate) fn picks(self, number: u64) -> bool {
         match self {
             Self::All => true,
             Self::None => false,
             Self::EveryNth(n) => number % n == 1 % n,
             Self::Share { share, seed } => {
-                // 53 bits are what a float tells apart.
+                // An `f64` distinguishes 53 bits.
                 let spread = mix(number ^ mix(seed)) >> 11;
                 (spread as f64) < share * (1u64 << 53) as f64
             }
@@ -200,7 +200,7 @@ impl Pick {
     }
 }
 
-/// The finalizer of SplitMix64: every bit of the number moves every bit of what comes of it.
+/// Finalizer of SplitMix64: every bit of the input affects every bit of the output.
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,4 +1,4 @@
-//! Holds entries back until it is known whether their exchange is kept, and lets them go in their order.
+//! Holds entries back until it is decided whether their exchange is kept, and releases them in order.
 
 mod tape_change;
 
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What an exchange begins with.
+/// Properties of an exchange at its beginning.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Beginning<'a> {
     pub(crate) method: Option<&'a str>,
@@ -27,14 +27,14 @@ pub(crate) struct Beginning<'a> {
     pub(crate) at: u64,
 }
 
-/// What an exchange ended with.
+/// Properties of an exchange at its end.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Ending<'a> {
     pub(crate) backend: Option<&'a str>,
     pub(crate) outcome: &'a str,
     pub(crate) took: u64,
     pub(crate) at: u64,
-    /// True for what a client calls; handshakes, lists and pings are kept with the calls around them and not counted.
+    /// True for calls; handshakes, lists and pings are kept with the calls around them and not counted.
     pub(crate) counts: bool,
 }
 
@@ -42,19 +42,19 @@ pub(crate) struct Ending<'a> {
 enum Fate {
     Kept,
     Dropped,
-    /// Open; the flag says whether it is kept if its backend is wanted.
+    /// Undecided; `picked` tells whether it is kept if its backend is included.
     Open {
         since: u64,
         picked: bool,
         backend: bool,
     },
-    /// Over, and kept if something fires soon.
+    /// Ended, and kept if the trigger fires soon.
     Candidate {
         since: u64,
     },
 }
 
-/// An exchange that has ended and is kept if something fires soon.
+/// An exchange that has ended and is kept if the trigger fires soon.
 #[derive(Copy, Clone, Debug)]
 struct Candidate {
     number: u64,
@@ -64,13 +64,13 @@ struct Candidate {
 #[derive(Debug)]
 struct Case {
     fate: Fate,
-    /// Entries of it that wait.
+    /// Number of waiting entries.
     waiting: usize,
-    /// Nothing more will come.
+    /// True if no further entries will come.
     over: bool,
-    /// The tape has entries of it.
+    /// True if the tape has entries of it.
     written: bool,
-    /// The tape has its end.
+    /// True if the tape has its end.
     ended: bool,
 }
 
@@ -87,19 +87,19 @@ pub(crate) struct SamplingBuffer {
     adaptive: Option<Adaptive>,
     filter: Filter,
     hold: Hold,
-    /// True if nothing is ever held or left out.
+    /// True if no entry is ever held back or dropped.
     open_gate: bool,
     waiting: VecDeque<Entry>,
-    /// How many of them, from the end, may hold messages that are charged to their senders.
+    /// Number of entries, from the back, that may hold messages charged to their senders.
     charged: usize,
     waiting_bytes: usize,
     cases: KeyMap<u64, Case>,
     candidates: VecDeque<Candidate>,
-    /// How many of them count as calls.
+    /// Number of candidates that count as calls.
     counted: usize,
-    /// How many of those that end next are kept.
+    /// Number of the next ending calls that are kept.
     after: usize,
-    /// The exchange that began last: what belongs to no exchange shares its fate.
+    /// Exchange that began last. Entries outside any exchange share its fate.
     latest: u64,
     loose: u64,
     numbering: Numbering,
@@ -107,7 +107,7 @@ pub(crate) struct SamplingBuffer {
 }
 
 impl SamplingBuffer {
-    /// With what the tape has to say before entries that refer to it.
+    /// Creates a buffer, with the descriptions that the tape needs before entries that refer to them.
     pub(crate) fn new(settings: &RecorderSettings, introductions: Introductions, counters: Arc<Counters>) -> Self {
         let mut plan = settings.sampling.plan();
         let priorities = settings.priorities.clone();
@@ -143,17 +143,17 @@ impl SamplingBuffer {
         &mut self.numbering.introductions
     }
 
-    /// Copies the bodies that are remembered to compare others with.
+    /// Copies the bodies that are remembered as bases of others.
     pub(crate) fn own_bases(&mut self) {
         self.numbering.own_bases();
     }
 
-    /// Returns true if nothing is ever held or left out.
+    /// Returns true if no entry is ever held back or dropped.
     pub(crate) fn keeps_all(&self) -> bool {
         self.open_gate
     }
 
-    /// An exchange begins.
+    /// Begins an exchange, and samples it.
     pub(crate) fn begin(&mut self, number: u64, beginning: Beginning<'_>) {
         self.latest = number;
         if self.open_gate {
@@ -172,7 +172,7 @@ impl SamplingBuffer {
         self.backend(number, beginning.backend);
     }
 
-    /// Whether an exchange is kept from its beginning.
+    /// Returns true if an exchange is kept from its beginning.
     fn picks(&mut self, number: u64, beginning: &Beginning<'_>) -> bool {
         if let Some(share) = self.priorities.share(beginning.method, beginning.tool) {
             return Pick::Share { share, seed: self.priorities.seed }.picks(number);
@@ -183,12 +183,12 @@ impl SamplingBuffer {
         }
     }
 
-    /// Whether nothing asks what an exchange is.
+    /// Returns true if neither filters nor rules depend on the properties of an exchange.
     pub(crate) fn wants_all(&self) -> bool {
         self.filter.is_all() && self.priorities.rules.is_empty()
     }
 
-    /// The backend of an exchange is known.
+    /// Evaluates the filter once the backend of an exchange is known.
     pub(crate) fn backend(&mut self, number: u64, backend: Option<&str>) {
         let (Some(name), Some(case)) = (backend, self.cases.get_mut(&number)) else { return };
         if let Fate::Open { since, picked, backend: true } = case.fate {
@@ -200,12 +200,12 @@ impl SamplingBuffer {
         }
     }
 
-    /// Whether nothing of this exchange will be on the tape, so that no work need be done for it.
+    /// Returns true if no entry of this exchange will be on the tape, so that the caller can skip the work for it.
     pub(crate) fn drops(&self, number: Option<u64>) -> bool {
         number.and_then(|number| self.cases.get(&number)).is_some_and(|case| case.fate == Fate::Dropped)
     }
 
-    /// Whether a message that belongs to no exchange is left out.
+    /// Returns true if a message outside any exchange is dropped.
     pub(crate) fn drops_loose(&mut self, beginning: Beginning<'_>) -> bool {
         if self.open_gate {
             return false;
@@ -213,7 +213,7 @@ impl SamplingBuffer {
         self.loose += 1;
         let wanted = self.filter.wants_start(beginning.method, beginning.tool, beginning.principal)
             && self.filter.backends.wants(beginning.backend);
-        // Its own number, which no exchange has, picks it.
+        // The message is sampled by a number of its own, which no exchange has.
         let number = u64::MAX - self.loose;
         if let Some(share) = self.priorities.share(beginning.method, beginning.tool).filter(|_| wanted) {
             return !Pick::Share { share, seed: self.priorities.seed }.picks(number);
@@ -227,7 +227,7 @@ impl SamplingBuffer {
             }
     }
 
-    /// Something was decided.
+    /// Fires the trigger if it includes the verdict.
     pub(crate) fn decided(&mut self, number: Option<u64>, verdict: &str) {
         if let Some(number) = number
             && self.plan.trigger.verdicts.iter().any(|known| known == verdict)
@@ -236,7 +236,7 @@ impl SamplingBuffer {
         }
     }
 
-    /// An exchange has ended.
+    /// Ends an exchange, and fires the trigger if its outcome or duration does.
     pub(crate) fn end(&mut self, number: u64, ending: Ending<'_>) {
         let Some(case) = self.cases.get_mut(&number) else { return };
         if let Fate::Open { picked, backend: true, .. } = case.fate {
@@ -264,7 +264,7 @@ impl SamplingBuffer {
         }
     }
 
-    /// Everything that waits is to be written, and what ends next.
+    /// Keeps all waiting exchanges, and the next ones that end.
     pub(crate) fn fire_all(&mut self) {
         for case in self.cases.values_mut() {
             if case.fate != Fate::Dropped {
@@ -276,7 +276,8 @@ impl SamplingBuffer {
         self.after = self.plan.after;
     }
 
-    /// Takes an entry. One that belongs to no exchange and tells of no session shares the fate of the latest exchange.
+    /// Adds an entry. An entry outside any exchange that does not describe a session shares the fate of the latest
+    /// exchange.
     pub(crate) fn put(&mut self, entry: Entry, out: &mut Vec<Entry>) {
         if self.open_gate {
             self.numbering.emit(entry, out);
@@ -290,7 +291,7 @@ impl SamplingBuffer {
         self.charged += 1;
     }
 
-    /// Nothing more comes of this exchange. `unended` if nobody said that it ended.
+    /// Notes that no further entries of this exchange come. `unended` tells whether its end was never reported.
     pub(crate) fn forget(&mut self, number: u64, unended: bool) {
         if self.open_gate {
             self.numbering.forget(number);
@@ -306,8 +307,8 @@ impl SamplingBuffer {
         self.clean(number);
     }
 
-    /// Lets go what can go: in order, up to the first of which nothing is known. The rest may wait long after its calls
-    /// have ended, so it gets copies of its messages, within the bounds of [`Hold`].
+    /// Releases entries in order, up to the first undecided one. The rest may wait long after its calls have ended, so
+    /// its messages are copied, within the bounds of [`Hold`].
     pub(crate) fn release(&mut self, now: u64, out: &mut Vec<Entry>) {
         self.let_go(now, out);
         let charged = std::mem::take(&mut self.charged).min(self.waiting.len());
@@ -348,7 +349,7 @@ impl SamplingBuffer {
         }
     }
 
-    /// The tape ends: what is still open is kept, or let go with the ring.
+    /// Ends the tape: keeps undecided exchanges, or drops them together with the ring.
     pub(crate) fn close(&mut self, out: &mut Vec<Entry>) {
         let ring = self.plan.ring;
         for case in self.cases.values_mut() {
@@ -394,14 +395,14 @@ impl SamplingBuffer {
         match (&entry.content, entry.exchange) {
             (_, Some(number)) => Some(number),
             (Content::Message(_) | Content::Decisions(_), None) if matches!(self.plan.pick, Pick::None) => {
-                // Written when the entry came, so that the answer does not change while it waits.
+                // The number was stored when the entry came, so that the answer does not change while it waits.
                 Some(entry.seq)
             }
             _ => None,
         }
     }
 
-    /// What an entry without an exchange carries while it waits: the exchange whose fate it shares.
+    /// Returns the number of the exchange whose fate an entry outside any exchange shares while it waits.
     pub(crate) fn companion(&self) -> u64 {
         self.latest
     }
@@ -428,7 +429,7 @@ impl SamplingBuffer {
     }
 }
 
-/// Gives an entry a body that is charged to nobody.
+/// Replaces the body of an entry by a copy that is not charged to its sender.
 pub(crate) fn own_body(entry: &mut Entry) {
     if let Content::Message(message) = &mut entry.content {
         match &mut message.body {

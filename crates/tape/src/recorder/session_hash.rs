@@ -1,12 +1,12 @@
-//! Session ids are credentials, so a tape has keyed hashes of them: who has the key and an id finds the session, and who has
-//! the tape cannot use it.
+//! Keyed hashes of session ids, which are credentials: the owner of the key can find a session by its id, and a reader
+//! of the tape cannot use it.
 
 use aws_lc_rs::hmac;
 use signalbox_wire::hex::push_hex;
 
-/// What a hash begins with, so that it is not taken for an id.
+/// Prefix of a hash, which distinguishes it from an id.
 const BEGINNING: &str = "hmac:";
-/// How many bytes of it are written.
+/// Number of bytes of the hash that are written.
 const BYTES: usize = 16;
 
 /// Hashes session ids under one key.
@@ -14,13 +14,13 @@ const BYTES: usize = 16;
 pub struct SessionHash(hmac::Key);
 
 impl SessionHash {
-    /// Hashes under this key.
+    /// Creates a hash function with this key.
     #[must_use]
     pub fn new(key: &[u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// What a tape has in the place of this id.
+    /// Returns the hash that a tape has instead of this id.
     #[must_use]
     pub fn of(&self, id: &str) -> String {
         let tag = hmac::sign(&self.0, id.as_bytes());

@@ -1,4 +1,4 @@
-//! The sessions that the tape describes, by their numbers in the process.
+//! Sessions that the tape describes, by their numbers in the process.
 
 use super::clients;
 use super::session_hash::SessionHash;
@@ -10,12 +10,12 @@ use signalbox_wire::json;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Most sessions that are known at once. Beyond, the one that was told of first is forgotten.
+/// Maximum number of known sessions. Beyond it, the oldest is forgotten.
 const MAX_SESSIONS: usize = 100_000;
-/// So many sessions that have ended are still known, for what comes late.
+/// Number of ended sessions that remain known for late facts.
 const ENDED: usize = 1_024;
 
-/// Which numbers are sessions: a request of the new era has a number as well, and none is told of.
+/// Known sessions. Requests of the new era have numbers as well, but are never described as sessions.
 #[derive(Default, Debug)]
 pub(crate) struct Sessions {
     known: KeyMap<SessionKey, KnownSession>,
@@ -57,7 +57,7 @@ impl Sessions {
         Some(EntrySession { number: key.0, undescribed })
     }
 
-    /// The number of a session that is told of.
+    /// Registers a described session and returns its number.
     pub(crate) fn enter(&mut self, fact: &Arc<SessionFact>) -> u64 {
         let key = fact.session;
         let session = KnownSession { tape: self.tape, fact: self.has_next.then(|| Arc::clone(fact)) };
@@ -80,7 +80,7 @@ impl Sessions {
         self.tape = self.tape.wrapping_add(1);
     }
 
-    /// The session has ended. It is known for a while yet.
+    /// Marks a session as ended. It stays known for a while.
     pub(crate) fn end(&mut self, key: SessionKey) {
         self.ended.push_back(key);
         if self.ended.len() > ENDED
@@ -95,13 +95,13 @@ impl Sessions {
     }
 }
 
-/// What a tape says of a session. Its id is a credential: without a key to hash it with it is left out.
+/// Returns the description of a session. Its id is a credential, so it is left out if there is no key to hash it.
 pub(crate) fn of_fact(fact: &SessionFact, hash: Option<&SessionHash>) -> SessionInfo {
     let external = fact.external.as_deref().zip(hash).map(|(id, hash)| hash.of(id));
     info(&fact.caller, fact.client.as_deref(), external, fact.transport)
 }
 
-/// What a tape says of a caller.
+/// Returns the description of a caller.
 pub(crate) fn info(
     caller: &Caller,
     said: Option<&ClientProfile>,

@@ -1,4 +1,4 @@
-//! What is recorded, and what happens when it cannot be.
+//! Settings of a recorder.
 
 use super::filter::Filter;
 use super::priority::Priorities;
@@ -7,68 +7,66 @@ use super::session_hash::SessionHash;
 use crate::seal::SealSettings;
 use std::time::Duration;
 
-/// What happens to a fact for which the queue has no room.
+/// Treatment of a fact that does not fit into the queue.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum OnFull {
-    /// It is left out; the tape says how many are missing.
+    /// The fact is dropped; the tape states how many are missing.
     Gap,
-    /// It is left out as well, but those who take messages from outside wait from half of the bounds on, at most this long.
-    /// Nobody waits while the store cannot write at all.
+    /// The fact is dropped as well, but the readers of outside messages wait once half of the bounds is used, for at
+    /// most this long. They never wait while the store fails.
     Wait(Duration),
 }
 
-/// How a recorder works.
+/// Settings of a recorder.
 #[derive(Clone, Debug)]
 pub struct RecorderSettings {
-    /// Most facts that wait.
+    /// Maximum number of facts in the queue.
     pub queue_facts: usize,
-    /// Most bytes of facts that wait.
+    /// Maximum number of bytes of facts in the queue.
     pub queue_bytes: usize,
-    /// What happens when there are more.
+    /// Treatment of facts beyond that.
     pub on_full: OnFull,
-    /// True if every append is to be on disk before it counts.
+    /// True if every append must be on disk before it counts.
     pub strict: bool,
-    /// Most entries in one append.
+    /// Maximum number of entries per append.
     pub batch: usize,
-    /// How long facts are gathered for one append.
+    /// Time for which facts are gathered for one append.
     pub gather: Duration,
-    /// How often the store may do what can wait, at least.
+    /// Maximum interval between background tasks of the store.
     pub idle_every: Duration,
-    /// The longest pause between two tries to write.
+    /// Maximum pause between two attempts to write.
     pub retry_at_most: Duration,
-    /// Which exchanges are kept.
     pub sampling: Sampling,
-    /// Which of them have a share of their own.
+    /// Rules that give exchanges a share of their own.
     pub priorities: Priorities,
-    /// Which exchanges are looked at in the first place.
+    /// Filter that is applied before sampling.
     pub filter: Filter,
     /// False if only the outlines of messages are kept.
     pub bodies: bool,
-    /// The largest body that is kept; of larger ones only the length is.
+    /// Maximum size of a recorded body; of larger ones only the length is kept.
     pub max_body: usize,
-    /// An exchange without an end is forgotten when nothing was heard of it for this long.
+    /// Time without facts after which an exchange without an end is forgotten.
     pub orphan_after: Duration,
-    /// How long, and within how many bytes, entries wait in memory to know whether their exchange is kept.
+    /// Bounds on the entries that wait in memory for the decision about their exchange.
     pub hold: Hold,
-    /// Hashes the ids of sessions, which are credentials. Without it they are left out.
+    /// Hash for session ids, which are credentials. Without it they are left out.
     pub session_hash: Option<SessionHash>,
-    /// Seals the tape.
+    /// Settings of the seal, if the tape is sealed.
     pub seal: Option<SealSettings>,
 }
 
-/// How much may wait for the verdict of sampling.
+/// Bounds on the entries that wait for the decision of sampling.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Hold {
-    /// Most entries.
     pub entries: usize,
-    /// Most bytes of messages.
+    /// Maximum number of bytes of messages.
     pub bytes: usize,
-    /// An exchange that is still open after this time is kept (or, in a ring, let go).
+    /// Time after which an exchange that is still open is kept (or dropped, with a ring).
     pub open_for: Duration,
 }
 
 impl RecorderSettings {
-    /// What is kept, in the words of the head of a tape.
+    /// Describes priorities and sampling for the head of a tape.
     #[must_use]
     pub fn sampling_words(&self) -> String {
         let mut words = self.priorities.words();

@@ -3,7 +3,7 @@
 use signalbox_engine::record::{Body, Content, Entry};
 use std::time::{Duration, Instant};
 
-/// Default time to wait for a moment without calls in flight before the tape ends in the middle of calls.
+/// Default time to wait for a moment without calls in flight before the tape ends during calls.
 pub const GRACE: Duration = Duration::from_secs(5);
 /// Delay before another attempt if the next tape could not be made.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
@@ -48,7 +48,7 @@ impl TapeMeter {
         Self { bounds, bytes: 0, first: None, due: None, not_before: None }
     }
 
-    /// Counts stored entries.
+    /// Adds stored entries to the size of the tape.
     pub(crate) fn add(&mut self, entries: &[Entry], now: Instant) {
         let bytes: u64 = entries.iter().map(weight).sum();
         if bytes > 0 {

@@ -1,4 +1,4 @@
-//! The tapes that one recorder writes, one after the other.
+//! The tapes that one recorder writes in sequence.
 
 use super::tape_bounds::TapeBounds;
 use crate::seal::SealSettings;
@@ -28,7 +28,7 @@ pub trait TapeFactory: Send {
     /// Returns an error if the tape cannot be made, for example not sealed. The current tape then continues.
     fn next_tape(&mut self, started: u64) -> Result<NextTape, NextTapeError>;
 
-    /// Called after the former tape has ended and this one receives the entries.
+    /// Notifies the factory that the former tape has ended and this one receives the entries.
     fn begun(&mut self, tape: TapeInfo);
 }
 

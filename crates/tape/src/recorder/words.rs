@@ -1,5 +1,4 @@
-//! Words that come again and again, so that each is redacted once: the names of tools, the conditions of rules, and whole
-//! rulings.
+//! Cache of redacted texts that recur: names of tools, conditions of rules, and whole rulings.
 
 use crate::redact::Redactor;
 use signalbox_engine::chain::{Ruling, Rulings};
@@ -7,28 +6,28 @@ use signalbox_engine::keys::{KeyMap, TextMap};
 use signalbox_engine::record::DecisionEntry;
 use std::sync::Arc;
 
-/// Most words, and most rulings, that are remembered. Beyond, all are forgotten and learned again.
+/// Maximum number of remembered texts, and of rulings. Beyond it the cache is cleared.
 const MAX_WORDS: usize = 4_096;
-/// Most groups of rulings that are remembered.
+/// Maximum number of remembered groups of rulings.
 const MAX_GROUPS: usize = 256;
-/// Longer texts are not worth remembering.
+/// Maximum length of a text that is worth remembering.
 const MAX_LENGTH: usize = 512;
 
-/// What may be kept of each.
+/// Redacted forms of texts, rulings and groups.
 #[derive(Default, Debug)]
 pub(crate) struct Words {
     texts: TextMap<Arc<str>, Arc<str>>,
-    /// By where the ruling stands. It is held, so that nothing else can come to stand there.
+    /// Entries by the address of the ruling. Holding the ruling keeps its address from being reused.
     rulings: KeyMap<usize, (Arc<Ruling>, Arc<DecisionEntry>)>,
-    /// By where the group stands.
+    /// Entries by the address of the group.
     groups: KeyMap<usize, Group>,
 }
 
-/// Rulings that many messages share, and what is told of them.
+/// Rulings that many messages share, with their entries.
 type Group = (Arc<[Arc<Ruling>]>, Vec<Arc<DecisionEntry>>);
 
 impl Words {
-    /// What may be kept of a text.
+    /// Returns the redacted form of a text.
     pub(crate) fn redacted(&mut self, text: &Arc<str>, redactor: &Redactor) -> Arc<str> {
         if let Some(kept) = self.texts.get(text) {
             return Arc::clone(kept);
@@ -43,7 +42,7 @@ impl Words {
         kept
     }
 
-    /// Adds what is told of rulings.
+    /// Appends the entries of rulings.
     pub(crate) fn all_told(
         &mut self,
         by: &'static str,
@@ -70,7 +69,7 @@ impl Words {
         self.groups.insert(place, (Arc::clone(shared), told));
     }
 
-    /// What is told of a ruling.
+    /// Returns the entry of a ruling.
     fn told(
         &mut self,
         by: &'static str,
@@ -86,7 +85,7 @@ impl Words {
             return Arc::clone(told);
         }
         let told = Arc::new(self.read(by, phase, ruling, redactor));
-        // One that nobody else holds does not come again.
+        // A ruling without another owner does not recur.
         if Arc::strong_count(ruling) > 1 {
             if self.rulings.len() >= MAX_WORDS {
                 self.rulings.clear();

@@ -19,23 +19,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// The first pause after the store could not write. It doubles each time.
+/// First pause after a failure of the store. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// After this many tries an error that names neither place nor room may be about a single entry, so each is tried
-/// alone.
+/// Number of attempts after which an error that concerns neither place nor space may be about a single entry, so each
+/// is tried alone.
 const TRIES_TOGETHER: u32 = 5;
 
-/// How often threads are asked for facts that they have not told yet, so that those that have come can be put in order.
+/// Interval at which threads are asked to flush their facts, so that the received ones can be sorted.
 const SETTLE_EVERY: Duration = Duration::from_millis(10);
 
-/// After this many facts, or so many bytes, their room in the queue is free. If no call waits for it, the thread
+/// Number and bytes of facts after which their room in the queue is released. If no call waits for it, the thread
 /// yields: others serve calls, and the queue bridges the pause.
 const AT_ONCE: usize = 32;
 const BYTES_AT_ONCE: usize = 256 << 10;
-/// Most bytes of bodies in one append.
+/// Maximum number of bytes of bodies per append.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// However the thread ends, releases everybody who waits, and counts later facts as lost.
+/// Guard that fails all waiters and makes the queue count later facts as lost, however the thread ends.
 struct Leaving {
     queue: Arc<Queue>,
     counters: Arc<Counters>,
@@ -56,23 +56,23 @@ pub(crate) struct Writing {
     pub(crate) settings: RecorderSettings,
     pub(crate) maker: Maker,
     pub(crate) tape: Box<dyn TapeWriter>,
-    /// Seals the tape.
+    /// Chain that seals the tape.
     pub(crate) chain: Option<Chain>,
     pub(crate) order: FactOrder,
-    /// Facts whose turn it is.
+    /// Facts that are next, in order.
     pub(crate) ready: VecDeque<QueuedInput>,
-    /// When all threads told last what they had.
+    /// Time of the last flush by all threads.
     pub(crate) settled: Option<Instant>,
-    /// Facts of which the store took neither the entries nor the gap that tells of them.
+    /// Number of lost facts for which the store accepted no gap either.
     pub(crate) untold: u64,
-    /// The tapes after this one, if it has bounds.
+    /// Following tapes, if the tape has bounds.
     pub(crate) following: Option<Following>,
-    /// The tape has reached a bound, and the next one begins as soon as it can.
+    /// True once the tape has reached a bound, until the next one begins.
     pub(crate) next_is_due: bool,
 }
 
 impl Writing {
-    /// Writes until the queue is closed and empty, or the time to give up has come.
+    /// Writes until the queue is closed and empty, or its deadline has passed.
     pub(crate) fn run(mut self) {
         let _leaving = Leaving { queue: Arc::clone(&self.queue), counters: Arc::clone(&self.counters) };
         let mut facts = Vec::new();
@@ -117,7 +117,7 @@ impl Writing {
             if quiet || idled.elapsed() >= self.settings.idle_every {
                 idled = Instant::now();
                 if self.idle() {
-                    // More is left, but facts come first.
+                    // The store has more work to do, but facts come first.
                     wait = wait.min(Duration::from_millis(1));
                 }
             }
@@ -125,8 +125,8 @@ impl Writing {
         self.end(out);
     }
 
-    /// Makes entries, appends them in batches, and frees the room of their facts in the queue as it goes. False if the
-    /// store did not take a batch at once.
+    /// Makes entries, appends them in batches, and meanwhile releases the room of their facts in the queue. Returns
+    /// false if the store did not accept a batch at once.
     fn make(&mut self, out: &mut Vec<Entry>, waiting: &[Waiting]) -> bool {
         let mut written = true;
         let (mut facts, mut bytes, mut batch, mut step) = (0, 0, 0, self.step());
@@ -156,13 +156,13 @@ impl Writing {
         written
     }
 
-    /// Most bytes of facts in one append.
+    /// Returns the maximum number of bytes of facts per append.
     fn step(&self) -> usize {
         self.following.as_ref().map_or(BATCH_BYTES, |following| following.meter.step(BATCH_BYTES))
     }
 
-    /// Adds facts to those that wait for their turn, with what other threads have not told yet, and returns the time up
-    /// to which nothing more will come. None if nothing is waited for.
+    /// Adds facts to the waiting ones, including those that other threads still buffered, and returns the time before
+    /// which no further facts will arrive. Returns `None` if sorting need not wait.
     fn in_order(&mut self, facts: &mut Vec<QueuedInput>, urgent: bool) -> Option<Instant> {
         let waiting = !facts.is_empty() || self.order.is_waiting();
         if waiting && !urgent && self.settled.is_none_or(|settled| settled.elapsed() >= SETTLE_EVERY) {
@@ -188,14 +188,14 @@ impl Writing {
         }
     }
 
-    /// Reports, once, that nothing can be recorded.
+    /// Reports a failing store, once.
     fn fails(&self, error: &StoreError) {
         if self.counters.error(error.to_string(), error.advice()) {
             tracing::error!("calls are NOT recorded: {error}; {}", error.advice());
         }
     }
 
-    /// Reports, once, that recording works again.
+    /// Reports a recovered store, once.
     fn works(&self) {
         if self.counters.fine() {
             let missing: u64 = self.counters.snapshot().gaps.iter().map(|(_, facts)| facts).sum();
@@ -209,11 +209,11 @@ impl Writing {
         }
         let ended = self.maker.close(Instant::now(), &mut out);
         self.append(&mut out, &[], true);
-        // A store that has given up does not take the end either.
+        // A store that has failed until now does not accept the end either.
         if self.untold > 0 {
             return;
         }
-        // Signed after the last entry is kept: it says how many facts are missing before it.
+        // The head is signed after the last entry is stored, because it states how many facts are missing before it.
         let closing = self.chain.as_ref().and_then(|chain| chain.closing(ended));
         match self.tape.end(ended, closing.as_deref()) {
             Err(error) => self.fails(&error),
@@ -225,8 +225,8 @@ impl Writing {
         }
     }
 
-    /// Offers the entries to the store until it keeps them, and empties the list. False if that did not work at once
-    /// (whoever waits for the disk is told then) or not at all.
+    /// Offers the entries to the store until it accepts them, and empties the list. Returns false if it did not accept
+    /// them at once (waiting barriers then fail immediately) or not at all.
     fn append(&mut self, entries: &mut Vec<Entry>, waiting: &[Waiting], durable: bool) -> bool {
         let durable = durable || self.settings.strict;
         if entries.is_empty() && !durable {
@@ -275,18 +275,18 @@ impl Writing {
         tries == 0
     }
 
-    /// Copies the messages that wait while nothing can be written: they outlive their calls.
+    /// Copies the waiting messages, which outlive their calls while the store fails.
     fn own_bodies(&mut self) {
         self.maker.own_bodies();
         self.ready.iter_mut().chain(self.order.waiting_mut()).for_each(|queued| queued.input.own_message());
     }
 
-    /// Links the entries again from one on whose body has changed, and gives the commitment that it had.
+    /// Links the entries again from one on whose body has changed, and returns its former commitment.
     fn relink(&mut self, entries: &mut [Entry], from: usize, draft: Option<Draft>) -> Option<Draft> {
         self.chain.as_mut().and_then(|chain| chain.relink(entries, from, draft))
     }
 
-    /// The store has these.
+    /// Updates chain and counters for accepted entries.
     fn kept(&mut self, entries: &[Entry]) {
         if let Some(chain) = &mut self.chain {
             chain.kept(entries);
@@ -295,8 +295,9 @@ impl Writing {
         self.count(entries);
     }
 
-    /// Offers each entry alone; one that the store refuses becomes a gap in its place. False if the store does not even
-    /// take the gap: then it is about the store, and only what it took so far is off the list.
+    /// Offers each entry alone; an entry that the store refuses is replaced by a gap. Returns false if the store
+    /// refuses the gap too: then the store itself fails, and only the entries accepted so far are removed from the
+    /// list.
     fn one_by_one(&mut self, entries: &mut Vec<Entry>, durable: bool) -> bool {
         let mut refused = Vec::new();
         let mut taken = 0;
@@ -347,7 +348,7 @@ impl Writing {
     }
 }
 
-/// How many facts go with an entry that is lost.
+/// Returns the number of facts that are lost with an entry.
 fn facts_of(entry: &Entry) -> u64 {
     match &entry.content {
         Content::Gap(gap) => gap.facts,

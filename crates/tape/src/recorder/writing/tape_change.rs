@@ -1,7 +1,7 @@
 //! Change to the next tape when the current one is large or old.
 //!
-//! A tape ends while no call is in flight. If there is no such moment within [`TapeSeries::grace`], it ends in the
-//! middle of calls, and both tapes have a note about each of them with the id of the other tape.
+//! A tape ends while no call is in flight. If there is no such moment within [`TapeSeries::grace`], it ends during
+//! calls, and both tapes have a note about each of these calls with the id of the other tape.
 
 use super::{FIRST_PAUSE, TRIES_TOGETHER, Writing};
 use crate::recorder::tape_bounds::TapeMeter;
@@ -88,7 +88,7 @@ impl Writing {
     }
 
     /// Ends the current tape as at the end of the process. Returns false if the recorder stops before the store accepts
-    /// that.
+    /// the end.
     fn end_tape(&mut self, ended: u64) -> bool {
         let closing = self.chain.as_ref().and_then(|chain| chain.closing(ended));
         let (mut pause, mut tries) = (FIRST_PAUSE, 0u32);
@@ -101,7 +101,7 @@ impl Writing {
             }
             let about_store = matches!(error, StoreError::Full(_) | StoreError::Locked(_) | StoreError::Open { .. });
             if tries >= TRIES_TOGETHER && !about_store {
-                // The next tape may still be written. This one reads as that of a process that was killed.
+                // The next tape may still be written. This one reads like that of a killed process.
                 self.queue.set_failing(false);
                 return true;
             }
