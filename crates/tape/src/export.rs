@@ -31,7 +31,7 @@ pub struct Source<'a> {
     pub info: &'a TapeInfo,
     /// Sessions with their numbers.
     pub sessions: &'a [(u64, SessionInfo)],
-    /// Entries in order.
+    /// Entries in the order of the tape.
     pub entries: &'a mut dyn Iterator<Item = Result<Entry, StoreError>>,
 }
 

@@ -18,7 +18,7 @@ pub use reader::{Entries, MAX_SMALL_FILE, TapeFile};
 pub use select::Select;
 pub use writer::TapeFileWriter;
 
-/// Generated records.
+/// Records that prost generates from `tape.proto`.
 #[allow(missing_docs, clippy::all, reason = "made from proto/tape.proto, where the words about it stand")]
 pub(crate) mod proto {
     include!(concat!(env!("OUT_DIR"), "/signalbox.tape.v1.rs"));

@@ -1,4 +1,4 @@
-//! Tapes: recording what passes, taking secrets out of it, files that carry it elsewhere, and what people read of it.
+//! Tapes: recording of traffic, redaction, tape files, exports, imports, and readable views of a tape.
 
 pub mod analysis;
 pub mod bodies;

@@ -2,7 +2,7 @@
 
 use signalbox_engine::record::{MessageEntry, RefusedEntry, SessionInfo};
 
-/// What is special about a message; nothing about most.
+/// Returns the unusual properties of a message; most messages have none.
 #[must_use]
 pub fn of(message: &MessageEntry) -> Vec<String> {
     let mut marks = Vec::new();
@@ -36,7 +36,7 @@ pub fn of(message: &MessageEntry) -> Vec<String> {
     marks
 }
 
-/// Who calls, as far as a tape knows.
+/// Describes a caller, as far as a tape knows it.
 #[must_use]
 pub fn caller(info: &SessionInfo) -> String {
     let client = info.client.as_deref().unwrap_or("unnamed client");
@@ -55,7 +55,7 @@ pub fn caller(info: &SessionInfo) -> String {
     text
 }
 
-/// What was refused.
+/// Describes a refusal for people.
 #[must_use]
 pub fn refused(refused: &RefusedEntry) -> String {
     let status = refused.status.map(|status| format!(" with status {status}")).unwrap_or_default();

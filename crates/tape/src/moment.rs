@@ -1,29 +1,29 @@
-//! Moments as people write and read them.
+//! Times and durations in the notations that people write and read.
 
 use signalbox_wire::timestamp;
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A text that is not a time.
+/// Error for a text that is not a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a valid time; write 2026-11-15, 2026-11-15T09:05:00Z, or how long ago: 90s, 30m, 2h, 7d")]
 pub struct BadTime(String);
 
-/// A moment in nanoseconds since 1970, as people read it: `2026-11-15 09:05:00 UTC`.
+/// Formats nanoseconds since 1970 as `2026-11-15 09:05:00 UTC`.
 #[must_use]
 pub fn shown(nanos: u64) -> String {
     timestamp::readable(i64::try_from(nanos / SECOND).unwrap_or(i64::MAX))
 }
 
-/// The time of day of a moment, to the millisecond.
+/// Formats the time of day to the millisecond.
 #[must_use]
 pub fn time_of_day(nanos: u64) -> String {
     let (seconds, millis) = (nanos / SECOND % 86_400, nanos / 1_000_000 % 1000);
     format!("{:02}:{:02}:{:02}.{millis:03}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// A length of time in nanoseconds, in the unit that suits it.
+/// Formats a duration in nanoseconds, in a suitable unit.
 #[must_use]
 pub fn length(nanos: u64) -> String {
     match nanos {
@@ -34,10 +34,10 @@ pub fn length(nanos: u64) -> String {
     }
 }
 
-/// Reads a moment, or how long before `now` it was.
+/// Parses a time, or a duration before `now`.
 ///
 /// # Errors
-/// If the text names none.
+/// Fails if the text is neither.
 pub fn read(text: &str, now: u64) -> Result<u64, BadTime> {
     let bad = || BadTime(text.to_owned());
     if let Some(ago) = ago(text) {

@@ -1,11 +1,11 @@
-//! JSON for people, token by token: what numbers and strings look like is not touched.
+//! Indents JSON for people, token by token: numbers and strings keep their notation.
 
-/// One level of a value.
+/// Indentation of one level.
 const INDENT: &str = "  ";
-/// Levels beyond this are not indented any further.
+/// Maximum number of levels that are indented.
 const DEEPEST: usize = 40;
 
-/// The text with line breaks and indentation between its tokens. What is not JSON comes out as well as it can.
+/// Inserts line breaks and indentation between the tokens of `text`. Invalid JSON is indented as far as possible.
 #[must_use]
 pub fn pretty(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
@@ -52,7 +52,7 @@ fn line(out: &mut String, depth: usize) {
     out.push_str(&INDENT.repeat(depth.min(DEEPEST)));
 }
 
-/// How long the string is that stands here, with its quotes; one that does not end takes the rest.
+/// Returns the length of the string at the start of `text`, with its quotes; an unterminated string takes the rest.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {

@@ -1,6 +1,6 @@
 //! Takes secrets out of messages before they are stored.
 //!
-//! It works on the bytes as they are: what is not named by a rule stays byte for byte.
+//! Redaction works on the original bytes: everything that no rule names stays unchanged, byte for byte.
 
 mod action;
 mod changes;
@@ -30,7 +30,7 @@ use signalbox_wire::{Envelope, Span, json};
 use std::sync::Arc;
 use walk::{Walk, Walked};
 
-/// Rules that are ready to be applied. Cheap to copy.
+/// Compiled redaction rules. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Redactor(Option<Arc<Rules>>);
 
@@ -43,29 +43,29 @@ struct Rules {
     describe: Vec<String>,
 }
 
-/// What came of a message.
+/// Result of the redaction of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Redacted {
-    /// Nothing in it was to be taken out.
+    /// The message needs no redaction.
     Same,
-    /// Something was; this is the rest.
+    /// The message after redaction.
     Changed(Bytes),
-    /// Something was, and the rest would be no valid message, so nothing of it may be kept.
+    /// The redaction would leave no valid message, so none of it may be kept.
     Withheld,
 }
 
 impl Redactor {
-    /// Keeps every byte.
+    /// Creates a redactor that keeps every byte.
     #[must_use]
     pub const fn none() -> Self {
         Self(None)
     }
 
-    /// These rules. The key is for hashes: equal values look equal under one key only, so each tape should have its
-    /// own.
+    /// Compiles these rules. The key is for hashes: equal values have equal hashes only under one key, so each tape
+    /// should have its own.
     ///
     /// # Errors
-    /// A rule that makes no sense.
+    /// Returns the first invalid rule.
     pub fn new(settings: &RedactionSettings, key: [u8; 32]) -> Result<Self, BadRedaction> {
         let rules = Rules {
             keys: Arc::new(Keys::new(&settings.keys)?),
@@ -77,7 +77,7 @@ impl Redactor {
         Ok(Self((!rules.describe.is_empty()).then(|| Arc::new(rules))))
     }
 
-    /// The same rules with another key for hashes, as another tape needs it.
+    /// Returns the same rules with another key for hashes, as another tape needs it.
     #[must_use]
     pub fn with_key(&self, key: [u8; 32]) -> Self {
         let rules = self.0.as_ref().map(|rules| Rules {
@@ -90,19 +90,19 @@ impl Redactor {
         Self(rules.map(Arc::new))
     }
 
-    /// What it takes out, one rule a line, for the head of a tape.
+    /// Describes the rules, one per line, for the head of a tape.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
         self.0.as_ref().map(|rules| rules.describe.clone()).unwrap_or_default()
     }
 
-    /// Returns true if what may be kept of a message depends on its method.
+    /// Returns true if the redaction of a message depends on its method.
     #[must_use]
     pub(crate) fn asks_for_method(&self) -> bool {
         self.0.as_ref().is_some_and(|rules| rules.pointers.ask_for_method())
     }
 
-    /// What may be kept of a message. `method` is its own, or that of the request that it answers.
+    /// Redacts a message. `method` is its own, or that of the request that it answers.
     #[must_use]
     pub fn message(&self, bytes: &Bytes, method: Option<&str>) -> Redacted {
         match &self.0 {
@@ -111,7 +111,7 @@ impl Redactor {
         }
     }
 
-    /// What may be kept of bytes that are no message, and whether something was taken out of them.
+    /// Redacts bytes that are not a message. Returns true if they have changed.
     #[must_use]
     pub fn bytes(&self, bytes: &Bytes) -> (Bytes, bool) {
         match self.message(bytes, None) {
@@ -121,7 +121,7 @@ impl Redactor {
         }
     }
 
-    /// What may be kept of a text: a JSON text like a message, any other by the patterns.
+    /// Redacts a text: JSON like a message, any other text by the patterns.
     #[must_use]
     pub fn text(&self, text: String) -> String {
         let Some(rules) = &self.0 else { return text };
@@ -161,7 +161,7 @@ impl Rules {
     }
 }
 
-/// The last look before disk: what was JSON is JSON, and what was a message is one.
+/// Final check before storage: JSON must have stayed JSON, and a message must have stayed a message.
 fn still_valid(before: &Bytes, after: &Bytes) -> bool {
     if Envelope::parse(before.clone()).is_ok() {
         return Envelope::parse(after.clone()).is_ok();
@@ -170,13 +170,13 @@ fn still_valid(before: &Bytes, after: &Bytes) -> bool {
     json::skip_value(after, start).is_some_and(|end| json::skip_whitespace(after, end) == after.len())
 }
 
-/// Where something that a rule names stands.
+/// Position of a value that a rule names.
 #[derive(Copy, Clone, Debug)]
 struct Place {
-    /// From where it is written, its key included, to its end.
+    /// Span of the whole member, from its key to its end.
     whole: Span,
-    /// Its value.
+    /// Span of the value.
     value: Span,
-    /// The end of the last member or element before it that stays.
+    /// End of the last preceding member or element that stays.
     before: Option<u32>,
 }

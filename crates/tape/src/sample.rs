@@ -1,5 +1,5 @@
-//! A small tape on which something of every kind happens. The files in `tests/golden` hold exactly this, so it must stay:
-//! [`entries`] is what version 1 knew, [`all_entries`] what version 2 knows.
+//! A small tape with an entry of every kind. The files in `tests/golden` hold exactly this tape, so it must not change:
+//! [`entries`] covers version 1, [`all_entries`] version 2.
 
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
@@ -28,7 +28,7 @@ pub(crate) fn info() -> TapeInfo {
     }
 }
 
-/// The same head with all that version 2 has room for.
+/// Returns the same head with the fields that version 2 adds.
 pub(crate) fn sealed_info() -> TapeInfo {
     TapeInfo { parent: Some("20260920T080000-1".into()), seal: Some([0, 159, 146, 150].into()), ..info() }
 }
@@ -45,8 +45,8 @@ pub(crate) fn sessions() -> Vec<(u64, SessionInfo)> {
     vec![(1, info)]
 }
 
-/// A session, a blocked call, a modified call, a call that timed out, a call under a collided name, a call of no session,
-/// a line that is not JSON, and a gap.
+/// Returns entries with a session, a blocked call, a modified call, a call that timed out, a call under a collided
+/// name, a call without a session, a line that is not JSON, and a gap.
 pub(crate) fn entries() -> Vec<Entry> {
     let mut tape = Tape::default();
     tape.add(Some(1), None, Content::Session(sessions().remove(0).1));
@@ -117,8 +117,8 @@ pub(crate) fn entries() -> Vec<Entry> {
     tape.entries
 }
 
-/// The same, and what came with version 2: who called without a session, what a backend offers, the rules, the gateway's own
-/// traffic, a message that was sent again, one that was lost, a call of two rounds, heads of HTTP, and a seal.
+/// Adds the kinds of version 2: callers without a session, the offer of a backend, rules, the gateway's own traffic, a
+/// repeated message, a lost one, a call of two rounds, HTTP heads, and a seal.
 pub(crate) fn all_entries() -> Vec<Entry> {
     let mut tape = Tape { entries: entries(), stateless: true };
     tape.add(
@@ -225,7 +225,7 @@ impl Tape {
         self.entries.push(Entry { session, exchange, ..entry });
     }
 
-    /// Says more of the latest entry, which is a message.
+    /// Changes the latest entry, which is a message.
     fn mark(&mut self, more: impl FnOnce(&mut MessageEntry)) {
         if let Some(Entry { content: Content::Message(message), .. }) = self.entries.last_mut() {
             more(message);
@@ -255,7 +255,7 @@ impl Tape {
         );
     }
 
-    /// An image that begins and ends like the latest whole one.
+    /// Adds an image that begins and ends like the latest complete one.
     fn like(&mut self, exchange: u64, point: Point, kind: MessageKind, (prefix, suffix): (&str, u64), rest: &str) {
         let base = self.entries.iter().rev().find(
             |entry| matches!(&entry.content, Content::Message(message) if matches!(message.body, Body::Whole(_))),

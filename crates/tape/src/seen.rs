@@ -1,4 +1,4 @@
-//! What a backend says of itself and offers, as a tape keeps it.
+//! Offer of a backend, as a tape stores it.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -9,14 +9,15 @@ use signalbox_wire::hex::push_hex;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Largest part that is kept.
+/// Maximum size of a stored part.
 pub const MAX_PART: usize = 1 << 20;
-/// Most bytes of all parts together.
+/// Maximum number of bytes of all parts together.
 pub const MAX_PARTS: usize = 3 << 20;
-/// How many bytes of the hash are written.
+/// Number of bytes of the hash that are written.
 const HASH_BYTES: usize = 16;
 
-/// What a backend shows to one kind of client. What is too large is left out, and is part of the hash all the same.
+/// Returns the offer of a backend to one kind of client. Parts that are too large are omitted, but still included in
+/// the hash.
 #[must_use]
 pub fn backend(name: &Arc<str>, key: &ViewKey, view: &View) -> BackendSeen {
     let profile = &view.profile;
@@ -31,7 +32,7 @@ pub fn backend(name: &Arc<str>, key: &ViewKey, view: &View) -> BackendSeen {
     of_parts(name, words(key), Some(profile.revision.as_str()), own.into_iter().chain(lists))
 }
 
-/// A backend of which these parts are known.
+/// Builds the offer of a backend from these parts.
 pub(crate) fn of_parts(
     name: &Arc<str>,
     view: String,
@@ -58,7 +59,7 @@ pub(crate) fn of_parts(
     seen
 }
 
-/// The entries as they came, in one array.
+/// Joins the items, unchanged, into one array.
 fn list(view: &View, kind: ListKind) -> Bytes {
     let mut all = vec![b'['];
     for item in view.list(kind) {
@@ -71,7 +72,7 @@ fn list(view: &View, kind: ListKind) -> Bytes {
     all.into()
 }
 
-/// The kind of client in words.
+/// Describes the kind of client.
 fn words(key: &ViewKey) -> String {
     let era = match key.era {
         Era::Legacy => "sessions",

@@ -1,15 +1,15 @@
-//! What a caller was sent, of what a tape has.
+//! The part of a tape that its caller was sent.
 //!
-//! A tape has every image of a message, also the backend's original of what redaction, a rule or a block kept from the
-//! caller. A caller that reads its own calls gets the images on its own side, and of decisions who decided what: their
-//! grounds may quote the original.
+//! A tape has every image of a message, including the backend's original before redaction, a rule or a block. A caller
+//! that reads its own calls gets the images on its own side. Of decisions it gets their source and verdict, but not
+//! their grounds, which may quote the original.
 
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Content, DecisionEntry, Entry, TapeKind};
 use std::sync::Arc;
 
-/// True if a message at this point is what the client sent or was sent, on a tape of this kind. Transparent proxies and
-/// importers see each message once, on its way in, and change nothing.
+/// Returns true if a message at this point is on the client's side, on a tape of this kind. Transparent proxies and
+/// imports record each message once, on its way in, and unchanged.
 #[must_use]
 pub fn is_client_side(kind: TapeKind, point: Point) -> bool {
     match kind {
@@ -18,7 +18,7 @@ pub fn is_client_side(kind: TapeKind, point: Point) -> bool {
     }
 }
 
-/// The entry as its caller may read it; none if it shows nothing but what passed between the gateway and a backend.
+/// Returns the entry as its caller may read it, or `None` if it only shows traffic between the gateway and a backend.
 #[must_use]
 pub fn as_sent(kind: TapeKind, mut entry: Entry) -> Option<Entry> {
     match &mut entry.content {

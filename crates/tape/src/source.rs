@@ -1,4 +1,4 @@
-//! A tape to read: one of the store, or a file.
+//! A readable tape: one of the store, or a file.
 
 mod read_ahead;
 
@@ -12,24 +12,23 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most entries of one exchange that are read.
+/// Maximum number of entries of one exchange that are read.
 const MOST_OF_ONE: usize = 10_000;
-/// Most bytes of bodies that are remembered to verify a file, in which others may be like them.
+/// Maximum number of bytes of bodies that are remembered while a file is verified, to restore later ones.
 const MOST_VERIFIED: usize = 512 << 20;
-/// The first version of files that are sealed.
+/// First version of the file format that has seals.
 const SEALED_VERSION: u32 = 3;
 
-/// True if what the user calls a tape is a file: a name with a dot or a slash, or of a file that is there.
+/// Returns true if a tape name refers to a file: it has a dot or a slash, or a file of that name exists.
 #[must_use]
 pub fn is_file(name: &str) -> bool {
     name.contains(['/', '.']) || Path::new(name).is_file()
 }
 
-/// A tape that can be read from its beginning, again and again.
+/// A tape that can be read repeatedly from its beginning.
 pub enum TapeSource {
-    /// In the store.
+    /// A tape of the store.
     Stored(Arc<dyn TapeStore>, TapeInfo),
-    /// A file.
     File(Box<TapeFile<BufReader<File>>>),
 }
 
@@ -37,12 +36,12 @@ impl TapeSource {
     /// Opens a tape file.
     ///
     /// # Errors
-    /// If it cannot be read or is not a tape.
+    /// Fails if the file cannot be read or is not a tape.
     pub fn open(path: &Path) -> Result<Self, TapeFileError> {
         Ok(Self::File(Box::new(TapeFile::open(BufReader::new(File::open(path)?))?)))
     }
 
-    /// Its head.
+    /// Returns the head of the tape.
     #[must_use]
     pub fn info(&self) -> &TapeInfo {
         match self {
@@ -51,10 +50,10 @@ impl TapeSource {
         }
     }
 
-    /// Its sessions.
+    /// Returns the sessions of the tape.
     ///
     /// # Errors
-    /// If the store or the file fails.
+    /// Returns the error of the store or the file.
     pub fn sessions(&mut self) -> Result<Vec<(u64, SessionInfo)>, StoreError> {
         match self {
             Self::Stored(store, tape) => store.sessions(&tape.id),
@@ -62,7 +61,7 @@ impl TapeSource {
         }
     }
 
-    /// What is missing of a file that is not whole.
+    /// Returns a message that says which part of a file is missing, if it is incomplete.
     #[must_use]
     pub fn missing(&self) -> Option<&str> {
         match self {
@@ -71,7 +70,7 @@ impl TapeSource {
         }
     }
 
-    /// Its entries in order, or those of one session, with their bodies whole.
+    /// Iterates over all entries, or those of one session, in order and with their bodies restored.
     pub fn entries(&mut self, session: Option<u64>) -> Box<dyn Iterator<Item = Result<Entry, StoreError>> + '_> {
         match self {
             Self::Stored(store, tape) => {
@@ -86,12 +85,12 @@ impl TapeSource {
         }
     }
 
-    /// Makes the chain of a sealed tape again, and says what it proves. Progress is told entry by entry.
+    /// Verifies a sealed tape. Calls `progress` for every entry.
     pub fn verify(&mut self, progress: impl FnMut()) -> Report {
         self.verify_against(Anchors::default(), progress)
     }
 
-    /// The same, compared with signed heads of the tape that were kept elsewhere.
+    /// Verifies a sealed tape, and compares it with signed heads stored elsewhere.
     pub fn verify_against(&mut self, anchors: Anchors, mut progress: impl FnMut()) -> Report {
         let mut verifier = Verifier::against(self.info(), anchors);
         match self {
@@ -116,7 +115,7 @@ impl TapeSource {
                     verifier.push(entry)
                 });
                 match read {
-                    // Which of the page cannot be read?
+                    // One entry of the page is unreadable; reading them one by one finds it.
                     Ok(Err(Some(_))) => one_by_one(store, &tape.id, last, &mut verifier),
                     Ok(_) => {}
                     Err(error) => verifier.unreadable(error.to_string()),
@@ -143,10 +142,10 @@ impl TapeSource {
         verifier.finish()
     }
 
-    /// The proof that this entry is on the tape, for somebody who does not get the tape.
+    /// Builds a proof that this entry is on the tape, for a recipient without the tape.
     ///
     /// # Errors
-    /// If there is none, or the tape cannot be read.
+    /// Fails if there is no proof, or the tape cannot be read.
     pub fn prove(&mut self, entry: u64) -> Result<InclusionProof, NoProof> {
         let mut maker = ProofMaker::new(self.info(), entry)?;
         for entry in self.entries(None) {
@@ -157,8 +156,8 @@ impl TapeSource {
         maker.finish()
     }
 
-    /// The entries after this place, with bodies as they are kept: a caller that reads in pieces makes them whole across the
-    /// pieces ([`Bodies`]).
+    /// Iterates over the entries after this position, with bodies as they are stored: a caller that reads in pieces
+    /// must restore them across pieces ([`Bodies`]).
     pub fn kept_after(&mut self, after: u64) -> Box<dyn Iterator<Item = Result<Entry, StoreError>> + '_> {
         match self {
             Self::Stored(store, tape) => {
@@ -172,7 +171,7 @@ impl TapeSource {
         }
     }
 
-    /// The entries after this place that were added since the tape was opened. A file gets none.
+    /// Iterates over the entries after this position that were added since the tape was opened. A file has none.
     pub fn later(
         &mut self,
         session: Option<u64>,
@@ -187,10 +186,10 @@ impl TapeSource {
         }
     }
 
-    /// True once nothing is added any more.
+    /// Returns true once no entries will be added any more.
     ///
     /// # Errors
-    /// If the store fails.
+    /// Returns the error of the store.
     pub fn has_ended(&self) -> Result<bool, StoreError> {
         match self {
             Self::Stored(store, tape) => Ok(store.tape(&tape.id)?.ended.is_some()),
@@ -198,10 +197,10 @@ impl TapeSource {
         }
     }
 
-    /// The entries of one exchange, with their bodies whole.
+    /// Returns the entries of one exchange, with their bodies restored.
     ///
     /// # Errors
-    /// If the store or the file fails.
+    /// Returns the error of the store or the file.
     pub fn exchange(&mut self, number: u64) -> Result<Vec<Entry>, StoreError> {
         match self {
             Self::Stored(store, tape) => {
@@ -222,14 +221,14 @@ impl TapeSource {
     }
 }
 
-/// Most places after the last entry that could be read at which others are looked for.
+/// Maximum number of positions after the last readable entry that are tried.
 const MOST_TRIED: u64 = 10_000;
 
-/// Verifies the entries after this place, each read alone, up to one that cannot be read.
+/// Verifies the entries after this position, each read separately, up to the first unreadable one.
 fn one_by_one(store: &dyn TapeStore, tape: &str, after: Option<u64>, verifier: &mut Verifier) {
     let last = after.unwrap_or(0);
     for place in last + 1..=last.saturating_add(MOST_TRIED) {
-        // Backwards: a store may look at the entry behind the last one that is wanted, and that one was read before.
+        // Reads backwards: a store may also decode the entry beyond the last wanted one, which was read before.
         let (tape, after) = (Some(tape.to_owned()), Some(place + 1));
         let query = Query { tape, after, limit: Some(1), newest_first: true, ..Query::default() };
         match store.find(&query).map(|page| page.hits.into_iter().next()) {

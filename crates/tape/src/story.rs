@@ -1,37 +1,35 @@
-//! One exchange of a tape, read as a story: who asked for what, what was decided, what came of it.
+//! Summary of one exchange of a tape: its caller, request, decisions and outcome.
 
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, FinishedEntry, MessageEntry, MessageKind};
 
-/// What the entries of one exchange say together.
+/// Summary of the entries of one exchange.
 #[derive(Debug)]
 pub struct Story<'a> {
-    /// Its entries, in their order.
     pub entries: &'a [Entry],
-    /// Its number in the tape.
+    /// Number of the exchange on the tape.
     pub number: u64,
-    /// Its session, if it has one.
+    /// Session, if the exchange has one.
     pub session: Option<u64>,
-    /// Its caller.
     pub principal: &'a str,
-    /// Its method; `unknown` if that is not on the tape.
+    /// Method; `unknown` if it is not on the tape.
     pub method: &'a str,
-    /// The tool, prompt or URI, as the client knows it.
+    /// Tool, prompt or URI, under the name that the client uses.
     pub subject: Option<&'a str>,
-    /// The backend that it went to.
+    /// Backend that the exchange went to.
     pub backend: Option<&'a str>,
-    /// When it began, in nanoseconds since 1970.
+    /// Begin in nanoseconds since 1970.
     pub began: u64,
-    /// How long it took, in nanoseconds.
+    /// Duration of the exchange, in nanoseconds.
     pub took: u64,
-    /// How it ended; `open` if that is not on the tape.
+    /// Outcome; `open` if it is not on the tape.
     pub outcome: &'a str,
-    /// The entry of its end.
+    /// Entry of the end.
     pub finished: Option<&'a FinishedEntry>,
 }
 
 impl<'a> Story<'a> {
-    /// The story of these entries of one exchange; none if there are none.
+    /// Summarizes the entries of one exchange. Returns `None` if there are none.
     #[must_use]
     pub fn new(entries: &'a [Entry]) -> Option<Self> {
         let first = entries.first()?;
@@ -66,7 +64,7 @@ impl<'a> Story<'a> {
         Some(story)
     }
 
-    /// Its messages, in their order, with their times.
+    /// Iterates over the messages in order, with their times.
     pub fn messages(&self) -> impl Iterator<Item = (u64, &'a MessageEntry)> + use<'a> {
         self.entries.iter().filter_map(|entry| match &entry.content {
             Content::Message(message) => Some((entry.at, message)),
@@ -74,7 +72,7 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// Its decisions, in their order, with their times.
+    /// Iterates over the decisions in order, with their times.
     pub fn decisions(&self) -> impl Iterator<Item = (u64, &'a DecisionEntry)> + use<'a> {
         self.entries.iter().flat_map(|entry| {
             let list = match &entry.content {
@@ -85,14 +83,14 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// The request as the client sent it.
+    /// Returns the request as the client sent it.
     #[must_use]
     pub fn request(&self) -> Option<&'a MessageEntry> {
         self.messages().map(|(_, message)| message).find(|message| message.point == Point::ClientIn)
     }
 
-    /// The answer as the client got it: as it left for the client, or as the server sent it, which is all that a transparent
-    /// proxy sees. What is not a message is an answer there too: a page of an error.
+    /// Returns the answer that the client received: the image that left for the client or, on a tape of a transparent
+    /// proxy, the one from the server. There, a body that is not a message, such as an error page, is an answer too.
     #[must_use]
     pub fn answer(&self) -> Option<&'a MessageEntry> {
         let answers = |message: &&MessageEntry| {
@@ -105,14 +103,14 @@ impl<'a> Story<'a> {
         at(Point::ClientOut).or_else(|| at(Point::BackendIn))
     }
 
-    /// Whether it ended well.
+    /// Returns true if the outcome is not a failure.
     #[must_use]
     pub fn is_good(&self) -> bool {
         matches!(self.outcome, "success" | "cancelled" | "open")
     }
 }
 
-/// What is kept of a body, as text.
+/// Returns the recorded body as text.
 #[must_use]
 pub fn text(message: &MessageEntry) -> Option<std::borrow::Cow<'_, str>> {
     match &message.body {

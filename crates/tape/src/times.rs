@@ -1,11 +1,11 @@
-//! Times and durations as people write them.
+//! Formats of times and durations in exports and reports.
 
-/// Nanoseconds since 1970 as `2026-09-21T14:26:40.001Z`, to the millisecond.
+/// Formats nanoseconds since 1970 as `2026-09-21T14:26:40.001Z`, to the millisecond.
 pub(crate) fn rfc3339(unix: u64) -> String {
     signalbox_wire::timestamp::rfc3339_millis(unix / 1_000_000)
 }
 
-/// Nanoseconds as milliseconds with three digits after the point.
+/// Formats nanoseconds as milliseconds with three decimal places.
 pub(crate) fn millis(nanos: u64) -> String {
     format!("{}.{:03} ms", nanos / 1_000_000, nanos / 1_000 % 1_000)
 }

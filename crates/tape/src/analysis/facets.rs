@@ -19,21 +19,16 @@ const OPEN: &str = "(not over)";
 /// Calls by their properties. A call counts if at least one of its entries matches the query.
 #[derive(Debug, Default)]
 pub struct Facets {
-    /// Number of calls.
     pub calls: u64,
     /// Number of matching entries, including those that belong to no call.
     pub entries: u64,
     /// Number of calls beyond the maximum that is tracked.
     pub uncounted: u64,
-    /// Calls by method.
     pub methods: Counts<String>,
     /// Calls by tool, prompt or URI.
     pub subjects: Counts<String>,
-    /// Calls by backend.
     pub backends: Counts<String>,
-    /// Calls by principal.
     pub principals: Counts<String>,
-    /// Calls by outcome.
     pub outcomes: Counts<String>,
     /// Calls by error code.
     pub codes: Counts<i64>,

@@ -8,10 +8,10 @@ use std::collections::BinaryHeap;
 /// Number of calls that are kept.
 const KEPT: usize = 10;
 
-/// A slow call.
+/// A call among the slowest.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Slow {
-    /// Duration in nanoseconds.
+    /// Duration of the call, in nanoseconds.
     pub took: u64,
     /// Time at which it ended.
     pub at: u64,

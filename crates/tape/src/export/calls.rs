@@ -42,9 +42,9 @@ pub fn is_url(url: &str) -> bool {
 pub(super) enum Step {
     /// Opens a session of the old era.
     Open(Opening),
-    /// Makes a call.
+    /// Sends a request of the tape.
     Call(Box<Call>),
-    /// Skips a call.
+    /// Leaves a call out, for the stated reason.
     Left {
         /// Number of the call on the tape.
         number: u64,
@@ -57,7 +57,7 @@ pub(super) enum Step {
 pub(super) struct Opening {
     /// Number of the session on the tape.
     pub(super) session: u64,
-    /// Revision to request.
+    /// Protocol revision to request.
     pub(super) revision: Revision,
 }
 

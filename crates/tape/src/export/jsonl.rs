@@ -150,7 +150,7 @@ struct HeadLine {
     sampling: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent: Option<String>,
-    /// Seal in base64.
+    /// Seal of the tape in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seal: Option<String>,
     sessions: Vec<SessionLine>,

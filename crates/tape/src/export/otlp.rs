@@ -10,9 +10,9 @@ use signalbox_wire::hex::hex;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Value of `SPAN_KIND_SERVER`.
+/// OTLP's number for `SPAN_KIND_SERVER`.
 const SERVER: u8 = 2;
-/// Values of `STATUS_CODE_ERROR` and `STATUS_CODE_OK`.
+/// OTLP's numbers for `STATUS_CODE_ERROR` and `STATUS_CODE_OK`.
 const STATUS: [u8; 2] = [2, 1];
 
 /// Writes the tape without bodies: a trace holds times and names, not contents.

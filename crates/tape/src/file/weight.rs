@@ -32,11 +32,11 @@ const PAIR: u64 = 64;
 const SESSION_INFO: &[Field] = &[field(7, PAIR, Record(&[]))];
 const DECISION: &[Field] = &[field(6, PAIR, Record(&[])), field(7, PAIR, Record(&[]))];
 
-/// Fields of `Head`.
+/// Weighted fields of `Head`.
 pub(super) const HEAD: &[Field] = &[field(7, 32, Text), field(9, 512, Record(&[field(2, 0, Record(SESSION_INFO))]))];
-/// Fields of `Index`.
+/// Weighted fields of `Index`.
 pub(super) const INDEX: &[Field] = &[field(1, 128, Record(&[field(7, 16, Numbers)]))];
-/// Fields of `Entry`.
+/// Weighted fields of `Entry`.
 pub(super) const ENTRY: &[Field] = &[
     field(6, 0, Record(SESSION_INFO)),
     field(8, 0, Record(&[field(19, 0, Record(&[field(4, PAIR, Record(&[]))]))])),

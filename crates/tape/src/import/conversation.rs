@@ -47,7 +47,7 @@ pub(super) struct Shared {
     pub(super) offers: usize,
 }
 
-/// One conversation.
+/// Importer of one conversation.
 pub(super) struct Conversation {
     /// Number of the session, or of the caller if it has none.
     number: u64,

@@ -19,7 +19,7 @@ pub enum ImportFormat {
     Mcporter,
     /// JSON lines of `mcp-rec record`.
     McpRec,
-    /// Cassette of `mcp-recorder`.
+    /// Cassette that `mcp-recorder` wrote.
     McpRecorder,
     /// Session log of `mcpsnoop`.
     Mcpsnoop,

@@ -34,7 +34,7 @@ struct Creator {
 struct Exchange {
     #[serde(default)]
     started_date_time: String,
-    /// Duration in milliseconds.
+    /// Duration of the exchange, in milliseconds.
     #[serde(default)]
     time: Option<f64>,
     request: Request,

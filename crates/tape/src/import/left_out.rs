@@ -21,12 +21,12 @@ pub enum LeftOut {
     LinkType {
         /// Number of the link type.
         link: i32,
-        /// Number of packets.
+        /// Number of such packets.
         packets: u64,
     },
     /// IP fragments that carry TCP.
     Fragments {
-        /// Number of fragments.
+        /// Number of such fragments.
         packets: u64,
     },
 }

@@ -33,7 +33,7 @@ pub(super) type Reader = fn(&Bytes, &mut Beginnings) -> Result<Option<Said>, Str
 /// Number of conversations started with each server.
 pub(super) type Beginnings = std::collections::HashMap<String, u32>;
 
-/// Reads all lines.
+/// Reads all lines of a file into a recording.
 pub(super) fn read(file: &Bytes, reader: Reader) -> Result<Recording, ImportError> {
     let (mut recording, mut told, mut beginnings) = (Recording::default(), Vec::new(), Beginnings::new());
     let limits = Limits { message: MAX_LINE, ..Limits::default() };

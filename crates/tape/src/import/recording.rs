@@ -1,4 +1,4 @@
-//! What was overheard, in whatever file it was written down.
+//! Recorded conversations, independent of the format they were stored in.
 
 use super::error::ImportError;
 use super::left_out::LeftOut;
@@ -7,79 +7,75 @@ use signalbox_engine::fact::Carried;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most messages that are read.
+/// Maximum number of messages that are read.
 pub const MAX_MESSAGES: usize = 1_000_000;
-/// Most conversations that are read.
+/// Maximum number of conversations that are read.
 pub const MAX_TALKS: usize = 100_000;
 
-/// Which side sent something.
+/// Sender of a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// The client.
     Client,
-    /// The server.
     Server,
 }
 
-/// One conversation of a client and a server, as far as the file tells of it.
+/// One conversation of a client and a server, as far as the file describes it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Talk {
-    /// The session id that the client was given.
+    /// Session id that the server assigned.
     pub external: Option<String>,
-    /// The transport; empty if the file does not tell.
+    /// Name of the transport; empty if the file does not state it.
     pub transport: &'static str,
-    /// A name for the server.
+    /// Name of the server.
     pub server: Option<String>,
-    /// The revision that HTTP headers name.
+    /// Revision named in HTTP headers.
     pub revision: Option<String>,
     /// True for requests of the new era over HTTP, which belong to no session.
     pub stateless: bool,
 }
 
-/// One message.
+/// One message of a recording.
 #[derive(Clone, Debug)]
 pub struct Heard {
-    /// When, in nanoseconds since 1970, if the file tells.
+    /// Time in nanoseconds since 1970, if the file states it.
     pub at: Option<u64>,
-    /// The conversation, by its place in [`Recording::talks`].
+    /// Index of the conversation in [`Recording::talks`].
     pub talk: usize,
-    /// Who sent it.
+    /// Sender of the message.
     pub from: Side,
-    /// The message.
     pub bytes: Bytes,
-    /// The id of the request in whose event stream it came.
+    /// Id of the request in whose event stream the message came.
     pub during: Option<Bytes>,
-    /// The server, where one conversation is with several.
+    /// Name of the server, if one conversation has several.
     pub server: Option<Arc<str>>,
-    /// The transport's data about it.
+    /// Data of the transport about the message.
     pub carried: Option<Arc<Carried>>,
 }
 
 impl Heard {
-    /// A message of which nothing else is known.
+    /// Creates a message with its mandatory properties only.
     #[must_use]
     pub fn new(talk: usize, from: Side, at: Option<u64>, bytes: Bytes) -> Self {
         Self { at, talk, from, bytes, during: None, server: None, carried: None }
     }
 }
 
-/// All that a file tells.
+/// All conversations of a file.
 #[derive(Clone, Default, Debug)]
 pub struct Recording {
-    /// The conversations.
     pub talks: Vec<Talk>,
-    /// The messages, in their order.
+    /// Messages in the order of the file.
     pub heard: Vec<Heard>,
-    /// What could not be read, the first things if there are many.
+    /// Omitted parts of the file; only the first ones if there are many.
     pub left_out: Vec<LeftOut>,
     by_key: HashMap<String, usize>,
 }
 
 impl Recording {
-    /// The conversation of this key, begun if it is new.
+    /// Returns the conversation of this key, and creates it if it is new.
     ///
     /// # Errors
-    /// If there are too many.
+    /// Fails if there are too many conversations.
     pub fn talk(&mut self, key: &str, make: impl FnOnce() -> Talk) -> Result<usize, ImportError> {
         if let Some(known) = self.by_key.get(key) {
             return Ok(*known);
@@ -95,7 +91,7 @@ impl Recording {
     /// Adds a message.
     ///
     /// # Errors
-    /// If there are too many.
+    /// Fails if there are too many messages.
     pub fn push(&mut self, heard: Heard) -> Result<(), ImportError> {
         if self.heard.len() >= MAX_MESSAGES {
             return Err(ImportError::TooMany { what: "messages", most: MAX_MESSAGES });
@@ -104,7 +100,7 @@ impl Recording {
         Ok(())
     }
 
-    /// When it begins and ends, if the file tells.
+    /// Returns the first and the last time, if the file states times.
     #[must_use]
     pub fn times(&self) -> Option<(u64, u64)> {
         let times = || self.heard.iter().filter_map(|heard| heard.at);

@@ -1,31 +1,31 @@
-//! What is put in the place of a secret.
+//! Actions of redaction rules, and the replacements they make for secrets.
 
 use super::cipher::{EncryptionKey, Sealed};
 use sha2::{Digest, Sha256};
 use signalbox_wire::hex::push_hex;
 use signalbox_wire::json;
 
-/// What stands for a secret if nothing else is said.
+/// Default replacement of a secret.
 pub(crate) const REPLACEMENT: &str = "[redacted]";
-/// What stands for hidden characters; always as many, since the length may tell something.
+/// Replacement of hidden characters. Its length is fixed, because the true length may be revealing.
 const STARS: &str = "****";
-/// How many bytes of a hash are written.
+/// Number of bytes of a hash that are written.
 const HASH_BYTES: usize = 8;
 
-/// What is done with a secret.
+/// Treatment of a secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// The member goes with its key; of a text, the found part goes.
+    /// Removes the member together with its key, or the matched part of a text.
     Remove,
-    /// This text takes its place.
+    /// Replaces it by this text.
     Replace(String),
-    /// A keyed hash takes its place, so that equal secrets of a tape can be told to be equal.
+    /// Replaces it by a keyed hash, which shows equal secrets of a tape to be equal.
     Hash,
-    /// A token takes its place, from which whoever has the key gets it back.
+    /// Replaces it by a token that the owner of the key can decrypt.
     Encrypt(EncryptionKey),
-    /// Only the last characters stay, and only of values more than twice as long.
+    /// Keeps only the last characters, and only of values more than twice as long.
     Mask {
-        /// How many.
+        /// Number of visible characters.
         visible: usize,
     },
 }
@@ -37,7 +37,7 @@ impl Default for Action {
 }
 
 impl Action {
-    /// The word for it in the head of a tape.
+    /// Returns the name of the action in the head of a tape.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Remove => "remove".to_owned(),
@@ -48,7 +48,7 @@ impl Action {
         }
     }
 
-    /// What takes the place of a text.
+    /// Returns the replacement of a text.
     pub(crate) fn text(&self, secret: &[u8], hashing: &Hashing) -> String {
         match self {
             Self::Remove => String::new(),
@@ -64,7 +64,7 @@ impl Action {
         }
     }
 
-    /// What takes the place of a JSON value, as JSON.
+    /// Returns the replacement of a JSON value, as JSON.
     pub(crate) fn value(&self, raw: &[u8], hashing: &Hashing) -> String {
         let plain = json::string(raw);
         match (self, &plain) {
@@ -77,12 +77,12 @@ impl Action {
     }
 }
 
-/// A secret that cannot be encrypted is not kept either.
+/// Encrypts a secret, and drops one that cannot be encrypted.
 fn sealed(key: &EncryptionKey, what: Sealed, secret: &[u8]) -> String {
     key.seal(what, secret).unwrap_or_else(|| REPLACEMENT.to_owned())
 }
 
-/// Hashes under the key of a tape.
+/// Hash function with the key of a tape.
 pub(crate) struct Hashing(Sha256);
 
 impl Hashing {
@@ -90,7 +90,7 @@ impl Hashing {
         Self(Sha256::new_with_prefix(key))
     }
 
-    /// Only half of the hash is told, so that it cannot be continued to the hash of a longer value.
+    /// Returns half of the hash, which prevents length extension to the hash of a longer value.
     fn of(&self, secret: &[u8]) -> String {
         let hash = self.0.clone().chain_update(secret).finalize();
         let mut text = "hash:".to_owned();

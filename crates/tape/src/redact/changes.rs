@@ -1,14 +1,14 @@
-//! What is to be changed in a message, or in JSON within one of its strings.
+//! Changes to a message, or to JSON within one of its strings.
 
 use super::patterns::{Hit, inner};
 use super::written::Written;
 use signalbox_wire::{Edits, Span};
 
-/// Changes in positions of one text.
+/// Changes at positions of one text.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     all: Vec<(Span, String)>,
-    /// There may be more to change than was found, so that nothing may be kept.
+    /// True if the search may have missed something, so that nothing may be kept.
     pub(crate) incomplete: bool,
 }
 
@@ -31,8 +31,8 @@ impl Changes {
         edits
     }
 
-    /// Takes over the changes to the JSON within a string, and what else was found in its text. Where two overlap, what the
-    /// first of them puts there stands for both.
+    /// Adopts the changes to the JSON within a string, and other matches in its text. If two overlap, the replacement
+    /// of the first stands for both.
     pub(crate) fn within(&mut self, embedded: Self, others: Vec<Hit>, written: &Written) {
         self.incomplete |= embedded.incomplete;
         let others = others.into_iter().map(|(from, to, text)| (Span::new(from, to), text));

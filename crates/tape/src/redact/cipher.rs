@@ -1,7 +1,7 @@
-//! Secrets that are put aside under a key rather than thrown away: `enc:KEY-ID:BASE64`.
+//! Encryption of secrets, so that the owner of the key can restore them: `enc:KEY-ID:BASE64`.
 //!
-//! AES-256-GCM with a random nonce, which precedes the ciphertext. The id of the key is authenticated with it, so that a
-//! token cannot be passed off as one of another key.
+//! The cipher is AES-256-GCM with a random nonce, which precedes the ciphertext. The id of the key is authenticated, so
+//! that a token cannot be passed off as one of another key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,14 +11,14 @@ use signalbox_wire::hex::{hex, unhex};
 use std::fmt;
 use std::sync::Arc;
 
-/// What a token begins with.
+/// Prefix of a token.
 pub(crate) const MARK: &str = "enc:";
-/// Bytes of a key.
+/// Length of a key, in bytes.
 pub const KEY_BYTES: usize = AEAD_KEY_BYTES;
-/// Longest id of a key, in bytes.
+/// Maximum length of a key id, in bytes.
 pub const MAX_KEY_ID: usize = 64;
 
-/// A key that secrets are encrypted under, and its name. Cheap to copy, and never shown.
+/// Encryption key with its id. Cheap to clone, and never shown.
 #[derive(Clone)]
 pub struct EncryptionKey(Arc<Inner>);
 
@@ -28,10 +28,10 @@ struct Inner {
     sealer: AeadKey,
 }
 
-/// Why a key cannot be used. What it is is not told.
+/// Error of reading a key. It never contains the key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadKey {
-    /// The text is no key.
+    /// The text is not a key.
     #[error("a key is {KEY_BYTES} bytes, as 64 hex digits or as base64; `openssl rand -hex 32` makes one")]
     Text,
     /// The id cannot appear in a token.
@@ -39,20 +39,20 @@ pub enum BadKey {
     Id,
 }
 
-/// What was encrypted.
+/// Kind of the encrypted value.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Sealed {
-    /// A text, or a part of one.
+    /// Text, or a part of one.
     Text,
-    /// A JSON value that is not a string.
+    /// JSON value that is not a string.
     Json,
 }
 
 impl EncryptionKey {
-    /// A key from its text: 64 hex digits or base64, with space around it. Without an id it is named by its fingerprint.
+    /// Parses a key from 64 hex digits or base64, ignoring surrounding space. Without an id, its fingerprint is the id.
     ///
     /// # Errors
-    /// If that is no key, or no id.
+    /// Fails if the text is not a key or the id is invalid.
     pub fn read(text: &str, id: Option<&str>) -> Result<Self, BadKey> {
         let text = text.trim();
         let bytes = unhex(text)
@@ -68,15 +68,15 @@ impl EncryptionKey {
         Ok(Self(Arc::new(Inner { id, bytes, sealer })))
     }
 
-    /// Its name, which appears in every token.
+    /// Returns the id of the key, which appears in every token.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// The token for a secret; none if it cannot be encrypted.
+    /// Returns the token for a secret; `None` if encryption fails.
     pub(crate) fn seal(&self, what: Sealed, secret: &[u8]) -> Option<String> {
-        // The base64 always ends with `=`, so that the end of a token is known wherever it appears in a text.
+        // The base64 always ends with `=`, which marks the end of a token wherever it appears in a text.
         let fill = (AEAD_OVERHEAD + 1 + secret.len()).is_multiple_of(3);
         let mut text = Vec::with_capacity(secret.len() + 32);
         text.push(match (what, fill) {
@@ -91,7 +91,7 @@ impl EncryptionKey {
         Some(format!("{MARK}{}:{}", self.id(), STANDARD.encode(sealed)))
     }
 
-    /// What a token of this id holds, if it was made under this key, whatever the key was called.
+    /// Decrypts a token of this id, if it was made under this key, whatever id the key had then.
     pub(crate) fn open(&self, id: &[u8], sealed: &[u8]) -> Option<(Sealed, Vec<u8>)> {
         let sealed = STANDARD.decode(sealed).ok()?;
         let plain = self.0.sealer.open(id, &sealed)?;
@@ -105,12 +105,12 @@ impl EncryptionKey {
     }
 }
 
-/// What may appear in the id of a key.
+/// Returns true if a byte may appear in the id of a key.
 pub(crate) fn is_of_id(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)
 }
 
-/// Names a key without telling it.
+/// Returns a name for a key that does not reveal it.
 fn fingerprint(bytes: &[u8; KEY_BYTES]) -> String {
     let hash = Sha256::new_with_prefix(b"signalbox key id\0").chain_update(bytes).finalize();
     hex(&hash[..4])

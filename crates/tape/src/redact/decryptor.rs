@@ -1,4 +1,4 @@
-//! Puts encrypted secrets back where they stood, for whoever has the key.
+//! Restores encrypted secrets for the owner of the key.
 
 use super::cipher::{EncryptionKey, MARK, MAX_KEY_ID, Sealed, is_of_id};
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use signalbox_engine::record::{Body, Content, DecisionEntry, Entry};
 use signalbox_wire::json;
 use std::sync::Arc;
 
-/// Opens the tokens of some keys. What it cannot open stays as it is, and is counted.
+/// Decrypts tokens with a set of keys. Tokens of other keys stay unchanged and are counted.
 #[derive(Debug, Default)]
 pub struct Decryptor {
     keys: Vec<EncryptionKey>,
@@ -23,19 +23,19 @@ struct Token<'a> {
 }
 
 impl Decryptor {
-    /// With these keys.
+    /// Creates a decryptor with these keys.
     #[must_use]
     pub fn new(keys: Vec<EncryptionKey>) -> Self {
         Self { keys, opened: 0, left: 0 }
     }
 
-    /// How many secrets were put back, and how many are under other keys or damaged.
+    /// Returns the number of restored secrets, and of those under other keys or damaged.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         (self.opened, self.left)
     }
 
-    /// An entry with its secrets. Its body must be whole.
+    /// Restores the secrets of an entry. Its body must be complete.
     #[must_use]
     pub fn entry(&mut self, mut entry: Entry) -> Entry {
         match &mut entry.content {
@@ -84,10 +84,10 @@ impl Decryptor {
         }
     }
 
-    /// A message, or any text, with its secrets.
+    /// Restores the secrets of a message or any other text.
     #[must_use]
     pub fn message(&mut self, bytes: &Bytes) -> Bytes {
-        // Within JSON what is put back has to be written as JSON.
+        // Within JSON, a restored secret must be written as JSON.
         let is_json = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
         let mut out = Vec::new();
         let mut done = 0;
@@ -130,7 +130,7 @@ impl Decryptor {
     }
 }
 
-/// The token that begins here, if one does.
+/// Returns the token at this position, if there is one.
 fn token(bytes: &[u8], start: usize) -> Option<Token<'_>> {
     let rest = bytes.get(start + MARK.len()..)?;
     let id = rest.iter().take(MAX_KEY_ID + 1).take_while(|byte| is_of_id(**byte)).count();
@@ -149,8 +149,8 @@ fn token(bytes: &[u8], start: usize) -> Option<Token<'_>> {
     Some(Token { id: &rest[..id], sealed: &sealed[..length], end })
 }
 
-/// Where a token is all of a string: in how many strings of JSON within JSON that string stands. Its quotes are `"`, `\"`,
-/// `\\\"` and so on.
+/// Returns the nesting depth of the string that consists only of this token, in JSON within JSON. Its quotes are `"`,
+/// `\"`, `\\\"` and so on.
 fn alone(bytes: &[u8], start: usize, end: usize) -> Option<u32> {
     let slashes = bytes.get(end..)?.iter().take_while(|byte| **byte == b'\\').count();
     let quote = bytes.get(end..end + slashes + 1)?;
@@ -159,7 +159,7 @@ fn alone(bytes: &[u8], start: usize, end: usize) -> Option<u32> {
     (same && closes && quote.len().is_power_of_two()).then(|| quote.len().trailing_zeros())
 }
 
-/// A text as it is written between the quotes of a string, so many strings deep.
+/// Escapes a text for strings of this nesting depth, without the quotes.
 fn escaped(plain: &[u8], depth: u32) -> Vec<u8> {
     let mut text = plain.to_vec();
     for _ in 0..depth {

@@ -1,18 +1,18 @@
-//! Secrets by the names of their members.
+//! Recognizes secrets by the names of their members.
 
 use super::action::Action;
 use super::settings::{BadRedaction, KeyRule};
 use signalbox_wire::json;
 use std::borrow::Cow;
 
-/// Longer names are not looked up; none of the rules can be as long.
+/// Maximum length of a name that is looked up; rules have no longer names.
 pub(crate) const MAX_NAME: usize = 64;
 
-/// Whole names, without regard to case, hyphens and underscores.
+/// Complete names, compared without regard to case, hyphens and underscores.
 #[derive(Debug)]
 pub(crate) struct Keys {
     rules: Vec<(Box<[u8]>, Action)>,
-    /// For every first letter, which lengths a name that begins with it may have.
+    /// Bit set of the lengths that names with each first letter have.
     lengths: [u64; 256],
 }
 
@@ -32,11 +32,11 @@ impl Keys {
         Ok(keys)
     }
 
-    /// What is to be done with the value of the member whose key is this token, quotes included.
+    /// Returns the action for the member with this key, which is given with its quotes.
     #[inline]
     pub(crate) fn action(&self, token: &[u8]) -> Option<&Action> {
         let name = token.get(1..token.len().checked_sub(1)?)?;
-        // Most names are told apart by their first letter and length; an escape may stand for anything.
+        // First letter and length rule out most names; a name with an escape must be decoded first.
         let first = name.first()?.to_ascii_lowercase();
         let lengths = *self.lengths.get(usize::from(first))?;
         if lengths == 0 && !matches!(first, b'-' | b'_' | b'\\' | b' ') {
@@ -49,12 +49,12 @@ impl Keys {
         self.find(token, name)
     }
 
-    /// Whether JSON within a string may have a member that is to be taken out, told from how the string is written.
+    /// Returns true if JSON within a string may have a secret member, judged by the undecoded text.
     pub(crate) fn may_be_within(&self, inside: &[u8]) -> bool {
         !self.rules.is_empty() && memchr::memchr_iter(b':', inside).any(|colon| self.is_named_before(inside, colon))
     }
 
-    /// Whether a name that is to be taken out stands before this colon. What cannot be told from here may be one.
+    /// Returns true if a secret name may precede this colon. Undecidable cases count as matches.
     fn is_named_before(&self, inside: &[u8], colon: usize) -> bool {
         let before = inside.get(..colon).unwrap_or_default().trim_ascii_end();
         // Between a name and its colon there may be white space, which is written as an escape within a string.
@@ -83,7 +83,7 @@ impl Keys {
     }
 }
 
-/// The name in small letters without what only separates its words: `API-Key` and `api_key` are `apikey`.
+/// Returns the name in lower case without separators: `API-Key` and `api_key` become `apikey`.
 fn plain<'a>(name: &[u8], buffer: &'a mut [u8; MAX_NAME]) -> Option<&'a [u8]> {
     let mut length = 0;
     for byte in name.iter().filter(|byte| !matches!(byte, b'-' | b'_' | b' ')) {

@@ -1,4 +1,5 @@
-//! Secrets by their shape: patterns of the configuration, and the kinds of credentials that the scanner knows.
+//! Recognizes secrets by their shape: patterns of the configuration, and the kinds of credentials that the scanner
+//! knows.
 
 use super::action::{Action, Hashing};
 use super::changes::Changes;
@@ -9,34 +10,34 @@ use regex::bytes::{Regex, RegexBuilder};
 use signalbox_scan::Scanner;
 use signalbox_wire::{Span, json};
 
-/// Largest compiled form of a pattern.
+/// Maximum compiled size of a pattern.
 const MAX_COMPILED: usize = 1 << 20;
-/// Largest compiled form of all patterns together.
+/// Maximum compiled size of all patterns together.
 const MAX_COMPILED_TOGETHER: usize = 16 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Patterns {
-    /// All of them together, to find out in one pass whether any is there.
+    /// All patterns combined, to find in one pass whether any matches.
     any: Option<Regex>,
     each: Vec<(Regex, Action)>,
-    /// A pattern that asks where its text begins or ends: only each string by itself can tell.
+    /// True if a pattern has an anchor. Such patterns can only be matched against each string separately.
     anchored: bool,
-    /// Finds credentials, and what is done with them.
+    /// Scanner for credentials, with the action for its findings.
     scanner: Option<(&'static Scanner, Action)>,
 }
 
-/// What a string is in its message.
+/// Role of a string in its message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Role<'a> {
-    /// The name of a member.
+    /// Name of a member.
     Name,
-    /// The value of the member whose name is this token.
+    /// Value of the member with this name token.
     Member(&'a [u8]),
-    /// An element of an array.
+    /// Element of an array.
     Element,
 }
 
-/// A part of a text, and what takes its place.
+/// Span of a text, with its replacement.
 pub(crate) type Hit = (usize, usize, String);
 
 impl Patterns {
@@ -46,7 +47,7 @@ impl Patterns {
         for rule in rules {
             each.push((compile(&rule.pattern, &rule.pattern, MAX_COMPILED)?, rule.action.clone()));
         }
-        // Each name of a group may appear in one pattern only once, and here nobody asks for them.
+        // A name may appear only once in the combined pattern, which does not use groups anyway.
         let names = compile(r"\(\?P?<[A-Za-z_][^>]*>", "group names", MAX_COMPILED)?;
         let plain = |rule: &PatternRule| {
             let plain = names.replace_all(rule.pattern.as_bytes(), &b"("[..]);
@@ -62,25 +63,25 @@ impl Patterns {
         Ok(Self { any, each, anchored, scanner })
     }
 
-    /// Whether a string without escapes may hold one, told from the whole message at once.
+    /// Returns true if a string without escapes may match, judged by the whole message at once.
     pub(crate) fn possible(&self, message: &[u8]) -> bool {
         let own = self.any.as_ref().is_some_and(|any| self.anchored || any.is_match(message));
         own || self.scanner.as_ref().is_some_and(|(scanner, _)| scanner.may_hold(message))
     }
 
-    /// Whether escapes of a message may hide one: any of them from a pattern of the configuration, and from the scanner those
-    /// that stand for letters and digits.
+    /// Returns true if escapes of a message may hide a match: any escape may hide one from the configured patterns, and
+    /// an escaped letter or digit may hide one from the scanner.
     pub(crate) fn may_be_hidden(&self, message: &[u8]) -> bool {
         self.any.is_some() && memchr(b'\\', message).is_some()
             || self.scanner.is_some() && memmem::find(message, b"\\u00").is_some()
     }
 
-    /// What is done with credentials, if they are looked for.
+    /// Returns the action for credentials, if they are redacted.
     pub(crate) fn credentials(&self) -> Option<&Action> {
         self.scanner.as_ref().map(|(_, action)| action)
     }
 
-    /// Finds them in a string token that begins at `start` of the message.
+    /// Redacts matches in a string token that begins at `start` of the message.
     pub(crate) fn string(&self, token: &[u8], start: usize, role: Role<'_>, hashing: &Hashing, changes: &mut Changes) {
         let [b'"', inside @ .., b'"'] = token else { return };
         let Some(decoded) = json::string(token) else { return };
@@ -94,16 +95,16 @@ impl Patterns {
         }
     }
 
-    /// Finds them in bytes that are not JSON.
+    /// Redacts matches in bytes that are not JSON.
     pub(crate) fn raw(&self, bytes: &[u8], hashing: &Hashing, changes: &mut Changes) {
         for (from, to, text) in self.found(bytes, Role::Element, hashing, changes) {
             changes.replace(Span::new(from, to), text);
         }
     }
 
-    /// What to replace in `text` and with what, in order and without overlaps: where two overlap, what the first
-    /// of them puts there stands for both. In a name they are always hashed, since two members must not come to have the
-    /// same name.
+    /// Returns the matches in `text` with their replacements, in order and without overlaps: the replacement of the
+    /// first of two overlapping matches stands for both. Matches in names are always hashed, since two members must not
+    /// end up with the same name.
     fn found(&self, text: &[u8], role: Role<'_>, hashing: &Hashing, changes: &mut Changes) -> Vec<Hit> {
         let mut found = self.own(text, role, hashing);
         if let Some((scanner, action)) = &self.scanner {
@@ -125,7 +126,7 @@ impl Patterns {
         found
     }
 
-    /// What the patterns of the configuration find.
+    /// Returns the matches of the configured patterns.
     pub(crate) fn own(&self, text: &[u8], role: Role<'_>, hashing: &Hashing) -> Vec<Hit> {
         let mut found: Vec<Hit> = Vec::new();
         if !self.any.as_ref().is_some_and(|any| any.is_match(text)) {
@@ -133,7 +134,7 @@ impl Patterns {
         }
         for (regex, action) in &self.each {
             for captures in regex.captures_iter(text) {
-                // A group named `secret` is the part that must go; without one it is the whole.
+                // A group named `secret` marks the part to replace; otherwise the whole match is replaced.
                 let Some(hit) = captures.name("secret").or_else(|| captures.get(0)) else { continue };
                 let action = if role == Role::Name { &Action::Hash } else { action };
                 if !hit.is_empty() {
@@ -145,8 +146,8 @@ impl Patterns {
     }
 }
 
-/// Where the scanner finds credentials, and whether there may be more. The value of a member is read together with its name
-/// where that tells of a kind of credential: `"datadog_api_key": "…"`.
+/// Returns the spans of credentials that the scanner finds, and whether there may be more. The value of a member is
+/// scanned together with its name if the name may indicate a kind of credential: `"datadog_api_key": "…"`.
 fn credentials(scanner: &Scanner, text: &[u8], role: Role<'_>) -> (Vec<(usize, usize)>, bool) {
     let name = match role {
         Role::Member(token) => json::string(token).map(|name| format!("\"{name}\":\"").into_bytes()),
@@ -172,7 +173,7 @@ fn asks_for_ends(pattern: &str) -> bool {
     ["^", "$", "\\A", "\\z", "\\B"].iter().any(|sign| pattern.contains(sign))
 }
 
-/// A text as it is written between the quotes of a JSON string.
+/// Escapes a text for a JSON string, without the quotes.
 pub(crate) fn inner(text: &str) -> String {
     let quoted = json::quote(text);
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()

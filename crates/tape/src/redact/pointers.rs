@@ -1,10 +1,10 @@
-//! Secrets by their place in the message.
+//! Recognizes secrets by their position in the message.
 
 use super::action::Action;
 use super::settings::{BadRedaction, PathRule};
 use crate::glob::Glob;
 
-/// Most rules by place. Which of them are still possible is one bit each.
+/// Maximum number of path rules. A bit set tracks the possible ones.
 const MAX_RULES: usize = 64;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ enum Segment {
     Name(String),
 }
 
-/// The rules that what is below may still fulfil.
+/// Rules that members or elements further below may still match.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Possible(u64);
 
@@ -41,12 +41,12 @@ impl Pointers {
         rules.iter().map(pointer).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns true if a rule is for some methods only.
+    /// Returns true if a rule is restricted to some methods.
     pub(crate) fn ask_for_method(&self) -> bool {
         self.0.iter().any(|pointer| pointer.method.is_some())
     }
 
-    /// The rules for messages of this method.
+    /// Returns the rules for messages of this method.
     pub(crate) fn start(&self, method: Option<&str>) -> Possible {
         let fits = |pointer: &Pointer| match &pointer.method {
             None => true,
@@ -56,7 +56,8 @@ impl Pointers {
         Possible(bits.fold(0, |bits, (index, _)| bits | 1 << index))
     }
 
-    /// Which rules are left for the member or element called `name` at this depth, and what is to be done with it itself.
+    /// Returns the rules still possible below the member or element `name` at this depth, and the action for that
+    /// member itself.
     pub(crate) fn step(&self, possible: Possible, depth: usize, name: &str) -> (Possible, Option<&Action>) {
         let (mut left, mut hit) = (Possible::default(), None);
         for (index, pointer) in self.0.iter().enumerate() {

@@ -1,78 +1,76 @@
-//! Which secrets are taken out, in the words of the configuration.
+//! Redaction settings as they appear in the configuration.
 
 use super::action::Action;
 use signalbox_scan::Scanner;
 
-/// What is taken out before anything is stored.
+/// Rules for the redaction before storage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RedactionSettings {
-    /// By the names of members, anywhere in a message.
+    /// Rules by member name, anywhere in a message.
     pub keys: Vec<KeyRule>,
-    /// By the place in a message.
+    /// Rules by position in a message.
     pub paths: Vec<PathRule>,
-    /// By shape, in every string, and in whole messages that are not JSON.
+    /// Rules by shape, for every string, and for messages that are not JSON.
     pub patterns: Vec<PatternRule>,
-    /// Every kind of credential that the scanner knows, in the same places: what is done with them; none leaves them.
+    /// Action for every kind of credential that the scanner knows, in the same places; `None` keeps them.
     pub credentials: Option<Action>,
 }
 
-/// Members of this name, whole, without regard to case, hyphens and underscores.
+/// Rule for members of one name, compared as a whole without regard to case, hyphens and underscores.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyRule {
-    /// The name.
+    /// Name of the member.
     pub name: String,
-    /// What is done.
+    /// Action for its value.
     pub action: Action,
 }
 
-/// What is at this place.
+/// Rule for one position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathRule {
-    /// Only in messages of these methods, and in answers to them; `*` stands for any run of characters.
+    /// Pattern of the methods whose messages and answers the rule applies to; `*` matches any run of characters.
     pub method: Option<String>,
-    /// A JSON pointer from the whole message on, in which the segment `*` stands for any member or element.
+    /// JSON pointer from the root of the message, in which the segment `*` matches any member or element.
     pub path: String,
-    /// What is done.
+    /// Action for the value.
     pub action: Action,
 }
 
-/// What looks like this.
+/// Rule for one shape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatternRule {
-    /// A regular expression. Where it has a group named `secret`, only that part is taken out.
+    /// Regular expression. If it has a group named `secret`, only that part is redacted.
     pub pattern: String,
-    /// What is done.
+    /// Action for the matches.
     pub action: Action,
 }
 
-/// A rule that makes no sense.
+/// Error of an invalid rule.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadRedaction {
-    /// Not a name.
+    /// The member name is empty or too long.
     #[error("`{name}` is not a usable member name; use 1 to {most} letters")]
     Name {
-        /// The name.
         name: String,
-        /// How long it may be.
+        /// Maximum length of a name.
         most: usize,
     },
-    /// Not a JSON pointer.
+    /// The path is not a JSON pointer.
     #[error("`{0}` is not a JSON pointer; it must begin with `/`, as in `/params/arguments/card`")]
     Path(String),
-    /// Not a regular expression, or too large a one.
+    /// The pattern is not a regular expression, or too large a one.
     #[error("`{pattern}` is not a usable regular expression: {why}")]
     Pattern {
-        /// The pattern.
         pattern: String,
-        /// Why not.
+        /// Description of the mistake.
         why: String,
     },
-    /// More rules by place than are possible.
+    /// There are too many path rules.
     #[error("{known} path rules; at most {most} are allowed")]
     TooMany {
-        /// How many there are.
+        /// Number of configured rules.
         known: usize,
-        /// How many there may be.
+        /// Maximum number of rules.
         most: usize,
     },
 }
@@ -110,19 +108,19 @@ const NAMES: &[&str] = &[
 ];
 
 impl RedactionSettings {
-    /// Nothing is taken out.
+    /// Returns settings that redact nothing.
     #[must_use]
     pub fn none() -> Self {
         Self { keys: vec![], paths: vec![], patterns: vec![], credentials: None }
     }
 
-    /// Whether nothing is taken out.
+    /// Returns true if the settings redact nothing.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.keys.is_empty() && self.paths.is_empty() && self.patterns.is_empty() && self.credentials.is_none()
     }
 
-    /// The rules in words, one a line.
+    /// Describes the rules, one per line.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
         let keys = self.keys.iter().map(|rule| format!("key {}: {}", rule.name, rule.action.words()));
@@ -140,7 +138,7 @@ impl RedactionSettings {
 }
 
 impl Default for RedactionSettings {
-    /// The usual names of secrets and every known kind of credential, replaced.
+    /// Returns rules that replace the values of usual secret names and every known kind of credential.
     fn default() -> Self {
         let keys = NAMES.iter().map(|name| KeyRule { name: (*name).to_owned(), action: Action::default() });
         Self { keys: keys.collect(), credentials: Some(Action::default()), ..Self::none() }

@@ -1,4 +1,4 @@
-//! One pass over a message that finds what the rules name.
+//! One pass over a message that finds the values which the rules name.
 
 use super::action::Action;
 use super::changes::Changes;
@@ -9,28 +9,28 @@ use super::{Place, Rules};
 use signalbox_wire::{Span, json};
 use std::borrow::Cow;
 
-/// Deepest nesting that is walked. What is deeper is not kept at all.
+/// Maximum nesting depth. A deeper message is not recorded.
 const MAX_DEPTH: usize = 512;
-/// How deep JSON within strings within JSON is followed.
+/// Maximum nesting of JSON within strings within JSON.
 const MAX_EMBEDDED: usize = 4;
-/// Most messages are not deeper.
+/// Nesting depth that most messages do not exceed.
 const USUAL_DEPTH: usize = 8;
 
-/// Objects whose members describe values instead of holding them, in a JSON schema.
+/// Members of a JSON schema whose own members describe values instead of holding them.
 const SCHEMA_LISTS: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
-/// Members by which such a description is known.
+/// Members that identify such a description.
 const SCHEMA_SIGNS: &[&str] = &["type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "description"];
 /// Members of such a description that hold values after all.
 const SCHEMA_VALUES: &[&str] = &["default", "const", "enum", "example", "examples"];
 
-/// The member by which a JSON web key is known (RFC 7517).
+/// Member that identifies a JSON web key (RFC 7517).
 const KEY_SIGN: &str = "kty";
-/// How far into an object that member is looked for, in bytes.
+/// Number of bytes of an object in which that member is searched.
 const MAX_KEY: usize = 16 << 10;
-/// Members of such a key that are secret (RFC 7518, 6).
+/// Secret members of such a key (RFC 7518, section 6).
 const KEY_SECRETS: &[&str] = &["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
-/// What the bytes turned out to be.
+/// Outcome of a walk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Walked {
     Json,
@@ -41,13 +41,13 @@ pub(crate) enum Walked {
 pub(crate) struct Walk<'a> {
     rules: &'a Rules,
     bytes: &'a [u8],
-    /// Some string without escapes may match a pattern.
+    /// True if some string without escapes may match a pattern.
     possible: bool,
-    /// Some string may hold escapes that hide a match.
+    /// True if some string may hold escapes that hide a match.
     escapes: bool,
-    /// Some object may be a JSON web key.
+    /// True if some object may be a JSON web key.
     web_keys: bool,
-    /// How many strings stand around this JSON.
+    /// Number of strings around this JSON.
     embedded: usize,
     stack: Vec<Frame<'a>>,
 }
@@ -56,22 +56,22 @@ pub(crate) struct Walk<'a> {
 #[derive(Clone, Debug, Default)]
 struct Frame<'a> {
     object: bool,
-    /// Elements so far.
+    /// Number of elements read so far.
     index: usize,
     possible: Possible,
-    /// The end of the last member or element, once one stays.
+    /// End of the last member or element that stays.
     before: Option<u32>,
-    /// Its members describe values.
+    /// True if its members describe values.
     describes: bool,
-    /// It describes a secret: what it holds as its value goes too.
+    /// Action for its values, if it describes a secret.
     secret: Option<&'a Action>,
-    /// It is a JSON web key: what is done with its secret members.
+    /// Action for its secret members, if it is a JSON web key.
     web_key: Option<&'a Action>,
-    /// It is a JSON-RPC message, whose own members must stay.
+    /// True for a JSON-RPC message, whose own members must stay.
     message: bool,
 }
 
-/// A member or element on the way.
+/// The current member or element.
 #[derive(Copy, Clone, Debug)]
 struct Item<'a> {
     start: usize,
@@ -79,7 +79,7 @@ struct Item<'a> {
     key: Option<&'a [u8]>,
     possible: Possible,
     action: Option<&'a Action>,
-    /// The action is for a place, not for a name.
+    /// True if the action comes from a path rule, false if from a name.
     by_place: bool,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads the key, or counts the element, and looks up what is to be done with it.
+    /// Reads the key, or counts the element, and looks up its action.
     fn item(&mut self, at: usize) -> Option<Item<'a>> {
         let (bytes, rules) = (self.bytes, self.rules);
         let depth = self.stack.len() - 1;
@@ -184,7 +184,7 @@ impl<'a> Walk<'a> {
         Some(item)
     }
 
-    /// Does what is to be done with a value, or continues inside it. Gives where the walk continues.
+    /// Applies the action to a value, or continues inside it. Returns the position at which the walk continues.
     fn value(&mut self, item: Item<'a>, changes: &mut Changes) -> Option<usize> {
         let bytes = self.bytes;
         if let Some(key) = item.key {
@@ -220,7 +220,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What is done with the secret members of the object that begins here, if it is a JSON web key.
+    /// Returns the action for secret members of the object that begins here, if it is a JSON web key.
     fn web_key(&self, start: usize) -> Option<&'a Action> {
         let end = self.bytes.len().min(start + MAX_KEY);
         let object = self.bytes.get(start..end).filter(|_| self.web_keys)?;
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks through the JSON that a string holds. False if it holds none.
+    /// Walks through the JSON that a string holds. Returns false if it holds none.
     fn json_within(&self, token: &[u8], start: usize, role: Role<'_>, changes: &mut Changes) -> bool {
         let [b'"', inside @ .., b'"'] = token else { return false };
         if self.embedded == MAX_EMBEDDED || !begins_like_json(inside) {
@@ -264,7 +264,7 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// Takes a value out. False if it stays, since it holds nothing or the message needs it.
+    /// Replaces a value. Returns false if it stays, because it holds nothing or the message needs it.
     fn replace(&mut self, item: Item<'a>, end: usize, action: &Action, changes: &mut Changes) -> bool {
         let Some(raw) = self.bytes.get(item.value..end) else { return false };
         if matches!(raw, b"null" | b"true" | b"false" | b"\"\"") {
@@ -282,7 +282,7 @@ impl<'a> Walk<'a> {
         } else if *action == Action::Remove {
             let place = Place { whole: Span::new(item.start, end), value, before: frame.before };
             remove(self.bytes, place, changes);
-            // What goes next must not take what has gone already.
+            // A later removal must not include the span that is removed here.
             frame.before = frame.before.map(|_| value.end);
             return true;
         } else {
@@ -292,7 +292,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether the inside of a string begins with a bracket, after white space in either form.
+/// Returns true if the inside of a string begins with a bracket, after white space in either notation.
 fn begins_like_json(mut inside: &[u8]) -> bool {
     loop {
         inside = match inside {
@@ -308,7 +308,7 @@ enum Closed {
     Last,
 }
 
-/// Takes a member or element out with its comma: the one before it, or if nothing stays before it the one after.
+/// Removes a member or element with its preceding comma, or with the following one if nothing stays before it.
 fn remove(bytes: &[u8], place: Place, changes: &mut Changes) {
     let end = place.value.end;
     let span = match place.before {
@@ -322,7 +322,7 @@ fn remove(bytes: &[u8], place: Place, changes: &mut Changes) {
     changes.remove(span);
 }
 
-/// Whether an object describes a value instead of being one.
+/// Returns true if an object describes a value instead of being one.
 fn is_schema(value: &[u8]) -> bool {
     json::members(value).any(|member| SCHEMA_SIGNS.iter().any(|sign| json::key_eq(member.key.of(value), sign)))
 }

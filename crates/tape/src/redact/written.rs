@@ -1,18 +1,18 @@
-//! Where the characters of a string are written in its message.
+//! Maps the decoded characters of a string to their positions in the message.
 
 use signalbox_wire::{Span, json};
 
-/// For every byte of what a string means, where it is written.
+/// Position of each decoded byte of a string.
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// Where the inside of the string begins in the message.
+    /// Offset of the string's inside in the message.
     start: usize,
-    /// One more than there are bytes; none if every byte stands for itself.
+    /// Offsets of all bytes and of the end; `None` if the string has no escapes.
     places: Option<Vec<u32>>,
 }
 
 impl Written {
-    /// Of the inside of a string that begins at `start` of the message. Escapes count as a whole.
+    /// Maps the inside of a string that begins at `start` of the message. An escape is indivisible.
     pub(crate) fn new(inside: &[u8], start: usize) -> Self {
         if memchr::memchr(b'\\', inside).is_none() {
             return Self { start, places: None };
@@ -34,7 +34,7 @@ impl Written {
         Self { start, places: Some(places) }
     }
 
-    /// Where in the message the bytes `from..to` of the meaning are written.
+    /// Returns the span in the message of the decoded bytes `from..to`.
     pub(crate) fn span(&self, from: usize, to: usize) -> Span {
         let place = |at: usize| match &self.places {
             None => self.start + at,
@@ -44,7 +44,7 @@ impl Written {
     }
 }
 
-/// How many bytes an escape stands for.
+/// Returns the number of bytes that an escape decodes to.
 fn meant(escape: Option<&[u8]>) -> usize {
     let token = [b"\"", escape.unwrap_or_default(), b"\""].concat();
     json::string(&token).map_or(1, |text| text.len())

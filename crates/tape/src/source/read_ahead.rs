@@ -1,20 +1,20 @@
-//! Reads entries on one thread while another works on them.
+//! Reads entries on one thread while another processes them.
 
 use signalbox_engine::record::{Body, Content, Entry};
 use std::io;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
-/// Most entries that are handed over at once, and about how many bytes of bodies.
+/// Maximum number of entries per batch, and approximate maximum of their bytes.
 const MAX_BATCH: usize = 256;
 const MAX_BYTES: usize = 1 << 20;
-/// Most batches that wait.
+/// Maximum number of batches in the channel.
 const MAX_WAITING: usize = 2;
 
-/// Runs `read` on a thread of its own, which gives its entries away one by one until it is told that no more are wanted, and `each` on
-/// this one, which says whether more are. Gives what `read` returns.
+/// Runs `read` on a thread of its own and `each` on this one. `read` passes entries to its callback until that returns
+/// false, which happens after `each` has returned false. Returns the result of `read`.
 ///
 /// # Errors
-/// If there is no thread.
+/// Fails if no thread can be started.
 pub(super) fn read_ahead<R: Send>(
     read: impl FnOnce(&mut dyn FnMut(Entry) -> bool) -> R + Send,
     mut each: impl FnMut(Entry) -> bool,
@@ -32,7 +32,7 @@ pub(super) fn read_ahead<R: Send>(
     })
 }
 
-/// Works on all entries, or on as many as are wanted. Whoever reads is told by the end of the channel.
+/// Processes the entries until `each` returns false. Dropping the receiver stops the reader.
 fn work(receiver: Receiver<Vec<Entry>>, each: &mut impl FnMut(Entry) -> bool) {
     for entry in receiver.into_iter().flatten() {
         if !each(entry) {
@@ -61,7 +61,7 @@ impl Batch {
         self.send()
     }
 
-    /// False if nobody wants more.
+    /// Sends the batch. Returns false if the receiver is gone.
     fn send(&mut self) -> bool {
         self.bytes = 0;
         let entries = std::mem::replace(&mut self.entries, Vec::with_capacity(MAX_BATCH));

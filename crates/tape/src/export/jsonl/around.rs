@@ -149,7 +149,7 @@ impl BackendLine {
     }
 }
 
-/// Rules in force.
+/// The rules in force.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RulesLine {
     hash: String,

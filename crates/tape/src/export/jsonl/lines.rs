@@ -13,7 +13,6 @@ use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// One entry.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Line {
     seq: u64,

@@ -15,7 +15,7 @@ const MICROS: u64 = 1_000_000;
 /// Mask of the link type within its field.
 const LINK_TYPE: i32 = 0xffff;
 
-/// A captured packet.
+/// A packet of a capture file.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Packet<'a> {
     /// Number in the file, counted from 1 as other programs do.

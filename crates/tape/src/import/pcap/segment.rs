@@ -14,7 +14,6 @@ const COOKED: (usize, usize) = (16, 14);
 /// Length and offset for version 2.
 const COOKED_2: (usize, usize) = (20, 0);
 
-/// A TCP segment.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Segment<'a> {
     pub(super) from: SocketAddr,
@@ -29,7 +28,7 @@ pub(super) struct Segment<'a> {
 /// Content of a packet.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Held<'a> {
-    /// A complete segment.
+    /// An unfragmented segment of TCP.
     Segment(Segment<'a>),
     /// A fragment of an IP packet that carries a segment.
     Fragment,

@@ -22,7 +22,7 @@ pub(super) struct TcpStreams<'a> {
     segments: usize,
 }
 
-/// One connection.
+/// One TCP connection between two addresses.
 pub(super) struct Connection<'a> {
     /// Addresses of both ends.
     pub(super) ends: [SocketAddr; 2],
@@ -177,7 +177,7 @@ impl<'a> Way<'a> {
             let Some(new) = piece.data.get(known..).filter(|new| !new.is_empty()) else { continue };
             bytes.extend_from_slice(new);
             next += new.len() as i64;
-            // A byte has arrived when all before it have.
+            // A byte counts as arrived once all bytes before it have.
             if piece.mark.packet > arrived.packet {
                 arrived = piece.mark;
             }
@@ -189,13 +189,13 @@ impl<'a> Way<'a> {
 }
 
 impl Stream {
-    /// The packet by which the byte before this place had arrived.
+    /// Returns the packet that completed the bytes up to `end`.
     pub(super) fn mark_before(&self, end: usize) -> Mark {
         let index = self.marks.partition_point(|(until, _)| *until < end);
         self.marks.get(index).or(self.marks.last()).map(|(_, mark)| *mark).unwrap_or_default()
     }
 
-    /// The bytes of a range, cut where another packet begins.
+    /// Returns the bytes of a range, split where another packet begins.
     pub(super) fn cut(&self, range: Range<usize>) -> impl Iterator<Item = (&[u8], Mark)> {
         let first = self.marks.partition_point(|(until, _)| *until <= range.start);
         let mut from = range.start;

@@ -1,4 +1,4 @@
-//! Text messages out of the frames that one side of a WebSocket sent.
+//! Text messages from the frames that one side of a WebSocket sent.
 
 use super::tcp_streams::{Mark, Stream};
 use bytes::Bytes;
@@ -10,20 +10,20 @@ const OPCODE: u8 = 0x0f;
 const MASKED: u8 = 0x80;
 const LENGTH: u8 = 0x7f;
 
-/// What ends the reading of frames.
+/// Error that ends the reading of frames.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum FrameError {
-    /// A frame is compressed, or of another extension.
+    /// A frame is compressed or uses another extension.
     Extension(Mark),
-    /// A message is too large.
+    /// A message exceeds the size limit.
     TooLarge(Mark),
 }
 
-/// The text messages from this place of a stream on, each with the packet that completed it.
+/// Collects the text messages from this offset of a stream on, each with the packet that completed it.
 pub(super) fn text_messages(stream: &Stream, from: usize, found: &mut Vec<(Bytes, Mark)>) -> Result<(), FrameError> {
     let limit = Limits::default().message;
     let mut at = from;
-    // The message whose frames are being read, and whether it is text.
+    // Partial message of the frames read so far, and whether it is text.
     let (mut message, mut is_text) = (Vec::new(), false);
     while let Some(frame) = Frame::read(&stream.bytes, at) {
         let mark = stream.mark_before(frame.end);
@@ -53,12 +53,12 @@ pub(super) fn text_messages(stream: &Stream, from: usize, found: &mut Vec<(Bytes
     Ok(())
 }
 
-/// The head of a frame.
+/// Head of a frame.
 struct Frame {
     first: u8,
-    /// Zeros if it is not masked.
+    /// Masking key, all zeros if the frame is not masked.
     key: [u8; 4],
-    /// Where its payload begins and ends.
+    /// Offsets of the payload's begin and end.
     payload: usize,
     end: usize,
 }
