@@ -1,32 +1,32 @@
-//! The kinds of calls that are counted.
+//! Kinds of calls that are measured.
 
 use signalbox_wire::Era;
 use std::fmt;
 
-/// How a backend frames its answers.
+/// Framing of a backend's answers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Framing {
-    /// One JSON body.
+    /// Answers are single JSON bodies.
     Json,
-    /// An event of a stream.
+    /// Answers are events of a stream.
     Sse,
 }
 
 /// One kind of call.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Case {
-    /// The era of the client.
+    /// Era of the client.
     pub client: Era,
-    /// The era of the backend.
+    /// Era of the backend.
     pub backend: Era,
-    /// Bytes of the request; the answer is about as long.
+    /// Size of the request in bytes; the answer is about as long.
     pub size: usize,
-    /// How the answer comes.
+    /// Framing of the answer.
     pub framing: Framing,
 }
 
 impl Case {
-    /// Every case: both eras, small and large, JSON and events, and the two bridged ways.
+    /// Returns every case: both eras, small and large, JSON and events, and the two bridged directions.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for era in [Era::Legacy, Era::Modern] {

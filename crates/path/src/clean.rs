@@ -1,4 +1,4 @@
-//! Looking for credentials in messages that hold none, which is what happens to almost every message that is recorded.
+//! Scan for credentials in messages without any, which happens to almost every recorded message.
 
 use crate::PathError;
 use signalbox_scan::Scanner;
@@ -18,12 +18,11 @@ const PROSE: &str = "The quick brown fox jumps over the lazy dog, and nothing he
 const JSON: &str = r#"{\"id\":4711,\"name\":\"Invoice of March\",\"state\":\"open\",\"tags\":[\"north\",\"rain\"]},"#;
 
 impl Clean {
-    /// Every case.
     pub fn all() -> [Self; 2] {
         [Self::Prose, Self::Json]
     }
 
-    /// Exactly 4 KiB.
+    /// Returns a message of exactly 4 KiB.
     fn message(self) -> String {
         let piece = if self == Self::Prose { PROSE } else { JSON };
         let head = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":""#;
@@ -32,7 +31,7 @@ impl Clean {
         text
     }
 
-    /// Looks so many times.
+    /// Scans the message this many times.
     pub fn look(self, times: u32) -> Result<(), PathError> {
         let (scanner, message) = (Scanner::built_in(), self.message());
         for _ in 0..times {

@@ -1,4 +1,4 @@
-//! A gateway without anything around its machines: one client, one backend, and what the runtime does between them.
+//! The machines of a gateway without their surroundings: one client, one backend, and the runtime's part between them.
 
 use crate::PathError;
 use crate::case::{Case, Framing};
@@ -26,7 +26,7 @@ const BACKEND: &str = "backend";
 const INFO: &str = r#"{"name":"signalbox","version":"0"}"#;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The machines and what they are shown.
+/// State machines of a gateway, with their inputs.
 pub struct Gateway {
     case: Case,
     limits: Limits,
@@ -83,7 +83,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// The handshakes of both sides, and the list that the catalog is made of.
+    /// Performs the handshakes of both sides, and fills the catalog.
     fn greet(&mut self) -> Result<(), PathError> {
         let mut out = Vec::new();
         self.back.opened(self.now, &mut out);
@@ -109,7 +109,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// One call from the client's bytes to the answer's.
+    /// Takes one call from the client's bytes to the answer's.
     pub fn call(&mut self) -> Result<(), PathError> {
         let message = self.read_request()?;
         if self.case.client == Era::Modern {
@@ -133,7 +133,7 @@ impl Gateway {
         self.answered()
     }
 
-    /// What the HTTP front does with a body before its session sees it.
+    /// Reads a body as the HTTP front does before its session sees it.
     fn read_request(&self) -> Result<Envelope, PathError> {
         let refused = |error: &dyn std::fmt::Display| PathError::Refused(error.to_string());
         let message = Envelope::read(self.request.clone(), &self.limits).map_err(|refusal| refused(&refusal))?;
@@ -143,7 +143,7 @@ impl Gateway {
         Ok(message)
     }
 
-    /// What the link does with an answer before its connection sees it.
+    /// Reads an answer as the link does before its connection sees it.
     fn read_answer(&self, bytes: Bytes) -> Result<Envelope, PathError> {
         let refused = |error: &dyn std::fmt::Display| PathError::Refused(error.to_string());
         let bytes = match self.case.framing {
@@ -212,7 +212,7 @@ impl Gateway {
         }
     }
 
-    /// Counts the fact as the program does, and looks whether the client gets its answer.
+    /// Counts the facts as the program does, and checks that the client gets its answer.
     fn answered(&mut self) -> Result<(), PathError> {
         let mut found = None;
         for command in self.commands.drain(..) {
@@ -229,7 +229,7 @@ impl Gateway {
     }
 }
 
-/// The client's own id stands at the beginning of its answer.
+/// Returns true if an answer begins with the client's own id.
 fn holds_id(bytes: &[u8]) -> bool {
     let start = br#"{"jsonrpc":"2.0","id":"#;
     bytes.strip_prefix(start).is_some_and(|rest| rest.starts_with(messages::CALL_ID.as_bytes()))

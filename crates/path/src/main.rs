@@ -1,7 +1,8 @@
-//! The way of a call through the sans-IO core, as often as asked, and the look for credentials in text that has none:
-//! `script/instructions` counts the instructions of both.
+//! Runs calls through the sans-IO core, or scans clean text, a given number of times: `script/instructions` counts the
+//! instructions of both.
 //!
-//! Nothing here opens a socket or reads a clock more than once, so that two runs of one build differ by the calls alone.
+//! The program opens no socket and reads the clock at most once, so two runs of one build differ only in the number of
+//! calls.
 
 mod case;
 mod clean;
@@ -17,21 +18,21 @@ const USAGE: &str = "\
 usage: signalbox-path CASE CALLS   brings CALLS calls of this kind to their answers
        signalbox-path cases        the names of all cases, one a line";
 
-/// Why a run says nothing.
+/// Error of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
-    /// Called in another way than the usage says.
+    /// The arguments do not match the usage.
     #[error("{USAGE}")]
     Usage,
     /// A message of the bench itself was refused.
     #[error("a message of the bench was refused: {0}")]
     Refused(String),
-    /// The machines did something else than bring the call to its answer.
+    /// The machines did not bring the call to its answer.
     #[error("expected {expected}, found {found}")]
     Unexpected {
-        /// What should have come.
+        /// Outcome that the bench relies on.
         expected: &'static str,
-        /// What came.
+        /// Outcome that the machines produced.
         found: String,
     },
 }

@@ -1,25 +1,25 @@
-//! What the client and the backend of the bench say.
+//! Messages of the client and the backend of the bench.
 
 use crate::case::{Case, Framing};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use signalbox_wire::Era;
 
-/// How a client of the old era begins.
+/// First request of a client of the old era.
 pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
-/// How it ends its beginning.
+/// Notification that completes the handshake of the old era.
 pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-/// What a backend of the old era answers to `initialize`, the first request on its connection.
+/// Answer of an old-era backend to `initialize`, the first request on its connection.
 pub const WELCOME: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"backend","version":"1"}}}"#;
-/// What a backend of the new era answers to `server/discover`, the first request on its connection.
+/// Answer of a new-era backend to `server/discover`, the first request on its connection.
 pub const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"backend","version":"1"}}}}"#;
-/// The tool that is called.
+/// Definition of the tool that is called.
 pub const TOOL: &str = r#"{"name":"echo","description":"Says the same text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}"#;
-/// The id of every call.
+/// Request id of every call.
 pub const CALL_ID: &str = "100000000007";
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}},"#;
 
-/// The client's request.
+/// Returns the client's request.
 pub fn request(case: Case) -> Bytes {
     let meta = if case.client == Era::Modern { META } else { "" };
     let head = format!(
@@ -28,26 +28,26 @@ pub fn request(case: Case) -> Bytes {
     Bytes::from(format!("{head}{}\"}}}}}}", text(case)))
 }
 
-/// The text that goes there and comes back.
+/// Returns the text that the tool echoes.
 fn text(case: Case) -> String {
     "x".repeat(case.size.saturating_sub(128).max(64))
 }
 
-/// The backend's answers, which differ by their id alone.
+/// Answers of the backend, which differ only in their id.
 pub struct Answers {
     framing: Framing,
     rest: String,
 }
 
 impl Answers {
-    /// For calls of this kind.
+    /// Creates answers for calls of this kind.
     pub fn new(case: Case) -> Self {
         let ending = if case.backend == Era::Modern { r#","resultType":"complete""# } else { "" };
         let rest = format!(r#","result":{{"content":[{{"type":"text","text":"{}"}}]{ending}}}}}"#, text(case));
         Self { framing: case.framing, rest }
     }
 
-    /// The answer to the request of this id, as its connection brings it.
+    /// Returns the answer to the request of this id, as its connection delivers it.
     pub fn to(&self, id: u64) -> Bytes {
         let (before, after) = match self.framing {
             Framing::Json => ("", ""),
@@ -70,7 +70,7 @@ impl Answers {
         out.freeze()
     }
 
-    /// How many bytes of answer the client must get at the least.
+    /// Returns the minimum number of bytes of the answer that the client must get.
     pub fn least(&self) -> usize {
         self.rest.len()
     }

@@ -1,18 +1,18 @@
-//! Text in base64, in either alphabet, and in hex digits, decoded once.
+//! Decodes text in base64, in either alphabet, and in hex digits, one level deep.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::general_purpose::GeneralPurpose;
 use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 
-/// Shortest run that is looked into: 15 bytes of text.
+/// Minimum length of a run that is decoded: 15 bytes of text.
 const SHORTEST: usize = 20;
-/// Longest run that is decoded, in characters; what stands behind is not looked into.
+/// Maximum number of characters of a run that are decoded; the rest of the run is skipped.
 const LONGEST: usize = 1 << 20;
-/// How many characters are decoded to see whether there is text at all.
+/// Number of characters that are decoded to check whether a run is text at all.
 const SAMPLE: usize = 16;
 
-/// Takes what encoders leave out or get wrong: no padding, bits to spare.
+/// Accepts missing padding and surplus bits, which encoders often produce.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -20,7 +20,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::RequireNone),
 );
 
-/// Characters of either alphabet.
+/// Characters of either base64 alphabet.
 const OF_BASE64: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -31,26 +31,26 @@ const OF_BASE64: [bool; 256] = {
     table
 };
 
-/// How a run is written.
+/// Notation of a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Form {
     Base64,
     Hex,
 }
 
-/// A run of base64 or hex digits that means text.
+/// A run of base64 or hex digits that decodes to text.
 pub(crate) struct Run {
     form: Form,
-    /// Where it begins.
+    /// Offset of its first digit.
     start: usize,
-    /// Where its digits end.
+    /// Offset after its last digit.
     end: usize,
-    /// What it means.
+    /// Text that the digits encode.
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Run {
-    /// The characters that hold the bytes `from..to`.
+    /// Returns the range of the characters that encode the bytes `from..to`.
     pub(crate) fn place(&self, from: usize, to: usize) -> (usize, usize) {
         let (from, to) = match self.form {
             Form::Base64 => (from / 3 * 4, to.div_ceil(3) * 4),
@@ -60,7 +60,7 @@ impl Run {
     }
 }
 
-/// The runs of a text that mean text themselves.
+/// Iterates over the runs of a text that decode to text themselves.
 pub(crate) fn runs(text: &[u8]) -> impl Iterator<Item = Run> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -74,8 +74,8 @@ pub(crate) fn runs(text: &[u8]) -> impl Iterator<Item = Run> {
     })
 }
 
-/// The next run of digits that is long enough. Looks at the far end of each stretch first, so that most bytes of ordinary
-/// text are never looked at.
+/// Returns the next run of digits that is long enough. It examines the far end of each stretch first, so that most
+/// bytes of ordinary text are never examined.
 fn next(text: &[u8], from: usize) -> Option<(usize, usize)> {
     let is_digit = |byte: &u8| OF_BASE64.get(usize::from(*byte)).is_some_and(|digit| *digit);
     let mut start = from;
@@ -92,7 +92,7 @@ fn next(text: &[u8], from: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// What a run means, if that is text. Behind a backslash the first letter belongs to an escape like `\n`.
+/// Decodes a run, if it is text. After a backslash the first letter belongs to an escape like `\n`.
 fn read(text: &[u8], start: usize, end: usize) -> Option<Run> {
     let escaped = start.checked_sub(1).and_then(|before| text.get(before)) == Some(&b'\\');
     let start = start + usize::from(escaped);
@@ -108,7 +108,7 @@ fn read(text: &[u8], start: usize, end: usize) -> Option<Run> {
     Some(Run { form: Form::Base64, start, end, bytes: decode(digits.get(..whole)?)? })
 }
 
-/// What pairs of hex digits mean; none if there are other digits.
+/// Decodes pairs of hex digits; returns `None` if there are other characters.
 fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     let byte = |pair: &[u8]| u8::try_from(digit(pair.first()?)? << 4 | digit(pair.get(1)?)?).ok();

@@ -1,10 +1,10 @@
-//! What must hold of a match besides its shape.
+//! Checks that a match must pass besides its pattern.
 
 use crate::rule::Check;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
-/// Parts of values that stand for a password instead of being one.
+/// Substrings of placeholders that are not real passwords.
 const PLACEHOLDERS: &[&str] = &[
     "example",
     "your",
@@ -67,7 +67,7 @@ const WORDS: &[&str] = &[
     "enabled",
 ];
 
-/// Parts of names whose values are places in a list or numbers of a request, and no secrets.
+/// Parts of names whose values are positions in a list or request numbers, not secrets.
 const OTHER_NAMES: &[&str] = &[
     "page",
     "progress",
@@ -87,10 +87,10 @@ const OTHER_NAMES: &[&str] = &[
     "primarykey",
     "primary_key",
 ];
-/// How far before a match its name may begin, in bytes.
+/// Maximum distance, in bytes, from the start of a name to the match.
 const LONGEST_NAME: usize = 40;
 
-/// True if what was found passes the check. The match begins at `start` of the text.
+/// Returns true if a match passes the check. It begins at `start` of the text.
 pub(crate) fn passes(check: Check, secret: &[u8], text: &[u8], start: usize) -> bool {
     match check {
         Check::Mixed => is_mixed(secret),
@@ -105,7 +105,7 @@ pub(crate) fn passes(check: Check, secret: &[u8], text: &[u8], start: usize) -> 
     }
 }
 
-/// True if the name around the beginning of a match is that of something else.
+/// Returns true if the name around the start of a match denotes something other than a secret.
 fn is_other_name(text: &[u8], start: usize) -> bool {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
     let before = text.get(start.saturating_sub(LONGEST_NAME)..start).unwrap_or_default();
@@ -117,7 +117,7 @@ fn is_other_name(text: &[u8], start: usize) -> bool {
     OTHER_NAMES.iter().any(|other| memchr::memmem::find(&name, other.as_bytes()).is_some())
 }
 
-/// Bits per character, by how often each character occurs.
+/// Returns the Shannon entropy in bits per character.
 pub(crate) fn entropy(secret: &[u8]) -> f32 {
     let mut counts = [0_u32; 256];
     for byte in secret {
@@ -135,7 +135,7 @@ fn is_mixed(secret: &[u8]) -> bool {
     digits || is_jumbled(secret)
 }
 
-/// True if small and large letters change more often than in the words of a name, whose capitals stand alone.
+/// Returns true if the case changes more often than in the words of a name, whose capitals stand alone.
 fn is_jumbled(secret: &[u8]) -> bool {
     let pairs = || secret.windows(2).filter_map(|pair| Some((pair.first()?, pair.get(1)?)));
     let changes = pairs().filter(|(one, other)| one.is_ascii_uppercase() != other.is_ascii_uppercase()).count();
@@ -167,7 +167,7 @@ fn is_password(secret: &[u8]) -> bool {
     !is_constant && !is_number && !is_colour && !WORDS.iter().any(is_word) && !is_placeholder(secret)
 }
 
-/// Names of secrets within a value tell that it is a name itself: `new_password_2`.
+/// Names of secrets. A value that contains one is a name itself: `new_password_2`.
 const NAMES: &[&str] = &["password", "passwd", "secret", "token", "credential", "api_key", "apikey", "private"];
 
 fn is_secret(secret: &[u8]) -> bool {
@@ -178,7 +178,7 @@ fn is_secret(secret: &[u8]) -> bool {
     !is_name && is_password(secret) && (is_mixed(secret) || long)
 }
 
-/// Words in the place of a password that name what belongs there.
+/// Words that stand in place of a password and name what belongs there.
 const PLACE_NAMES: &[&str] = &[
     "password",
     "passwd",
@@ -204,7 +204,7 @@ const PLACE_NAMES: &[&str] = &[
     "secretbytes",
 ];
 
-/// Words that manuals put in the place of a password.
+/// Words that manuals use as sample passwords.
 const PLACEHELD: &[&str] = &["foobared", "pass", "pw", "mypassword", "my_password", "default"];
 
 fn is_given(secret: &[u8]) -> bool {
@@ -264,9 +264,9 @@ fn is_quoted(secret: &[u8]) -> bool {
         return !is_placeholder(secret);
     }
     let is_name = NAMES.iter().chain(LABELS).any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some());
-    // Labels begin with a capital; paths, names of members and formats have punctuation of their own.
+    // Labels begin with a capital; paths, member names and formats contain punctuation.
     let is_plain = secret.iter().all(u8::is_ascii_lowercase) && secret.len() >= 8;
-    // No name is that long without a mark between its words.
+    // A name of that length would have a separator between its words.
     if is_plain && secret.len() >= 16 {
         return true;
     }
@@ -274,16 +274,16 @@ fn is_quoted(secret: &[u8]) -> bool {
     !is_name && is_password(secret) && (is_plain || is_odd && is_given(secret))
 }
 
-/// True if this is what people put behind a word to make a password of it: digits and signs, hardly a letter.
+/// Returns true for a typical suffix that turns a word into a password: digits and signs, with at most one letter.
 fn is_suffix(rest: &[u8]) -> bool {
     let letters = rest.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
     let is_separator = |byte: &u8| b"_-./: ".contains(byte);
     letters <= 1 && rest.iter().any(u8::is_ascii_digit) && !rest.iter().any(is_separator)
 }
 
-/// Least length of a value that looks random.
+/// Minimum length of a value that looks random.
 const RANDOM: usize = 16;
-/// Least length of hex digits that are a key behind the name of one: 128 bits.
+/// Minimum number of hex digits that are accepted as a key after a key name: 128 bits.
 const HEX_KEY: usize = 32;
 
 fn is_random(secret: &[u8]) -> bool {
@@ -291,17 +291,17 @@ fn is_random(secret: &[u8]) -> bool {
     let kind = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase());
     let pairs = secret.windows(2).filter_map(|pair| Some((pair.first()?, pair.get(1)?)));
     let changes = pairs.filter(|(one, other)| kind(one) != kind(other)).count();
-    // Names have their digits together: `PublicKeyX509Der`.
+    // In names, the digits stand together: `PublicKeyX509Der`.
     let groups = secret.split(u8::is_ascii_digit).filter(|part| !part.is_empty()).count();
     let enough = secret.len() >= RANDOM && digits < secret.len() && changes * 4 >= secret.len();
     let is_hex = secret.len() >= HEX_KEY && secret.iter().all(u8::is_ascii_hexdigit) && digits > 0;
-    // Words of a name begin with a capital each; here every second letter changes its case.
+    // In names, each word has one capital; here every second letter changes its case.
     let is_odd = secret.len() >= RANDOM && changes * 2 >= secret.len() && is_jumbled(secret);
     (is_hex || is_odd || is_dense(secret) || enough && groups >= 4) && entropy(secret) >= 3.0 && is_secret(secret)
 }
 
-/// True if capitals, small letters and digits change as often as they do in base64 of random bytes. Names have marks
-/// between their words, or capitals that stand alone.
+/// Returns true if capitals, small letters and digits alternate as often as in base64 of random bytes. Names have
+/// separators between their words, or capitals that stand alone.
 fn is_dense(secret: &[u8]) -> bool {
     let body = secret.trim_ascii_end().strip_suffix(b"==").or(secret.strip_suffix(b"=")).unwrap_or(secret);
     let kind = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase());
@@ -312,8 +312,8 @@ fn is_dense(secret: &[u8]) -> bool {
     plain && body.len() >= 24 && together >= 2 && changes * 3 >= body.len() && entropy(body) >= 4.0
 }
 
-/// True if this may be the rest of a credential of which only the beginning is known: a long stretch
-/// of letters and digits.
+/// Returns true if `tail` may be the rest of a credential of which only the beginning is known: a long stretch of
+/// letters and digits.
 pub(crate) fn is_tail(tail: &[u8]) -> bool {
     let stretch = tail.split(|byte| !byte.is_ascii_alphanumeric()).max_by_key(|part| part.len()).unwrap_or_default();
     let digits = stretch.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -323,7 +323,7 @@ pub(crate) fn is_tail(tail: &[u8]) -> bool {
 
 fn is_basic(secret: &[u8]) -> bool {
     let decoded = STANDARD.decode(secret).or_else(|_| STANDARD_NO_PAD.decode(secret));
-    // `echo` without `-n` leaves the end of its line in the pair.
+    // `echo` without `-n` leaves a line end in the pair.
     let is_text = |bytes: &[u8]| bytes.trim_ascii_end().iter().all(|byte| !byte.is_ascii_control());
     decoded.is_ok_and(|pair| pair.contains(&b':') && is_text(&pair) && std::str::from_utf8(&pair).is_ok())
 }

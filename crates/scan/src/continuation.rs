@@ -1,6 +1,6 @@
-//! The part of a rule's pattern from its keyword on.
+//! The part of a rule's pattern that starts at its keyword.
 //!
-//! Most keywords are ordinary words. An anchored search from the keyword fails within a few bytes where nothing like a
+//! Most keywords are ordinary words. An anchored search from the keyword fails within a few bytes if nothing like a
 //! credential follows, so that the whole pattern runs only over windows in which it can match.
 
 use crate::rule::{self, BadRules};
@@ -13,7 +13,8 @@ use regex_syntax::hir::literal::Extractor;
 pub(crate) struct Continuation(Regex);
 
 impl Continuation {
-    /// Compiles what the rule file states, or else the pattern itself if each of its matches begins with a keyword.
+    /// Compiles the pattern from the rule file, or else the rule's own pattern if each of its matches begins with a
+    /// keyword.
     pub(crate) fn new(stated: Option<&str>, pattern: &str, keywords: &[String]) -> Result<Option<Self>, BadRules> {
         let own = pattern.strip_prefix("<start>").unwrap_or(pattern);
         let from_keyword = match stated {
@@ -31,12 +32,12 @@ impl Continuation {
 }
 
 /// Returns true if every match of this pattern begins with one of the keywords. Case is ignored, as it is for keywords
-/// without large letters; any other keyword decides nothing here.
+/// without capitals; a keyword with capitals makes the result false.
 fn begins_with_keyword(pattern: &str, keywords: &[String]) -> bool {
     if keywords.iter().any(|word| word.bytes().any(|byte| byte.is_ascii_uppercase())) {
         return false;
     }
-    // The letters of both cases would be too many literals.
+    // Literals of both cases would exceed the limit of the extractor.
     let plain = rule::expand(pattern).replace("(?i:", "(?:");
     let Ok(hir) = ParserBuilder::new().unicode(false).utf8(false).build().parse(&plain) else { return false };
     let literals = Extractor::new().extract(&hir);

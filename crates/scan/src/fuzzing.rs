@@ -1,10 +1,11 @@
-//! The body of the fuzz target: takes any bytes and asserts what must hold for all of them.
+//! Body of the fuzz target: takes arbitrary bytes and asserts what must hold for all of them.
 //!
-//! It lives here so that the ordinary tests run it too, over mutated seeds.
+//! It is part of the crate so that the ordinary tests run it too, over mutated seeds.
 
 use crate::Scanner;
 
-/// What is found lies within the text, in order and without overlaps; where nothing can be nothing is found.
+/// Checks that findings lie within the text, in order and without overlaps, and that [`Scanner::may_hold`] never misses
+/// one.
 pub fn credentials(data: &[u8]) {
     let scanner = Scanner::built_in();
     let findings = scanner.find(data);

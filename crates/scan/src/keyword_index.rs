@@ -1,17 +1,17 @@
-//! Finds the keywords that begin at a place by a hash of their first bytes.
+//! Finds the keywords that begin at a position by a hash of their first bytes.
 //!
-//! An automaton of a thousand keywords fills megabytes, and each of its steps waits for memory. This index fits into the
-//! first cache.
+//! An automaton of a thousand keywords fills megabytes, and each of its steps waits for memory. This index fits into
+//! the first-level cache.
 
 use std::ops::ControlFlow;
 
 /// Number of first bytes that are hashed, and of those that are compared at once.
 const HASHED: usize = 4;
 const COMPARED: usize = 8;
-/// Bits of the hash that says whether a keyword may begin here, and of the one that finds it.
+/// Number of bits of the hash for the filter, and of the one for the lookup.
 const FILTER_BITS: u32 = 15;
 const BITS: u32 = 12;
-/// The bit in which large and small letters differ.
+/// Bit in which capital and small letters differ, in each byte.
 const CASE: u64 = 0x2020_2020_2020_2020;
 
 #[derive(Debug)]
@@ -24,25 +24,25 @@ pub(crate) struct KeywordIndex {
 /// Keywords by the hash of their first bytes.
 #[derive(Debug)]
 struct Buckets {
-    /// The first bytes that count for the hash.
+    /// Mask of the first bytes that are hashed.
     mask: u32,
-    /// A bit for each hash that a keyword has.
+    /// Bit set of the hashes that keywords have.
     filter: Vec<u64>,
-    /// For each shorter hash the place of its first entry.
+    /// Index of the first entry for each lookup hash.
     starts: Vec<u16>,
     entries: Vec<Entry>,
 }
 
 #[derive(Copy, Clone, Debug)]
 struct Entry {
-    /// Its first bytes, and a mask of those that it has.
+    /// First bytes of the keyword, and a mask of their number.
     first: u64,
     mask: u64,
     word: u16,
 }
 
 impl KeywordIndex {
-    /// Indexes keywords of at least three bytes by their place in the list, of which there are fewer than 65,536.
+    /// Indexes keywords of at least three bytes by their position in the list, which must be shorter than 65,536.
     pub(crate) fn new<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         let words: Vec<Box<[u8]>> = words.map(|word| word.as_bytes().into()).collect();
         let entries = |is_long: bool| {
@@ -53,7 +53,7 @@ impl KeywordIndex {
         Self { words, of_four, of_three }
     }
 
-    /// Calls `found` with each keyword that stands at a place of the text, in any case, and its length.
+    /// Calls `found` with the index and length of each keyword at a position of the text, regardless of case.
     #[inline]
     pub(crate) fn at(
         &self,
@@ -76,7 +76,7 @@ impl KeywordIndex {
     }
 }
 
-/// Returns the first bytes, in lower case as far as ASCII letters go. Nothing follows the end of a text.
+/// Returns the first bytes with ASCII letters in lower case, padded at the end of a text.
 #[inline]
 fn first_bytes(bytes: &[u8]) -> u64 {
     let mut first = [0; COMPARED];

@@ -1,4 +1,4 @@
-//! All keywords of all rules, looked for in one pass.
+//! Searches for the keywords of all rules in one pass.
 
 use crate::keyword_index::KeywordIndex;
 use crate::pair_filter::PairFilter;
@@ -6,14 +6,14 @@ use crate::rule::{BadRules, Rule};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// How many bytes behind the first letters of a credential must belong to it for the rule to be tried.
+/// Number of bytes after the prefix of a credential that must belong to it for the rule to be tried.
 const TAIL: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Keywords {
     filter: PairFilter,
     index: KeywordIndex,
-    /// For every keyword, the rules that name it.
+    /// Rules of each keyword.
     entries: Vec<Vec<Entry>>,
 }
 
@@ -21,24 +21,24 @@ pub(crate) struct Keywords {
 #[derive(Clone, Debug)]
 struct Entry {
     rule: u16,
-    /// How it must be written; none where case does not matter.
+    /// Exact spelling; `None` if case does not matter.
     exactly: Option<Box<[u8]>>,
-    /// The credential begins with it.
+    /// True if the credential begins with it.
     first: bool,
-    /// It says by itself whose credential follows.
+    /// True if it identifies the issuer of the credential by itself.
     telling: bool,
 }
 
-/// A keyword in a text.
+/// A keyword found in a text.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Hit {
-    /// The rule to try.
+    /// Index of the rule to try.
     pub(crate) rule: u16,
-    /// Where the keyword begins.
+    /// Offset of the keyword.
     pub(crate) from: usize,
-    /// Where it ends.
+    /// Offset after the keyword.
     pub(crate) to: usize,
-    /// It begins a credential and says by itself whose.
+    /// True if it begins a credential and identifies its issuer.
     pub(crate) telling: bool,
 }
 
@@ -63,8 +63,7 @@ impl Keywords {
         Ok(Self { filter, index, entries: words.into_values().collect() })
     }
 
-    /// Calls `found` with every keyword of a text for which its rule should be tried, in the order in which they begin,
-    /// until it breaks.
+    /// Calls `found` for every keyword whose rule should be tried, in the order of their positions, until it breaks.
     #[inline]
     pub(crate) fn each(&self, text: &[u8], mut found: impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
         self.filter.each(text, |from| {
@@ -74,7 +73,7 @@ impl Keywords {
         })
     }
 
-    /// True if a keyword is there for which its rule should be tried.
+    /// Returns true if the text has a keyword whose rule should be tried.
     pub(crate) fn has_any(&self, text: &[u8]) -> bool {
         self.each(text, |_| ControlFlow::Break(())).is_break()
     }
@@ -89,7 +88,7 @@ impl Keywords {
     }
 }
 
-/// The bytes that may stand at each place of a keyword: both cases, unless every entry has it written exactly.
+/// Returns the bytes allowed at each position of a keyword: both cases, unless every entry has an exact spelling.
 fn spellings(word: &str, entries: &[Entry]) -> Vec<Vec<u8>> {
     let exact: Option<Vec<&[u8]>> = entries.iter().map(|entry| entry.exactly.as_deref()).collect();
     let of_place = |(place, byte): (usize, &u8)| {
@@ -105,7 +104,7 @@ fn spellings(word: &str, entries: &[Entry]) -> Vec<Vec<u8>> {
 }
 
 impl Entry {
-    /// True if a keyword found without regard to case is this one, in a place where a credential may begin.
+    /// Returns true if a keyword found without regard to case is this one, at a position where a credential may begin.
     fn fits(&self, text: &[u8], from: usize, to: usize) -> bool {
         if self.exactly.as_deref().is_some_and(|word| text.get(from..to) != Some(word)) {
             return false;
@@ -114,13 +113,14 @@ impl Entry {
     }
 }
 
-/// True if no word goes on here: nothing of one stands before, but for the letter of an escape like `\n` or of a `%XX`.
+/// Returns true if no word continues across this position. The letter of a preceding escape like `\n` or `%XX` does not
+/// count.
 fn begins_word(text: &[u8], at: usize) -> bool {
     let before = |count: usize| at.checked_sub(count).and_then(|at| text.get(at)).copied().unwrap_or(b' ');
     !before(1).is_ascii_alphanumeric() || before(2) == b'\\' || before(3) == b'%' || before(6) == b'\\'
 }
 
-/// True if something follows that is no space, quote or bracket.
+/// Returns true if enough characters follow that may be part of a credential.
 fn has_tail(text: &[u8], at: usize) -> bool {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.+/=%:|~$\\".contains(byte);
     text.get(at..at + TAIL).is_some_and(|tail| tail.iter().all(is_part))

@@ -1,13 +1,13 @@
-//! Finds credentials in text: one scanner for what is recorded and for what is cleaned.
+//! Finds credentials in text: one scanner for recordings and for the cleaning of messages.
 //!
 //! The kinds of credentials are data (`rules/*.toml`): keywords, a pattern, the issuer's page that describes the
-//! format, made-up examples and counter-examples. One pass looks for the keywords of all rules at once. Where a
-//! keyword goes on like a credential the pattern of its rule runs around it, in linear time, so that clean text costs little
-//! but that pass.
+//! format, made-up examples and counter-examples. One pass searches for the keywords of all rules at once. If the text
+//! after a keyword resembles a credential, the pattern of its rule runs around it, in linear time. Clean text therefore
+//! costs little more than that pass.
 //!
-//! Text is found as it is, in JSON within strings, URL-encoded, in base64 and in hex digits. Base64 and hex are decoded
-//! at most twice, and size, matches and work are bounded: where a bound is reached the scanner says that it did not see
-//! everything.
+//! The scanner reads plain text, JSON within strings, URL encoding, base64 and hex digits. Base64 and hex are decoded
+//! at most twice, and size, matches and work are bounded: when a bound is reached, the findings say that they may be
+//! incomplete.
 
 mod base64_text;
 mod checks;

@@ -1,18 +1,18 @@
-//! Made-up secrets for the examples of the rules.
+//! Generates made-up secrets for the examples of the rules.
 //!
-//! The rule files hold no secret that looks like one, lest somebody's scanner takes them for live: `{hex:32}` stands for 32 hex
-//! digits that are always the same for one seed, and `«` and `»` stand around the part that is the secret.
+//! The rule files contain no text that looks like a secret, because other scanners would take it for a live one:
+//! `{hex:32}` stands for 32 hex digits that are always the same for one seed, and `«` and `»` enclose the secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::ops::Range;
 
-/// An example with its secret in it.
+/// An example with a generated secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Example {
-    /// The whole.
+    /// Example with the generated characters.
     pub text: String,
-    /// The part of it that is the secret.
+    /// Range of the secret within the text.
     pub secret: Range<usize>,
 }
 
@@ -21,7 +21,7 @@ const LOWER: &str = "abcdefghijklmnopqrstuvwxyz";
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const BECH32: &str = "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L";
 
-/// Puts made-up characters in place of what stands for them.
+/// Replaces placeholders by generated characters.
 #[must_use]
 pub fn example(text: &str, seed: &str) -> Example {
     let mut random = Random::new(seed);
@@ -59,7 +59,7 @@ pub fn example(text: &str, seed: &str) -> Example {
     Example { text: out, secret: start..end }
 }
 
-/// What the placeholder at the beginning stands for, and how long it is written.
+/// Returns the expansion of the placeholder at the start of `text`, and the length of the placeholder.
 fn placeholder(text: &str, random: &mut Random) -> Option<(String, usize)> {
     let end = text.find('}')?;
     let inside = text.get(1..end)?;
@@ -91,19 +91,19 @@ fn placeholder(text: &str, random: &mut Random) -> Option<(String, usize)> {
     Some((random.take(&letters, argument.parse().ok()?), end + 1))
 }
 
-/// Numbers that only depend on the seed.
+/// Generator of numbers that depend only on the seed.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// From this seed.
+    /// Creates a generator with this seed.
     #[must_use]
     pub fn new(seed: &str) -> Self {
         let mix = |state: u64, byte: u8| (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
         Self(seed.bytes().fold(0xCBF2_9CE4_8422_2325, mix) | 1)
     }
 
-    /// A number below the bound.
+    /// Returns a number below the bound.
     pub fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -111,7 +111,8 @@ impl Random {
         (self.0 >> 16) as usize % bound.max(1)
     }
 
-    /// So many of these letters. The first and last are letters or digits, so that the ends of a secret are known.
+    /// Returns `length` of these letters. The first and last are alphanumeric, so that the ends of a secret are
+    /// unambiguous.
     pub fn take(&mut self, letters: &str, length: usize) -> String {
         let letters: Vec<char> = letters.chars().collect();
         let plain: Vec<char> = letters.iter().copied().filter(char::is_ascii_alphanumeric).collect();

@@ -1,33 +1,33 @@
-//! Finds the places of a text at which a keyword may begin, two bytes at a step.
+//! Finds the positions of a text at which a keyword may begin, two bytes per step.
 //!
-//! A table says for every pair of bytes where in a keyword it may stand: as its first, second, third or fourth pair.
-//! Keywords that begin at an odd place have other pairs than at an even one, and bits of their own. A shift-or over the
-//! pairs of the text clears a bit of the last field where four pairs in a row fit keywords of one bucket.
+//! A table states for every pair of bytes its possible positions in a keyword: first, second, third or fourth pair.
+//! Keywords at odd offsets have other pairs than at even ones, and bits of their own. A shift-or over the pairs of the
+//! text clears a bit of the last field when four consecutive pairs fit keywords of one bucket.
 
 use std::ops::{ControlFlow, RangeInclusive};
 
-/// Pairs of a keyword that are compared.
+/// Number of pairs of a keyword that are compared.
 const LEVELS: usize = 4;
-/// Bits of one level: buckets at even places, and as many at odd ones.
+/// Number of bits per level: half for buckets at even offsets, half for odd ones.
 const BITS: usize = 16;
 /// Position of the first bit of the last level.
 const LAST_LEVEL: usize = (LEVELS - 1) * BITS;
-/// Groups that the keywords are divided into. Only pairs of one group together make a candidate.
+/// Number of groups of keywords. Only pairs of one group together make a candidate.
 const BUCKETS: usize = BITS / 2;
 /// Number of buckets for keywords of each length.
 const BUCKETS_BY_LENGTH: [(RangeInclusive<usize>, usize); 4] =
     [(0..=3, 2), (4..=4, 3), (5..=6, 2), (7..=usize::MAX, 1)];
-/// Number of pairs of bytes.
+/// Number of possible pairs of bytes.
 const PAIRS: usize = 1 << 16;
-/// Bytes that are looked at before it is asked whether there was a candidate.
+/// Number of bytes that are processed between two checks for candidates.
 const PIECE: usize = 8;
 
 type Table = [u64; PAIRS];
 
-/// The states after each pair of a piece.
+/// States after each pair of a piece.
 type States = [u64; PIECE / 2];
 
-/// Accepts the places at which a keyword may begin.
+/// Set of the positions at which a keyword may begin.
 pub(crate) struct PairFilter(Box<Table>);
 
 impl std::fmt::Debug for PairFilter {
@@ -37,7 +37,7 @@ impl std::fmt::Debug for PairFilter {
 }
 
 impl PairFilter {
-    /// A filter for keywords. Each is given by the bytes that may stand at each of its places.
+    /// Creates a filter. Each keyword is given as the bytes allowed at each of its positions.
     pub(crate) fn new(keywords: &[Vec<Vec<u8>>]) -> Self {
         let mut draft = Draft::new();
         for (bucket, words) in buckets(keywords).iter().enumerate() {
@@ -51,7 +51,7 @@ impl PairFilter {
         Self(draft.table())
     }
 
-    /// Calls `found` with every place of a text at which a keyword may begin, in order, until it breaks.
+    /// Calls `found` with every position at which a keyword may begin, in order, until it breaks.
     #[inline]
     pub(crate) fn each(&self, text: &[u8], mut found: impl FnMut(usize) -> ControlFlow<()>) -> ControlFlow<()> {
         let mut state = u64::MAX;
@@ -63,7 +63,7 @@ impl PairFilter {
             }
             [.., state] = states;
         }
-        // Behind the end, every pair fits the rest of a keyword: zeros push out what has begun.
+        // A place is reported three pairs after it began, so zeros are appended to report those near the end.
         let mut ends = [[0; PIECE]; 2];
         ends.as_flattened_mut().iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
         for (index, piece) in ends.iter().enumerate() {
@@ -85,12 +85,12 @@ impl PairFilter {
 
     #[inline]
     fn step(&self, state: u64, pair: u16) -> u64 {
-        // Every pair is in the table, which the compiler sees.
+        // The index is always within the table; the compiler removes the check.
         (state << BITS) | self.0.get(usize::from(pair)).copied().unwrap_or_default()
     }
 }
 
-/// Divides keywords by length and first letters. Short ones fit more texts, so that few of them share a bucket.
+/// Divides keywords by length and first letters. Short ones match more texts, so few of them share a bucket.
 fn buckets(keywords: &[Vec<Vec<u8>>]) -> Vec<Vec<&Vec<Vec<u8>>>> {
     let mut all = Vec::with_capacity(BUCKETS);
     for (lengths, count) in BUCKETS_BY_LENGTH {
@@ -107,11 +107,11 @@ fn has_candidate([first, second, third, fourth]: States) -> bool {
     (first & second & third & fourth) >> LAST_LEVEL != u64::from(u16::MAX)
 }
 
-/// Tells the places whose last of four pairs is in the piece that begins at `at`.
+/// Reports the candidates whose fourth pair is in the piece that begins at `at`.
 #[inline]
 fn tell(at: usize, states: States, found: &mut impl FnMut(usize) -> ControlFlow<()>) -> ControlFlow<()> {
     let [first, second, third, fourth] = states.map(|state| !state >> LAST_LEVEL);
-    // A byte for each place of the piece.
+    // One byte for each position of the piece.
     let mut places = first | second << BITS | third << (2 * BITS) | fourth << (3 * BITS);
     while places != 0 {
         let place = places.trailing_zeros() as usize / BUCKETS;
@@ -123,7 +123,7 @@ fn tell(at: usize, states: States, found: &mut impl FnMut(usize) -> ControlFlow<
     ControlFlow::Continue(())
 }
 
-/// Levels that pairs are allowed at, by how much of a pair is given.
+/// Levels at which pairs are allowed, by the bytes of the pair that are given.
 struct Draft {
     by_pair: Box<Table>,
     by_first: [u64; 256],
@@ -133,13 +133,13 @@ struct Draft {
 
 impl Draft {
     fn new() -> Self {
-        // Built on the heap: half a megabyte is too much for some stacks.
+        // The table is built on the heap, because half a megabyte exceeds some stacks.
         let table: Result<Box<Table>, _> = vec![0; PAIRS].into_boxed_slice().try_into();
         let by_pair = table.unwrap_or_else(|_| Box::new([0; PAIRS]));
         Self { by_pair, by_first: [0; 256], by_second: [0; 256], always: 0 }
     }
 
-    /// Allows pairs of these bytes at a level; none stands for every byte.
+    /// Allows pairs of these bytes at a level; `None` stands for every byte.
     fn allow(&mut self, first: Option<&[u8]>, second: Option<&[u8]>, bit: u64) {
         let note = |levels: Option<&mut u64>| levels.into_iter().for_each(|levels| *levels |= bit);
         match (first, second) {
@@ -154,7 +154,7 @@ impl Draft {
         }
     }
 
-    /// The table, in which a bit of 0 allows.
+    /// Returns the table, in which a cleared bit allows the pair.
     fn table(mut self) -> Box<Table> {
         let of = |levels: &[u64; 256], byte: u8| levels.get(usize::from(byte)).copied().unwrap_or_default();
         for (index, levels) in self.by_pair.iter_mut().enumerate() {

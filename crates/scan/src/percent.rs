@@ -1,29 +1,29 @@
-//! URL-encoded text, decoded once.
+//! Decodes URL-encoded text, one level deep.
 
 use memchr::memchr_iter;
 
-/// Length of a `%XX`.
+/// Length of a `%XX` escape.
 const ESCAPE: usize = 3;
 
-/// A text with its `%XX` decoded.
+/// A text with its `%XX` escapes decoded.
 pub(crate) struct Decoded {
     pub(crate) bytes: Vec<u8>,
-    /// Positions of the bytes that were escapes. Each shifts what follows by two.
+    /// Offsets of the decoded escapes. Each shifts the following bytes by two.
     escapes: Vec<usize>,
 }
 
-/// What the `%XX` of a text are.
+/// Kind of the `%XX` escapes of a text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Escapes {
-    /// There are none.
+    /// The text has no escapes.
     None,
-    /// Only such as stand for what has to be encoded: keywords are still to be seen.
+    /// All escapes stand for characters that must be encoded, so keywords are still visible.
     Usual,
-    /// Some stand for letters or digits, which nobody has to encode: they may hide a keyword.
+    /// Some escapes stand for letters or digits, which need no encoding, so they may hide a keyword.
     Hiding,
 }
 
-/// Which kind of escapes a text has.
+/// Returns the kind of the escapes of a text.
 pub(crate) fn escapes(text: &[u8]) -> Escapes {
     let mut found = Escapes::None;
     for at in memchr_iter(b'%', text) {
@@ -36,7 +36,7 @@ pub(crate) fn escapes(text: &[u8]) -> Escapes {
     found
 }
 
-/// Decodes every `%XX`.
+/// Decodes every `%XX` escape.
 pub(crate) fn decode(text: &[u8]) -> Decoded {
     let mut decoded = Decoded { bytes: Vec::with_capacity(text.len()), escapes: Vec::new() };
     let mut from = 0;
@@ -52,12 +52,12 @@ pub(crate) fn decode(text: &[u8]) -> Decoded {
 }
 
 impl Decoded {
-    /// Returns the position in the text at which this position of the decoded bytes is written.
+    /// Returns the offset in the original text of an offset in the decoded bytes.
     pub(crate) fn place(&self, at: usize) -> usize {
         at + (ESCAPE - 1) * self.escapes_before(at)
     }
 
-    /// True if a byte of this range was an escape. Any other range stands in the text as it is.
+    /// Returns true if a byte of this range was an escape. Any other range is unchanged from the text.
     pub(crate) fn differs(&self, from: usize, to: usize) -> bool {
         self.escapes.get(self.escapes_before(from)).is_some_and(|escape| *escape < to)
     }
@@ -67,7 +67,7 @@ impl Decoded {
     }
 }
 
-/// What the `%XX` at this position stands for.
+/// Returns the byte that a `%XX` escape at this offset stands for.
 fn escape(text: &[u8], at: usize) -> Option<u8> {
     let [b'%', high, low] = text.get(at..at + 3)? else { return None };
     let digit = |byte: &u8| char::from(*byte).to_digit(16);

@@ -8,17 +8,17 @@ use regex_automata::Input;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
-/// Longest text that is looked at, in bytes.
+/// Maximum length of a text that is scanned, in bytes.
 pub const MAX_TEXT: usize = 64 << 20;
-/// Most credentials that are told of one text.
+/// Maximum number of credentials that are reported per text.
 pub const MAX_FOUND: usize = 16_384;
-/// How many bytes patterns may look at, for each byte of a text and in any case.
+/// Number of bytes that patterns may examine, per byte of a text and as a minimum per text.
 const WORK_PER_BYTE: usize = 32;
 const WORK: usize = 1 << 20;
-/// Longest credential that is found by how it begins alone, in bytes.
+/// Maximum length of a credential that is recognized by its prefix alone, in bytes.
 const LONGEST_TAIL: usize = 1024;
 
-/// All rules, ready to be applied.
+/// Compiled set of all rules.
 #[derive(Debug)]
 pub struct Scanner {
     keywords: Keywords,
@@ -28,27 +28,27 @@ pub struct Scanner {
 /// A credential in a text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Found<'a> {
-    /// Where it begins, in bytes.
+    /// Offset of its first byte.
     pub start: usize,
-    /// Where it ends.
+    /// Offset after its last byte.
     pub end: usize,
-    /// The id of the rule that found it.
+    /// Id of the rule that found it.
     pub kind: &'a str,
 }
 
-/// What was found in a text.
+/// Credentials of a text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Findings<'a> {
-    /// In order, without overlaps.
+    /// Credentials in order, without overlaps.
     pub found: Vec<Found<'a>>,
-    /// True if there may be more: the text was too long, or held more than can be told.
+    /// True if there may be more, because the text was too long or a bound was reached.
     pub more: bool,
 }
 
-/// What a search has gathered, and how much it may still do.
+/// Findings of a search so far, and its remaining budget.
 struct Search<'a> {
     found: Vec<Found<'a>>,
-    /// Bytes that patterns may still look at.
+    /// Number of bytes that patterns may still examine.
     work: usize,
     more: bool,
 }
@@ -59,16 +59,16 @@ static SCANNER: LazyLock<Scanner> = LazyLock::new(|| {
 });
 
 impl Scanner {
-    /// The scanner of the built-in rules. The first call reads them.
+    /// Returns the scanner of the built-in rules. The first call parses them.
     #[must_use]
     pub fn built_in() -> &'static Self {
         &SCANNER
     }
 
-    /// A scanner of the rules in these files.
+    /// Creates a scanner with the rules of these files.
     ///
     /// # Errors
-    /// Rules that cannot be read.
+    /// Fails if a file is not a list of valid rules.
     pub fn new(files: &[&str]) -> Result<Self, BadRules> {
         let mut rules = Vec::new();
         for file in files {
@@ -77,21 +77,22 @@ impl Scanner {
         Ok(Self { keywords: Keywords::new(&rules)?, rules })
     }
 
-    /// All kinds that it knows.
+    /// Returns the rules of the scanner.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Compiles every pattern now instead of when it is first needed.
+    /// Compiles every pattern at once instead of on first use.
     ///
     /// # Errors
-    /// A pattern that is no regular expression.
+    /// Fails if a pattern is not a regular expression.
     pub fn compile_all(&self) -> Result<(), BadRules> {
         self.rules.iter().try_for_each(|rule| rule.compile().map(drop))
     }
 
-    /// True if there may be a credential: fast, and never wrongly no. Text of which this says no needs no further look.
+    /// Returns false if the text certainly holds no credential. This check is fast; only texts that pass it need
+    /// [`Self::find`].
     #[must_use]
     pub fn may_hold(&self, text: &[u8]) -> bool {
         let mut keyword = false;
@@ -115,7 +116,7 @@ impl Scanner {
             .any(|run| holds(&run.bytes) || base64_text::runs(&run.bytes).any(|inner| holds(&inner.bytes)))
     }
 
-    /// Every credential of a text.
+    /// Returns all credentials of a text.
     #[must_use]
     pub fn find(&self, text: &[u8]) -> Findings<'_> {
         if text.len() > MAX_TEXT {
@@ -127,7 +128,7 @@ impl Scanner {
         let escapes = percent::escapes(text);
         if escapes == Escapes::Hiding || hit && escapes == Escapes::Usual {
             let decoded = percent::decode(text);
-            // Windows without an escape were looked at in the text itself.
+            // Windows without an escape were already searched in the text itself.
             let differs = |from: usize, to| decoded.differs(from.saturating_sub(1), to + 1);
             self.plain(&decoded.bytes, &mut search, differs, |from, to| (decoded.place(from), decoded.place(to)));
         }
@@ -144,8 +145,8 @@ impl Scanner {
         search.done()
     }
 
-    /// Searches the windows of one form of the text that `is_new`; `place` returns where in the text itself a part of
-    /// this form stands. True if there was a keyword at all.
+    /// Searches the windows of one decoding of the text for which `is_new` holds; `place` maps a range of this decoding
+    /// to the original text. Returns true if there was any keyword.
     fn plain<'a>(
         &'a self,
         text: &[u8],
@@ -153,11 +154,12 @@ impl Scanner {
         is_new: impl Fn(usize, usize) -> bool,
         place: impl Fn(usize, usize) -> (usize, usize),
     ) -> bool {
-        // Windows of one rule that touch become one, so that no rule looks at a byte twice.
+        // Touching windows of one rule are merged, so that no rule examines a byte twice.
         let mut windows: Vec<(u16, usize, usize)> = Vec::new();
         let mut last: Vec<Option<usize>> = Vec::new();
         let mut keyword = false;
-        // Checks of keywords that stand close together look at the same bytes again. Beyond the bound every keyword counts.
+        // Checks of adjacent keywords examine the same bytes again. Once this budget is used up, every keyword counts
+        // as possible.
         let mut checks = text.len().saturating_mul(WORK_PER_BYTE);
         let _ = self.keywords.each(text, |hit| {
             keyword = true;
@@ -197,8 +199,8 @@ impl Scanner {
 }
 
 impl<'a> Search<'a> {
-    /// Takes what follows a telling keyword for a credential if it looks random, since issuers
-    /// change lengths and alphabets.
+    /// Reports the text after an issuer's prefix as a credential if it looks random, since issuers change lengths and
+    /// alphabets.
     fn tail(
         &mut self,
         rule: Option<&'a Rule>,
@@ -240,7 +242,7 @@ impl<'a> Search<'a> {
         while at < end {
             regex.search_captures(&Input::new(text).span(at..end), &mut captures);
             let Some(secret) = captures.get_group_by_name("secret") else { return };
-            // What stands behind the secret may belong to the next one.
+            // The text after the secret may belong to the next one.
             at = secret.end.max(at + 1);
             let bytes = text.get(secret.range()).unwrap_or_default();
             let name = captures.get_match().map_or(secret.start, |whole| whole.start());
@@ -256,7 +258,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// In order, and where two overlap the first with all that both cover.
+    /// Sorts the findings, and merges overlapping ones into the first.
     fn done(mut self) -> Findings<'a> {
         self.found.sort_by_key(|found| (found.start, std::cmp::Reverse(found.end)));
         self.found.dedup_by(|next, kept| {
