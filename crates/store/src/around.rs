@@ -1,5 +1,5 @@
-//! Packed forms of everything on a tape that is not a message. Fields of later versions come last, so that older rows,
-//! which end before them, stay readable.
+//! Packed forms of all contents other than messages. Fields of later versions come last, so that older rows, which end
+//! before them, stay readable.
 
 use crate::content::POINTS;
 use crate::pack::{DecodeError, Unpack, put_bytes, put_number, put_optional, put_pairs, put_text};

@@ -22,7 +22,7 @@ type Place = (usize, usize);
 /// Compressed bodies of the batch that is being written.
 #[derive(Default)]
 pub struct CompressionAhead {
-    /// One for each other thread.
+    /// Compression contexts of the other threads.
     contexts: Vec<Contexts>,
     done: HashMap<Place, EncodedBody>,
 }
@@ -46,7 +46,7 @@ impl CompressionAhead {
         std::thread::scope(|scope| {
             for contexts in self.contexts.iter_mut().take(jobs.len() - 1) {
                 let thread = std::thread::Builder::new().name("tape-compress".to_owned());
-                // Without another thread, this one does everything.
+                // If no thread can be started, this one compresses everything.
                 let _ = thread.spawn_scoped(scope, || work(contexts));
             }
             work(own);
@@ -54,7 +54,7 @@ impl CompressionAhead {
         self.done = jobs.into_iter().filter_map(|(body, encoded)| Some((place(body), encoded.into_inner()?))).collect();
     }
 
-    /// Takes the encoded form of a body, if it was compressed.
+    /// Removes and returns the encoded form of a body, if it was compressed.
     pub fn take(&mut self, body: &Bytes) -> Option<EncodedBody> {
         if self.done.is_empty() { None } else { self.done.remove(&place(body)) }
     }

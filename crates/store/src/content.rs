@@ -8,21 +8,21 @@ use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, FinishedEntry, Gap, MessageEntry, MessageKind};
 use std::sync::Arc;
 
-/// Description of a session.
+/// Code of the description of a session.
 pub const SESSION: u8 = 1;
 const SESSION_ENDED: u8 = 2;
 const DECISION: u8 = 3;
-/// End of an exchange.
+/// Code of the end of an exchange.
 pub const FINISHED: u8 = 4;
-/// Missing facts.
+/// Code of a gap.
 pub const GAP: u8 = 5;
-/// List of decisions. Older stores have single decisions, which are read as lists of one.
+/// Code of a list of decisions. Older stores have single decisions, which are read as lists of one.
 const DECISIONS: u8 = 6;
-/// Caller without a session.
+/// Code of a caller without a session.
 pub const CLIENT: u8 = 7;
-/// Catalog of a backend.
+/// Code of the catalog of a backend.
 pub const BACKEND: u8 = 8;
-/// Rules in force.
+/// Code of the rules in force.
 pub const RULES: u8 = 9;
 const LOST: u8 = 10;
 const REFUSED: u8 = 11;

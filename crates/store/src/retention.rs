@@ -15,7 +15,7 @@ pub struct Removal {
     pub tape: TapeRow,
     /// Position below which entries are deleted; `None` for the whole tape.
     pub below: Option<u64>,
-    /// Leave a mark that the beginning is missing. Expiry by age leaves no mark.
+    /// True to leave a mark that the beginning is missing. Expiry by age leaves no mark.
     pub marked: bool,
     /// Number of entries to delete.
     pub entries: u64,
@@ -74,7 +74,6 @@ impl Scale {
 /// Marks of earlier deletions among the entries to delete; see [`Removal::marked`].
 #[derive(Default, Debug)]
 pub struct Marks {
-    /// Number of marks.
     pub count: u64,
     facts: u64,
 }

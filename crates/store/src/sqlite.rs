@@ -177,7 +177,7 @@ impl TapeStore for SqliteStore {
 /// Error before the path of the file is added.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Error of SQLite.
+    /// SQLite reported an error.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     /// The stored data is damaged.

@@ -7,7 +7,6 @@ use signalbox_engine::record::{Content, Entry, FinishedEntry, MessageKind, Store
 /// Totals over a batch.
 #[derive(Default, Debug)]
 pub struct Sums {
-    /// Number of entries.
     pub entries: i64,
     /// Earliest time in the batch.
     pub first_at: u64,
@@ -15,7 +14,7 @@ pub struct Sums {
     pub last_at: u64,
     /// Position of the last entry.
     pub last_seq: u64,
-    /// The clock went backwards.
+    /// True if the clock went backwards.
     pub disordered: bool,
     /// Number of messages of each kind.
     pub kinds: [i64; 5],

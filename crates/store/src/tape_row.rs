@@ -15,7 +15,6 @@ pub struct TapeRow {
     pub number: i64,
     /// Head of the tape.
     pub info: TapeInfo,
-    /// Number of entries.
     pub entries: u64,
     /// Time of the first entry, or of the beginning if there is none.
     pub first_at: u64,
@@ -23,9 +22,9 @@ pub struct TapeRow {
     pub last_at: u64,
     /// Position of the last entry.
     pub last_seq: u64,
-    /// The clock went backwards.
+    /// True if the clock went backwards.
     pub disordered: bool,
-    /// Last indexed position.
+    /// Last position that the search index covers.
     pub indexed: u64,
     /// Stored size of the bodies of its messages.
     pub kept: u64,

@@ -10,9 +10,9 @@ use signalbox_engine::record::{Body, StoreError};
 /// A word of a text, in lower case.
 #[derive(Copy, Clone, Debug)]
 pub enum Word<'a> {
-    /// ASCII letters and digits, and their number.
+    /// A word of ASCII letters and digits, with its length.
     Short(ShortWord, usize),
-    /// Any word.
+    /// A word of any length and script.
     Text(&'a str),
 }
 

@@ -23,7 +23,7 @@ impl Default for WordSet {
 }
 
 impl WordSet {
-    /// Adds a word, which has no NUL in it. Returns false if it was there.
+    /// Adds a word, which must not contain a NUL. Returns false if the set has it already.
     pub fn insert(&mut self, word: Word<'_>) -> bool {
         match word {
             Word::Short(word, _) => self.insert_short(word),
@@ -47,7 +47,6 @@ impl WordSet {
         self.short.insert(word)
     }
 
-    /// Removes all words.
     pub fn clear(&mut self) {
         self.recent.fill(0);
         self.short.clear();

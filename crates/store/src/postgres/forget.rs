@@ -44,7 +44,7 @@ pub struct PostgresCut<'a> {
     pub tape: i64,
     /// Position below which entries are deleted.
     pub below: u64,
-    /// Leave a mark that the beginning is missing.
+    /// True to leave a mark that the beginning is missing.
     pub marked: bool,
     /// Key that signs a checkpoint if the tape is sealed.
     pub key: Option<&'a SigningKey>,

@@ -134,7 +134,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     if text.contains(['\0', '\\']) { text.replace('\\', "\\\\").replace('\0', "\\0").into() } else { text.into() }
 }
 
-/// Reverses [`escape`].
+/// Restores a text from its [`escape`]d form.
 pub fn unescape(text: String) -> String {
     if !text.contains('\\') {
         return text;

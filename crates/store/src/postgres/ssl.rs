@@ -46,7 +46,7 @@ const UNSUPPORTED: [&str; 9] = [
 /// Level of TLS, as in the parameter `sslmode`.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum TlsMode {
-    /// Connects without TLS.
+    /// TLS is never used.
     Disable,
     /// TLS if the server supports it. The server's certificate is not checked.
     #[default]

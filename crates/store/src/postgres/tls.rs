@@ -93,7 +93,7 @@ struct Verifier {
     signed: Option<Arc<WebPkiServerVerifier>>,
     /// Certificates that are trusted themselves. A server may present one of them, even if it is an authority's.
     known: Vec<CertificateDer<'static>>,
-    /// The certificate must match the host.
+    /// True if the certificate must match the host.
     named: bool,
     provider: Arc<CryptoProvider>,
 }

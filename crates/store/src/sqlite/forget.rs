@@ -30,7 +30,7 @@ pub fn forget_number(connection: &mut Connection, tape: i64) -> Result<u64, Fail
     let hide = "UPDATE tapes SET hidden_since = 0 WHERE number = ?1";
     connection.execute(hide, [tape])?;
     let mut forgotten = 0;
-    // Its writer may still be at work. The entries it adds after the head is gone form a tape again.
+    // The writer of the tape may still be at work. Entries that it adds after the head is gone form a tape again.
     loop {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let Some((first, below)) = next_slice(&transaction, tape, MAX_SEQ)? else {
@@ -64,7 +64,7 @@ pub struct SqliteCut<'a> {
     pub tape: i64,
     /// Position below which entries are deleted.
     pub below: u64,
-    /// Leave a mark that the beginning is missing.
+    /// True to leave a mark that the beginning is missing.
     pub marked: bool,
     /// Key that signs a checkpoint if the tape is sealed.
     pub key: Option<&'a SigningKey>,

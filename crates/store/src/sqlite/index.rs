@@ -150,7 +150,7 @@ fn add(
 #[derive(Default)]
 struct Groups {
     words: VecDeque<(i64, String)>,
-    /// The time limit ended the read early, so the last groups are missing.
+    /// True if the time limit ended the read early, so that the last groups are missing.
     cut: bool,
 }
 

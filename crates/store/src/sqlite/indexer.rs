@@ -30,10 +30,10 @@ struct IndexerState {
 
 #[derive(Default)]
 struct State {
-    /// There may be entries to index.
+    /// True if there may be entries to index.
     woken: bool,
     closed: bool,
-    /// The writer is in a transaction, or about to begin one.
+    /// True while the writer is in a transaction, or about to begin one.
     writing: bool,
     /// Error of the last run, until the writer has reported it.
     failure: Option<StoreError>,
