@@ -192,7 +192,7 @@ pub struct FieldChange {
     /// Place in the message, as a JSON pointer.
     pub pointer: String,
     pub kind: DifferenceKind,
-    /// Effect on clients.
+    /// Severity of the difference for clients.
     pub tier: Tier,
     /// Recorded value, shortened for display.
     pub recorded: String,

@@ -83,7 +83,7 @@ impl Default for PlayerSettings {
 pub struct Cursor {
     /// Number of requests for each call.
     asked: HashMap<MatchKey, usize>,
-    /// Furthest position played.
+    /// Furthest position played so far.
     place: u64,
 }
 

@@ -3,13 +3,12 @@
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Kind of outcome.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) enum Kind {
-    /// Passed unmodified.
+    /// Passed without a modification.
     #[default]
     Pass,
-    /// Passed after modification.
+    /// Passed after rules modified it.
     Changed,
     /// Answered by a mock or cache.
     Answered,

@@ -39,7 +39,7 @@ struct QueueState {
 /// Facts queued since the last call of [`FactQueue::take`].
 #[derive(Default, Debug)]
 pub(super) struct Batch {
-    /// In sending order.
+    /// Facts in sending order.
     pub facts: VecDeque<Fact>,
     /// Exchanges with an answer that did not fit into the queue, during or after this batch.
     pub missed: Vec<ExchangeId>,
@@ -99,7 +99,7 @@ impl FactQueue {
         Some(Batch { facts: std::mem::take(&mut waiting.facts), missed: std::mem::take(&mut waiting.missed) })
     }
 
-    /// Stops accepting facts.
+    /// Closes the queue to further facts.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();

@@ -51,9 +51,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use transcript::{Transcripts, for_display};
 
-/// Minimum playback speed.
+/// Minimum speed, relative to the recorded pauses.
 pub const SLOWEST: f64 = 0.1;
-/// Maximum playback speed, apart from playing without pauses.
+/// Maximum speed, relative to the recorded pauses. Playing without pauses is a separate mode.
 pub const FASTEST: f64 = 10.0;
 /// Maximum number of breakpoints.
 pub const MAX_BREAKPOINTS: usize = 1000;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Shared, observable [`ReplayControl`].
+/// Shared [`ReplayControl`] whose changes can be awaited.
 #[derive(Debug)]
 pub struct ReplayHandle {
     control: Mutex<ReplayControl>,
@@ -32,7 +32,7 @@ impl ReplayHandle {
         done
     }
 
-    /// Subscribes to changes.
+    /// Returns a receiver that is notified of every change.
     #[must_use]
     pub fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()

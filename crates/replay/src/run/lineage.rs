@@ -9,7 +9,7 @@ use signalbox_wire::printable;
 pub enum Standing {
     /// Same value as recorded.
     Kept,
-    /// Different value.
+    /// Different value, which replaces the recorded one.
     Replaced(String),
     Doubtful {
         /// Reason for the doubt.

@@ -175,7 +175,7 @@ struct Moment<'a> {
     offset: i64,
     /// Separator between date and time.
     between: char,
-    /// Fraction and zone.
+    /// Fraction of the second and zone.
     rest: &'a str,
 }
 

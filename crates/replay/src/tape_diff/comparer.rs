@@ -1,4 +1,4 @@
-//! Compares aligned calls.
+//! Compares the messages of aligned calls.
 
 use super::alignment::AlignmentStep;
 use super::names::{Name, Names};

@@ -29,7 +29,7 @@ pub(super) struct Call {
     /// Index of its method and subject in [`Names`].
     pub name: u32,
     pub outcome: Arc<str>,
-    /// Duration in nanoseconds.
+    /// Duration of the call, in nanoseconds.
     pub took: u64,
     pub request: Message,
     /// Answer, or `None` if there was none.

@@ -12,9 +12,9 @@ const MAX_ROWS: usize = 100;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Timing {
     pub calls: u64,
-    /// Median in nanoseconds.
+    /// Median duration in nanoseconds.
     pub p50: u64,
-    /// 95th percentile in nanoseconds.
+    /// 95th percentile of the durations in nanoseconds.
     pub p95: u64,
 }
 

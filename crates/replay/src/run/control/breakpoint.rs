@@ -29,7 +29,7 @@ impl When {
         }
     }
 
-    /// Describes the condition.
+    /// Describes the condition for the user.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
