@@ -14,13 +14,13 @@ use std::path::Path;
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct End {
     chain: String,
-    /// Last signed head.
+    /// Last signed head of the chain.
     head: SignedPlace,
     /// Last record that the sink has acknowledged.
     acked: u64,
     /// Last record that the sink had acknowledged before verification read the records.
     taken: u64,
-    /// The log still writes to this place.
+    /// True if the log still writes to this place.
     current: bool,
     /// First record that may still wait in the journal.
     waiting_from: u64,

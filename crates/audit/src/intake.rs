@@ -53,18 +53,18 @@ pub struct InputQueue {
     pub inputs: Vec<Input>,
     /// Number of inputs dropped since the last time because the queue was full.
     pub lost: u64,
-    /// The queue accepts no more inputs.
+    /// True once the queue accepts no more inputs.
     pub closed: bool,
-    /// Calls wait for some of the inputs.
+    /// True if calls wait for some of the inputs.
     pub awaited: bool,
 }
 
 #[derive(Default, Debug)]
 struct State {
     waiting: InputQueue,
-    /// The thread sleeps until an input arrives.
+    /// True while the thread sleeps until an input arrives.
     resting: bool,
-    /// The thread has to write at once.
+    /// True if the thread has to write at once.
     urgent: bool,
 }
 

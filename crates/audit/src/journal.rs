@@ -29,7 +29,7 @@ const MOST_SEGMENT: u64 = 4 << 20;
 /// Error of opening a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// I/O error.
+    /// The operating system reported an error.
     #[error("{}: {why}", path.display())]
     Io {
         /// Path of the operation.
@@ -104,7 +104,7 @@ impl Journal {
         Ok(Some((journal, place, own)))
     }
 
-    /// Applies new settings.
+    /// Applies a new spool limit and sync mode.
     pub fn follow(&mut self, spool_max: u64, fsync: bool) {
         (self.segment_max, self.fsync) = (segment_max(spool_max), fsync);
     }
@@ -307,7 +307,7 @@ pub(crate) struct Cursor(File);
 pub(crate) struct ResumePoint {
     /// Last record that its place received; `None` if no cursor exists.
     pub last: Option<u64>,
-    /// The log wrote to another place before.
+    /// True if the log wrote to another place before.
     pub moved: bool,
 }
 

@@ -49,9 +49,9 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct AuditLog {
     state: Arc<LogState>,
-    /// Records contain arguments.
+    /// True if records contain arguments.
     payloads: AtomicBool,
-    /// Calls wait until their intents are recorded.
+    /// True if calls wait until their intents are recorded.
     intends: AtomicBool,
     folder: PathBuf,
     chain: String,

@@ -32,13 +32,13 @@ const MAX_REDACTED: usize = 4_096;
 /// Kinds of events to record.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Logged {
-    /// Calls of tools, and other requests to backends.
+    /// True to record calls of tools, and other requests to backends.
     pub tool_invocations: bool,
-    /// Security violations.
+    /// True to record security violations.
     pub security_events: bool,
-    /// Calls that exceed the threshold.
+    /// True to record calls that exceed the threshold.
     pub performance_events: bool,
-    /// Messages that violate the protocol.
+    /// True to record messages that violate the protocol.
     pub protocol_errors: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct Logged {
 pub struct Words {
     /// Redactor for untrusted text.
     pub redactor: Redactor,
-    /// Events contain arguments.
+    /// True if events contain arguments.
     pub payloads: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct Maker {
     words: Words,
     slow: Duration,
     run: AuditRun,
-    /// One moment on both clocks, the second as the time since 1970.
+    /// One moment on the monotonic clock and on the wall clock, the latter as the time since 1970.
     anchor: (Instant, Duration),
     open: KeyMap<ExchangeId, OpenExchange>,
     known: RecordCache,

@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 pub struct SinkPlace {
     /// Name of the sink: `file` or `database`.
     pub sink: &'static str,
-    /// Path from the data folder for what is inside of it, so that the folder can be moved. Otherwise the absolute
-    /// path, or the address of the database without user and password.
+    /// Path relative to the data folder, so that the folder can be moved. For a place outside of it, the absolute path,
+    /// or the address of the database without user and password.
     pub name: String,
-    /// Text by which earlier versions told places apart.
+    /// Text by which earlier versions distinguished places.
     former: String,
 }
 
 impl SinkPlace {
-    /// Place of this file, for the data folder that these journals are in (`DATA/audit/journal`).
+    /// Returns the place of this file, for the data folder that contains these journals (`DATA/audit/journal`).
     #[must_use]
     pub fn file(path: &Path, journals: &Path) -> Self {
         Self { sink: "file", name: name_of(path, journals), former: path.display().to_string() }
     }
 
-    /// Place of the database at this address, for the data folder that these journals are in.
+    /// Returns the place of the database at this address, for the data folder that contains these journals.
     ///
     /// # Errors
-    /// If the address makes no sense.
+    /// Fails if the address is invalid.
     pub fn database(url: &str, journals: &Path) -> Result<Self, StoreError> {
         let name = match AuditDatabase::at(url)?.place() {
             DatabasePlace::File(path) => name_of(&path, journals),
@@ -37,24 +37,25 @@ impl SinkPlace {
         Ok(Self { sink: "database", name, former: hex(&sha256(url.as_bytes())) })
     }
 
-    /// Place of a file, as gaps and checkpoints name it.
+    /// Returns the place of a file by the name that gaps and checkpoints have for it.
     #[must_use]
     pub fn named_file(name: &str) -> Self {
         Self { sink: "file", name: name.to_owned(), former: name.to_owned() }
     }
 
-    /// Mark of the place in the names and texts of cursors.
+    /// Returns the mark of the place in the names and texts of cursors.
     pub(crate) fn mark(&self) -> String {
         hex(&sha256(format!("{}\0{}", self.sink, self.name).as_bytes()))
     }
 
-    /// Mark of the place in cursors of earlier versions.
+    /// Returns the mark of the place in cursors of earlier versions.
     pub(crate) fn former_mark(&self) -> String {
         hex(&sha256(self.former.as_bytes()))
     }
 }
 
-/// A path from the data folder of these journals, or an absolute one without links in its folders.
+/// Returns the path relative to the data folder of these journals, or else an absolute one with the links in its
+/// folders resolved.
 fn name_of(path: &Path, journals: &Path) -> String {
     let (path, data) = (resolved(path), journals.parent().and_then(Path::parent));
     let data = data.filter(|data| !data.as_os_str().is_empty()).and_then(|data| data.canonicalize().ok());
@@ -62,7 +63,7 @@ fn name_of(path: &Path, journals: &Path) -> String {
     inside.unwrap_or(&path).display().to_string()
 }
 
-/// The absolute path, with links resolved in those of its folders that exist.
+/// Returns the absolute path, with links resolved in the folders that exist.
 fn resolved(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let real = |folder: &Path| Some(folder.canonicalize().ok()?.join(path.strip_prefix(folder).ok()?));

@@ -17,7 +17,7 @@ pub type RecordWaiter = (u64, oneshot::Sender<bool>);
 pub struct SinkStats {
     /// Name of the sink.
     pub name: String,
-    /// Calls are forwarded only once the sink has their intents.
+    /// True if calls are forwarded only once the sink has their intents.
     pub required: bool,
     /// Last record that the sink has.
     pub acked: u64,

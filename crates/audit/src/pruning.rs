@@ -45,9 +45,9 @@ pub(crate) enum Expiry {
 struct Cut {
     seq: u64,
     hash: ChainHash,
-    /// The start of the chain was missing, or did not verify when it was deleted.
+    /// True if the start of the chain was missing, or did not verify when it was deleted.
     unproved: bool,
-    /// A signature covers it already, or the journal has the record.
+    /// True if a signature covers it already, or the journal has the record.
     proved: bool,
 }
 

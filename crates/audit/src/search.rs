@@ -11,7 +11,7 @@ pub struct AuditQuery {
     pub since: Option<u64>,
     /// End of the period (exclusive), in milliseconds since 1970.
     pub until: Option<u64>,
-    /// Pattern for principals.
+    /// Pattern of the caller's principal.
     pub principal: Option<String>,
     /// Pattern for tools, prompts and URIs, as named by the backend or as shown to clients.
     pub tool: Option<String>,

@@ -12,13 +12,13 @@ pub struct AuditSettings {
     pub folder: PathBuf,
     /// Kinds of events to record.
     pub logged: Logged,
-    /// Redacts secrets in all text from callers, backends and rules.
+    /// Redactor for all text from callers, backends and rules.
     pub redactor: Redactor,
-    /// Records contain arguments.
+    /// True if records contain arguments.
     pub payloads: bool,
     /// Duration from which a call counts as slow.
     pub slow: Duration,
-    /// Records are synced to disk before they count as written.
+    /// True if records are synced to disk before they count as written.
     pub fsync: bool,
     /// Names of the sinks that must have an intent before its call is forwarded.
     pub required: Vec<String>,

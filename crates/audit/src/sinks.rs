@@ -37,7 +37,7 @@ const LONGEST_REQUIRED_PAUSE: Duration = Duration::from_millis(500);
 /// Error of writing to a sink.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// I/O error.
+    /// A file or connection failed.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// Error of the database.
@@ -94,7 +94,7 @@ pub(crate) struct Runner {
     /// Last record of the log when the sink was added, if the log wrote to another place before, or to none. Records up
     /// to this one that the journal no longer has are elsewhere.
     pub came_after: Option<u64>,
-    /// No cursor tells the sink's position, so the sink has to read it from its place.
+    /// True if no cursor states the sink's position, so that the sink has to read it from its place.
     pub unknown: bool,
 }
 

@@ -26,7 +26,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Every status.
+    /// All statuses, in declaration order.
     pub const ALL: [Self; 9] = [
         Self::Success,
         Self::Error,

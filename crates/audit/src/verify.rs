@@ -145,9 +145,9 @@ pub(crate) struct ChainEnd {
     pruned: u64,
     /// Location of the last record.
     place: String,
-    /// The data folder has a journal of this chain.
+    /// True if the data folder has a journal of this chain.
     pub journaled: bool,
-    /// The journal has the same last record.
+    /// True if the journal has the same last record.
     pub confirmed: bool,
 }
 
@@ -157,7 +157,7 @@ pub struct AuditVerifier<'a> {
     keys: &'a KeySet,
     reached: BTreeMap<String, ChainEnd>,
     report: AuditReport,
-    /// The records are compared with the journals of the data folder.
+    /// True if the records are compared with the journals of the data folder.
     in_place: bool,
     /// Sink of the records, if known.
     sink: Option<&'static str>,

@@ -56,9 +56,9 @@ pub enum CallResult {
 /// Reported state of a breaker.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BreakerState {
-    /// Every call passes.
+    /// Calls pass without restriction.
     Closed,
-    /// No call passes.
+    /// Calls fail without reaching the backend.
     Open,
     /// One call at a time passes for a trial.
     HalfOpen,

@@ -33,7 +33,7 @@ pub enum Event {
     },
     /// The client opened its general stream: a GET stream, or its stdio pipe.
     GeneralStream {
-        /// The general stream.
+        /// Stream for messages that belong to no request.
         stream: StreamId,
     },
     /// The client accepts only answers on this stream: one JSON body.
@@ -178,7 +178,7 @@ pub enum Event {
         /// Exchange that waited for the lists.
         exchange: ExchangeId,
     },
-    /// The catalog changed.
+    /// The catalog changed, so clients may have to be notified.
     ListsChanged {
         /// Lists whose content may differ.
         changed: Changed,

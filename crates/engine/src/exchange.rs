@@ -213,8 +213,8 @@ impl Call {
 /// Spans of the answers and the state in a later round of the new era.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct RoundSpans {
-    /// Span of `params.inputResponses`.
+    /// Span of `params.inputResponses`, if present.
     pub responses: Option<Span>,
-    /// Span of `params.requestState`.
+    /// Span of `params.requestState`, if present.
     pub state: Option<Span>,
 }

@@ -101,16 +101,16 @@ pub enum Fact {
     Decision(Arc<Decision>),
     /// A session began, or its client initialized.
     Session(Arc<SessionFact>),
-    /// A session ended.
+    /// The session of a client ended.
     SessionEnded {
         /// Time of the end.
         at: Instant,
-        /// Session that ended.
+        /// Key of the session that ended.
         session: SessionKey,
         /// Caller that opened the session.
         caller: Caller,
     },
-    /// An exchange ended.
+    /// An exchange ended, with its outcome.
     Finished(Arc<Finished>),
     /// A request was refused before it became an exchange.
     Refused(Arc<RefusedFact>),
@@ -233,7 +233,7 @@ pub struct Lost {
     pub exchange: Option<ExchangeId>,
     /// Point at which the message was recorded.
     pub point: Point,
-    /// The message's [`MessageFact::number`].
+    /// The [`MessageFact::number`] of the message.
     pub number: u64,
     /// Reason for the loss.
     pub reason: &'static str,

@@ -3,7 +3,7 @@
 /// Level as named by `logging/setLevel` and `notifications/message`.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LogLevel {
-    /// Detailed debugging information.
+    /// Detailed information for debugging.
     Debug,
     /// Informational messages about ordinary events.
     Info,

@@ -47,7 +47,7 @@ impl<const BITS: u32> Default for Percentiles<BITS> {
 }
 
 impl<const BITS: u32> Percentiles<BITS> {
-    /// Adds a number.
+    /// Adds a number to the distribution.
     pub fn add(&mut self, number: u64) {
         self.count += 1;
         if let Some(step) = self.steps.get_mut(step_of::<BITS>(number)) {

@@ -167,7 +167,7 @@ impl Eq for Credential {}
 pub struct Revocation(Arc<AtomicU8>);
 
 impl Revocation {
-    /// Revokes the credential.
+    /// Revokes the credential and all copies of it.
     pub fn revoke(&self) {
         self.0.store(REVOKED, Ordering::Relaxed);
     }

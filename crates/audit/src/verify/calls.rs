@@ -52,7 +52,7 @@ struct Outcome {
     hashes: Hashes,
     /// Arguments of its intent; `None` if there is no intent.
     arguments: Option<Option<u64>>,
-    /// The call was forwarded, so that it had an intent.
+    /// True if the call was forwarded, so that it had an intent.
     forwarded: bool,
 }
 

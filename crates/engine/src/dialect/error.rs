@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// Error on its way to a client of the dialect.
 #[derive(Clone, Debug)]
 pub struct DialectError<'a> {
-    /// JSON-RPC error code.
+    /// Error code of the JSON-RPC response.
     pub code: i64,
     /// The `message`: the operation that failed.
     pub message: &'static str,

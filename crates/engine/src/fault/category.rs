@@ -3,7 +3,7 @@
 use super::{Fault, FaultKind};
 use signalbox_wire::codes;
 
-/// Category of faults.
+/// Category of a fault (G-20).
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum FaultCategory {
     /// The message is not acceptable.

@@ -24,7 +24,7 @@ impl Default for Durations {
 }
 
 impl Durations {
-    /// Adds a duration.
+    /// Adds a duration, in nanoseconds.
     pub fn add(&mut self, took: u64) {
         match self {
             Self::Few(few) if few.len() < MAX_EXACT => few.push(took),

@@ -41,7 +41,7 @@ pub enum Content {
     Message(MessageEntry),
     /// Decisions about a message at one time, in order.
     Decisions(Vec<Arc<DecisionEntry>>),
-    /// An exchange ended.
+    /// An exchange ended, with its outcome.
     Finished(FinishedEntry),
     /// Facts are missing here.
     Gap(Gap),
@@ -138,7 +138,7 @@ pub struct FinishedEntry {
     pub backend: Option<Arc<str>>,
     /// Outcome, as returned by [`crate::fact::Outcome::label`].
     pub outcome: Cow<'static, str>,
-    /// Duration in nanoseconds.
+    /// Duration of the exchange, in nanoseconds.
     pub took: u64,
     /// Size of the request in bytes.
     pub bytes_in: u64,

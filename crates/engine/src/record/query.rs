@@ -91,7 +91,7 @@ pub struct NotificationStats {
 /// Statistics of a set of exchanges.
 #[derive(Copy, Clone, PartialEq, Default, Debug)]
 pub struct MethodStats {
-    /// Number of exchanges.
+    /// Number of exchanges of the method.
     pub count: u64,
     /// Number of exchanges that failed.
     pub errors: u64,

@@ -22,7 +22,7 @@ pub struct FinishedExchange<'a> {
     pub subject: Option<&'a str>,
     /// True if the exchange succeeded.
     pub well: bool,
-    /// Duration in nanoseconds.
+    /// Duration of the exchange, in nanoseconds.
     pub took: u64,
     /// Sizes of the request and of the answer in bytes.
     pub bytes: (u64, u64),
