@@ -1,4 +1,4 @@
-//! Makes the records of tape files from their definition. No compiler besides cargo's is needed.
+//! Generates the records of tape files from their definition, without a separate protobuf compiler.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto/tape.proto");

@@ -19,7 +19,7 @@ pub use select::Select;
 pub use writer::TapeFileWriter;
 
 /// Records that prost generates from `tape.proto`.
-#[allow(missing_docs, clippy::all, reason = "made from proto/tape.proto, where the words about it stand")]
+#[allow(missing_docs, clippy::all, reason = "generated from proto/tape.proto, which documents the records")]
 pub(crate) mod proto {
     include!(concat!(env!("OUT_DIR"), "/signalbox.tape.v1.rs"));
 }

@@ -389,7 +389,7 @@ impl<'a> Evaluator<'a> {
         );
     }
 
-    #[allow(clippy::too_many_arguments, reason = "what a difference consists of")]
+    #[allow(clippy::too_many_arguments, reason = "the parts of a difference, each needed once")]
     fn differs(
         &mut self,
         open: &OpenExchange,
