@@ -7,7 +7,7 @@ use crate::record::Record;
 use signalbox_store::audit::{AuditRow, CallRow, StoredRecord};
 
 /// Converts the audit id `audit-RUN-EXCHANGE` to a UUID of version 8. The UUID holds both numbers, so that it sorts by
-/// time and converts back (NO-7). Leaves any other id as it is.
+/// time and converts back (NO-7). Any other id stays unchanged.
 pub(crate) fn request_id(audit_id: &str) -> String {
     let numbers = audit_id.strip_prefix("audit-").and_then(|rest| rest.split_once('-'));
     let number = |text: &str| u64::from_str_radix(text, 16).ok();

@@ -46,7 +46,7 @@ const LINGER: Duration = Duration::from_millis(25);
 /// Number of inputs that the thread writes without waiting for more.
 const MANY: usize = 512;
 
-/// Queue of inputs, or the part of it that was taken out.
+/// Queue of inputs, or the inputs taken out of it.
 #[derive(Default, Debug)]
 pub struct InputQueue {
     /// Inputs in order of arrival.

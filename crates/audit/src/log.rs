@@ -143,7 +143,7 @@ impl AuditLog {
     /// `within` to take the remaining records; sinks with the same name and place resume where they ended. Blocks.
     ///
     /// # Errors
-    /// If no thread or file can be had.
+    /// If a thread cannot be started or a file cannot be opened.
     pub fn replace(&self, settings: AuditSettings, sinks: Vec<Box<dyn Sink>>, within: Duration) -> io::Result<()> {
         let _turn = self.turn.lock().unpoisoned();
         let (before, progress, key) = {
@@ -184,7 +184,7 @@ impl AuditLog {
     /// Starts writing, with the ids of this run. Inputs queued before are written too.
     ///
     /// # Errors
-    /// If no thread can be had.
+    /// If the thread of the log cannot be started.
     pub fn begin(&self, run: AuditRun) -> io::Result<()> {
         let Some(Parts { settings, journal, place, runners }) = self.parts.lock().unpoisoned().take() else {
             return Ok(());

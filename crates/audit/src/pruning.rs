@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 pub struct Pruner {
     key: SigningKey,
     keys: KeySet,
-    /// Folder of the journals, which have what is not signed yet.
+    /// Folder of the journals, which hold the records that are not signed yet.
     journals: PathBuf,
 }
 

@@ -112,7 +112,7 @@ impl BodyCodec {
         self.ahead.run(entries, &mut self.plain);
     }
 
-    /// Forgets what was compressed ahead for a batch. Its bodies may be freed only then.
+    /// Forgets the bodies that were compressed ahead for a batch. These may be freed only after this call.
     pub fn end_batch(&mut self) {
         self.ahead.clear();
     }

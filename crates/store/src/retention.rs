@@ -102,7 +102,7 @@ pub fn weight(tapes: &[TapeRow]) -> u64 {
     tapes.iter().map(TapeRow::bytes).sum()
 }
 
-/// Selects what is older than `cutoff`. The tapes come newest first.
+/// Selects entries older than `cutoff`. The tapes come newest first.
 pub fn by_age<M: Measure>(
     measure: &mut M,
     scale: &Scale,
@@ -127,7 +127,7 @@ pub fn by_age<M: Measure>(
     Ok(steps)
 }
 
-/// Selects what frees `excess` bytes, apart from the tapes in `gone`. The tapes come newest first.
+/// Selects entries whose deletion frees `excess` bytes, apart from the tapes in `gone`. The tapes come newest first.
 pub fn by_size<M: Measure>(
     measure: &mut M,
     scale: &Scale,

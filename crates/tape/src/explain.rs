@@ -1,4 +1,4 @@
-//! Explains one exchange to a person: its messages, the decisions on it, and its outcome.
+//! Explains one exchange to the user: its messages, the decisions on it, and its outcome.
 
 use crate::Bodies;
 use crate::marks;
@@ -14,14 +14,14 @@ const MAX_SHOWN: usize = 4_096;
 /// Number of bytes shown on each side of a difference.
 const AROUND: usize = 24;
 
-/// Tells the story of one exchange from its entries: incoming messages, decisions with their inputs, outgoing messages,
-/// the difference of each image from the one before it, and the outcome.
+/// Explains one exchange from its entries: incoming messages, decisions with their inputs, outgoing messages, the
+/// difference of each image from the one before it, and the outcome.
 #[must_use]
 pub fn explain(entries: &[Entry]) -> String {
     explain_part(entries, has_reached(entries))
 }
 
-/// Tells the story of an exchange of which only some entries are at hand; `reached` tells whether it reached a backend.
+/// Explains an exchange of which only some entries are at hand; `reached` tells whether it reached a backend.
 #[must_use]
 pub fn explain_part(entries: &[Entry], reached: bool) -> String {
     let mut bodies = Bodies::default();

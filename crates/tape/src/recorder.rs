@@ -1,9 +1,9 @@
 //! Turns the facts of the gateway into entries of a tape, without holding up the calls it records.
 //!
-//! A [`Recorder`] is a [`FactSink`]. Threads that serve calls push facts into a bounded queue and go on. One thread,
-//! named `tape`, takes batches from the queue, makes entries of them (`maker`) and hands these to a [`TapeWriter`]. The
-//! maker drops what the filter and the sampling leave out, redacts the rest, holds it back while the sampling has not
-//! decided about its exchange (`sampling_buffer`), and numbers it when it is let go.
+//! A [`Recorder`] is a [`FactSink`]. Threads that serve calls push facts into a bounded queue and continue. One thread,
+//! named `tape`, takes batches from the queue, makes entries of them (`maker`) and passes these to a [`TapeWriter`].
+//! The maker drops entries that the filter or the sampling excludes, redacts the rest, holds entries back while the
+//! sampling has not decided about their exchange (`sampling_buffer`), and numbers them on release.
 //!
 //! ```text
 //!   fact(), facts() ──► queue ──────► maker ───────────────► TapeWriter::append
@@ -18,18 +18,19 @@
 //!   stop(within) ──► closed: no more facts, the rest is written, the tape ends    time: lost, counted as disk
 //! ```
 //!
-//! What holds at any time:
+//! Invariants:
 //!
 //! - **Reporting a fact never blocks.** A fact that does not fit into the queue is counted as lost. With
-//!   [`OnFull::Wait`] the readers of outside messages wait ([`Recorder::room`]) once half of the queue is used, for a
-//!   bounded time. Beyond seven eighths the queue takes no notifications, so that a flood of them cannot push calls off
-//!   the tape.
+//!   [`OnFull::Wait`] the threads that read messages from clients and backends wait ([`Recorder::room`]) once half of
+//!   the queue is used, for a bounded time. Beyond seven eighths the queue takes no notifications, so that a flood of
+//!   them cannot push calls off the tape.
 //! - **Losses are reported.** Every lost fact is counted by its [`GapReason`], and the tape gets a gap entry with the
 //!   number of facts as soon as it can be written. Only facts after [`Recorder::stop`] are ignored without a count.
-//! - **Nothing is stored before it is redacted.** The queue holds messages as they passed; entries are made of redacted
+//! - **Nothing is stored before it is redacted.** The queue holds the original messages; entries are made of redacted
 //!   bytes.
-//! - **Entries stand in the order in which things happened**, and bear the time of that: see `fact_order`.
-//! - **Entries are numbered when they are sure to be on the tape**, so that sampling leaves no holes in the numbers.
+//! - **Entries are in the order of their events**, and have the times of these: see `fact_order`.
+//! - **Entries are numbered when they are certain to be on the tape**, so that sampling leaves no holes in the
+//!   numbers.
 //! - **A barrier resolves once**: with `Ok` when everything before it is on disk, or else with the reason
 //!   ([`NotRecorded`]). If the store fails, waiting barriers fail at once and not after the retries.
 //! - **A batch is offered again until the store takes it.** If the error may concern a single entry, each entry is
@@ -37,7 +38,7 @@
 //! - **A tape that is large or old ends between two entries** ([`TapeSeries`]), and the next one continues with the
 //!   same facts: none is lost or on both. It repeats the descriptions that its entries refer to (`introductions`), and
 //!   receives the entries that sampling still holds back.
-//! - **Trouble is reported once**: one error line when the store begins to fail, one info line when it works again.
+//! - **A failure is reported once**: one error line when the store begins to fail, one info line when it works again.
 //!
 //! The recorder must never block a call because the disk is slow (strict recording waits at barriers, which the caller
 //! requests), never write from two threads, never queue more than its bounds (apart from one oversized fact at a time,

@@ -30,7 +30,7 @@ pub enum BadAddress {
     Unsupported(&'static str),
 }
 
-/// Settings of libpq that would change what is trusted, so that ignoring them would be unsafe.
+/// Settings of libpq that would change the trusted certificates, so that ignoring them would be unsafe.
 const UNSUPPORTED: [&str; 9] = [
     "sslcompression",
     "sslcertmode",

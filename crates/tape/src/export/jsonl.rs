@@ -34,7 +34,7 @@ pub fn write(source: Source<'_>, mut to: impl Write) -> Result<(), ExportError> 
 /// Returns the JSON object of one entry.
 ///
 /// # Errors
-/// None is known: every entry can be written as JSON.
+/// Fails only if the JSON encoder does, which no known entry causes.
 pub fn value(entry: &Entry) -> serde_json::Result<serde_json::Value> {
     serde_json::to_value(Line::new(entry))
 }

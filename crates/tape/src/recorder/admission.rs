@@ -1,8 +1,8 @@
 //! Admits messages that wait for room in the queue, in the order of their arrival and each with room reserved for it.
 //!
-//! The gateway takes a message from outside only once it is admitted. Its first fact arrives only after a thread has
-//! processed the message, so an admitted message keeps its shares of the queue until then. A message takes one share,
-//! and a large one as many as its images need.
+//! The gateway takes a message from a client or backend only once it is admitted. The first fact of the message arrives
+//! only after a thread has processed it, so an admitted message keeps its shares of the queue until then. A message
+//! takes one share, and a large one as many as its images need.
 
 use super::barrier::{Barrier, Waiting};
 use std::collections::VecDeque;

@@ -1,9 +1,9 @@
 //! The bounded queue between the threads that report facts and the one thread that writes them.
 //!
-//! Reporting a fact never blocks: a fact that does not fit is counted as lost. With [`OnFull::Wait`] the readers of
-//! outside messages ask for room first, and wait once half of the bounds is used, which leaves the other half to the
-//! calls under way. Waiting messages are admitted in order as the writer makes progress ([`Admission`]). A fact counts
-//! until the writer has made an entry of it.
+//! Reporting a fact never blocks: a fact that does not fit is counted as lost. With [`OnFull::Wait`] the threads that
+//! read messages from clients and backends ask for room first, and wait once half of the bounds is used, which leaves
+//! the other half to the calls under way. Waiting messages are admitted in order as the writer makes progress
+//! ([`Admission`]). A fact counts until the writer has made an entry of it.
 
 use super::admission::{self, Admission};
 use super::barrier::{Barrier, NotRecorded, Waiting};

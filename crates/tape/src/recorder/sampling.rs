@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Sampling mode. An exchange is on the tape completely or not at all.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub enum Sampling {
-    /// Keeps all of them.
+    /// Keeps every exchange of the run.
     #[default]
     All,
     /// Keeps a share, chosen by a seeded hash, so that the same run picks the same exchanges again.

@@ -12,8 +12,8 @@ use std::time::Duration;
 pub enum OnFull {
     /// The fact is dropped; the tape states how many are missing.
     Gap,
-    /// The fact is dropped as well, but the readers of outside messages wait once half of the bounds is used, for at
-    /// most this long. They never wait while the store fails.
+    /// The fact is dropped as well, but threads that read messages from clients and backends wait once half of the
+    /// bounds is used, for at most this long. They never wait while the store fails.
     Wait(Duration),
 }
 

@@ -171,7 +171,7 @@ impl InclusionProof {
     /// Returns the proof as a JSON document, which ends with a line break.
     ///
     /// # Errors
-    /// None is known: every entry can be written as JSON.
+    /// Fails only if the JSON encoder does, which no known entry causes.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let document = Document {
             format: FORMAT.to_owned(),
