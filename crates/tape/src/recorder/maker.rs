@@ -172,8 +172,7 @@ impl Maker {
         self.clock.at(now)
     }
 
-    /// Copies the remembered bodies: while the store fails they outlive their calls, and must not stay charged to
-    /// senders.
+    /// Copies the remembered bodies, which must not stay charged to their senders while the store fails.
     pub(crate) fn own_bodies(&mut self) {
         self.exchanges.own_bases();
         self.sampling_buffer.own_bases();
@@ -228,8 +227,7 @@ impl Maker {
         }
     }
 
-    /// Returns true if the body of a message is left out because of its backend. An exchange is marked from its first
-    /// message to such a backend on.
+    /// Returns true if the body of a message is left out because of the backends that its exchange has reached.
     fn is_withheld(&mut self, passing: &Passing<'_>) -> bool {
         let fact = passing.fact;
         let mut withheld = self.withheld.concerns(fact);
@@ -334,8 +332,7 @@ impl Maker {
         if let Some(id) = decision.exchange {
             let open = self.exchanges.enter(id, at, &mut self.forgotten);
             number = Some(id.0);
-            // The request was lost. A filter cannot judge the exchange before its end, which repeats method and
-            // subject.
+            // The request was lost. The end of the exchange, which repeats method and subject, begins it for filters.
             if !open.begun && self.sampling_buffer.wants_all() {
                 open.begun = true;
                 let beginning = Beginning { method: None, tool: None, principal, backend: None, at };
