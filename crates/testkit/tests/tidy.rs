@@ -2,12 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants, and says what it skipped")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Most lines of a file before its tests.
 const MAX_LINES: usize = 500;
+
+/// The pages that lead to modules. A new module at the top of a crate needs a row in docs/where.md.
+const PAGES: [&str; 3] = ["ARCHITECTURE.md", "docs/where.md", "docs/internals.md"];
+/// Most lines of ARCHITECTURE.md.
+const MAX_PAGE_LINES: usize = 250;
+/// Files that every crate may have and no page names.
+const UNNAMED: [&str; 4] = ["lib", "main", "fuzzing", "tests"];
+/// Crates whose modules no page has to name.
+const TEST_CRATES: [&str; 3] = ["testkit", "bench", "path"];
 
 /// The modules that a newcomer has to understand first. Each opens with an essay: what it is for, its states, its
 /// invariants, and what it must never do.
@@ -283,12 +292,15 @@ fn arrows_between_crates_point_one_way() {
     }
 }
 
-/// The paths in back quotes of ARCHITECTURE's "Where to look", as crate and modules: `a::b::{c, d}` is two of them.
+fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap()
+}
+
+/// The paths in back quotes of a page, as crate and modules: `a::b::{c, d}` is two of them.
 fn named_places(page: &str) -> Vec<(String, Vec<String>)> {
-    let table = page.split("## Where to look").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
     let names: Vec<&str> = arrows().map(|(name, _)| *name).collect();
     let mut found = Vec::new();
-    for quoted in table.split('`').skip(1).step_by(2) {
+    for quoted in page.split('`').skip(1).step_by(2) {
         let Some((krate, rest)) = quoted.split_once("::").filter(|(krate, _)| names.contains(krate)) else { continue };
         let (base, leaves) = rest.split_once('{').unwrap_or((rest, ""));
         let base: Vec<String> = base.split("::").filter(|part| !part.is_empty()).map(ToOwned::to_owned).collect();
@@ -301,29 +313,51 @@ fn named_places(page: &str) -> Vec<(String, Vec<String>)> {
     found
 }
 
+/// Whether a path leads to a file or folder. Its last part may be an item of the module before it.
+fn is_there((krate, modules): &(String, Vec<String>)) -> bool {
+    let is_module = |part: &&String| part.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit());
+    let mut path = root().join("crates").join(krate).join("src");
+    path.extend(modules.iter().filter(is_module));
+    path.is_dir() || path.with_extension("rs").is_file()
+}
+
 #[test]
-fn every_place_that_the_architecture_leads_to_is_there() {
-    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    let places = named_places(&page);
-    assert!(places.len() > 100, "only {} places were found", places.len());
-    let missing = |(krate, modules): &(String, Vec<String>)| {
-        // The last part may be an item of the module before it.
-        let modules = modules
+fn every_place_that_the_pages_lead_to_is_there() {
+    for name in PAGES {
+        let places = named_places(&page(name));
+        assert!(places.len() > 10, "{name}: only {} places were found", places.len());
+        let faults: Vec<String> = places
             .iter()
-            .filter(|part| part.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit()));
-        let mut path = root().join("crates").join(krate).join("src");
-        let modules: Vec<_> = modules.collect();
-        for module in &modules {
-            path.push(module);
+            .filter(|place| !is_there(place))
+            .map(|(krate, modules)| format!("{krate}::{}", modules.join("::")))
+            .collect();
+        assert!(faults.is_empty(), "{name} names what is not there: {faults:?}");
+    }
+}
+
+#[test]
+fn every_module_at_the_top_of_a_crate_is_on_a_page() {
+    let places = PAGES.iter().flat_map(|name| named_places(&page(name)));
+    let named: BTreeSet<(String, String)> =
+        places.filter_map(|(krate, modules)| Some((krate, modules.into_iter().next()?))).collect();
+    let mut faults = Vec::new();
+    for (path, _) in sources() {
+        let parts: Vec<_> = path.strip_prefix(root().join("crates")).unwrap().iter().collect();
+        let [krate, _, file] = parts[..] else { continue };
+        let krate = krate.to_string_lossy().into_owned();
+        let module = file.to_string_lossy().trim_end_matches(".rs").to_owned();
+        let is_told = TEST_CRATES.contains(&&*krate) || UNNAMED.contains(&&*module);
+        if !is_told && !named.contains(&(krate.clone(), module.clone())) {
+            faults.push(format!("{krate}::{module}"));
         }
-        !(path.is_dir() || path.with_extension("rs").is_file())
-    };
-    let faults: Vec<String> = places
-        .iter()
-        .filter(|place| missing(place))
-        .map(|(krate, modules)| format!("{krate}::{}", modules.join("::")))
-        .collect();
-    assert!(faults.is_empty(), "ARCHITECTURE.md names what is not there: {faults:?}");
+    }
+    assert!(faults.is_empty(), "docs/where.md needs rows for {faults:?}");
+}
+
+#[test]
+fn the_architecture_is_read_in_one_sitting() {
+    let lines = page(PAGES[0]).lines().count();
+    assert!(lines <= MAX_PAGE_LINES, "ARCHITECTURE.md has {lines} lines; {MAX_PAGE_LINES} is the limit");
 }
 
 /// The counts of `script/prose` may only fall.

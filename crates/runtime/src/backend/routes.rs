@@ -1,4 +1,4 @@
-//! Routing: finds the connection that carries a call, or opens it. `ARCHITECTURE.md` has the table of shared
+//! Routing: finds the connection that carries a call, or opens it. `docs/internals.md` has the table of shared
 //! connections.
 
 use super::Backend;
