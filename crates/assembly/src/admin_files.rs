@@ -1,5 +1,5 @@
-//! Tells the audit log of changes to the files of administration: API keys, users, grants, switches and the keys of
-//! signatures. A command that runs beside the gateway, an editor and another process all leave their mark there.
+//! Records changes to the administration files in the audit log: API keys, users, grants, switches and signing keys. A
+//! command that runs beside the gateway, an editor and another process all change these files.
 
 use crate::auditing::Auditing;
 use crate::auth_file::{AuthFile, FileStamp};
@@ -18,10 +18,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// The entries of a file, by name, without secrets.
+/// Entries of a file by name, without secrets.
 type Entries = BTreeMap<String, Value>;
 
-/// Why a file cannot be read.
+/// Error text of a file that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unreadable(String);
@@ -32,14 +32,14 @@ impl Unreadable {
     }
 }
 
-/// A file that is looked at.
+/// Kind of file that is watched, with how to read it.
 #[derive(Copy, Clone)]
 struct Kind {
-    /// What an entry of it is called in records.
+    /// Noun for one entry, as audit records use it.
     noun: &'static str,
     file: fn(&Path) -> AuthFile,
     load: fn(&Path) -> Result<Entries, Unreadable>,
-    /// Its entries stay in force while it is missing, until the gateway has written it again.
+    /// True if entries stay in force while the file is missing, until the gateway has rewritten it.
     outlives_file: bool,
 }
 
@@ -57,7 +57,7 @@ const KINDS: [Kind; 5] = [
 ];
 
 impl Kind {
-    /// The stamp of its file, if that is another one than before.
+    /// Returns the file's current stamp if it differs from the last one seen.
     fn news(&self, data_dir: &Path, seen: &Seen) -> Option<Option<FileStamp>> {
         let now = (self.file)(data_dir).stamp();
         (now != seen.stamp && (now.is_some() || !self.outlives_file)).then_some(now)
@@ -77,12 +77,12 @@ pub(crate) fn owner_of_newest<'a>(files: impl IntoIterator<Item = &'a Path>) -> 
     newest.map_or_else(|| "unknown".to_owned(), |one| format!("uid:{}", one.uid()))
 }
 
-/// Contents of the files at the last look.
+/// Last seen stamp and entries of each file.
 #[derive(Debug)]
 pub(crate) struct AdminFiles(Mutex<[Seen; KINDS.len()]>);
 
 impl AdminFiles {
-    /// Reads all of them. What is there already is not told.
+    /// Reads all files. Entries that already exist are not reported.
     pub fn new(data_dir: &Path) -> Self {
         let seen = KINDS.map(|kind| Seen {
             stamp: (kind.file)(data_dir).stamp(),
@@ -91,13 +91,13 @@ impl AdminFiles {
         Self(Mutex::new(seen))
     }
 
-    /// True if one of them was written since it was last looked at. Nothing is read.
+    /// Returns `true` if a file changed since the last look. Compares stamps only and reads no file.
     pub fn have_news(&self, data_dir: &Path) -> bool {
         let seen = self.0.lock().unpoisoned();
         KINDS.iter().zip(&*seen).any(|(kind, seen)| kind.news(data_dir, seen).is_some())
     }
 
-    /// Tells what changed. Blocks.
+    /// Reads the changed files and records each difference in the audit log. Blocks.
     pub fn tell(&self, data_dir: &Path, audit: &Auditing) {
         let mut all = self.0.lock().unpoisoned();
         for (kind, seen) in KINDS.iter().zip(all.iter_mut()) {
@@ -140,7 +140,7 @@ impl AdminFiles {
     }
 }
 
-/// Tells each entry that came, changed or went.
+/// Calls `tell` for each entry that was added, changed or removed.
 fn differences(before: &Entries, after: &Entries, mut tell: impl FnMut(&str, &str, Option<&Value>, Option<&Value>)) {
     for (name, now) in after {
         match before.get(name) {
@@ -158,7 +158,7 @@ fn keys(data_dir: &Path) -> Result<Entries, Unreadable> {
     let keys = KeyFile::of(data_dir).load().map_err(Unreadable::of)?;
     let shown = |(id, key): (&str, &signalbox_govern::api_keys::ApiKey)| {
         let mut shown = json!(key);
-        // It is no secret, and of no use to those who read records.
+        // The hash is not secret, but of no use in a record.
         if let Some(members) = shown.as_object_mut() {
             members.remove("sha256");
         }

@@ -1,8 +1,8 @@
-//! Signed heads of others' tapes, kept in the data folder.
+//! Stores the signed heads of other recorders' tapes in the data folder.
 //!
-//! A sender proves itself by the key that signed the head, which must be trusted as a recorder or a gateway. A tape
-//! belongs to the key of its first head: another recorder cannot speak for it. Of each tape only heads that come after
-//! the last one are added, so that heads that were seen before do not fill the file.
+//! A sender is identified by the key that signed the head. The key must be trusted as a recorder or a gateway. A tape
+//! belongs to the key of its first head, so no other recorder can speak for it. For each tape only heads after the last
+//! one are appended, so repeated heads do not fill the file.
 
 use crate::recording::unix_nanos;
 use crate::seal_folder::SealFolder;
@@ -17,30 +17,30 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Most bytes of the file.
+/// Maximum size of the file in bytes.
 pub const MAX_ANCHOR_FILE: u64 = 256 << 20;
 
-/// Why a head is not kept.
+/// Reason for rejecting a head.
 #[derive(Debug, thiserror::Error)]
 pub enum NotKept {
-    /// Its signature does not fit.
+    /// The signature does not verify.
     #[error("the signature of the head does not fit")]
     Signature,
-    /// Nobody here trusts its key.
+    /// The signing key is not trusted here.
     #[error("{0}")]
     Untrusted(Untrusted),
-    /// Another one of the same place came before.
+    /// A different head for the same entry is stored already.
     #[error("entry {seq} of tape {tape} was anchored with another hash before")]
     Conflict {
-        /// The tape.
+        /// Id of the tape.
         tape: String,
-        /// The entry.
+        /// Sequence number of the entry.
         seq: u64,
     },
     /// Another key signed the first head of the tape.
     #[error("tape {0} belongs to another key, which signed its first head")]
     Owner(String),
-    /// There is no room.
+    /// The file has reached [`MAX_ANCHOR_FILE`].
     #[error("the file of anchors has grown to {} MiB; move it away", MAX_ANCHOR_FILE >> 20)]
     Full,
     /// The trusted keys cannot be read.
@@ -51,44 +51,44 @@ pub enum NotKept {
     File(#[from] io::Error),
 }
 
-/// What became of a head.
+/// Outcome of an accepted head.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Kept {
-    /// It was added.
+    /// The head was appended.
     New,
-    /// It, or one that covers it, is there already.
+    /// This head, or one that covers it, is stored already.
     Known,
 }
 
-/// The last place of a tape that is kept.
+/// Last stored head of a tape.
 #[derive(Clone, Debug)]
 struct Last {
-    /// Bytes of the key that signed the first head. Its name is not proved by the signature.
+    /// Public key that signed the first head. The signature does not prove the key's name.
     owner: [u8; 32],
     seq: u64,
     closed: bool,
     hash: ChainHash,
 }
 
-/// The heads of one data folder.
+/// Anchor file of one data folder, with the last head of each tape in memory.
 #[derive(Debug)]
 pub struct AnchorBook {
     folder: SealFolder,
-    /// By tape, once the file was read.
+    /// Last head by tape id. `None` until the file has been read.
     last: Mutex<Option<HashMap<String, Last>>>,
 }
 
 impl AnchorBook {
-    /// The heads of this folder. Nothing is read or made before the first one comes.
+    /// Returns a book for this folder. The file is read at the first head.
     #[must_use]
     pub fn new(folder: SealFolder) -> Self {
         Self { folder, last: Mutex::default() }
     }
 
-    /// Keeps a head. It is on the disk when this returns.
+    /// Appends a head and syncs the file before it returns.
     ///
     /// # Errors
-    /// If it is not one of a trusted key, or cannot be written.
+    /// If the head is not signed by a trusted key, contradicts a stored one, or cannot be written.
     pub fn keep(&self, head: &SignedHead) -> Result<Kept, NotKept> {
         let (key, hash) = head.signer().zip(head.hash()).ok_or(NotKept::Signature)?;
         let now = i64::try_from(unix_nanos() / 1_000_000_000).unwrap_or(i64::MAX);
@@ -130,13 +130,13 @@ fn read(path: &Path) -> Result<HashMap<String, Last>, NotKept> {
         opened => opened?,
     };
     for line in BufReader::new(file).split(b'\n') {
-        // A line that a crash cut off is no head that anybody was told is kept.
+        // Skip a line that a crash cut off: its sender never got a reply.
         let Ok(value) = serde_json::from_slice(&line?) else { continue };
         let Ok(head) = SignedHead::from_json(value) else { continue };
         let Some((key, hash)) = head.signer().zip(head.hash()) else { continue };
         let (seq, closed, owner) = (head.head.seq, head.kind == HeadKind::Closing, *key.as_bytes());
         let kept = places.entry(head.tape).or_insert(Last { owner, seq, closed, hash });
-        // Earlier versions kept heads of other keys.
+        // Earlier versions stored heads of other keys too.
         if kept.owner == owner && (kept.seq, kept.closed) < (seq, closed) {
             *kept = Last { owner, seq, closed, hash };
         }
@@ -152,7 +152,7 @@ fn append(path: &Path, line: &str) -> Result<(), NotKept> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
     let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-    // The line begins with the break, so that it ends what a crash cut off.
+    // The newline comes first, so that it ends a line that a crash cut off.
     file.write_all(format!("\n{line}").as_bytes())?;
     Ok(file.sync_data()?)
 }

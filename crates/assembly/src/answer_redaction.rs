@@ -1,5 +1,5 @@
-//! Takes out of answers, notifications and questions what constraints say, just before callers get them. It is the
-//! redaction of tapes, on messages that leave.
+//! Redacts answers, notifications and questions by the configured constraints, just before they leave for the caller.
+//! It uses the redaction of tapes.
 
 mod question_url;
 #[cfg(test)]
@@ -25,23 +25,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 type Rules = Vec<Rule>;
 
-/// Redaction of the answers of some tools.
+/// Redaction for the answers of the tools in one scope.
 struct Rule {
     scope: Scope,
     redactor: Redactor,
-    /// Names of members to redact, which parameters of URLs are compared with.
+    /// Normalised names of members to redact, compared with the parameters of URLs.
     names: Vec<Box<str>>,
 }
 
 impl Rule {
     fn new(rule: &signalbox_config::ConstraintRule) -> Option<Self> {
-        // Nothing is hashed, so that the key means nothing.
+        // Constraints never hash a value, so the key is not used.
         let redactor = Redactor::new(&rule.redaction, [0; 32]).ok()?;
         let names = rule.redaction.keys.iter().map(|key| question_url::plain(&key.name)).collect();
         Some(Self { scope: scope(rule), redactor, names })
     }
 
-    /// Redacts a message.
     fn redact(&self, message: &Bytes) -> Redacted {
         let redacted = self.redactor.message(message, None);
         let rest = match &redacted {
@@ -53,7 +52,7 @@ impl Rule {
     }
 }
 
-/// Tools that a message may come from.
+/// Possible origins of a message.
 enum Source<'a> {
     Entry(EntryRef<'a>),
     /// Any tool of this backend.
@@ -63,7 +62,7 @@ enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Returns the tools that a message may come from, and `None` if it comes from none.
+    /// Returns the possible origins of a message, or `None` if no tool can have sent it.
     fn of(case: &Case<'a>) -> Option<Self> {
         if let Some(entry) = entry_of(case) {
             return Some(Self::Entry(entry));
@@ -74,31 +73,31 @@ impl<'a> Source<'a> {
             return Some(Self::Entry(EntryRef { kind: ListKind::Tools, backend, name, definition: None }));
         }
         match case.backend {
-            // The gateway lists the tasks of several backends.
+            // `tasks/list` of the gateway merges tasks of several backends.
             None => is_about_tasks.then_some(Self::Anything),
-            // Servers need not say which call a log message or a question belongs to: it may be that of any of their
-            // tools. So may be a task whose call is forgotten.
+            // Servers need not name the call that a log message or a question belongs to, so it may come from any of
+            // their tools. The same holds for a task whose call is no longer known.
             Some(backend) => (is_about_tasks || case.phase != Phase::Response).then_some(Self::Backend(backend)),
         }
     }
 }
 
-/// The interceptor.
+/// Interceptor that redacts answers.
 pub(crate) struct AnswerRedaction {
     rules: ArcSwap<Rules>,
-    /// True if errors of tools tell callers the more the further they are trusted.
+    /// True if the detail of tool errors depends on the caller's trust level.
     errors_by_trust: AtomicBool,
     permissions: Arc<Permissions>,
 }
 
 impl AnswerRedaction {
-    /// As this configuration says.
+    /// Returns the interceptor with the rules of this configuration.
     pub(crate) fn new(config: &Config, permissions: &Arc<Permissions>) -> Self {
         let errors_by_trust = AtomicBool::new(errors_by_trust(config));
         Self { rules: ArcSwap::from_pointee(rules(config)), errors_by_trust, permissions: Arc::clone(permissions) }
     }
 
-    /// The constraints on results of this tool.
+    /// Returns the redaction constraints on results of this tool.
     pub(crate) fn on_call(&self, caller: &Caller, entry: &EntryRef<'_>) -> Vec<AccessConstraint> {
         let rules = self.rules.load();
         let held = rules.iter().filter(|rule| rule.scope.holds_for(&self.permissions, caller, entry));
@@ -110,20 +109,20 @@ impl AnswerRedaction {
         .collect()
     }
 
-    /// Follows another configuration.
+    /// Replaces the rules by those of another configuration.
     pub(crate) fn follow(&self, config: &Config) {
         self.rules.store(Arc::new(rules(config)));
         self.errors_by_trust.store(errors_by_trust(config), Ordering::Relaxed);
     }
 }
 
-/// The constraints on paths of a configuration.
+/// Returns the path constraints of a configuration.
 pub(crate) fn path_constraints(config: &Config) -> Vec<PathConstraint> {
     let all = config.permissions.constraints.iter().filter(|rule| !rule.folders.is_empty());
     let constraint = |rule: &signalbox_config::ConstraintRule| PathConstraint {
         scope: scope(rule),
         arguments: rule.path_arguments.iter().map(|name| name.as_str().into()).collect(),
-        // Those that were checked are paths; none would hold no path at all.
+        // The folders were validated with the configuration. An empty set would allow no path.
         folders: Folders::new(&rule.folders).unwrap_or_default(),
         shown: rule.folders.iter().map(|folder| format!("`{folder}`")).collect::<Vec<_>>().join(" or ").into(),
     };

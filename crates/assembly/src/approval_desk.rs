@@ -1,7 +1,7 @@
-//! How people hear of calls that need their consent, and what they are shown of them: a web address gets a sentence with a link, and
-//! the page behind the link shows the same.
+//! Shows held calls to approvers. A webhook receives one sentence with a link, and the page behind the link shows the
+//! same details.
 //!
-//! Nothing of a call's arguments is told but a bounded beginning, from which the configured redaction has taken what is secret.
+//! Of the arguments only a bounded beginning is shown, after the configured redaction has removed secrets.
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -15,53 +15,53 @@ use signalbox_tape::redact::{Redacted, Redactor};
 use signalbox_wire::{Envelope, printable, timestamp};
 use std::time::Instant;
 
-/// Where the pages are.
+/// Path prefix of the approval pages.
 pub const APPROVE: &str = "/approve";
-/// How many characters of the arguments are shown.
+/// Maximum number of characters shown of the arguments.
 const MAX_ARGUMENTS: usize = 2_000;
-/// How many characters of a name or a reason are shown.
+/// Maximum number of characters shown of a name or a reason.
 const MAX_TEXT: usize = 500;
-/// What is shown in the place of what cannot be shown.
+/// Placeholder for arguments that cannot be shown.
 const WITHHELD: &str = "(withheld)";
 
-/// What people are shown of a held call. All texts are bounded, and each is one line.
+/// Details of a held call for approvers. All texts are bounded, and each is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownCall {
-    /// Who calls.
+    /// Principal of the caller.
     pub principal: String,
-    /// The tool, prompt or resource, as `BACKEND/NAME`.
+    /// Tool, prompt or resource, as `BACKEND/NAME`.
     pub subject: String,
-    /// The beginning of the arguments, without secrets; empty if there are none.
+    /// Redacted beginning of the arguments, or empty if there are none.
     pub arguments: String,
-    /// The role or policy that asks.
+    /// Role or policy that demands consent.
     pub policy: String,
-    /// Why.
+    /// Reason given by the role or policy.
     pub reason: String,
-    /// Until when it waits, as a date.
+    /// Deadline for the decision, as an RFC 3339 date.
     pub expires: String,
 }
 
-/// Tells people of calls that need consent.
+/// Notifies approvers of calls that need consent.
 pub struct ApprovalDesk {
-    /// The links under which they decide.
+    /// Signed links to the approval pages.
     pub links: ApprovalLinks,
     rules: ArcSwap<(AskRule, Option<String>)>,
     redactor: Redactor,
 }
 
 impl ApprovalDesk {
-    /// With this key, which dies with the process.
+    /// Signs links with `key`, so they become invalid when the process ends.
     #[must_use]
     pub fn new(config: &Config, redactor: Redactor, key: [u8; 32]) -> Self {
         Self { links: ApprovalLinks::new(key), rules: ArcSwap::from_pointee(rules(config)), redactor }
     }
 
-    /// Follows another configuration.
+    /// Replaces the rules by those of another configuration.
     pub fn follow(&self, config: &Config) {
         self.rules.store(rules(config).into());
     }
 
-    /// What people are shown of a call.
+    /// Returns the details of a held call for approvers.
     #[must_use]
     pub fn shown(&self, held: &HeldMessage) -> ShownCall {
         let call = &held.held;
@@ -127,7 +127,7 @@ impl HoldNotices for ApprovalDesk {
     }
 }
 
-/// A text in which a chat finds neither a link, a mention nor the end of a quotation.
+/// Replaces characters that a chat would read as a link, a mention or the end of a quotation.
 fn plain(text: &str) -> String {
     let replaced = |char| match char {
         '<' => '‹',
@@ -138,7 +138,7 @@ fn plain(text: &str) -> String {
     text.chars().map(replaced).collect()
 }
 
-/// What is asked of whom, and the address under which browsers reach the gateway, if it serves pages.
+/// Returns the rules for asking approvers and the base URL of the gateway, if it serves pages.
 fn rules(config: &Config) -> (AskRule, Option<String>) {
     let ask = config.permissions.ask.clone();
     let listen = &config.listen;

@@ -1,4 +1,4 @@
-//! From a configuration to a gateway that is ready to start.
+//! Builds a gateway from a configuration, ready to start.
 
 use crate::auditing::{Auditing, AuditingError};
 use crate::call_metrics::CallMetrics;
@@ -40,102 +40,103 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The name of the backend that exists while none is configured.
+/// Name of the demo backend, which exists while no other is configured.
 pub const DEMO: &str = "demo";
-/// How long children may take to end: once by themselves, once after they were asked to, and a little more.
+/// Grace period for child processes at shutdown: one period to exit by themselves, one after the request to exit, and a
+/// margin.
 const CHILDREN_END: Duration = KILL_GRACE.saturating_mul(2).saturating_add(Duration::from_secs(1));
-/// How long the tape and the audit log may take to end when the program stops at once.
+/// Grace period for the tape and the audit log when the program stops at once.
 const ABANDONED_END: Duration = Duration::from_millis(300);
 
-/// Why the backends cannot be put together.
+/// Reason why a gateway cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
-    /// A remote backend cannot be reached with what is configured about it.
+    /// The configuration of a remote backend is unusable.
     #[error(transparent)]
     Remote(#[from] SpecError),
-    /// The folder of the demo tools is missing.
+    /// The root folder of the demo tools is missing.
     #[error("{0}; set `gateway.demo_root` to a folder that exists, or configure a backend")]
     Demo(#[from] DemoError),
-    /// The tape that stands in for a backend cannot be read.
+    /// The tape that replaces a backend cannot be read.
     #[error("the tape of backend `{backend}` cannot be played: {error}")]
     Tape {
-        /// The backend.
+        /// Name of the backend.
         backend: String,
-        /// Why.
+        /// Error of the store.
         error: StoreError,
     },
-    /// The tape with which calls are compared cannot be used.
+    /// The tape for comparison cannot be used.
     #[error("`record.baseline` cannot be used: {0}")]
     Baseline(#[from] BaselineError),
-    /// What is switched off is not known.
+    /// The file of switches cannot be read, so it is unknown which entries are switched off.
     #[error(transparent)]
     Switches(#[from] permissions::SwitchFileFault),
-    /// There is no audit log.
+    /// The audit log cannot be opened.
     #[error(transparent)]
     Audit(#[from] AuditingError),
-    /// An exporter has no thread.
+    /// The thread of an exporter cannot be started.
     #[cfg(feature = "otel")]
     #[error("traces or metrics cannot be exported: {0}")]
     Traces(std::io::Error),
-    /// A remote backend without an address, which the configuration does not let through.
+    /// A remote backend has no address. Validation of the configuration rejects this earlier.
     #[error("a remote backend needs an address")]
     NoAddress,
-    /// The system gives no randomness.
+    /// The system provides no randomness.
     #[error("cannot get random bytes from the system: {0}")]
     Random(String),
-    /// The gateway itself cannot be made.
+    /// The gateway itself cannot be built.
     #[error(transparent)]
     Gateway(#[from] signalbox_engine::Fault),
 }
 
-/// A gateway and what its owner needs besides. Clones are the same.
+/// Gateway with the services around it. Clones share them.
 #[derive(Clone)]
 pub struct App {
-    /// The gateway.
     pub gateway: Arc<Gateway>,
-    /// Counts per method.
+    /// Counters per method.
     pub metrics: Arc<MethodMetrics>,
-    /// Counts per tool, and durations of operations.
+    /// Counters per tool, and durations of operations.
     pub calls: Arc<CallMetrics>,
-    /// Knows the child processes.
+    /// Tracks the child processes.
     pub reaper: Reaper,
-    /// Where messages are held for a person.
+    /// Breakpoints, at which messages are held for a person.
     pub breakpoints: Arc<Breakpoints>,
-    /// Tells what happens to whoever watches.
+    /// Live feed of facts.
     pub live: Arc<Live>,
-    /// The rules in force.
+    /// Rules in force.
     pub rules: Arc<Rules>,
-    /// The tape being written, where one is.
+    /// Tape being written, if recording is on.
     pub recording: Option<Arc<Recording>>,
-    /// The audit log, where one is kept.
+    /// Audit log, if one is configured.
     pub audit: Option<Arc<Auditing>>,
-    /// Compares calls with a recorded tape, where it is asked to.
+    /// Comparison of calls with a recorded tape, if configured.
     pub baseline: Option<Arc<Baseline>>,
-    /// Signs in at backends.
+    /// OAuth clients for sign-ins at backends.
     pub desk: Arc<OauthDesk>,
-    /// What decides about calls by itself.
+    /// Parts that govern calls: labels, permissions, limits, budgets and scopes.
     pub govern: GovernParts,
-    /// The users and groups of the configuration, which it follows ([`authentication::follower`]).
+    /// Users and groups. [`authentication::follower`] replaces them at a reload.
     pub directory: Arc<ArcSwap<Directory>>,
-    /// The relay, where pages may offer tools.
+    /// Relay, if pages may offer tools.
     pub relay: Option<Arc<Relay>>,
-    /// Exports traces, where it is asked to.
+    /// Exporter of traces, if configured.
     #[cfg(feature = "otel")]
     pub telemetry: Option<crate::otel::Telemetry>,
-    /// Exports metrics, where it is asked to.
+    /// Exporter of metrics, if configured.
     #[cfg(feature = "otel")]
     pub exported: Option<crate::otel::MetricsExport>,
 }
 
 impl App {
-    /// Takes no new work, waits for what is in flight, and ends every backend.
+    /// Stops accepting work, waits up to `drain` for calls in flight, and stops every backend, the tape and the audit
+    /// log.
     pub async fn shut_down(&self, drain: Duration) {
         if let Some(relay) = &self.relay {
             relay.end_calls();
         }
         self.gateway.shut_down(drain).await;
         self.reaper.all_gone(CHILDREN_END).await;
-        // What workers noted until now is the last that the tape gets.
+        // Workers have ended, so these are the last facts for the tape.
         self.gateway.settle();
         let spent = Arc::clone(self.govern.spent());
         let _ = tokio::task::spawn_blocking(move || spent.save()).await;
@@ -158,8 +159,8 @@ impl App {
         }
     }
 
-    /// Ends every child process at once, and the tape and the audit log as quickly as they can be. Claude Code
-    /// interrupts a server, terminates it 100 ms later, and kills it after another 400 ms.
+    /// Kills every child process at once and gives the tape and the audit log [`ABANDONED_END`]. Claude Code interrupts
+    /// a server, terminates it 100 ms later, and kills it after another 400 ms.
     pub async fn abandon(&self) {
         self.reaper.all_gone(Duration::ZERO).await;
         self.gateway.settle();
@@ -175,7 +176,7 @@ impl App {
     }
 }
 
-/// Places in which a gateway keeps its state from one process to the next.
+/// Paths at which a gateway keeps its state between processes.
 #[derive(Default)]
 pub struct StateFiles {
     /// File of the last known lists.
@@ -185,25 +186,25 @@ pub struct StateFiles {
 }
 
 impl StateFiles {
-    /// Returns the file of the last known lists. Tapes answer at once, and the lists of another tape that was played
-    /// under the same name would be wrong.
+    /// Returns the file of the last known lists, or `None` if all backends are tapes. A tape answers at once, and the
+    /// saved lists of another tape under the same name would be wrong.
     fn catalog_file(&self, config: &Config) -> Option<PathBuf> {
         let is_live = uses_demo(config) || config.backends.iter().any(|one| !one.disabled && one.tape.is_none());
         self.catalog.clone().filter(|_| is_live)
     }
 
-    /// Opens the sessions of earlier processes. The gateway can do without them.
+    /// Opens the sessions of earlier processes. A failure is logged, because the gateway can run without them.
     fn session_store(&self, timeout: Duration) -> Option<SessionStore> {
         let opened = SessionStore::open(self.sessions.clone()?, timeout);
         opened.inspect_err(|error| tracing::warn!(%error, "sessions will not survive a restart")).ok()
     }
 }
 
-/// Puts everything together; nothing runs yet. Both the fronts' sessions and the gateway's own connections act for
-/// `principal`; people who sign in at backends are sent to `pages`.
+/// Builds the gateway and its services without starting them. The fronts' sessions and the gateway's own connections
+/// act for `principal`. People who sign in at backends are sent to `pages`.
 ///
 /// # Errors
-/// If a backend cannot be made of what is configured.
+/// If a backend, the audit log, a tape or an exporter cannot be built from the configuration.
 pub fn assemble(
     config: &Config,
     principal: Principal,
@@ -230,7 +231,7 @@ pub fn assemble(
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
     let baseline = baseline::start(config, &live, recording.as_deref())?;
-    // After the recorder, which must know a call before it hears what differs in it.
+    // Comes after the recorder, which must see a call before the differences found in it.
     facts.extend(baseline.clone().map(|baseline| baseline as _));
     let directory = Arc::new(ArcSwap::from_pointee(authentication::directory(&config.auth)));
     let signatures = Signatures::new(config, &directory);
@@ -284,13 +285,13 @@ pub fn assemble(
     })
 }
 
-/// Returns the sink of the recorder, which records outlines alone of the backends that withhold their messages.
+/// Returns the recorder's sink. Of backends that withhold their messages it records outlines only.
 fn recorder_sink(recording: &Recording, config: &Config) -> Arc<dyn FactSink> {
     recording.withhold(builtin_backend::withheld(config));
     recording.sink()
 }
 
-/// The backends of a configuration, and the demo tools where it has none.
+/// Returns the configured backends, or the demo tools if there are none.
 fn backends(config: &Config, around: Around<'_>, settings: &Settings) -> Result<Vec<Arc<Backend>>, AssembleError> {
     let mut backends = Vec::new();
     for backend in config.backends.iter().filter(|backend| !backend.disabled) {
@@ -302,14 +303,14 @@ fn backends(config: &Config, around: Around<'_>, settings: &Settings) -> Result<
     Ok(backends)
 }
 
-/// The exporter of traces, which runs from here on: it is asked for nothing before the gateway is.
+/// Starts the exporter of traces, if configured. It receives nothing until the gateway runs.
 #[cfg(feature = "otel")]
 fn telemetry(config: &Config, principal: &Principal) -> Result<Option<crate::otel::Telemetry>, AssembleError> {
     let start = |otel| crate::otel::Telemetry::start(otel, config, principal.owns_pipe());
     config.gateway.otel.as_ref().map(start).transpose().map_err(AssembleError::Traces)
 }
 
-/// What random draws of rules start from.
+/// Returns the seed for the random draws of rules.
 fn seed(config: &Config) -> Result<u64, AssembleError> {
     if let Some(seed) = config.gateway.rule_seed {
         return Ok(seed);
@@ -319,16 +320,16 @@ fn seed(config: &Config) -> Result<u64, AssembleError> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// True if the demo tools stand in for backends.
+/// Returns `true` if no backend is configured, so that the demo tools stand in.
 #[must_use]
 pub fn uses_demo(config: &Config) -> bool {
     config.backends.is_empty()
 }
 
-/// What the connectors of all backends share.
+/// Services that the connectors of all backends share.
 type Around<'a> = (&'a Reaper, &'a Arc<OauthDesk>);
 
-/// A backend as it is configured.
+/// Builds one configured backend.
 pub(crate) fn backend(
     config: &Config,
     backend: &BackendConfig,
@@ -346,7 +347,7 @@ pub(crate) fn backend(
     Ok(Backend::new(&backend.name, connector, spec(backend, settings)))
 }
 
-/// The bounds that the gateway works with.
+/// Returns the gateway's settings.
 pub(crate) fn settings(config: &Config) -> Settings {
     let gateway = &config.gateway;
     Settings {
@@ -369,14 +370,14 @@ pub(crate) fn settings(config: &Config) -> Settings {
         park_timeout: gateway.park_timeout,
         error_detail: match config.auth.required {
             true => config.auth.error_detail,
-            // Nobody had to prove anything to come here, so that everybody is the user of this machine.
+            // Authentication is off, so every caller is the local user.
             false => ErrorDetail::Full,
         },
         ..Settings::default()
     }
 }
 
-/// The server itself.
+/// Returns the connector to the server itself, rather than to a tape of it.
 fn server(
     backend: &BackendConfig,
     source: Option<&Path>,
@@ -385,7 +386,7 @@ fn server(
 ) -> Result<Arc<dyn Connector>, AssembleError> {
     match &backend.target {
         BackendTarget::Command { program, args, env, env_pass, cwd } => {
-            // A child that is this gateway again, by whatever wrapper, ends at once.
+            // Marks the child, so that a child that is this gateway again, through any wrapper, exits at once.
             let own = std::env::var(loops::INSIDE).ok();
             let nesting = source.map(|source| (loops::INSIDE.to_owned(), loops::inside(own.as_deref(), source)));
             let set = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
@@ -407,7 +408,7 @@ fn server(
     }
 }
 
-/// The terms under which a backend runs.
+/// Returns the settings of a backend.
 pub(crate) fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec {
     let tools = backend.tools.clone();
     BackendSpec {
@@ -431,8 +432,8 @@ pub(crate) fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec 
     }
 }
 
-/// A mark of what is started and which of its tools are let through. The values of variables do not go into it, since
-/// it is kept on disk.
+/// Returns a hash of the command and of its tool filter, to detect changes across runs. Values of environment variables
+/// are left out because the hash is stored on disk.
 fn source(backend: &BackendConfig) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &backend.target {
@@ -446,7 +447,7 @@ fn source(backend: &BackendConfig) -> u64 {
     hasher.finish()
 }
 
-/// The demo tools as a backend.
+/// Builds the backend of the demo tools.
 pub(crate) fn demo(config: &Config, settings: &Settings) -> Result<Arc<Backend>, AssembleError> {
     let server = DemoServer::new(config.gateway.demo_root.clone())?;
     let connector = InProcessConnector::new(DEMO, move |visitor: Visitor| {
@@ -456,7 +457,7 @@ pub(crate) fn demo(config: &Config, settings: &Settings) -> Result<Arc<Backend>,
     Ok(Backend::new(DEMO, Arc::new(connector), demo_spec(config, settings)))
 }
 
-/// The terms under which the demo tools run.
+/// Returns the settings of the demo backend.
 pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
     BackendSpec {
         timeout: config.gateway.call_timeout,
@@ -472,7 +473,7 @@ pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
     }
 }
 
-/// The chain, asked from top to bottom for requests and from bottom to top for answers.
+/// Returns the interceptors in order. Requests pass them from top to bottom, answers from bottom to top.
 #[must_use]
 pub fn interceptor_chain(
     signatures: &Signatures,
@@ -481,13 +482,13 @@ pub fn interceptor_chain(
     rules: &Arc<Rules>,
 ) -> Chain {
     let mut all: Vec<Arc<dyn Interceptor>> = Vec::new();
-    // Sees requests as they came, and signs answers as they leave.
+    // Verifies requests as they arrived, and signs answers as they leave.
     all.push(Arc::clone(&signatures.calls) as _);
     all.extend(govern.interceptors());
-    // A person's edit of a request is judged by the rules too, and of an answer a person sees what they made of it.
+    // Rules judge a request after a person edited it, and a person sees an answer after the rules changed it.
     all.push(Arc::clone(breakpoints) as _);
     all.push(Arc::clone(rules) as _);
-    // Signs what the others made of a request, for gateways behind this one.
+    // Signs requests as the other interceptors left them, for gateways behind this one.
     all.push(Arc::clone(&signatures.forwards) as _);
     Chain::new(all)
 }

@@ -1,4 +1,4 @@
-//! The audit log of this process: which sinks it has, and how its records are read again.
+//! Audit log of this process: opens its sinks, writes administrative records, and reads records back.
 
 use crate::recording::{RecordingError, redactor};
 use crate::seal_folder::{SealFolder, SealFolderError};
@@ -29,86 +29,84 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// The folder of the journals in the data folder, and the log beside them.
+/// Folder of the audit log in the data folder, and its default log file.
 const FOLDER: &str = "audit";
 const LOG_FILE: &str = "audit.log";
-/// The folder of the journals.
+/// Folder of the journals.
 const JOURNALS: &str = "journal";
-/// How long a web address may take to answer.
+/// Timeout for one request to a web address.
 const POST_WITHIN: Duration = Duration::from_secs(10);
-/// How long the end of the process waits for sinks. What they do not have by then waits in the journal.
+/// Time that shutdown waits for sinks. Undelivered records stay in the journal.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
-/// How long sinks that cannot be reached are tried with what an earlier process left behind.
+/// Time for which records of an earlier process are retried at unreachable sinks.
 const DELIVERY_WITHIN: Duration = Duration::from_secs(24 * 3600);
-/// How long a command waits for sinks. What they do not have by then waits for the next command.
+/// Time that a command waits for sinks. Undelivered records stay in the journal for the next command.
 const ALONE_WITHIN: Duration = Duration::from_secs(2);
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
-/// Why there is no audit log.
+/// Reason why the audit log cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditingError {
-    /// It cannot be begun.
+    /// The log cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// There is no key to sign with.
+    /// There is no signing key.
     #[error("the audit log cannot be signed: {0}")]
     Key(#[from] SealFolderError),
-    /// Secrets cannot be taken out of arguments.
+    /// The redaction of arguments cannot be set up.
     #[error(transparent)]
     Redaction(#[from] RecordingError),
-    /// The database makes no sense.
+    /// The database address is invalid.
     #[error(transparent)]
     Database(#[from] StoreError),
-    /// The system gives no thread or no randomness.
+    /// The system provides no thread or no randomness.
     #[error("the audit log cannot be started: {0}")]
     System(#[from] io::Error),
 }
 
-/// Why records cannot be read.
+/// Reason why records cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditReadError {
     /// A file cannot be read.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         error: io::Error,
     },
-    /// The database says so.
+    /// The database reports an error.
     #[error(transparent)]
     Database(#[from] StoreError),
     /// The trusted keys cannot be read.
     #[error(transparent)]
     Keys(#[from] FileError),
-    /// Records go only to places that cannot be asked.
+    /// All sinks are write-only, so there is nothing to read.
     #[error("no audit log can be read here: set `mcp.protocol.audit.enabled` with a file or a database as its sink")]
     Nowhere,
 }
 
-/// An audit log being written.
 pub struct Auditing {
     log: Arc<AuditLog>,
     terms: ArcSwap<Terms>,
 }
 
-/// The settings that decide about records before they reach the log.
+/// Settings that apply to records before they reach the log.
 struct Terms {
-    /// Whether broken glass is written down.
+    /// True if breaking the glass is recorded.
     notes_glass: bool,
-    /// Takes secrets out of the words of administrators.
+    /// Removes secrets from what administrators write.
     redactor: Redactor,
 }
 
-/// The settings and sinks of a configuration. Not to be dropped on a thread of a runtime: sinks have
-/// runtimes of their own.
+/// Settings and sinks of a configuration. Must not be dropped on a runtime thread, because sinks own runtimes.
 pub(crate) struct AuditParts {
     settings: AuditSettings,
     sinks: Vec<Box<dyn Sink>>,
 }
 
 impl AuditParts {
-    /// The parts that this configuration wants; nothing where it wants no log.
+    /// Builds the parts for this configuration, or returns `None` if it has no audit log.
     pub(crate) fn of(config: &Config) -> Result<Option<Self>, AuditingError> {
         let Some(audit) = &config.audit else { return Ok(None) };
         let seal = SealFolder::of(&config.data_dir);
@@ -138,10 +136,10 @@ impl AuditParts {
 }
 
 impl Auditing {
-    /// Opens the log that this configuration wants; nothing where it wants none.
+    /// Opens the audit log of this configuration, or returns `None` if it has none.
     ///
     /// # Errors
-    /// If it cannot be opened. A sink that cannot be reached is none of these: it is tried again.
+    /// If the log cannot be opened. An unreachable sink is no error: it is retried.
     pub fn open(config: &Config) -> Result<Option<Self>, AuditingError> {
         let Some(parts) = AuditParts::of(config)? else { return Ok(None) };
         let mut random = [0; 8];
@@ -151,7 +149,7 @@ impl Auditing {
         Ok(Some(Self { log: Arc::new(log), terms }))
     }
 
-    /// Goes on with other settings and sinks. The former sinks take what there is on a thread of their own.
+    /// Replaces settings and sinks. A separate thread lets the former sinks take what is pending.
     pub(crate) fn follow(&self, parts: AuditParts) {
         self.terms.store(Arc::new(parts.terms()));
         let log = Arc::clone(&self.log);
@@ -165,29 +163,29 @@ impl Auditing {
         }
     }
 
-    /// What facts go to.
+    /// Returns the sink for facts.
     #[must_use]
     pub fn sink(&self) -> Arc<dyn FactSink> {
         self.log.clone()
     }
 
-    /// The log, which intents of calls go to.
+    /// Returns the log for intents of calls.
     pub fn intents(&self) -> Arc<dyn IntentLog> {
         self.log.clone()
     }
 
-    /// Begins to write the records of this run, and to deliver what earlier processes left behind.
+    /// Starts writing the records of this run, and delivering those that earlier processes left behind.
     ///
     /// # Errors
-    /// If there is no thread.
+    /// If no thread can be started.
     pub fn begin(&self, run: AuditRun, config: &Config) -> Result<(), AuditingError> {
         self.log.begin(run)?;
         Self::deliver_left_behind(config)
     }
 
-    /// Gives sinks what they lack of chains whose processes have ended: one that no process takes up again would wait
-    /// for ever. Each chain has a thread of its own, so that a sink that cannot be reached holds up no other, and
-    /// because sinks must not be dropped on a thread of a runtime.
+    /// Delivers the pending records of chains whose processes have ended and that no process will resume. Each chain
+    /// has its own thread: an unreachable sink then delays no other chain, and sinks must not be dropped on a runtime
+    /// thread.
     fn deliver_left_behind(config: &Config) -> Result<(), AuditingError> {
         for chain in undelivered(&journals(&config.data_dir))? {
             let config = config.clone();
@@ -201,23 +199,23 @@ impl Auditing {
         Ok(())
     }
 
-    /// Writes down that somebody may use everything for a while, or no longer.
+    /// Records that a grant breaks the glass, or has ended.
     pub(crate) fn note(&self, glass: &BrokenGlass<'_>) {
         if self.terms.load().notes_glass {
             self.log.note(glass.note(unix_millis()));
         }
     }
 
-    /// Writes down an act of administration.
+    /// Records an administrative action.
     pub fn administer(&self, action: &AdminAction<'_>) {
         self.log.note(action.note(unix_millis(), &self.terms.load().redactor));
     }
 
-    /// Writes down an act of administration of a command: in a chain of its own, which no running process has. Nothing
-    /// happens where the configuration wants no log. Blocks, and must not be called on a thread of a runtime.
+    /// Records an administrative action of a command, in a chain that no running process uses. Does nothing if the
+    /// configuration has no audit log. Blocks, and must not be called on a runtime thread.
     ///
     /// # Errors
-    /// If there can be no log.
+    /// If the log cannot be opened.
     pub fn write_alone(config: &Config, action: &AdminAction<'_>) -> Result<(), AuditingError> {
         let Some(this) = Self::open(config)? else { return Ok(()) };
         this.log.begin(AuditRun::new(unix_millis(), 0))?;
@@ -226,13 +224,13 @@ impl Auditing {
         Ok(())
     }
 
-    /// How it goes.
+    /// Returns the counters of the log and its sinks.
     #[must_use]
     pub fn stats(&self) -> AuditStats {
         self.log.stats()
     }
 
-    /// Writes what there is, and gives sinks a moment to take it.
+    /// Writes what is pending and gives the sinks [`STOP_WITHIN`] to take it.
     pub async fn stop(&self) {
         let log = Arc::clone(&self.log);
         let _ = tokio::task::spawn_blocking(move || log.stop(STOP_WITHIN)).await;
@@ -247,7 +245,7 @@ impl Auditing {
     }
 }
 
-/// Delivers what sinks lack of a chain, unless a process writes to it.
+/// Delivers the pending records of a chain, unless a process is writing to it.
 fn deliver(config: &Config, chain: &str) -> Result<(), AuditingError> {
     let Some(AuditParts { settings, sinks }) = AuditParts::of(config)? else { return Ok(()) };
     if let Some(log) = AuditLog::open_chain(settings, sinks, chain)? {
@@ -257,13 +255,13 @@ fn deliver(config: &Config, chain: &str) -> Result<(), AuditingError> {
     Ok(())
 }
 
-/// The folder of the journals.
+/// Returns the folder of the journals.
 #[must_use]
 pub fn journals(data_dir: &Path) -> PathBuf {
     data_dir.join(FOLDER).join(JOURNALS)
 }
 
-/// The file of the log.
+/// Returns the path of the log file.
 fn log_file(path: &Path, data_dir: &Path) -> PathBuf {
     if path.as_os_str().is_empty() { data_dir.join(FOLDER).join(LOG_FILE) } else { path.to_owned() }
 }
@@ -294,11 +292,11 @@ fn sinks(audit: &Audit, data_dir: &Path, pruner: &Pruner) -> Result<Vec<Box<dyn 
     Ok(sinks)
 }
 
-/// Posts from the thread of one sink.
+/// Posts records from a sink's own thread.
 struct WebPoster {
     runtime: Runtime,
     post: WebPost,
-    /// Token that the address is shown, if it wants one.
+    /// Bearer token for the address, if configured.
     token: Option<Secret>,
 }
 
@@ -323,17 +321,16 @@ impl Poster for WebPoster {
     }
 }
 
-/// Where records are read.
+/// Place from which records are read.
 #[derive(Debug, Clone)]
 pub enum AuditPlace {
-    /// The files of the file sink.
+    /// Files of the file sink.
     Files(PathBuf),
-    /// The database.
     Database(Secret),
 }
 
 impl AuditPlace {
-    /// Where the records of this configuration are: in files, if it has any.
+    /// Returns the place of this configuration's records. Files take precedence over the database.
     #[must_use]
     pub fn of(config: &Config) -> Option<Self> {
         let audit = config.audit.as_ref()?;
@@ -344,13 +341,13 @@ impl AuditPlace {
         }
     }
 
-    /// The database of this configuration.
+    /// Returns the database of this configuration, if it has one.
     #[must_use]
     pub fn database(config: &Config) -> Option<Self> {
         config.audit.as_ref()?.database.clone().map(Self::Database)
     }
 
-    /// The place that gaps and checkpoints of these records are signed for.
+    /// Returns the place that signed gaps and checkpoints of these records name.
     fn sink(&self, journals: &Path) -> Result<SinkPlace, StoreError> {
         match self {
             Self::Files(path) => Ok(SinkPlace::file(path, journals)),
@@ -358,7 +355,7 @@ impl AuditPlace {
         }
     }
 
-    /// Hands every line of the log to `each`, with its place, until that says false. Blocks.
+    /// Calls `each` with the place and text of every line of the log, until it returns `false`. Blocks.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -390,8 +387,8 @@ impl AuditPlace {
         }
     }
 
-    /// Hands every record that fits to `each`, until that says false. Lines that are no records
-    /// are passed over. Blocks.
+    /// Calls `each` with every matching record, until it returns `false`. Lines that are not records are skipped.
+    /// Blocks.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -406,7 +403,7 @@ impl AuditPlace {
         })
     }
 
-    /// Does all chains again. Blocks.
+    /// Recomputes and checks all chains. Blocks.
     ///
     /// # Errors
     /// If the log or the keys cannot be read.
@@ -433,7 +430,7 @@ impl AuditPlace {
     }
 }
 
-/// Holds every row of a database against its record. Calls from before this time may have been deleted by age.
+/// Checks every row of a database against its record. Calls before `since` may have been deleted by age.
 fn verify_database(verifier: &mut AuditVerifier<'_>, url: &str, since: u64) -> Result<(), StoreError> {
     let (mut database, mut calls, mut number) = (AuditDatabase::at(url)?, CallVerifier::default(), 0_u64);
     database.calls(i64::MIN, &mut |call| {

@@ -1,4 +1,5 @@
-//! A file of the folder `auth` in the data folder: keys, users. Only its owner may read it, and one process changes it at a time.
+//! Files in the folder `auth` of the data folder, such as keys and users. Only the owner may read them, and a lock lets
+//! one process change them at a time.
 
 use signalbox_seal::keys::files::{FileError, lock_folder, save_private};
 use std::fs::File;
@@ -7,48 +8,48 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The folder in the data folder.
+/// Name of the folder in the data folder.
 pub(crate) const FOLDER: &str = "auth";
-/// The largest file that is read.
+/// Maximum size of a file in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Why a file cannot be used.
+/// Reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}: {why}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         why: io::Error,
     },
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error(transparent)]
     Write(#[from] FileError),
 }
 
-/// What tells that a file has been written since: each time another file is put in its place.
+/// Identity of a file's contents, which changes whenever another file replaces it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileStamp {
     modified: SystemTime,
-    /// Seconds and nanoseconds at which the file was put there. It changes even where a file with an older time of writing is.
+    /// Inode change time in seconds and nanoseconds. It changes even if the new file has an older modification time.
     changed: (i64, i64),
     length: u64,
     number: u64,
 }
 
-/// Where such a file is.
+/// Path of one such file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AuthFile(PathBuf);
 
 impl AuthFile {
-    /// The file of this name in this data folder. Nothing is made.
+    /// Returns the file of this name in this data folder. Creates nothing.
     pub(crate) fn of(data_dir: &Path, name: &str) -> Self {
         Self(data_dir.join(FOLDER).join(name))
     }
 
-    /// The file at this path, which is followed like one of the folder.
+    /// Returns the file at this path, to be followed like one in the folder.
     pub(crate) fn at(path: PathBuf) -> Self {
         Self(path)
     }
@@ -57,14 +58,14 @@ impl AuthFile {
         &self.0
     }
 
-    /// When it was last written, if it is there; a change means that it has to be read again.
+    /// Returns the file's stamp, or `None` if there is no file. A different stamp means that it must be read again.
     pub(crate) fn stamp(&self) -> Option<FileStamp> {
         let about = std::fs::metadata(&self.0).ok()?;
         let changed = (about.ctime(), about.ctime_nsec());
         Some(FileStamp { modified: about.modified().ok()?, changed, length: about.len(), number: about.ino() })
     }
 
-    /// Its text; `None` if there is no file.
+    /// Returns the text of the file, or `None` if there is no file.
     pub(crate) fn read(&self) -> Result<Option<String>, AuthFileError> {
         let failed = |why| AuthFileError::Read { path: self.0.clone(), why };
         let file = match File::open(&self.0) {
@@ -76,7 +77,8 @@ impl AuthFile {
         Ok(Some(text))
     }
 
-    /// Writes what `change` makes of the file, while no other process changes it. Nothing is written if that fails.
+    /// Writes the text that `change` returns, under a lock against other processes. If `change` fails, nothing is
+    /// written.
     pub(crate) fn change<T, E>(&self, change: impl FnOnce() -> Result<(String, T), E>) -> Result<T, E>
     where
         E: From<AuthFileError>,

@@ -1,9 +1,9 @@
-//! The ways in which callers prove who they are, as configured: the authenticators in their order, and the task that
-//! keeps them up to date.
+//! Authentication of callers as configured: the ordered authenticators, and the task that keeps their keys up to date.
 //!
 //! ```text
-//! keys.json, users.json, key sets ──(looked at before use, and twice a second)──► SharedKeys, TokenIssuer ◄── asked by the authenticators
-//! reload ──► Directory: put in place at once; tokens of issuers that are gone are revoked, all else needs a restart
+//! keys.json, users.json, key sets ──(read before use, and twice a second)──► SharedKeys, TokenIssuer ◄── used by the
+//! authenticators
+//! reload ──► Directory: replaced at once; tokens of removed issuers are revoked, all else needs a restart
 //! ```
 
 mod key_source;
@@ -39,10 +39,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// How often files of keys are looked at. A revoked key must end within a second.
+/// Interval between looks at the key files. A revoked key must end within a second.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Why authentication cannot be set up.
+/// Reason why authentication cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     /// The file of API keys cannot be used.
@@ -51,19 +51,19 @@ pub enum AuthError {
     /// The keys of an issuer cannot be used.
     #[error("auth.jwt.{issuer}: {why}")]
     KeySet {
-        /// The issuer.
+        /// Name of the issuer.
         issuer: String,
-        /// Why not.
+        /// Error in the key set.
         why: KeySetError,
     },
     /// The file with the keys of an issuer cannot be read.
     #[error("auth.jwt.{issuer}: {}: {why}", path.display())]
     File {
-        /// The issuer.
+        /// Name of the issuer.
         issuer: String,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         why: std::io::Error,
     },
     /// The gateway's own authorization server cannot be set up.
@@ -71,7 +71,7 @@ pub enum AuthError {
     Server(#[from] AuthServerError),
 }
 
-/// How callers of one process prove who they are.
+/// Authenticators of one process, with their keys and the authorization server.
 pub struct Authentication {
     authenticators: Authenticators,
     key_store: Arc<KeyStore>,
@@ -86,8 +86,8 @@ pub struct Authentication {
 }
 
 impl Authentication {
-    /// Sets it up for clients of this gateway that know the MCP endpoint by this address. Callers without a proof are
-    /// `anonymous`, where the configuration lets them in at all.
+    /// Sets up authentication. `url` is the address of the MCP endpoint for clients. Callers without a proof become
+    /// `anonymous`, if the configuration admits them.
     ///
     /// # Errors
     /// If keys cannot be read.
@@ -107,7 +107,7 @@ impl Authentication {
         let sources = Arc::clone(&issuers);
         let supply: KeySupply = Box::new(move |issuer, wanted| {
             let source = sources.iter().find(|source| std::ptr::eq(&*source.issuer, issuer));
-            // Tokens of a withdrawn key are revoked by the task that looks after credentials.
+            // `follow_files` revokes the tokens of a withdrawn key.
             match wanted {
                 KeysWanted::BeforeUse => source.map(KeySource::refresh_now),
                 KeysWanted::Unknown => source.map(KeySource::want),
@@ -153,31 +153,31 @@ impl Authentication {
         })
     }
 
-    /// The authenticators in their order.
+    /// Returns the authenticators in their order.
     #[must_use]
     pub fn authenticators(&self) -> &Authenticators {
         &self.authenticators
     }
 
-    /// The MCP endpoint as a protected resource, if clients can get tokens for it.
+    /// Returns the MCP endpoint as a protected resource, if clients can get tokens for it.
     #[must_use]
     pub fn resource(&self) -> Option<&Arc<ProtectedResource>> {
         self.resource.as_ref()
     }
 
-    /// The gateway's own authorization server, if it is on.
+    /// Returns the gateway's own authorization server, if it is on.
     #[must_use]
     pub fn server(&self) -> Option<&Arc<Authorization>> {
         self.server.as_ref()
     }
 
-    /// Whether callers without a proof are refused.
+    /// Returns `true` if callers without a proof are refused.
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.required
     }
 
-    /// Has every caller identified anew at its next request, since the directory has changed.
+    /// Makes every caller be identified anew at its next request, after the directory has changed.
     fn forget_standings(&self) {
         self.key_store.keys.forget_standings();
         self.certificates.forget_standings();
@@ -186,7 +186,7 @@ impl Authentication {
         }
     }
 
-    /// Revokes the tokens of issuers that the configuration has no more.
+    /// Revokes the tokens of issuers that the configuration no longer has.
     fn remove_issuers(&self, auth: &Auth, gateway: &Gateway) {
         let Some(tokens) = &self.tokens else { return };
         let is_gone = |source: &&KeySource| !auth.issuers.iter().any(|issuer| issuer.name == source.issuer.rules.name);
@@ -198,7 +198,7 @@ impl Authentication {
         }
     }
 
-    /// Revokes the tokens of people whose provider the configuration has no more, or under another address.
+    /// Revokes the tokens of people whose OpenID provider was removed or has another address.
     fn keep_provider(&self, auth: &Auth, gateway: &Gateway) {
         let provider = auth.server.as_ref().and_then(|server| server.openid.as_ref());
         let Some(server) = &self.server else { return };
@@ -209,8 +209,8 @@ impl Authentication {
         }
     }
 
-    /// Keeps the keys up to date, and ends what callers hold open whose credentials have ended, until the set is
-    /// dropped. It sleeps while no caller has a credential that could end: keys are looked at before each use.
+    /// Keeps the keys up to date and ends sessions whose credentials have ended, until the set is dropped. The task
+    /// sleeps while no caller has a credential that could end; keys are checked before each use in any case.
     #[must_use]
     pub fn keep_up(self: &Arc<Self>, gateway: &Arc<Gateway>) -> JoinSet<()> {
         let (this, gateway) = (Arc::clone(self), Arc::clone(gateway));
@@ -232,8 +232,8 @@ impl Authentication {
         tasks
     }
 
-    /// Reads keys and users again where their files have changed, and ends the streams of callers whose credentials
-    /// have ended. Returns how many sessions that were.
+    /// Reads keys and users again if their files have changed, and ends the sessions of callers whose credentials have
+    /// ended. Returns the number of sessions.
     pub async fn follow_files(&self, gateway: &Gateway) -> usize {
         self.key_store.refresh();
         self.refresh_issuers();
@@ -242,11 +242,11 @@ impl Authentication {
             server.refresh_users();
             gone = server.take_gone();
             server.renew_key();
-            // A failure is logged, and tried again at the next look.
+            // A failure is logged, and the next look retries it.
             server.save().await;
         }
         let ended = gateway.end_lapsed(unix_millis());
-        // Afterwards, so that calls end with the reason and not with the connection that they run on.
+        // Comes after `end_lapsed`, so that calls end with the true reason rather than with their connection.
         for account in &gone {
             self.desk.forget_sign_ins(account);
             gateway.forget_account(account);
@@ -257,7 +257,7 @@ impl Authentication {
         ended
     }
 
-    /// Reads the keys of issuers again where their files have changed.
+    /// Reads the keys of issuers again if their files have changed.
     fn refresh_issuers(&self) {
         let Some(tokens) = &self.tokens else { return };
         for source in self.issuers.iter().filter(|source| source.refresh()) {
@@ -267,7 +267,7 @@ impl Authentication {
     }
 }
 
-/// Waits until credentials are to be looked at, which is never while no caller has one that could end.
+/// Waits for the next look at credentials. While no caller has one that could end, it waits for the first.
 async fn next_look(gateway: &Gateway) {
     if gateway.presence.is_empty() {
         gateway.presence.noted().await;
@@ -275,8 +275,8 @@ async fn next_look(gateway: &Gateway) {
     tokio::time::sleep(LOOK).await;
 }
 
-/// Ends what callers hold open whose credentials have ended, until the set is dropped, in a process whose client is the
-/// owner of its pipe: only signatures prove anything there.
+/// Ends sessions whose credentials have ended, until the set is dropped. For a process whose client owns its pipe,
+/// where only signatures prove a caller.
 #[must_use]
 pub fn end_lapsed(gateway: &Arc<Gateway>) -> JoinSet<()> {
     let (gateway, mut tasks) = (Arc::clone(gateway), JoinSet::new());
@@ -289,8 +289,8 @@ pub fn end_lapsed(gateway: &Arc<Gateway>) -> JoinSet<()> {
     tasks
 }
 
-/// Takes over what can change while the process runs: users, groups and their roles, and which issuers are trusted no
-/// more. Connections, streams and calls end where the rights of their callers have changed.
+/// Returns the follower that takes over users, groups, roles and the removal of issuers at a reload. It ends
+/// connections, streams and calls whose callers have changed rights.
 pub fn follower(app: &App, authentication: Option<&Arc<Authentication>>) -> Follower {
     let (directory, gateway) = (Arc::clone(&app.directory), Arc::downgrade(&app.gateway));
     let authentication = authentication.cloned();
@@ -322,8 +322,8 @@ pub fn follower(app: &App, authentication: Option<&Arc<Authentication>>) -> Foll
     })
 }
 
-/// True if a proved caller has other rights by the second directory than by the first. The rights of one without a
-/// standing, such as the owner of a pipe, are looked up at each request.
+/// Returns `true` if a proved caller has other rights under `next` than under `before`. The rights of a caller without
+/// a standing, such as the owner of a pipe, are looked up at each request.
 fn has_changed(caller: &Caller, before: &Directory, next: &Directory) -> bool {
     let (identity, principal) = (caller.identity(), caller.principal().as_str());
     let Some(known) = identity.standing.as_ref().filter(|_| identity.proof != Proof::Unproved) else { return false };
@@ -332,12 +332,14 @@ fn has_changed(caller: &Caller, before: &Directory, next: &Directory) -> bool {
         before.standing(principal, said.clone(), None) != next.standing(principal, said, None)
     };
     let groups = known.groups.iter().map(|group| group.to_string());
-    // Which of its groups its credential names too is not known: those that the directory gives may all be gone.
+    // It is unknown which groups the credential names as well, so the groups given by the directory are tried both
+    // ways.
     let given = before.groups_of(principal);
     differ(groups.clone().collect()) || differ(groups.filter(|group| !given.contains(group)).collect())
 }
 
-/// Looks at the file of users before a token is honoured: the one who shows it may have been removed.
+/// Returns the check of the user file that runs before a token is honoured, because the token's user may have been
+/// removed.
 fn look_at_users(server: &Arc<Authorization>) -> Refresh {
     let server = Arc::downgrade(server);
     Box::new(move || {
@@ -347,7 +349,7 @@ fn look_at_users(server: &Arc<Authorization>) -> Refresh {
     })
 }
 
-/// The API keys of the process, and the file that they are read from again when it changes.
+/// API keys of the process, with the file that they follow.
 struct KeyStore {
     keys: Arc<SharedKeys>,
     file: KeyFile,
@@ -369,7 +371,7 @@ impl KeyStore {
         Ok(this)
     }
 
-    /// Reads the file again if it has changed. One that cannot be read changes nothing.
+    /// Reads the file again if it has changed. An unreadable file changes nothing.
     fn refresh(&self) {
         let mut stamp = self.stamp.lock().unpoisoned();
         let now = self.file.stamp();
@@ -384,7 +386,7 @@ impl KeyStore {
     }
 }
 
-/// The ways in which a request can prove its caller.
+/// Authenticators that the configured order can select.
 struct Ways<'a> {
     keys: Arc<KeyAuthenticator>,
     has_keys: bool,
@@ -392,12 +394,13 @@ struct Ways<'a> {
     certificates: &'a Arc<CertificateAuthenticator>,
 }
 
-/// The authenticators that are asked, in this order. Nobody is let in without a proof where one is required.
+/// Returns the authenticators in the configured order. Ends with one for callers without a proof, unless a proof is
+/// required.
 fn order(auth: &Auth, ways: Ways<'_>, (anonymous, signatures): (Principal, bool)) -> Authenticators {
     let mut list: Vec<Arc<dyn Authenticator>> = Vec::new();
     for way in &auth.order {
         match way.as_str() {
-            // Where nobody has to prove anything and there is no key, a header of another program is not looked at.
+            // Authentication is off and there is no key, so a header of another program is ignored.
             "key" if auth.required || ways.has_keys => list.push(Arc::clone(&ways.keys) as _),
             "token" => list.extend(ways.tokens.map(|tokens| Arc::clone(tokens) as Arc<dyn Authenticator>)),
             "certificate" => list.push(Arc::clone(ways.certificates) as _),
@@ -407,15 +410,15 @@ fn order(auth: &Auth, ways: Ways<'_>, (anonymous, signatures): (Principal, bool)
     }
     match (auth.required, signatures) {
         (false, _) => list.push(Arc::new(Unproved(anonymous))),
-        // The message itself has to prove it, in the second stage.
+        // The message itself must prove its caller, in the second stage.
         (true, true) => list.push(Arc::new(Unproved(Principal::named("unproved")))),
         (true, false) => {}
     }
     Authenticators::new(list)
 }
 
-/// True if messages can prove who calls: the configuration says so, or a client's key is trusted at the start.
-/// Otherwise nothing is read of callers without a credential.
+/// Returns `true` if messages can prove their caller: the configuration lists signatures explicitly, or a client's key
+/// is trusted at the start. Otherwise no message of a caller without a credential is read.
 fn signatures(config: &Config, data_dir: &Path) -> bool {
     let listed = config.auth.order.iter().any(|way| way == "signature");
     let trusted = || {
@@ -435,7 +438,7 @@ fn certificate_rule(name: &signalbox_config::CertificateName) -> CertificateRule
     }
 }
 
-/// Reads users, groups and their scopes from the configuration.
+/// Builds the directory of users, groups and scopes from the configuration.
 pub(crate) fn directory(auth: &Auth) -> Directory {
     let grant = |(name, member): &(String, Member)| {
         let Member { roles, groups, trust, resources } = member.clone();

@@ -1,13 +1,13 @@
-//! Takes values out of the addresses that URL questions send users to: those of query parameters whose names are
-//! members to redact.
+//! Redacts query parameters in the URLs that URL questions send users to. A parameter is redacted if its name is that
+//! of a member to redact.
 
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Span, json, method};
 
-/// Replacement of a value, percent-encoded.
+/// Percent-encoded replacement for a redacted value.
 const REPLACEMENT: &str = "%5Bredacted%5D";
 
-/// Returns the message without the values of parameters of these names. Returns `None` if there are none.
+/// Returns the message with the values of these parameters redacted, or `None` if it contains none.
 pub(super) fn redact(message: &Bytes, names: &[Box<str>]) -> Option<Bytes> {
     if names.is_empty() {
         return None;
@@ -23,7 +23,7 @@ pub(super) fn redact(message: &Bytes, names: &[Box<str>]) -> Option<Bytes> {
     (!edits.is_empty()).then(|| edits.apply(message.bytes()))
 }
 
-/// Returns where the addresses of a question, or of an error that says which questions come first, are.
+/// Returns the spans of the URLs in a question, or in an error that lists the questions to answer first.
 fn urls(message: &Envelope) -> Vec<Span> {
     let bytes = message.bytes();
     let url_of = |whole: Span| json::member(whole.of(bytes), "url").map(|span| span.shift(whole.start));
@@ -53,7 +53,7 @@ fn without_values(url: &str, names: &[Box<str>]) -> Option<String> {
     (redacted != url).then_some(redacted)
 }
 
-/// Returns the name as members to redact are compared: in lower case, without what only separates its words.
+/// Normalises a name for comparison with members to redact: lower case, without separators between words.
 pub(super) fn plain(name: &str) -> Box<str> {
     let letters = name.chars().filter(|letter| !matches!(letter, '-' | '_' | ' '));
     letters.map(|letter| letter.to_ascii_lowercase()).collect::<String>().into()

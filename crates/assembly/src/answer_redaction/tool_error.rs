@@ -1,5 +1,5 @@
-//! Cuts a tool's error to what its caller is told, by how far it is trusted (G-24). The gateway's own errors are
-//! told alike by [`signalbox_engine::Fault::told`].
+//! Reduces a tool's error to the detail that its caller is trusted with (G-24). [`signalbox_engine::Fault::told`] does
+//! the same for the gateway's own errors.
 
 use bytes::Bytes;
 use signalbox_engine::fault::without_places;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 const FAILED: &str = "The tool failed";
 
-/// The answer as a caller of this trust is told it; `None` if it is no error, or is told as it is.
+/// Returns the answer with the detail for this trust level, or `None` if it is no error or needs no change.
 pub(super) fn told(answer: &Bytes, trust: TrustLevel) -> Option<Bytes> {
     let answer = Envelope::parse(answer.clone()).ok()?;
     let mut edits = Edits::new();
@@ -47,19 +47,19 @@ fn is_error(result: &[u8]) -> bool {
     json::member(result, "isError").is_some_and(|span| span.of(result) == b"true")
 }
 
-/// The texts of a result's content.
+/// Returns the spans of the texts in a result's content.
 fn texts(result: &[u8]) -> Vec<Span> {
     let Some(content) = json::member(result, "content") else { return Vec::new() };
     let items = json::elements(content.of(result)).map(|item| within(content, item));
     items.filter_map(|item| Some(within(item, json::member(item.of(result), "text")?))).collect()
 }
 
-/// A part of the part that begins at `outer`.
+/// Converts a span relative to `outer` into one relative to the whole message.
 fn within(outer: Span, inner: Span) -> Span {
     Span { start: outer.start + inner.start, end: outer.start + inner.end }
 }
 
-/// Takes paths and addresses out of a text.
+/// Removes paths and addresses from a text.
 fn filter(answer: &Envelope, text: Span, edits: &mut Edits) {
     let Some(read) = json::string(text.of(answer.bytes())) else { return };
     if let Cow::Owned(filtered) = without_places(&read) {

@@ -1,4 +1,4 @@
-//! Where the keys of one issuer come from, and when they are read again.
+//! Loads and refreshes the keys of one issuer.
 
 use super::AuthError;
 use signalbox_config::{Issuer, IssuerKeys};
@@ -15,20 +15,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 
-/// An issuer and the source of its keys.
+/// Issuer with the source of its keys.
 pub(super) struct KeySource {
-    /// The issuer.
     pub issuer: Arc<TokenIssuer>,
     file: Option<PathBuf>,
     url: Option<String>,
-    /// How often the address is asked.
+    /// Refresh interval for the address.
     every: Duration,
-    /// Told when a token names a key that is not known.
+    /// Notified when a token names an unknown key.
     wanted: Notify,
     stamp: Mutex<Option<SystemTime>>,
-    /// Whether the keys were replaced and nobody has looked at their tokens yet.
+    /// Set when the keys were replaced and the tokens have not been checked against them yet.
     replaced: AtomicBool,
-    /// The configuration has no such issuer any more.
+    /// Set when a reload removed this issuer.
     removed: AtomicBool,
 }
 
@@ -54,7 +53,7 @@ impl KeySource {
         })
     }
 
-    /// Trusts this issuer no more. Returns `false` if that was so before.
+    /// Stops trusting this issuer. Returns `false` if it was removed before.
     pub fn remove(&self) -> bool {
         let first = !self.removed.swap(true, Ordering::Relaxed);
         if first {
@@ -84,13 +83,13 @@ impl KeySource {
         }
     }
 
-    /// A token names a key that is not known: the address is asked again soon.
+    /// Requests an early refresh because a token names an unknown key.
     pub fn want(&self) {
         self.wanted.notify_one();
     }
 
-    /// Keeps the keys up to date from the address that serves them; ends at once if there is none. What cannot be read
-    /// changes nothing, and is asked for again.
+    /// Refreshes the keys from the address that serves them, or returns at once if there is none. A failed read keeps
+    /// the current keys and is retried.
     pub async fn follow(&self, outbound: &Outbound) {
         let Some(url) = &self.url else { return };
         while !self.is_removed() {
@@ -101,7 +100,7 @@ impl KeySource {
                     AGAIN.min(self.every)
                 }
             };
-            // Whoever makes tokens up must not make us ask all the time.
+            // Invented tokens must not make the gateway fetch keys without a pause.
             tokio::time::sleep(LEAST.min(wait)).await;
             let _ = tokio::time::timeout(wait.saturating_sub(LEAST), self.wanted.notified()).await;
         }
@@ -121,18 +120,18 @@ impl KeySource {
         Ok(())
     }
 
-    /// The same. True if the keys were replaced since it was last asked.
+    /// Reads the keys again if their file has changed. Returns `true` if keys were replaced since the last call.
     pub fn refresh(&self) -> bool {
         self.refresh_now();
         self.replaced.swap(false, Ordering::Relaxed)
     }
 }
 
-/// How soon an address is asked again that did not answer, and the least time between two questions.
+/// Pause after a failed request, and the least time between two requests.
 const AGAIN: Duration = Duration::from_secs(30);
 const LEAST: Duration = Duration::from_secs(5);
 
-/// Why keys could not be read from an address.
+/// Reason why keys cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
     #[error(transparent)]
