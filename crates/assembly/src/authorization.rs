@@ -1,5 +1,5 @@
-//! The authorization server of the gateway: its files, its slow hashes, and the documents that it has to fetch. What it decides is
-//! `signalbox_authorization`'s.
+//! Runs the authorization server of the gateway: its files, its password hashes, and the client documents that it
+//! fetches. `signalbox_authorization` makes the decisions.
 //!
 //! ```text
 //! data folder: auth/server.key   signs tokens          auth/server.json  clients, grants, revoked tokens
@@ -38,69 +38,69 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Semaphore;
 
-/// How many passwords are checked at a time. Each takes 19 MiB and a core.
+/// Maximum number of concurrent password checks. Each takes 19 MiB and a core.
 const HASHES: usize = 2;
-/// How long a password may wait for its turn.
+/// Time that a password check may wait for its turn.
 const TURN: Duration = Duration::from_secs(10);
 
-/// Why the server cannot be set up.
+/// Reason why the server cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthServerError {
-    /// Another process runs it.
+    /// Another process runs the server of this data folder.
     #[error(
         "auth.server: another gateway runs the authorization server of this data folder; give one of them another `gateway.data_dir`"
     )]
     Taken,
-    /// Its address cannot be told.
+    /// The configuration gives no address for the server.
     #[error("auth.server: set `issuer` or `auth.resource` to the https address under which clients reach the gateway")]
     NoIssuer,
     /// A file cannot be used.
     #[error("auth.server: {}: {why}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         why: io::Error,
     },
-    /// What it kept is damaged.
+    /// The saved state is damaged.
     #[error("auth.server: {}: {why}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// How.
+        /// Damage that was found.
         why: Damaged,
     },
     /// The users cannot be read.
     #[error(transparent)]
     Users(#[from] UserFileFault),
-    /// The key cannot be read or written.
+    /// The key file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The key cannot be made.
+    /// The key cannot be generated.
     #[error("auth.server: {0}")]
     Key(#[from] KeyError),
-    /// The key is none that signs.
+    /// The key file does not hold a signing key.
     #[error("auth.server: {0}")]
     Seed(#[from] BadSeed),
-    /// The public key is none that verifies.
+    /// The public key is unusable for verification.
     #[error("auth.server: {0}")]
     KeySet(#[from] KeySetError),
 }
 
-/// Somebody who has signed in in a browser to visit a page of the gateway.
+/// Person who has signed in in a browser to visit a page of the gateway.
 pub struct Visitor {
-    /// Who it is.
+    /// Name of the user, with the prefix of local users.
     pub principal: String,
-    /// What is known of it.
+    /// Roles, groups and trust of the user.
     pub standing: Arc<Standing>,
 }
 
-/// The authorization server of a process.
 pub struct Authorization {
     server: Arc<AuthorizationServer>,
     issuer: Arc<TokenIssuer>,
     signing: SigningKeys,
-    /// Held while another key takes over. Whether the last attempt failed, which is told once.
+    /// True if the last attempt to renew the key failed, so that a failure is logged once. The lock also serialises
+    /// renewals.
     stuck: Mutex<bool>,
     tokens: ArcSwapOption<TokenAuthenticator>,
     directory: Arc<ArcSwap<Directory>>,
@@ -109,19 +109,19 @@ pub struct Authorization {
     hashing: Semaphore,
     users: UserFile,
     stamp: Mutex<Option<FileStamp>>,
-    /// Local users whose accounts have gone, until the gateway has forgotten them.
+    /// Local users whose accounts are gone, until the gateway has dropped their sessions.
     gone: Mutex<Vec<Principal>>,
     store: PathBuf,
-    /// Held while the file is written, so that what is newer is written last.
+    /// Serialises writes of the file, so that the newest state is written last.
     writing: tokio::sync::Mutex<()>,
     _lock: File,
 }
 
 impl Authorization {
-    /// Sets it up for this resource.
+    /// Loads the server's keys, users and state for this resource.
     ///
     /// # Errors
-    /// If its files cannot be used.
+    /// If a file cannot be used, or another process holds the lock of the data folder.
     pub fn load(
         auth: &Auth,
         server: &AuthServer,
@@ -177,36 +177,36 @@ impl Authorization {
         Ok(this)
     }
 
-    /// Its address.
+    /// Returns the issuer URL.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.server.settings().issuer
     }
 
-    /// The server as an issuer of tokens.
+    /// Returns the server as an issuer of tokens.
     pub(crate) fn issuer(&self) -> &Arc<TokenIssuer> {
         &self.issuer
     }
 
-    /// Who verifies its tokens, and has to hear of those that are revoked.
+    /// Sets the authenticator that verifies the server's tokens and must be told of revocations.
     pub(crate) fn verified_by(&self, tokens: &Arc<TokenAuthenticator>) {
         self.tokens.store(Some(Arc::clone(tokens)));
     }
 
-    /// The metadata of RFC 8414.
+    /// Returns the metadata of RFC 8414.
     #[must_use]
     pub fn metadata(&self) -> Reply {
         self.server.metadata()
     }
 
-    /// The public keys.
+    /// Returns the public keys, after a renewal that is due.
     #[must_use]
     pub fn key_set(&self) -> Reply {
         self.renew_key();
         self.server.key_set()
     }
 
-    /// A browser comes with the request of a client.
+    /// Handles an authorization request, which a client sends by a browser.
     pub async fn authorize(&self, query: &str, address: Option<IpAddr>) -> Reply {
         let Some(moment) = moment() else { return unwell() };
         let url = match self.server.authorize(query, address, &moment) {
@@ -228,7 +228,7 @@ impl Authorization {
         }
     }
 
-    /// A person gives a name and a password.
+    /// Handles the form with a person's name and password.
     pub async fn sign_in(&self, form: &str, cookies: &str, address: Option<IpAddr>) -> Reply {
         self.refresh_users();
         let Some(moment) = moment() else { return unwell() };
@@ -248,7 +248,7 @@ impl Authorization {
         let Ok((signed_in, is_good)) = checked else { return unwell() };
         self.refresh_users();
         let address = address.map(tracing::field::display);
-        // What was typed in vain may be a password.
+        // Log no name of a failed attempt: it may be a password typed into the wrong field.
         match is_good {
             true => tracing::info!(user = signed_in.user(), address, "signed in at the authorization server"),
             false => tracing::warn!(address, "a sign-in at the authorization server failed"),
@@ -256,13 +256,13 @@ impl Authorization {
         self.server.checked(&signed_in, is_good, unix_millis())
     }
 
-    /// Asks whoever comes to this path of the gateway who it is.
+    /// Sends a visitor to sign in and then back to this path of the gateway.
     #[must_use]
     pub fn visit(&self, path: &str, is_other: bool, address: Option<IpAddr>) -> Reply {
         moment().map_or_else(unwell, |moment| self.server.visit(path, is_other, address, &moment))
     }
 
-    /// Those who have signed in in this browser to visit a page of the gateway.
+    /// Returns the people who have signed in in this browser to visit a page of the gateway.
     #[must_use]
     pub fn visitors(&self, cookies: &str) -> Vec<Visitor> {
         self.refresh_users();
@@ -274,14 +274,14 @@ impl Authorization {
         self.server.visitors(cookies, unix_millis()).into_iter().map(visitor).collect()
     }
 
-    /// True if a local user of this name can sign in here.
+    /// Returns `true` if a local user of this name can sign in here.
     #[must_use]
     pub fn has_user(&self, name: &str) -> bool {
         self.refresh_users();
         self.server.has_user(name)
     }
 
-    /// A person says yes or no.
+    /// Handles a person's answer to the consent page.
     pub async fn consent(&self, form: &str, cookies: &str) -> Reply {
         self.refresh_users();
         let Some(moment) = moment() else { return unwell() };
@@ -300,12 +300,12 @@ impl Authorization {
         }
     }
 
-    /// A person comes back from the provider.
+    /// Handles a person's return from the OpenID provider.
     pub async fn openid(&self, query: &[(&str, &str)], cookies: &str) -> Reply {
         let (Some(openid), Some(moment)) = (&self.openid, moment()) else { return unwell() };
         let param = |name: &str| query.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         let pending = param("state").and_then(|state| openid.take(state, moment.now));
-        // Nothing is redeemed for a browser that was not sent there.
+        // Redeem a code only for the browser that was sent to the provider.
         let Some(pending) = pending.filter(|one| self.server.is_sent(&one.ticket, cookies, moment.now)) else {
             return self.server.late();
         };
@@ -318,7 +318,7 @@ impl Authorization {
         self.server.returned(&pending.ticket, person.ok(), &moment)
     }
 
-    /// A client asks for tokens.
+    /// Handles a client's request for tokens.
     pub async fn token(&self, form: &str) -> Reply {
         self.refresh_users();
         self.renew_key();
@@ -327,25 +327,25 @@ impl Authorization {
         self.settled(reply).await
     }
 
-    /// A client registers itself.
+    /// Handles a client's registration of itself.
     pub async fn register(&self, body: &[u8], address: Option<IpAddr>) -> Reply {
         let Some(moment) = moment() else { return unwell() };
         let reply = self.server.register(body, address, &moment);
         self.settled(reply).await
     }
 
-    /// A client gives a token back.
+    /// Handles a client's revocation of a token.
     pub async fn revoke(&self, form: &str) -> Reply {
         let reply = self.server.revoke(form);
         self.settled(reply).await
     }
 
-    /// The local users whose accounts have gone since the last time.
+    /// Returns the local users whose accounts have gone since the last call.
     pub(crate) fn take_gone(&self) -> Vec<Principal> {
         std::mem::take(&mut *self.gone.lock().unpoisoned())
     }
 
-    /// True if this principal is a local user whose account began after this time.
+    /// Returns `true` if this principal is a local user whose account was created after `than`.
     #[must_use]
     pub fn is_newer(&self, principal: &str, than: SystemTime) -> bool {
         let created = principal.strip_prefix("user:").and_then(|name| self.server.user_created(name));
@@ -353,7 +353,7 @@ impl Authorization {
         created.is_some_and(|created| u128::from(created) > than)
     }
 
-    /// Reads the users again if their file has changed. One that cannot be read changes nothing.
+    /// Reads the users again if their file has changed. An unreadable file changes nothing.
     pub(crate) fn refresh_users(&self) {
         let mut stamp = self.stamp.lock().unpoisoned();
         let now = self.users.stamp();
@@ -375,7 +375,7 @@ impl Authorization {
         }
     }
 
-    /// Ends the grants of people whose provider is no longer configured, or has another address. Returns their number.
+    /// Ends the grants of people whose provider was removed or has another address. Returns their number.
     pub(crate) fn keep_provider(&self, issuer: Option<&str>) -> usize {
         let ended = self.server.keep_provider(issuer);
         if ended > 0 {
@@ -384,7 +384,7 @@ impl Authorization {
         ended
     }
 
-    /// Signs with another key if it is time for that, and forgets the former one once its tokens are over.
+    /// Replaces the signing key if it is due, and drops the former one once its tokens have expired.
     pub(crate) fn renew_key(&self) {
         let mut stuck = self.stuck.lock().unpoisoned();
         let renewed = self.signing.renewed(SystemTime::now()).and_then(|signer| {
@@ -403,13 +403,13 @@ impl Authorization {
         }
     }
 
-    /// Nothing is given to a client before it is written down; what was taken back is refused at once.
+    /// Revokes tokens at once, and answers the client only after the state has been saved.
     async fn settled(&self, reply: Reply) -> Reply {
         self.withdraw();
         if self.save().await { reply } else { unwell() }
     }
 
-    /// Writes down what has changed. Returns `false` if that fails; it is tried again the next time.
+    /// Saves the state if it has changed. Returns `false` on failure, which the next call retries.
     pub(crate) async fn save(&self) -> bool {
         let _turn = self.writing.lock().await;
         let text = match self.server.unsaved() {
@@ -465,7 +465,7 @@ fn settings(auth: &Auth, server: &AuthServer, resource: &ResourceAddress) -> Res
     })
 }
 
-/// What is asked of its tokens. Its clock is ours.
+/// Returns the rules for verifying the server's tokens. No clock skew is allowed, because both use the same clock.
 fn rules(settings: &Settings) -> IssuerRules {
     IssuerRules {
         name: LOCAL_USERS.to_owned(),
@@ -480,7 +480,7 @@ fn rules(settings: &Settings) -> IssuerRules {
     }
 }
 
-/// Holds the server's files for this process.
+/// Locks the server's files for this process.
 fn hold(path: &Path) -> Result<File, AuthServerError> {
     try_lock(path)?.ok_or(AuthServerError::Taken)
 }

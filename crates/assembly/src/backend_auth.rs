@@ -1,4 +1,4 @@
-//! The credentials that go with requests to backends.
+//! Credentials for requests to backends, and the pages on which people sign in at backends.
 
 use crate::auditing::Auditing;
 use serde_json::json;
@@ -11,14 +11,15 @@ use signalbox_runtime::{BackendCredentials, Gateway};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-/// What the OAuth clients of all backends share. Nothing is read or opened before one of them needs it.
+/// Creates the state that the OAuth clients of all backends share. Nothing is read or opened until one of them needs
+/// it.
 #[must_use]
 pub fn desk(config: &Config, pages: PageHost) -> Arc<OauthDesk> {
     let vault = Vault::of(&config.data_dir, config.outbound.key_command.clone());
     OauthDesk::new(config.outbound.clone(), vault, pages)
 }
 
-/// The pages on which people sign in at backends, for a gateway that listens at this address.
+/// Returns the host of the sign-in pages for a gateway that listens at this address.
 #[must_use]
 pub fn page_host(config: &Config, address: SocketAddr) -> PageHost {
     if let Some(url) = &config.outbound.public_url {
@@ -28,7 +29,7 @@ pub fn page_host(config: &Config, address: SocketAddr) -> PageHost {
     let named = config.auth.server.as_ref().and_then(|server| server.issuer.as_ref()).or(config.auth.resource.as_ref());
     let named = named.and_then(|url| WebAddress::read(url)).map(|address| address.origin);
     let named = named.filter(|origin| origin.starts_with("https://"));
-    // Browsers are sent back with codes, which go by TLS or stay on the machine.
+    // Authorization codes come back through the browser, so they must go by TLS or stay on the machine.
     let own = match (listen.transport, listen.tls.is_some()) {
         (Transport::Tcp, _) => None,
         (_, true) => Some(format!("https://{}", local(address))),
@@ -37,7 +38,7 @@ pub fn page_host(config: &Config, address: SocketAddr) -> PageHost {
     PageHost::Unnamed { base: own.map(|own| named.unwrap_or(own)), is_proof_required: config.auth.required }
 }
 
-/// The address under which this machine reaches a listener.
+/// Returns the address at which this machine reaches a listener.
 fn local(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -47,9 +48,9 @@ fn local(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// The credentials of a backend, if any are configured.
+/// Returns the credentials of a backend, if any are configured.
 pub(crate) fn credentials(backend: &BackendConfig, desk: &Arc<OauthDesk>) -> Option<Arc<dyn BackendCredentials>> {
-    // Of several addresses the first one names the server.
+    // Of several addresses the first one identifies the server.
     let BackendTarget::Url { auth, url, .. } = &backend.target else { return None };
     Some(match auth.as_deref()? {
         AuthSpec::Static(spec) => Arc::new(StaticCredentials::new(&backend.name, spec.clone())),
@@ -61,7 +62,7 @@ pub(crate) fn credentials(backend: &BackendConfig, desk: &Arc<OauthDesk>) -> Opt
 }
 
 /// Retries a backend that waits for a sign-in once the sign-in has succeeded, and records sign-ins at the loopback
-/// port. The pages of the gateway's own listener record theirs, with the address of the browser.
+/// port. The pages of the gateway's own listener record theirs with the browser's address.
 pub(crate) fn follow_sign_ins(desk: &OauthDesk, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
     let (gateway, audit) = (Arc::downgrade(gateway), audit.cloned());
     desk.on_sign_in(move |ended| {
@@ -87,7 +88,7 @@ pub(crate) fn follow_sign_ins(desk: &OauthDesk, gateway: &Arc<Gateway>, audit: O
     });
 }
 
-/// Says at the start which addresses are exceptions.
+/// Logs a warning with the addresses that are exempt from the rules for outgoing requests.
 pub(crate) fn tell_exceptions(config: &Config) {
     if !config.outbound.allow.is_empty() {
         let allowed: Vec<String> = config.outbound.allow.iter().map(ToString::to_string).collect();

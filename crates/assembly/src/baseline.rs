@@ -1,4 +1,4 @@
-//! The recorded tape with which calls are compared as they pass.
+//! Comparison of live calls with a recorded tape.
 
 use crate::live::Live;
 use crate::recording::Recording;
@@ -9,10 +9,10 @@ use signalbox_replay::{Baseline, BaselineError};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the end of the process waits for what is still to be compared.
+/// Time that shutdown waits for pending comparisons.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 
-/// Begins to compare, if the configuration names a tape. Differences are told to watchers and to the tape being written.
+/// Starts the comparison if the configuration names a tape. Differences go to watchers and to the tape being written.
 pub(crate) fn start(
     config: &Config,
     live: &Arc<Live>,
@@ -28,9 +28,9 @@ pub(crate) fn start(
     Ok(Some(Arc::new(baseline)))
 }
 
-/// Compares what it still has, for a moment.
+/// Finishes pending comparisons within [`STOP_WITHIN`].
 pub(crate) async fn stop(baseline: &Arc<Baseline>) {
     let baseline = Arc::clone(baseline);
-    // It fails only if the comparison panicked, which leaves nothing to compare.
+    // Fails only if the comparison panicked, which leaves nothing to compare.
     let _ = tokio::task::spawn_blocking(move || baseline.stop(STOP_WITHIN)).await;
 }

@@ -1,4 +1,4 @@
-//! Backends that are part of this program.
+//! Backends inside this program.
 
 use crate::recording::StorePlace;
 use signalbox_config::{BackendTarget, Builtin, Config};
@@ -8,7 +8,7 @@ use signalbox_tape_tools::TapeTools;
 use signalbox_transport::in_process::{InProcessConnector, Visitor};
 use std::sync::Arc;
 
-/// Connects to a server that is part of this program.
+/// Returns a connector to a server inside this program.
 pub(crate) fn connector(config: &Config, name: &str, builtin: Builtin) -> Arc<dyn Connector> {
     match builtin {
         Builtin::Tapes => {
@@ -19,7 +19,7 @@ pub(crate) fn connector(config: &Config, name: &str, builtin: Builtin) -> Arc<dy
     }
 }
 
-/// Whoever comes without a principal gets no server, since it could see nothing.
+/// Serves a caller's own tapes. A caller without a principal could see nothing and gets no server.
 fn serve(tools: TapeTools, visitor: Visitor) -> BoxFuture<()> {
     match visitor.principal {
         Some(principal) => Box::pin(tools.serve(principal, visitor.incoming, visitor.outgoing)),
@@ -27,7 +27,7 @@ fn serve(tools: TapeTools, visitor: Visitor) -> BoxFuture<()> {
     }
 }
 
-/// Opens a store for reading, and makes none where there is none.
+/// Opens an existing store. Unlike [`StorePlace::open`] it does not create one.
 fn existing(place: &StorePlace) -> Result<Arc<dyn signalbox_engine::record::TapeStore>, StoreError> {
     if let StorePlace::Sqlite(path) = place
         && !path.exists()
@@ -38,7 +38,7 @@ fn existing(place: &StorePlace) -> Result<Arc<dyn signalbox_engine::record::Tape
     place.open()
 }
 
-/// The backends of whose messages the tape keeps only the outline, since what they answer is on a tape already.
+/// Returns the backends whose messages the tape keeps as outlines only, because they answer with recorded messages.
 pub(crate) fn withheld(config: &Config) -> Vec<Arc<str>> {
     let asks = |target: &BackendTarget| matches!(target, BackendTarget::Builtin(Builtin::Tapes));
     let backends = config.backends.iter().filter(|backend| asks(&backend.target));

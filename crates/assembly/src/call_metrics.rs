@@ -1,4 +1,4 @@
-//! What is counted of tools and operations while a gateway runs, with the memory of the processes behind the tools.
+//! Metrics of tools and operations, with the memory of the processes behind the tools.
 
 use crate::process_memory::resident;
 use signalbox_config::{Config, Performance};
@@ -12,27 +12,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-/// The least time between two looks at the memory of processes.
+/// Least time between two measurements of process memory.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The counts of one process.
+/// Metrics of one gateway.
 pub struct CallMetrics {
     watch: Arc<ToolWatch>,
     operations: OperationMetrics,
     sentinel_names: AtomicBool,
 }
 
-/// The tools, and where their processes are found.
+/// Metrics per tool, with the gateway whose processes are measured.
 struct ToolWatch {
     tools: ToolMetrics,
     gateway: OnceLock<Weak<Gateway>>,
     since: Instant,
-    /// When memory may be looked at again, in milliseconds since then.
+    /// Earliest time of the next measurement, in milliseconds after `since`.
     next_look: AtomicU64,
 }
 
 impl CallMetrics {
-    /// Nothing counted yet.
+    /// Returns empty metrics with the thresholds of this configuration.
     #[must_use]
     pub fn new(config: &Config) -> Arc<Self> {
         let watch = Arc::new(ToolWatch {
@@ -47,7 +47,7 @@ impl CallMetrics {
         Arc::new(metrics)
     }
 
-    /// The gateway whose tools and processes these are.
+    /// Sets the gateway whose tools and processes are measured.
     pub fn attach(&self, gateway: &Arc<Gateway>) {
         let _ = self.watch.gateway.set(Arc::downgrade(gateway));
     }
@@ -59,20 +59,20 @@ impl CallMetrics {
         self.sentinel_names.store(sentinel_names, Ordering::Relaxed);
     }
 
-    /// What is known of each tool, with the memory of its process as it is now.
+    /// Returns the metrics of each tool, after measuring memory.
     #[must_use]
     pub fn tools(&self) -> Vec<ToolReading> {
         self.watch.measure();
         self.watch.tools.read()
     }
 
-    /// How long requests of clients took.
+    /// Returns the durations of client requests.
     #[must_use]
     pub fn operations(&self) -> &OperationMetrics {
         &self.operations
     }
 
-    /// True if the names of Sentinel are wanted too.
+    /// Returns `true` if metrics also appear under the names of Sentinel.
     #[must_use]
     pub fn has_sentinel_names(&self) -> bool {
         self.sentinel_names.load(Ordering::Relaxed)
@@ -85,14 +85,14 @@ impl ToolWatch {
         if !wanted || !self.is_time(finished.at) {
             return;
         }
-        // Whoever tells facts does not wait for files, not even for those of `/proc`.
+        // Reading `/proc` is file I/O, so keep it off the task that reports facts.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let own = Arc::clone(self);
             runtime.spawn_blocking(move || own.measure());
         }
     }
 
-    /// True for one of those who ask at a time when memory has not been looked at for long enough.
+    /// Returns `true` for one of the callers that ask once a measurement is due.
     fn is_time(&self, at: Instant) -> bool {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let now = millis(at.saturating_duration_since(self.since));
@@ -101,7 +101,7 @@ impl ToolWatch {
         now >= next && self.next_look.compare_exchange(next, now + millis(LOOK), turn.0, turn.1).is_ok()
     }
 
-    /// The qualified name of a listed tool.
+    /// Returns the qualified name of a listed tool.
     fn qualified(&self, name: &str) -> Option<String> {
         let gateway = self.gateway.get()?.upgrade()?;
         let route = gateway.catalog.snapshot().tool(name)?;

@@ -1,14 +1,14 @@
-//! The folder that state is kept in.
+//! Data folder: creates it and checks that other users cannot tamper with it.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The folder is nobody else's business.
+/// Mode of folders that only their owner may use.
 const PRIVATE: u32 = 0o700;
 
-/// Why the data folder cannot be used.
+/// Reason why the data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the data folder {} cannot be used: {error}; choose another with `--data-dir DIR`", path.display())]
 pub struct DataDirError {
@@ -16,15 +16,15 @@ pub struct DataDirError {
     error: io::Error,
 }
 
-/// The data folder, which exists.
+/// Path of a data folder that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataDir(PathBuf);
 
 impl DataDir {
-    /// Creates the folder, with what is missing above it, if need be.
+    /// Creates the folder and its missing parents.
     ///
     /// # Errors
-    /// If it cannot be created, or others could put files of theirs in the place of ours.
+    /// If it cannot be created, or another user could replace files in it.
     pub fn prepare(path: &Path) -> Result<Self, DataDirError> {
         create(path)
             .and_then(|()| closed_to_others(path))
@@ -32,31 +32,30 @@ impl DataDir {
         Ok(Self(path.to_owned()))
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Where the last known lists are kept.
+    /// Returns the file of the last known lists.
     #[must_use]
     pub fn catalog(&self) -> PathBuf {
         self.0.join("catalog.json")
     }
 
-    /// The folder of the sessions that outlive the process.
+    /// Returns the folder of the sessions that outlive the process.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {
         self.0.join("sessions")
     }
 
-    /// Where a certificate of our own is kept.
+    /// Returns the folder of the self-signed certificate.
     #[must_use]
     pub fn tls(&self) -> PathBuf {
         self.0.join("tls")
     }
 
-    /// The folder of the control sockets, for this user only even if the data folder is not.
+    /// Creates the folder of the control sockets. It is closed to other users even if the data folder is not.
     ///
     /// # Errors
     /// If it cannot be created or closed to others.
@@ -72,7 +71,7 @@ impl DataDir {
     }
 }
 
-/// Where the control sockets are in a data folder.
+/// Returns the folder of the control sockets in a data folder.
 #[must_use]
 pub fn run_folder(data_dir: &Path) -> PathBuf {
     data_dir.join("run")
@@ -82,7 +81,7 @@ fn create(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(PRIVATE).create(path)
 }
 
-/// Refuses a folder of another user, or one that everybody may write to.
+/// Refuses a folder of another user, or one that is writable for everyone.
 fn closed_to_others(path: &Path) -> io::Result<()> {
     let folder = path.metadata()?;
     let owner = folder.uid();

@@ -1,5 +1,5 @@
-//! The switches and grants of a data folder. Any process of the folder writes them down, and each of them looks at the files once a
-//! second, so that what one process is told holds in all of them.
+//! Follows the switches and grants of a data folder. Any process of the folder can write them, and each process looks
+//! at the files once a second, so that a change in one process applies in all.
 
 use crate::auth_file::FileStamp;
 use crate::grants::{GrantClock, GrantFile};
@@ -12,35 +12,35 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Follows both files.
+/// Follower of both files.
 #[derive(Debug, Default)]
 pub(crate) struct GovernFiles(Mutex<Followed>);
 
-/// Contents of the files at the last look.
+/// Last seen state of the files.
 #[derive(Debug, Default)]
 struct Followed {
     switches: Seen,
     grants: Seen,
-    /// Switches in force, which are written down again if their file goes.
+    /// Switches in force, which are rewritten if their file disappears.
     in_force: SetSwitches,
 }
 
-/// What was seen of one file.
+/// Last seen state of one file.
 #[derive(Debug, Default)]
 struct Seen {
-    /// As it was looked at last; `None` before that.
+    /// Stamp at the last look; `None` before the first look.
     stamp: Option<Option<FileStamp>>,
-    /// Whether it could be read then.
+    /// True if the last read succeeded.
     is_read: bool,
 }
 
 impl Seen {
-    /// True if it is another file than before, or could not be read then.
+    /// Returns `true` if the file changed or the last read failed.
     fn is_due(&self, now: Option<FileStamp>) -> bool {
         self.stamp != Some(now) || !self.is_read
     }
 
-    /// Reads the file if it is another one than before, or could not be read then. A failure is told once for each file.
+    /// Reads the file if it changed or the last read failed. Logs `otherwise` once for each version that fails.
     fn read<T, E: Display>(
         &mut self,
         now: Option<FileStamp>,
@@ -66,7 +66,7 @@ impl Seen {
 }
 
 impl GovernFiles {
-    /// True if there is something to put in force: two looks at the system, and nothing is read.
+    /// Returns `true` if there may be a change to apply. Compares stamps only and reads no file.
     pub fn has_news(&self, config: &Config) -> bool {
         let followed = self.0.lock().unpoisoned();
         let switches = match SwitchFile::of(&config.data_dir).stamp() {
@@ -76,8 +76,8 @@ impl GovernFiles {
         switches || followed.grants.is_due(GrantFile::of(&config.data_dir).stamp())
     }
 
-    /// Puts in force what changed since it was last looked at. Switches whose file is gone stay, and are written down
-    /// again: nothing comes back by an accident. Returns how many switches that were.
+    /// Applies changes since the last look. If the file of switches is gone, its switches stay in force and the file is
+    /// rewritten, so that an accident switches nothing on again. Returns the number of rewritten switches.
     pub fn follow(&self, config: &Config, permissions: &Permissions, grants: &GrantClock, gateway: &Gateway) -> usize {
         let mut followed = self.0.lock().unpoisoned();
         let file = SwitchFile::of(&config.data_dir);
@@ -97,7 +97,7 @@ impl GovernFiles {
         restored
     }
 
-    /// Has both read at the next look, because the configuration or this process changed something.
+    /// Makes the next look read both files, because the configuration or this process changed something.
     pub fn look_again(&self) {
         let mut followed = self.0.lock().unpoisoned();
         (followed.switches, followed.grants) = Default::default();
@@ -105,10 +105,9 @@ impl GovernFiles {
 }
 
 impl Followed {
-    /// Writes the switches in force down again if their file is gone, and returns how many they are. A
-    /// failure is told once.
+    /// Rewrites the file of switches if it is gone, and returns the number of switches. A failure is logged once.
     fn restore(&mut self, file: &SwitchFile, data_dir: &Path) -> usize {
-        // A data folder that is gone as a whole is not made anew.
+        // Do not recreate a data folder that is gone as a whole.
         if self.in_force.0.is_empty() || file.stamp().is_some() || !data_dir.is_dir() {
             return 0;
         }

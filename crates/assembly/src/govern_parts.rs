@@ -1,5 +1,4 @@
-//! The parts that decide about calls by themselves, from the configuration: labels,
-//! permissions, limits, budgets, scopes.
+//! Builds the parts that govern calls from the configuration: labels, permissions, limits, budgets and scopes.
 
 use crate::answer_redaction::{AnswerRedaction, path_constraints};
 use crate::approval_desk::ApprovalDesk;
@@ -24,16 +23,16 @@ use signalbox_runtime::{Gateway, Governance};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What decides about calls. Clones are the same.
+/// Interceptors and state that govern calls. Clones share them.
 #[derive(Clone)]
 pub struct GovernParts {
-    /// What tools are labelled with.
+    /// Labels of tools.
     pub labels: Arc<ToolLabels>,
-    /// Who may see and use what.
+    /// Permissions to see and use entries.
     pub permissions: Arc<Permissions>,
-    /// The grants that end by themselves.
+    /// Grants with an end.
     pub grants: GrantClock,
-    /// Tells people of calls that need their consent.
+    /// Notifies approvers of calls that need consent.
     pub approvals: Arc<ApprovalDesk>,
     limits: Arc<CallLimits>,
     budgets: Arc<CallBudgets>,
@@ -46,24 +45,24 @@ pub struct GovernParts {
 }
 
 impl GovernParts {
-    /// The limits of a caller's own requests, each with how many are left now.
+    /// Returns the limits of a caller's own requests, each with the number of requests left now.
     #[must_use]
     pub fn limits_left(&self, principal: &str) -> Vec<(Rate, u64)> {
         self.limits.left_to(principal, Instant::now())
     }
 
-    /// Returns the fault for a caller that may send no request at all: it is switched off, or lacks a scope that every
-    /// request requires.
+    /// Returns the fault for a caller that may send no request at all, because it is switched off or lacks a scope that
+    /// every request requires.
     #[must_use]
     pub fn refusal_of_caller(&self, caller: &Caller) -> Option<Fault> {
         let off = self.permissions.stops_principal(caller.principal().as_str());
         off.or_else(|| self.scopes.refusal_of_all(caller))
     }
 
-    /// Those of a configuration.
+    /// Builds the parts of a configuration.
     ///
     /// # Errors
-    /// If it is not known what is switched off, or there is no randomness.
+    /// If the file of switches cannot be read, or the system provides no randomness.
     pub(crate) fn new(config: &Config) -> Result<Self, AssembleError> {
         let labels = Arc::new(tool_labels::of(config));
         let permissions = Arc::new(permissions::of(config, &labels)?);
@@ -88,13 +87,13 @@ impl GovernParts {
         })
     }
 
-    /// Has approvers told of held calls, and the audit log of broken glass.
+    /// Notifies approvers of calls that this gateway holds, and records broken glass in the audit log.
     pub(crate) fn attach(&self, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
         gateway.holds.notify_by(Arc::clone(&self.approvals) as _);
         self.grants.attach(gateway, audit);
     }
 
-    /// Labels, permissions and time limits of tools.
+    /// Returns the labels, permissions and time limits of tools for the gateway.
     pub(crate) fn governance(&self) -> Governance {
         let validator = PermissionValidator {
             permissions: Arc::clone(&self.permissions),
@@ -106,7 +105,7 @@ impl GovernParts {
         Governance { labels, permissions, timeouts: Arc::clone(&self.budgets) as _ }
     }
 
-    /// Takes over what another configuration says.
+    /// Applies another configuration.
     pub(crate) fn take_over(&self, before: &Config, next: &Config, gateway: &Gateway) {
         self.limits.replace(rates(next));
         self.budgets.replace(budgets(next));
@@ -120,33 +119,31 @@ impl GovernParts {
         self.follow_written(next, gateway);
     }
 
-    /// Counts what callers used today, for the next run.
+    /// Returns the daily use of budgets, which the next run continues.
     pub(crate) fn spent(&self) -> &Arc<SpentBudgets> {
         &self.spent
     }
 
-    /// True if any process of the data folder may have written down switches or grants since they were
-    /// last put in force.
+    /// Returns `true` if a process of the data folder may have written switches or grants since they were last applied.
     pub(crate) fn has_news(&self, config: &Config) -> bool {
         self.files.has_news(config)
     }
 
-    /// Puts in force which switches and grants any process of the data folder has written down since it was last
-    /// asked. Looks at two files, and reads what has changed. Returns how many switches were written down again
-    /// because their file was gone.
+    /// Applies switches and grants that a process of the data folder has written since the last call. Looks at two
+    /// files and reads what changed. Returns the number of switches that were rewritten because their file was gone.
     pub(crate) fn follow_files(&self, config: &Config, gateway: &Gateway) -> usize {
         self.files.follow(config, &self.permissions, &self.grants, gateway)
     }
 
-    /// The same after this process has written something down, or follows another configuration: both files are read.
+    /// Applies switches and grants after this process wrote them or took over a configuration. Reads both files.
     pub fn follow_written(&self, config: &Config, gateway: &Gateway) {
         self.files.look_again();
         self.follow_files(config, gateway);
     }
 
-    /// The interceptors, in the order of NO-14: switches come first, then rates, so that a caller that asks
-    /// too often costs little. People are asked only about requests that their caller may make in this way.
-    /// Answers are cleaned last.
+    /// Returns the interceptors in the order of NO-14. Switches come first and limits next, so that a caller above its
+    /// limit costs little. Scopes and constraints come before consent, so that people are asked only about requests that
+    /// pass them. Redaction heads the list, so that it sees answers last.
     pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 8] {
         [
             Arc::clone(&self.redaction) as _,
@@ -161,7 +158,7 @@ impl GovernParts {
     }
 }
 
-/// How often callers may call.
+/// Returns the rate limits of a configuration.
 #[must_use]
 pub fn rates(config: &Config) -> LimitRules {
     let RateLimits { global, user, tool, user_tool, tools, .. } = &config.rate_limits;
@@ -173,7 +170,7 @@ pub fn rates(config: &Config) -> LimitRules {
     LimitRules { scopes: [global, user, tool, user_tool].map(scope), tools: tools.iter().filter_map(own).collect() }
 }
 
-/// The service that is asked besides.
+/// Returns the settings of the external decision point, if configured.
 fn decision_point(config: &Config) -> Option<PointRules> {
     let rule = config.permissions.decision_point.as_ref()?;
     Some(PointRules {
@@ -186,7 +183,7 @@ fn decision_point(config: &Config) -> Option<PointRules> {
     })
 }
 
-/// What calls of tools may use.
+/// Returns the budgets for calls of tools.
 fn budgets(config: &Config) -> Budgets {
     let bounds = |limits: &ToolLimits| ToolBounds {
         pattern: SubjectPattern::new(&limits.pattern),

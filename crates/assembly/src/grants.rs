@@ -1,8 +1,8 @@
-//! Grants that end by themselves, as they are kept in the data folder, put in force, and taken away by the clock.
+//! Grants with an end: stores them in the data folder, applies them, and removes them when they end.
 //!
 //! ```text
-//! grants.json ─► those that have not ended ─► Permissions ─► lists change
-//!                                              └─ the clock: sleeps until the next one ends, then the same again
+//! grants.json ─► grants that have not ended ─► Permissions ─► lists change
+//!                                                     └─ the clock: sleeps until the next grant ends, then repeats
 //! ```
 
 use crate::auditing::Auditing;
@@ -24,38 +24,38 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Most grants that count at a time.
+/// Maximum number of grants in force.
 pub const MAX_GRANTS: usize = 1_000;
-/// The longest that a grant may last.
+/// Maximum duration of a grant.
 pub const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How long the address that hears of broken glass may take.
+/// Timeout for the alarm webhook of broken glass.
 const ALARM_TIME: Duration = Duration::from_secs(30);
 
-/// One grant, as it is written down and as the API shows it.
+/// One grant, in the form of the file and of the API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetGrant {
-    /// Its id.
+    /// Unique id, also part of the grant's name in decisions.
     pub id: String,
-    /// The principal who has it.
+    /// Principal that has the grant.
     pub to: String,
-    /// Patterns `BACKEND` or `BACKEND/NAME`; none if it breaks the glass.
+    /// Patterns `BACKEND` or `BACKEND/NAME`. Empty if the grant breaks the glass.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// When it ends, in milliseconds since 1970.
+    /// End in milliseconds since 1970.
     pub until: u64,
-    /// Why it was given.
+    /// Reason given for the grant.
     pub because: String,
-    /// Who gave it.
+    /// Principal that gave the grant.
     pub by: String,
-    /// When, in milliseconds since 1970.
+    /// Start in milliseconds since 1970.
     pub since: u64,
-    /// Whether it allows everything but what is switched off.
+    /// True if the grant allows everything that is not switched off.
     #[serde(default)]
     pub break_glass: bool,
 }
 
 impl SetGrant {
-    /// Its name in decisions.
+    /// Returns the grant's name in decisions.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}{}", if self.break_glass { BREAK_GLASS } else { "grant:" }, self.id)
@@ -77,10 +77,10 @@ impl SetGrant {
 pub struct SetGrants(pub Vec<SetGrant>);
 
 impl SetGrants {
-    /// Adds a grant, or changes the one of this id. What has ended is forgotten.
+    /// Adds a grant, or replaces the one with its id. Removes grants that have ended.
     ///
     /// # Errors
-    /// If there are too many.
+    /// If there are too many grants.
     pub fn set(&mut self, grant: SetGrant, now: u64) -> Result<(), GrantFileFault> {
         self.0.retain(|one| one.id != grant.id && one.until > now);
         if self.0.len() >= MAX_GRANTS {
@@ -90,18 +90,18 @@ impl SetGrants {
         Ok(())
     }
 
-    /// Takes a grant away. `None` if there is none of this id.
+    /// Removes a grant that is in force. Returns `None` if there is none with this id.
     pub fn revoke(&mut self, id: &str, now: u64) -> Option<SetGrant> {
         let found = self.0.iter().position(|one| one.id == id && one.until > now)?;
         Some(self.0.remove(found))
     }
 
-    /// Takes all grants of a principal away, and returns their ids.
+    /// Removes all grants of a principal and returns their ids.
     pub fn revoke_principal(&mut self, principal: &str) -> Vec<String> {
         self.0.extract_if(.., |grant| grant.to == principal).map(|grant| grant.id).collect()
     }
 
-    /// Those that count: they have not ended, and the glass may be broken where they do that.
+    /// Returns the grants in force at `now`. Grants that break the glass count only if `break_glass` allows it.
     #[must_use]
     pub fn counting(&self, break_glass: bool, now: u64) -> Self {
         let counts = |one: &&SetGrant| one.until > now && (break_glass || !one.break_glass);
@@ -113,54 +113,54 @@ impl SetGrants {
     }
 }
 
-/// Why the file of grants cannot be used.
+/// Reason why the file of grants cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantFileFault {
-    /// It can be neither read nor written.
+    /// The file can be neither read nor written.
     #[error(transparent)]
     File(#[from] AuthFileError),
-    /// It is damaged.
+    /// The file is damaged.
     #[error("{}: the file of grants is damaged: {why}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// How.
+        /// Error in the JSON.
         why: serde_json::Error,
     },
-    /// There are too many grants.
+    /// There are more than [`MAX_GRANTS`] grants.
     #[error("{MAX_GRANTS} grants count already; revoke some, or give somebody a role")]
     TooMany,
 }
 
-/// Where the grants of a data folder are, so that they outlive the process.
+/// File of the grants, which outlives the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GrantFile(AuthFile);
 
 impl GrantFile {
-    /// The grants of this data folder. Nothing is made.
+    /// Returns the file of this data folder. Creates nothing.
     #[must_use]
     pub fn of(data_dir: &Path) -> Self {
         Self(AuthFile::of(data_dir, "grants.json"))
     }
 
-    /// When it was last written, if it is there; a change means that it has to be read again.
+    /// Returns the file's stamp, or `None` if there is no file. A different stamp means that it must be read again.
     pub(crate) fn stamp(&self) -> Option<FileStamp> {
         self.0.stamp()
     }
 
-    /// The grants; none if there is no file.
+    /// Reads the grants; none if there is no file.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read or is damaged.
     pub fn load(&self) -> Result<SetGrants, GrantFileFault> {
         let Some(text) = self.0.read()? else { return Ok(SetGrants::default()) };
         serde_json::from_str(&text).map_err(|why| self.damaged(why))
     }
 
-    /// Changes the grants while no other process does, and returns what they are now.
+    /// Changes the grants under a lock against other processes, and returns the new ones.
     ///
     /// # Errors
-    /// If they can be neither read nor written, or the change is refused.
+    /// If the file can be neither read nor written, or `change` fails.
     pub fn change(
         &self,
         change: impl FnOnce(&mut SetGrants) -> Result<(), GrantFileFault>,
@@ -178,24 +178,24 @@ impl GrantFile {
     }
 }
 
-/// Puts grants in force and takes them away when they end. Clones are the same.
+/// Applies grants and removes them when they end. Clones share the state.
 #[derive(Clone)]
 pub struct GrantClock(Arc<Inner>);
 
 struct Inner {
     permissions: Arc<Permissions>,
     gateway: Mutex<Weak<Gateway>>,
-    /// What counts, and the address that hears of broken glass.
+    /// Grants in force, and the webhook for alarms about broken glass.
     kept: Mutex<(SetGrants, Option<Arc<str>>)>,
     ticking: Mutex<Option<JoinHandle<()>>>,
-    /// Held by whoever changes what counts: the clock, or who was told of another file.
+    /// Serialises changes by the clock and by a changed file.
     turn: Mutex<()>,
-    /// The audit log, where one is kept.
+    /// Audit log, if one is configured.
     audit: OnceLock<Arc<Auditing>>,
 }
 
 impl GrantClock {
-    /// For these permissions, with the grants that are kept in the data folder. A file that cannot be read grants nothing.
+    /// Applies the stored grants to these permissions. An unreadable file grants nothing.
     pub(crate) fn new(config: &Config, permissions: &Arc<Permissions>) -> Self {
         let this = Self(Arc::new(Inner {
             permissions: Arc::clone(permissions),
@@ -213,7 +213,7 @@ impl GrantClock {
         this
     }
 
-    /// Has the lists of this gateway follow, and the audit log told of broken glass.
+    /// Sets the gateway whose lists change with the grants, and the audit log for broken glass.
     pub(crate) fn attach(&self, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
         if let Some(audit) = audit {
             let _ = self.0.audit.set(Arc::clone(audit));
@@ -222,12 +222,12 @@ impl GrantClock {
         self.tick();
     }
 
-    /// Alarms go where this configuration says.
+    /// Sets the webhook for alarms from a configuration.
     pub(crate) fn tell_alarms(&self, config: &Config) {
         self.0.kept.lock().unpoisoned().1 = config.permissions.break_glass.webhook.as_deref().map(Into::into);
     }
 
-    /// Puts grants in force that were written down.
+    /// Applies the grants of the file.
     pub(crate) fn apply(&self, all: &SetGrants, break_glass: bool) {
         let _turn = self.0.turn.lock().unpoisoned();
         self.put_in_force(all.counting(break_glass, unix_millis()));
@@ -248,14 +248,14 @@ impl GrantClock {
         self.tick();
     }
 
-    /// The grants that count now.
+    /// Returns the grants in force now.
     #[must_use]
     pub fn counting(&self) -> SetGrants {
         let now = unix_millis();
         self.0.kept.lock().unpoisoned().0.counting(true, now)
     }
 
-    /// Tells everybody who should know that the glass is broken, or no longer.
+    /// Reports that a grant breaks the glass, or no longer does: to the log, the audit log and the webhook.
     fn alarm(&self, grant: &SetGrant, begins: bool) {
         let what = if begins { "breaks the glass" } else { "no longer breaks the glass" };
         let until = timestamp::rfc3339_millis(grant.until);
@@ -273,7 +273,8 @@ impl GrantClock {
         }
     }
 
-    /// Sleeps until the next grant ends. Outside of a runtime nothing sleeps, and the time is looked at with each call anyway.
+    /// Schedules the end of the next grant. Without a runtime nothing is scheduled; each call compares the time in any
+    /// case.
     fn tick(&self) {
         let mut ticking = self.0.ticking.lock().unpoisoned();
         if let Some(before) = ticking.take() {
@@ -284,19 +285,19 @@ impl GrantClock {
         let inner = Arc::downgrade(&self.0);
         *ticking = Some(runtime.spawn(async move {
             let left = Duration::from_millis(next.saturating_sub(unix_millis()));
-            // The clock of the system may be set meanwhile, so nobody sleeps for long.
+            // Cap the sleep: the system clock may be set while we wait.
             tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
             let Some(inner) = inner.upgrade() else { return };
             let this = Self(inner);
             let _turn = this.0.turn.lock().unpoisoned();
-            // Another task takes the place of this one, which is over with that.
+            // `put_in_force` starts the next task, which must not abort this one.
             this.0.ticking.lock().unpoisoned().take();
             this.put_in_force(this.counting());
         }));
     }
 }
 
-/// How long the clock sleeps at most.
+/// Maximum sleep of the clock.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

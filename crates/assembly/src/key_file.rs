@@ -1,65 +1,65 @@
-//! The file of API keys in the data folder. It holds hashes.
+//! File of the API keys in the data folder. It holds hashes of the keys.
 
 use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
 use signalbox_govern::api_keys::{ApiKeys, KeyFileError, NewKey, RANDOM, Secret};
 use signalbox_seal::keys::files::{FileError, save_private};
 use std::path::{Path, PathBuf};
 
-/// Where the first key is, in the data folder.
+/// Name of the file with the first key, in the data folder.
 const ADMIN_KEY: &str = "admin.key";
 
-/// Why the file cannot be used.
+/// Reason why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileFault {
-    /// It can be neither read nor written.
+    /// The file can be neither read nor written.
     #[error(transparent)]
     File(#[from] AuthFileError),
-    /// It is damaged.
+    /// The file is damaged.
     #[error("{}: {why}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// How.
+        /// Error in its content.
         why: KeyFileError,
     },
-    /// The first key cannot be written.
+    /// The file of the first key cannot be written.
     #[error(transparent)]
     Write(#[from] FileError),
-    /// There is no randomness to make a key of.
+    /// The system provides no randomness for a key.
     #[error("the system gives no randomness: {0}")]
     Random(getrandom::Error),
 }
 
-/// Where the API keys of a data folder are.
+/// File of the API keys of a data folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyFile(AuthFile);
 
 impl KeyFile {
-    /// The keys of this data folder. Nothing is made.
+    /// Returns the file of this data folder. Creates nothing.
     #[must_use]
     pub fn of(data_dir: &Path) -> Self {
         Self(AuthFile::of(data_dir, "keys.json"))
     }
 
-    /// When it was last written, if it is there; a change means that it has to be read again.
+    /// Returns the file's stamp, or `None` if there is no file. A different stamp means that it must be read again.
     #[must_use]
     pub fn stamp(&self) -> Option<FileStamp> {
         self.0.stamp()
     }
 
-    /// The keys; none if there is no file.
+    /// Reads the keys; none if there is no file.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read or is damaged.
     pub fn load(&self) -> Result<ApiKeys, KeyFileFault> {
         let Some(text) = self.0.read()? else { return Ok(ApiKeys::default()) };
         ApiKeys::parse(&text).map_err(|why| self.damaged(why))
     }
 
-    /// Changes the keys while no other process does.
+    /// Changes the keys under a lock against other processes.
     ///
     /// # Errors
-    /// If they can be neither read nor written.
+    /// If the file can be neither read nor written.
     pub fn change<T>(&self, change: impl FnOnce(&mut ApiKeys) -> T) -> Result<T, KeyFileFault> {
         self.0.change(|| {
             let mut keys = self.load()?;
@@ -72,11 +72,11 @@ impl KeyFile {
         KeyFileFault::Damaged { path: self.0.path().to_owned(), why }
     }
 
-    /// Makes the first key of a data folder that has none: one for administration, which is also written to `admin.key` there.
-    /// Returns the key and its file; `None` if there is a key already.
+    /// Creates the first key of a data folder that has none: an administrator's key, which is also written to
+    /// `admin.key` there. Returns the key and its file, or `None` if a key exists.
     ///
     /// # Errors
-    /// If it can be neither made nor written.
+    /// If the key can be neither created nor written.
     pub fn make_admin(&self, data_dir: &Path, now: u64) -> Result<Option<(Secret, PathBuf)>, KeyFileFault> {
         if self.load()?.iter().next().is_some() {
             return Ok(None);

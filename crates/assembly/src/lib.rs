@@ -1,5 +1,5 @@
-//! From a configuration to a running gateway: its interceptors, its recording, its log, its traces, and the reloads that keep it to
-//! its file. Whoever starts a gateway (`serve`, `stdio`, `tools`, `doctor`) starts it here.
+//! Builds a running gateway from a configuration: its interceptors, recording, logs and traces, and the reloads that
+//! follow the configuration file. `serve`, `stdio`, `tools` and `doctor` all start a gateway here.
 
 mod admin_files;
 pub mod anchor_book;

@@ -1,4 +1,4 @@
-//! Sends facts to watchers as they happen. Without watchers a fact costs one atomic load.
+//! Streams facts to watchers as they happen. Without watchers a fact costs one atomic load.
 
 use crate::live_line::{self as line, FeedClock};
 use bytes::Bytes;
@@ -15,24 +15,24 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Interval;
 
-/// Most watchers at a time.
+/// Maximum number of watchers.
 pub const MAX_WATCHERS: usize = 8;
-/// Most facts that wait for one watcher.
+/// Maximum number of queued facts per watcher.
 pub const MAX_QUEUED: usize = 8192;
-/// Most bytes of messages that wait for one watcher.
+/// Maximum bytes of queued messages per watcher.
 pub const MAX_QUEUED_BYTES: usize = 16 * 1024 * 1024;
-/// About how much is written at a time.
+/// Approximate size of one written chunk.
 const CHUNK: usize = 64 * 1024;
 
 /// Interval at which a silent feed checks that its caller may still watch.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Why nobody else can watch.
+/// All places for watchers are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("already {MAX_WATCHERS} watchers, the maximum")]
 pub struct TooMany;
 
-/// The feed of a process.
+/// Live feed of a process.
 pub struct Live {
     watching: AtomicUsize,
     watchers: Mutex<Vec<Arc<Watcher>>>,
@@ -47,7 +47,7 @@ struct Watcher {
 }
 
 impl Live {
-    /// A feed that nobody watches yet.
+    /// Creates a feed without watchers.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
@@ -58,16 +58,17 @@ impl Live {
         })
     }
 
-    /// The gateway whose facts it tells: it makes facts of messages only while somebody wants them.
+    /// Sets the gateway that is told when the first watcher arrives and the last one leaves, because it produces facts
+    /// of messages only on demand.
     pub fn attach(&self, gateway: &Arc<Gateway>) {
         let _ = self.gateway.set(Arc::downgrade(gateway));
     }
 
-    /// Watches until what is returned is dropped. The feed ends once its caller is switched off, where there are
-    /// `switches`.
+    /// Adds a watcher, until the returned value is dropped. With `switches`, the feed ends once its caller is switched
+    /// off.
     ///
     /// # Errors
-    /// If too many do.
+    /// If there are [`MAX_WATCHERS`] already.
     pub fn watch(self: &Arc<Self>, caller: Caller, switches: Option<Arc<Permissions>>) -> Result<Watching, TooMany> {
         let (queue, queued) = mpsc::channel(MAX_QUEUED);
         let watcher = Arc::new(Watcher { queue, bytes: AtomicUsize::new(0), dropped: AtomicU64::new(0) });
@@ -119,7 +120,7 @@ impl FactSink for Live {
 }
 
 impl Watcher {
-    /// False if there is no room for it.
+    /// Queues a fact. Returns `false` if the queue is full.
     fn take(&self, fact: &Fact, weight: usize) -> bool {
         let room = self.bytes.load(Ordering::Relaxed) + weight <= MAX_QUEUED_BYTES;
         self.bytes.fetch_add(weight, Ordering::Relaxed);
@@ -132,7 +133,7 @@ impl Watcher {
     }
 }
 
-/// What a fact keeps alive.
+/// Returns the bytes that a queued fact keeps in memory.
 fn weight(fact: &Fact) -> usize {
     match fact {
         Fact::Message(message) => message.bytes.len(),
@@ -140,21 +141,21 @@ fn weight(fact: &Fact) -> usize {
     }
 }
 
-/// One who watches, and what has yet to be told.
+/// Watcher of the feed, which yields queued facts as lines.
 pub struct Watching {
     live: Arc<Live>,
     watcher: Arc<Watcher>,
     queued: mpsc::Receiver<Fact>,
     caller: Caller,
     switches: Option<Arc<Permissions>>,
-    /// Wakes the feed of a caller that may be allowed no more though nothing happens.
+    /// Timer that wakes a silent feed to check whether its caller may still watch.
     look: Option<Interval>,
     greeted: bool,
 }
 
 impl Watching {
-    /// False once the caller is switched off, its credential has ended, or its rights may have changed. The owner of
-    /// the process is never switched off here.
+    /// Returns `false` once the caller is switched off or its credential has ended. The local owner of the process
+    /// cannot be switched off here.
     fn is_allowed(&self) -> bool {
         let may_be_off = self.caller.identity().proof != Proof::LocalUser;
         if self.switches.as_ref().is_some_and(|switches| may_be_off && switches.is_switched_off(&self.caller)) {
@@ -167,7 +168,7 @@ impl Watching {
 }
 
 impl Chunks for Watching {
-    /// Whole lines, as many as wait.
+    /// Returns as many whole lines as are queued, up to about [`CHUNK`] bytes.
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         let look = self.look.get_or_insert_with(|| tokio::time::interval(LOOK));
         while look.poll_tick(context).is_ready() {}

@@ -1,4 +1,4 @@
-//! One fact as one line of JSON.
+//! Formats one fact as one line of JSON.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -11,10 +11,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The most of a message that is sent.
+/// Maximum bytes of a message in a line.
 pub const MAX_BODY: usize = 64 * 1024;
 
-/// What the wall clock said when the feed began, so that all times are on one clock that does not jump.
+/// Wall clock at the start of the feed, so that all times of a feed come from one monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedClock {
     instant: Instant,
@@ -22,7 +22,7 @@ pub struct FeedClock {
 }
 
 impl FeedClock {
-    /// A clock that begins at this moment.
+    /// Starts a clock at this moment.
     #[must_use]
     pub fn start() -> Self {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -35,7 +35,7 @@ impl FeedClock {
     }
 }
 
-/// The head that all have in common.
+/// Members that all lines share.
 #[derive(Serialize)]
 struct Head<'a> {
     r#type: &'a str,
@@ -55,32 +55,32 @@ struct Message<'a> {
     subject: Option<String>,
     backend: Option<&'a str>,
     length: usize,
-    /// All of it, where it is JSON on one line and not too long.
+    /// Whole message, if it is JSON on one line and at most [`MAX_BODY`] bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<&'a RawValue>,
-    /// True for what the gateway says and hears on its own account.
+    /// True for a message that the gateway itself sends or receives.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     own: bool,
-    /// Why it did not reach whoever it was for.
+    /// Reason why the message did not reach its recipient.
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<&'static str>,
-    /// Else what can be shown of it.
+    /// Beginning of the message as text, if there is no `body`.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }
 
-/// What comes first.
+/// Writes the first line of a feed.
 pub(super) fn greeting(text: &mut String) {
     let hello = json!({"type": "watching", "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION")});
     let _ = writeln!(text, "{hello}");
 }
 
-/// So many facts are missing here.
+/// Writes a line that says how many facts are missing here.
 pub(super) fn dropped(text: &mut String, facts: u64) {
     let _ = writeln!(text, "{}", json!({"type": "dropped", "facts": facts}));
 }
 
-/// Adds the line of a fact.
+/// Appends the line of a fact.
 pub fn write(text: &mut String, fact: &Fact, clock: &FeedClock) {
     let head = |kind, at, session: SessionKey, exchange: Option<ExchangeId>, caller| Head {
         r#type: kind,

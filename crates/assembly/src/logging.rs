@@ -1,7 +1,7 @@
-//! Logs, on standard error only.
+//! Logging, on standard error only.
 //!
-//! Lines go through a bounded queue to a thread of their own: a client that starts us and never reads our standard error
-//! must not be able to stop us. Lines that find the queue full are counted and reported later.
+//! A bounded queue and a thread of its own carry the lines: a client that starts the gateway and never reads its
+//! standard error must not block it. Lines that find the queue full are counted and reported later.
 
 use signalbox_config::{LogLevel, Warning};
 use signalbox_engine::lock::LockResultExt as _;
@@ -23,35 +23,35 @@ use tracing_subscriber::fmt::time::SystemTime;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter, SubscriberBuilder};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Changes how much is logged, once logging has started.
+/// Function that changes the log level, set once logging has started.
 type SetLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
 static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
-/// Takes secrets out of lines. Without a configuration, nothing that could hold one has been started.
+/// Removes secrets from lines. Until a configuration is loaded, no component that could log a secret is running.
 static REDACTOR: RwLock<Redactor> = RwLock::new(Redactor::none());
-/// Targets of events with text of rules and of child processes.
+/// Targets of events whose text comes from rules or child processes.
 const TEXT_OF_OTHERS: [&str; 2] = ["signalbox::rules", "signalbox::child_stderr"];
 
-/// Logs what was tolerated in a configuration.
+/// Logs the warnings of a configuration.
 pub fn log_warnings(warnings: &[Warning]) {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
 }
 
-/// Logs so much from now on. Without a log nothing happens.
+/// Sets the log level. Does nothing if logging has not started.
 pub fn set_level(level: LogLevel) {
     if let Some(set) = SET_LEVEL.get() {
         set(level);
     }
 }
 
-/// Starts logging. What is still queued is written when the result is dropped.
+/// Starts logging. Dropping the result writes the queued lines.
 #[must_use]
 pub fn start(level: LogLevel, json: bool) -> Flusher {
     let (writer, flusher) = queue_before(io::stderr(), json);
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let builder = builder(level, writer, colours && !json);
-    // A second subscriber in one process (tests) is refused; the first one goes on.
+    // A second subscriber in one process (tests) is refused, and the first one stays.
     let (set, started): (SetLevel, _) = if json {
         let builder = builder.json().map_event_format(WithoutSecrets).with_filter_reloading();
         let handle = builder.reload_handle();
@@ -78,7 +78,7 @@ fn builder(level: LogLevel, writer: Queue, colours: bool) -> Builder<DefaultFiel
         .with_writer(writer)
 }
 
-/// Keeps every event on one line: values and messages may hold text of clients and backends.
+/// Keeps every event on one line, because values and messages may hold text of clients and backends.
 fn in_words(builder: Builder<DefaultFields>) -> Builder<impl for<'a> FormatFields<'a> + Send + Sync + 'static> {
     builder.fmt_fields(debug_fn(field_on_one_line).delimited(" "))
 }
@@ -94,12 +94,12 @@ fn field_on_one_line(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) 
     write!(OneLine(writer), "{value:?}")
 }
 
-/// Takes secrets out of the log as out of tapes, from now on.
+/// Sets the redactor for log lines, which is that of tapes.
 pub fn redact(redactor: Redactor) {
     *REDACTOR.write().unpoisoned() = redactor;
 }
 
-/// Redacts events whose text rules and child processes choose.
+/// Redacts events whose text comes from rules or child processes.
 struct WithoutSecrets<F>(F);
 
 impl<S, N, F> FormatEvent<S, N> for WithoutSecrets<F>
@@ -119,17 +119,17 @@ where
     }
 }
 
-/// Our own messages at this level; those of libraries only where something is odd, unless everything is wanted.
+/// Returns the filter for a level. Events of libraries appear from `warn` on, unless the level is `trace`.
 fn filter(level: LogLevel) -> EnvFilter {
     let word = level.as_str();
     if level == LogLevel::Trace || level <= LogLevel::Warn {
         return EnvFilter::new(word);
     }
-    // A prefix: it names all of our crates.
+    // A prefix that matches all crates of Signalbox.
     EnvFilter::new(format!("warn,signalbox={word}"))
 }
 
-/// Logs the end of every exchange at `debug`, by the numbers under which tapes and `watch` know it.
+/// Logs the end of every exchange at `debug`, with the numbers that tapes and `watch` use.
 pub struct ExchangeLog;
 
 impl FactSink for ExchangeLog {
@@ -154,9 +154,9 @@ impl FactSink for ExchangeLog {
     }
 }
 
-/// Most lines that wait.
+/// Maximum number of queued lines.
 const LINES: usize = 4096;
-/// How long the end may take for what is still queued.
+/// Time that shutdown waits for queued lines.
 const FLUSH: Duration = Duration::from_secs(1);
 
 enum Item {
@@ -164,29 +164,29 @@ enum Item {
     End,
 }
 
-/// Queues lines; never waits.
+/// Writer that queues lines without blocking.
 #[derive(Clone)]
 struct Queue {
     lines: SyncSender<Item>,
     lost: Arc<AtomicU64>,
-    /// Whether lines are JSON.
+    /// True if lines are JSON.
     json: bool,
 }
 
-/// Writes what is queued when dropped, as long as somebody reads it.
+/// Writes the queued lines when dropped, waiting at most [`FLUSH`].
 pub struct Flusher {
     lines: SyncSender<Item>,
     ended: Receiver<()>,
 }
 
-/// Starts the thread that writes.
+/// Starts the thread that writes the lines.
 fn queue_before(output: impl Write + Send + 'static, json: bool) -> (Queue, Flusher) {
     let (lines, queued) = sync_channel(LINES);
     let (end, ended) = sync_channel(1);
     let lost = Arc::new(AtomicU64::new(0));
     let queue = Queue { lines: lines.clone(), lost: Arc::clone(&lost), json };
     let thread = std::thread::Builder::new().name("log".to_owned());
-    // Without the thread nothing is logged, but everything else works.
+    // A failure to start the thread loses the log but nothing else.
     let _ = thread.spawn(move || {
         write(output, &queued, &lost);
         let _ = end.send(());
@@ -214,9 +214,9 @@ impl Drop for Flusher {
 }
 
 impl Write for Queue {
-    /// One call per line: that is how the formatter writes.
+    /// Queues one line. The formatter makes one call per line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // JSON leaves C1 and what turns the direction as it is, which a terminal that shows the log would obey.
+        // JSON leaves C1 controls and bidirectional marks unescaped, and a terminal that shows the log would obey them.
         let shown = match self.json {
             true => printable::json(&String::from_utf8_lossy(line)).into_bytes(),
             false => line.to_vec(),

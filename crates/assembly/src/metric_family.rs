@@ -1,5 +1,5 @@
-//! What is counted of calls, operations and sessions, as families of points under their names: one reading, from which `/metrics`
-//! makes its page and the exporter of metrics its request.
+//! Metrics of calls, operations and sessions as named families of points. `/metrics` and the OTLP exporter both render
+//! them.
 
 use crate::call_metrics::CallMetrics;
 use signalbox_engine::labelled_durations::BucketReading;
@@ -7,33 +7,32 @@ use signalbox_engine::operation_metrics::OperationMetrics;
 use signalbox_engine::tool_metrics::ToolReading;
 use signalbox_runtime::Gateway;
 
-/// The labels of a point, each with its value. Their names are those of OpenTelemetry, which has dots in them where Prometheus has
-/// underscores.
+/// Labels of a point with their values. Names follow OpenTelemetry, with dots where Prometheus has underscores.
 pub type Labels = Vec<(&'static str, String)>;
 
-/// Points that are counted in the same way.
+/// Metric with all its points.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MetricFamily {
-    /// Its name in the Prometheus text format.
+    /// Name in the Prometheus text format.
     pub name: &'static str,
-    /// Its name in OTLP.
+    /// Name in OTLP.
     pub otlp_name: &'static str,
-    /// What it tells.
+    /// Description of the metric.
     pub help: &'static str,
-    /// The points.
+    /// Points, one per set of labels.
     pub points: Points,
 }
 
-/// The points of a family.
+/// Points of a family, by their type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Points {
-    /// What is counted.
+    /// Monotonic counters.
     Counters(Vec<(Labels, u64)>),
-    /// Durations, in seconds.
+    /// Histograms of durations in seconds.
     Durations(Vec<(Labels, BucketReading)>),
 }
 
-/// The calls of tools (G-28 to G-30).
+/// Returns the metrics of tool calls (G-28 to G-30).
 #[must_use]
 pub fn of_tools(tools: &[ToolReading]) -> [MetricFamily; 3] {
     let by_status = || {
@@ -72,7 +71,7 @@ pub fn of_tools(tools: &[ToolReading]) -> [MetricFamily; 3] {
     ]
 }
 
-/// The four durations of the semantic conventions of OpenTelemetry for MCP.
+/// Returns the four durations of the OpenTelemetry semantic conventions for MCP.
 #[must_use]
 pub fn of_operations(calls: &CallMetrics, gateway: &Gateway) -> [MetricFamily; 4] {
     let counters = &gateway.counters;

@@ -1,4 +1,4 @@
-//! Names in a configuration that nothing has, and names that several backends have.
+//! Warnings about configured names that match nothing, and about names that several backends use.
 
 use crate::assemble::{self, DEMO};
 use crate::pattern_check;
@@ -12,10 +12,10 @@ use signalbox_wire::printable;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Most collisions that are shown one by one.
+/// Maximum number of collisions that are listed one by one.
 const MOST_COLLISIONS: usize = 20;
 
-/// The lists that were kept at the end of an earlier run with this data folder; empty ones where there was none.
+/// Returns the lists that an earlier run saved in this data folder, or empty ones.
 #[must_use]
 pub fn kept_catalog(config: &Config) -> Snapshot {
     let enabled = config.backends.iter().filter(|backend| !backend.disabled).map(|backend| backend.name.as_str());
@@ -31,8 +31,8 @@ pub fn kept_catalog(config: &Config) -> Snapshot {
     catalog.snapshot()
 }
 
-/// Warns of backends, tools and roles that rules, filters, permissions, limits and labels name although nothing has
-/// them, as far as the lists are known.
+/// Returns warnings about backends, tools and roles that rules, filters, permissions, limits and labels name but that
+/// do not exist in the known lists.
 #[must_use]
 pub fn unknown_names(config: &Config, catalog: &Snapshot) -> Vec<String> {
     let mut out: Vec<String> =
@@ -42,7 +42,7 @@ pub fn unknown_names(config: &Config, catalog: &Snapshot) -> Vec<String> {
         if entry.views.is_empty() {
             continue;
         }
-        // What `exclude` names is in no list any more, so only `include` can be held against one.
+        // Tools that `exclude` names are in no list, so only `include` can be checked against one.
         for pattern in &backend.tools.include {
             if !own_tools(entry).any(|tool| fits(pattern, tool, Wildcards::StarAndQuestion)) {
                 out.push(format!("backends.{}.tools.include: it has listed no tool `{pattern}`", backend.name));
@@ -67,7 +67,7 @@ fn known(config: &Config, catalog: &Snapshot) -> KnownNames {
     }
 }
 
-/// Tools and arguments that policies name although nothing has them, as far as the lists are known.
+/// Returns warnings about tools and arguments that policies name but that do not exist in the known lists.
 #[must_use]
 pub fn policy_doubts(config: &Config, catalog: &Snapshot) -> Vec<String> {
     let Some(folder) = &config.permissions.policies else { return Vec::new() };
@@ -91,7 +91,7 @@ fn own_tools(entry: &BackendEntry) -> impl Iterator<Item = &str> {
     entry.views.values().flat_map(|view| &view.tools).map(|item| &*item.key)
 }
 
-/// Entries that clients see under a qualified name because another backend has the plain one, one sentence for each.
+/// Returns one sentence for each entry that has a qualified name because another backend has the plain one.
 #[must_use]
 pub fn collisions(catalog: &Snapshot) -> Vec<String> {
     let mut all: Vec<String> = catalog
@@ -115,8 +115,7 @@ pub fn collisions(catalog: &Snapshot) -> Vec<String> {
     all
 }
 
-/// Logs every name that several backends have and every name that nothing has, when it first shows, until the process
-/// ends. Needs a runtime.
+/// Logs each collision and each unknown name when it first appears, until the process ends. Needs a runtime.
 pub fn follow(reloader: &Arc<Reloader>) {
     let (mut changes, reloader) = (reloader.gateway().catalog.follow(), Arc::downgrade(reloader));
     tokio::spawn(async move {
@@ -136,7 +135,7 @@ pub fn follow(reloader: &Arc<Reloader>) {
     });
 }
 
-/// Warnings about names of a running process, held against what its backends list now.
+/// Returns the warnings about names of a running process, checked against the lists of its backends.
 #[must_use]
 pub fn doubts(reloader: &Reloader) -> Vec<String> {
     let catalog = Arc::clone(&reloader.gateway().catalog.snapshot());
@@ -145,7 +144,7 @@ pub fn doubts(reloader: &Reloader) -> Vec<String> {
     all
 }
 
-/// Everything that is odd about the names of a configuration.
+/// Returns all warnings about rules, names and policies of a configuration.
 #[must_use]
 pub fn warnings(config: &Config, catalog: &Snapshot) -> Vec<String> {
     let mut all: Vec<String> = config.rules.set.warnings().iter().map(ToString::to_string).collect();

@@ -11,39 +11,39 @@ use signalbox_oauth::{OauthError, SecretText};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// How long a person may take at the provider, in seconds.
+/// Time limit for a sign-in at the provider, in seconds.
 const TIME: u64 = 600;
-/// The most people who are there at a time; the first makes room.
+/// Maximum number of pending sign-ins. A new one replaces the oldest.
 const MAX_PENDING: usize = 1_000;
-/// What a provider may sign with.
+/// Signature algorithms accepted from a provider.
 const ALGORITHMS: [&str; 5] = ["RS256", "PS256", "ES256", "ES384", "EdDSA"];
 
-/// Why nobody is signed in.
+/// Reason why a sign-in failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenIdError {
-    /// The provider cannot be asked, or refuses.
+    /// The provider is unreachable or refuses the request.
     #[error(transparent)]
     Ask(#[from] OauthError),
-    /// Its keys are not to be had.
+    /// The provider's metadata names no key set.
     #[error("the provider does not say where its keys are")]
     NoKeys,
-    /// Its keys cannot be used.
+    /// The provider's keys are unusable.
     #[error(transparent)]
     Keys(#[from] KeySetError),
-    /// Its word cannot be trusted.
+    /// The ID token does not verify.
     #[error("the ID token: {0}")]
     Token(#[from] TokenError),
 }
 
-/// Somebody at the provider.
+/// Sign-in that is pending at the provider.
 pub(crate) struct Pending {
-    /// The ticket of the sign-in here.
+    /// Ticket of the sign-in at the authorization server.
     pub ticket: String,
     request: OpenIdRequest,
     expires: u64,
 }
 
-/// The provider, and who is there.
+/// OpenID provider with its pending sign-ins.
 pub(crate) struct OpenId {
     client: OpenIdClient,
     rules: IssuerRules,
@@ -51,7 +51,7 @@ pub(crate) struct OpenId {
 }
 
 impl OpenId {
-    /// The provider of this configuration, for the server at this address.
+    /// Creates the client of the configured provider, for the authorization server at the address `server`.
     pub fn new(provider: &OpenIdProvider, server: &str) -> Self {
         let client = OpenIdClient {
             issuer: provider.issuer.clone(),
@@ -61,7 +61,7 @@ impl OpenId {
             scopes: provider.scopes.clone(),
         };
         let rules = IssuerRules {
-            // The first part of the names of its people, which no local user has.
+            // Prefix of the provider's users, which no local user has.
             name: "openid".to_owned(),
             issuer: provider.issuer.clone(),
             audiences: vec![provider.client_id.clone()],
@@ -75,7 +75,7 @@ impl OpenId {
         Self { client, rules, pending: Mutex::default() }
     }
 
-    /// Where the browser of this ticket is to go.
+    /// Starts a sign-in for this ticket and returns the URL for the browser.
     pub async fn begin(&self, outbound: &Outbound, ticket: &str, moment: &Moment) -> Result<String, OpenIdError> {
         let server = self.client.metadata(outbound).await?;
         let (state, nonce, verifier) = (moment.draw(), moment.draw(), SecretText::new(moment.draw()));
@@ -92,12 +92,12 @@ impl OpenId {
         Ok(url)
     }
 
-    /// Who comes back with this state, which is good once.
+    /// Removes and returns the pending sign-in with this state, unless it has expired. A state works once.
     pub fn take(&self, state: &str, now: u64) -> Option<Pending> {
         self.pending.lock().unpoisoned().remove(state).filter(|one| one.expires > now)
     }
 
-    /// Who the provider says it is, for the code and issuer that the browser brought.
+    /// Returns the person that the provider's ID token names, for the code and issuer that the browser returned with.
     pub async fn person(
         &self,
         outbound: &Outbound,

@@ -1,4 +1,4 @@
-//! A collector: where it is, how something is posted to it, and when that is complained about.
+//! Posts requests to an OTLP collector and limits how often failures are logged.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
@@ -13,12 +13,12 @@ use std::sync::{OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
-/// How long a collector may take for one request.
+/// Timeout for one request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The least time between two complaints about the collector.
+/// Least time between two logged failures.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 
-/// Why a request was not taken.
+/// Reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ExportError {
     #[error("it cannot be reached: {0}")]
@@ -34,7 +34,7 @@ pub(super) enum ExportError {
 }
 
 impl ExportError {
-    /// Whether the same request may be taken later. OTLP names the statuses.
+    /// Returns `true` if a retry may succeed. OTLP defines the statuses.
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::TooSlow => true,
@@ -44,7 +44,7 @@ impl ExportError {
     }
 }
 
-/// Where something is posted to.
+/// Endpoint of a collector with the headers for it.
 pub(super) struct Collector {
     endpoint: Uri,
     headers: HeaderMap,
@@ -79,13 +79,13 @@ impl Collector {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("signalbox/", env!("CARGO_PKG_VERSION"))));
         let answered = sender.send_request(request).await;
-        // What the collector says besides its status is of no use here, and is not read.
+        // The body of the response is not needed.
         connection.abort();
         let status = answered?.status();
         if status.is_success() { Ok(()) } else { Err(ExportError::Refused(status)) }
     }
 
-    /// Says at most once a minute what is wrong with the collector, which did not take so many of these.
+    /// Logs a failure with the number of lost items, at most once a minute.
     pub(super) fn complain(&mut self, error: &ExportError, what: &'static str, count: usize) {
         if self.complained.is_some_and(|before| before.elapsed() < COMPLAIN_EVERY) {
             return;
@@ -99,29 +99,29 @@ impl Collector {
     }
 }
 
-/// What tells this process from others.
+/// Returns a random id for this process.
 pub(super) fn instance() -> String {
     let mut id = [0_u8; 16];
-    // Without randomness the number of the process has to do.
+    // Without randomness, fall back to the process id.
     match getrandom::fill(&mut id) {
         Ok(()) => hex(&id),
         Err(_) => std::process::id().to_string(),
     }
 }
 
-/// A span that found the queue full.
+/// Drop reason of a span that found the queue full.
 pub(super) const QUEUE_FULL: &str = "span_queue_full";
-/// A span that the collector did not take.
+/// Drop reason of a span that the collector did not accept.
 pub(super) const SPAN_NOT_EXPORTED: &str = "span_not_exported";
-/// A reading of metrics that the collector did not take.
+/// Drop reason of a metrics reading that the collector did not accept.
 pub(super) const METRICS_NOT_EXPORTED: &str = "metrics_not_exported";
 
-/// Counts among all that the gateway drops, once there is one.
+/// Counts losses in the gateway's drop counters, once the gateway exists.
 #[derive(Default)]
 pub(super) struct NotExported(OnceLock<Weak<Gateway>>);
 
 impl NotExported {
-    /// From here on, this gateway's counters are used.
+    /// Sets the gateway whose counters are used.
     pub(super) fn count_at(&self, gateway: Weak<Gateway>) {
         let _ = self.0.set(gateway);
     }
