@@ -1,9 +1,9 @@
-//! OpenTelemetry: traces, with a span for every request of a client and one for the call that it becomes at a backend, and metrics.
+//! OpenTelemetry: metrics, and traces with a span for every client request and one for its call at a backend.
 //!
-//! The [`Tracer`] is a subscriber to facts: it gives each request its place in a trace, and makes spans of what is told when
-//! the request is over. The [`exporter`] posts them by OTLP from a thread of its own; between the two is a bounded queue, and
-//! what finds it full is dropped and counted. Spans hold names, ids, times and outcomes, never arguments or results.
-//! The [`MetricsExport`] posts what `/metrics` shows of calls, operations and sessions, in intervals.
+//! The [`Tracer`] subscribes to facts: it assigns each request its place in a trace, and makes spans when the exchange
+//! has finished. The [`exporter`] posts them by OTLP from a thread of its own. The queue between them is bounded; spans
+//! that find it full are dropped and counted. Spans hold names, ids, times and outcomes, never arguments or results.
+//! The [`MetricsExport`] posts the metrics of calls, operations and sessions that `/metrics` shows, at intervals.
 
 mod collector;
 mod exporter;
@@ -18,54 +18,54 @@ pub use tracer::Tracer;
 
 use signalbox_wire::TraceParent;
 
-/// The longest text of an attribute, in bytes; a longer one is cut.
+/// Maximum length of a text attribute in bytes. Longer texts are cut.
 const MAX_TEXT: usize = 1024;
 
-/// Which side of a call a span is.
+/// Side of a call.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum SpanKind {
-    /// We were called.
+    /// The gateway received the request.
     Server,
-    /// We called.
+    /// The gateway sent the request.
     Client,
 }
 
-/// The value of an attribute.
+/// Value of an attribute.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Value {
     Text(String),
     Number(i64),
 }
 
-/// A span that is over.
+/// Finished span.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Span {
-    /// Its trace, its own id and its flags.
+    /// Ids of the trace and the span, with the trace flags.
     own: TraceParent,
     parent: Option<[u8; 8]>,
     name: String,
     kind: SpanKind,
-    /// Nanoseconds since 1970.
+    /// Start in nanoseconds since 1970.
     start: u64,
     end: u64,
     attributes: Vec<(&'static str, Value)>,
-    /// What kind of error it ended with.
+    /// Status message of a failed span.
     error: Option<String>,
 }
 
 impl Span {
-    /// Adds an attribute.
+    /// Adds a text attribute, cut to [`MAX_TEXT`].
     fn text(&mut self, key: &'static str, value: &str) {
         self.attributes.push((key, Value::Text(cut(value).to_owned())));
     }
 
-    /// Adds an attribute.
+    /// Adds a numeric attribute.
     fn number(&mut self, key: &'static str, value: i64) {
         self.attributes.push((key, Value::Number(value)));
     }
 }
 
-/// As much of a text as an attribute holds.
+/// Cuts a text to [`MAX_TEXT`] bytes at a character boundary.
 fn cut(text: &str) -> &str {
     let mut end = text.len().min(MAX_TEXT);
     while !text.is_char_boundary(end) {

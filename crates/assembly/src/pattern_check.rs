@@ -1,7 +1,7 @@
-//! Patterns of backends, tools and roles in a configuration that match nothing, and therefore protect nothing.
+//! Warnings about patterns of backends, tools and roles that match nothing, and therefore protect nothing.
 //!
 //! Backends and roles are known from the configuration. The entries of a backend are known once it has listed them;
-//! until then a pattern of its entries is not judged.
+//! until then patterns of its entries raise no warning.
 
 use crate::assemble::{self, DEMO};
 use signalbox_config::{Config, Member, closest};
@@ -10,15 +10,15 @@ use signalbox_engine::chain::{EntryNames, SubjectPattern};
 use signalbox_relay::BACKEND as RELAY;
 use signalbox_wire::glob::{Wildcards, fits};
 
-/// Roles that routes of the API ask for, with or without an entry under `roles`.
+/// Roles that API routes require, with or without an entry under `roles`.
 const API_ROLES: [&str; 2] = ["admin", "approver"];
 
-/// Lists whose entries a pattern can mean.
+/// Lists whose entries a pattern can match.
 type Lists = &'static [ListKind];
 const TOOLS: Lists = &[ListKind::Tools];
 const ALL: Lists = &ListKind::ALL;
 
-/// Warns of every pattern and role name of `config` that matches nothing, with the closest name that exists.
+/// Returns a warning for every pattern and role name of `config` that matches nothing, with the closest existing name.
 #[must_use]
 pub fn unmatched(config: &Config, catalog: &Snapshot) -> Vec<String> {
     let known = KnownEntries::new(config, catalog);
@@ -30,13 +30,13 @@ pub fn unmatched(config: &Config, catalog: &Snapshot) -> Vec<String> {
     out
 }
 
-/// Says that a pattern of a switch matches nothing, if that is so.
+/// Returns a warning if a switch's pattern matches nothing.
 #[must_use]
 pub fn unmatched_switch(config: &Config, catalog: &Snapshot, pattern: &str) -> Option<String> {
     KnownEntries::new(config, catalog).doubt(pattern, ALL)
 }
 
-/// The patterns of a configuration, each with its place and the lists that it is for.
+/// Returns the patterns of a configuration, each with its place and the lists that it applies to.
 fn patterns(config: &Config) -> Vec<(String, &str, Lists)> {
     fn under<'a>(place: &str, patterns: &'a [String]) -> impl Iterator<Item = (String, &'a str, Lists)> {
         patterns.iter().map(move |one| (place.to_owned(), one.as_str(), ALL)).collect::<Vec<_>>().into_iter()
@@ -65,7 +65,7 @@ fn patterns(config: &Config) -> Vec<(String, &str, Lists)> {
     all
 }
 
-/// The backends, and what each has listed.
+/// Known backends and their listed entries.
 struct KnownEntries<'a> {
     config: &'a Config,
     backends: Vec<&'a str>,
@@ -80,7 +80,7 @@ impl<'a> KnownEntries<'a> {
         Self { config, backends: configured.chain(demo).chain(relay).collect(), catalog }
     }
 
-    /// Says why a pattern matches nothing, if that is so.
+    /// Returns the warning for a pattern that matches nothing, or `None`.
     fn doubt(&self, pattern: &str, lists: Lists) -> Option<String> {
         let parsed = SubjectPattern::new(pattern);
         let (backend, name) = pattern.split_once('/').unwrap_or((pattern, "*"));
@@ -107,8 +107,8 @@ impl<'a> KnownEntries<'a> {
         Some(format!("no {what} that is listed fits `{pattern}`{}", did_you_mean(meant)))
     }
 
-    /// A pattern that was perhaps meant by one whose backend does not exist: of a tool without its backend, by its
-    /// qualified name, or with a mistake in the name of the backend.
+    /// Suggests a replacement for a pattern whose backend does not exist: a tool name without its backend, a qualified
+    /// name, or a misspelt backend.
     fn other_backend(&self, pattern: &str) -> Option<String> {
         if !pattern.contains('/') {
             if let Some((backend, tool)) = ListKind::Tools.style().divide(pattern)
@@ -125,13 +125,13 @@ impl<'a> KnownEntries<'a> {
         closest(backend, &self.backends).map(|known| format!("{known}{rest}"))
     }
 
-    /// The lists of a backend; nothing while they are not known, or where they depend on the caller.
+    /// Returns the lists of a backend. `None` while they are unknown, or if they depend on the caller.
     fn listed(&self, backend: &str) -> Option<&'a BackendEntry> {
         let entry = self.catalog.backends().iter().find(|entry| *entry.name == *backend)?;
         Some(entry).filter(|entry| !entry.views.is_empty() && !entry.private && !entry.apart)
     }
 
-    /// True for a tool that the configuration takes out of the lists.
+    /// Returns `true` for a tool that the configuration excludes from the lists.
     fn excludes(&self, backend: &str, name: &str) -> bool {
         let configured = self.config.backends.iter().find(|one| one.name == backend);
         configured
@@ -151,7 +151,7 @@ fn entries<'a>(entry: &'a BackendEntry, lists: Lists) -> impl Iterator<Item = En
     })
 }
 
-/// Roles that users, groups, certificates and constraints name although no role is called so.
+/// Returns warnings about roles that users, groups, certificates and constraints name but that do not exist.
 fn unknown_roles(config: &Config) -> Vec<String> {
     let (auth, rules) = (&config.auth, &config.permissions);
     let configured: Vec<&str> = rules.roles.iter().map(|(name, _)| name.as_str()).chain(API_ROLES).collect();
@@ -169,7 +169,7 @@ fn unknown_roles(config: &Config) -> Vec<String> {
         given.extend(certificate.roles.iter().map(|role| (place.clone(), role.clone())));
     }
     let mut out = Vec::new();
-    // Without roles of its own, a configuration uses the names in policies and constraints alone.
+    // A configuration without roles of its own uses role names in policies and constraints alone.
     if !rules.roles.is_empty() {
         for (place, role) in given.iter().filter(|(_, role)| !configured.contains(&role.as_str())) {
             if !is_used(config, role) {
@@ -181,7 +181,7 @@ fn unknown_roles(config: &Config) -> Vec<String> {
     for rule in &rules.constraints {
         for role in rule.roles.iter().filter(|role| !known.contains(&role.as_str())) {
             let meant = closest(role, &known);
-            // Tokens can bring roles that the configuration does not name.
+            // Tokens can carry roles that the configuration does not name.
             if auth.issuers.is_empty() || meant.is_some() {
                 let place = format!("constraints.{:?}.roles", rule.pattern);
                 out.push(format!("{place}: no role is called `{role}`{}", did_you_mean(meant)));
@@ -191,7 +191,7 @@ fn unknown_roles(config: &Config) -> Vec<String> {
     out
 }
 
-/// True for a role that a constraint or a policy asks for.
+/// Returns `true` for a role that a constraint or a policy refers to.
 fn is_used(config: &Config, role: &str) -> bool {
     let rules = &config.permissions;
     let quoted = format!("\"{role}\"");

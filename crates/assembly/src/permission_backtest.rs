@@ -1,9 +1,9 @@
-//! Permissions and limits tried on the past: which recorded calls they would now deny, allow, or have somebody asked about.
+//! Tries permissions and limits on recorded calls: which of them would now be denied, allowed or held for consent.
 //!
-//! Calls are those of tools. What was decided then is what the tape says; what would be decided now comes from the
-//! configuration, with the arguments and the time of the call. Roles are those that the configuration and the keys of the data
-//! folder give; roles that a token brought are not on a tape. Limits count all requests of the tapes in the order in which they
-//! came, by the clock of the tapes, and begin with nothing used.
+//! Only tool calls are judged. The past decision comes from the tape, the present one from the configuration, with the
+//! arguments and the time of the call. Roles come from the configuration and the keys of the data folder; roles that a
+//! token carried are not on a tape. Limits count all requests of the tapes in their recorded order and at their
+//! recorded times, and start unused.
 
 use crate::permission_trial::{PermissionTrial, Supposed, Tried};
 use signalbox_engine::catalog::ListKind;
@@ -15,26 +15,26 @@ use signalbox_wire::{Envelope, json, method};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// Bytes of earlier bodies that later ones may be like.
+/// Bytes of earlier bodies kept to resolve later ones that refer to them.
 const REMEMBERED: usize = 8 << 20;
-/// Most calls that are open at once; beyond, further ones are not judged.
+/// Maximum number of open calls. Calls beyond it are not judged.
 const MAX_OPEN: usize = 100_000;
-/// Most examples of one kind of difference.
+/// Maximum number of examples per kind of difference.
 const MAX_EXAMPLES: usize = 5;
 
-/// What was or would be decided about a call.
+/// Past or present decision about a call.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Decided {
-    /// It goes on.
+    /// The call goes on.
     Allow,
-    /// Somebody is asked.
+    /// The call waits for consent.
     Ask,
-    /// It is refused, or answered like an unknown name.
+    /// The call is refused, or answered like an unknown name.
     Deny,
 }
 
 impl Decided {
-    /// The word for it.
+    /// Returns the decision's name in reports.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -53,28 +53,29 @@ impl Decided {
     }
 }
 
-/// Calls that are decided in the same way, then and now.
+/// Calls with the same past and present decision.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Decisions {
-    /// How many.
+    /// Number of calls.
     pub count: u64,
-    /// Some of them, by tape and exchange.
+    /// Examples, as tape and exchange.
     pub examples: Vec<(String, u64)>,
 }
 
-/// What came of it.
+/// Result of a backtest.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PermissionReport {
-    /// Calls that were judged.
+    /// Number of judged calls.
     pub calls: u64,
-    /// Calls whose arguments the tape does not have as they were, or whose tool is not known any more.
+    /// Number of calls that cannot be judged: the tape lacks their original arguments, or their tool is no longer
+    /// known.
     pub unknown: u64,
-    /// By what was decided, what would be decided, and the role or policy that would decide.
+    /// Calls by past decision, present decision, and the role or policy behind the present one.
     pub decisions: BTreeMap<(Decided, Decided, String), Decisions>,
 }
 
 impl PermissionReport {
-    /// How many calls would be decided differently.
+    /// Returns the number of calls that would be decided differently.
     #[must_use]
     pub fn changed(&self) -> u64 {
         let others = self.decisions.iter().filter(|((then, now, _), _)| then != now);
@@ -82,33 +83,33 @@ impl PermissionReport {
     }
 }
 
-/// A call whose end was not read yet.
+/// Call whose end has not been read yet.
 #[derive(Debug)]
 struct Open {
     then: Decided,
-    /// What would be decided now; `None` if that cannot be told.
+    /// Present decision; `None` if it cannot be determined.
     now: Option<Tried>,
-    /// The limit that would refuse it.
+    /// Limit that would refuse the call.
     limit: Option<&'static str>,
 }
 
-/// Tries the permissions and limits of a configuration on tapes.
+/// Backtest of one configuration's permissions and limits.
 pub struct PermissionBacktest {
     trial: PermissionTrial,
     limits: CallLimits,
-    /// A moment of this process that stands for the beginning of 1970.
+    /// Instant that stands for the beginning of 1970.
     epoch: Instant,
     report: PermissionReport,
 }
 
 impl PermissionBacktest {
-    /// With these permissions and limits.
+    /// Creates a backtest with these permissions and limits.
     #[must_use]
     pub fn new(trial: PermissionTrial, limits: CallLimits) -> Self {
         Self { trial, limits, epoch: Instant::now(), report: PermissionReport::default() }
     }
 
-    /// What came of it.
+    /// Returns the result so far.
     #[must_use]
     pub fn report(&self) -> &PermissionReport {
         &self.report
@@ -117,7 +118,7 @@ impl PermissionBacktest {
     /// Judges the calls of a tape.
     ///
     /// # Errors
-    /// What the entries are read with; what was read before counts.
+    /// Returns the first error of `entries`. Calls before it are counted.
     pub fn tape<E>(&mut self, tape: &str, entries: impl Iterator<Item = Result<Entry, E>>) -> Result<(), E> {
         let mut bodies = Bodies::remembering(REMEMBERED);
         let mut open: HashMap<u64, Open> = HashMap::new();
@@ -138,7 +139,7 @@ impl PermissionBacktest {
                 }
                 Content::Finished(finished) => {
                     if let Some(mut call) = open.remove(&exchange) {
-                        // What nobody could see was answered before anybody was asked about it.
+                        // Hidden tools are rejected before the permissions decide, so the tape has no decision.
                         if finished.outcome == "unknown_tool" {
                             call.then = Decided::Deny;
                         }
@@ -151,7 +152,7 @@ impl PermissionBacktest {
         Ok(())
     }
 
-    /// A request came: it is counted by the limits, and judged if it is a call.
+    /// Counts a request against the limits, and judges it if it is a tool call.
     fn came(&self, entry: &Entry, message: &MessageEntry) -> Option<Open> {
         let (Body::Whole(bytes), principal) = (&message.body, entry.principal.to_string()) else { return None };
         let envelope = Envelope::parse(bytes.clone()).ok()?;
@@ -173,7 +174,7 @@ impl PermissionBacktest {
             true => self.limits.take(&principal, key.as_deref(), at).err().map(|used_up| used_up.scope.word()),
             false => None,
         };
-        // Arguments that were redacted cannot be judged.
+        // Redacted arguments cannot be judged.
         let now = now.filter(|_| !message.redacted);
         is_call.then_some(Open { then: Decided::Allow, now, limit })
     }
@@ -207,7 +208,7 @@ impl Open {
     }
 }
 
-/// True for a request as its client sent it.
+/// Returns `true` for a request in the form in which its client sent it.
 fn is_request(message: &MessageEntry) -> bool {
     message.point == Point::ClientIn && message.kind == MessageKind::Request && message.again.is_none()
 }

@@ -1,4 +1,4 @@
-//! Permissions tried out without a running gateway: for `signalbox policy`.
+//! Evaluates permissions without a running gateway, for `signalbox policy`.
 
 use crate::grants::{SetGrant, SetGrants};
 use crate::key_file::KeyFile;
@@ -15,48 +15,48 @@ use signalbox_wire::timestamp;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Somebody who might call.
+/// Hypothetical caller.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Supposed {
-    /// The principal.
+    /// Principal of the caller.
     pub principal: String,
-    /// Roles besides those that the configuration gives.
+    /// Roles in addition to those that the configuration gives.
     pub roles: Vec<String>,
-    /// Groups besides those.
+    /// Groups in addition to those that the configuration gives.
     pub groups: Vec<String>,
 }
 
-/// What would be decided.
+/// Decision about a hypothetical call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tried {
-    /// `allow`, `ask`, `deny` (it is listed, and denied) or `hide` (it is answered like an unknown name).
+    /// `allow`, `ask`, `deny` (the entry is listed, and the call denied) or `hide` (answered like an unknown name).
     pub verdict: &'static str,
-    /// Whether the caller finds it in lists.
+    /// True if the caller sees the entry in lists.
     pub listed: bool,
-    /// The role or policy that decides, if one does.
+    /// Role or policy behind the decision, if there is one.
     pub policy: Option<String>,
-    /// Why.
+    /// Reason for the decision.
     pub reason: String,
-    /// The grant that allows it, if one does that ends by itself.
+    /// Grant that allows the call, if one does.
     pub grant: Option<SetGrant>,
 }
 
-/// The permissions of a configuration, and the lists that were kept last.
+/// Permissions of a configuration, with the last saved lists.
 pub struct PermissionTrial {
     permissions: Permissions,
     directory: Directory,
     catalog: Snapshot,
-    /// The roles of API keys, by the principal of their holders.
+    /// Roles of API keys, by principal.
     key_roles: HashMap<String, Vec<String>>,
-    /// The grants that are looked at.
+    /// Grants that count in decisions.
     grants: SetGrants,
 }
 
 impl PermissionTrial {
-    /// Reads what is kept in the data folder of the configuration. Grants that end by themselves are not looked at.
+    /// Reads the configuration's data folder. No grants count until [`Self::with_grants`] adds them.
     ///
     /// # Errors
-    /// If what is switched off cannot be told.
+    /// If the file of switches cannot be read.
     pub fn new(config: &Config) -> Result<Self, permissions::SwitchFileFault> {
         let labels = Arc::new(tool_labels::of(config));
         let grants = |members: &[(String, Member)]| -> HashMap<String, Grant> {
@@ -73,7 +73,7 @@ impl PermissionTrial {
         })
     }
 
-    /// The same with these grants, as far as the configuration lets them count now.
+    /// Adds the grants that the configuration allows and that are in force at `unix_ms`.
     #[must_use]
     pub fn with_grants(mut self, all: &SetGrants, config: &Config, unix_ms: u64) -> Self {
         self.grants = all.counting(config.permissions.break_glass.allowed, unix_ms);
@@ -81,18 +81,18 @@ impl PermissionTrial {
         self
     }
 
-    /// Everybody who has a grant.
+    /// Returns every principal that has a grant.
     pub fn granted(&self) -> impl Iterator<Item = &str> {
         self.grants.0.iter().map(|grant| grant.to.as_str())
     }
 
-    /// The tool that clients know by this name, as `BACKEND/NAME`.
+    /// Returns the tool that clients see under this name, as `BACKEND/NAME`.
     #[must_use]
     pub fn tool(&self, exposed: &str) -> Option<String> {
         self.catalog.tool(exposed).map(|route| format!("{}/{}", route.backend, route.name))
     }
 
-    /// What would be decided about a call. `entry` is `BACKEND/NAME`; `arguments` are a JSON object.
+    /// Decides about a call. `entry` is `BACKEND/NAME`; `arguments` are a JSON object.
     #[must_use]
     pub fn decide(&self, who: &Supposed, kind: ListKind, entry: &str, arguments: Option<&[u8]>, unix_ms: u64) -> Tried {
         let (backend, name) = entry.split_once('/').unwrap_or((entry, ""));
@@ -144,13 +144,13 @@ impl PermissionTrial {
     }
 }
 
-/// Since a grant allows it: until when, by whom and why.
+/// Describes the grant that allows a call: its end, its author and its reason.
 fn granted(grant: &SetGrant) -> String {
     let what = if grant.break_glass { "the glass is broken" } else { "granted" };
     format!("{what} until {}, by {}: {}", timestamp::rfc3339_millis(grant.until), grant.by, grant.because)
 }
 
-/// A file of keys that cannot be read gives no roles.
+/// Returns the roles of API keys, by principal. An unreadable file of keys gives no roles.
 fn key_roles(config: &Config) -> HashMap<String, Vec<String>> {
     let mut all: HashMap<String, Vec<String>> = HashMap::new();
     for (_, key) in KeyFile::of(&config.data_dir).load().unwrap_or_default().iter() {

@@ -1,4 +1,4 @@
-//! Validates calls for the governed dialect in the order of G-13: permissions of the caller, policies, constraints.
+//! Validates calls of the governed dialect in the order of G-13: permissions of the caller, policies, constraints.
 
 use crate::answer_redaction::AnswerRedaction;
 use signalbox_engine::dialect::PermissionSource;
@@ -7,7 +7,7 @@ use signalbox_engine::{Caller, Fault};
 use signalbox_govern::{ConstraintCheck, Permissions, ScopeCheck};
 use std::sync::Arc;
 
-/// The parts that decide about calls, asked without a call. Limits, rules and people are not asked: they act.
+/// Checks that decide without a call. Limits, rules and consent are left out, because they have side effects.
 pub(crate) struct PermissionValidator {
     pub permissions: Arc<Permissions>,
     pub scopes: Arc<ScopeCheck>,

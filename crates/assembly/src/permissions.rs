@@ -1,4 +1,4 @@
-//! Who may see and use what, from the configuration, and the switches that are set while a process runs.
+//! Builds the permissions of a configuration, and stores the switches that are set while a process runs.
 
 use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
 use serde::{Deserialize, Serialize};
@@ -10,20 +10,20 @@ use signalbox_runtime::Gateway;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most switches that are set while a process runs.
+/// Maximum number of switches that can be set at run time.
 pub const MAX_SWITCHES: usize = 10_000;
 
-/// The permissions of a configuration, with the switches that earlier processes were told to set.
+/// Builds the permissions of a configuration, with the switches that earlier processes stored.
 ///
 /// # Errors
-/// If the file of switches is damaged: what is switched off must not come back by that.
+/// If the file of switches is damaged. Ignoring it would switch everything on again.
 pub(crate) fn of(config: &Config, labels: &Arc<ToolLabels>) -> Result<Permissions, SwitchFileFault> {
     let permissions = Permissions::new(set(config), Arc::clone(labels));
     permissions.switch(SwitchFile::of(&config.data_dir).load()?.switches());
     Ok(permissions)
 }
 
-/// Takes over the permissions of another configuration, and tells clients that they may now see something else.
+/// Applies the permissions of another configuration, and notifies clients that their lists may have changed.
 pub(crate) fn take_over(permissions: &Permissions, before: &Config, next: &Config, gateway: &Gateway) {
     let closed = |config: &Config| -> Vec<(String, Vec<String>)> {
         config.backends.iter().map(|backend| (backend.name.clone(), backend.callers.clone())).collect()
@@ -39,7 +39,7 @@ pub(crate) fn take_over(permissions: &Permissions, before: &Config, next: &Confi
     }
 }
 
-/// What is configured.
+/// Returns the configured permissions.
 fn set(config: &Config) -> PermissionSet {
     let rules = &config.permissions;
     let closed = config.backends.iter().filter(|backend| !backend.callers.is_empty());
@@ -86,24 +86,24 @@ fn texts(words: &[String]) -> Vec<Box<str>> {
     words.iter().map(|word| word.as_str().into()).collect()
 }
 
-/// One switch, as it is written down and as the API takes it.
+/// One switch, in the form of the file and of the API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetSwitch {
-    /// A pattern `BACKEND` or `BACKEND/NAME`, or one of principals.
+    /// Pattern `BACKEND` or `BACKEND/NAME`, or a pattern of principals.
     pub pattern: String,
-    /// Whether the pattern means principals.
+    /// True if the pattern matches principals.
     #[serde(default)]
     pub principal: bool,
     /// `killed` or `quarantined`.
     pub off: String,
-    /// Why, for those who call it.
+    /// Reason, shown to callers.
     #[serde(default)]
     pub reason: String,
-    /// Who set it.
+    /// Principal that set the switch.
     #[serde(default)]
     pub by: String,
-    /// When, in milliseconds since 1970.
+    /// Time of setting in milliseconds since 1970.
     #[serde(default)]
     pub since: u64,
 }
@@ -120,7 +120,7 @@ impl SetSwitch {
                 true => Target::Principals(pattern.into()),
                 false => Target::Entries(SubjectPattern::new(pattern)),
             },
-            // A word of a later version switches off all the same.
+            // A word of a later version still switches off.
             off: Off::of(&self.off).unwrap_or(Off::Killed),
             reason: self.reason.as_str().into(),
         }
@@ -136,10 +136,10 @@ impl SetSwitches {
         Switches(self.0.iter().map(SetSwitch::switch).collect())
     }
 
-    /// Sets a switch, in the place of one for the same.
+    /// Sets a switch, replacing the one with the same pattern.
     ///
     /// # Errors
-    /// If there are too many.
+    /// If there are too many switches.
     pub fn set(&mut self, switch: SetSwitch) -> Result<(), SwitchFileFault> {
         self.0.retain(|one| !one.means_same(&switch));
         if self.0.len() >= MAX_SWITCHES {
@@ -149,7 +149,7 @@ impl SetSwitches {
         Ok(())
     }
 
-    /// Lifts a switch. False if there is none like it.
+    /// Removes a switch. Returns `false` if there is none with this pattern.
     pub fn lift(&mut self, pattern: &str, principal: bool) -> bool {
         let before = self.0.len();
         self.0.retain(|one| (one.pattern.as_str(), one.principal) != (pattern, principal));
@@ -157,31 +157,31 @@ impl SetSwitches {
     }
 }
 
-/// Why the file of switches cannot be used.
+/// Reason why the file of switches cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchFileFault {
-    /// It can be neither read nor written.
+    /// The file can be neither read nor written.
     #[error(transparent)]
     File(#[from] AuthFileError),
-    /// It is damaged.
+    /// The file is damaged.
     #[error("{}: the file of switches is damaged: {why}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// How.
+        /// Error in the JSON.
         why: serde_json::Error,
     },
-    /// There are too many switches.
+    /// There are more than [`MAX_SWITCHES`] switches.
     #[error("more than {MAX_SWITCHES} switches are set; use a pattern")]
     TooMany,
 }
 
-/// Where the switches of a data folder are, so that they outlive the process.
+/// File of the switches, which outlives the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SwitchFile(AuthFile);
 
 impl SwitchFile {
-    /// The switches of this data folder. Nothing is made.
+    /// Returns the file of this data folder. Creates nothing.
     #[must_use]
     pub fn of(data_dir: &Path) -> Self {
         Self(AuthFile::of(data_dir, "switches.json"))
@@ -191,24 +191,24 @@ impl SwitchFile {
         self.0.path()
     }
 
-    /// When it was last written, if it is there; a change means that it has to be read again.
+    /// Returns the file's stamp, or `None` if there is no file. A different stamp means that it must be read again.
     pub(crate) fn stamp(&self) -> Option<FileStamp> {
         self.0.stamp()
     }
 
-    /// The switches; none if there is no file.
+    /// Reads the switches; none if there is no file.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read or is damaged.
     pub fn load(&self) -> Result<SetSwitches, SwitchFileFault> {
         let Some(text) = self.0.read()? else { return Ok(SetSwitches::default()) };
         serde_json::from_str(&text).map_err(|why| self.damaged(why))
     }
 
-    /// Changes the switches while no other process does, and returns what they are now.
+    /// Changes the switches under a lock against other processes, and returns the new ones.
     ///
     /// # Errors
-    /// If they can be neither read nor written, or the change is refused.
+    /// If the file can be neither read nor written, or `change` fails.
     pub fn change(
         &self,
         change: impl FnOnce(&mut SetSwitches) -> Result<(), SwitchFileFault>,
@@ -221,10 +221,10 @@ impl SwitchFile {
         })
     }
 
-    /// Writes switches down again whose file is gone. One that is there by now stays as it is.
+    /// Rewrites switches whose file is gone. A file that exists by now stays as it is.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub(crate) fn restore(&self, switches: &SetSwitches) -> Result<(), SwitchFileFault> {
         self.0.change(|| {
             let text = match self.0.read()? {
@@ -240,7 +240,7 @@ impl SwitchFile {
     }
 }
 
-/// Puts switches in force that were written down.
+/// Applies the switches of the file.
 pub(crate) fn apply(permissions: &Permissions, switches: &SetSwitches, gateway: &Gateway) {
     let switches = switches.switches();
     if *permissions.manual() != switches {

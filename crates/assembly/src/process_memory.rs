@@ -1,11 +1,11 @@
-//! How much memory processes hold, with all that they have started. Linux tells that in `/proc`; elsewhere nobody is asked.
+//! Memory of processes and their descendants, read from `/proc`. Other systems than Linux report nothing.
 
 use std::fs;
 
-/// Most processes that are looked at below one.
+/// Maximum number of descendants that are measured.
 const MAX_DESCENDANTS: usize = 256;
 
-/// The resident memory of these processes and of all below them, in bytes; `None` if none of them can be seen.
+/// Returns the resident memory of these processes and their descendants in bytes, or `None` if none can be read.
 #[must_use]
 pub fn resident(pids: &[u32]) -> Option<u64> {
     let mut all = pids.to_vec();
@@ -18,7 +18,7 @@ pub fn resident(pids: &[u32]) -> Option<u64> {
             }
         }
     }
-    // Shared pages count for each of them, as they do in `ps`.
+    // Shared pages count for each process, as in `ps`.
     all.into_iter().filter_map(resident_of).reduce(|sum, more| sum.saturating_add(more))
 }
 
@@ -29,7 +29,7 @@ fn resident_of(pid: u32) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// A process is a child of the thread that started it.
+/// Returns the children of a process. Linux lists them under the thread that started them.
 fn children(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());

@@ -1,4 +1,4 @@
-//! The MCP endpoint as a protected resource: its address, and who gives out tokens for it.
+//! Describes the MCP endpoint as a protected resource: its address and the servers that issue tokens for it.
 
 use crate::authorization::Authorization;
 use signalbox_config::{Auth, Config};
@@ -6,8 +6,8 @@ use signalbox_engine::resource_address::ResourceAddress;
 use signalbox_govern::ProtectedResource;
 use signalbox_transport::http_front::STREAM_PATH;
 
-/// The address of the resource, for clients that know the MCP endpoint by `url` unless the configuration says another:
-/// `auth.resource`, or the one web address that tokens of all issuers are for.
+/// Returns the address of the resource: `auth.resource`, else the one web address that the tokens of all issuers are
+/// for, else `url`, by which clients know the MCP endpoint.
 pub(crate) fn address(config: &Config, url: &str) -> ResourceAddress {
     let configured = config.auth.known_resource();
     let address = ResourceAddress::fixed(configured.unwrap_or(url)).with_stream(&config.listen.path, STREAM_PATH);
@@ -18,7 +18,7 @@ pub(crate) fn address(config: &Config, url: &str) -> ResourceAddress {
     }
 }
 
-/// The protected resource, if there is a server that gives out tokens for it.
+/// Returns the protected resource, if a server issues tokens for it.
 pub(crate) fn protected(
     auth: &Auth,
     own: Option<&Authorization>,

@@ -1,4 +1,4 @@
-//! Posting spans to a collector, from a thread that nothing else waits for.
+//! Exports spans to a collector from a thread of its own, which never delays a request.
 
 use super::collector::{Collector, NotExported, SPAN_NOT_EXPORTED, instance};
 use super::semantics::Places;
@@ -12,36 +12,36 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// Most spans that wait to be exported; more are dropped and counted.
+/// Maximum number of queued spans. Further ones are dropped and counted.
 const QUEUE: usize = 4096;
-/// Most spans in one request.
+/// Maximum number of spans in one request.
 const BATCH: usize = 512;
-/// How long a span may wait for others to be sent with.
+/// Time that a span waits for others of its batch.
 const LINGER: Duration = Duration::from_secs(1);
-/// How often a batch is tried.
+/// Maximum number of attempts per batch.
 const TRIES: u32 = 3;
-/// How long the last spans may take when the gateway ends.
+/// Time that shutdown waits for the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
-/// What the exporter is asked for.
+/// Work for the exporter.
 pub(super) enum Job {
-    /// Export this.
+    /// Exports a span.
     Span(Box<Span>),
-    /// Say when everything that came before has been tried.
+    /// Replies once all earlier spans have been tried.
     Flush(oneshot::Sender<()>),
 }
 
-/// The traces of one gateway. Clones are the same.
+/// Exporter of one gateway's traces. Clones share it.
 #[derive(Clone)]
 pub struct Telemetry {
     tracer: Arc<Tracer>,
 }
 
 impl Telemetry {
-    /// Starts the exporter. `pipe` says that clients come by standard input.
+    /// Starts the exporter. `pipe` is true if clients connect by standard input.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system provides no thread.
     pub fn start(otel: &Otel, config: &Config, pipe: bool) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let lost = Arc::new(NotExported::default());
@@ -54,18 +54,18 @@ impl Telemetry {
         Ok(Self { tracer: Arc::new(tracer) })
     }
 
-    /// The subscriber to facts.
+    /// Returns the subscriber to facts.
     #[must_use]
     pub fn tracer(&self) -> Arc<Tracer> {
         Arc::clone(&self.tracer)
     }
 
-    /// What is lost is counted by this gateway.
+    /// Sets the gateway that counts dropped spans.
     pub fn count_at(&self, gateway: &Arc<Gateway>) {
         self.tracer.lost.count_at(Arc::downgrade(gateway));
     }
 
-    /// Waits a moment for the spans that are left.
+    /// Waits up to [`LAST_SPANS`] for the remaining spans.
     pub async fn flush(&self) {
         let (done, waiting) = oneshot::channel();
         let flushing = async {
@@ -92,7 +92,7 @@ impl Exporter {
         Self { collector, service_name: otel.service_name, instance: instance(), lost }
     }
 
-    /// Exports until nobody is left who could ask for it.
+    /// Exports batches until all senders are gone.
     async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
         let mut batch = Vec::new();
         while let Some(job) = queue.recv().await {
@@ -111,7 +111,7 @@ impl Exporter {
         }
     }
 
-    /// Tries a batch a few times, once only when somebody waits for the end.
+    /// Posts a batch with retries, or with a single attempt during a flush.
     async fn export(&mut self, batch: &[Span], ending: bool) {
         if batch.is_empty() {
             return;
@@ -130,7 +130,7 @@ impl Exporter {
     }
 }
 
-/// Adds a span to the batch, or gives back who waits for the end of it.
+/// Adds a span to the batch, or returns the reply channel of a flush.
 fn gather(job: Job, batch: &mut Vec<Span>) -> Option<oneshot::Sender<()>> {
     match job {
         Job::Span(span) => {

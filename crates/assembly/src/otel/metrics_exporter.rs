@@ -1,4 +1,4 @@
-//! Posting metrics to a collector in intervals, from a thread that nothing else waits for.
+//! Exports metrics to a collector at intervals, from a thread of its own, which never delays a request.
 
 use super::collector::{Collector, METRICS_NOT_EXPORTED, NotExported, instance};
 use super::proto;
@@ -12,20 +12,20 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot};
 
-/// How long the last metrics may take when the gateway ends.
+/// Time that shutdown waits for the last metrics.
 const LAST_METRICS: Duration = Duration::from_secs(2);
 
-/// The exporter of metrics. Clones are the same.
+/// Exporter of metrics. Clones share it.
 #[derive(Clone)]
 pub struct MetricsExport {
     last: mpsc::Sender<oneshot::Sender<()>>,
 }
 
 impl MetricsExport {
-    /// Starts the one that this configuration wants, for what is counted of the calls of this gateway.
+    /// Starts the exporter of this configuration, if it has one, for the metrics of this gateway.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system provides no thread.
     pub fn of(config: &Config, calls: &Arc<CallMetrics>, gateway: &Arc<Gateway>) -> io::Result<Option<Self>> {
         config.gateway.otel_metrics.as_ref().map(|otel| Self::start(otel, calls, gateway)).transpose()
     }
@@ -48,7 +48,7 @@ impl MetricsExport {
         Ok(Self { last })
     }
 
-    /// Exports what is counted now, and waits a moment for that.
+    /// Exports the current metrics and waits up to [`LAST_METRICS`].
     pub async fn flush(&self) {
         let (done, waiting) = oneshot::channel();
         let flushing = async {
@@ -64,7 +64,7 @@ impl MetricsExport {
 
 struct Exporter {
     collector: Collector,
-    /// The name of the service, and of this process.
+    /// Service name and instance id.
     service: (String, String),
     since: u64,
     counted: (Arc<CallMetrics>, Weak<Gateway>),
@@ -72,8 +72,8 @@ struct Exporter {
 }
 
 impl Exporter {
-    /// Exports in intervals until nobody is left who could ask for more. What is not taken is in the next reading too, so that
-    /// nothing is tried again.
+    /// Exports at intervals until all senders are gone. A failed export is not retried, because counters are cumulative
+    /// and the next reading includes it.
     async fn run(mut self, every: Duration, mut asked: mpsc::Receiver<oneshot::Sender<()>>) {
         loop {
             let done = match tokio::time::timeout(every, asked.recv()).await {
@@ -94,7 +94,7 @@ impl Exporter {
         }
     }
 
-    /// What is counted now; nothing once the gateway is gone.
+    /// Reads the current metrics, or returns `None` once the gateway is gone.
     fn read(&self) -> Option<Vec<MetricFamily>> {
         let (calls, gateway) = &self.counted;
         let gateway = gateway.upgrade()?;

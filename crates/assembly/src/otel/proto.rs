@@ -1,7 +1,6 @@
-//! Spans and metrics in the binary form of OTLP: the few messages of `opentelemetry.proto` that an export needs.
+//! Spans and metrics in the binary form of OTLP, limited to the messages of `opentelemetry.proto` that an export needs.
 //!
-//! In this form a field is a key (its number and how its value is laid out) and the value; a message inside another is
-//! preceded by its length.
+//! A field is a key (its number and its wire type) and a value. A nested message is preceded by its length.
 
 mod metrics;
 
@@ -9,29 +8,29 @@ pub(super) use metrics::metrics_request;
 
 use super::{Span, SpanKind, Value};
 
-/// The name under which the spans say who made them.
+/// Name of the instrumentation scope.
 const SCOPE: &str = "signalbox";
 /// `SpanKind` and `StatusCode` of the protocol.
 const KIND_SERVER: u64 = 2;
 const KIND_CLIENT: u64 = 3;
 const STATUS_ERROR: u64 = 2;
-/// The flags of a span hold those of the trace, and say whether its parent is known to be in another process.
+/// Span flags that say whether the parent is known to be in another process. The lower bits are the trace flags.
 const PARENT_IS_KNOWN: u32 = 0x100;
 const PARENT_IS_REMOTE: u32 = 0x200;
 
-/// How a value is laid out.
+/// Wire types of protobuf.
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 const FIXED32: u64 = 5;
 
-/// An `ExportTraceServiceRequest` with these spans of one service.
+/// Encodes an `ExportTraceServiceRequest` with the spans of one service.
 pub(super) fn request(service: &str, instance: &str, spans: &[Span]) -> Vec<u8> {
     let spans: Vec<Message> = spans.iter().map(span).collect();
     of_service(service, instance, &spans)
 }
 
-/// A request to export these spans or metrics of one service: the same form for both.
+/// Encodes an export request of one service, which has the same form for spans and metrics.
 fn of_service(service: &str, instance: &str, items: &[Message]) -> Vec<u8> {
     let mut resource = Message::default();
     resource.message(1, &attribute("service.name", &Value::Text(service.to_owned())));
@@ -82,7 +81,7 @@ fn attribute(key: &str, value: &Value) -> Message {
     let mut any = Message::default();
     match value {
         Value::Text(text) => any.text(1, text),
-        // A negative number is written as the unsigned one with the same bits.
+        // Protobuf encodes a negative number as the unsigned one with the same bits.
         Value::Number(number) => any.number(3, number.cast_unsigned()),
     }
     let mut pair = Message::default();
@@ -91,7 +90,7 @@ fn attribute(key: &str, value: &Value) -> Message {
     pair
 }
 
-/// A message under construction.
+/// Encoder of one message.
 #[derive(Default)]
 struct Message(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! What the spans of an exchange are called and say, after the semantic conventions of OpenTelemetry for MCP.
+//! Names and attributes of spans, after the OpenTelemetry semantic conventions for MCP.
 
 use super::{Span, SpanKind, cut};
 use signalbox_config::{BackendTarget, Config};
@@ -8,10 +8,10 @@ use signalbox_wire::{TraceParent, json, method};
 use std::collections::HashMap;
 use std::time::{Instant, SystemTime};
 
-/// A method that MCP does not know; its own name could be anything.
+/// Name for methods that MCP does not define. Their own names are unbounded.
 const UNKNOWN_METHOD: &str = "unknown";
 
-/// What spans say of the ways to clients and backends.
+/// Transport attributes of clients and backends.
 #[derive(Debug)]
 pub(super) struct Places {
     /// `network.transport` toward clients.
@@ -26,7 +26,7 @@ struct Place {
 }
 
 impl Places {
-    /// The places of a configuration; `pipe` says that clients come by standard input.
+    /// Returns the attributes for a configuration. `pipe` is true if clients connect by standard input.
     pub(super) fn new(config: &Config, pipe: bool) -> Self {
         let place = |target: &BackendTarget| match target {
             BackendTarget::Command { .. } | BackendTarget::Tape | BackendTarget::Builtin(_) => {
@@ -44,7 +44,7 @@ impl Places {
     }
 }
 
-/// The wall clock at a moment of the other one.
+/// Pair of wall clock and monotonic clock, to convert instants into Unix time.
 #[derive(Copy, Clone)]
 pub(super) struct SpanClock {
     wall: u64,
@@ -63,7 +63,7 @@ impl SpanClock {
     }
 }
 
-/// The spans of an exchange: the request as the client made it, and the call at the backend if there was one.
+/// Returns the spans of an exchange: the client's request, and the call at the backend if there was one.
 pub(super) fn spans(finished: &Finished, trace: &Trace, places: &Places, clock: SpanClock) -> Vec<Span> {
     let mut spans = vec![server(finished, trace, places, clock)];
     if let Some(sent) = trace.told.sent.get() {
@@ -139,7 +139,7 @@ fn common(
             span.name = format!("{} {}", span.name, cut(prompt));
             span.text("gen_ai.prompt.name", prompt);
         }
-        // Not part of the name: there are too many of them.
+        // URIs are not part of the name, because there are too many of them.
         (Some(method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE), Some(uri)) => {
             span.text("mcp.resource.uri", uri);
         }
@@ -152,7 +152,7 @@ fn common(
     span
 }
 
-/// Says how it failed, if it did. Who cancels has what they wanted.
+/// Adds the attributes of a failure. A cancelled request is not a failure.
 fn failed(span: &mut Span, finished: &Finished, trace: &Trace) {
     let code = trace.ended.as_ref().and_then(|ended| ended.code.as_deref());
     let kind = match finished.outcome {

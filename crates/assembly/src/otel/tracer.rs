@@ -1,4 +1,4 @@
-//! Gives each request its place in a trace, and makes spans of finished ones.
+//! Assigns each request its place in a trace, and makes spans of finished exchanges.
 
 use super::collector::{NotExported, QUEUE_FULL};
 use super::exporter::Job;
@@ -13,10 +13,10 @@ use signalbox_wire::{Envelope, TraceParent};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
-/// How much of the digest of a session id is exported.
+/// Number of bytes of a session id's digest that are exported.
 const SESSION_DIGEST: usize = 16;
 
-/// The subscriber to facts.
+/// Fact subscriber that makes spans.
 pub struct Tracer {
     pub(super) ratio: Ratio,
     pub(super) places: Places,
@@ -24,13 +24,13 @@ pub struct Tracer {
     pub(super) lost: Arc<NotExported>,
 }
 
-/// Where a trace comes from.
+/// Origin of a trace.
 enum Origin {
-    /// The client says so in `_meta`.
+    /// The client's `_meta` names the parent span.
     Meta(TraceParent),
-    /// The client says so in a header.
+    /// An HTTP header of the client names the parent span.
     Header(TraceParent, TraceState),
-    /// It begins here.
+    /// The trace begins at this gateway.
     Here,
 }
 
@@ -59,7 +59,7 @@ impl FactSink for Tracer {
 
     fn begin(&self, message: &Envelope, carrier: Carrier<'_>) -> Option<Box<Trace>> {
         let (parent, state) = match Origin::of(message, carrier) {
-            // It is carried on as it is.
+            // `_meta` reaches the backend unchanged, so there is nothing to do.
             Origin::Meta(parent) if !parent.is_sampled() => return None,
             Origin::Meta(parent) => (Some(parent), TraceState::Kept),
             Origin::Header(parent, state) if !parent.is_sampled() => return Some(unrecorded(parent, state)),
@@ -97,25 +97,25 @@ struct Ids {
 }
 
 impl Ids {
-    /// Nothing where the system gives no randomness: a request is not worth less for want of a trace.
+    /// Draws random ids, or returns `None` without randomness: the request goes on without a trace.
     fn random() -> Option<Self> {
         let mut ids = Self { trace: [0; 16], own: [0; 8], call: [0; 8] };
         for part in [&mut ids.trace[..], &mut ids.own, &mut ids.call] {
             getrandom::fill(part).ok()?;
-            // All zeros is no id.
+            // The protocol forbids an id of all zeros.
             part[0] = part[0].max(u8::from(part.iter().all(|byte| *byte == 0)));
         }
         Some(ids)
     }
 }
 
-/// The trace of a client that does not record it: it is handed on, so that nobody behind us begins another.
+/// Returns the trace of a client that does not record it. It is propagated, so that no backend begins another one.
 fn unrecorded(parent: TraceParent, state: TraceState) -> Box<Trace> {
     let told = Arc::new(TraceSent { call: parent, state, sent: OnceLock::new() });
     Box::new(Trace { span: parent, parent: None, session: None, told, ended: None })
 }
 
-/// Whoever holds the id of a session may speak in it, so that only a digest of it leaves the gateway.
+/// Returns a digest of a session id. The id itself lets its holder speak in the session and must not leave the gateway.
 fn digest_of(session: &str) -> Box<str> {
     let digest = digest::digest(&digest::SHA256, session.as_bytes());
     hex(&digest.as_ref()[..SESSION_DIGEST]).into()

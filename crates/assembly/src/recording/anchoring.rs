@@ -1,7 +1,8 @@
-//! Signed heads of tapes are kept outside this machine: in a file of another disk, at a web address, at another gateway.
+//! Anchors the signed heads of tapes outside this machine: in a file on another disk, at a web address, or at another
+//! gateway.
 //!
-//! Each place has a thread and a queue of its own, so that one that does not answer holds up neither the tape nor the other places. A
-//! head that a place does not take is tried again until it does. When the queue is full, the oldest head goes: a later one
+//! Each place has its own thread and queue, so that an unresponsive place delays neither the tape nor the other places.
+//! A head is retried until its place accepts it. When a queue is full, the oldest head is dropped, because a later head
 //! covers everything that an earlier one does.
 
 use bytes::Bytes;
@@ -21,17 +22,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
-/// Most heads that wait for one place.
+/// Maximum number of queued heads per place.
 pub const MAX_WAITING: usize = 256;
-/// The pause after the first failure. It doubles each time, up to the longest one.
+/// Pause after the first failure. It doubles each time, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How long a web address may take to answer.
+/// Timeout for one request to a web address.
 const POST_WITHIN: Duration = Duration::from_secs(10);
-/// How long the end of the tape waits for the last heads to be taken.
+/// Time that the end of the tape waits for the last heads.
 const LAST_WITHIN: Duration = Duration::from_secs(5);
 
-/// Why a place did not take a head.
+/// Reason why a place did not accept a head.
 #[derive(Debug, thiserror::Error)]
 enum NotAnchored {
     #[error(transparent)]
@@ -44,7 +45,7 @@ enum NotAnchored {
     Status(u16),
 }
 
-/// How anchoring goes.
+/// Counters of anchoring.
 #[derive(Default, Debug)]
 pub struct AnchorCounters {
     kept: AtomicU64,
@@ -53,21 +54,21 @@ pub struct AnchorCounters {
     last_error: Mutex<Option<String>>,
 }
 
-/// The numbers of it at one moment.
+/// Snapshot of the counters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AnchorStats {
-    /// Heads that a place has taken.
+    /// Number of accepted heads.
     pub kept: u64,
-    /// Tries that failed.
+    /// Number of failed attempts.
     pub failed: u64,
-    /// Heads that no longer had room, or were left at the end.
+    /// Number of heads dropped from a full queue or left at the end.
     pub dropped: u64,
-    /// What a place said last when it did not take a head; none once it takes them again.
+    /// Last failure; `None` once the place accepts heads again.
     pub last_error: Option<String>,
 }
 
 impl AnchorCounters {
-    /// The numbers so far.
+    /// Returns the current values.
     #[must_use]
     pub fn snapshot(&self) -> AnchorStats {
         let last_error = self.last_error.lock().unpoisoned().clone();
@@ -76,13 +77,13 @@ impl AnchorCounters {
     }
 }
 
-/// Hands signed heads to all places. Dropping it waits a moment for the last ones.
+/// Sends signed heads to all places. Dropping it waits up to [`LAST_WITHIN`] for the last ones.
 pub struct Anchoring {
     places: Vec<(Arc<Waiting>, JoinHandle<()>)>,
     counters: Arc<AnchorCounters>,
 }
 
-/// What waits for one place.
+/// Queue of one place.
 #[derive(Default)]
 struct Waiting {
     state: Mutex<State>,
@@ -92,17 +93,17 @@ struct Waiting {
 #[derive(Default)]
 struct State {
     heads: VecDeque<SignedHead>,
-    /// Set at the end: when to give up.
+    /// Deadline of the last attempts, set at the end.
     give_up: Option<Instant>,
-    /// The thread has nothing more to do.
+    /// True once the thread has finished.
     done: bool,
 }
 
 impl Anchoring {
-    /// Begins to anchor at these places.
+    /// Starts a thread for each place.
     ///
     /// # Errors
-    /// If there is no thread.
+    /// If a thread cannot be started.
     pub fn start(places: &[AnchorPlace], counters: &Arc<AnchorCounters>) -> io::Result<Self> {
         let start = |place: &AnchorPlace| {
             let waiting = Arc::<Waiting>::default();
@@ -160,12 +161,12 @@ impl Drop for Anchoring {
     }
 }
 
-/// Serves one place.
+/// Thread that serves one place.
 struct Worker {
     place: AnchorPlace,
     waiting: Arc<Waiting>,
     counters: Arc<AnchorCounters>,
-    /// Made when it is needed first.
+    /// HTTP client, created at the first use.
     web: Option<(Runtime, WebPost)>,
 }
 
@@ -189,7 +190,7 @@ impl Worker {
         self.waiting.changed.notify_all();
     }
 
-    /// The oldest head, which stays in the queue until it is taken; none at the end.
+    /// Returns the oldest head without removing it, or `None` at the end.
     fn next(&self) -> Option<SignedHead> {
         let mut state = self.waiting.state.lock().unpoisoned();
         loop {
@@ -203,12 +204,12 @@ impl Worker {
         }
     }
 
-    /// Waits before the next try, but not beyond the end.
+    /// Waits before the next attempt, but not beyond the deadline.
     fn rest(&self, pause: Duration) {
         let until = Instant::now() + pause;
         let mut state = self.waiting.state.lock().unpoisoned();
         loop {
-            // At the end it is tried once a second.
+            // During shutdown, retry once a second.
             let limit = state.give_up.map_or(until, |end| end.min(Instant::now() + FIRST_PAUSE).min(until));
             let left = limit.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -224,7 +225,7 @@ impl Worker {
 
     fn taken(&self, head: &SignedHead) {
         let mut state = self.waiting.state.lock().unpoisoned();
-        // It may have been dropped to make room meanwhile.
+        // The head may have been dropped from a full queue meanwhile.
         if state.heads.front() == Some(head) {
             state.heads.pop_front();
         }
@@ -260,10 +261,10 @@ impl Worker {
     }
 }
 
-/// Adds a line, and has it on the disk before it counts.
+/// Appends a line and syncs the file.
 fn append(path: &Path, line: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-    // In one write, so that several processes can share the file.
+    // A single write, so that several processes can share the file.
     file.write_all(format!("{line}\n").as_bytes())?;
     file.sync_data()
 }

@@ -1,4 +1,4 @@
-//! Records what backends offer: once, and again whenever it changes.
+//! Records the lists of backends: once, and again whenever they change.
 
 use super::Recording;
 use signalbox_engine::catalog::{Snapshot, View, ViewKey};
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// After this long everything is recorded again, since the beginning of a tape may have been pruned.
+/// Interval after which all lists are recorded again, because the beginning of a tape may have been pruned.
 const AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 /// Follows the lists of a gateway until it is gone.
@@ -31,21 +31,21 @@ pub fn follow(gateway: &Arc<Gateway>, recording: &Arc<Recording>) {
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return },
                 _ = again.tick() => observer.forget(),
-                // The next tape has to say it again.
+                // Each tape must hold the lists itself.
                 begun = tapes.changed() => if begun.is_ok() { observer.told.clear() } else { return },
             }
         }
     });
 }
 
-/// Knows by hash what was recorded for each backend and view. Views that are gone are forgotten.
+/// Recorded lists of each backend and view, by hash. Views that are gone are forgotten.
 struct Observer {
     recording: Weak<Recording>,
     told: HashMap<(Arc<str>, ViewKey), (Arc<View>, String)>,
 }
 
 impl Observer {
-    /// Has everything told again.
+    /// Makes everything be recorded again.
     fn forget(&mut self) {
         self.told.clear();
         if let Some(recording) = self.recording.upgrade() {
@@ -60,7 +60,7 @@ impl Observer {
             for (key, view) in &backend.views {
                 let place = (Arc::clone(&backend.name), key.clone());
                 let before = self.told.remove(&place);
-                // Most changes are of one view, and the others are the same objects as before.
+                // Most changes affect one view, and the others are the same objects as before.
                 if let Some((known, hash)) = before.as_ref().filter(|(known, _)| Arc::ptr_eq(known, view)) {
                     now.insert(place, (Arc::clone(known), hash.clone()));
                     continue;

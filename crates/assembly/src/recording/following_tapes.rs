@@ -11,11 +11,11 @@ use tokio::sync::watch;
 
 /// Factory of the tapes after the first one.
 pub(super) struct FollowingTapes {
-    /// Template of their heads.
+    /// Template for the heads of tapes.
     pub(super) head: TapeInfo,
     pub(super) store: LateStore,
     pub(super) sealing: Option<TapeSealing>,
-    /// Receives the head of the tape that is being written.
+    /// Publishes the head of the tape that is being written.
     pub(super) current: watch::Sender<Arc<TapeInfo>>,
 }
 

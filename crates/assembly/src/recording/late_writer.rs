@@ -1,5 +1,4 @@
-//! Tapes whose store is opened when there is something to write: a store that cannot be reached holds nothing up, and
-//! is tried again.
+//! Opens the store at the first write, so that an unreachable store delays nothing and is retried.
 
 use super::StorePlace;
 use signalbox_engine::lock::LockResultExt;
@@ -7,15 +6,15 @@ use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeStore, TapeWrite
 use signalbox_seal::SigningKey;
 use std::sync::{Arc, Mutex};
 
-/// A store that is opened when it is needed. Copies share it, so that all tapes of a process are written to one.
+/// Store that is opened at the first use. Copies share it, so that all tapes of a process go to one store.
 #[derive(Clone)]
 pub struct LateStore(Arc<Place>);
 
 struct Place {
     place: StorePlace,
-    /// The store is kept below so many bytes.
+    /// Maximum size of the store in bytes.
     most: u64,
-    /// Signs checkpoints where that deletes the beginning of sealed tapes.
+    /// Key for checkpoints, which replace the deleted beginning of sealed tapes.
     key: Option<SigningKey>,
     state: Mutex<State>,
 }
@@ -27,20 +26,20 @@ struct State {
 }
 
 impl LateStore {
-    /// A store in this place, kept below `most` bytes. `key` signs checkpoints where that deletes the beginning of
-    /// sealed tapes.
+    /// Returns a store at this place with at most `most` bytes. `key` signs a checkpoint when the beginning of a sealed
+    /// tape is deleted.
     #[must_use]
     pub fn new(place: StorePlace, most: u64, key: Option<SigningKey>) -> Self {
         Self(Arc::new(Place { place, most, key, state: Mutex::default() }))
     }
 
-    /// Writes a tape with this head.
+    /// Returns a writer for a tape with this head.
     #[must_use]
     pub fn writer(&self, tape: TapeInfo) -> LateWriter {
         LateWriter { store: self.clone(), tape, open: None }
     }
 
-    /// The store, opened where it is not.
+    /// Returns the store, opening it if necessary.
     fn open(&self) -> Result<Arc<dyn TapeStore>, StoreError> {
         let Place { place, most, key, state } = &*self.0;
         let mut state = state.lock().unpoisoned();
@@ -51,8 +50,8 @@ impl LateStore {
         Ok(Arc::clone(state.store.insert(store)))
     }
 
-    /// Lets calls go first: the thread that writes has a queue to lean on, and clients wait. Where the system does not
-    /// let it, nothing is lost but that. Only Linux tells threads apart here. One thread writes all tapes of a process.
+    /// Lowers the priority of the writing thread, because clients wait for calls but the tape has a queue. A failure
+    /// has no other effect. Only Linux sets the priority per thread. One thread writes all tapes of a process.
     fn stand_back(&self) {
         if std::mem::replace(&mut self.0.state.lock().unpoisoned().stands_back, true) {
             return;
@@ -62,7 +61,7 @@ impl LateStore {
     }
 }
 
-/// Begins its tape at the first append that finds the store there.
+/// Writer that begins its tape at the first append that can open the store.
 pub struct LateWriter {
     store: LateStore,
     tape: TapeInfo,
@@ -81,7 +80,7 @@ impl TapeWriter for LateWriter {
     fn idle(&mut self) -> Result<bool, StoreError> {
         match &mut self.open {
             Some(writer) => writer.idle(),
-            // Nothing is to be written yet, but it should be known early that nothing can be.
+            // Nothing is pending yet, but report early if the store cannot be opened.
             None => self.store.open().map(|_| false),
         }
     }

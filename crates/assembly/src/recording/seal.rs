@@ -12,21 +12,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a tape cannot be sealed.
+/// Reason why a tape cannot be sealed.
 #[derive(Debug, thiserror::Error)]
 pub enum SealTapeError {
-    /// There is no key to sign with.
+    /// There is no signing key.
     #[error("tapes cannot be sealed: {0}; `seal.tapes = false` records without")]
     Key(#[from] SealFolderError),
     /// The head of the tape cannot be sealed.
     #[error("tapes cannot be sealed: {0}")]
     Tape(#[from] BadSeal),
-    /// The system gives no randomness.
+    /// The system provides no randomness.
     #[error("tapes cannot be sealed: {0}")]
     System(#[from] std::io::Error),
 }
 
-/// Seals the tapes of one process, each with a seed of its own. Their signed heads go to the same places.
+/// Sealing of one process's tapes, each with its own seed. Their signed heads go to the same places.
 pub struct TapeSealing {
     key: SigningKey,
     commit: Vec<Vec<String>>,
@@ -35,10 +35,10 @@ pub struct TapeSealing {
 }
 
 impl TapeSealing {
-    /// Seals as the configuration wants; none where it does not. Heads that are anchored are counted.
+    /// Sets up sealing as configured, or returns `None` if it is off. `anchored` counts the anchored heads.
     ///
     /// # Errors
-    /// If there is no key and none can be made.
+    /// If there is no key and none can be created.
     pub fn new(seal: &Seal, data_dir: &Path, anchored: &Arc<AnchorCounters>) -> Result<Option<Self>, SealTapeError> {
         if !seal.tapes {
             return Ok(None);
@@ -52,10 +52,10 @@ impl TapeSealing {
         Ok(Some(Self { key, commit, signing, heads }))
     }
 
-    /// Seals a tape with this head, which must not change any more.
+    /// Seals a tape with this head, which must not change afterwards.
     ///
     /// # Errors
-    /// If the head cannot be signed, or the system gives no randomness.
+    /// If the head cannot be signed, or the system provides no randomness.
     pub fn seal(&self, tape: &mut TapeInfo) -> Result<SealSettings, SealTapeError> {
         let settings = SealSettings::begin(tape, self.key.clone(), random()?, self.commit.clone(), self.signing)?;
         Ok(match &self.heads {

@@ -1,4 +1,4 @@
-//! The key under which tapes have the ids of sessions. It stays in the data folder and is never part of a tape.
+//! Key for the hashes of session ids on tapes. It stays in the data folder and is never part of a tape.
 
 use super::random;
 use signalbox_tape::recorder::SessionHash;
@@ -7,13 +7,13 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Its file in the data folder.
+/// Name of its file in the data folder.
 pub const SESSION_KEY_FILE: &str = "session.key";
 
-/// Hashes ids under the key of this data folder, which is made if there is none.
+/// Returns the hash under the key of this data folder, which is created if necessary.
 ///
 /// # Errors
-/// If it cannot be read or made.
+/// If the key can be neither read nor created.
 pub fn session_hash(data_dir: &Path) -> io::Result<SessionHash> {
     let path = data_dir.join(SESSION_KEY_FILE);
     match read(&path) {
@@ -30,7 +30,7 @@ fn read(path: &Path) -> io::Result<[u8; 32]> {
     key.try_into().map_err(whole)
 }
 
-/// Makes the key whole or not at all; of several processes that do so at once, the first one's stays.
+/// Creates the key file whole or not at all. If several processes do so at once, the first one's key stays.
 fn make(path: &Path) -> io::Result<[u8; 32]> {
     let key: [u8; 32] = random()?;
     let unique: [u8; 8] = random()?;

@@ -4,12 +4,11 @@ use super::{Message, Value, attribute, of_service};
 use crate::metric_family::{Labels, MetricFamily, Points};
 use signalbox_engine::labelled_durations::BucketReading;
 
-/// `AggregationTemporality` of the protocol: every point tells all since the start.
+/// `AggregationTemporality` of the protocol. Each point counts everything since the start.
 const CUMULATIVE: u64 = 2;
 const MICROS: f64 = 1_000_000.0;
 
-/// An `ExportMetricsServiceRequest` with these families of one service, counted since `start` and read at `now`, both in nanoseconds
-/// since 1970. Families without points are left out.
+/// Encodes an `ExportMetricsServiceRequest` for these families. Families without points are left out.
 pub(in crate::otel) fn metrics_request(
     (service, instance): (&str, &str),
     (start, now): (u64, u64),
@@ -37,7 +36,7 @@ fn metric(family: &MetricFamily, times: (u64, u64)) -> Message {
                 data.message(1, &point);
             }
             data.number(2, CUMULATIVE);
-            // It only grows.
+            // `is_monotonic`
             data.number(3, 1);
             metric.text(3, "1");
             metric.message(7, &data);
@@ -70,8 +69,8 @@ fn attributes(point: &mut Message, field: u64, labels: &Labels) {
     }
 }
 
-/// A reading counts what is not longer than each bound; the protocol wants what is between two of them, and what is longer than the
-/// last. Counts are read one after the other, so that the sum of these is taken as the count.
+/// Encodes a histogram. The reading counts the values up to each bound, but the protocol wants the values between two
+/// bounds and those above the last. The counts are read one after the other, so their sum serves as the total.
 fn durations(point: &mut Message, took: &BucketReading) {
     let mut below = 0;
     let mut counts: Vec<u64> = Vec::with_capacity(took.within.len() + 1);
