@@ -55,9 +55,8 @@ impl Rule {
 /// Possible origins of a message.
 enum Source<'a> {
     Entry(EntryRef<'a>),
-    /// Any tool of this backend.
+    /// Any tool of the named backend.
     Backend(&'a str),
-    /// Any tool.
     Anything,
 }
 

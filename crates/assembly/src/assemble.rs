@@ -93,7 +93,7 @@ pub enum AssembleError {
 #[derive(Clone)]
 pub struct App {
     pub gateway: Arc<Gateway>,
-    /// Counters per method.
+    /// Request counters per method.
     pub metrics: Arc<MethodMetrics>,
     /// Counters per tool, and durations of operations.
     pub calls: Arc<CallMetrics>,
@@ -103,7 +103,6 @@ pub struct App {
     pub breakpoints: Arc<Breakpoints>,
     /// Live feed of facts.
     pub live: Arc<Live>,
-    /// Rules in force.
     pub rules: Arc<Rules>,
     /// Tape being written, if recording is on.
     pub recording: Option<Arc<Recording>>,
@@ -181,7 +180,7 @@ impl App {
 pub struct StateFiles {
     /// File of the last known lists.
     pub catalog: Option<PathBuf>,
-    /// Folder of sessions.
+    /// Folder of the sessions that outlive the process.
     pub sessions: Option<PathBuf>,
 }
 

@@ -146,7 +146,7 @@ impl Authorization {
         let stamp = Mutex::new(users.stamp());
         let known = users.load()?;
         if openid.is_none() && known.iter().next().is_none() {
-            tracing::warn!("nobody can sign in at the authorization server; `signalbox users add NAME` adds somebody");
+            tracing::warn!("the authorization server has no users; `signalbox users add NAME` adds one");
         }
         let server = AuthorizationServer::new(settings, signer, &kept, known)
             .map_err(|why| AuthServerError::Damaged { path: store.clone(), why })?;

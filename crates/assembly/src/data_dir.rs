@@ -89,7 +89,7 @@ fn closed_to_others(path: &Path) -> io::Result<()> {
         return Err(io::Error::other("it belongs to another user"));
     }
     if folder.mode() & 0o002 != 0 {
-        return Err(io::Error::other("everybody may write to it (close it with `chmod o-w`)"));
+        return Err(io::Error::other("every user may write to it (close it with `chmod o-w`)"));
     }
     Ok(())
 }

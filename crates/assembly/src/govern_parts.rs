@@ -26,7 +26,7 @@ use std::time::Instant;
 /// Interceptors and state that govern calls. Clones share them.
 #[derive(Clone)]
 pub struct GovernParts {
-    /// Labels of tools.
+    /// Labels of tools, such as trust levels and categories.
     pub labels: Arc<ToolLabels>,
     /// Permissions to see and use entries.
     pub permissions: Arc<Permissions>,
@@ -105,7 +105,7 @@ impl GovernParts {
         Governance { labels, permissions, timeouts: Arc::clone(&self.budgets) as _ }
     }
 
-    /// Applies another configuration.
+    /// Applies another configuration to all parts.
     pub(crate) fn take_over(&self, before: &Config, next: &Config, gateway: &Gateway) {
         self.limits.replace(rates(next));
         self.budgets.replace(budgets(next));

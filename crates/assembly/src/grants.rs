@@ -128,7 +128,7 @@ pub enum GrantFileFault {
         why: serde_json::Error,
     },
     /// There are more than [`MAX_GRANTS`] grants.
-    #[error("{MAX_GRANTS} grants count already; revoke some, or give somebody a role")]
+    #[error("{MAX_GRANTS} grants count already; revoke some, or assign roles instead")]
     TooMany,
 }
 
@@ -208,7 +208,7 @@ impl GrantClock {
         this.tell_alarms(config);
         match GrantFile::of(&config.data_dir).load() {
             Ok(all) => this.apply(&all, config.permissions.break_glass.allowed),
-            Err(error) => tracing::error!(%error, "nobody has a grant that ends by itself"),
+            Err(error) => tracing::error!(%error, "cannot read the grants; none is in force"),
         }
         this
     }

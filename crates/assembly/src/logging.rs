@@ -199,7 +199,7 @@ fn write(mut output: impl Write, queued: &Receiver<Item>, lost: &AtomicU64) {
         let _ = output.write_all(&line);
         let missing = lost.swap(0, Ordering::Relaxed);
         if missing > 0 {
-            let _ = writeln!(output, "{missing} log lines were lost because nobody read them in time");
+            let _ = writeln!(output, "{missing} log lines were lost because standard error was not read in time");
         }
     }
     let _ = output.flush();

@@ -15,7 +15,6 @@ pub type Labels = Vec<(&'static str, String)>;
 pub struct MetricFamily {
     /// Name in the Prometheus text format.
     pub name: &'static str,
-    /// Name in OTLP.
     pub otlp_name: &'static str,
     /// Description of the metric.
     pub help: &'static str,
@@ -26,7 +25,7 @@ pub struct MetricFamily {
 /// Points of a family, by their type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Points {
-    /// Monotonic counters.
+    /// Counters that only grow.
     Counters(Vec<(Labels, u64)>),
     /// Histograms of durations in seconds.
     Durations(Vec<(Labels, BucketReading)>),

@@ -37,7 +37,6 @@ enum Value {
     Number(i64),
 }
 
-/// Finished span.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Span {
     /// Ids of the trace and the span, with the trace flags.

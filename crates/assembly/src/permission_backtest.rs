@@ -56,7 +56,6 @@ impl Decided {
 /// Calls with the same past and present decision.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Decisions {
-    /// Number of calls.
     pub count: u64,
     /// Examples, as tape and exchange.
     pub examples: Vec<(String, u64)>,

@@ -15,7 +15,7 @@ use signalbox_wire::timestamp;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Hypothetical caller.
+/// Hypothetical caller of a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Supposed {
     /// Principal of the caller.

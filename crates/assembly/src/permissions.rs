@@ -95,7 +95,7 @@ pub struct SetSwitch {
     /// True if the pattern matches principals.
     #[serde(default)]
     pub principal: bool,
-    /// `killed` or `quarantined`.
+    /// Way of switching off: `killed` or `quarantined`.
     pub off: String,
     /// Reason, shown to callers.
     #[serde(default)]

@@ -1,5 +1,5 @@
-//! The tape of this process: opened in the background, written by one thread, ended when the process ends. Where tapes
-//! have bounds, others follow.
+//! The tape of this process: opened in the background, written by one thread, ended when the process ends. If tapes
+//! have bounds, further tapes follow.
 
 mod anchoring;
 mod backends_seen;
@@ -36,47 +36,47 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
-/// The file of the store in the data folder.
+/// Name of the SQLite store in the data folder.
 pub const STORE_FILE: &str = "tapes.db";
-/// How long the end of the process waits for what is still to be written.
+/// Time that shutdown waits for pending entries.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
-/// How often it is looked whether the store has been tried.
+/// Interval between checks whether the store has been tried.
 const LOOK: Duration = Duration::from_millis(10);
-/// How often what is too old or too much is forgotten.
+/// Interval between deletions of tapes beyond the retention.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
-/// Largest message that a tape file keeps.
+/// Maximum size of a message in a tape file.
 pub const MAX_FILE_BODY: usize = 40 << 20;
 
-/// Why nothing can be recorded.
+/// Reason why recording cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// A rule for taking secrets out makes no sense.
+    /// A redaction rule is invalid.
     #[error(transparent)]
     Redaction(#[from] BadRedaction),
-    /// The tape file cannot be begun.
+    /// The tape file cannot be created.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         error: std::io::Error,
     },
     /// The tape cannot be sealed.
     #[error(transparent)]
     Seal(#[from] SealTapeError),
-    /// The system gives no thread or no randomness.
+    /// The system provides no thread or no randomness.
     #[error("cannot start recording: {0}")]
     System(#[from] std::io::Error),
 }
 
-/// Why nothing was kept on demand.
+/// Reason why [`Recording::keep`] kept nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
-    /// Nothing is held back.
+    /// The recording has no ring. Holds the description of its sampling.
     #[error("`tape keep` needs `record.sampling = \"ring\"`; this tape uses {0}")]
     NoRing(String),
-    /// The store did not take it.
+    /// The store did not accept the entries.
     #[error("what the ring held could not be written: {0}")]
     NotWritten(String),
 }
@@ -84,23 +84,21 @@ pub enum KeepError {
 /// Entries written from a ring.
 #[derive(Debug, Clone)]
 pub struct KeptRing {
-    /// The tape that has it.
+    /// Tape that holds the entries.
     pub tape: Arc<TapeInfo>,
-    /// Number of entries.
     pub entries: u64,
 }
 
-/// Where tapes are kept.
+/// Place of the tape store.
 #[derive(Debug, Clone)]
 pub enum StorePlace {
-    /// A SQLite file.
     Sqlite(PathBuf),
-    /// A PostgreSQL database; its address may hold a password.
+    /// A PostgreSQL database, whose address may hold a password.
     Postgres(signalbox_config::Secret),
 }
 
 impl StorePlace {
-    /// Where this configuration keeps them.
+    /// Returns the place that this configuration names.
     #[must_use]
     pub fn of(record: &Record, data_dir: &Path) -> Self {
         match &record.postgres {
@@ -109,22 +107,22 @@ impl StorePlace {
         }
     }
 
-    /// Opens it.
+    /// Opens the store without a limit on its size.
     ///
     /// # Errors
-    /// What the store says.
+    /// If the store cannot be opened.
     pub fn open(&self) -> Result<Arc<dyn TapeStore>, StoreError> {
         self.open_for(u64::MAX, None)
     }
 
-    /// Opens it for somebody who deletes what is beyond so many bytes, or otherwise too much. With a key, sealed tapes
-    /// of which the beginning is deleted get a signed checkpoint.
+    /// Opens the store for pruning, with a limit on its size. With a key, sealed tapes get a signed checkpoint when
+    /// their beginning is deleted.
     ///
     /// # Errors
-    /// What the store says.
+    /// If the store cannot be opened.
     pub fn open_for(&self, most: u64, key: Option<SigningKey>) -> Result<Arc<dyn TapeStore>, StoreError> {
         match self {
-            // Whoever may put a link there could have the tape written to any file of this user.
+            // A symbolic link put there by another user could redirect the tape to any file of this user.
             Self::Sqlite(path) if path.is_symlink() => {
                 let (place, why) = (path.display().to_string(), "it is a symbolic link".to_owned());
                 Err(StoreError::Open { place, why })
@@ -135,33 +133,31 @@ impl StorePlace {
     }
 }
 
-/// A tape being written.
 pub struct Recording {
     recorder: Arc<Recorder>,
     sink: Arc<TapeSink>,
     place: StorePlace,
-    /// Signs checkpoints.
+    /// Key that signs checkpoints of pruned tapes.
     key: Option<SigningKey>,
-    /// How anchoring goes, where it is wanted.
+    /// Counters of anchoring, if it is configured.
     anchored: Option<Arc<AnchorCounters>>,
-    /// The tape that is being written.
+    /// Tape that is being written.
     tape: watch::Sender<Arc<TapeInfo>>,
     last_prune: Mutex<Option<StoreError>>,
     required: bool,
-    /// Calls are held back until something fires.
+    /// True if calls are held in a ring until a trigger fires.
     ring: bool,
-    /// The rules that decide, to be told again.
+    /// Last recorded rules, to be recorded again.
     rules: Mutex<Option<RulesEntry>>,
-    /// Dropped with the recording, which ends the thread that prunes.
+    /// Dropped with the recording, which ends the pruning thread.
     running: Mutex<Option<mpsc::Sender<()>>>,
 }
 
 impl Recording {
-    /// Begins to record what this configuration wants recorded; nothing where it wants nothing.
+    /// Starts recording as configured, or returns `None` if it is off.
     ///
     /// # Errors
-    /// If that cannot be begun. A store that cannot be opened is none of these: it is tried again, and said in the
-    /// status.
+    /// If recording cannot start. A store that cannot be opened is no error: it is retried, and the status reports it.
     pub fn start(config: &Config, kind: TapeKind, data_dir: &DataDir) -> Result<Option<Arc<Self>>, RecordingError> {
         logging::redact(redactor(&config.record.redaction)?);
         if !config.record.enabled {
@@ -173,17 +169,17 @@ impl Recording {
         let hash = session_hash(data_dir.path())?;
         let seal = (&config.seal, data_dir.path());
         let recording = Self::begin(&config.record, (kind, target), place, redaction, hash, seal)?;
-        // A tape that says nothing of rules has none.
+        // Without rules nothing is recorded about them.
         if !config.rules.set.is_empty() {
             recording.rules(&config.rules.set);
         }
         Ok(Some(recording))
     }
 
-    /// Begins a tape in this store, sealed with the key of a data folder if that is wanted.
+    /// Begins a tape in this store, sealed with the key of a data folder if configured.
     ///
     /// # Errors
-    /// If that cannot be begun.
+    /// If recording cannot start.
     pub fn begin(
         record: &Record,
         (kind, target): (TapeKind, String),
@@ -235,13 +231,13 @@ impl Recording {
         Ok(recording)
     }
 
-    /// What facts go to.
+    /// Returns the sink for facts.
     #[must_use]
     pub fn sink(&self) -> Arc<dyn FactSink> {
         self.sink.clone()
     }
 
-    /// Records the rules that apply from now on. Each decision of theirs names them by the same hash.
+    /// Records the rules in force from now on. Each of their decisions refers to them by the same hash.
     pub fn rules(&self, set: &RuleSet) {
         let hash = set.version().to_owned();
         let rules = RulesEntry { hash, text: set.text(), redacted: false };
@@ -249,12 +245,12 @@ impl Recording {
         self.recorder.rules(rules);
     }
 
-    /// From now on keeps only the outline of messages to and from these backends, and of what their callers are sent.
+    /// Records from now on only outlines of the messages of these backends and of what their callers receive.
     pub fn withhold(&self, backends: Vec<Arc<str>>) {
         self.recorder.withhold(backends);
     }
 
-    /// Writes the rules down once more: the beginning of the tape may be pruned by now.
+    /// Records the rules once more, because the beginning of the tape may have been pruned.
     fn rules_again(&self) {
         let rules = self.rules.lock().unpoisoned().clone();
         if let Some(rules) = rules {
@@ -262,8 +258,8 @@ impl Recording {
         }
     }
 
-    /// Writes down what the backends of this gateway offer, now and whenever it changes, as long as the gateway is
-    /// there, and has the gateway hand over its facts when they are put in order. Needs a runtime.
+    /// Records the lists of this gateway's backends whenever they change, and lets the recorder collect buffered facts
+    /// from the gateway. Needs a runtime.
     pub fn follow(self: &Arc<Self>, gateway: &Arc<Gateway>) {
         let buffers = Arc::downgrade(gateway);
         self.recorder.settle_with(move || {
@@ -274,8 +270,8 @@ impl Recording {
         backends_seen::follow(gateway, self);
     }
 
-    /// Writes down what the ring holds now, and says how many entries that were and on which tape, once they are on
-    /// disk. As many calls as `record.after` says are kept after it.
+    /// Writes the contents of the ring and returns their tape and number once they are on disk. The next `record.after`
+    /// calls are kept too.
     ///
     /// # Errors
     /// If there is no ring, or the store cannot write.
@@ -283,7 +279,7 @@ impl Recording {
         if !self.ring {
             return Err(KeepError::NoRing(self.tape().sampling.clone()));
         }
-        // The ring may make the tape so large that the next one begins right after it.
+        // The ring may exceed the tape's bound, so that the next tape begins right after it.
         let (tape, before) = (self.tape(), self.stats().entries);
         self.recorder.trigger();
         let written = self.recorder.barrier().await;
@@ -293,31 +289,31 @@ impl Recording {
         written.map(kept).map_err(|_| KeepError::NotWritten(why()))
     }
 
-    /// The head of the tape that is being written.
+    /// Returns the head of the tape that is being written.
     #[must_use]
     pub fn tape(&self) -> Arc<TapeInfo> {
         Arc::clone(&self.tape.borrow())
     }
 
-    /// True if the gateway is not ready without it.
+    /// Returns `true` if the gateway is not ready without recording.
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.required
     }
 
-    /// How it goes.
+    /// Returns the counters of the recorder.
     #[must_use]
     pub fn stats(&self) -> RecorderStats {
         self.recorder.stats()
     }
 
-    /// How anchoring of signed heads goes; none where it is not wanted.
+    /// Returns the counters of anchoring, if it is configured.
     #[must_use]
     pub fn anchored(&self) -> Option<AnchorStats> {
         self.anchored.as_ref().map(|counters| counters.snapshot())
     }
 
-    /// Why nothing can be recorded, where that is known within this time.
+    /// Returns why nothing can be recorded, waiting up to `within` until the store has been tried.
     pub async fn failing(&self, within: Duration) -> Option<String> {
         let deadline = tokio::time::Instant::now() + within;
         loop {
@@ -329,13 +325,13 @@ impl Recording {
         }
     }
 
-    /// Why what is too old could not be forgotten, the last time it was tried.
+    /// Returns the error of the last deletion of old tapes, if it failed.
     #[must_use]
     pub fn prune_error(&self) -> Option<StoreError> {
         self.last_prune.lock().unpoisoned().clone()
     }
 
-    /// Writes what there is and ends the tape.
+    /// Writes pending entries and ends the tape.
     pub async fn stop(&self) {
         let recorder = Arc::clone(&self.recorder);
         let _ = tokio::task::spawn_blocking(move || recorder.stop(STOP_WITHIN)).await;
@@ -347,14 +343,14 @@ impl Recording {
         }
     }
 
-    /// Forgets what is not to be kept, on a thread of its own: a store may take its time.
+    /// Starts the thread that deletes tapes beyond the retention. A thread of its own, because a store may be slow.
     fn prune_from_time_to_time(self: &Arc<Self>, record: &Record) {
         let (recording, retention) = (Arc::downgrade(self), record.retention);
         let (running, ended) = mpsc::channel::<()>();
         *self.running.lock().unpoisoned() = Some(running);
         let pruning = std::thread::Builder::new().name("prune".to_owned()).spawn(move || {
             let mut wait = Duration::from_secs(1);
-            // Nothing is ever sent: the channel closes when the recording is over.
+            // Nothing is ever sent: the channel closes when the recording is dropped.
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 let Some(recording) = recording.upgrade() else { return };
                 let store = recording.place.open_for(u64::MAX, recording.key.clone());
@@ -376,8 +372,7 @@ impl Recording {
     }
 }
 
-/// Begins to write a tape: into a file of its own where that is wanted, else into the store, where others may follow
-/// it.
+/// Starts the recorder: into a tape file if configured, else into the store, where further tapes may follow.
 fn start_recorder(
     record: &Record,
     mut settings: RecorderSettings,
@@ -404,22 +399,22 @@ fn start_recorder(
     Ok(Recorder::start_series(settings, redactor, writer, Anchor::now(), series)?)
 }
 
-/// Takes out what these settings say.
+/// Returns the redactor for these settings.
 ///
 /// # Errors
-/// If they make no sense, or the system gives no randomness.
+/// If the settings are invalid, or the system provides no randomness.
 pub fn redactor(settings: &RedactionSettings) -> Result<Redactor, RecordingError> {
     Ok(Redactor::new(settings, random()?)?)
 }
 
-/// Nanoseconds since 1970.
+/// Returns the time in nanoseconds since 1970.
 #[must_use]
 pub fn unix_nanos() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A name that sorts by time and is not given twice: seconds since 1970 in hexadecimal, and eight random digits.
+/// Returns a unique name that sorts by time: seconds since 1970 in hexadecimal, and eight random digits.
 pub fn tape_id() -> Result<String, std::io::Error> {
     let random: [u8; 4] = random()?;
     let seconds = unix_nanos() / 1_000_000_000;
@@ -432,14 +427,14 @@ fn random<const N: usize>() -> Result<[u8; N], std::io::Error> {
     Ok(bytes)
 }
 
-/// Hands facts to the recorder, and knows whether answers wait for it.
+/// Fact sink that feeds the recorder.
 pub struct TapeSink {
     recorder: Arc<Recorder>,
     strict: bool,
 }
 
 impl TapeSink {
-    /// A sink; with `strict` an answer leaves only after it is on disk.
+    /// Creates a sink. With `strict`, an answer leaves only after it is on disk.
     pub fn new(recorder: Arc<Recorder>, strict: bool) -> Self {
         Self { recorder, strict }
     }

@@ -1,4 +1,4 @@
-//! The relay as part of the gateway: its backend, who sees it, and how the gateway shows itself at its endpoint.
+//! Integrates the relay into the gateway: its backend, its visibility, and the face of the gateway at its endpoint.
 
 use signalbox_config::Config;
 use signalbox_engine::Caller;
@@ -12,10 +12,10 @@ use signalbox_runtime::{Backend, BackendSpec, FailureRules, Lifetime, Settings, 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How much longer than a page the gateway waits, so that the relay says what happened.
+/// Time by which the gateway's timeout exceeds the relay's, so that the relay reports what happened.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// The relay of a configuration, if it has one.
+/// Creates the relay of a configuration, if it has one.
 pub(crate) fn relay(config: &Config) -> Option<Arc<Relay>> {
     let relay = config.relay.as_ref()?;
     let settings = RelaySettings {
@@ -38,7 +38,8 @@ pub(crate) fn relay(config: &Config) -> Option<Arc<Relay>> {
     Some(Relay::new(settings, store))
 }
 
-/// The pages as a backend. A page that fails is no reason to refuse calls of others, so there is no breaker.
+/// Creates the backend of the pages. It has no circuit breaker, because one failing page is no reason to refuse calls
+/// to others.
 pub(crate) fn backend(relay: &Arc<Relay>, settings: &Settings) -> Arc<Backend> {
     let limits = &relay.settings.limits;
     let spec = BackendSpec {
@@ -62,7 +63,7 @@ pub(crate) fn backend(relay: &Arc<Relay>, settings: &Settings) -> Arc<Backend> {
     Backend::new(BACKEND, Arc::new(RelayConnector::new(relay)), spec)
 }
 
-/// Shows the relay, if there is one, to its callers alone.
+/// Wraps the permissions so that only callers of the relay see it.
 pub(crate) fn visibility(relay: Option<&Arc<Relay>>, permissions: Arc<dyn Visibility>) -> Arc<dyn Visibility> {
     match relay {
         Some(relay) => Arc::new(RelayVisibility { relay: Arc::clone(relay), inner: permissions }),
@@ -70,14 +71,13 @@ pub(crate) fn visibility(relay: Option<&Arc<Relay>>, permissions: Arc<dyn Visibi
     }
 }
 
-/// Appearance towards callers of the relay.
+/// Returns the face that callers of the relay see.
 pub(crate) fn face(relay: &Relay) -> TransportFace {
     let face = Face::of_tools("codap-mcp-server", "1.0.0");
     TransportFace { transport: TRANSPORT, face: Face { eager: true, open: !relay.settings.proof_needed, ..face } }
 }
 
-/// Callers who come by the relay see it and nothing else; all others see everything else. Within that, permissions
-/// decide.
+/// Shows callers of the relay its backend alone, and all other callers everything else. Permissions decide within that.
 struct RelayVisibility {
     relay: Arc<Relay>,
     inner: Arc<dyn Visibility>,
@@ -120,7 +120,7 @@ impl Visibility for RelayVisibility {
         self.inner.is_off(caller, entry)
     }
 
-    /// A tool that is not listed can be called all the same.
+    /// Unlisted tools of the relay can still be called.
     fn reveals(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
         by_relay(caller) == (entry.backend == BACKEND) && self.allows(|inner| inner.reveals(caller, entry))
     }

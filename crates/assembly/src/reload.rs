@@ -1,8 +1,8 @@
-//! Another configuration while the process runs: all of it that does not need a restart, or nothing of it.
+//! Applies another configuration while the process runs: everything that needs no restart, or nothing.
 //!
-//! The file is read again as at the start, compared with what is in force, and everything that can fail is done before
-//! anything is changed. Then the backends are swapped ([`signalbox_runtime::Gateway::replace`]), and whatever else
-//! follows the configuration is told.
+//! A reload reads the file as at the start, compares it with the configuration in force, and does everything that can
+//! fail before it changes anything. It then swaps the backends ([`signalbox_runtime::Gateway::replace`]) and applies
+//! the settings of all other parts.
 
 mod plan;
 mod report;
@@ -32,16 +32,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// Why another configuration is not taken over.
+/// Reason why a configuration is not applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReloadError {
-    /// It cannot be used.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A backend cannot be made of it.
+    /// A backend cannot be built.
     #[error("{0}")]
     Assemble(String),
-    /// It also changes what is fixed at the start. All else is in force.
+    /// Some keys need a restart. Everything else is in force.
     #[error("{}: cannot change while Signalbox runs; restart it, or put the value back (all else is in force: {summary})", held_back.join(", "))]
     Partly {
         /// Keys that need a restart.
@@ -49,10 +49,10 @@ pub enum ReloadError {
         /// Changes that are in force.
         summary: Box<Summary>,
     },
-    /// The certificates that go with it cannot be used.
+    /// The configured certificates are unusable.
     #[error(transparent)]
     Certificates(#[from] TlsError),
-    /// The process is about to end.
+    /// The process is shutting down.
     #[error("Signalbox is shutting down")]
     Ending,
 }
@@ -63,14 +63,11 @@ impl From<AssembleError> for ReloadError {
     }
 }
 
-/// What makes a reload happen.
+/// Cause of a reload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
-    /// The file says something else.
     File,
-    /// SIGHUP.
     Signal,
-    /// `signalbox reload`.
     Command,
 }
 
@@ -84,28 +81,28 @@ impl Trigger {
     }
 }
 
-/// Makes a change that cannot fail any more.
+/// Change that cannot fail any more.
 pub type Apply = Box<dyn FnOnce() + Send>;
-/// Something besides the gateway that follows the configuration. It is asked at every reload, whether or not the file
-/// changed: it reads what it needs (certificates, say), says what is wrong with that, or gives what makes it so.
+/// Part outside the gateway that follows the configuration. Every reload calls it, even if the file is unchanged: it
+/// reads what it needs, such as certificates, and returns an error or the change to apply.
 pub type Follower = Box<dyn Fn(&Config) -> Result<Apply, TlsError> + Send + Sync>;
 
-/// Keeps a running process to its configuration.
+/// Reloads the configuration of a running process.
 pub struct Reloader {
     app: App,
     loader: Arc<Loader>,
-    /// False if there is no listener, so that its address means nothing.
+    /// False if there is no listener, so that its address has no meaning.
     listens: bool,
     followers: Vec<Follower>,
     current: ArcSwap<Config>,
     record: Record,
-    /// One reload at a time.
+    /// Allows one reload at a time.
     turn: Mutex<()>,
     admin_files: Arc<AdminFiles>,
 }
 
 impl Reloader {
-    /// For a process that was started with this configuration, read by this loader.
+    /// Creates a reloader for a process that was started with `config`, read by `loader`.
     #[must_use]
     pub fn new(app: App, loader: Loader, config: Config, listens: bool, followers: Vec<Follower>) -> Arc<Self> {
         let current = ArcSwap::from_pointee(config);
@@ -115,41 +112,41 @@ impl Reloader {
         Arc::new(Self { app, loader, listens, followers, current, record, turn, admin_files })
     }
 
-    /// The configuration in force.
+    /// Returns the configuration in force.
     #[must_use]
     pub fn current(&self) -> Arc<Config> {
         self.current.load_full()
     }
 
-    /// Everything that follows it.
+    /// Returns the gateway with its services.
     #[must_use]
     pub fn app(&self) -> &App {
         &self.app
     }
 
-    /// The gateway that follows it.
     #[must_use]
     pub fn gateway(&self) -> &Arc<Gateway> {
         &self.app.gateway
     }
 
-    /// The counts per method that it keeps.
+    /// Returns the counters per method.
     #[must_use]
     pub fn metrics(&self) -> &Arc<MethodMetrics> {
         &self.app.metrics
     }
 
-    /// What became of the reloads so far.
+    /// Returns the state of the configuration.
     #[must_use]
     pub fn report(&self) -> Report {
         self.record.report()
     }
 
-    /// Reads the configuration and takes it over. One reload waits for another. An empty file that no command asked to
-    /// read is left alone: an editor may be writing it.
+    /// Reads the configuration and applies it. Reloads run one after the other. An empty file is applied only on a
+    /// command or a signal, because an editor may be writing it.
     ///
     /// # Errors
-    /// The reason why it is not taken over. Everything is then as it was, unless only some keys need a restart.
+    /// Returns the reason why the configuration is not applied. Nothing has changed then, except with
+    /// [`ReloadError::Partly`].
     pub async fn reload(&self, trigger: Trigger) -> Result<Summary, ReloadError> {
         let _turn = self.turn.lock().await;
         if trigger == Trigger::File {
@@ -176,8 +173,7 @@ impl Reloader {
         done
     }
 
-    /// Writes down that the configuration was read because its file changed or a signal came. The API writes down what
-    /// it is told itself, with who told it.
+    /// Records a reload that a changed file or a signal caused. The API records its own commands, with their caller.
     fn tell_audit(&self, trigger: Trigger, done: &Result<Summary, ReloadError>) {
         let Some(audit) = self.app.audit.as_ref().filter(|_| trigger != Trigger::Command) else { return };
         let files = self.loader.files();
@@ -204,8 +200,8 @@ impl Reloader {
         });
     }
 
-    /// Puts in force what the files of switches and grants say now. A file of switches that is gone is written again,
-    /// and the audit log is told. Blocks.
+    /// Applies the files of switches and grants. Rewrites a missing file of switches and records that in the audit log.
+    /// Blocks.
     pub fn follow_govern_files(&self) {
         let config = self.current();
         let restored = self.app.govern.follow_files(&config, &self.app.gateway);
@@ -222,7 +218,7 @@ impl Reloader {
         });
     }
 
-    /// Tells the audit log what changed in the files of administration since the last look. Blocks.
+    /// Records changes of the administration files since the last look in the audit log. Blocks.
     pub fn tell_of_admin_files(&self) {
         if let Some(audit) = &self.app.audit {
             self.admin_files.tell(&self.current().data_dir, audit);
@@ -253,7 +249,7 @@ impl Reloader {
         let following: Vec<Apply> = self.followers.iter().map(|follower| follower(&next)).collect::<Result<_, _>>()?;
         let audit = (before.audit != next.audit).then(|| AuditParts::of(&next).map_err(AssembleError::from));
         let audit = audit.transpose()?.flatten();
-        // From here on nothing can fail.
+        // Nothing below can fail.
         if let (Some(auditing), Some(parts)) = (&self.app.audit, audit) {
             auditing.follow(parts);
         }
@@ -302,19 +298,19 @@ impl Reloader {
         Ok(summary)
     }
 
-    /// Whoever asks for a reload wants the backends that are down to be tried again now.
+    /// Retries backends that are down, because a requested reload usually follows a repair.
     fn try_again(&self) {
         for backend in self.app.gateway.backends().iter().filter(|backend| !backend.is_up()) {
             backend.try_now();
         }
     }
 
-    /// The backends as the next configuration wants them: those that can stay as they are, others put together.
+    /// Returns the backends of the next configuration: running ones that can stay, and new ones.
     fn prepare(&self, before: &Config, next: &Config) -> Result<Prepared, AssembleError> {
         let running = self.app.gateway.backends();
         let settings = assemble::settings(next);
         let mut prepared = Prepared::default();
-        // The bound on messages is built into the connections.
+        // The message limit is built into the connections.
         let same_bounds = before.gateway.max_message == next.gateway.max_message;
         for wanted in next.backends.iter().filter(|backend| !backend.disabled) {
             let known = before.backends.iter().find(|known| known.name == wanted.name && !known.disabled);
@@ -342,7 +338,7 @@ impl Reloader {
             };
             prepared.backends.push(backend);
         }
-        // It needs a restart to change.
+        // Changes of the relay need a restart.
         prepared.backends.extend(running.get(signalbox_relay::BACKEND).filter(|_| next.relay.is_some()).cloned());
         Ok(prepared)
     }

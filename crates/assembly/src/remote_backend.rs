@@ -1,4 +1,4 @@
-//! Connectors of backends that are reached at addresses: over HTTP, HTTP+SSE and WebSocket.
+//! Connectors of backends with addresses: HTTP, HTTP+SSE and WebSocket.
 
 use crate::assemble::AssembleError;
 use crate::backend_auth;
@@ -13,7 +13,7 @@ use signalbox_transport::ws_back::{WsConnector, WsSpec};
 use signalbox_wire::Limits;
 use std::sync::Arc;
 
-/// A backend at several addresses. It tries the next one before it tries one again.
+/// Returns the connector of a backend with several addresses. It tries the next address before it retries one.
 pub(crate) fn many(
     backend: &BackendConfig,
     desk: &Arc<OauthDesk>,
@@ -33,7 +33,7 @@ pub(crate) fn many(
     Ok(Arc::new(ManyConnector::new(spec, addresses)))
 }
 
-/// A backend at one address.
+/// Returns the connector of a backend with one address.
 pub(crate) fn single(
     backend: &BackendConfig,
     url: &http::Uri,
@@ -66,7 +66,7 @@ pub(crate) fn single(
     };
     Ok(match transport {
         UrlTransport::Sse => Arc::new(SseConnector::new(spec)?),
-        // HTTP+SSE knows the old era only. Where there are several addresses, it is not looked for.
+        // HTTP+SSE exists in the old era only. It is not probed for at several addresses.
         UrlTransport::Auto if backend.era != Era::New && backend.addresses.all.is_empty() => {
             Arc::new(AutoConnector::new(spec)?)
         }

@@ -1,4 +1,4 @@
-//! Signatures at the gateway: who signed a request, where that is demanded, and what the gateway signs itself.
+//! Signatures at the gateway: identifies signers, demands signatures, and signs answers and forwarded requests.
 
 mod group_flush;
 mod nonce_files;
@@ -25,17 +25,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use trusted_keys::TrustedKeys;
 
-/// What a gateway needs to check and make signatures. Nothing is read or written before the first of them.
+/// Verifies and makes signatures. Nothing is read or written until the first one.
 pub struct Signatures {
-    /// Demands signatures and signs answers; the interceptor nearest to clients.
+    /// Interceptor nearest to clients, which demands signatures and signs answers.
     pub calls: Arc<SealedCalls>,
-    /// Signs what goes to other gateways; the interceptor nearest to backends.
+    /// Interceptor nearest to backends, which signs requests to other gateways.
     pub forwards: Arc<SealedForwards>,
     proof: Arc<SignatureProof>,
 }
 
 impl Signatures {
-    /// As it is configured, for signers of whom this directory says what they are.
+    /// Sets up signatures as configured. `directory` holds the roles, groups and trust of signers.
     #[must_use]
     pub fn new(config: &Config, directory: &Arc<ArcSwap<Directory>>) -> Self {
         let folder = SealFolder::of(&config.data_dir);
@@ -60,12 +60,12 @@ impl Signatures {
         Self { calls: Arc::new(calls), forwards: Arc::new(forwards), proof: Arc::new(proof) }
     }
 
-    /// The proofs that the gateway checks.
+    /// Returns the proofs that the gateway checks.
     pub fn proofs(&self) -> MessageProofs {
         MessageProofs { proof: Arc::clone(&self.proof) as _, demanded: self.calls.demands_all() }
     }
 
-    /// Gives the signer the gateway whose answers it signs.
+    /// Sets the gateway that counts refused signatures.
     pub fn attach(&self, gateway: &Arc<Gateway>) {
         self.calls.attach(gateway);
     }

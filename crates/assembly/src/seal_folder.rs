@@ -1,4 +1,4 @@
-//! The keys in the data folder: the one that this installation signs with, and the set of those that it trusts.
+//! Keys in the data folder: the installation's own signing key, and the set of keys that it trusts.
 
 use signalbox_seal::keys::files::{
     FileError, load_key_set, load_signing_key, lock_folder, save_key_set, save_signing_key,
@@ -9,98 +9,99 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// The folder in the data folder.
+/// Name of the folder in the data folder.
 const FOLDER: &str = "seal";
-/// The private key.
+/// Name of the private key's file.
 const SIGNING_KEY: &str = "signing.key";
-/// The keys that are trusted.
+/// Name of the trusted keys' file.
 const KEY_SET: &str = "keys.toml";
-/// The folder of other private keys.
+/// Name of the folder of other private keys.
 const PRIVATE_KEYS: &str = "private";
-/// The folder of the nonces that were seen.
+/// Name of the folder of seen nonces.
 const NONCES: &str = "nonces";
-/// The signed heads of others' tapes.
+/// Name of the file with other recorders' signed heads.
 const ANCHORS: &str = "anchors.jsonl";
-/// Whose key it is, in the set of trusted keys.
+/// Name of the own key in the set of trusted keys.
 const OWN_NAME: &str = "gateway";
 
-/// Why the keys of a data folder cannot be used.
+/// Reason why the keys of a data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SealFolderError {
     /// A key file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A key cannot be made.
+    /// A key cannot be generated.
     #[error("cannot make a signing key: {0}")]
     Key(#[from] KeyError),
-    /// The new key cannot be trusted beside those that are.
+    /// The new key conflicts with a trusted one.
     #[error(transparent)]
     Conflict(#[from] KeyConflict),
-    /// A folder cannot be made.
+    /// A folder cannot be created.
     #[error("{}: {why}", path.display())]
     Io {
-        /// What could not be used.
+        /// Path of the folder.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         why: io::Error,
     },
 }
 
-/// Where the keys of a data folder are.
+/// Folder of the keys in a data folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SealFolder(PathBuf);
 
 impl SealFolder {
-    /// The keys of this data folder. Nothing is made.
+    /// Returns the folder of this data folder. Creates nothing.
     #[must_use]
     pub fn of(data_dir: &Path) -> Self {
         Self(data_dir.join(FOLDER))
     }
 
-    /// The file of the private key.
+    /// Returns the file of the private key.
     #[must_use]
     pub fn signing_key_file(&self) -> PathBuf {
         self.0.join(SIGNING_KEY)
     }
 
-    /// The file of another private key that is kept here.
+    /// Returns the file of another private key that is kept here.
     #[must_use]
     pub fn private_key_file(&self, id: &str) -> PathBuf {
         self.0.join(PRIVATE_KEYS).join(format!("{id}.key"))
     }
 
-    /// Makes the folder of the private keys, if need be.
+    /// Creates the folder of the private keys.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn make_private(&self) -> Result<(), SealFolderError> {
         let path = self.0.join(PRIVATE_KEYS);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|why| SealFolderError::Io { path, why })
     }
 
-    /// The folder of the nonces that were seen.
+    /// Returns the folder of seen nonces.
     #[must_use]
     pub fn nonce_folder(&self) -> PathBuf {
         self.0.join(NONCES)
     }
 
-    /// The file of the signed heads that were anchored here.
+    /// Returns the file of the signed heads that were anchored here.
     #[must_use]
     pub fn anchor_file(&self) -> PathBuf {
         self.0.join(ANCHORS)
     }
 
-    /// The file of the trusted keys.
+    /// Returns the file of the trusted keys.
     #[must_use]
     pub fn key_set_file(&self) -> PathBuf {
         self.0.join(KEY_SET)
     }
 
-    /// The private key, made and trusted if there is none yet. Of several processes that ask at once, one makes it.
+    /// Returns the private key, which is created and trusted if there is none yet. If several processes ask at once,
+    /// one creates it.
     ///
     /// # Errors
-    /// If it can be neither read nor made.
+    /// If the key can be neither read nor created.
     pub fn signing_key(&self) -> Result<SigningKey, SealFolderError> {
         if self.signing_key_file().exists() {
             return self.load_signing_key();
@@ -110,7 +111,8 @@ impl SealFolder {
             return self.load_signing_key();
         }
         let key = SigningKey::generate()?;
-        // First the trust: a crash between the two leaves a trusted key that nobody has, and never an untrusted one in use.
+        // The trust comes first: a crash in between leaves a trusted key without a private key, never an untrusted key
+        // in use.
         let mut keys = self.key_set()?;
         keys.add(TrustedKey::new(key.verifying_key().clone(), OWN_NAME, &[Role::Gateway, Role::Recorder]))?;
         save_key_set(&self.key_set_file(), &keys)?;
@@ -118,7 +120,7 @@ impl SealFolder {
         Ok(key)
     }
 
-    /// The private key under the id that it is trusted with, which its file does not tell.
+    /// Reads the private key, and names it by its id in the set of trusted keys, which its file does not hold.
     fn load_signing_key(&self) -> Result<SigningKey, SealFolderError> {
         let key = load_signing_key(&self.signing_key_file())?;
         let keys = self.key_set()?;
@@ -128,7 +130,7 @@ impl SealFolder {
         }
     }
 
-    /// The keys that are trusted; none where there is no file.
+    /// Reads the trusted keys; none if there is no file.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -136,10 +138,10 @@ impl SealFolder {
         load_key_set(&self.key_set_file())
     }
 
-    /// Changes the trusted keys while no other process does.
+    /// Changes the trusted keys under a lock against other processes.
     ///
     /// # Errors
-    /// If they can be neither read nor written, or `change` fails, in which case they stay as they are.
+    /// If the keys can be neither read nor written, or `change` fails. They are then unchanged.
     pub fn change_key_set<T, E: From<SealFolderError>>(
         &self,
         change: impl FnOnce(&mut KeySet) -> Result<T, E>,

@@ -1,10 +1,10 @@
-//! The signals that ask the process to stop, or to reload its configuration.
+//! Signals that ask the process to stop, or to reload its configuration.
 
 use rustix::process::{Signal as Sent, getpid, kill_process};
 use std::io::{self, IsTerminal as _};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGINT and SIGTERM, from the moment this exists.
+/// Receiver of SIGINT and SIGTERM, which no longer end the process once it exists.
 #[derive(Debug)]
 pub struct Signals {
     interrupt: Signal,
@@ -12,15 +12,15 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals over from the system, which would end us at once.
+    /// Installs handlers for the signals.
     ///
     /// # Errors
-    /// If the system does not let us.
+    /// If the system refuses a handler.
     pub fn listen() -> io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Waits for the next one and gives its name.
+    /// Waits for the next signal and returns its name.
     pub async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
@@ -29,16 +29,16 @@ impl Signals {
     }
 }
 
-/// What a SIGHUP means.
+/// Meaning of a SIGHUP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hangup {
-    /// Somebody wants the configuration to be read again.
+    /// A request to read the configuration again.
     Reload,
-    /// The terminal that we were started from is gone.
+    /// The terminal that started the process has closed.
     TerminalGone,
 }
 
-/// SIGHUP, from the moment this exists.
+/// Receiver of SIGHUP, which no longer ends the process once it exists.
 #[derive(Debug)]
 pub struct Hangups {
     signal: Signal,
@@ -46,15 +46,16 @@ pub struct Hangups {
 }
 
 impl Hangups {
-    /// Takes the signal over from the system, which would end us at once.
+    /// Installs a handler for the signal.
     ///
     /// # Errors
-    /// If the system does not let us.
+    /// If the system refuses the handler.
     pub fn listen() -> io::Result<Self> {
         Ok(Self { signal: signal(SignalKind::hangup())?, terminal: io::stderr().is_terminal() })
     }
 
-    /// Waits for the next one. The system sends one, too, when a terminal is closed, and the terminal is none any more then.
+    /// Waits for the next SIGHUP. The system also sends one when the terminal closes; standard error is then no
+    /// terminal any more.
     pub async fn next(&mut self) -> Hangup {
         if self.signal.recv().await.is_none() {
             std::future::pending::<()>().await;
@@ -62,7 +63,7 @@ impl Hangups {
         if self.terminal && !io::stderr().is_terminal() { Hangup::TerminalGone } else { Hangup::Reload }
     }
 
-    /// Ends this process as if it had been asked to.
+    /// Sends this process SIGTERM.
     pub fn end_process() {
         if let Err(error) = kill_process(getpid(), Sent::TERM) {
             tracing::warn!(%error, "the terminal is gone, and the process cannot be ended");

@@ -1,10 +1,12 @@
-//! The keys that sign tokens of the authorization server: the one in use, and the one before it for as long as tokens of it are good.
+//! Keys that sign tokens of the authorization server: the current one, and the former one while tokens signed by it are
+//! valid.
 //!
 //! ```text
 //! auth/server.key          signs                    auth/server.former.key   signed before, and still verifies
 //! ```
 //!
-//! How old a key is, and since when the former one is former, is when its file was written.
+//! The modification times of the files tell the age of the current key and the time at which the former one was
+//! replaced.
 
 use crate::authorization::AuthServerError;
 use signalbox_authorization::TokenSigner;
@@ -14,18 +16,18 @@ use signalbox_seal::keys::files::{load_signing_key, save_signing_key};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The keys of one data folder.
+/// Signing keys of one data folder.
 pub(crate) struct SigningKeys {
     current: PathBuf,
     former: PathBuf,
-    /// After which time the next key takes over, if ever.
+    /// Age at which the key is replaced, if ever.
     lifetime: Option<Duration>,
-    /// How long tokens are good.
+    /// Lifetime of tokens, for which a former key still verifies.
     tokens: Duration,
 }
 
 impl SigningKeys {
-    /// Those in this folder.
+    /// Returns the keys of this folder.
     pub fn of(folder: &Path, server: &AuthServer) -> Self {
         Self {
             current: folder.join("server.key"),
@@ -35,10 +37,10 @@ impl SigningKeys {
         }
     }
 
-    /// The signer of this moment. The first key is made at the first start.
+    /// Returns the signer for this moment, and creates the key at the first start.
     ///
     /// # Errors
-    /// If a key cannot be read or made.
+    /// If a key cannot be read or created.
     pub fn load(&self, now: SystemTime) -> Result<TokenSigner, AuthServerError> {
         if !self.current.exists() {
             save_signing_key(&self.current, &SigningKey::generate()?)?;
@@ -50,16 +52,17 @@ impl SigningKeys {
         }
     }
 
-    /// The next signer, if it is time for another key or the former one has no tokens left. Whoever asks takes turns.
+    /// Returns the next signer if the key is due for replacement, or if no token of the former key is valid any more.
+    /// Callers must not run it concurrently.
     ///
     /// # Errors
-    /// If a key cannot be read or made; the signer of before is then still good.
+    /// If a key cannot be read or created. The previous signer is then still good.
     pub fn renewed(&self, now: SystemTime) -> Result<Option<TokenSigner>, AuthServerError> {
         let former = age(&self.former, now);
         if let (Some(lifetime), Some(own)) = (self.lifetime, age(&self.current, now))
             && own >= lifetime
         {
-            // A crash in between leaves the same key twice.
+            // A crash between the two writes leaves the same key twice.
             save_signing_key(&self.former, &load_signing_key(&self.current)?)?;
             save_signing_key(&self.current, &SigningKey::generate()?)?;
             tracing::info!("tokens of the authorization server are signed with another key from now on");
@@ -73,7 +76,7 @@ impl SigningKeys {
     }
 }
 
-/// How long ago a file was written; `None` if there is none.
+/// Returns the time since a file was written, or `None` if there is no file.
 fn age(path: &Path, now: SystemTime) -> Option<Duration> {
     let written = std::fs::metadata(path).ok()?.modified().ok()?;
     Some(now.duration_since(written).unwrap_or_default())

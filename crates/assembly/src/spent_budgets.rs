@@ -1,5 +1,5 @@
-//! The use of the budgets of a day by callers, as it is kept in the data folder: a restart does not give it back, and
-//! all processes of the folder count together.
+//! Stores callers' use of their daily budgets in the data folder, so that a restart does not reset it and all processes
+//! of the folder count together.
 
 use crate::auth_file::{AuthFile, AuthFileError};
 use signalbox_govern::{CallBudgets, DayCounts};
@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Looks, each a second after the last, between two writes. A crash loses the counts of that time.
+/// Number of looks between two writes, with one look per second. A crash loses the counts of that time.
 const LOOKS: u32 = 5;
 
-/// The file, and the counts that go there.
+/// File of the counts, with the budgets that they belong to.
 pub(crate) struct SpentBudgets {
     file: AuthFile,
     budgets: Arc<CallBudgets>,
@@ -19,7 +19,7 @@ pub(crate) struct SpentBudgets {
 }
 
 impl SpentBudgets {
-    /// Counts on from the file of this data folder. Nothing is made.
+    /// Continues from the counts in this data folder. Creates nothing.
     pub(crate) fn new(data_dir: &Path, budgets: &Arc<CallBudgets>) -> Self {
         let (file, budgets) = (AuthFile::of(data_dir, "budgets.json"), Arc::clone(budgets));
         match read(&file) {
@@ -29,20 +29,20 @@ impl SpentBudgets {
         Self { file, budgets, looks: AtomicU32::new(0), failed: AtomicBool::new(false) }
     }
 
-    /// True if there is something to write, and it is time to.
+    /// Returns `true` if counts are pending and their write is due.
     pub(crate) fn is_due(&self) -> bool {
         self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS == LOOKS - 1 && self.budgets.has_unsaved()
     }
 
-    /// Adds what was counted since the last time, and takes over what other processes counted. Blocks. A failure is
-    /// told once, and what was counted is kept until it can be written.
+    /// Adds pending counts to the file and takes over those of other processes. Blocks. A failure is logged once, and
+    /// pending counts are kept for the next attempt.
     pub(crate) fn save(&self) {
         if !self.budgets.has_unsaved() {
             return;
         }
         let unsaved = self.budgets.take_unsaved();
         let saved = self.file.change(|| {
-            // A damaged file is replaced: it was told of at the start.
+            // Replace a damaged file, which was reported at the start.
             let mut total = read(&self.file).unwrap_or_default();
             total.add(&unsaved);
             Ok::<_, SpentFileError>((serde_json::to_string(&total)?, total))
@@ -62,7 +62,7 @@ impl SpentBudgets {
     }
 }
 
-/// An error of the file of budgets.
+/// Error of the file of budgets.
 #[derive(Debug, thiserror::Error)]
 enum SpentFileError {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Backends that a tape stands in for.
+//! Backends that are replaced by a tape.
 
 use crate::assemble::AssembleError;
 use crate::recording::StorePlace;
@@ -9,7 +9,8 @@ use signalbox_runtime::Connector;
 use signalbox_tape::TapeSource;
 use std::sync::Arc;
 
-/// Plays the tape of a backend. `server` connects to the server itself, where calls go there too.
+/// Returns a connector that plays the backend's tape. `server` connects to the server itself, for settings that also
+/// send calls there.
 pub(crate) fn connector(
     config: &Config,
     name: &str,
@@ -31,10 +32,10 @@ pub(crate) fn connector(
     Ok(Arc::new(TapeConnector::new(name, Arc::new(player), live)))
 }
 
-/// Opens a tape of a configuration.
+/// Opens a tape that the configuration names.
 ///
 /// # Errors
-/// If there is none, or it cannot be read.
+/// If the tape does not exist or cannot be read.
 pub fn open(config: &Config, name: &TapeName) -> Result<TapeSource, StoreError> {
     match name {
         TapeName::File(path) => Ok(TapeSource::open(path)?),

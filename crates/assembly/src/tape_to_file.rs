@@ -1,4 +1,4 @@
-//! A tape file as the place that a recorder writes to.
+//! Tape file as the destination of a recorder.
 
 use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeWriter};
 use signalbox_tape::{TapeFileError, TapeFileWriter};
@@ -7,11 +7,11 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Only its owner reads a tape.
+/// Mode of a file that only its owner may read.
 const PRIVATE: u32 = 0o600;
 
-/// Writes one tape into one file. What cannot be written ends the file there: it can be read up to its last whole part, and
-/// what came after is counted as missing.
+/// Writes one tape into one file. A failed write ends the file: it is readable up to its last whole part, and later
+/// entries count as missing.
 #[derive(Debug)]
 pub struct TapeToFile {
     file: Option<TapeFileWriter<File>>,
@@ -20,10 +20,10 @@ pub struct TapeToFile {
 }
 
 impl TapeToFile {
-    /// Begins a file, which must not exist yet.
+    /// Creates a file, which must not exist yet.
     ///
     /// # Errors
-    /// What the system says.
+    /// If the file cannot be created or written.
     pub fn create(path: &Path, info: &TapeInfo) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
         let handle = file.try_clone()?;
@@ -34,7 +34,7 @@ impl TapeToFile {
     fn written(&mut self, outcome: Result<(), TapeFileError>) -> Result<(), StoreError> {
         let outcome = outcome.map_err(StoreError::from);
         if let Err(error) = &outcome {
-            // Half a part may be written, so that nothing can follow it.
+            // The file may end in half a part, so nothing may follow it.
             self.failed = Some(error.clone());
             self.file = None;
         }

@@ -1,4 +1,4 @@
-//! The labels of tools, from the configuration.
+//! Labels of tools, from the configuration.
 
 use crate::assemble::{DEMO, uses_demo};
 use signalbox_config::{BackendConfig, Config, ToolLabelRule, TrustLevel as Configured};
@@ -7,19 +7,19 @@ use signalbox_engine::standing::TrustLevel;
 use signalbox_govern::ToolLabels;
 use signalbox_govern::tool_labels::{BackendLabel, LabelRule};
 
-/// GO-1: what the demo tools are labelled with: each by its name, its categories, and what it takes to call it.
+/// Labels of the demo tools (GO-1): name, categories, and the permissions that a call needs.
 const DEMO_TOOLS: [(&str, &[&str], &[&str]); 3] = [
     ("demo/directory_list", &["filesystem", "utility", "navigation"], &["read:filesystem"]),
     ("demo/echo", &["utility"], &[]),
     ("demo/countdown", &["utility"], &[]),
 ];
 
-/// The labels that a configuration gives.
+/// Returns the labels of a configuration.
 pub(crate) fn of(config: &Config) -> ToolLabels {
     ToolLabels::new(backends(config), rules(config))
 }
 
-/// Takes over those of the next configuration.
+/// Takes over the labels of the next configuration.
 pub(crate) fn take_over(labels: &ToolLabels, next: &Config) {
     labels.replace(backends(next), rules(next));
 }

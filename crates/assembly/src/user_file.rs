@@ -1,58 +1,58 @@
-//! The file of local users in the data folder. It holds hashes of passwords.
+//! File of the local users in the data folder. It holds hashes of their passwords.
 
 use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
 use signalbox_authorization::{LocalUsers, UserError};
 use std::path::{Path, PathBuf};
 
-/// Why the file cannot be used.
+/// Reason why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UserFileFault {
-    /// It can be neither read nor written.
+    /// The file can be neither read nor written.
     #[error(transparent)]
     File(#[from] AuthFileError),
-    /// It is damaged.
+    /// The file is damaged.
     #[error("{}: {why}", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// How.
+        /// Error in its content.
         why: UserError,
     },
-    /// What was to be changed cannot be.
+    /// The change is not possible.
     #[error(transparent)]
     User(#[from] UserError),
 }
 
-/// Where the local users of a data folder are.
+/// File of the local users of a data folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UserFile(AuthFile);
 
 impl UserFile {
-    /// The users of this data folder. Nothing is made.
+    /// Returns the file of this data folder. Creates nothing.
     #[must_use]
     pub fn of(data_dir: &Path) -> Self {
         Self(AuthFile::of(data_dir, "users.json"))
     }
 
-    /// When it was last written, if it is there; a change means that it has to be read again.
+    /// Returns the file's stamp, or `None` if there is no file. A different stamp means that it must be read again.
     #[must_use]
     pub fn stamp(&self) -> Option<FileStamp> {
         self.0.stamp()
     }
 
-    /// The users; none if there is no file.
+    /// Reads the users; none if there is no file.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the file cannot be read or is damaged.
     pub fn load(&self) -> Result<LocalUsers, UserFileFault> {
         let Some(text) = self.0.read()? else { return Ok(LocalUsers::default()) };
         LocalUsers::parse(&text).map_err(|why| UserFileFault::Damaged { path: self.0.path().to_owned(), why })
     }
 
-    /// Changes the users while no other process does. Nothing is written if the change fails.
+    /// Changes the users under a lock against other processes. If `change` fails, nothing is written.
     ///
     /// # Errors
-    /// If they can be neither read nor written, or the change fails.
+    /// If the file can be neither read nor written, or `change` fails.
     pub fn change<T>(&self, change: impl FnOnce(&mut LocalUsers) -> Result<T, UserError>) -> Result<T, UserFileFault> {
         self.0.change(|| {
             let mut users = self.load()?;

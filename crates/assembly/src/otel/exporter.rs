@@ -23,9 +23,8 @@ const TRIES: u32 = 3;
 /// Time that shutdown waits for the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
-/// Work for the exporter.
+/// Work for the exporter, in the order of its queue.
 pub(super) enum Job {
-    /// Exports a span.
     Span(Box<Span>),
     /// Replies once all earlier spans have been tried.
     Flush(oneshot::Sender<()>),

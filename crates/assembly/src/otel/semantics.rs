@@ -14,7 +14,7 @@ const UNKNOWN_METHOD: &str = "unknown";
 /// Transport attributes of clients and backends.
 #[derive(Debug)]
 pub(super) struct Places {
-    /// `network.transport` toward clients.
+    /// Value of `network.transport` toward clients.
     clients: &'static str,
     backends: HashMap<String, Place>,
 }

@@ -45,7 +45,7 @@ enum NotAnchored {
     Status(u16),
 }
 
-/// Counters of anchoring.
+/// Counters of anchoring, which all places share.
 #[derive(Default, Debug)]
 pub struct AnchorCounters {
     kept: AtomicU64,

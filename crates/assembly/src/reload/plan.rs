@@ -2,7 +2,7 @@
 
 use signalbox_config::{BackendConfig, Config};
 
-/// A setting that is taken over while the process runs.
+/// Setting that applies without a restart.
 struct Live {
     key: &'static str,
     differs: fn(&Config, &Config) -> bool,
@@ -19,7 +19,7 @@ macro_rules! live {
     };
 }
 
-/// Every one of them. What is not here needs a restart.
+/// Settings that apply without a restart. All others need one.
 const LIVE: &[Live] = &[
     live!("mcp.protocol.security.session_timeout", gateway.session_timeout),
     live!("mcp.protocol.security.max_concurrent_sessions", gateway.max_sessions),
@@ -48,7 +48,7 @@ const LIVE: &[Live] = &[
         key: "auth.server.openid",
         differs: |before, next| provider(before) != provider(next),
         copy: |next, into| {
-            // A provider that was removed must not wait for a restart. Another one has to.
+            // The removal of a provider must not wait for a restart. A new provider needs one.
             if provider(next) != provider(into)
                 && let Some(server) = &mut into.auth.server
             {
@@ -61,7 +61,7 @@ const LIVE: &[Live] = &[
         key: "mcp.protocol.audit",
         differs: |before, next| before.audit != next.audit,
         copy: |next, into| {
-            // Whether there is a log at all is fixed at the start.
+            // Turning the log on or off needs a restart.
             if next.audit.is_some() && into.audit.is_some() {
                 into.audit.clone_from(&next.audit);
             }
@@ -73,10 +73,10 @@ const LIVE: &[Live] = &[
     live!("mcp.protocol.performance", performance),
 ];
 
-/// A setting that is fixed at the start.
+/// Setting that needs a restart: its key, and whether it differs.
 type Fixed = (&'static str, fn(&Config, &Config) -> bool);
 
-/// All of them, by the names that they are told under.
+/// Settings that need a restart, by the keys in reports.
 const FIXED: &[Fixed] = &[
     ("mcp.protocol.transport.type", |before, next| before.listen.transport != next.listen.transport),
     ("mcp.protocol.transport.host", |before, next| before.listen.host != next.listen.host),
@@ -106,19 +106,19 @@ const FIXED: &[Fixed] = &[
     ("gateway.data_dir", |before, next| before.data_dir != next.data_dir),
 ];
 
-/// The way in which a running gateway follows another configuration.
+/// Changes that a reload makes.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Configuration to put in force: the next one, but for what is fixed at the start.
+    /// Configuration to apply: the next one, except for settings that need a restart.
     pub(super) config: Config,
-    /// Keys outside `backends` that are taken over.
+    /// Keys outside `backends` that apply now.
     pub(super) settings: Vec<&'static str>,
     /// Keys that need a restart.
     pub(super) held_back: Vec<&'static str>,
 }
 
-/// Compares the settings outside `backends`. One that needs a restart holds no other back: switches, users and roles
-/// are in force at once whatever else the file says.
+/// Compares the settings outside `backends`. Settings that need a restart do not delay others: switches, users and
+/// roles always apply at once.
 pub(super) fn settings(before: &Config, next: &Config) -> Plan {
     let mut config = before.clone();
     copy_live(next, &mut config);
@@ -134,8 +134,8 @@ pub(super) fn settings(before: &Config, next: &Config) -> Plan {
     Plan { config, settings, held_back }
 }
 
-/// The issuer of the provider at which people sign in for tokens of the gateway.
-/// Kinds of events that the audit log leaves out from now on, in words: a reload that turns one off must say so itself.
+/// Returns a sentence for each kind of event that the audit log leaves out from now on, because a reload that turns one
+/// off must be visible.
 pub(super) fn no_longer_recorded(before: &Config, next: &Config) -> Vec<String> {
     let (Some(before), Some(next)) = (&before.audit, &next.audit) else { return Vec::new() };
     let (before, next) = (before.logged, next.logged);
@@ -151,12 +151,12 @@ pub(super) fn no_longer_recorded(before: &Config, next: &Config) -> Vec<String> 
     .collect()
 }
 
+/// Returns the issuer of the OpenID provider at which people sign in for tokens of the gateway.
 fn provider(config: &Config) -> Option<&str> {
     Some(config.auth.server.as_ref()?.openid.as_ref()?.issuer.as_str())
 }
 
-/// Takes over that issuers of tokens were removed, which must not wait for a restart. Other issuers
-/// need their keys first.
+/// Copies the removal of token issuers, which must not wait for a restart. New issuers need their keys first.
 fn copy_issuers(next: &Config, into: &mut Config) {
     if next.auth.issuers.iter().all(|issuer| into.auth.issuers.contains(issuer)) {
         into.auth.issuers.clone_from(&next.auth.issuers);
@@ -171,21 +171,20 @@ fn copy_live(next: &Config, into: &mut Config) {
     }
 }
 
-/// How a backend that has the same name before and after goes on.
+/// Change of a backend that exists before and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Course {
-    /// As it is.
     Same,
-    /// With its connections, under other terms; its tools are listed again where the filter differs.
+    /// Settings changed. Connections stay, and tools are listed again if the filter differs.
     Retuned {
-        /// Another filter.
+        /// True if the filter differs.
         tools: bool,
     },
-    /// As another one, which is restarted.
+    /// The backend is restarted.
     Anew,
 }
 
-/// Compares two configurations of a backend. What is not known to be harmless is a reason to restart it.
+/// Compares two configurations of a backend. Any setting that is not known to be harmless restarts it.
 pub(super) fn course(before: &BackendConfig, next: &BackendConfig) -> Course {
     if before == next {
         return Course::Same;

@@ -1,4 +1,4 @@
-//! The outcome of reloads, for the answer to `reload`, `signalbox status` and `/metrics`.
+//! Outcome of reloads, for the answer to `reload`, `signalbox status` and `/metrics`.
 
 use super::ReloadError;
 use serde::Serialize;
@@ -10,24 +10,24 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
-/// What a reload changed.
+/// Changes of one reload.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Summary {
-    /// The number of the current configuration, 1 at the start.
+    /// Number of the current configuration, 1 at the start.
     pub generation: u64,
-    /// False if everything is as it was.
+    /// False if nothing changed.
     pub changed: bool,
-    /// Backends that were not there.
+    /// Names of added backends.
     pub added: Vec<String>,
-    /// Backends that are not there any more.
+    /// Names of removed backends.
     pub removed: Vec<String>,
-    /// Backends that were restarted.
+    /// Names of restarted backends.
     pub replaced: Vec<String>,
-    /// Backends that go on under other terms.
+    /// Names of backends that run on with changed settings.
     pub retuned: Vec<String>,
-    /// Keys of other settings.
+    /// Keys of other changed settings.
     pub settings: Vec<&'static str>,
-    /// Odd parts of the file that were tolerated, and names in it that nothing has.
+    /// Warnings about the file, and about names in it that match nothing.
     pub warnings: Vec<String>,
 }
 
@@ -54,23 +54,23 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The state of the configuration, as `signalbox status` tells it.
+/// State of the configuration for `signalbox status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The number of the current configuration, 1 at the start.
+    /// Number of the current configuration, 1 at the start.
     pub generation: u64,
-    /// When it was loaded.
+    /// Time at which the configuration was loaded.
     pub loaded_at: String,
-    /// Reloads that were carried out, those included that changed nothing.
+    /// Number of accepted reloads, including those without a change.
     pub reloads: u64,
-    /// Reloads that were refused.
+    /// Number of refused reloads.
     pub refused: u64,
-    /// The reason why the last reload was refused, or the keys that need a restart; `None` once one
-    /// was carried out whole.
+    /// Reason why the last reload was refused, or the keys that need a restart. `None` after a reload that applied
+    /// everything.
     pub last_error: Option<String>,
-    /// True if all but those keys is in force.
+    /// True if everything except those keys is in force.
     pub partly: bool,
-    /// When that was.
+    /// Time of the last error.
     pub last_error_at: Option<String>,
 }
 
@@ -78,7 +78,7 @@ fn now() -> String {
     timestamp::rfc3339(timestamp::seconds_of(SystemTime::now()))
 }
 
-/// Keeps the report, and the counters of the gateway to it.
+/// Report with the gateway's counters, which are updated together.
 pub(super) struct Record {
     gateway: Arc<Gateway>,
     report: Mutex<Report>,
@@ -103,12 +103,12 @@ impl Record {
         self.lock().clone()
     }
 
-    /// The summary of a reload that has changed nothing yet.
+    /// Returns the summary of a reload that has changed nothing yet.
     pub(super) fn unchanged(&self) -> Summary {
         Summary { generation: self.lock().generation, ..Summary::default() }
     }
 
-    /// Takes down how a reload ended, and gives a configuration that is another one its number.
+    /// Records the outcome of a reload, and numbers a changed configuration.
     pub(super) fn note(&self, done: &mut Result<Summary, ReloadError>) {
         let counters = &self.gateway.counters;
         let now = now();

@@ -1,7 +1,9 @@
-//! Watches the configuration file, and the rule files it names, for changes, and besides them the switches and grants of the data folder.
+//! Watches the configuration file and its rule files for changes, and follows the switches and grants of the data
+//! folder.
 //!
-//! Their state is looked at in short intervals, which finds a file that was written in place as well as one that was put in the
-//! place of another, and needs nothing of the system. What is still being written is left alone until it has been quiet.
+//! Polling the files' metadata finds a file that was rewritten in place as well as one that was replaced, and needs no
+//! support of the system. A file is read only after it has been unchanged for a while, because it may still be being
+//! written.
 
 use super::{Reloader, Trigger};
 use signalbox_config::Config;
@@ -11,14 +13,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the file is looked at.
+/// Interval between looks at unchanged files.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often while it changes.
+/// Interval between looks while a file changes.
 const LOOK_CLOSELY: Duration = Duration::from_millis(500);
-/// How many looks in a row must find the same before it is read.
+/// Number of equal looks in a row after which a file is read.
 const QUIET: u32 = 2;
 
-/// What is seen of a file without reading it; nothing if there is none.
+/// Metadata of a file; `None` if there is no file.
 type Mark = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 
 fn mark(file: &Path) -> Mark {
@@ -27,22 +29,22 @@ fn mark(file: &Path) -> Mark {
     Some((seen.dev(), seen.ino(), seen.size(), modified.0, modified.1, changed.0, changed.1))
 }
 
-/// Decides when files are to be read.
+/// Decides when files are read.
 #[derive(Debug, Default)]
 struct Watcher {
-    /// The state in which they were read last.
+    /// Metadata of the files when they were last read.
     read: Option<Vec<Mark>>,
     seen: Vec<Mark>,
     quiet: u32,
 }
 
 impl Watcher {
-    /// True if nothing was seen that has not been read.
+    /// Returns `true` if everything seen has been read.
     fn is_at_rest(&self) -> bool {
         self.seen.is_empty() || self.read.as_ref() == Some(&self.seen)
     }
 
-    /// True if one of the files has changed since they were read, and all have been quiet for a while.
+    /// Returns `true` if a file has changed since the last read and all files have been quiet for a while.
     fn look(&mut self, now: Vec<Mark>) -> bool {
         if self.read.as_ref() == Some(&now) {
             return false;
@@ -61,7 +63,7 @@ impl Watcher {
     }
 }
 
-/// Reloads whenever a file has changed, for as long as the configuration says that it should be watched. Switches and grants are
+/// Reloads whenever a file has changed, as long as the configuration asks for watching. Switches and grants are
 /// followed in any case.
 pub(super) async fn watch(reloader: &Arc<Reloader>, loader: &Loader) {
     let mut watcher = Watcher::default();
@@ -84,13 +86,13 @@ pub(super) async fn watch(reloader: &Arc<Reloader>, loader: &Loader) {
         }
         let seen = tokio::task::spawn_blocking(move || files.iter().map(|file| mark(file)).collect()).await;
         if seen.is_ok_and(|seen| watcher.look(seen)) {
-            // What came of it is in the log and in the report. Where it was read before, nothing happens.
+            // `reload` logs and reports the outcome. It does nothing if the content is unchanged.
             let _ = reloader.reload(Trigger::File).await;
         }
     }
 }
 
-/// Puts in force what other processes of the data folder were told. No thread is woken while there is nothing.
+/// Applies changes that other processes of the data folder made. Without news it starts no blocking task.
 async fn follow_govern_files(reloader: &Arc<Reloader>, config: &Config) {
     if reloader.app().govern.has_news(config) {
         let this = Arc::clone(reloader);

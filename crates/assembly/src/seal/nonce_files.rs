@@ -1,10 +1,10 @@
-//! Nonces that were seen, on disk, so that a message is not accepted a second time after a restart or by another process of the
+//! Stores seen nonces on disk, so that a message is not accepted again after a restart or by another process of the
 //! same data folder.
 //!
-//! A nonce is remembered until the message that carried it would be refused anyway. Nonces that end within the same ten minutes
-//! share a file, and a file whose time is over is deleted as a whole. Each line is `UNTIL HASH KEY`, with the SHA-256 of the nonce, because a nonce may be any text. Whoever looks or adds holds a
-//! lock, and first reads what other processes added. The end of the process loses nothing that was written; a power cut may lose
-//! what was not yet flushed, which happens once a second.
+//! A nonce is kept until its message would be refused for its age. Nonces that expire within the same ten minutes share
+//! a file, and an expired file is deleted as a whole. Each line is `UNTIL HASH KEY`, with the SHA-256 of the nonce,
+//! because a nonce may be any text. Every access holds a lock and first reads what other processes appended. The end of
+//! the process loses nothing; a power cut may lose what was not yet flushed, which happens once a second.
 
 use super::group_flush::{DirtyFlag, GroupFlush};
 use rustix::fs::{FlockOperation, flock};
@@ -17,13 +17,13 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// The time that one file covers, in milliseconds.
+/// Period that one file covers, in milliseconds.
 const SLOT: u64 = 10 * 60 * 1000;
 const LOCK: &str = "lock";
-/// Most files that are read; those of a clock that was wrong are left alone.
+/// Maximum number of files that are read. Files of a wrong clock are left alone.
 const MAX_SLOTS: usize = 1_000;
 
-/// The memory of one data folder.
+/// Nonce memory of one data folder.
 #[derive(Debug)]
 pub struct NonceFiles {
     folder: PathBuf,
@@ -32,26 +32,26 @@ pub struct NonceFiles {
     flush: GroupFlush,
 }
 
-/// The files, once somebody needs them.
+/// Files, opened at the first use.
 #[derive(Debug)]
 struct OpenFiles {
     lock: File,
     slots: BTreeMap<u64, Slot>,
 }
 
-/// What one file holds.
+/// Contents of one file.
 #[derive(Debug)]
 struct Slot {
     file: File,
     dirty: DirtyFlag,
-    /// How far the file was read.
+    /// Offset up to which the file has been read.
     read: u64,
-    /// The nonces by key.
+    /// Nonces with their expiry, by key.
     seen: HashMap<Box<str>, HashMap<Box<str>, u64>>,
 }
 
 impl NonceFiles {
-    /// The memory in this folder, with room for so many nonces of each key. The folder is made when it is needed.
+    /// Creates the memory for this folder, with at most `room` nonces per key. The folder is created at the first use.
     #[must_use]
     pub fn new(folder: PathBuf, room: usize) -> Self {
         Self { folder, room, open: Mutex::default(), flush: GroupFlush::default() }
@@ -70,7 +70,7 @@ impl NonceFiles {
         Ok(OpenFiles { lock, slots })
     }
 
-    /// Has `ask` look at the files while no other process changes them.
+    /// Runs `ask` on the files under a lock against other processes.
     fn locked<T>(&self, ask: impl FnOnce(&mut BTreeMap<u64, Slot>) -> io::Result<T>) -> io::Result<T> {
         let mut open = self.open.lock().unpoisoned();
         let OpenFiles { lock, slots } = match &mut *open {
@@ -95,7 +95,7 @@ impl NonceFiles {
         for (number, _) in std::mem::replace(slots, current) {
             let _ = fs::remove_file(self.folder.join(number.to_string()));
         }
-        // Other processes may have begun the files of the time to come.
+        // Other processes may have created files for later periods.
         for number in [now / SLOT, now / SLOT + 1, until / SLOT] {
             if let std::collections::btree_map::Entry::Vacant(place) = slots.entry(number) {
                 place.insert(Slot::open(&self.folder, number)?);
@@ -116,7 +116,7 @@ impl NonceFiles {
     }
 }
 
-/// Whether one of these files has the nonce, with what other processes added to them.
+/// Returns `true` if one of these files has the nonce, including what other processes appended.
 fn is_in(slots: &mut BTreeMap<u64, Slot>, key_id: &str, nonce: &str, now: u64) -> io::Result<bool> {
     for slot in slots.values_mut() {
         slot.catch_up()?;
@@ -131,13 +131,13 @@ fn is_in(slots: &mut BTreeMap<u64, Slot>, key_id: &str, nonce: &str, now: u64) -
 impl NonceMemory for NonceFiles {
     fn is_remembered(&self, key_id: &str, nonce: &str, now: u64) -> bool {
         let nonce = hex(&sha256(nonce.as_bytes()));
-        // Files that cannot be read are reported by `remember`, which refuses the message.
+        // `remember` reports unreadable files and refuses the message.
         self.locked(|slots| is_in(slots, key_id, &nonce, now)).unwrap_or(false)
     }
 
     fn remember(&self, key_id: &str, nonce: &str, now: u64, until: u64) -> NonceVerdict {
         let nonce = hex(&sha256(nonce.as_bytes()));
-        // What cannot be remembered cannot be refused the next time, so that it is refused now.
+        // Refuse a message whose nonce cannot be stored, because a replay could not be detected.
         let looked = self.locked(|slots| self.look_locked(slots, key_id, &nonce, now, until));
         looked.unwrap_or_else(|error| {
             tracing::error!(folder = %self.folder.display(), %error, "nonces cannot be kept");
@@ -152,7 +152,7 @@ impl Slot {
         Ok(Self { file, dirty: DirtyFlag::default(), read: 0, seen: HashMap::new() })
     }
 
-    /// Reads what other processes added.
+    /// Reads the lines that other processes appended.
     fn catch_up(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         if length <= self.read {
@@ -163,7 +163,7 @@ impl Slot {
         io::Read::take(&mut self.file, length - self.read).read_to_end(&mut text)?;
         self.read = length;
         for line in String::from_utf8_lossy(&text).lines() {
-            // A line that a crash cut off is no nonce that anybody was told was new.
+            // Skip a line that a crash cut off: its message was never accepted.
             let mut parts = line.splitn(3, ' ');
             if let (Some(Ok(until)), Some(nonce), Some(key)) =
                 (parts.next().map(str::parse), parts.next(), parts.next())
@@ -175,7 +175,7 @@ impl Slot {
     }
 
     fn add(&mut self, key_id: &str, nonce: &str, until: u64) -> io::Result<()> {
-        // The line begins with the break, so that it ends what a crash cut off.
+        // The newline comes first, so that it ends a line that a crash cut off.
         let line = format!("\n{until} {nonce} {key_id}");
         self.file.write_all(line.as_bytes())?;
         self.read += line.len() as u64;

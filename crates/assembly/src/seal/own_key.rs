@@ -1,10 +1,9 @@
-//! The key with which this gateway signs, read or made when it is needed first.
+//! Signing key of this gateway, read or created at the first use.
 
 use crate::seal_folder::SealFolder;
 use signalbox_seal::SigningKey;
 use std::sync::OnceLock;
 
-/// The key.
 #[derive(Debug)]
 pub struct OwnKey {
     folder: SealFolder,
@@ -12,13 +11,13 @@ pub struct OwnKey {
 }
 
 impl OwnKey {
-    /// The signing key of this folder.
+    /// Returns the signing key of this folder, not yet loaded.
     #[must_use]
     pub fn new(folder: &SealFolder) -> Self {
         Self { folder: folder.clone(), key: OnceLock::new() }
     }
 
-    /// The key; none if it can be neither read nor made, which is logged once.
+    /// Returns the key, or `None` if it can be neither read nor created, which is logged once.
     pub fn get(&self) -> Option<&SigningKey> {
         let load = || match self.folder.signing_key() {
             Ok(key) => Some(key),

@@ -1,6 +1,6 @@
 //! Demands signatures of requests, and signs the gateway's answers.
 //!
-//! It is the interceptor that stands nearest to the client, so that it sees requests as they came and answers as they leave.
+//! This interceptor is nearest to the client, so that it sees requests as they arrived and answers as they leave.
 
 use super::own_key::OwnKey;
 use super::signature_proof::refuse;
@@ -16,37 +16,38 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// How long a signature of the gateway is good, in milliseconds.
+/// Validity of the gateway's signatures in milliseconds.
 pub(super) const VALID: u64 = 5 * 60 * 1000;
 const NONCE_BYTES: usize = 16;
 
-/// The interceptor.
+/// Interceptor that demands and makes signatures toward clients.
 pub struct SealedCalls {
     key: Arc<OwnKey>,
-    /// For which a signature is demanded.
+    /// Patterns of subjects that require a signature.
     demands: Vec<SubjectPattern>,
     sign_answers: bool,
     seen: Arc<AtomicBool>,
-    /// The hashes of requests whose answers are signed.
+    /// Hashes of requests whose answers will be signed.
     hashes: Mutex<HashMap<ExchangeId, [u8; 32]>>,
-    /// Whose counters count what is refused.
+    /// Gateway whose counters count refusals.
     gateway: OnceLock<Weak<Gateway>>,
 }
 
 impl SealedCalls {
-    /// Demands signatures where a pattern `BACKEND` or `BACKEND/NAME` fits. `seen` tells whether any message was signed yet.
+    /// Demands signatures for subjects that match a pattern `BACKEND` or `BACKEND/NAME`. `seen` is set once any message
+    /// was signed.
     pub fn new(key: Arc<OwnKey>, demands: &[String], sign_answers: bool, seen: Arc<AtomicBool>) -> Self {
         let demands = demands.iter().map(|text| SubjectPattern::new(text)).collect();
         let hashes = Mutex::default();
         Self { key, demands, sign_answers, seen, hashes, gateway: OnceLock::new() }
     }
 
-    /// Counts what is refused at this gateway.
+    /// Sets the gateway that counts refusals.
     pub fn attach(&self, gateway: &Arc<Gateway>) {
         let _ = self.gateway.set(Arc::downgrade(gateway));
     }
 
-    /// True if nobody may call anything without a signature.
+    /// Returns `true` if every call requires a signature.
     pub fn demands_all(&self) -> bool {
         self.demands.iter().any(SubjectPattern::is_all)
     }
@@ -121,14 +122,14 @@ impl Interceptor for SealedCalls {
     }
 }
 
-/// Terms for a signature that is made now.
+/// Returns the terms of a signature that is made now.
 pub(super) fn terms(unix_ms: u64) -> Option<Terms> {
     let mut nonce = [0; NONCE_BYTES];
     getrandom::fill(&mut nonce).ok()?;
     Some(Terms::new(&hex(&nonce), unix_ms, unix_ms.saturating_add(VALID)))
 }
 
-/// Why a message goes on without a signature of the gateway.
+/// Reason why a message leaves without the gateway's signature.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unsigned {
     #[error("this gateway has no signing key")]
@@ -145,7 +146,7 @@ pub(super) fn read(bytes: bytes::Bytes) -> Result<Envelope, Unsigned> {
     Ok(Envelope::read(bytes, &Limits { message: usize::MAX, ..Limits::default() })?)
 }
 
-/// Goes on with a message that was signed; one that cannot be signed goes on as it was.
+/// Replaces the message by the signed one. A message that cannot be signed goes on unchanged.
 pub(super) fn replaced(signed: Result<Envelope, Unsigned>) -> Judgement {
     match signed {
         Ok(message) => {

@@ -1,8 +1,8 @@
-//! Signs what goes to backends that are gateways themselves.
+//! Signs requests to backends that are gateways themselves.
 //!
-//! It is the interceptor that stands nearest to the backend, so that it sees what the others made of a request. A request that is
-//! still as its signer signed it gets a hop where it is renamed. A request that was changed, or was not signed in JSON, is signed by
-//! this gateway, which names the first signer.
+//! This interceptor is nearest to the backend, so that it sees requests as the other interceptors left them. A request
+//! whose signature still fits gets a hop if it is renamed. A request that was changed, or was not signed in JSON, is
+//! signed by this gateway, and the signature names the first signer.
 
 use super::own_key::OwnKey;
 use super::sealed_calls::{Unsigned, read, replaced, terms};
@@ -15,13 +15,12 @@ use signalbox_wire::Envelope;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The interceptor.
+/// Interceptor that signs toward other gateways.
 pub struct SealedForwards {
-    /// The key of this gateway.
     pub key: Arc<OwnKey>,
-    /// Whom it trusts.
+    /// Keys that this gateway trusts.
     pub keys: Arc<TrustedKeys>,
-    /// The backends that are gateways.
+    /// Names of the backends that are gateways.
     pub backends: BTreeSet<String>,
 }
 
@@ -45,12 +44,12 @@ impl SealedForwards {
         if anew || renamed.is_some() { read(bytes).map(Some) } else { Ok(None) }
     }
 
-    /// True if the signature that the message carries still fits it.
+    /// Returns `true` if the message's own signature still fits it.
     fn still_fits(&self, message: &Envelope, now: u64) -> bool {
         if message.param_meta(META_SIGNATURE).is_none() {
             return false;
         }
-        // The nonce was looked at when the message came; here it only matters whether anybody changed it since.
+        // The nonce was checked at arrival. Here it matters only whether the message was changed since.
         let (keys, nonces) = (self.keys.now(), NonceBook::new(1));
         let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
         let verifier = Verifier { keys: &keys, window, nonces: &nonces, profiles };
@@ -58,7 +57,7 @@ impl SealedForwards {
     }
 }
 
-/// Who signed a request before this gateway: in its JSON, or in the protobuf that it came in.
+/// Returns the signer of a request before this gateway, from its JSON or from the protobuf that it arrived in.
 fn first_signer(case: &Case<'_>) -> Option<FirstSigner> {
     if let Ok(Some(signature)) = signature_of(case.message.bytes()) {
         return Some(FirstSigner { key_id: signature.key_id, signature: signature.signature });

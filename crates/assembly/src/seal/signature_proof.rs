@@ -1,4 +1,4 @@
-//! Who calls, by the signature that a message carries.
+//! Identifies callers by the signatures of their messages.
 
 use super::nonce_files::NonceFiles;
 use super::own_key::OwnKey;
@@ -23,33 +23,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// The claim of a caller that names its key.
+/// Caller claim that names its key.
 pub const KEY_CLAIM: &str = "key";
-/// The claim of a caller that holds its signature, where the message itself does not carry it.
+/// Caller claim that holds its signature, if the message itself does not carry it.
 pub const SIGNATURE_CLAIM: &str = "signature";
-/// The claim of a caller that names the key that signed before a gateway changed the message.
+/// Caller claim that names the key that signed before a gateway changed the message.
 pub const FIRST_SIGNER_CLAIM: &str = "first_signer";
 
-/// What is said of a profile that the configuration leaves out.
+/// Hint for a refusal because of a profile that the configuration leaves out.
 const HOW_TO_ACCEPT: &str = " (see `seal.profiles`)";
 
-/// Checks the signatures of messages.
+/// Verifies the signatures of messages.
 pub struct SignatureProof {
-    /// Whom it trusts.
+    /// Keys that this gateway trusts.
     pub keys: Arc<TrustedKeys>,
-    /// The users and groups that signers may be in.
+    /// Users and groups that signers may belong to.
     pub directory: Arc<ArcSwap<Directory>>,
-    /// What it saw already.
+    /// Nonces that were seen already.
     pub nonces: NonceFiles,
-    /// How far clocks may differ.
+    /// Tolerated difference between clocks, and maximum age.
     pub window: TimeWindow,
-    /// How much is asked of a request.
+    /// Extent of the validation of protobuf requests.
     pub mode: Mode,
-    /// The canonical forms that are accepted (`seal.profiles`).
+    /// Accepted canonical forms (`seal.profiles`).
     pub profiles: Vec<Profile>,
     /// Set once any message was signed.
     pub seen: Arc<AtomicBool>,
-    /// Counts of how often signers use what they ask for.
+    /// Counters for the limits that signers state in their requests.
     pub stated: StatedLimits,
     /// Key of this gateway, which signs answers.
     pub own: Arc<OwnKey>,
@@ -128,7 +128,7 @@ impl MessageProof for SignatureProof {
     }
 }
 
-/// Why a signature in JSON is refused, and the setting that would accept it.
+/// Returns the text for a refused JSON signature, with the setting that would accept it.
 fn told(error: &VerifyError) -> String {
     match error {
         VerifyError::ProfileNotAccepted(_) => format!("{error}{HOW_TO_ACCEPT}"),
@@ -136,15 +136,15 @@ fn told(error: &VerifyError) -> String {
     }
 }
 
-/// A request that carries another signature in its JSON, which nobody would check.
+/// Returns `true` if the request carries another signature in its JSON, which would go unchecked.
 fn carries_second(request: &McpRequest) -> bool {
     let message = request_to_json(request).ok().and_then(|message| Envelope::parse(message).ok());
     message.is_some_and(|message| message.param_meta(META_SIGNATURE).is_some())
 }
 
 impl SignatureProof {
-    /// The caller that a signature proves, whose first claim is its key. A connection that proved a caller must have
-    /// proved the same; what that one is known to be counts, until the key is trusted no more.
+    /// Returns the caller that a signature proves. The first claim is its key. A connection that proved a caller must
+    /// have proved the same one; its standing then counts until the key is no longer trusted.
     fn signer(&self, caller: &Caller, principal: &str, claims: Vec<(Box<str>, Box<str>)>) -> Result<Caller, Fault> {
         let known = caller.identity();
         let proved = known.proof != Proof::Unproved;
@@ -168,7 +168,7 @@ impl SignatureProof {
     }
 }
 
-/// The refusal of a signature.
+/// Returns the fault of a refused signature.
 pub(super) fn refuse(reason: &'static str, text: &str) -> Fault {
     Fault::new(FaultKind::Signature(reason), format!("the signature is refused: {text}"))
 }

@@ -1,4 +1,4 @@
-//! Purpose, permissions and limits that a request states itself, where requests are validated in full (PO-16).
+//! Purpose, permissions and limits that a request states itself, for full validation (PO-16).
 
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::rate::Rate;
@@ -9,17 +9,17 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The claim of a caller that names the purpose of its request.
+/// Caller claim that names the purpose of its request.
 pub const PURPOSE_CLAIM: &str = "purpose";
-/// The claim of a caller that lists the permissions of its request.
+/// Caller claim that lists the permissions of its request.
 pub const PERMISSIONS_CLAIM: &str = "permissions";
-/// Longest claim, in characters.
+/// Maximum length of a claim in characters.
 const MAX_CLAIM: usize = 1_024;
-/// Most uses that are counted at a time. Those that have their whole bucket back are forgotten first, then all.
+/// Maximum number of counters. Beyond it, counters with a full bucket are dropped first, then all.
 const MAX_COUNTED: usize = 10_000;
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Counts how often each signer uses each permission, against the `max_frequency_per_hour` that its requests state.
+/// Counts the use of each permission by each signer, against the `max_frequency_per_hour` that its requests state.
 #[derive(Debug, Default)]
 pub struct StatedLimits {
     full: Mutex<HashMap<Box<str>, Instant>>,
@@ -29,7 +29,7 @@ impl StatedLimits {
     /// Counts a request of this principal.
     ///
     /// # Errors
-    /// If it uses a permission more often than it stated.
+    /// If the request uses a permission more often than it stated.
     pub fn take(&self, principal: &str, request: &McpRequest, now: Instant) -> Result<(), Fault> {
         for permission in &request.permissions {
             let limit = permission.permission_specification.as_ref().map_or(0, |bounds| bounds.max_frequency_per_hour);
@@ -64,7 +64,7 @@ fn too_often(resource: &str, limit: u32, wait: Duration) -> Fault {
         .with_raw("retryAfter", seconds.to_string())
 }
 
-/// The purpose and permissions that a request states, as claims of its caller.
+/// Returns the purpose and permissions that a request states, as claims of its caller.
 pub fn purpose_claims(request: &McpRequest) -> Vec<(Box<str>, Box<str>)> {
     let mut claims = Vec::new();
     if let Some(purpose) = &request.purpose_dna {

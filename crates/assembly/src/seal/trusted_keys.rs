@@ -1,4 +1,4 @@
-//! The trusted keys of a running process, which follow their file.
+//! Trusted keys of a running process, which follow their file.
 
 use crate::auth_file::{AuthFile, FileStamp};
 use crate::seal_folder::SealFolder;
@@ -10,12 +10,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long a change of the file may go unnoticed.
+/// Maximum delay after which a change of the file is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Roles of the keys that sign requests.
 const SIGNERS: [Role; 2] = [Role::Client, Role::Gateway];
 
-/// The keys that are trusted at this moment.
+/// Keys that are trusted now.
 #[derive(Debug)]
 pub struct TrustedKeys {
     folder: SealFolder,
@@ -25,7 +25,7 @@ pub struct TrustedKeys {
     used: Mutex<HashMap<String, UsedKey>>,
 }
 
-/// A key by which a caller was identified, and the credential that it is to the gateway.
+/// Key that identified a caller, with its credential.
 #[derive(Debug)]
 struct UsedKey {
     key: TrustedKey,
@@ -34,7 +34,7 @@ struct UsedKey {
 }
 
 impl TrustedKeys {
-    /// The keys of this folder, read when they are needed.
+    /// Returns the keys of this folder, read at the first use.
     #[must_use]
     pub fn new(folder: &SealFolder) -> Self {
         let file = AuthFile::at(folder.key_set_file());
@@ -42,12 +42,12 @@ impl TrustedKeys {
         Self { folder: folder.clone(), file, keys, looked, used }
     }
 
-    /// The keys, read again if their file has changed. A file that cannot be read leaves them as they were.
+    /// Returns the keys, read again if their file has changed. An unreadable file changes nothing.
     pub fn now(&self) -> Arc<KeySet> {
         self.look(LOOK_EVERY)
     }
 
-    /// The credential that this key is for as long as it is trusted; `None` if it is not known.
+    /// Returns the credential of this key, which lasts as long as the key is trusted, or `None` for an unknown key.
     pub fn credential(&self, id: &str) -> Option<Credential> {
         let key = self.keys.load().get(id)?.clone();
         let mut used = self.used.lock().unpoisoned();
@@ -58,8 +58,8 @@ impl TrustedKeys {
         Some(used.credential.clone())
     }
 
-    /// Reads the keys again if their file has changed, and ends the credentials of those that are trusted no more at
-    /// this time, in seconds since 1970.
+    /// Reads the keys again if their file has changed, and ends the credentials of keys that are not trusted at `now`,
+    /// in seconds since 1970.
     pub fn end_untrusted(&self, now: i64) {
         let keys = self.look(Duration::ZERO);
         self.used.lock().unpoisoned().retain(|id, used| {
