@@ -51,7 +51,6 @@ pub enum AuthError {
     /// The keys of an issuer cannot be used.
     #[error("auth.jwt.{issuer}: {why}")]
     KeySet {
-        /// Name of the issuer.
         issuer: String,
         /// Error in the key set.
         why: KeySetError,
@@ -59,11 +58,8 @@ pub enum AuthError {
     /// The file with the keys of an issuer cannot be read.
     #[error("auth.jwt.{issuer}: {}: {why}", path.display())]
     File {
-        /// Name of the issuer.
         issuer: String,
-        /// Path of the file.
         path: PathBuf,
-        /// Error of the system.
         why: std::io::Error,
     },
     /// The gateway's own authorization server cannot be set up.
@@ -115,7 +111,7 @@ impl Authentication {
         });
         let server = auth.server.as_ref();
         let server =
-            server.map(|server| Authorization::load(auth, server, data_dir, &resource, (&directory, &config.outbound)));
+            server.map(|server| Authorization::load(auth, server, data_dir, &resource, &directory, &config.outbound));
         let server = server.transpose()?.map(Arc::new);
         let mut all: Vec<Arc<TokenIssuer>> = issuers.iter().map(|source| Arc::clone(&source.issuer)).collect();
         all.extend(server.iter().map(|server| Arc::clone(server.issuer())));
@@ -138,9 +134,11 @@ impl Authentication {
             has_keys: !key_store.keys.is_empty(),
             tokens: tokens.as_ref(),
             certificates: &certificates,
+            anonymous,
+            has_signatures: signatures(config, data_dir),
         };
         Ok(Self {
-            authenticators: order(auth, ways, (anonymous, signatures(config, data_dir))),
+            authenticators: order(auth, ways),
             key_store,
             issuers,
             tokens,
@@ -392,11 +390,14 @@ struct Ways<'a> {
     has_keys: bool,
     tokens: Option<&'a Arc<TokenAuthenticator>>,
     certificates: &'a Arc<CertificateAuthenticator>,
+    /// Principal of callers without a proof, if the configuration admits them.
+    anonymous: Principal,
+    has_signatures: bool,
 }
 
 /// Returns the authenticators in the configured order. Ends with one for callers without a proof, unless a proof is
 /// required.
-fn order(auth: &Auth, ways: Ways<'_>, (anonymous, signatures): (Principal, bool)) -> Authenticators {
+fn order(auth: &Auth, ways: Ways<'_>) -> Authenticators {
     let mut list: Vec<Arc<dyn Authenticator>> = Vec::new();
     for way in &auth.order {
         match way.as_str() {
@@ -408,8 +409,8 @@ fn order(auth: &Auth, ways: Ways<'_>, (anonymous, signatures): (Principal, bool)
             _ => {}
         }
     }
-    match (auth.required, signatures) {
-        (false, _) => list.push(Arc::new(Unproved(anonymous))),
+    match (auth.required, ways.has_signatures) {
+        (false, _) => list.push(Arc::new(Unproved(ways.anonymous))),
         // The message itself must prove its caller, in the second stage.
         (true, true) => list.push(Arc::new(Unproved(Principal::named("unproved")))),
         (true, false) => {}

@@ -127,7 +127,8 @@ impl Authorization {
         server: &AuthServer,
         data_dir: &Path,
         resource: &ResourceAddress,
-        (directory, outbound): (&Arc<ArcSwap<Directory>>, &Outbound),
+        directory: &Arc<ArcSwap<Directory>>,
+        outbound: &Outbound,
     ) -> Result<Self, AuthServerError> {
         let folder = data_dir.join(FOLDER);
         let settings = settings(auth, server, resource)?;

@@ -8,7 +8,6 @@ use signalbox_engine::fact::{Decision, Finished, MessageFact, SessionFact};
 use signalbox_engine::{Caller, ExchangeId, Fact, SessionKey};
 use signalbox_wire::{Envelope, Kind, json as wire_json};
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Maximum bytes of a message in a line.
@@ -97,7 +96,8 @@ pub fn write(text: &mut String, fact: &Fact, clock: &FeedClock) {
         Fact::Decision(decision) => {
             let Decision { at, session, caller, exchange, phase, .. } = &**decision;
             let head = head("decision", *at, *session, *exchange, caller);
-            let lines: Vec<String> = decision.each().map(|ruling| with(&head, decided(phase, ruling))).collect();
+            let lines: Vec<String> =
+                decision.each().map(|(by, ruling)| with(&head, decided(phase, by, ruling))).collect();
             lines.join("\n")
         }
         Fact::Session(session) => {
@@ -167,7 +167,7 @@ fn message(head: Head<'_>, fact: &MessageFact) -> String {
     serde_json::to_string(&line).unwrap_or_default()
 }
 
-fn decided(phase: &str, (by, ruling): (&'static str, &Arc<Ruling>)) -> Value {
+fn decided(phase: &str, by: &'static str, ruling: &Ruling) -> Value {
     json!({
         "by": by,
         "phase": phase,

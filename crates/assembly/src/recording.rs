@@ -153,6 +153,12 @@ pub struct Recording {
     running: Mutex<Option<mpsc::Sender<()>>>,
 }
 
+/// Kind of a tape, and the configuration file or target that it records.
+struct TapeOrigin {
+    kind: TapeKind,
+    target: String,
+}
+
 impl Recording {
     /// Starts recording as configured, or returns `None` if it is off.
     ///
@@ -167,8 +173,8 @@ impl Recording {
         let target = config.source.as_ref().map_or_else(|| "defaults".to_owned(), |file| file.display().to_string());
         let redaction = &config.record.redaction;
         let hash = session_hash(data_dir.path())?;
-        let seal = (&config.seal, data_dir.path());
-        let recording = Self::begin(&config.record, (kind, target), place, redaction, hash, seal)?;
+        let origin = TapeOrigin { kind, target };
+        let recording = Self::begin(&config.record, origin, place, redaction, hash, &config.seal, data_dir.path())?;
         // Without rules nothing is recorded about them.
         if !config.rules.set.is_empty() {
             recording.rules(&config.rules.set);
@@ -180,13 +186,14 @@ impl Recording {
     ///
     /// # Errors
     /// If recording cannot start.
-    pub fn begin(
+    fn begin(
         record: &Record,
-        (kind, target): (TapeKind, String),
+        origin: TapeOrigin,
         place: StorePlace,
         redaction: &RedactionSettings,
         session_hash: SessionHash,
-        (seal, data_dir): (&Seal, &Path),
+        seal: &Seal,
+        data_dir: &Path,
     ) -> Result<Arc<Self>, RecordingError> {
         let redactor = redactor(redaction)?;
         let mut settings = RecorderSettings { session_hash: Some(session_hash), ..record.recorder() };
@@ -195,7 +202,7 @@ impl Recording {
             redaction: redactor.describe(),
             sampling: settings.sampling_words(),
             parent: record.parent.clone(),
-            ..TapeInfo::new(tape_id()?, kind, target, unix_nanos())
+            ..TapeInfo::new(tape_id()?, origin.kind, origin.target, unix_nanos())
         };
         let anchored = Arc::default();
         let sealing = TapeSealing::new(seal, data_dir, &anchored)?;

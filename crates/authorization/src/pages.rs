@@ -70,7 +70,7 @@ pub(crate) fn consent(ticket: &str, asked: &AuthorizationRequest, asking: &Askin
     };
     let known_by = match asked.client.id.starts_with("https://") {
         true => format!("published at {}", escaped(&asked.client.id)),
-        false => "as it calls itself; nobody has checked that".to_owned(),
+        false => "as it calls itself; the name is not verified".to_owned(),
     };
     let body = format!(
         "<h1>Allow access?</h1><p>{who}</p><dl><dt>Application</dt><dd><b>{}</b> ({known_by})</dd><dt>May use</dt><dd>{scopes}</dd>\

@@ -267,7 +267,7 @@ impl AuthorizationServer {
     /// person is signed in as another one than the page is for, and may sign in again.
     pub fn visit(&self, path: &str, is_other: bool, address: Option<IpAddr>, moment: &Moment) -> Reply {
         let wrong =
-            is_other.then_some((403, "This page is for somebody else. Sign in as the person who was sent here."));
+            is_other.then_some((403, "This page is for another user. Sign in as the person who was sent here."));
         self.inner().sign_ins.ask(Purpose::Visit(path.to_owned()), wrong, &self.settings, address, moment)
     }
 

@@ -36,7 +36,8 @@ impl MetricsExport {
         lost.count_at(Arc::downgrade(gateway));
         let exporter = Exporter {
             collector: Collector::new(otel.endpoint.clone(), otel.headers.clone()),
-            service: (otel.service_name.clone(), instance()),
+            service_name: otel.service_name.clone(),
+            instance: instance(),
             since: unix_nanos(),
             counted: (Arc::clone(calls), Arc::downgrade(gateway)),
             lost,
@@ -64,8 +65,8 @@ impl MetricsExport {
 
 struct Exporter {
     collector: Collector,
-    /// Service name and instance id.
-    service: (String, String),
+    service_name: String,
+    instance: String,
     since: u64,
     counted: (Arc<CallMetrics>, Weak<Gateway>),
     lost: NotExported,
@@ -82,8 +83,8 @@ impl Exporter {
                 Err(_) => None,
             };
             let Some(families) = self.read() else { return };
-            let service = (self.service.0.as_str(), self.service.1.as_str());
-            let body = proto::metrics_request(service, (self.since, unix_nanos()), &families);
+            let window = proto::Window { start: self.since, now: unix_nanos() };
+            let body = proto::metrics_request(&self.service_name, &self.instance, window, &families);
             if let Err(error) = self.collector.post(Bytes::from(body)).await {
                 self.lost.count(METRICS_NOT_EXPORTED, 1);
                 self.collector.complain(&error, "metrics", 1);

@@ -4,7 +4,7 @@
 
 mod metrics;
 
-pub(super) use metrics::metrics_request;
+pub(super) use metrics::{Window, metrics_request};
 
 use super::{Span, SpanKind, Value};
 

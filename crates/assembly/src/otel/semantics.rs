@@ -74,8 +74,8 @@ pub(super) fn spans(finished: &Finished, trace: &Trace, places: &Places, clock: 
 
 fn server(finished: &Finished, trace: &Trace, places: &Places, clock: SpanClock) -> Span {
     let start = finished.at.checked_sub(finished.took).unwrap_or(finished.at);
-    let ids = (trace.span, trace.parent);
-    let mut span = common(SpanKind::Server, ids, finished, finished.subject.as_deref(), (start, clock));
+    let origin = SpanOrigin { own: trace.span, parent: trace.parent, start, clock };
+    let mut span = common(SpanKind::Server, origin, finished, finished.subject.as_deref());
     if let Some(ended) = &trace.ended {
         let id = json::string(ended.request.token());
         span.text("jsonrpc.request.id", &id.unwrap_or_else(|| String::from_utf8_lossy(ended.request.token())));
@@ -93,8 +93,8 @@ fn server(finished: &Finished, trace: &Trace, places: &Places, clock: SpanClock)
 }
 
 fn client(finished: &Finished, trace: &Trace, sent: &Sent, places: &Places, clock: SpanClock) -> Span {
-    let ids = (trace.told.call, Some(trace.span.span));
-    let mut span = common(SpanKind::Client, ids, finished, sent.name.as_deref(), (sent.at, clock));
+    let origin = SpanOrigin { own: trace.told.call, parent: Some(trace.span.span), start: sent.at, clock };
+    let mut span = common(SpanKind::Client, origin, finished, sent.name.as_deref());
     span.text("jsonrpc.request.id", &sent.id.to_string());
     span.text("mcp.protocol.version", sent.revision.as_str());
     let place = finished.backend.as_deref().and_then(|backend| places.backends.get(backend));
@@ -109,13 +109,16 @@ fn client(finished: &Finished, trace: &Trace, sent: &Sent, places: &Places, cloc
     span
 }
 
-fn common(
-    kind: SpanKind,
-    (own, parent): (TraceParent, Option<[u8; 8]>),
-    finished: &Finished,
-    subject: Option<&str>,
-    (start, clock): (Instant, SpanClock),
-) -> Span {
+/// Place of a span in its trace, and its start.
+struct SpanOrigin {
+    own: TraceParent,
+    parent: Option<[u8; 8]>,
+    start: Instant,
+    clock: SpanClock,
+}
+
+fn common(kind: SpanKind, origin: SpanOrigin, finished: &Finished, subject: Option<&str>) -> Span {
+    let SpanOrigin { own, parent, start, clock } = origin;
     let known = method::intern(&finished.method);
     let mut span = Span {
         own,

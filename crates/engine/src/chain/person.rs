@@ -100,7 +100,7 @@ fn settlement(case: &Case<'_>, answer: &HoldAnswer, limits: &Limits) -> Settleme
             ("refused", reason.clone(), by.clone(), refused(FaultKind::Refused, reason))
         }
         HoldAnswer::Expired => {
-            let text = format!("the {what} was held for a person, and no decision came in time");
+            let text = format!("the {what} was held for a person, but not decided in time");
             ("expired", text.clone(), None, refused(FaultKind::HoldExpired, &text))
         }
         HoldAnswer::Failed(why) | HoldAnswer::Overloaded(why) => {

@@ -58,12 +58,12 @@ impl CompletedTemplate {
         {
             uri.push_str(before);
             rest = after;
-            self.expand_expression(expression, (variable, value), &mut uri);
+            self.expand_expression(expression, variable, value, &mut uri);
         }
         uri + rest
     }
 
-    fn expand_expression(&self, expression: &str, (variable, value): (&str, &str), uri: &mut String) {
+    fn expand_expression(&self, expression: &str, variable: &str, value: &str, uri: &mut String) {
         let (operator, list) = operator(expression);
         let mut is_first = true;
         for name in names(list) {

@@ -34,7 +34,7 @@ pub struct BackTlsSpec {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackTlsError {
     #[error(
-        "no certificate authority was found on this system, so that nobody's certificate can be checked; install them \
+        "no certificate authority was found on this system, so that no certificate can be checked; install them \
          (`ca-certificates`), or name one by `tls.ca_file`"
     )]
     NoRoots,

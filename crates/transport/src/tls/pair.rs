@@ -62,7 +62,7 @@ impl PairFiles {
     pub(super) fn warn(&self, info: &CertificateInfo) {
         if file::is_exposed(&self.key_file) {
             let file = self.key_file.display();
-            tracing::warn!(%file, "everybody on this machine can read the private key; set its mode to 0600");
+            tracing::warn!(%file, "every user of this machine can read the private key; set its mode to 0600");
         }
         if let Some(warning) = info.warning(std::time::SystemTime::now()) {
             tracing::warn!(file = %self.cert_file.display(), "{warning}");

@@ -8,21 +8,31 @@ use signalbox_engine::labelled_durations::BucketReading;
 const CUMULATIVE: u64 = 2;
 const MICROS: f64 = 1_000_000.0;
 
+/// Period of cumulative counters, in nanoseconds since 1970.
+#[derive(Clone, Copy)]
+pub(in crate::otel) struct Window {
+    /// Time at which counting started.
+    pub(in crate::otel) start: u64,
+    /// Time of the reading.
+    pub(in crate::otel) now: u64,
+}
+
 /// Encodes an `ExportMetricsServiceRequest` for these families. Families without points are left out.
 pub(in crate::otel) fn metrics_request(
-    (service, instance): (&str, &str),
-    (start, now): (u64, u64),
+    service: &str,
+    instance: &str,
+    window: Window,
     families: &[MetricFamily],
 ) -> Vec<u8> {
     let is_there = |family: &&MetricFamily| match &family.points {
         Points::Counters(points) => !points.is_empty(),
         Points::Durations(points) => !points.is_empty(),
     };
-    let metrics: Vec<Message> = families.iter().filter(is_there).map(|family| metric(family, (start, now))).collect();
+    let metrics: Vec<Message> = families.iter().filter(is_there).map(|family| metric(family, window)).collect();
     of_service(service, instance, &metrics)
 }
 
-fn metric(family: &MetricFamily, times: (u64, u64)) -> Message {
+fn metric(family: &MetricFamily, window: Window) -> Message {
     let mut metric = Message::default();
     metric.text(1, family.otlp_name);
     metric.text(2, family.help);
@@ -30,7 +40,7 @@ fn metric(family: &MetricFamily, times: (u64, u64)) -> Message {
     match &family.points {
         Points::Counters(points) => {
             for (labels, count) in points {
-                let mut point = at(times);
+                let mut point = at(window);
                 point.fixed64(6, *count);
                 attributes(&mut point, 7, labels);
                 data.message(1, &point);
@@ -43,7 +53,7 @@ fn metric(family: &MetricFamily, times: (u64, u64)) -> Message {
         }
         Points::Durations(points) => {
             for (labels, took) in points {
-                let mut point = at(times);
+                let mut point = at(window);
                 durations(&mut point, took);
                 attributes(&mut point, 9, labels);
                 data.message(1, &point);
@@ -56,10 +66,10 @@ fn metric(family: &MetricFamily, times: (u64, u64)) -> Message {
     metric
 }
 
-fn at((start, now): (u64, u64)) -> Message {
+fn at(window: Window) -> Message {
     let mut point = Message::default();
-    point.fixed64(2, start);
-    point.fixed64(3, now.max(start));
+    point.fixed64(2, window.start);
+    point.fixed64(3, window.now.max(window.start));
     point
 }
 
