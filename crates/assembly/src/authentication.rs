@@ -57,11 +57,7 @@ pub enum AuthError {
     },
     /// The file with the keys of an issuer cannot be read.
     #[error("auth.jwt.{issuer}: {}: {why}", path.display())]
-    File {
-        issuer: String,
-        path: PathBuf,
-        why: std::io::Error,
-    },
+    File { issuer: String, path: PathBuf, why: std::io::Error },
     /// The gateway's own authorization server cannot be set up.
     #[error(transparent)]
     Server(#[from] AuthServerError),
