@@ -7,17 +7,17 @@ use crate::http1::head;
 use crate::tls::der;
 use bytes::BytesMut;
 
-/// A name and what is run on each input.
+/// Name and body of a target.
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
 /// All targets by name.
 pub const TARGETS: &[FuzzTarget] = &[("http_head", http_head), ("http_body", http_body), ("der", der)];
 
-/// Longest input whose every beginning is tried.
+/// Maximum length of inputs whose every prefix is tried.
 const TRIED_AT_EVERY_BYTE: usize = 400;
 
-/// A head is taken off the front of what came, as soon as its last byte is there and not before, and nothing is taken
-/// off where there is none.
+/// Asserts that a head is consumed exactly when its last byte has arrived, and that an incomplete head consumes
+/// nothing.
 pub fn http_head(data: &[u8]) {
     let mut received = BytesMut::from(data);
     let Ok(Some((whole, handling))) = head::take(&mut received) else {
@@ -71,7 +71,7 @@ struct Read {
 enum BodyEnd {
     /// The body is whole, and this follows it.
     Whole(Vec<u8>),
-    /// More would have to come.
+    /// The input ended before the body did.
     Early,
     Malformed(MalformedBody),
 }
@@ -93,8 +93,8 @@ fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {
     Read { body, ended }
 }
 
-/// The period of a certificate lies within what its two forms of time can say, and what follows a certificate does not
-/// change it.
+/// Asserts that a certificate's validity lies within the range of its two time formats, and that bytes after the
+/// certificate do not change it.
 pub fn der(data: &[u8]) {
     let Some((from, until)) = der::validity(data) else { return };
     // The years 0 to 9999.

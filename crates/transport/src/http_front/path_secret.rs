@@ -4,7 +4,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use signalbox_seal::sha256;
 
-/// A path and the hash of its secret.
+/// Path with the hash of its secret.
 #[derive(Clone, Debug)]
 pub struct PathSecret {
     path: &'static str,

@@ -14,7 +14,7 @@ const SHOWN: usize = 200;
 pub(crate) enum Ending {
     /// The peer closed the connection, with this code and reason.
     Closed(u16, String),
-    /// The connection broke.
+    /// The connection broke without a close frame.
     Broken(String),
     /// A message is too large.
     TooLarge,
