@@ -207,7 +207,6 @@ fn seal_keys(data_dir: &Path) -> Result<Entries, Unreadable> {
 mod tests {
     use super::*;
 
-    /// Issue 31, point 16.
     #[test]
     fn every_entry_that_came_changed_or_went_is_told_once() {
         let of = |pairs: &[(&str, u64)]| pairs.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();

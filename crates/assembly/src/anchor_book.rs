@@ -197,8 +197,8 @@ mod tests {
         assert!(!Anchors::read(text.as_bytes(), "t").unwrap().is_empty());
     }
 
-    /// G8: a tape belongs to the key of its first head. Another trusted recorder cannot speak for it at any entry, nor
-    /// keep later heads of its owner out, in a file of an earlier version either.
+    /// A tape belongs to the key of its first head. Another trusted recorder cannot speak for it at any entry, nor keep
+    /// later heads of its owner out, in a file of an earlier version either.
     #[test]
     fn a_tape_belongs_to_the_key_of_its_first_head() {
         let data = tempfile::tempdir().unwrap();

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn t34_a_chat_is_told_who_wants_what_with_a_link_and_no_secret() {
+    fn a_chat_is_told_who_wants_what_with_a_link_and_no_secret() {
         let desk = desk(
             "[permissions.ask]\nwebhook = 'https://chat.example/1'\nwebhook_token_env = 'CHAT_TOKEN'\n\
              public_url = 'https://mcp.example'\n",

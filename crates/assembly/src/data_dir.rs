@@ -120,7 +120,6 @@ mod tests {
         assert!(error.contains("--data-dir"), "{error}");
     }
 
-    /// Issue 13, point 10.
     #[test]
     fn a_folder_in_which_others_may_write_is_refused() {
         let root = tempfile::tempdir().unwrap();

@@ -134,7 +134,7 @@ mod tests {
     use crate::auth_file::AuthFile;
     use crate::permissions::SetSwitch;
 
-    /// Issue 31, point 16: file and running state agree after the file was deleted.
+    /// File and running state agree after the file was deleted.
     #[test]
     fn switches_in_force_are_written_down_again_when_their_file_goes() {
         let folder = tempfile::tempdir().unwrap();

@@ -301,7 +301,6 @@ mod tests {
         String::from_utf8(sink.text.lock().unwrap().clone()).unwrap()
     }
 
-    /// Issue 31, point 20.
     #[test]
     fn no_text_of_others_forges_a_log_line_or_speaks_to_the_terminal() {
         for (json, colours) in [(false, false), (false, true), (true, false)] {
@@ -329,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Issue 31: rules and child processes write to the log what tapes and the audit log take out.
+    /// Rules and child processes write to the log what tapes and the audit log take out.
     #[test]
     fn secrets_of_rules_and_children_are_taken_out() {
         redact(Redactor::new(&RedactionSettings::default(), [7; 32]).unwrap());

@@ -257,8 +257,9 @@ mod tests {
     }
 
     /// A permission on a tool that does not exist protects nothing.
+    /// Proves G-17.
     #[test]
-    fn g_17_tools_that_do_not_exist_are_told_once_they_are_listed() {
+    fn tools_that_do_not_exist_are_told_once_they_are_listed() {
         let text = "[tools.'files/read']\n[tools.'files/raed']\n[tools.flies]\n[limits.'files/wipe_*']\nprice = 1\n\
                     [roles.editor]\nallow = ['*']\ndeny = ['read', 'files/file:///x', '*/reed']\n";
         let config = config(text);

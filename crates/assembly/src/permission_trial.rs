@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(says("eve", &["reader"], "files/write"), ("deny", true));
     }
 
-    /// Issue 18: grants that are in force count, and are named; others do not.
+    /// Grants that are in force count, and are named; others do not.
     #[test]
     fn grants_in_force_are_looked_at_and_named() {
         let folder = tempfile::tempdir().unwrap();

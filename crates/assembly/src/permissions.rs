@@ -258,8 +258,9 @@ mod tests {
         SetSwitch { pattern, principal: false, off, reason: String::new(), by: String::new(), since: 0 }
     }
 
+    /// Proves NO-9.
     #[test]
-    fn no_9_switches_outlive_the_process_and_a_damaged_file_is_an_error() {
+    fn switches_outlive_the_process_and_a_damaged_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = SwitchFile::of(folder.path());
         assert_eq!(file.load().unwrap(), SetSwitches::default());

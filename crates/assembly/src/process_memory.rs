@@ -43,8 +43,10 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
+    /// The memory of child processes counts.
+    /// Proves G-30.
     #[test]
-    fn g_30_a_process_is_measured_with_what_it_has_started() {
+    fn a_process_is_measured_with_what_it_has_started() {
         let mut shell = Command::new("sh");
         // The shell has to stay, or it would become the program.
         let mut child = shell.args(["-c", "cat; true"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_17_the_next_key_signs_and_the_former_verifies_until_its_tokens_are_over() {
+    fn the_next_key_signs_and_the_former_verifies_until_its_tokens_are_over() {
         let folder = tempfile::tempdir().unwrap();
         let keys = keys(folder.path(), Some(3_600));
         let (start, after) = (SystemTime::now(), |seconds| SystemTime::now() + Duration::from_secs(seconds));

@@ -83,8 +83,9 @@ mod tests {
         Entry { session: Some(1), ..Entry::new(seq, seq, "me".into(), Content::SessionEnded) }
     }
 
+    /// Proves S-31.
     #[test]
-    fn s31_a_tape_file_is_private_never_overwritten_and_readable_while_it_grows() {
+    fn a_tape_file_is_private_never_overwritten_and_readable_while_it_grows() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.tape");
         let mut tape = TapeToFile::create(&path, &info()).unwrap();

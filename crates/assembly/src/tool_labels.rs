@@ -74,9 +74,10 @@ mod tests {
         of(&Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default()).unwrap().config)
     }
 
-    /// GO-1, G-4: the demo tools have theirs while they are there; a file may say more of them.
+    /// The demo tools have theirs while they are there; a file may say more of them.
+    /// Proves G-4 and GO-1.
     #[test]
-    fn g_4_labels_come_from_backends_and_patterns_and_the_demo_has_its_own() {
+    fn labels_come_from_backends_and_patterns_and_the_demo_has_its_own() {
         let demo = labels("[tools.demo]\nversion = '2.0.0'\ntrust_level = 'system'\n").of(DEMO, "directory_list");
         assert_eq!((demo.trust, demo.version.as_deref()), (TrustLevel::Verified, Some("2.0.0")));
         assert_eq!(demo.permissions.join(" "), "read:filesystem");

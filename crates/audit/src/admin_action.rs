@@ -119,7 +119,6 @@ mod tests {
     use serde_json::json;
     use signalbox_tape::redact::RedactionSettings;
 
-    /// Issue 31, point 16.
     #[test]
     fn an_act_of_administration_says_who_did_what_to_what_without_secrets() {
         const SECRET: &str = concat!("ghp_", "16C7e42F292c6912E7710c838347Ae178B4a");

@@ -134,9 +134,9 @@ fn missing(end: &End, reached: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// T29: what was taken and is gone is missing; what still waits is not.
+    /// What was taken and is gone is missing; what still waits is not.
     #[test]
-    fn t_29_only_what_the_sink_had_or_nobody_has_is_missing() {
+    fn only_what_the_sink_had_or_nobody_has_is_missing() {
         let head = SignedPlace { kind: HEAD, chain: "c".into(), from: 9, to: 9, hash: [0; 32], at: 1, sink: None };
         let of = |acked, waiting_from, current| {
             let (chain, head) = ("c".into(), head.clone());

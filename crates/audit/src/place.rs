@@ -74,7 +74,7 @@ fn resolved(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// G6: a data folder that is moved as a whole keeps the names of the places in it; another file has another name.
+    /// A data folder that is moved as a whole keeps the names of the places in it; another file has another name.
     #[test]
     fn places_inside_the_data_folder_are_named_from_there() {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(place(one.path(), &one.path().join("link/not there yet/audit.log")).name, outside.name);
     }
 
-    /// G6: another password or user of a database is no other place, and neither is in the name.
+    /// Another password or user of a database is no other place, and neither is in the name.
     #[test]
     fn databases_are_named_without_credentials() {
         let named = |url: &str| SinkPlace::database(url, Path::new("no journals")).unwrap().name;

@@ -46,9 +46,9 @@ mod tests {
     use super::*;
     use signalbox_engine::{Principal, Proof};
 
-    /// G-26: risk is assessed.
+    /// Proves G-26.
     #[test]
-    fn g_26_a_tool_that_reads_is_a_low_risk_and_one_that_destroys_a_high_one() {
+    fn a_tool_that_reads_is_a_low_risk_and_one_that_destroys_a_high_one() {
         let known = Caller::of(Principal::named("ada"), Proof::Token, "http");
         let nobody = Caller::anonymous("http");
         let reads = br#"{"name":"a","annotations":{"readOnlyHint":true}}"#;

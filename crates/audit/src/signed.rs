@@ -158,7 +158,7 @@ impl SignedPlace {
 mod tests {
     use super::*;
 
-    /// T30: a signature fits one place of one chain and one kind.
+    /// A signature fits one place of one chain and one kind.
     #[test]
     fn a_signed_place_cannot_be_used_for_another() {
         let key = SigningKey::from_seed(&[7; 32]).unwrap();

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_p2_redirect_uris_match_exactly_but_for_the_port_on_loopback() {
+    fn redirect_uris_match_exactly_but_for_the_port_on_loopback() {
         let editor = client(&["https://editor.example/back?a=1", "http://127.0.0.1:3000/callback", "http://[::1]/c"]);
         let editor = editor.unwrap();
         for good in [
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_p2_codes_go_by_tls_or_stay_on_the_machine() {
+    fn codes_go_by_tls_or_stay_on_the_machine() {
         for bad in [
             "http://editor.example/back",
             "javascript:alert(1)",

@@ -32,7 +32,7 @@ fn the_metadata_say_what_mcp_clients_look_for() {
 }
 
 #[test]
-fn a_p1_the_consent_page_shows_client_scopes_and_redirect_host_and_nothing_is_given_without_it() {
+fn the_consent_page_shows_client_scopes_and_redirect_host_and_nothing_is_given_without_it() {
     let mut scene = Scene::new();
     let client = scene.client();
     let ticket = scene.begin(&client);
@@ -53,7 +53,7 @@ fn a_p1_the_consent_page_shows_client_scopes_and_redirect_host_and_nothing_is_gi
 }
 
 #[test]
-fn a_p1_pages_are_safe_against_csrf_and_framing() {
+fn pages_are_safe_against_csrf_and_framing() {
     let mut scene = Scene::new();
     let client = scene.client();
     let ticket = scene.begin(&client);
@@ -79,7 +79,7 @@ fn a_p1_pages_are_safe_against_csrf_and_framing() {
 }
 
 #[test]
-fn a_p2_a_wrong_redirect_uri_is_told_to_the_person_and_never_followed() {
+fn a_wrong_redirect_uri_is_told_to_the_person_and_never_followed() {
     let scene = Scene::new();
     let client = scene.client();
     for wrong in ["https://evil.example/callback", "http://127.0.0.1:3000/callback2", "javascript:alert(1)"] {
@@ -96,7 +96,7 @@ fn a_p2_a_wrong_redirect_uri_is_told_to_the_person_and_never_followed() {
 }
 
 #[test]
-fn a_p3_cookies_are_bound_to_the_host_and_to_one_request() {
+fn cookies_are_bound_to_the_host_and_to_one_request() {
     let scene = Scene::new();
     let client = scene.client();
     let cookie = |reply: &Reply| reply.header("set-cookie").unwrap().to_owned();
@@ -113,7 +113,7 @@ fn a_p3_cookies_are_bound_to_the_host_and_to_one_request() {
 }
 
 #[test]
-fn a_p3_the_state_of_the_client_comes_back_with_the_issuer_in_every_answer() {
+fn the_state_of_the_client_comes_back_with_the_issuer_in_every_answer() {
     let mut scene = Scene::new();
     let client = scene.client();
     let ticket = scene.begin(&client);
@@ -155,7 +155,7 @@ fn pkce_by_s256_is_required_and_the_resource_must_be_ours() {
 }
 
 #[test]
-fn a_p4_a_client_by_metadata_document_is_who_publishes_at_that_address() {
+fn a_client_by_metadata_document_is_who_publishes_at_that_address() {
     let mut scene = Scene::new();
     assert!(matches!(scene.ask(DOCUMENT, &[]), Authorize::Document(url) if url == DOCUMENT));
     let document = json!({"client_id": DOCUMENT, "client_name": "Editor", "redirect_uris": [BACK]});
@@ -202,7 +202,7 @@ fn a_p4_a_client_by_metadata_document_is_who_publishes_at_that_address() {
 }
 
 #[test]
-fn a_p4_refresh_tokens_are_rotated_and_one_that_comes_twice_ends_all_tokens_of_its_grant() {
+fn refresh_tokens_are_rotated_and_one_that_comes_twice_ends_all_tokens_of_its_grant() {
     let mut scene = Scene::new();
     let client = scene.client();
     let (_, first) = scene.tokens(&client);
@@ -305,7 +305,7 @@ fn registration_is_bounded_in_rate_count_and_size() {
 }
 
 #[test]
-fn a_p5_whoever_opens_a_page_for_one_caller_has_to_sign_in_as_that_caller() {
+fn whoever_opens_a_page_for_one_caller_has_to_sign_in_as_that_caller() {
     const NOBODY: [&str; 0] = [];
     let mut scene = Scene::new();
     let client = scene.client();
@@ -385,7 +385,6 @@ fn users_with_another_ada() -> LocalUsers {
     users
 }
 
-/// Issue 31, point 1.
 #[test]
 fn users_who_left_while_the_gateway_was_down_stay_gone_with_all_tokens() {
     for (now_known, what) in [(LocalUsers::default(), "removed"), (users_with_another_ada(), "removed and added again")]
@@ -407,7 +406,6 @@ fn users_who_left_while_the_gateway_was_down_stay_gone_with_all_tokens() {
     }
 }
 
-/// Issue 31, point 1.
 #[test]
 fn another_account_of_the_same_name_inherits_nothing() {
     let mut scene = Scene::new();
@@ -427,7 +425,6 @@ fn another_account_of_the_same_name_inherits_nothing() {
     assert_eq!(scene.refresh(&client, &refresh).status, 200, "the account that is there now signs in");
 }
 
-/// Issue 31, point 1.
 #[test]
 fn a_password_that_is_replaced_while_it_is_checked_signs_nobody_in() {
     let mut scene = Scene::new();
@@ -442,7 +439,6 @@ fn a_password_that_is_replaced_while_it_is_checked_signs_nobody_in() {
     assert!(is_good && scene.server.checked(&check, is_good, scene.now.get()).status == 401);
 }
 
-/// Issue 31, point 1.
 #[test]
 fn access_tokens_that_outlive_their_refresh_token_end_with_their_user() {
     let mut settings = settings();

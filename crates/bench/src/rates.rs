@@ -62,7 +62,7 @@ mod tests {
     use crate::results::tests::line;
 
     #[test]
-    fn issue_17_6_a_set_up_below_its_share_of_the_rate_is_told() {
+    fn a_set_up_below_its_share_of_the_rate_is_told() {
         let read = |rate: f64| {
             let lines = line("base", "http", 1, 100.0) + &line("api_key", "http", 1, rate);
             render(&Results::read(&lines).unwrap(), 0.9)

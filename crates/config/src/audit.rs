@@ -184,9 +184,10 @@ mod tests {
         Ok(loaded.config.audit)
     }
 
-    /// G-38 to G-41: the tables of the document.
+    /// The tables of `mcp.protocol.audit` are read.
+    /// Proves G-38, G-39, G-40 and G-41.
     #[test]
-    fn g_38_to_41_the_tables_of_the_document_are_read() {
+    fn the_tables_of_the_governed_configuration_are_read() {
         let text = "[mcp.protocol.audit]\nenabled = true\nlog_tool_invocations = true\nlog_security_events = true\n\
             log_performance_events = true\nlog_protocol_errors = true\nretention_days = 90\n\
             [mcp.protocol.audit.sinks]\nfile_sink = true\nfile_path = \"/var/log/groundhog/mcp-audit.log\"\n\
@@ -205,7 +206,7 @@ mod tests {
         assert_eq!(load("").unwrap(), None);
     }
 
-    /// Our own keys, and each switch of the document's.
+    /// Our own keys, and each switch of `mcp.protocol.audit`.
     #[test]
     fn every_other_key_is_read() {
         let audit = load(
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!(load(none).unwrap().unwrap().database, None);
     }
 
-    /// Issue 32, B.7: the remote sink is shown a token from a variable, which is in no message.
+    /// The remote sink is shown a token from a variable, which is in no message.
     #[test]
     fn the_token_of_the_remote_sink_comes_from_a_variable() {
         let text = |name: &str| {

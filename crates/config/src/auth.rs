@@ -164,7 +164,7 @@ impl Issuer {
     }
 }
 
-/// Checks the table, together with the document's table `mcp.protocol.security`.
+/// Checks the table, together with the table `mcp.protocol.security`.
 pub(super) fn check(table: &Table<'_>, security: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Auth, ConfigError> {
     let auth = read(table, security)?;
     auth.warn(table, security, warnings);
@@ -388,8 +388,9 @@ mod tests {
         assert!(auth.required && auth.timeout.as_secs() == 30);
     }
 
+    /// Proves NO-16.
     #[test]
-    fn no_16_metrics_may_have_a_secret_of_their_own() {
+    fn metrics_may_have_a_secret_of_their_own() {
         let auth = load("[auth]\nmetrics_secret_env = 'JWT'\n").unwrap();
         assert!(auth.metrics_secret.is_some() && !format!("{auth:?}").contains("long enough"));
         for name in ["NONE", "SHORT"] {
@@ -401,9 +402,8 @@ mod tests {
         }
     }
 
-    /// Issue 32, point 8; A-R1, A-R2.
     #[test]
-    fn a_r1_the_audience_names_the_resource_and_what_clients_cannot_be_told_is_a_warning() {
+    fn the_audience_names_the_resource_and_what_clients_cannot_be_told_is_a_warning() {
         let warned = |text: &str| {
             let env = |name: &str| match name {
                 "HOME" => Some("/home/ada".to_owned()),

@@ -185,7 +185,7 @@ mod tests {
         assert!(unset.contains("set in the environment"), "{unset}");
     }
 
-    /// Issue 31: a token of an issuer called `local` was the owner of the pipe.
+    /// A token of an issuer called `local` was the owner of the pipe.
     #[test]
     fn no_issuer_makes_principals_like_those_of_other_proofs() {
         let jwt = |name: &str| {

@@ -49,7 +49,6 @@ pub fn read_or(text: &str, plain: Duration) -> Result<Duration, NoDuration> {
 mod tests {
     use super::*;
 
-    // Issue 13, point 22.
     #[test]
     fn a_time_has_a_number_and_a_unit() {
         for (text, millis) in [("500ms", 500), ("20s", 20_000), ("1.5m", 90_000), ("2h", 7_200_000), ("1d", 86_400_000)]

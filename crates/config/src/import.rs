@@ -229,7 +229,7 @@ pub(crate) fn variable(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Issue point 16(i): what only begins like the name of a secret is none.
+    /// What only begins like the name of a secret is none.
     #[test]
     fn a_secret_is_told_from_a_name_that_only_looks_like_one() {
         let plain =

@@ -35,8 +35,9 @@ mod tests {
         Ok(Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default())?.config.performance)
     }
 
+    /// Proves G-30.
     #[test]
-    fn g_30_thresholds_are_read_and_absent_ones_are_none() {
+    fn thresholds_are_read_and_absent_ones_are_none() {
         assert_eq!(load("").unwrap(), Performance::default());
         let read = load(
             "[mcp.protocol.performance]\nexecution_time_warning = '1500ms'\nmemory_usage_warning = 268435456\n\

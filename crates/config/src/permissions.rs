@@ -313,8 +313,9 @@ mod tests {
         Ok(Config::parse(file, text, &env, &Overrides::default())?.config.permissions)
     }
 
+    /// Proves NO-2.
     #[test]
-    fn no_2_roles_and_switches_are_read_and_absent_ones_restrict_nobody() {
+    fn roles_and_switches_are_read_and_absent_ones_restrict_nobody() {
         let none = load(Path::new("signalbox.toml"), "").unwrap();
         assert!(none.roles.is_empty() && none.policies.is_none() && !none.shadow && !none.reveal);
         let text = "[permissions]\nmode = 'shadow'\nreveal = true\ndefault_role = 'reader'\nask_timeout = '1m'\n\

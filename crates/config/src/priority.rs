@@ -44,8 +44,9 @@ mod tests {
         loaded.map(|loaded| loaded.config.record)
     }
 
+    /// Proves SO-9.
     #[test]
-    fn so_9_a_target_and_shares_of_their_own_are_read() {
+    fn a_target_and_shares_of_their_own_are_read() {
         let record = read(
             "[record]\nsampling = 'adaptive'\ntarget = 50\n[[record.priority]]\ntools = ['deploy_*']\n\
              [[record.priority]]\nmethods = ['ping']\nshare = 0.01\n",

@@ -105,9 +105,10 @@ mod tests {
         Ok(Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default())?.config.rate_limits)
     }
 
-    /// G-35 to G-37: the table of the document, and nothing where there is none.
+    /// The table `mcp.protocol.rate_limits`, and nothing where there is none.
+    /// Proves G-35, G-36 and G-37.
     #[test]
-    fn g_35_to_37_every_limit_is_read_and_absent_ones_are_none() {
+    fn every_limit_is_read_and_absent_ones_are_none() {
         assert_eq!(load("").unwrap(), RateLimits::default());
         let limits = load(
             "[mcp.protocol.rate_limits]\nglobal_requests_per_second = 1000\nglobal_requests_per_minute = 60000\n\

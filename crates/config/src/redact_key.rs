@@ -63,8 +63,9 @@ mod tests {
         })
     }
 
+    /// Proves SO-10.
     #[test]
-    fn so_10_a_key_comes_from_a_file_or_from_the_environment() {
+    fn a_key_comes_from_a_file_or_from_the_environment() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("tape.key"), format!("{HEX}\n")).unwrap();
         std::fs::write(folder.path().join("short.key"), "00ff0a0b").unwrap();

@@ -92,7 +92,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Seal, ConfigError> {
         time_window: table.duration("time_window")?,
         max_age: match (table.has("max_age"), table.choice("validate")? == "full") {
             (true, _) => table.duration("max_age")?,
-            // PO-15: the document allows 24 h back and 5 min ahead.
+            // PO-15: 24 h back and 5 min ahead.
             (false, true) => DAY,
             (false, false) => table.duration("time_window")?,
         },
@@ -171,7 +171,6 @@ mod tests {
         assert!(load(&format!("[seal]\nanchor = [{}]", "\"a\",".repeat(9))).is_err());
     }
 
-    /// Issue 31, point 12.
     #[test]
     fn only_the_second_profile_is_accepted_unless_configured_otherwise() {
         assert_eq!(load("").unwrap().profiles, ["mcp-cbor/2"]);

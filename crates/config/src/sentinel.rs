@@ -293,9 +293,10 @@ disabled_tools = ["drop_table"]
 disabled_backends = ["crm"]
 "#;
 
-    /// NO-15: roles, limits, the kill switch and the audit of 30 days come along, and the result loads.
+    /// Roles, limits, the kill switch and the audit of 30 days come along, and the result loads.
+    /// Proves NO-8 and NO-15.
     #[test]
-    fn no_15_the_file_of_a_sentinel_gateway_is_imported() {
+    fn the_file_of_a_sentinel_gateway_is_imported() {
         assert!(is_sentinel(FILE) && !is_sentinel("[backends.a]\ncommand = 'x'\n"));
         let toml = import(FILE, Path::new("sentinel.toml")).unwrap().toml;
         let env = |name: &str| match name {
@@ -317,9 +318,10 @@ disabled_backends = ["crm"]
         assert!(toml.contains("retention_days = 30"));
     }
 
-    /// NO-15: there it is never started again, and here neither.
+    /// There it is never started again, and here neither.
+    /// Proves NO-15.
     #[test]
-    fn no_15_a_backend_that_is_not_to_be_started_again_is_not() {
+    fn a_backend_that_is_not_to_be_started_again_is_not() {
         let file =
             "[[backends]]\nname = 'a'\ntype = 'stdio'\ncommand = 'x'\nrestart_on_exit = false\nmax_restarts = 3\n";
         let toml = import(file, Path::new("sentinel.toml")).unwrap().toml;

@@ -112,7 +112,8 @@ url = "https://example.com/mcp"
 disabled = true
 "#;
 
-/// SO-9: a tape has bounds where it is given some.
+/// A tape has bounds where it is given some.
+/// Proves SO-9.
 #[test]
 fn a_tape_has_the_bounds_of_the_file_and_none_without() {
     assert!(good("").record.tape_bounds.is_unbounded());
@@ -286,8 +287,9 @@ fn every_key_of_the_reference_is_known_to_the_parser() {
     }
 }
 
+/// Proves G-32.
 #[test]
-fn g32_every_transport_of_document_001_is_taken() {
+fn every_transport_of_the_governed_configuration_is_taken() {
     for (word, transport) in [("http", Transport::Http), ("websocket", Transport::WebSocket), ("tcp", Transport::Tcp)] {
         let text = format!(
             "[mcp.protocol]\nversion = '1.0.0'\n[mcp.protocol.transport]\ntype = '{word}'\nhost = 'localhost'\nport = 8080\npath = '/mcp'\n"
@@ -306,7 +308,8 @@ fn a_websocket_backend() {
     assert_eq!((url.scheme_str(), headers.len(), backends[1].disabled), (Some("ws"), 1, true));
 }
 
-/// G-24: errors cannot be told by trust while callers are not told apart.
+/// Errors cannot be told by trust while callers are not told apart.
+/// Proves G-24.
 #[test]
 fn errors_by_trust_without_authentication_are_warned_of() {
     let security = |required: bool| {
@@ -347,7 +350,6 @@ fn no_cut_panics_or_leaks() {
     }
 }
 
-// Issue 13, point 22.
 #[test]
 fn a_time_has_a_unit_or_is_one_of_seconds() {
     for (spelled, millis) in [("'30s'", 30_000), ("'500ms'", 500), ("'2m'", 120_000), ("30", 30_000), ("'1.5'", 1_500)]
@@ -361,7 +363,6 @@ fn a_time_has_a_unit_or_is_one_of_seconds() {
     assert!(long.to_string().contains("from 0.001 to 3600 seconds, found `7200`"), "{long}");
 }
 
-/// Issue 13, point 15.
 #[test]
 fn a_process_runs_from_the_start_unless_it_is_said_otherwise() {
     let of = |more: &str| good(&format!("[backends.a]\ncommand = 'x'\n{more}")).backends.remove(0).lifetime;

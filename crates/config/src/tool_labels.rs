@@ -71,9 +71,10 @@ mod tests {
         Ok(Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default())?.config.tool_labels)
     }
 
-    /// G-17, and beside it the `tools` of a backend, which is something else.
+    /// Beside the labels stand the `tools` of a backend, which are something else.
+    /// Proves G-17.
     #[test]
-    fn g_17_patterns_of_tools_have_labels_in_the_order_of_the_file() {
+    fn patterns_of_tools_have_labels_in_the_order_of_the_file() {
         assert_eq!(load("").unwrap(), []);
         let labels = load(
             "[backends.files]\ncommand = 'x'\ntools = { include = ['a'] }\n\

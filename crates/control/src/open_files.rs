@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(judge(Some(10_100), 10_000, "x").severity, Severity::Warning, "the reserve and the rest count");
     }
 
-    /// Issue 31, B: the limit of the gateway counts, not that of the process which asks.
+    /// The limit of the gateway counts, not that of the process which asks.
     #[test]
     fn the_limit_of_a_running_gateway_is_the_one_that_counts() {
         let status = |bound: u64| json!({"command": "serve", "limits": [{"what": "open files", "bound": bound}]});

@@ -37,8 +37,9 @@ impl Bucket {
 mod tests {
     use super::*;
 
+    /// Proves GO-5.
     #[test]
-    fn go_5_ten_at_once_then_two_a_second() {
+    fn ten_at_once_then_two_a_second() {
         let mut bucket = Bucket::new(120, 10);
         let start = Instant::now();
         for _ in 0..10 {
@@ -50,8 +51,9 @@ mod tests {
         assert!(bucket.take(start + Duration::from_millis(500)).is_err());
     }
 
+    /// Proves GO-5.
     #[test]
-    fn go_5_at_most_120_in_a_minute_after_the_burst() {
+    fn at_most_120_in_a_minute_after_the_burst() {
         let mut bucket = Bucket::new(120, 10);
         let start = Instant::now();
         let admitted = (0..60_000).filter(|ms| bucket.take(start + Duration::from_millis(*ms)).is_ok()).count();

@@ -291,16 +291,18 @@ mod tests {
         Listing::check(arguments.as_object().expect("an object"))
     }
 
+    /// Proves GO-2.
     #[test]
-    fn go_2_defaults() {
+    fn the_arguments_have_their_defaults() {
         let listing = check(json!({"path": "."})).expect("it fits");
         assert!(!listing.recursive && !listing.include_hidden && !listing.descending);
         assert_eq!((listing.max_depth, listing.limit, listing.sort_by), (3, 100, SortKey::Name));
         assert_eq!(listing.filter, Filter::default());
     }
 
+    /// Proves GO-2.
     #[test]
-    fn go_2_what_does_not_fit_is_refused() {
+    fn what_does_not_fit_is_refused() {
         for bad in [
             json!({}),
             json!({"path": 1}),
@@ -327,8 +329,9 @@ mod tests {
         assert_eq!(deep, Err(ToolFault::DepthLimitExceeded { asked: 11, limit: 10 }));
     }
 
+    /// Proves GO-5.
     #[tokio::test]
-    async fn go_5_a_call_that_takes_too_long_is_given_up() {
+    async fn a_call_that_takes_too_long_is_given_up() {
         let folder = crate::tests::Folder::new();
         let tool = DirectoryList::new(Root::open(folder.path(), None).expect("the root opens"));
         let limits = Limits { time: Duration::ZERO, ..LIMITS };
@@ -346,13 +349,15 @@ mod tests {
         assert!(flag.load(Ordering::Relaxed));
     }
 
+    /// Proves GO-5.
     #[test]
-    fn go_5_the_numbers_of_the_row() {
+    fn the_numbers_of_the_row() {
         assert_eq!((LIMITS.time.as_secs(), LIMITS.operations), (30, 10_000));
     }
 
+    /// Proves GO-6.
     #[test]
-    fn go_6_risk_follows_path_and_depth() {
+    fn risk_follows_path_and_depth() {
         for (path, recursive, depth, risk) in [
             ("/etc", false, 1, Risk::High),
             ("/root/x", true, 10, Risk::High),

@@ -182,8 +182,9 @@ fn rfc3339(time: SystemTime) -> String {
 mod tests {
     use super::*;
 
+    /// Proves G-8.
     #[test]
-    fn g_8_permissions_read_like_ls() {
+    fn permissions_read_like_ls() {
         for (bits, text) in [
             (0o644, "rw-r--r--"),
             (0o755, "rwxr-xr-x"),

@@ -167,8 +167,9 @@ impl ToolFault {
 mod tests {
     use super::*;
 
+    /// Proves GO-7.
     #[test]
-    fn go_7_codes_are_spelled_as_the_rows_spell_them() {
+    fn codes_are_spelled_as_the_rows_spell_them() {
         let second = Duration::from_secs(1);
         let codes = [
             ToolFault::PathNotAllowed,
@@ -196,8 +197,9 @@ mod tests {
         assert!(ToolFault::PathNotFound.to_json(None)["details"].get("requested_path").is_none());
     }
 
+    /// Proves G-9.
     #[test]
-    fn g_9_a_path_outside_is_refused_in_the_documents_words() {
+    fn a_path_outside_is_refused_in_the_specified_words() {
         let expected = json!({
             "error_type": "security_error",
             "error_code": "path_not_allowed",

@@ -212,8 +212,9 @@ mod tests {
         root.locate(asked).map(|place| place.absolute)
     }
 
+    /// Proves GO-4.
     #[test]
-    fn go_4_paths_inside_the_root_are_found_however_they_are_written() {
+    fn paths_inside_the_root_are_found_however_they_are_written() {
         let folder = Folder::new();
         folder.file("src/deep/x.rs");
         let real = fs::canonicalize(folder.path()).expect("it exists");
@@ -225,8 +226,9 @@ mod tests {
         assert_eq!(locate(folder.path(), "./src/deep"), Ok(real.join("src/deep")));
     }
 
+    /// Proves GO-4.
     #[test]
-    fn go_4_the_order_of_the_checks_decides_the_answer() {
+    fn the_order_of_the_checks_decides_the_answer() {
         let folder = Folder::new();
         let long = format!("/etc/../%2e{}", "a".repeat(MAX_PATH));
         assert!(matches!(locate(folder.path(), &long), Err(ToolFault::PathTooLong { .. })));
@@ -238,8 +240,9 @@ mod tests {
         assert!(matches!(locate(folder.path(), ""), Err(ToolFault::InvalidArguments(_))));
     }
 
+    /// Proves GO-4.
     #[test]
-    fn go_4_blocked_folders_stay_shut_when_the_root_holds_them() {
+    fn blocked_folders_stay_shut_when_the_root_holds_them() {
         let root = Path::new("/");
         for blocked in ["/etc", "etc", "/root/x", "/proc/self", "./sys", "/dev/no-such-thing", "/ETC"] {
             assert_eq!(locate(root, blocked), Err(ToolFault::PathBlocked), "{blocked}");
@@ -249,8 +252,9 @@ mod tests {
         }
     }
 
+    /// Proves GO-4.
     #[test]
-    fn go_4_the_keys_of_the_home_folder_stay_shut_under_another_name() {
+    fn the_keys_of_the_home_folder_stay_shut_under_another_name() {
         let folder = Folder::new();
         folder.file("vault/keys/id");
         symlink("vault/keys", folder.path().join(".ssh")).expect("a link");
@@ -265,8 +269,9 @@ mod tests {
         assert_eq!(fault, Err(ToolFault::SensitivePathAccess), "wherever it leads");
     }
 
+    /// Proves GO-4.
     #[test]
-    fn go_4_links_are_refused_and_dangling_ones_tell_nothing() {
+    fn links_are_refused_and_dangling_ones_tell_nothing() {
         let folder = Folder::new();
         folder.file("src/x.rs");
         for (target, name) in [("src", "inside"), ("/usr", "outside"), ("/no/such", "dangling"), ("loop", "loop")] {

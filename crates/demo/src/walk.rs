@@ -251,8 +251,9 @@ mod tests {
         assert_eq!(paths(&found), ["./out", "./real", "./real/x", "./self"]);
     }
 
+    /// Proves GO-4.
     #[test]
-    fn go_4_folders_with_keys_are_not_entered() {
+    fn folders_with_keys_are_not_entered() {
         let folder = Folder::new();
         folder.file("home/.ssh/id");
         let found = run(&folder, 10, true, LIMITS).expect("it walks");
@@ -260,8 +261,9 @@ mod tests {
         assert_eq!(found.skipped, 1);
     }
 
+    /// Proves GO-5.
     #[test]
-    fn go_5_the_budget_of_operations_cuts_the_list() {
+    fn the_budget_of_operations_cuts_the_list() {
         let folder = Folder::new();
         for n in 0..20 {
             folder.file(&format!("d/{n:02}"));
@@ -274,8 +276,9 @@ mod tests {
         assert!(run(&folder, 3, false, limits(0)).expect("it walks").exhausted);
     }
 
+    /// Proves GO-5.
     #[test]
-    fn go_5_time_runs_out() {
+    fn a_walk_ends_when_its_time_runs_out() {
         let folder = Folder::new();
         let limits = Limits { time: Duration::ZERO, ..LIMITS };
         let late = run(&folder, 1, false, limits).map(|_| ());

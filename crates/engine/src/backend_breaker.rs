@@ -270,7 +270,7 @@ mod tests {
         passes
     }
 
-    /// Issue 31, B: the failures of one caller refuse its own calls alone, whether or not others call meanwhile.
+    /// The failures of one caller refuse its own calls alone, whether or not others call meanwhile.
     #[test]
     fn one_caller_opens_its_own_circuit_alone() {
         for vic_calls in [true, false] {

@@ -123,9 +123,10 @@ mod tests {
         (0..times).map(|chance| turns.choose(balance, all, chance as u64).unwrap()).collect()
     }
 
-    /// SO-15: round_robin, weighted, least_connections, random, healthy_first.
+    /// Each of `round_robin`, `weighted`, `least_connections`, `random` and `healthy_first`.
+    /// Proves SO-15.
     #[test]
-    fn so15_each_way_to_choose_does_what_its_name_says() {
+    fn each_way_to_choose_does_what_its_name_says() {
         let mut all = candidates(&[3, 1, 1]);
         assert_eq!(chosen(Balance::RoundRobin, &all, 5), [0, 1, 2, 0, 1]);
         assert_eq!(chosen(Balance::Weighted, &all, 5), [0, 1, 0, 2, 0]);
@@ -170,8 +171,9 @@ mod tests {
             }
         }
 
+        /// Proves SO-15.
         #[test]
-        fn so15_weights_are_kept_over_a_whole_round(weights in proptest::collection::vec(1..10_u32, 1..6)) {
+        fn weights_are_kept_over_a_whole_round(weights in proptest::collection::vec(1..10_u32, 1..6)) {
             let all = candidates(&weights);
             let whole: u32 = weights.iter().sum();
             let got = chosen(Balance::Weighted, &all, whole as usize);

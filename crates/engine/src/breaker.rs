@@ -279,9 +279,10 @@ mod tests {
         breaker
     }
 
-    /// NO-10: five failures, thirty seconds, half open.
+    /// Five failures, thirty seconds, half open.
+    /// Proves NO-10.
     #[test]
-    fn no10_five_failures_in_a_row_open_it_for_thirty_seconds() {
+    fn five_failures_in_a_row_open_it_for_thirty_seconds() {
         let now = Instant::now();
         let mut breaker = Breaker::new(BreakerRules::default());
         for call in 0..4 {
@@ -309,9 +310,10 @@ mod tests {
         assert_eq!(breaker.state(now), BreakerState::Closed);
     }
 
-    /// SO-15: half of at least ten.
+    /// Half of at least ten.
+    /// Proves SO-15.
     #[test]
-    fn so15_half_of_ten_calls_opens_it() {
+    fn half_of_ten_calls_opens_it() {
         let now = Instant::now();
         let mut breaker = Breaker::<u32>::new(BreakerRules::default());
         for call in 0..9 {
@@ -337,9 +339,10 @@ mod tests {
         assert!(breaker.is_quiet());
     }
 
-    /// SO-15: three successes close it.
+    /// Three successes close it.
+    /// Proves SO-15.
     #[test]
-    fn so15_three_trials_one_after_the_other_close_it() {
+    fn three_trials_one_after_the_other_close_it() {
         let begin = Instant::now();
         let mut breaker = tripped(BreakerRules::default(), begin);
         let now = begin + 30 * SECOND;

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_13_6_one_greedy_session_leaves_room_for_the_next_and_that_for_a_third() {
+    fn one_greedy_session_leaves_room_for_the_next_and_that_for_a_third() {
         let budget = Budget::new(128 * MIB);
         let mut held = Vec::new();
         for _ in 0..100 {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_13_6_another_caller_and_a_backend_find_room_beside_a_greedy_caller() {
+    fn another_caller_and_a_backend_find_room_beside_a_greedy_caller() {
         let budget = Budget::new(128 * MIB);
         let greedy: Vec<_> = (0..50).map(|_| fill(&budget.session(&anonymous()), MIB)).collect();
         assert!(budget.session(&Principal::local("other")).take(16 * MIB, 0).is_ok());
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_13_6_the_minimum_is_there_until_the_budget_is_used_up() {
+    fn the_minimum_is_there_until_the_budget_is_used_up() {
         let budget = Budget::new(16 * MIB);
         let greedy: Vec<_> = (0..10).map(|_| fill(&budget.session(&anonymous()), 32 * 1024)).collect();
         let late = budget.connection(&anonymous());
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_13_6_a_small_message_that_was_read_leaves_even_if_others_took_the_rest_meanwhile() {
+    fn a_small_message_that_was_read_leaves_even_if_others_took_the_rest_meanwhile() {
         let budget = Budget::new(16 * MIB);
         let read = budget.session(&anonymous()).take(60_000, 60_000).unwrap();
         let others: Vec<_> = std::iter::from_fn(|| budget.connection(&anonymous()).take(WEIGHED, 0).ok()).collect();

@@ -55,7 +55,7 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// Issue 13, point 8: a mass disconnect looks at each request a few times, not at all of them for each.
+    /// A mass disconnect looks at each request a few times, not at all of them for each.
     #[test]
     fn cancelling_many_calls_looks_at_each_a_few_times() {
         const CALLS: u64 = 10_000;

@@ -225,8 +225,9 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
+    /// Proves S-16.
     #[test]
-    fn s16_answers_may_come_in_any_order() {
+    fn answers_may_come_in_any_order() {
         let now = Instant::now();
         let mut calls = Correlator::default();
         let ids: Vec<u64> = ["a", "b", "c"].into_iter().map(|who| calls.open(who, now, MINUTE)).collect();
@@ -236,8 +237,9 @@ mod tests {
         assert_eq!(calls.close(Some(2)).unwrap().origin, "b");
     }
 
+    /// Proves S-17.
     #[test]
-    fn s17_orphans_duplicates_and_late_answers_are_told_apart() {
+    fn orphans_duplicates_and_late_answers_are_told_apart() {
         let now = Instant::now();
         let mut calls = Correlator::default();
         calls.open("a", now, MINUTE);
@@ -251,8 +253,9 @@ mod tests {
         assert_eq!(calls.strays(), Strays { orphans: 2, duplicates: 1, late: 1, timeouts: 1 });
     }
 
+    /// Proves S-18.
     #[test]
-    fn s18_a_silent_call_times_out_and_progress_keeps_it_alive() {
+    fn a_silent_call_times_out_and_progress_keeps_it_alive() {
         let now = Instant::now();
         let mut calls = Correlator::default();
         let quiet = calls.open("quiet", now, MINUTE);

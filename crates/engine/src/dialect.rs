@@ -155,8 +155,9 @@ mod tests {
     use crate::standing::Standing;
     use std::sync::Arc;
 
+    /// Proves G-4, G-5 and G-6.
     #[test]
-    fn g_4_g_5_g_6_the_dialect_is_told_by_its_methods_and_members() {
+    fn the_dialect_is_told_by_its_methods_and_members() {
         let spoken = |method: &str, params: &str| {
             let text = format!(r#"{{"jsonrpc":"2.0","id":"1","method":"{method}","params":{params}}}"#);
             is_spoken(&Envelope::parse(text.into()).unwrap())
@@ -168,8 +169,9 @@ mod tests {
         assert!(!spoken("tools/list", described) && !spoken("tools/invoke", described));
     }
 
+    /// Proves G-17.
     #[test]
-    fn g_17_scopes_are_permissions_where_there_are_any() {
+    fn scopes_are_permissions_where_there_are_any() {
         let caller = |scopes: Option<Vec<Box<str>>>| {
             let anonymous = Caller::of(Principal::named("ada"), Proof::ApiKey, "http");
             let standing = Some(Arc::new(Standing { scopes, ..Standing::default() }));

@@ -99,9 +99,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// SO-15: two up, three down.
+    /// Two up, three down.
+    /// Proves SO-15.
     #[test]
-    fn so15_three_silences_make_it_unwell_and_two_answers_well_again() {
+    fn three_silences_make_it_unwell_and_two_answers_well_again() {
         let mut health = Health::new(PingRules::default());
         let told: Vec<(bool, bool, &str)> = [true, false, true, false, false, false, true, false, true, true]
             .map(|answered| (health.pinged(answered), health.is_well(), health.as_str()))
@@ -121,9 +122,10 @@ mod tests {
         assert_eq!(told, expected);
     }
 
-    /// NO-10: every 300 s; SO-15: every 30 s while there is doubt.
+    /// Every 300 s; every 30 s while there is doubt.
+    /// Proves SO-15 and NO-10.
     #[test]
-    fn no10_a_backend_that_is_well_is_asked_seldom() {
+    fn a_backend_that_is_well_is_asked_seldom() {
         let mut health = Health::new(PingRules::default());
         assert_eq!(health.wait().as_secs(), 30, "whether it answers pings at all is found out early");
         health.pinged(true);

@@ -139,8 +139,9 @@ mod tests {
         assert_eq!(micros(Duration::MAX), LONGEST_US);
     }
 
+    /// Proves S-19.
     #[test]
-    fn s19_a_quantile_is_at_most_six_percent_off() {
+    fn a_quantile_is_at_most_six_percent_off() {
         for us in (1_u64..300).chain((300..4_000_000_000).step_by(9_999_991)) {
             let histogram = Histogram::default();
             histogram.add(Duration::from_micros(us));

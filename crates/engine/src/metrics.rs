@@ -213,8 +213,9 @@ mod tests {
         }))
     }
 
+    /// Proves S-19 and S-20.
     #[test]
-    fn s19_s20_response_times_and_error_rates_per_method() {
+    fn response_times_and_error_rates_per_method() {
         let metrics = MethodMetrics::default();
         for ms in [1, 1, 1, 90] {
             metrics.fact(&finished("a", "tools/call", Outcome::Ok, ms));

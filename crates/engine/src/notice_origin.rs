@@ -78,7 +78,6 @@ fn skeleton(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Issue 31, point 9.
     #[test]
     fn a_logger_that_reads_like_the_gateway_or_another_backend_is_mistakable() {
         let mistakable = |logger: &str| is_mistakable(logger, "files", ["files", "web-1", "b"].into_iter());

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn issue_18_operations_are_counted_by_method_and_error() {
+    fn operations_are_counted_by_method_and_error() {
         let metrics = OperationMetrics::default();
         metrics.add("tools/call", error_type(Outcome::Ok), Duration::from_millis(15));
         metrics.add("tools/call", error_type(Outcome::Fault("timed_out")), Duration::from_secs(60));

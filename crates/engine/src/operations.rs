@@ -214,7 +214,7 @@ mod tests {
         OperationRound { operation: ExchangeId(operation), round: 1, consulted: false }
     }
 
-    /// Issue 31: a user who is added again under a name inherits nothing.
+    /// A user who is added again under a name inherits nothing.
     #[test]
     fn states_of_an_account_that_is_gone_are_foreign_to_its_successor() {
         let (operations, ann, bob) = (Operations::default(), Principal::named("ann"), Principal::named("bob"));
@@ -227,9 +227,9 @@ mod tests {
         assert_eq!(operations.take(&ann, b"\"u\"", TOOL), StateOrigin::Fresh(place(9)));
     }
 
-    /// Issue 31, point 8.
+    /// Proves S-16.
     #[test]
-    fn s16_a_state_is_the_next_round_once_and_for_nobody_else() {
+    fn a_state_is_the_next_round_once_and_for_nobody_else() {
         let (operations, ann, bob) = (Operations::default(), Principal::named("ann"), Principal::named("bob"));
         assert_eq!(operations.take(&ann, b"\"made up\"", TOOL), StateOrigin::Unknown);
         operations.note(&ann, b"\"s\"", TOOL, place(7));
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(operations.take(&bob, b"\"s\"", TOOL), StateOrigin::Foreign, "used is not free for others");
     }
 
-    /// Issue 31, point 8: what a server reads as the state of another caller is that state.
+    /// What a server reads as the state of another caller is that state.
     #[test]
     fn a_state_in_another_spelling_is_the_same_state() {
         let (operations, ann, bob) = (Operations::default(), Principal::named("ann"), Principal::named("bob"));

@@ -39,9 +39,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// NO-3: 100 ms x 2^n + jitter 0..half.
+    /// 100 ms x 2^n + jitter 0..half.
+    /// Proves NO-3.
     #[test]
-    fn no3_waits_double_from_a_tenth_of_a_second() {
+    fn waits_double_from_a_tenth_of_a_second() {
         let waits: Vec<u128> = (0..5).map(|retry| retry_delay(retry, 0).as_millis()).collect();
         assert_eq!(waits, [100, 200, 400, 800, 1600]);
         assert_eq!(retry_delay(0, 50_000).as_millis(), 150);
@@ -49,8 +50,9 @@ mod tests {
     }
 
     proptest! {
+        /// Proves NO-3.
         #[test]
-        fn no3_jitter_is_at_most_half(retry in 0..100_u32, chance in any::<u64>()) {
+        fn jitter_is_at_most_half(retry in 0..100_u32, chance in any::<u64>()) {
             let plain = retry_delay(retry, 0);
             let wait = retry_delay(retry, chance);
             prop_assert!(wait >= plain && wait <= plain + plain / 2);

@@ -331,7 +331,6 @@ mod tests {
         asker.sign(method, params.as_bytes()).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
     }
 
-    /// Issue 31, point 9.
     #[test]
     fn a_question_names_its_backend_and_keeps_the_rest() {
         assert_eq!(
@@ -353,7 +352,7 @@ mod tests {
         );
     }
 
-    /// Attack D11: odd shapes by which a client would be asked what it did not declare, or by another name.
+    /// Odd shapes by which a client would be asked what it did not declare, or by another name.
     #[test]
     fn odd_modes_marks_and_names_of_the_gateway_do_not_pass() {
         for mode in [r#"["url"]"#, r#""URL""#, r#""weird""#, "1", "null"] {
@@ -375,7 +374,6 @@ mod tests {
         assert!(context.starts_with(r#"{"includeContext":"thisServer""#), "{context}");
     }
 
-    /// Issue 31, point 9.
     #[test]
     fn the_context_of_other_servers_is_not_asked_for() {
         for (wish, asked) in [("allServers", "thisServer"), ("thisServer", "thisServer"), ("none", "none")] {
@@ -386,7 +384,6 @@ mod tests {
         assert!(escaped.contains("thisServer"), "{escaped}");
     }
 
-    /// Issue 31, point 9.
     #[test]
     fn a_user_is_sent_to_web_pages_only() {
         let rows = [
@@ -414,7 +411,6 @@ mod tests {
         assert!(signed(false, ELICIT, r#"{"url":"https://a","url":"javascript:0"}"#).is_err());
     }
 
-    /// Issue 31, point 9.
     #[test]
     fn only_questions_are_asked_in_either_form() {
         let asker = Asker { backend: "files", several: false, client: None };

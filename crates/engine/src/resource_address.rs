@@ -160,7 +160,6 @@ mod tests {
         address.at(RequestAddress { host: Some(host), path })
     }
 
-    /// Issue 32, point 14.
     #[test]
     fn the_resource_follows_the_host_where_that_may_vary_and_the_stream_is_one_of_its_own() {
         let own = ResourceAddress::fixed("http://127.0.0.1:8080/mcp").with_stream("/mcp", "/sse");

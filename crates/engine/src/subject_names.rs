@@ -133,7 +133,6 @@ mod tests {
         names.meet(strictly, &[NamePattern::new(pattern)])
     }
 
-    /// Issue 31, point 3.
     #[test]
     fn what_forbids_fits_any_reading_and_what_permits_all_of_them() {
         for odd in [
@@ -185,7 +184,6 @@ mod tests {
         }
     }
 
-    /// Issue 31, point 3.
     #[test]
     fn a_pattern_is_read_like_the_uris_that_it_permits() {
         for (uri, pattern) in [

@@ -282,8 +282,9 @@ mod tests {
         metrics.add(finished, listed)
     }
 
+    /// Proves G-28 and G-29.
     #[test]
-    fn g_28_g_29_a_tool_is_counted_by_its_qualified_name_and_status() {
+    fn a_tool_is_counted_by_its_qualified_name_and_status() {
         let metrics = ToolMetrics::default();
         for name in ["tell", "a__tell", "tell"] {
             add(&metrics, &ended(name, Outcome::Ok, 30));
@@ -301,8 +302,9 @@ mod tests {
         assert_eq!((took.within[4], took.within[5], took.total_us), ((bounds[4], 0), (bounds[5], 3), 90_000));
     }
 
+    /// Proves G-30.
     #[test]
-    fn g_30_slow_calls_and_large_processes_are_warned_about() {
+    fn slow_calls_and_large_processes_are_warned_about() {
         let metrics = ToolMetrics::default();
         assert!(!add(&metrics, &ended("tell", Outcome::Ok, 5_000)), "nothing is looked at before somebody wants it");
         metrics.warn_above(Some(Duration::from_secs(1)), Some(1_000));

@@ -429,7 +429,7 @@ mod tests {
         assert_eq!((file.day, file.spent.get("ada").copied()), (6, Some(3)));
     }
 
-    /// Issue 31: other spellings of the same arguments were other calls.
+    /// Other spellings of the same arguments were other calls.
     #[test]
     fn the_same_arguments_are_a_repetition_however_they_are_spelled() {
         let mark = |arguments: &str| call_mark("files/echo", arguments.as_bytes());

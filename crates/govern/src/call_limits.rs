@@ -319,9 +319,10 @@ mod tests {
         start + Duration::from_millis(ms)
     }
 
-    /// G-35 to G-37: exactly, under a clock of the test's own.
+    /// Exactly, under a clock of the test's own.
+    /// Proves G-35, G-36 and G-37.
     #[test]
-    fn g_35_to_37_each_scope_has_its_own_buckets_per_second_and_per_minute() {
+    fn each_scope_has_its_own_buckets_per_second_and_per_minute() {
         let both = ScopeRates { per_second: Some(2), per_minute: Some(3) };
         for (place, scope) in LimitScope::ALL.into_iter().enumerate() {
             let mut rates = Rates::default();
@@ -343,9 +344,10 @@ mod tests {
         }
     }
 
-    /// NO-8: a tool has a rate of its own, lower or higher than the default.
+    /// A tool has a rate of its own, lower or higher than the default.
+    /// Proves NO-8.
     #[test]
-    fn no_8_the_rate_of_a_tool_stands_in_place_of_the_default() {
+    fn the_rate_of_a_tool_stands_in_place_of_the_default() {
         let rate = |pattern, per_minute| ToolRate { pattern: SubjectPattern::new(pattern), per_minute };
         let default = ScopeRates { per_second: None, per_minute: Some(2) };
         let scopes = [ScopeRates::default(), ScopeRates::default(), ScopeRates::default(), default];
@@ -363,8 +365,9 @@ mod tests {
         assert!(!limits.is_idle() && admitted("ada", "a\0t") == 1);
     }
 
+    /// Proves G-35.
     #[test]
-    fn g_35_a_request_that_one_limit_refuses_takes_nothing_from_the_others() {
+    fn a_request_that_one_limit_refuses_takes_nothing_from_the_others() {
         let rates = [per_second(3), ScopeRates::default(), per_second(1), ScopeRates::default()];
         let (limits, start) = (CallLimits::new(rates), Instant::now());
         assert!(limits.take("ada", Some("t"), start).is_ok());

@@ -218,8 +218,9 @@ mod tests {
         PathConstraint { scope, arguments: vec!["path".into(), "paths".into()], folders, shown: "`/srv/docs`".into() }
     }
 
+    /// Proves G-13.
     #[test]
-    fn g_13_paths_in_arguments_have_to_lie_within_folders() {
+    fn paths_in_arguments_have_to_lie_within_folders() {
         for fine in [
             "{}",
             r#"{"path":"/srv/docs/a"}"#,

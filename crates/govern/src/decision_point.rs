@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(opa("{}"), None, "an undefined rule decides nothing");
     }
 
-    /// F11: a decision is kept for the address that the service was told, whatever the port.
+    /// A decision is kept for the address that the service was told, whatever the port.
     #[test]
     fn decisions_are_kept_for_one_address() {
         let from = |address: &str| {
@@ -357,7 +357,7 @@ mod tests {
         }
     }
 
-    /// Issue 31, B: a caller must not get around the decision by asking for many.
+    /// A caller must not get around the decision by asking for many.
     #[test]
     fn a_call_for_which_there_is_no_room_to_ask_is_refused_even_if_calls_pass_while_the_service_is_down() {
         let rules = PointRules { allow_when_down: true, ..rules("http://a") };

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_r5_a_scope_brings_all_that_it_includes_and_nothing_else() {
+    fn a_scope_brings_all_that_it_includes_and_nothing_else() {
         let includes = [("files", &["files:write", "files"][..]), ("files:write", &["files:read"][..])];
         let scopes = includes.map(|(scope, included)| (scope.to_owned(), texts(included))).into();
         let directory = Directory::default().with_scopes(scopes);

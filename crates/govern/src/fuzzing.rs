@@ -24,9 +24,8 @@ mod tests {
     use super::*;
     use signalbox_wire::fuzzing::run_mutated;
 
-    /// T6
     #[test]
-    fn t6_the_target_holds_on_seeds_and_mutations() {
+    fn the_target_holds_on_seeds_and_mutations() {
         let seeds = [
             &b"eyJhbGciOiJFZERTQSIsImtpZCI6ImsxIn0.eyJpc3MiOiJhIiwic3ViIjoiYiIsImV4cCI6MX0.c2lnbmVk"[..],
             br#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k1","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#,

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_r1_the_metadata_names_the_resource_and_its_authorization_servers() {
+    fn the_metadata_names_the_resource_and_its_authorization_servers() {
         assert_eq!(
             resource("https://box.example/mcp").metadata("https://box.example/mcp"),
             r#"{"resource":"https://box.example/mcp","authorization_servers":["https://idp.example"],"bearer_methods_supported":["header"],"scopes_supported":["mcp"]}"#
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_r2_the_metadata_lies_at_the_well_known_place_of_the_path() {
+    fn the_metadata_lies_at_the_well_known_place_of_the_path() {
         for (url, expected) in [
             ("https://box.example/mcp", "https://box.example/.well-known/oauth-protected-resource/mcp"),
             ("https://box.example:8443/a/b", "https://box.example:8443/.well-known/oauth-protected-resource/a/b"),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_r6_a_challenge_names_all_scopes_and_never_offline_access() {
+    fn a_challenge_names_all_scopes_and_never_offline_access() {
         let resource = resource("https://box.example/mcp");
         let metadata = r#"resource_metadata="https://box.example/.well-known/oauth-protected-resource/mcp""#;
         let at = RequestAddress { host: Some("box.example"), path: "/mcp" };

@@ -146,7 +146,6 @@ mod tests {
         SubjectPattern::parse(pattern).unwrap().is_met(&subject(names))
     }
 
-    /// Issue 31, point 4.
     #[test]
     fn a_value_that_spells_several_names_is_one_name() {
         let real: &[&[(&str, &str)]] = &[&[("CN", "admin")], &[("O", "Corp")]];

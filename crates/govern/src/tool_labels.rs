@@ -117,8 +117,9 @@ mod tests {
         of.iter().map(|text| &**text).collect()
     }
 
+    /// Proves G-17.
     #[test]
-    fn g_17_all_patterns_that_fit_count_and_the_least_trust_holds() {
+    fn all_patterns_that_fit_count_and_the_least_trust_holds() {
         let files = BackendLabel { backend: "files".into(), category: Some("disk".into()), trust: TrustLevel::System };
         let versioned = |version: &str, rule| LabelRule { version: Some(version.into()), ..rule };
         let rules = vec![
@@ -137,8 +138,9 @@ mod tests {
         assert_eq!(labels.of("none", "read"), ToolLabel::default());
     }
 
+    /// Proves G-17.
     #[test]
-    fn g_17_a_qualified_name_is_meant_too_and_other_labels_are_taken_over() {
+    fn a_qualified_name_is_meant_too_and_other_labels_are_taken_over() {
         let labels = ToolLabels::new(Vec::new(), vec![rule("files/files__read", &["a"], None, &["read:files"])]);
         assert!(labels.demand_permissions() && labels.of("files", "read").categories.len() == 1);
         labels.replace(Vec::new(), Vec::new());

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_c1_challenges_are_read() {
+    fn challenges_of_servers_are_read() {
         let value =
             r#"Basic realm="a, b", Bearer  error="invalid_token",scope="x y" , resource_metadata="https://a/\"b""#;
         let all = read(value);

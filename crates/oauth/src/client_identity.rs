@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_c3_a_metadata_document_is_an_https_address_with_a_path() {
+    fn a_metadata_document_is_an_https_address_with_a_path() {
         assert!(is_client_metadata_url("https://a.example/client.json"));
         for bad in ["http://a.example/c", "https://a.example", "https://a.example/", "https://a.example/c#d", "client"]
         {
@@ -242,13 +242,13 @@ mod tests {
     }
 
     #[test]
-    fn a_c4_the_application_type_fits_the_redirect() {
+    fn the_application_type_fits_the_redirect() {
         assert_eq!(application_type("http://127.0.0.1:7/auth/callback"), "native");
         assert_eq!(application_type("https://gate.example/auth/callback"), "web");
     }
 
     #[test]
-    fn a_c5_a_registration_serves_only_its_issuer() {
+    fn a_registration_serves_only_its_issuer() {
         let outbound = Outbound { client_metadata_url: Some("https://a/c".to_owned()), ..Outbound::default() };
         let one = ServerMetadata { client_id_metadata_document_supported: true, ..server(None) };
         let client = ClientIdentity::by_document(&outbound, &one, "r").unwrap();

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_c1_the_well_known_address_by_path_comes_before_the_root() {
+    fn the_well_known_address_by_path_comes_before_the_root() {
         let places = resource_places(&WebAddress::read("https://a.example/public/mcp").unwrap());
         assert_eq!(
             places,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_c2_the_metadata_of_an_issuer_are_looked_for_in_the_given_order() {
+    fn the_metadata_of_an_issuer_are_looked_for_in_the_given_order() {
         let places = server_places(&WebAddress::read("https://a.example/tenant1").unwrap());
         assert_eq!(
             places,

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_c11_only_requests_for_this_very_address_are_answered() {
+    fn only_requests_for_this_very_address_are_answered() {
         let address: SocketAddr = "127.0.0.1:7000".parse().unwrap();
         let ask = |text: &str| request(text.as_bytes(), address).map(|request| request.target.to_owned());
         assert_eq!(ask("GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:7000\r\n\r\n").as_deref(), Some("/a?b"));

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn t8_the_request_is_bound_to_its_answer_and_an_answer_of_another_provider_is_refused() {
+    async fn the_request_is_bound_to_its_answer_and_an_answer_of_another_provider_is_refused() {
         let client = OpenIdClient {
             issuer: "https://idp.example".to_owned(),
             client_id: "box".to_owned(),

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_c12_only_public_addresses_are_dialled() {
+    fn only_public_addresses_are_dialled() {
         let private = [
             "0.0.0.0",
             "0.1.2.3",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_c12_only_what_is_allowed_by_name_is_an_exception() {
+    fn only_what_is_allowed_by_name_is_an_exception() {
         let none = Outbound::default();
         let loopback: IpAddr = Ipv4Addr::LOCALHOST.into();
         assert!(!none.may_dial("localhost", loopback) && !none.may_be_plain("localhost"));

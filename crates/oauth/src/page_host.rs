@@ -62,9 +62,8 @@ impl PageHost {
 mod tests {
     use super::*;
 
-    /// Issue 31, point 2.
     #[test]
-    fn a_p5_holders_that_prove_who_they_are_sign_in_where_browsers_can_too() {
+    fn holders_that_prove_who_they_are_sign_in_where_browsers_can_too() {
         let unnamed = |is_proof_required| PageHost::Unnamed { base: None, is_proof_required };
         for subject in ["user:ada", "cert:ab", "corp:eve", "key:ci"] {
             assert_eq!(unnamed(true).place(subject), Place::Listener, "{subject}");

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_c6_a_server_that_does_not_announce_s256_is_refused() {
+    fn a_server_that_does_not_announce_s256_is_refused() {
         assert!(sign_in(false, None).is_err());
         assert!(sign_in(false, Some(&["plain"])).is_err());
         let url = sign_in(false, Some(&["plain", "S256"])).unwrap().authorization_url();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_c7_the_four_rows_of_iss_hold_and_nothing_is_normalised() {
+    fn the_four_rows_of_iss_hold_and_nothing_is_normalised() {
         let check = |advertised: bool, iss: Option<&str>| {
             let mut query = vec![("code".to_owned(), "c".to_owned())];
             query.extend(iss.map(|iss| ("iss".to_owned(), iss.to_owned())));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_c7_an_error_of_somebody_else_is_not_shown() {
+    fn an_error_of_somebody_else_is_not_shown() {
         let pairs = |list: &[(&str, &str)]| -> Vec<(String, String)> {
             list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
@@ -375,9 +375,8 @@ mod tests {
         assert_eq!(all.take(&state, &cookie, false).unwrap_err(), ReturnError::Unknown);
     }
 
-    /// Issue 31, point 2.
     #[test]
-    fn a_p5_a_sign_in_stays_in_the_browser_in_which_it_was_begun() {
+    fn a_sign_in_stays_in_the_browser_in_which_it_was_begun() {
         let mut all = SignIns::default();
         let one = sign_in(false, Some(&["S256"])).unwrap();
         let (ticket, state) = (one.ticket.clone(), one.state.clone());
@@ -399,7 +398,6 @@ mod tests {
         assert!(all.take(&state, &format!("a=b; {first}"), true).is_ok(), "strangers do not end it");
     }
 
-    /// Issue 32, point 9.
     #[test]
     fn a_sign_in_is_awaited_until_its_code_is_exchanged_and_ends_those_that_were_not_opened() {
         let mut all = SignIns::default();

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_c10_tokens_are_sealed_on_disk_and_only_their_key_opens_them() {
+    async fn tokens_are_sealed_on_disk_and_only_their_key_opens_them() {
         let folder = tempfile::tempdir().unwrap();
         let vault = Vault::of(folder.path(), Vec::new());
         assert!(vault.read().await.unwrap().tokens.is_empty());

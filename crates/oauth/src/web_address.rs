@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_c8_the_canonical_uri_has_no_fragment_and_no_slash_at_its_end() {
+    fn the_canonical_uri_has_no_fragment_and_no_slash_at_its_end() {
         let check = |url: &str, expected: Option<&str>| assert_eq!(canonical(url).as_deref(), expected, "{url}");
         check("HTTPS://MCP.Example.com/mcp/", Some("https://mcp.example.com/mcp"));
         check("https://mcp.example.com:443/", Some("https://mcp.example.com"));

@@ -160,7 +160,7 @@ fn refusal(status: u16, challenge: &str, used: Option<&Credential>) -> Refusal {
 }
 
 #[tokio::test]
-async fn a_c9_the_scopes_of_the_challenge_count_and_a_step_up_keeps_those_of_before() {
+async fn the_scopes_of_the_challenge_count_and_a_step_up_keeps_those_of_before() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(usual).await;
     let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
@@ -210,7 +210,7 @@ async fn one_flow_at_a_time_and_a_token_is_kept_for_the_next_process() {
 }
 
 #[tokio::test]
-async fn a_c5_a_token_is_not_sent_to_another_server_under_the_same_name() {
+async fn a_token_is_not_sent_to_another_server_under_the_same_name() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(usual).await;
     let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
@@ -223,7 +223,7 @@ async fn a_c5_a_token_is_not_sent_to_another_server_under_the_same_name() {
 }
 
 #[tokio::test]
-async fn t10_each_principal_has_its_own_token() {
+async fn each_principal_has_its_own_token() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(|base, path, form| match path {
         "/exchange" => (200, json!({"access_token": format!("made-up-for-{}", form["subject_token"])})),
@@ -332,7 +332,6 @@ async fn sent_with(credentials: &OauthCredentials, whose: &Behalf) -> Result<Str
     Ok(given.value.to_str().unwrap().to_owned())
 }
 
-/// Issue 31, point 6.
 #[tokio::test]
 async fn what_is_exchanged_is_bound_to_the_token_that_the_request_shows() {
     let folder = tempfile::tempdir().unwrap();
@@ -368,7 +367,6 @@ async fn what_is_exchanged_is_bound_to_the_token_that_the_request_shows() {
     assert_eq!(sent_with(&credentials, &weak).await.unwrap(), "Bearer made-up-for-weak-1");
 }
 
-/// Issue 31, point 6.
 #[tokio::test]
 async fn what_has_expired_is_exchanged_anew_for_the_same_token() {
     let folder = tempfile::tempdir().unwrap();
@@ -380,7 +378,6 @@ async fn what_has_expired_is_exchanged_anew_for_the_same_token() {
     }
 }
 
-/// Issue 31, point 6.
 #[tokio::test]
 async fn two_tokens_of_one_principal_are_exchanged_at_once_each_for_its_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -483,7 +480,7 @@ async fn enterprise_granting(
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 #[tokio::test]
-async fn a_e1_the_assertion_is_for_the_issuer_and_names_the_resource() {
+async fn the_assertion_is_for_the_issuer_and_names_the_resource() {
     let folder = tempfile::tempdir().unwrap();
     let (provider, server, credentials) = enterprise(folder.path(), ID_JAG).await;
     credentials.renewed(Behalf::default(), refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
@@ -495,7 +492,7 @@ async fn a_e1_the_assertion_is_for_the_issuer_and_names_the_resource() {
 }
 
 #[tokio::test]
-async fn a_e2_the_assertion_becomes_a_token_for_that_resource_alone() {
+async fn the_assertion_becomes_a_token_for_that_resource_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (_provider, server, credentials) = enterprise(folder.path(), ID_JAG).await;
     credentials.renewed(Behalf::default(), refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
@@ -511,7 +508,7 @@ async fn a_e2_the_assertion_becomes_a_token_for_that_resource_alone() {
 }
 
 #[tokio::test]
-async fn a_e2_no_scope_is_asked_for_that_the_provider_did_not_grant() {
+async fn no_scope_is_asked_for_that_the_provider_did_not_grant() {
     let folder = tempfile::tempdir().unwrap();
     let (provider, server, credentials) = enterprise_granting(folder.path(), ID_JAG, Some("admin read")).await;
     let challenge = "Bearer scope=\"read write\"";
@@ -525,7 +522,7 @@ async fn a_e2_no_scope_is_asked_for_that_the_provider_did_not_grant() {
 }
 
 #[tokio::test]
-async fn a_c4_a_registration_says_the_application_type_and_a_refused_one_is_told() {
+async fn a_registration_says_the_application_type_and_a_refused_one_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(|base, path, form| match path {
         "/register" => (400, json!({"error": "invalid_redirect_uri"})),
@@ -545,7 +542,7 @@ async fn a_c4_a_registration_says_the_application_type_and_a_refused_one_is_told
 }
 
 #[tokio::test]
-async fn a_e3_an_identity_provider_without_tls_is_not_asked() {
+async fn an_identity_provider_without_tls_is_not_asked() {
     let folder = tempfile::tempdir().unwrap();
     let (provider, server, _) = enterprise(folder.path(), ID_JAG).await;
     let exchange = ExchangeSpec {
@@ -565,7 +562,7 @@ async fn a_e3_an_identity_provider_without_tls_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_c2_metadata_of_another_issuer_are_discarded() {
+async fn metadata_of_another_issuer_are_discarded() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(|base, path, form| match path {
         "/.well-known/oauth-authorization-server" => {
@@ -582,7 +579,7 @@ async fn a_c2_metadata_of_another_issuer_are_discarded() {
 }
 
 #[tokio::test]
-async fn a_c5_a_client_that_was_registered_by_hand_is_not_shown_to_another_issuer() {
+async fn a_client_that_was_registered_by_hand_is_not_shown_to_another_issuer() {
     let folder = tempfile::tempdir().unwrap();
     let other = FakeServer::start(usual).await;
     let moved = Arc::new(Mutex::new(None::<String>));
@@ -604,7 +601,7 @@ async fn a_c5_a_client_that_was_registered_by_hand_is_not_shown_to_another_issue
 }
 
 #[tokio::test]
-async fn a_c8_only_the_provider_that_refuses_it_gets_no_resource() {
+async fn only_the_provider_that_refuses_it_gets_no_resource() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(usual).await;
     let own = client(folder.path(), "me");
@@ -615,7 +612,7 @@ async fn a_c8_only_the_provider_that_refuses_it_gets_no_resource() {
 }
 
 #[tokio::test]
-async fn a_c1_a_sign_in_is_offered_once_to_whoever_asks_for_the_same() {
+async fn a_sign_in_is_offered_once_to_whoever_asks_for_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(usual).await;
     let desk = desk(folder.path());

@@ -53,7 +53,6 @@ impl fmt::Display for Clean {
 mod tests {
     use super::*;
 
-    // Issue 13, point 9
     #[test]
     fn nothing_is_found_in_either() {
         for clean in Clean::all() {

@@ -165,7 +165,7 @@ mod tests {
     use crate::settings::RelaySettings;
     use crate::store::memory::MemoryStore;
 
-    /// Issue 31: SIGTERM took 20 s while calls waited for a page.
+    /// SIGTERM took 20 s while calls waited for a page.
     #[tokio::test]
     async fn calls_end_with_an_error_when_the_gateway_shuts_down() {
         let relay = Relay::new(RelaySettings::default(), Arc::new(MemoryStore::default()));

@@ -75,9 +75,10 @@ impl From<Code> for String {
 mod tests {
     use super::*;
 
-    /// CO-1 and the first trap of 3c: Base32 is given out, and the document's own example is taken although it has a 1.
+    /// Base32 is given out, and codes with other digits, such as `ABC123XY`, are taken.
+    /// Proves CO-1.
     #[test]
-    fn co_1_codes_are_base32_and_those_of_earlier_systems_are_taken() {
+    fn codes_are_base32_and_those_of_earlier_systems_are_taken() {
         assert_eq!(Code::of([0; 5]).expose(), "AAAAAAAA");
         assert_eq!(Code::of([255; 5]).expose(), "77777777");
         assert_eq!(Code::of([0, 0, 0, 0, 33]).expose(), "AAAAAABB");

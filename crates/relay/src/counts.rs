@@ -109,8 +109,9 @@ pub fn family(user_agent: &str) -> &'static str {
 mod tests {
     use super::*;
 
+    /// Proves C-19.
     #[test]
-    fn c_19_the_use_of_legacy_routes_is_counted_by_a_closed_set_of_clients() {
+    fn the_use_of_legacy_routes_is_counted_by_a_closed_set_of_clients() {
         let counts = Counts::default();
         counts.used("request", family("curl/8.1"));
         counts.used("request", family("curl/8.2"));

@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(entry.0.redeem(&ticket), None, "once");
     }
 
-    /// Issue 31: old clients give the code under other names, of this page or of another, and in lists.
+    /// Old clients give the code under other names, of this page or of another, and in lists.
     #[tokio::test]
     async fn codes_under_other_names_are_taken_out_too() {
         let (entry, secret) = (entry(), "ABC123XY");
@@ -350,7 +350,7 @@ mod tests {
         assert!(!String::from_utf8_lossy(entry.seen(envelope(list)).bytes()).contains(secret));
     }
 
-    /// Attack D14: beside the arguments, in lists, and under names that only look alike.
+    /// Beside the arguments, in lists, and under names that only look alike.
     #[tokio::test]
     async fn codes_in_params_and_under_names_that_look_alike_are_taken_out() {
         let (entry, secret) = (entry(), "ABC123XY");

@@ -70,7 +70,6 @@ mod tests {
     use signalbox_engine::Principal;
     use signalbox_engine::budget::Budget;
 
-    /// Issue 31, point 10.
     #[test]
     fn a_large_value_keeps_the_charge_of_its_message_and_a_small_one_does_not() {
         let budget = Budget::new(1 << 20);

@@ -166,8 +166,9 @@ mod tests {
         ToolAnswer::Result(serde_json::value::RawValue::from_string(text.to_owned()).unwrap().into())
     }
 
+    /// Proves C-14.
     #[test]
-    fn c_14_a_string_goes_as_it_is_and_all_else_as_json() {
+    fn a_string_goes_as_it_is_and_all_else_as_json() {
         let told = |text: &str| of_answer(&result(text), false);
         assert_eq!(
             told(r#""Successfully created data context 'StudentData'""#),

@@ -170,8 +170,9 @@ fn whole_seconds(wait: Duration) -> u64 {
 mod tests {
     use super::*;
 
+    /// Proves CO-3 and CO-4.
     #[test]
-    fn co_3_refusals_have_the_names_that_clients_know() {
+    fn refusals_have_the_names_that_clients_know() {
         let answer = Refusal::SessionExpired.answer(Some("ABC123XY"));
         assert_eq!(answer.status, StatusCode::GONE);
         let body = Refusal::SessionExpired.body(Some("ABC123XY")).to_string();

@@ -41,7 +41,6 @@ mod tests {
     use super::*;
     use signalbox_engine::Principal;
 
-    /// Issue 31, point 5.
     #[test]
     fn callers_own_what_they_called_by_principal_or_else_by_their_own_id() {
         let known = |name: &str| Caller::of(Principal::named(name), Proof::ApiKey, "relay");

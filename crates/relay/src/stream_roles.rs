@@ -97,7 +97,6 @@ mod tests {
         assert_eq!((roles.of("s", "a"), roles.of("s", "b")), (Some(Role::Client), None));
     }
 
-    /// Issue 31, point 13.
     #[test]
     fn what_is_posted_in_one_session_says_nothing_about_another() {
         let roles = StreamRoles::default();

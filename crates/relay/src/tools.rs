@@ -194,8 +194,9 @@ pub fn connect_tool() -> Value {
 mod tests {
     use super::*;
 
+    /// Proves C-5 and C-21.
     #[test]
-    fn c_21_the_document_has_33_tools_and_the_later_set_34() {
+    fn the_first_set_has_33_tools_and_the_later_one_34() {
         for (listed, count) in
             [(ListedTools::Document, 33), (ListedTools::Later, 34), (ListedTools::Both, 67), (ListedTools::None, 0)]
         {
@@ -236,8 +237,9 @@ mod tests {
         assert!(none.read_own(&[json!({"name": "get_items", "inputSchema": {}})]).is_ok());
     }
 
+    /// Proves C-37.
     #[test]
-    fn c_37_only_the_new_revision_sees_the_code_in_schemas() {
+    fn only_the_new_revision_sees_the_code_in_schemas() {
         let set = ToolSet::new(ListedTools::Later);
         let tool = set.all(&[]).find(|tool| tool["name"] == "createDataContext").unwrap();
         assert!(tool["inputSchema"]["properties"]["collections"]["items"]["properties"]["attrs"].is_object());

@@ -181,8 +181,9 @@ mod tests {
         assert!(*id == *"pay" && matches!(&*answer, ToolAnswer::Error(error) if &*error.kind == "outcome_unknown"));
     }
 
+    /// Proves C-20 and CO-10.
     #[test]
-    fn co_10_a_request_has_both_spellings_and_a_fixed_order() {
+    fn a_request_has_both_spellings_and_a_fixed_order() {
         let request = ToolRequest {
             id: "00ff".into(),
             tool: "get_items".into(),

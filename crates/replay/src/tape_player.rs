@@ -615,8 +615,9 @@ mod tests {
         assert_eq!(said(&player, &mut Cursor::default(), "x"), "nothing, near None");
     }
 
+    /// Proves S-47.
     #[test]
-    fn s47_until_and_edited_answers_make_a_branch() {
+    fn until_and_edited_answers_make_a_branch() {
         let mut tape = Tape::new();
         tape.call(1, "x", "first");
         tape.call(2, "x", "second");

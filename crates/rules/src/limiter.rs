@@ -174,7 +174,7 @@ mod tests {
         assert_eq!((limiter.overflows, limiter.keys), (2, 1));
     }
 
-    /// Issue 31, B: the keys of one caller, however many, leave buckets of their own to others, in all rules.
+    /// The keys of one caller, however many, leave buckets of their own to others, in all rules.
     #[test]
     fn the_keys_of_one_caller_leave_room_to_others() {
         let (mut limiter, start) = (Limiter::default(), Instant::now());

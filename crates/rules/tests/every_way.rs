@@ -1,4 +1,4 @@
-//! Issue 13, points 1 and 2: a rule that names a backend's own tool or URI holds every way of reaching it, in whatever
+//! A rule that names a backend's own tool or URI holds every way of reaching it, in whatever
 //! catalog, whichever names collide and in both eras.
 
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]

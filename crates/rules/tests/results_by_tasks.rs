@@ -1,4 +1,4 @@
-//! Issue 13, point 3: a rule that holds the result of a call holds it also where the call is made as a task, in both eras, at
+//! A rule that holds the result of a call holds it also where the call is made as a task, in both eras, at
 //! backends of either, whichever name the client uses, and when the call is no longer remembered.
 
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]

@@ -233,7 +233,7 @@ mod tests {
         fn exit(&self, _: &Id) {}
     }
 
-    /// Issue 31: lines of rules waited in the buffers of threads, and came out of order.
+    /// Lines of rules waited in the buffers of threads, and came out of order.
     #[tokio::test]
     async fn a_line_of_a_rule_is_logged_at_once() {
         let parts = GatewayParts::unguarded(Settings::default(), Vec::new()).unwrap();

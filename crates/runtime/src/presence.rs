@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_17_4_a_token_refreshed_every_second_for_an_hour_never_lapses() {
+    fn a_token_refreshed_every_second_for_an_hour_never_lapses() {
         let presence = Presence::default();
         for second in 0..3_600_u64 {
             let now = second * 1_000;

@@ -183,8 +183,8 @@ mod tests {
         }
     }
 
-    /// Issue 32, B.7: a webhook that is told of a held message is tried again, with its token; what it never takes is
-    /// counted, and no longer tried once the message waits no more.
+    /// A webhook that is told of a held message is tried again, with its token; what it never takes is counted, and no
+    /// longer tried once the message waits no more.
     #[tokio::test(start_paused = true)]
     async fn a_notice_of_a_held_message_is_tried_again_within_bounds() {
         for (statuses, within, tries, failed) in
@@ -224,7 +224,7 @@ mod tests {
         })
     }
 
-    /// Issue 31, B: a question that waited too long for its turn is no failure of the webhook.
+    /// A question that waited too long for its turn is no failure of the webhook.
     #[tokio::test(start_paused = true)]
     async fn a_caller_asks_half_of_the_questions_and_waits_for_more() {
         let webhooks = Arc::new(Webhooks::new(Some(Arc::new(Slow))));
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(webhooks.failed(), 0);
     }
 
-    /// Issue 31, B: the questions of one caller leave places to others.
+    /// The questions of one caller leave places to others.
     #[tokio::test(start_paused = true)]
     async fn the_questions_of_one_caller_do_not_hold_up_those_of_others() {
         let webhooks = Arc::new(Webhooks::new(Some(Arc::new(Slow))));

@@ -147,7 +147,6 @@ mod tests {
         assert_eq!(meant(&format!("first\\n{url}\\n")), [plain], "behind an escape within a JSON string");
     }
 
-    /// Issue 31, point 21.
     #[test]
     fn hex_digits_are_decoded_and_their_place_is_known() {
         let text = "id 70617373776f72643d7a6562726120343711 end";

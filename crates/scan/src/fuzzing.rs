@@ -22,7 +22,6 @@ mod tests {
     use super::*;
     use crate::made_up::{self, Random};
 
-    // Issue 13, point 9
     #[test]
     fn the_target_holds_on_seeds_and_mutations() {
         let asked = std::env::var("MCP_TEST_FUZZ_RUNS").ok().and_then(|text| text.parse().ok());

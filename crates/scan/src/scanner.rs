@@ -279,7 +279,6 @@ mod tests {
     use super::*;
     use crate::made_up;
 
-    // Issue 13, point 9
     #[test]
     fn what_cannot_be_seen_in_full_is_said() {
         let scanner = Scanner::built_in();
@@ -291,7 +290,6 @@ mod tests {
         assert!(!scanner.find(many.as_bytes().get(21..).unwrap()).more);
     }
 
-    // Issue 13, point 9
     #[test]
     fn no_pattern_looks_at_a_text_more_often_than_the_bound() {
         let words = Scanner::built_in().rules().iter().flat_map(|rule| &rule.keywords);

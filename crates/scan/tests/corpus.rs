@@ -1,4 +1,4 @@
-//! Issue 13, point 9: nothing is found in ordinary code, prose, JSON and logs.
+//! Nothing is found in ordinary code, prose, JSON and logs.
 //!
 //! The code and prose are this repository's own; JSON, logs, lock files, minified code and pictures are made from seeds, so
 //! that they are the same everywhere. `MCP_TEST_CORPUS=FOLDER` looks through the texts of another folder as well.
@@ -80,7 +80,7 @@ fn faults(name: &str, text: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn issue_13_point_9_nothing_is_found_in_the_code_and_prose_of_this_repository() {
+fn nothing_is_found_in_the_code_and_prose_of_this_repository() {
     let root = root();
     let mut files = Vec::new();
     walk(&root, &mut files);
@@ -98,7 +98,7 @@ fn issue_13_point_9_nothing_is_found_in_the_code_and_prose_of_this_repository() 
 }
 
 #[test]
-fn issue_13_point_9_nothing_is_found_in_another_folder_where_one_is_named() {
+fn nothing_is_found_in_another_folder_where_one_is_named() {
     let Some(folder) = std::env::var_os("MCP_TEST_CORPUS") else { return };
     let mut files = Vec::new();
     walk(Path::new(&folder), &mut files);
@@ -265,7 +265,7 @@ fn picture(random: &mut Random) -> String {
 }
 
 #[test]
-fn issue_13_point_9_nothing_is_found_in_logs_json_lock_files_minified_code_and_pictures() {
+fn nothing_is_found_in_logs_json_lock_files_minified_code_and_pictures() {
     type Make = fn(&mut Random) -> String;
     let kinds: [(&str, Make, usize); 6] = [
         ("log", log_line, 4_000),
@@ -290,7 +290,7 @@ fn issue_13_point_9_nothing_is_found_in_logs_json_lock_files_minified_code_and_p
 }
 
 #[test]
-fn issue_13_point_9_innocent_words_stay() {
+fn innocent_words_are_left_alone() {
     for text in [
         "task-management-system-overview",
         "Bearer authentication",
@@ -306,7 +306,6 @@ fn issue_13_point_9_innocent_words_stay() {
         "const apiKey = process.env.API_KEY;",
         "https://example.test/a:b@c/d",
         "Basic understanding of how tokens are counted",
-        // Issue 31, point 21.
         "<link rel=\"me\" class=\"xoxo-indieweb-1\">",
         "hf_requiredCharacteristic",
         "hf_requiredCharacteristicNamesForTheService",

@@ -1,4 +1,4 @@
-//! Issue 13, point 9: every rule finds its examples wherever they stand, and no rule finds anything in a counter-example.
+//! Every rule finds its examples wherever they stand, and no rule finds anything in a counter-example.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 
@@ -66,7 +66,7 @@ fn url_encoded(text: &str) -> String {
 }
 
 #[test]
-fn issue_13_point_9_there_are_at_least_170_kinds_with_source_examples_and_counter_examples() {
+fn there_are_at_least_170_kinds_with_source_examples_and_counter_examples() {
     let rules = scanner().rules();
     assert!(rules.len() >= 170, "only {} kinds", rules.len());
     scanner().compile_all().unwrap();
@@ -84,7 +84,7 @@ fn issue_13_point_9_there_are_at_least_170_kinds_with_source_examples_and_counte
 }
 
 #[test]
-fn issue_13_point_9_every_example_is_found_by_its_own_rule_in_full() {
+fn every_example_is_found_by_its_own_rule_in_full() {
     let mut faults = Vec::new();
     for rule in scanner().rules() {
         let source = rule_file(rule);
@@ -113,7 +113,7 @@ fn rule_file(rule: &Rule) -> String {
 }
 
 #[test]
-fn issue_13_point_9_every_example_is_found_in_full_wherever_it_stands() {
+fn every_example_is_found_in_full_wherever_it_stands() {
     let mut faults = Vec::new();
     for rule in scanner().rules() {
         for example in examples(rule) {
@@ -140,7 +140,7 @@ fn issue_13_point_9_every_example_is_found_in_full_wherever_it_stands() {
 }
 
 #[test]
-fn issue_13_point_9_no_rule_finds_anything_in_a_counter_example() {
+fn no_rule_finds_anything_in_a_counter_example() {
     let mut faults = Vec::new();
     for rule in scanner().rules() {
         for (number, text) in rule.counter_examples.iter().enumerate() {
@@ -156,7 +156,6 @@ fn issue_13_point_9_no_rule_finds_anything_in_a_counter_example() {
     assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
 }
 
-/// Issue 31, point 21.
 #[test]
 fn credentials_in_double_base64_in_hex_and_beside_an_underscore_are_found() {
     let mut random = made_up::Random::new("twice");
@@ -185,7 +184,7 @@ fn credentials_in_double_base64_in_hex_and_beside_an_underscore_are_found() {
     }
 }
 
-/// Issue 31, point 21: issuers change the length and the alphabet of their tokens.
+/// Issuers change the length and the alphabet of their tokens.
 #[test]
 fn tokens_are_known_by_how_they_begin_whatever_their_length() {
     let mut random = made_up::Random::new("begin");

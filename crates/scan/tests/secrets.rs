@@ -1,4 +1,4 @@
-//! Issue 31, point 21: counts how many secrets of a list are found, where one is named.
+//! Counts how many secrets of a list are found, where one is named.
 //!
 //! `MCP_TEST_SECRETS=FILE` names a list: one secret on each line, as its kind, a tab and a text with `«` and `»` around
 //! the secret, where `␤` stands for the end of a line. Misses are shown with `MCP_TEST_SECRETS_SHOW=1` only, so that a

@@ -170,8 +170,9 @@ mod tests {
         assert_eq!(key().sign_prepared(&[0x72]).unwrap().to_hex(), SIGNATURE);
     }
 
+    /// Proves PO-13.
     #[test]
-    fn po_13_keys_are_generated_and_read_from_pkcs8_and_seeds() {
+    fn keys_are_generated_and_read_from_pkcs8_and_seeds() {
         let key = SigningKey::generate().unwrap();
         for same in [
             SigningKey::from_pkcs8(&key.to_pkcs8().unwrap()).unwrap(),

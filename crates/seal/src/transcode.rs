@@ -225,9 +225,10 @@ mod tests {
         }
     }
 
-    /// PO-1: the gateway's own decoding has the document's limits.
+    /// The gateway's own decoding has the same limits.
+    /// Proves PO-1.
     #[test]
-    fn po_1_messages_and_payloads_beyond_the_documents_sizes_are_refused() {
+    fn messages_and_payloads_beyond_the_size_limits_are_refused() {
         let response = |payload: usize, message: usize| {
             let mut response = McpResponse { response_payload: vec![0; payload].into(), ..Default::default() };
             let used = prost::Message::encoded_len(&McpMessage { message: Some(Either::Response(response.clone())) });

@@ -134,8 +134,9 @@ fn without_domain(bytes: Result<Vec<u8>, MessageError>) -> Vec<u8> {
     }
 }
 
+/// Proves P-29.
 #[test]
-fn p_29_every_field_is_signed_or_left_out_on_purpose() {
+fn every_field_is_signed_or_left_out_on_purpose() {
     let request = McpRequest {
         timestamp: Some(Timestamp { seconds: 7, nanos: 7 }),
         requestor_identity: Some(RequestorIdentity::default()),

@@ -227,8 +227,9 @@ fn path() -> String {
     format!("{}/tests/vectors/messages.json", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Proves P-15 and P-27.
 #[test]
-fn p_15_and_p_27_golden_vectors_of_whole_messages() {
+fn golden_vectors_of_whole_messages() {
     let public = key().verifying_key().to_hex();
     if std::env::var_os("MCP_TEST_BLESS").is_some() {
         let case = |golden: &Golden| {

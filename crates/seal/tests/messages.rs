@@ -90,8 +90,9 @@ fn signed(mut request: McpRequest) -> McpRequest {
     request
 }
 
+/// Proves P-2, P-3, P-4 and P-5.
 #[test]
-fn p_2_to_p_5_messages_survive_protobuf() {
+fn messages_survive_protobuf() {
     let bytes = serialize_request(&signed(request())).unwrap();
     let back = deserialize_request(&bytes).unwrap();
     assert_eq!(back, signed(request()));
@@ -100,8 +101,9 @@ fn p_2_to_p_5_messages_survive_protobuf() {
     assert_eq!(back, response());
 }
 
+/// Proves P-6, P-7, P-8, P-9 and PO-10.
 #[test]
-fn p_6_to_p_9_and_po_10_the_canonical_request_has_the_keys_of_the_document() {
+fn the_canonical_request_has_the_specified_keys() {
     let bytes = prepare_request_for_signing(&request()).unwrap();
     let keys = top_keys(&bytes);
     assert_eq!(
@@ -134,8 +136,9 @@ fn p_6_to_p_9_and_po_10_the_canonical_request_has_the_keys_of_the_document() {
     }
 }
 
+/// Proves PO-11.
 #[test]
-fn po_11_the_canonical_response_has_the_keys_of_the_document() {
+fn the_canonical_response_has_the_specified_keys() {
     let bytes = prepare_response_for_signing(&response()).unwrap();
     assert_eq!(
         top_keys(&bytes),
@@ -159,8 +162,9 @@ fn po_11_the_canonical_response_has_the_keys_of_the_document() {
     assert_eq!(prepare_response_for_signing(&untimed), Err(MessageError::MissingField("timestamp")));
 }
 
+/// Proves P-10, P-16 and PO-12.
 #[test]
-fn p_10_p_16_and_po_12_numbers_of_a_struct_are_texts_with_eight_decimals() {
+fn numbers_of_a_struct_are_texts_with_eight_decimals() {
     let bytes = prepare_request_for_signing(&request()).unwrap();
     assert!(contains(&bytes, b"\x65ratio\x6a1.10000000"));
     assert!(contains(&bytes, b"\x66amount\x6a0.10000000"));
@@ -180,8 +184,9 @@ fn p_10_p_16_and_po_12_numbers_of_a_struct_are_texts_with_eight_decimals() {
     assert_ne!(apart(Kind::NumberValue(1.0)), apart(Kind::StringValue("1.00000000".to_owned())));
 }
 
+/// Proves P-12 and P-21.
 #[test]
-fn p_12_and_p_21_moments_are_nanoseconds_with_tag_1() {
+fn moments_are_nanoseconds_with_tag_1() {
     let bytes = prepare_request_for_signing(&request()).unwrap();
     let nanos = 1_790_000_000_000_000_005_u64.to_be_bytes();
     assert!(contains(&bytes, &[b"\x69timestamp\xc1\x1b", &nanos[..]].concat()));
@@ -191,8 +196,9 @@ fn p_12_and_p_21_moments_are_nanoseconds_with_tag_1() {
     }
 }
 
+/// Proves P-14 and P-30.
 #[test]
-fn p_14_and_p_30_the_same_data_have_the_same_bytes_whatever_protobuf_did() {
+fn the_same_data_have_the_same_bytes_whatever_protobuf_did() {
     let expected = prepare_request_for_signing(&request()).unwrap();
     // Fields in another order: the later half of the message before the earlier one.
     let late = McpRequest {
@@ -219,8 +225,9 @@ fn p_14_and_p_30_the_same_data_have_the_same_bytes_whatever_protobuf_did() {
     assert_eq!(prepare_request_for_signing(&other).unwrap(), expected);
 }
 
+/// Proves P-22, P-23, P-24 and PO-14.
 #[test]
-fn p_22_to_p_24_and_po_14_a_signed_request_verifies_and_a_changed_one_does_not() {
+fn a_signed_request_verifies_and_a_changed_one_does_not() {
     let request = signed(request());
     assert_eq!(verify_request(&request), Ok(()));
     assert_eq!(prepare_request_for_signing(&request), prepare_request_for_signing(&self::request()));
@@ -249,8 +256,9 @@ fn a_signed_name_other_than_the_one_in_the_params_needs_hops() {
     assert!(matches!(verify_request(&request), Err(MessageError::Renamed(_))));
 }
 
+/// Proves PO-13.
 #[test]
-fn po_13_algorithms_keys_and_signatures_are_checked_apart() {
+fn algorithms_keys_and_signatures_are_checked_apart() {
     let (key, prepared) = (key(), b"prepared");
     let signature = key.sign_prepared(prepared).unwrap();
     let public = key.verifying_key().as_bytes();
@@ -268,8 +276,9 @@ fn po_13_algorithms_keys_and_signatures_are_checked_apart() {
     assert_eq!(short, Err(MessageError::Signature(BadSignature::Length(5))));
 }
 
+/// Proves P-25 and PO-1.
 #[test]
-fn p_25_and_po_1_sizes_are_limited() {
+fn sizes_of_messages_are_limited() {
     let large = vec![0; 15_000_000];
     assert_eq!(
         deserialize_request(&large),
@@ -283,15 +292,17 @@ fn p_25_and_po_1_sizes_are_limited() {
     assert!(matches!(small.serialize_request(&request()), Err(MessageError::TooLarge { limit: 10, .. })));
 }
 
+/// Proves P-26 and PO-17.
 #[test]
-fn p_26_and_po_17_bytes_that_are_no_message_are_refused() {
+fn bytes_that_are_no_message_are_refused() {
     let error = deserialize_request(&[0xff, 0xff, 0xff, 0xff]).unwrap_err();
     assert!(error.to_string().starts_with("not a protobuf message of signalbox.v1: "), "{error}");
     assert!(deserialize_response(&[0xff; 4]).is_err());
 }
 
+/// Proves P-28.
 #[test]
-fn p_28_binary_fields_are_not_copied() {
+fn binary_fields_are_not_copied() {
     let payload = Bytes::from(vec![1; 1_000_000]);
     let bytes = Bytes::from(serialize_response(&McpResponse { response_payload: payload, ..response() }).unwrap());
     let back = MessageLimits::default().deserialize_response(bytes.clone()).unwrap();
@@ -312,8 +323,9 @@ fn a_request_names_its_profile_and_its_domain() {
     assert!(matches!(prepare_request_for_signing(&other), Err(MessageError::WrongDomain { .. })));
 }
 
+/// Proves P-1.
 #[test]
-fn p_1_protobuf_travels_and_canonical_cbor_is_signed() {
+fn protobuf_travels_and_canonical_cbor_is_signed() {
     let request = signed(request());
     let (wire, canonical) = (serialize_request(&request).unwrap(), prepare_request_for_signing(&request).unwrap());
     assert_eq!(deserialize_request(&wire).unwrap(), request);
@@ -336,8 +348,9 @@ fn is_sorted(value: &ciborium::Value) -> bool {
     }
 }
 
+/// Proves P-11 and P-13.
 #[test]
-fn p_11_and_p_13_maps_are_sorted_at_every_depth() {
+fn maps_are_sorted_at_every_depth() {
     let nested = |names: [&str; 3]| {
         let fields = names.map(|name| (name.to_owned(), Value { kind: Some(Kind::StringValue(name.to_owned())) }));
         Kind::StructValue(Struct { fields: fields.into() })
@@ -368,8 +381,9 @@ fn fields(mut bytes: &[u8]) -> Vec<&[u8]> {
     found
 }
 
+/// Proves P-27.
 #[test]
-fn p_27_every_variant_is_the_same_in_any_order_of_its_fields() {
+fn every_variant_is_the_same_in_any_order_of_its_fields() {
     let requests = [
         request(),
         signed(request()),
@@ -405,8 +419,9 @@ fn p_27_every_variant_is_the_same_in_any_order_of_its_fields() {
     }
 }
 
+/// Proves PO-17.
 #[test]
-fn po_17_the_tests_of_the_earlier_system() {
+fn the_tests_of_the_earlier_system() {
     // A round trip is equal byte for byte: with one entry in each map, protobuf has one spelling.
     let one = McpRequest { metadata: HashMap::from([("a".to_owned(), "1".to_owned())]), ..request() };
     let bytes = serialize_request(&one).unwrap();

@@ -42,8 +42,9 @@ fn canonical_of(value: &Value) -> Vec<u8> {
 }
 
 proptest! {
+    /// Proves P-14.
     #[test]
-    fn p_14_equal_data_have_equal_bytes(value in values()) {
+    fn equal_data_have_equal_bytes(value in values()) {
         let pretty = serde_json::to_string_pretty(&reversed(&value)).unwrap();
         prop_assert_eq!(canonical_of(&value), canonical::json(pretty.as_bytes()).unwrap());
     }
@@ -86,8 +87,9 @@ proptest! {
         }
     }
 
+    /// Proves P-24.
     #[test]
-    fn p_24_prepare_of_signed_equals_prepare_of_unsigned(params in values(), profile in 1..=2, signature in vec(any::<u8>(), 0..80)) {
+    fn prepare_of_signed_equals_prepare_of_unsigned(params in values(), profile in 1..=2, signature in vec(any::<u8>(), 0..80)) {
         let text = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x", "arguments": params}});
         let message = message_from_json(Bytes::from(text.to_string())).unwrap().message.unwrap();
         let signalbox_seal::proto::mcp_message::Message::Request(request) = message else { panic!("a request") };

@@ -20,8 +20,9 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap()
 }
 
+/// Proves P-15.
 #[test]
-fn p_15_golden_vectors_of_both_profiles() {
+fn golden_vectors_of_both_profiles() {
     for name in ["mcp-cbor-1.json", "mcp-cbor-2.json"] {
         let vectors = file(name);
         let profile: Profile = text(&vectors, "profile").parse().unwrap();
@@ -80,8 +81,9 @@ fn appendix_a_of_rfc_8949_where_it_applies() {
     assert!(checked > 45, "only {checked} values were checked");
 }
 
+/// Proves PO-13.
 #[test]
-fn po_13_every_vector_of_wycheproof() {
+fn every_vector_of_wycheproof() {
     let vectors = file("wycheproof_ed25519.json");
     let mut checked = 0;
     for group in list(&vectors, "testGroups") {

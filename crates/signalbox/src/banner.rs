@@ -133,8 +133,9 @@ mod tests {
     use super::*;
     use signalbox_config::{Located, Overrides};
 
+    /// Proves G-32.
     #[test]
-    fn g32_the_banner_says_what_is_spoken_and_what_is_not_there() {
+    fn the_banner_says_what_is_spoken_and_what_is_not_there() {
         let lines = |transport, url: &str| {
             let lines = connect(transport, url, false);
             lines.into_iter().map(|(label, value)| format!("{label}: {value}")).collect::<Vec<_>>().join("\n")
@@ -161,7 +162,6 @@ mod tests {
         assert!(text.contains("signalbox keys new NAME"), "{text}");
     }
 
-    /// Issue 31, point 19.
     #[test]
     fn the_banner_says_that_calls_are_recorded_only_where_all_are() {
         let env = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());

@@ -165,8 +165,9 @@ mod tests {
         assert_eq!(shown, expected, "{line}");
     }
 
+    /// Proves SO-2.
     #[test]
-    fn so2_a_server_an_address_and_a_port_are_understood() {
+    fn a_server_an_address_and_a_port_are_understood() {
         check("./server.js", "wrap -- node ./server.js");
         check("--data-dir d server.mjs --root /srv", "--data-dir d wrap -- node server.mjs --root /srv");
         check("a/b.py", "wrap -- python3 a/b.py");
@@ -180,8 +181,9 @@ mod tests {
         check("-c x.toml :0", "-c x.toml serve --listen=127.0.0.1:0");
     }
 
+    /// Proves SO-2.
     #[test]
-    fn so2_a_command_always_wins_and_nothing_is_no_word() {
+    fn a_command_always_wins_and_nothing_is_no_word() {
         let address = "--url http://127.0.0.1:1/mcp --key k --log-level warn --data-dir d tools list";
         for line in [address, "", "--json", "serve", "help wrap", "-c npx status", "--config=npx", "wrap -- npx -y foo"]
         {
@@ -189,8 +191,9 @@ mod tests {
         }
     }
 
+    /// Proves SO-2.
     #[test]
-    fn so2_what_is_not_understood_is_left_to_the_usual_error_with_a_hint() {
+    fn what_is_not_understood_is_left_to_the_usual_error_with_a_hint() {
         check("statsu", "? ");
         check(":99999", "? ");
         check("./nowhere.js", "? there is no file ./nowhere.js");

@@ -84,8 +84,9 @@ impl NotificationCounts {
 mod tests {
     use super::*;
 
+    /// Proves S-30.
     #[test]
-    fn s_30_what_came_and_what_went_are_told_apart() {
+    fn what_came_and_what_went_are_told_apart() {
         let of = |point| way(of_message(point, MessageKind::Notification));
         assert_eq!([of(Point::ClientIn), of(Point::BackendIn)], [Some(0); 2]);
         assert_eq!([of(Point::ClientOut), of(Point::BackendOut)], [Some(1); 2]);

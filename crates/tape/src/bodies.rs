@@ -110,7 +110,7 @@ mod tests {
         assert_eq!((made(7, 0), made(0, 7), made(u64::MAX, 0)), (None, None, None));
     }
 
-    /// Issue 13, point 7: a file of a few kilobytes in which thousands of messages are like one large one.
+    /// A file of a few kilobytes in which thousands of messages are like one large one.
     #[test]
     fn what_bodies_expand_to_is_bounded() {
         let entry = |seq, body| {

@@ -251,7 +251,8 @@ mod tests {
         explain(&entries)
     }
 
-    /// SO-9: a call that is on two tapes says so on both, and nothing is concluded from what is on the other one.
+    /// A call that is on two tapes says so on both, and nothing is concluded from what is on the other one.
+    /// Proves SO-9.
     #[test]
     fn a_call_on_two_tapes_names_the_other_one() {
         let note = |note: DecisionEntry| {
@@ -325,8 +326,9 @@ It never reached a backend.
         }
     }
 
+    /// Proves S-16.
     #[test]
-    fn s_16_a_further_round_a_repeated_and_a_lost_message_say_so() {
+    fn a_further_round_a_repeated_and_a_lost_message_say_so() {
         let entries: Vec<Entry> = sample::all_entries().into_iter().filter(|entry| entry.exchange == Some(5)).collect();
         let story = explain(&entries);
         for line in [

@@ -260,8 +260,9 @@ mod tests {
         seeds
     }
 
+    /// Proves S-66.
     #[test]
-    fn s_66_all_targets_hold_on_seeds_and_mutations() {
+    fn all_targets_hold_on_seeds_and_mutations() {
         let seeds = seeds();
         run_mutated(TARGETS, &seeds, PIECES, 4_000);
     }

@@ -108,8 +108,9 @@ mod tests {
         ViewKey::shared(Era::Legacy, CapSet::bare())
     }
 
+    /// Proves S-28.
     #[test]
-    fn s_28_a_backend_is_told_in_its_own_bytes_and_by_a_hash_of_all_of_them() {
+    fn a_backend_is_told_in_its_own_bytes_and_by_a_hash_of_all_of_them() {
         let tool = r#"{"name":"add", "inputSchema":{"type":"object"},"x":1}"#;
         let seen = backend(&"math".into(), &key(), &view(tool));
         assert_eq!((&*seen.backend, &*seen.view, seen.revision.as_deref()), ("math", "sessions", Some("2025-11-25")));

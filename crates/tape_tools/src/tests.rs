@@ -244,7 +244,7 @@ async fn a_call_is_shown_whole_and_safely() {
     }
 }
 
-/// Issue 31, point 5: a redaction, a replaced result and a block, through every tool.
+/// A redaction, a replaced result and a block, through every tool.
 #[tokio::test]
 async fn a_caller_reads_what_it_was_sent_and_nothing_that_was_withheld_from_it() {
     let mut tape = Tape::default();

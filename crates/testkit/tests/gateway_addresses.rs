@@ -33,9 +33,9 @@ fn runs(servers: &[FrailServer]) -> Vec<u64> {
     servers.iter().map(FrailServer::runs).collect()
 }
 
-// SO-15
+/// Proves SO-15.
 #[tokio::test(flavor = "multi_thread")]
-async fn so15_calls_of_the_new_era_are_spread_and_survive_a_lost_address() {
+async fn calls_of_the_new_era_are_spread_and_survive_a_lost_address() {
     let mut servers = servers(Speaks::New).await;
     let gateway = serve(&servers, "era = \"new\"\nbreaker.recovery = 1").await;
     for _ in 0..30 {
@@ -62,9 +62,9 @@ async fn so15_calls_of_the_new_era_are_spread_and_survive_a_lost_address() {
     eventually("the address is used again", look).await.unwrap();
 }
 
-// SO-15
+/// Proves SO-15.
 #[tokio::test(flavor = "multi_thread")]
-async fn so15_weights_and_the_first_that_is_well() {
+async fn weights_and_the_first_that_is_well() {
     let mut servers = servers(Speaks::New).await;
     let weighted = servers.iter().zip([4, 1, 1]);
     let urls: Vec<String> = weighted
@@ -87,9 +87,10 @@ async fn so15_weights_and_the_first_that_is_well() {
     }
 }
 
-// SO-15: sticky sessions.
+/// Sticky sessions.
+/// Proves SO-15.
 #[tokio::test(flavor = "multi_thread")]
-async fn so15_a_session_of_the_old_era_stays_where_it_was_opened() {
+async fn a_session_of_the_old_era_stays_where_it_was_opened() {
     let servers = servers(Speaks::Old).await;
     let gateway = serve(&servers, "era = \"old\"").await;
     let mut places = BTreeSet::new();
@@ -154,9 +155,10 @@ async fn a_session_moves_to_another_address_though_nobody_calls() {
     eventually("a change is heard of", told).await.unwrap().unwrap();
 }
 
-// SO-15: pipes too; the backends are gateways with the demo tools.
+/// Pipes too; the backends are gateways with the demo tools.
+/// Proves SO-15.
 #[tokio::test(flavor = "multi_thread")]
-async fn so15_websocket_connections_go_to_an_address_that_takes_them() {
+async fn websocket_connections_go_to_an_address_that_takes_them() {
     let one = GatewayProcess::serve("").await.unwrap();
     let two = GatewayProcess::serve("").await.unwrap();
     let urls: Vec<String> = [&one, &two].map(|behind| format!("ws://{}/mcp", behind.address())).to_vec();
@@ -176,9 +178,10 @@ async fn so15_websocket_connections_go_to_an_address_that_takes_them() {
     assert_eq!((&status["state"], &status["addresses"][1]["busy"]), (&json!("up"), &json!(1)), "{status}");
 }
 
-// NO-3: what one address may have run is not given to another.
+/// What one address may have run is not given to another.
+/// Proves NO-3.
 #[tokio::test(flavor = "multi_thread")]
-async fn no3_a_call_that_one_address_ran_is_not_run_by_another() {
+async fn a_call_that_one_address_ran_is_not_run_by_another() {
     let servers = servers(Speaks::New).await;
     let gateway = serve(&servers, "era = \"new\"\nbreaker.enabled = false").await;
     assert!(modern(&gateway).await.is_some());

@@ -228,9 +228,9 @@ fn yes() -> Value {
     json!({"action": "accept", "content": {"approve": true}})
 }
 
-/// Issue 18, point 4: the caller agrees in its own client, in the middle of its call; each answer that is no yes refuses.
+/// The caller agrees in its own client, in the middle of its call; each answer that is no yes refuses.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_4_a_caller_of_the_old_era_agrees_by_elicitation() {
+async fn a_caller_of_the_old_era_agrees_by_elicitation() {
     let (backend, gateway) = scene(ASK_CALLER).await;
     let ada = session(&person(&gateway, "ada").await, json!({"elicitation": {}})).await;
     let (question, mut stream) = asked(&ada).await;
@@ -258,9 +258,9 @@ async fn issue_18_4_a_caller_of_the_old_era_agrees_by_elicitation() {
     assert_eq!(backend.ran(), 1);
 }
 
-/// Issue 18, point 4: a client that cannot ask is refused and told who else can decide, or approvers are asked in its place.
+/// A client that cannot ask is refused and told who else can decide, or approvers are asked in its place.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_4_a_client_that_cannot_ask_is_told_who_else_decides() {
+async fn a_client_that_cannot_ask_is_told_who_else_decides() {
     let (backend, gateway) = scene(ASK_CALLER).await;
     let person = person(&gateway, "ada").await;
     let ada = session(&person, json!({})).await;
@@ -276,9 +276,9 @@ async fn issue_18_4_a_client_that_cannot_ask_is_told_who_else_decides() {
     assert_eq!(backend.ran(), 1);
 }
 
-/// Issue 18, point 4: nobody answers in time, in the client or elsewhere.
+/// Nobody answers in time, in the client or elsewhere.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_4_what_nobody_decides_about_expires() {
+async fn what_nobody_decides_about_expires() {
     let (backend, gateway) = scene(&format!("[permissions]\nask_timeout = '1s'\n{ASK_CALLER}")).await;
     let person = person(&gateway, "ada").await;
     let ada = session(&person, json!({"elicitation": {}})).await;
@@ -334,9 +334,9 @@ fn back(state: &Value, answer: Value) -> Value {
     json!({"requestState": state, "inputResponses": {"signalbox-consent": answer}})
 }
 
-/// Issue 18, point 4: the caller agrees by coming back with the same call; what it agreed to is that call, once.
+/// The caller agrees by coming back with the same call; what it agreed to is that call, once.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_4_a_caller_of_the_new_era_agrees_by_elicitation() {
+async fn a_caller_of_the_new_era_agrees_by_elicitation() {
     let (backend, gateway) = scene(ASK_CALLER).await;
     let ada = person(&gateway, "ada").await;
     let carl = person(&gateway, "carl").await;
@@ -365,9 +365,9 @@ async fn issue_18_4_a_caller_of_the_new_era_agrees_by_elicitation() {
     assert_eq!(backend.ran(), 1);
 }
 
-/// Issue 18, point 4: `@of` of a policy says who is asked, whatever is configured.
+/// `@of` of a policy says who is asked, whatever is configured.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_4_a_policy_says_who_is_asked() {
+async fn a_policy_says_who_is_asked() {
     let backend = Backend::start().await;
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("policies")).unwrap();
@@ -401,9 +401,9 @@ async fn issue_18_4_a_policy_says_who_is_asked() {
     assert_eq!(backend.ran(), 1);
 }
 
-/// Issue 18, point 4: approved by the command line, then a second time; refused.
+/// Approved by the command line, then a second time; refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_4_an_approver_decides_at_the_command_line_once() {
+async fn an_approver_decides_at_the_command_line_once() {
     let (backend, gateway) = scene("").await;
     let ada = session(&person(&gateway, "ada").await, json!({})).await;
     let calling = paying(&ada);
@@ -418,9 +418,9 @@ async fn issue_18_4_an_approver_decides_at_the_command_line_once() {
     assert_eq!(backend.ran(), 1);
 }
 
-/// Issue 18, point 4, T34: what changes between the question and the answer makes the answer worthless.
+/// What changes between the question and the answer makes the answer worthless.
 #[tokio::test(flavor = "multi_thread")]
-async fn t34_arguments_definition_or_policy_that_change_void_the_consent() {
+async fn arguments_definition_or_policy_that_change_void_the_consent() {
     let (backend, gateway) = scene("").await;
     let data = gateway.data_dir();
     let ada = session(&person(&gateway, "ada").await, json!({})).await;
@@ -485,9 +485,9 @@ fn page(answer: &HttpAnswer) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
-/// Issue 18, point 4: a chat gets a link; looking at it decides nothing, and only an approver who did not call decides, once.
+/// A chat gets a link; looking at it decides nothing, and only an approver who did not call decides, once.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_4_an_approver_decides_by_the_link_that_a_chat_was_told() {
+async fn an_approver_decides_by_the_link_that_a_chat_was_told() {
     let (address, told) = chat().await;
     let (backend, gateway) = scene(&format!("[permissions.ask]\nwebhook = 'http://{address}/hook'\n")).await;
     let (ada, bob) = (person(&gateway, "ada").await, person(&gateway, "bob").await);
@@ -554,9 +554,9 @@ async fn signed_in(http: &HttpClient, path: &str, user: &str) -> String {
     cookie
 }
 
-/// Issue 18, point 4: in a browser, after a sign-in; a form that another page sends does not count.
+/// In a browser, after a sign-in; a form that another page sends does not count.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_4_an_approver_signs_in_and_decides_in_a_browser() {
+async fn an_approver_signs_in_and_decides_in_a_browser() {
     let (address, told) = chat().await;
     let more = format!(
         "[permissions.ask]\nwebhook = 'http://{address}/hook'\n[auth.server]\nenabled = true\n\
@@ -598,7 +598,7 @@ const STRICT: &str = "[roles.none]\nallow = ['other']\n[roles.shut]\nallow = ['o
 
 /// Grants make up for what is lacking, not for what is denied; they are kept over a restart, end by the clock and change lists.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_grants_end_by_themselves() {
+async fn grants_end_by_themselves() {
     let (backend, gateway) = scene(STRICT).await;
     let data = gateway.data_dir();
     let (dora, emil, ada) =
@@ -654,7 +654,7 @@ async fn issue_18_grants_end_by_themselves() {
 
 /// The API: an approver grants something to others, never to themselves, and never breaks the glass.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_an_approver_grants_to_others() {
+async fn an_approver_grants_to_others() {
     let (backend, gateway) = scene("[permissions.break_glass]\nallowed = true\n").await;
     let (ada, bob) = (person(&gateway, "ada").await, person(&gateway, "bob").await);
     let post = async |who: &HttpClient, body: Value| {
@@ -694,7 +694,7 @@ async fn issue_18_an_approver_grants_to_others() {
 
 /// Grants and switches that one process is told by its API hold in another process of the same data folder, without a reload.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_what_one_process_is_told_holds_in_all_of_its_data_folder() {
+async fn what_one_process_is_told_holds_in_all_of_its_data_folder() {
     let (backend, gateway) = scene(&format!("[auth.users.'key:alice']\nroles = ['admin']\n{STRICT}")).await;
     let beside = gateway.serve_beside().await.unwrap();
     beside.ready().await.unwrap();
@@ -733,7 +733,7 @@ async fn issue_18_what_one_process_is_told_holds_in_all_of_its_data_folder() {
 /// Break-glass: everything but what is switched off, for one caller, with an alarm in the log, the status, the doctor, the metrics and
 /// a chat; only where it is allowed.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_breaking_the_glass_allows_everything_and_raises_an_alarm() {
+async fn breaking_the_glass_allows_everything_and_raises_an_alarm() {
     let (backend, gateway) = scene(STRICT).await;
     let data = gateway.data_dir();
     let glass = ["grant", "break-glass", "--to", "key:emil", "--for", "15m", "--because", "the site is down"];
@@ -769,8 +769,9 @@ async fn issue_18_breaking_the_glass_allows_everything_and_raises_an_alarm() {
 
 /// Allow with constraints: paths lie within folders, before anybody is asked; what is taken out of answers never leaves; the kill
 /// switch and unknown names come first.
+/// Proves G-13.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_13_what_is_allowed_can_be_constrained() {
+async fn what_is_allowed_can_be_constrained() {
     let constraints = "[constraints.'bank/pay']\nroles = ['user']\npath_arguments = ['receipt']\nfolders = ['/srv/receipts']\n\
                        redact = ['[0-9]{16}']\n[roles.free]\n[auth.users.'key:fay']\nroles = ['free']\n";
     let (backend, gateway) = scene(&format!("{constraints}{STRICT}")).await;

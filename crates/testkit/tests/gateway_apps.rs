@@ -56,7 +56,7 @@ async fn modern_counts(gateway: &GatewayProcess, capabilities: &Value) -> Value 
     declared(&client.post(&call.to_string()).await.unwrap().message().unwrap())
 }
 
-/// Issue 32, point 10: MCP Apps across eras. Clients that declare the same extensions share a process.
+/// MCP Apps across eras. Clients that declare the same extensions share a process.
 #[tokio::test(flavor = "multi_thread")]
 async fn extensions_reach_old_servers_and_come_back() {
     let gateway = old_server().await;
@@ -78,7 +78,7 @@ async fn extensions_reach_old_servers_and_come_back() {
     assert_eq!(greeting["result"]["capabilities"]["extensions"], json!({UI: {}}), "{greeting}");
 }
 
-/// Issue 32, point 10: clients that declare MCP Apps alone, and are told that an old server has them.
+/// Clients that declare MCP Apps alone, and are told that an old server has them.
 #[tokio::test(flavor = "multi_thread")]
 async fn real_clients_and_old_servers_agree_on_apps() {
     let gateway = old_server().await;
@@ -92,7 +92,7 @@ async fn real_clients_and_old_servers_agree_on_apps() {
     }
 }
 
-/// Issue 32, point 10: clients find the page of a tool whose name another server has.
+/// Clients find the page of a tool whose name another server has.
 #[tokio::test(flavor = "multi_thread")]
 async fn real_clients_find_the_page_of_a_tool_whose_name_is_taken() {
     let both = [child("a", ServedEra::Old, "").unwrap(), child("b", ServedEra::Old, "").unwrap()].concat();
@@ -122,7 +122,7 @@ async fn is_down(gateway: &GatewayProcess, name: &str) {
     eventually("the backend is down", down).await.unwrap();
 }
 
-/// Issue 32, point 11: SDK 2.x never asks for lists that `initialize` did not declare.
+/// SDK 2.x never asks for lists that `initialize` did not declare.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_whose_servers_are_all_down_declares_what_may_come() {
     let address = free_address().unwrap();
@@ -141,8 +141,7 @@ async fn a_gateway_whose_servers_are_all_down_declares_what_may_come() {
     assert!(tool_names(&client).await.unwrap().contains(&"echo".to_owned()));
 }
 
-/// Issue 32, point 11: real clients that connect while every server is down list the tools of the one that comes 11 s
-/// later.
+/// Real clients that connect while every server is down list the tools of the one that comes 11 s later.
 #[tokio::test(flavor = "multi_thread")]
 async fn real_clients_list_the_tools_of_a_server_that_comes_eleven_seconds_late() {
     let ((held, late), (_held, never)) = (refusing_address().unwrap(), refusing_address().unwrap());

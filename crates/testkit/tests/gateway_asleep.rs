@@ -37,7 +37,7 @@ async fn state(gateway: &GatewayProcess, name: &str, wanted: &str) -> Value {
     eventually(wanted, look).await.unwrap()
 }
 
-/// Issue 13, point 15: twenty servers that nobody uses cost nothing.
+/// Twenty servers that nobody uses cost nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_twenty_servers_only_the_one_that_is_called_runs() {
     let config = servers("start = \"first_use\"\n");

@@ -43,9 +43,8 @@ fn named(refused: &HttpAnswer) -> String {
     challenge.split("resource_metadata=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
-/// Issue 32, point 14; A-R2.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_r2_a_client_is_told_the_resource_at_the_address_that_it_used() {
+async fn a_client_is_told_the_resource_at_the_address_that_it_used() {
     let gateway = gateway("").await;
     let port = gateway.address().port();
     for host in [format!("127.0.0.1:{port}"), format!("localhost:{port}")] {
@@ -77,7 +76,6 @@ async fn signs_in(client: &str, path: &str) {
     assert_eq!(said["registered"], true, "{said}");
 }
 
-/// Issue 32, point 14.
 #[tokio::test(flavor = "multi_thread")]
 async fn typescript_clients_sign_in_by_localhost_and_over_sse() {
     for client in ["oauth-ts-sdk1", "oauth-ts-client2"] {
@@ -86,7 +84,6 @@ async fn typescript_clients_sign_in_by_localhost_and_over_sse() {
     }
 }
 
-/// Issue 32, point 14.
 #[tokio::test(flavor = "multi_thread")]
 async fn python_clients_sign_in_by_localhost_and_over_sse() {
     for client in ["oauth-py-mcp1", "oauth-py-mcp2"] {
@@ -95,7 +92,6 @@ async fn python_clients_sign_in_by_localhost_and_over_sse() {
     }
 }
 
-/// Issue 32, point 14.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_that_cannot_be_fetched_is_named_with_the_cause_and_documents_can_be_turned_off() {
     let ask = "/auth/authorize?response_type=code&client_id=https%3A%2F%2Feditor.invalid%2Fclient.json&\
@@ -117,9 +113,9 @@ async fn a_document_that_cannot_be_fetched_is_named_with_the_cause_and_documents
     }
 }
 
-/// Issue 32, point 8; A-R1, A-R2: the audience of tokens says how clients know the gateway.
+/// The audience of tokens says how clients know the gateway.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_r2_without_a_configured_resource_the_audience_of_an_issuer_is_named() {
+async fn without_a_configured_resource_the_audience_of_an_issuer_is_named() {
     let folder = tempfile::tempdir().unwrap();
     // The public key of RFC 8037.
     let key = json!({"kty": "OKP", "crv": "Ed25519", "kid": "k", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});

@@ -89,22 +89,22 @@ async fn completes(client: &str, browser: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_1_the_typescript_client_completes_its_own_flow() {
+async fn the_typescript_client_completes_its_own_flow() {
     completes("oauth-ts-client2", false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_1_the_python_client_completes_its_own_flow() {
+async fn the_python_client_completes_its_own_flow() {
     completes("oauth-py-mcp2", false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_1_the_typescript_client_completes_its_own_flow_in_chromium() {
+async fn the_typescript_client_completes_its_own_flow_in_chromium() {
     completes("oauth-ts-client2", true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_1_the_python_client_completes_its_own_flow_in_chromium() {
+async fn the_python_client_completes_its_own_flow_in_chromium() {
     completes("oauth-py-mcp2", true).await;
 }
 
@@ -254,7 +254,7 @@ async fn signs_in_by_the_provider(browser: bool) {
     let sessions = admin.get("/api/v1/sessions").await.unwrap();
     assert_eq!(sessions.status, 200, "{sessions:?}");
     let (next, refresh) = pair(&visitor.refresh(&refresh).await);
-    // Issue 31 (F9): all that a person of the provider has can be ended by name.
+    // All that a person of the provider has can be ended by name.
     let data_dir = folder.path().join("data");
     assert_eq!(visitor.greet(&next).await.status, 200);
     signalbox(&data_dir, &["users", "remove", "user:openid:grace"]).await.unwrap();
@@ -269,12 +269,12 @@ async fn signs_in_by_the_provider(browser: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_people_sign_in_by_an_openid_provider() {
+async fn people_sign_in_by_an_openid_provider() {
     signs_in_by_the_provider(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_people_sign_in_by_an_openid_provider_in_chromium() {
+async fn people_sign_in_by_an_openid_provider_in_chromium() {
     signs_in_by_the_provider(true).await;
 }
 
@@ -314,7 +314,7 @@ async fn the_conformance_runner_finds_nothing_wrong_with_the_authorization_serve
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_r1_the_metadata_of_the_resource_name_the_gateway_as_its_authorization_server() {
+async fn the_metadata_of_the_resource_name_the_gateway_as_its_authorization_server() {
     let gateway = gateway("").await;
     let http = HttpClient::new(gateway.address());
     let origin = format!("http://{}", gateway.address());
@@ -332,7 +332,7 @@ async fn a_r1_the_metadata_of_the_resource_name_the_gateway_as_its_authorization
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_p4_rfc_7009_what_is_revoked_or_used_twice_is_refused_at_once_and_after_a_restart() {
+async fn rfc_7009_what_is_revoked_or_used_twice_is_refused_at_once_and_after_a_restart() {
     let gateway = gateway("").await;
     let visitor = Visitor::new(&gateway).await;
     let (access, first) = visitor.tokens().await;
@@ -389,7 +389,7 @@ async fn published(authority: &Authority, id: Option<&str>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_p4_a_c12_a_client_is_known_by_the_document_at_its_address_if_that_may_be_asked() {
+async fn a_client_is_known_by_the_document_at_its_address_if_that_may_be_asked() {
     let Some(authority) = Authority::new().await.unwrap() else { return };
     let allowed = format!("[auth.outbound]\nallow = ['localhost']\nca_file = {:?}", authority.ca());
     let gateway = gateway(&allowed).await;
@@ -411,14 +411,14 @@ async fn a_p4_a_c12_a_client_is_known_by_the_document_at_its_address_if_that_may
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_p5_only_the_caller_completes_a_sign_in_at_a_backend_in_a_browser() {
+async fn only_the_caller_completes_a_sign_in_at_a_backend_in_a_browser() {
     let address = free_address().unwrap();
     only_the_caller_completes(address, &format!("public_url = 'http://{address}'\n")).await;
 }
 
-/// Issue 31, point 2: the pages are on the gateway's listener, where a browser can prove who its user is.
+/// The pages are on the gateway's listener, where a browser can prove who its user is.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_p5_only_the_caller_completes_a_sign_in_without_a_public_address_too() {
+async fn only_the_caller_completes_a_sign_in_without_a_public_address_too() {
     only_the_caller_completes(free_address().unwrap(), "").await;
 }
 
@@ -540,9 +540,9 @@ async fn lists_and_sign_ins_of_a_removed_user_are_not_for_the_next_one_of_that_n
     assert!(!shown.contains("of_"), "after logout: {shown}");
 }
 
-/// Issue 31, point 2: a caller cannot have all callers use its own account.
+/// A caller cannot have all callers use its own account.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_p5_only_an_administrator_signs_in_for_a_token_that_all_callers_share() {
+async fn only_an_administrator_signs_in_for_a_token_that_all_callers_share() {
     let server = ProtectedServer::start(Demands::TokenForCalls, None).await.unwrap();
     let address = free_address().unwrap();
     let more = format!(
@@ -586,7 +586,7 @@ fn age(path: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_signing_keys_are_rotated_and_tokens_of_the_former_key_are_good_to_their_end() {
+async fn signing_keys_are_rotated_and_tokens_of_the_former_key_are_good_to_their_end() {
     let more = "access_lifetime = 1800\nkey_lifetime = 3000";
     let gateway = gateway(more).await;
     let visitor = Visitor::new(&gateway).await;
@@ -628,7 +628,6 @@ async fn a_user_who_is_removed_takes_all_tokens_along() {
     assert_eq!(visitor.greet(&access).await.status, 401);
 }
 
-/// Issue 31, point 1.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_removed_user_had_ends_at_once_and_does_not_come_back() {
     let gateway = gateway("").await;
@@ -674,7 +673,7 @@ async fn what_a_removed_user_had_ends_at_once_and_does_not_come_back() {
     assert_eq!(used.status, 404, "the session of before: {used:?}");
 }
 
-/// Issue 31, point 1. The file is changed while nothing is told of it: by hand, and while the gateway is down.
+/// The file is changed while nothing is told of it: by hand, and while the gateway is down.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_gateway_honours_no_unused_token_of_a_user_who_is_gone() {
     let gateway = gateway("").await;
@@ -707,7 +706,7 @@ async fn an_idle_gateway_honours_no_unused_token_of_a_user_who_is_gone() {
     assert_eq!(used.status, 404, "the session of before: {used:?}");
 }
 
-/// Issue 31: a user who is added again under a name inherits no task.
+/// A user who is added again under a name inherits no task.
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_of_a_removed_user_are_not_for_the_next_one_of_that_name() {
     let program = json!(built("revision-server").unwrap().to_str().unwrap());
@@ -745,7 +744,6 @@ async fn tasks_of_a_removed_user_are_not_for_the_next_one_of_that_name() {
     assert!(stolen["error"].is_object(), "{stolen}");
 }
 
-/// Issue 31, point 1.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_password_ends_the_tokens_that_were_got_with_the_one_before() {
     let gateway = gateway("").await;

@@ -47,9 +47,8 @@ async fn listed(client: &HttpClient) {
     panic!("the backend is not listed");
 }
 
-/// T6, A-R4.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_r4_what_the_caller_proves_itself_with_never_reaches_a_backend_and_the_secret_of_no_16_does() {
+async fn what_the_caller_proves_itself_with_never_reaches_a_backend_and_the_shared_secret_does() {
     let server = ProtectedServer::start(Demands::Header("x-sentinel-auth", SECRET), None).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("secret"), format!("{SECRET}\n")).unwrap();
@@ -219,7 +218,7 @@ async fn sign_ins_go_through_the_listener_where_a_public_address_is_configured()
     assert_eq!(client.get(url.path()).await.unwrap().status, 404);
 }
 
-/// A-C10: tokens that live two seconds, and calls over six.
+/// Tokens that live two seconds, and calls over six.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_refreshed_ahead_of_its_end_and_a_revoked_one_is_replaced() {
     let (server, gateway) = scene(Some(2)).await;
@@ -278,9 +277,9 @@ async fn login_signs_in_on_a_terminal_and_logout_forgets() {
     assert!(!unknown.status.success() && String::from_utf8_lossy(&unknown.stderr).contains("no backend `other`"));
 }
 
-/// A-C12, T12: what is not public is not asked unless it is allowed by name.
+/// What is not public is not asked unless it is allowed by name.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_c12_metadata_at_loopback_are_not_asked_for_unless_that_is_allowed() {
+async fn metadata_at_loopback_are_not_asked_for_unless_that_is_allowed() {
     let server = ProtectedServer::start(Demands::Token, None).await.unwrap();
     let config = oauth(&server, "").replace("allow = [\"127.0.0.1\"]", "allow = []");
     let gateway = GatewayProcess::serve(&config).await.unwrap();
@@ -322,9 +321,9 @@ async fn modern_tools(client: &HttpClient) -> Vec<String> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// T10: one server that lists each caller something else.
+/// One server that lists each caller something else.
 #[tokio::test(flavor = "multi_thread")]
-async fn t10_callers_with_credentials_of_their_own_see_and_call_their_own_tools_alone() {
+async fn callers_with_credentials_of_their_own_see_and_call_their_own_tools_alone() {
     let server = ProtectedServer::start(Demands::AnyTokenOwnTools, None).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut backends = format!("[backends.safe]\nurl = \"{}\"\n", server.url());
@@ -439,9 +438,9 @@ async fn stays_in_its_browser(url: &str, caller: &str) {
     assert_ne!(visit(&back, Method::GET, &cookie).await.status, 200, "a state is good once");
 }
 
-/// Issue 31, point 2, at the listener on loopback.
+/// At the listener on loopback.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_p5_a_sign_in_on_loopback_stays_in_the_browser_in_which_it_was_begun() {
+async fn a_sign_in_on_loopback_stays_in_the_browser_in_which_it_was_begun() {
     let (_server, gateway) = scene(None).await;
     let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
     listed(&client).await;
@@ -451,9 +450,9 @@ async fn a_p5_a_sign_in_on_loopback_stays_in_the_browser_in_which_it_was_begun()
     assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
 }
 
-/// Issue 31, point 2, for a caller that no browser can prove to be.
+/// No browser can prove to be such a caller.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_p5_a_person_is_asked_before_an_account_is_lent_to_the_holder_of_an_api_key() {
+async fn a_person_is_asked_before_an_account_is_lent_to_the_holder_of_an_api_key() {
     let server = ProtectedServer::start(Demands::TokenForCalls, None).await.unwrap();
     let address = free_address().unwrap();
     let folder = tempfile::tempdir().unwrap();

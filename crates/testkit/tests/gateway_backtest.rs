@@ -203,8 +203,8 @@ async fn held_calls(gateway: &GatewayProcess) {
     }
 }
 
-/// Must show 3 of replay: the configuration that recorded a tape decides about it as it did, every time; another threshold
-/// changes exactly the calls that arithmetic says.
+/// The configuration that recorded a tape decides about it as it did, every time; another threshold changes exactly the
+/// calls that arithmetic says.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rules_that_recorded_a_tape_decide_the_same_and_another_threshold_changes_what_it_must() {
     let url = judge().await;

@@ -66,8 +66,9 @@ fn check_mixed(answers: &[Value]) {
     assert_eq!(by_id["null"]["error"]["code"], -32600);
 }
 
+/// Proves S-51.
 #[tokio::test(flavor = "multi_thread")]
-async fn s51_a_mixed_batch_is_answered_as_one_array() {
+async fn a_mixed_batch_is_answered_as_one_array() {
     let gateway = gateway().await;
     let client = session(&gateway, json!({})).await;
     let answer = client.post(&mixed().to_string()).await.unwrap();
@@ -83,8 +84,9 @@ async fn s51_a_mixed_batch_is_answered_as_one_array() {
     assert_eq!(ids, [1, 2]);
 }
 
+/// Proves S-51.
 #[tokio::test(flavor = "multi_thread")]
-async fn s51_a_mixed_batch_is_answered_event_by_event() {
+async fn a_mixed_batch_is_answered_event_by_event() {
     let gateway = gateway().await;
     let client = session(&gateway, json!({})).await.with("accept", "text/event-stream");
     let answer = client.post(&mixed().to_string()).await.unwrap();
@@ -92,8 +94,9 @@ async fn s51_a_mixed_batch_is_answered_event_by_event() {
     check_mixed(&answer.messages().unwrap());
 }
 
+/// Proves S-71.
 #[tokio::test(flavor = "multi_thread")]
-async fn s71_progress_and_answers_of_a_batch_share_one_stream() {
+async fn progress_and_answers_of_a_batch_share_one_stream() {
     let gateway = gateway().await;
     let client = session(&gateway, json!({})).await;
     let batch = json!([slow(1, 900, "a"), slow(2, 300, "b"), call(3, "count", &json!({}))]);

@@ -27,9 +27,9 @@ async fn text_status(gateway: &GatewayProcess) -> String {
     String::from_utf8(command.output().await.unwrap().stdout).unwrap()
 }
 
-// NO-10, SO-15
+/// Proves SO-15 and NO-10.
 #[tokio::test(flavor = "multi_thread")]
-async fn no10_a_backend_that_answers_500_is_left_alone_until_it_is_well() {
+async fn a_backend_that_answers_500_is_left_alone_until_it_is_well() {
     let server = FrailServer::start("frail", Speaks::Old).await.unwrap();
     let gateway = GatewayProcess::serve(&remote("frail", &server.address().to_string(), BREAKER)).await.unwrap();
     let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
@@ -66,9 +66,9 @@ async fn no10_a_backend_that_answers_500_is_left_alone_until_it_is_well() {
     assert!(!text_status(&gateway).await.contains("breaker"));
 }
 
-// NO-10
+/// Proves NO-10.
 #[tokio::test(flavor = "multi_thread")]
-async fn no10_a_client_of_the_new_era_gets_a_code_outside_of_the_range_that_is_not_its_own() {
+async fn a_client_of_the_new_era_gets_a_code_outside_of_the_range_that_is_not_its_own() {
     let server = FrailServer::start("frail", Speaks::New).await.unwrap();
     let more = "era = \"new\"\nbreaker = { failures = 2 }\n";
     let gateway = GatewayProcess::serve(&remote("frail", &server.address().to_string(), more)).await.unwrap();
@@ -86,7 +86,7 @@ async fn no10_a_client_of_the_new_era_gets_a_code_outside_of_the_range_that_is_n
     assert_eq!(server.runs(), 3, "no call ran twice");
 }
 
-/// Issue 13, point 6: one client whose requests are too large for a server must not take it from all the others.
+/// One client whose requests are too large for a server must not take it from all the others.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_a_backend_refuses_say_nothing_about_the_backend() {
     let server = FrailServer::start("frail", Speaks::Old).await.unwrap();
@@ -117,7 +117,7 @@ async fn caller(gateway: &GatewayProcess, name: &str) -> HttpClient {
     eventually("the key is known", open).await.unwrap()
 }
 
-/// Issue 31, B: one caller whose calls an HTTP backend fails is refused alone.
+/// One caller whose calls an HTTP backend fails is refused alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_of_one_caller_do_not_take_a_backend_from_others() {
     let server = FrailServer::start("frail", Speaks::Old).await.unwrap();
@@ -143,8 +143,8 @@ async fn failures_of_one_caller_do_not_take_a_backend_from_others() {
     assert!(text_status(&gateway).await.contains("open for 1 callers"), "{status}");
 }
 
-/// Issue 31, B: answers that are too large, calls that take too long and a tool that ends the process are the
-/// failures of their caller.
+/// Answers that are too large, calls that take too long and a tool that ends the process are the failures of their
+/// caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_and_slow_answers_of_one_caller_do_not_take_a_child_from_others() {
     let settings = "[mcp.protocol.security]\nrequire_authentication = true\n\

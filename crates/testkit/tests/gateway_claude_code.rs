@@ -127,7 +127,7 @@ async fn claude_code_connects_over_http_sse_and_stdio() {
     claude.assert_connected(&["http", "sse", "stdio"]).await;
 }
 
-/// A process for clients of the old era would take another 20 s. Proves issue 32, point 13.
+/// A process for clients of the old era would take another 20 s.
 #[tokio::test(flavor = "multi_thread")]
 async fn claude_code_connects_to_a_slow_server_that_has_started() {
     let Some(claude) = ClaudeCode::installed() else { return };

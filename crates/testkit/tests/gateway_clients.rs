@@ -184,7 +184,7 @@ async fn every_real_client_sees_and_calls_all_tools_of_all_three_over_http() {
 /// The inspector's command line opens a session and an event stream for each call and leaves the session open.
 /// `MCP_TEST_ONE_SHOTS` makes it more than six in a row.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_13_16_clients_that_leave_at_once_leave_room_for_the_next() {
+async fn clients_that_leave_at_once_leave_room_for_the_next() {
     let Some(servers) = servers().await else { return };
     let config = servers.config.replace("[backends.ev]\n", "[backends.ev]\nmax_children = 3\n");
     let gateway = GatewayProcess::serve(&config).await.unwrap();
@@ -239,8 +239,9 @@ async fn a_client_with_capabilities_sees_more_and_answers_questions() {
     }
 }
 
+/// Proves N-2.
 #[tokio::test(flavor = "multi_thread")]
-async fn n2_the_list_is_the_same_every_time_and_no_field_is_lost() {
+async fn the_list_is_the_same_every_time_and_no_field_is_lost() {
     let Some(servers) = servers().await else { return };
     let gateway = GatewayProcess::serve(&servers.config).await.unwrap();
     let client = HttpClient::new(gateway.address());
@@ -253,7 +254,7 @@ async fn n2_the_list_is_the_same_every_time_and_no_field_is_lost() {
     assert!(seen[0] == seen[1] && seen[1] == seen[2]);
 }
 
-/// Issue 13, points 10 and 16g: a page of an allowed origin connects, one of another port of this machine does not.
+/// A page of an allowed origin connects, one of another port of this machine does not.
 #[tokio::test]
 async fn a_page_in_a_browser_connects_where_its_origin_is_allowed() {
     let (allowed, other) = (free_address().unwrap(), free_address().unwrap());

@@ -1,4 +1,4 @@
-//! The governed dialect at a real gateway: the document's example messages over WebSocket, HTTP and
+//! The governed dialect at a real gateway: the example messages of the dialect over WebSocket, HTTP and
 //! TCP, beside plain MCP.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
@@ -15,7 +15,7 @@ const VERSION: &str = "2025-06-18";
 /// 2024-01-01T12:00:00Z
 const MODIFIED: Duration = Duration::from_secs(1_704_110_400);
 
-/// The folder of the document's example.
+/// The folder of the specified example.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("src")).unwrap();
@@ -73,12 +73,12 @@ impl Client {
     }
 }
 
-/// The document's tool discovery.
+/// The specified tool discovery.
 fn discovery() -> Value {
     json!({"jsonrpc": "2.0", "id": "1", "method": "tools/list", "params": {"category": "filesystem", "trust_level": "verified"}})
 }
 
-/// The document's tool invocation, of this caller.
+/// The specified tool invocation, of this caller.
 fn invocation(context: &Value) -> Value {
     json!({
         "jsonrpc": "2.0",
@@ -93,7 +93,7 @@ fn invocation(context: &Value) -> Value {
     })
 }
 
-/// The document's tool registration.
+/// The specified tool registration.
 fn registration() -> Value {
     json!({
         "jsonrpc": "2.0",
@@ -124,7 +124,7 @@ fn members(object: &Value) -> Vec<&str> {
     members
 }
 
-/// The error of an answer, which has every member of the document's error, taken out of what cannot be known before.
+/// The error of an answer, which has every member of the specified error, taken out of what cannot be known before.
 fn error(answer: &Value) -> Value {
     let mut error = answer["error"].clone();
     assert_eq!(members(&error), ["code", "data", "message"], "{answer}");
@@ -149,7 +149,7 @@ fn pair(one: &str, other: &str) -> (String, String) {
     (one.to_owned(), other.to_owned())
 }
 
-/// Lists as the document's client does; returns the session that the answer names.
+/// Lists as a client of the dialect does; returns the session that the answer names.
 async fn discovers(client: &mut Client) -> Option<String> {
     let answer = client.ask(&discovery()).await;
     assert_eq!(answer["id"], "1");
@@ -166,7 +166,7 @@ async fn discovers(client: &mut Client) -> Option<String> {
     answer["result"]["session_id"].as_str().map(str::to_owned)
 }
 
-/// Invokes as the document's client does, and gets the document's answer.
+/// Invokes as a client of the dialect does, and gets the specified answer.
 async fn invokes(client: &mut Client, context: &Value) {
     let answer = client.ask(&invocation(context)).await;
     assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!("2")));
@@ -198,7 +198,7 @@ async fn invokes(client: &mut Client, context: &Value) {
     assert!(context["audit_id"].as_str().unwrap().starts_with("audit-"));
 }
 
-/// Asks for what is outside, and gets the document's error.
+/// Asks for what is outside, and gets the specified error.
 async fn is_kept_inside(client: &mut Client) {
     let mut message = invocation(&json!({}));
     message["params"]["parameters"] = json!({"path": "/etc/passwd"});
@@ -223,7 +223,7 @@ async fn is_kept_inside(client: &mut Client) {
     assert_eq!(error(&answer), expected);
 }
 
-/// What else is refused, each in the document's shape.
+/// What else is refused, each in the specified shape.
 async fn is_refused_the_rest(client: &mut Client) {
     let answer = client.ask(&registration()).await;
     assert_eq!((&answer["id"], &answer["error"]["message"]), (&json!("3"), &json!("Tool registration failed")));
@@ -269,9 +269,10 @@ async fn speaks(client: &mut Client, user: &str) {
     cannot_lie(client, user).await;
 }
 
-/// G-1, G-3 to G-10: with the subprotocol and without, and beside plain MCP on the same endpoint.
+/// With the subprotocol and without, and beside plain MCP on the same endpoint.
+/// Proves G-1, G-2, G-3, G-4, G-5, G-6, G-7, G-8, G-9 and G-10.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_1_to_g_10_the_documents_messages_over_websocket_and_http_get_the_documents_answers() {
+async fn the_specified_messages_over_websocket_and_http_get_the_specified_answers() {
     let folder = folder();
     let gateway = GatewayProcess::serve(&config(&folder, "")).await.unwrap();
     gateway.ready().await.unwrap();
@@ -327,9 +328,10 @@ async fn is_recorded(gateway: &GatewayProcess) {
     eventually("the dialect's messages are on the tape", written).await.unwrap();
 }
 
-/// G-5, G-22: with authentication the caller is whom it proved to be, and has the permissions of its key.
+/// With authentication the caller is whom it proved to be, and has the permissions of its key.
+/// Proves G-5 and G-22.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_5_g_22_with_authentication_the_context_is_held_against_the_caller() {
+async fn with_authentication_the_context_is_held_against_the_caller() {
     let folder = folder();
     let gateway = GatewayProcess::serve(&config(&folder, REQUIRED)).await.unwrap();
     gateway.ready().await.unwrap();
@@ -358,9 +360,10 @@ async fn g_5_g_22_with_authentication_the_context_is_held_against_the_caller() {
     assert_eq!(answer["error"]["data"]["reason"], "unauthenticated", "{answer}");
 }
 
-/// G-1, G-32: the same over TCP, with the proof in the first message.
+/// The same over TCP, with the proof in the first message.
+/// Proves G-1 and G-32.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_1_g_32_the_documents_messages_over_tcp_get_the_documents_answers() {
+async fn the_specified_messages_over_tcp_get_the_specified_answers() {
     let folder = folder();
     let tcp = "[mcp.protocol.transport]\ntype = \"tcp\"\n";
     let gateway = GatewayProcess::serve_tcp(&config(&folder, tcp)).await.unwrap();
@@ -381,9 +384,10 @@ async fn g_1_g_32_the_documents_messages_over_tcp_get_the_documents_answers() {
     speaks(&mut client, "user123").await;
 }
 
-/// G-22, G-36: what a limit refuses is an error of the dialect that says when to come back.
+/// What a limit refuses is an error of the dialect that says when to come back.
+/// Proves G-22 and G-36.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_22_g_36_a_limit_refuses_in_the_dialects_shape() {
+async fn a_limit_refuses_in_the_dialects_shape() {
     let folder = folder();
     let limits = "[mcp.protocol.rate_limits]\ntool_requests_per_minute = 1\n";
     let gateway = GatewayProcess::serve(&config(&folder, limits)).await.unwrap();
@@ -403,9 +407,10 @@ async fn g_22_g_36_a_limit_refuses_in_the_dialects_shape() {
     assert_eq!(answer["error"]["data"]["reason"], "rate_limited", "{answer}");
 }
 
-/// G-24: how much an error tells depends on how far its caller is trusted.
+/// How much an error tells depends on how far its caller is trusted.
+/// Proves G-24.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_24_errors_tell_as_much_as_the_caller_is_trusted() {
+async fn errors_tell_as_much_as_the_caller_is_trusted() {
     let folder = folder();
     let users = format!("{REQUIRED}[auth.users.low]\ntrust = \"untrusted\"\n[auth.users.high]\ntrust = \"system\"\n");
     let gateway = GatewayProcess::serve(&config(&folder, &users)).await.unwrap();
@@ -432,10 +437,10 @@ async fn g_24_errors_tell_as_much_as_the_caller_is_trusted() {
 const GOVERNED: &str = "[constraints.\"demo/*\"]\npath_arguments = [\"path\"]\nfolders = [\"src\"]\nredact = [\"0000-[0-9]+\"]\n\
     [tools.\"demo/echo\"]\npermissions = [\"spend:money\"]\n";
 
-/// G-13, G-14, G-22: a call is validated without being made: `{granted, constraints, audit_context}`, or the
-/// permission that is lacking.
+/// A call is validated without being made: `{granted, constraints, audit_context}`, or the permission that is lacking.
+/// Proves G-13, G-14 and G-22.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_13_a_client_learns_whether_a_call_is_granted_and_under_which_constraints() {
+async fn a_client_learns_whether_a_call_is_granted_and_under_which_constraints() {
     let folder = folder();
     let gateway = GatewayProcess::serve(&config(&folder, &format!("{REQUIRED}{GOVERNED}"))).await.unwrap();
     gateway.ready().await.unwrap();
@@ -472,9 +477,10 @@ async fn g_13_a_client_learns_whether_a_call_is_granted_and_under_which_constrai
     }
 }
 
-/// G-24: with `tool_error_detail = "by_trust"` the errors of tools tell as much as the caller is trusted.
+/// With `tool_error_detail = "by_trust"` the errors of tools tell as much as the caller is trusted.
+/// Proves G-24.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_24_errors_of_tools_are_filtered_where_the_operator_says_so() {
+async fn errors_of_tools_are_filtered_where_the_operator_says_so() {
     let folder = folder();
     let users = "[auth.users.low]\ntrust = \"untrusted\"\n[auth.users.high]\ntrust = \"system\"\n";
     let users = format!("{REQUIRED}tool_error_detail = \"by_trust\"\n{users}");
@@ -495,9 +501,10 @@ async fn g_24_errors_of_tools_are_filtered_where_the_operator_says_so() {
     assert_ne!(told[1], "The tool failed", "the system is told everything");
 }
 
-/// Attack D12, G-24: a caller of little trust learns of constraints, and not which folders and policies they name.
+/// A caller of little trust learns of constraints, and not which folders and policies they name.
+/// Proves G-24.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_24_constraints_tell_as_much_as_the_caller_is_trusted() {
+async fn constraints_tell_as_much_as_the_caller_is_trusted() {
     let folder = folder();
     let users = format!("{REQUIRED}{GOVERNED}[auth.users.low]\ntrust = \"untrusted\"\n");
     let gateway = GatewayProcess::serve(&config(&folder, &users)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Issue 18, point 2, where the way in lies outside of the sans-IO core: batches, tapes that answer in place of a server, event streams
+//! Ways in that lie outside of the sans-IO core: batches, tapes that answer in place of a server, event streams
 //! that are resumed, and the command line. What can be used is listed and what is listed can be used, for random roles from fixed seeds.
 //! `crates/govern/tests/entry_points` has the property over random policies, catalogs and callers.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
@@ -97,7 +97,7 @@ fn check(name: &str, listed: &BTreeSet<String>, answer: &Value, nothing: &Value,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_2_each_call_of_a_batch_is_judged_alone() {
+async fn each_call_of_a_batch_is_judged_alone() {
     let backend = child("one", ServedEra::Old, "").unwrap();
     let gateway = GatewayProcess::serve(&config("[roles.some]\n", &backend)).await.unwrap();
     gateway.ready().await.unwrap();
@@ -146,7 +146,7 @@ async fn recorded(folder: &Path) -> PathBuf {
 /// A tape stands in for a server behind the same permissions: what is hidden is unknown, though the tape has an answer. The command
 /// line calls as the holder of its key.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_2_a_tape_answers_only_what_is_listed_and_so_does_the_command_line() {
+async fn a_tape_answers_only_what_is_listed_and_so_does_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
     let tape = recorded(folder.path()).await;
     for seed in [2, 5] {
@@ -212,7 +212,7 @@ const KEPT: &str = "test://static-text";
 /// Who subscribed to a resource is not told of it any more once it may not read it, on the stream that it has or on one that it
 /// resumes.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_2_changes_of_a_resource_are_not_told_once_its_permission_is_withdrawn() {
+async fn changes_of_a_resource_are_not_told_once_its_permission_is_withdrawn() {
     let backend = child("one", ServedEra::Old, "").unwrap();
     for resumed in [false, true] {
         let gateway = GatewayProcess::serve(&config("[roles.some]\n", &backend)).await.unwrap();
@@ -251,8 +251,7 @@ async fn issue_18_2_changes_of_a_resource_are_not_told_once_its_permission_is_wi
     }
 }
 
-/// Issue 31, point 5: a hidden tool that mirrors arguments into headers is answered as one that does not exist,
-/// whatever its headers say.
+/// A hidden tool that mirrors arguments into headers is answered as one that does not exist, whatever its headers say.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hidden_tool_with_mirrored_arguments_is_answered_as_unknown() {
     let backend = child("one", ServedEra::Both, "").unwrap();

@@ -38,8 +38,9 @@ async fn busy(gateway: &GatewayProcess, name: &str, wanted: u64) {
     eventually("a backend at work", look).await.unwrap();
 }
 
+/// Proves NO-4.
 #[tokio::test(flavor = "multi_thread")]
-async fn no4_a_killed_child_fails_its_call_only_and_comes_back_under_the_same_names() {
+async fn a_killed_child_fails_its_call_only_and_comes_back_under_the_same_names() {
     let gateway = two_children("").await;
     let (victim, other) = (session(&gateway).await, session(&gateway).await);
     let before = victim.post(LIST).await.unwrap().body;
@@ -73,8 +74,9 @@ async fn no4_a_killed_child_fails_its_call_only_and_comes_back_under_the_same_na
     assert_eq!(ask(&victim, "two__count", json!({})).await.unwrap(), "1");
 }
 
+/// Proves NO-4.
 #[tokio::test(flavor = "multi_thread")]
-async fn no4_a_child_that_crashes_is_told_apart_and_restarted() {
+async fn a_child_that_crashes_is_told_apart_and_restarted() {
     let gateway = two_children("").await;
     let client = session(&gateway).await;
     let pid = process_of(&client, "one__whoami").await.unwrap();
@@ -99,8 +101,9 @@ while IFS= read -r line; do
 done
 "#;
 
+/// Proves S-18.
 #[tokio::test(flavor = "multi_thread")]
-async fn s18_a_backend_that_does_not_answer_in_time_delays_nobody_else() {
+async fn a_backend_that_does_not_answer_in_time_delays_nobody_else() {
     let stubborn = format!(
         "[backends.stubborn]\ncommand = \"sh\"\nargs = [\"-c\", {}]\ntimeout = 1\nera = \"old\"\n",
         json!(STUBBORN)
@@ -232,8 +235,9 @@ async fn a_child_of_one_session_alone_is_replaced_at_its_next_call() {
     assert_eq!(process_of(&bare, "whoami").await.unwrap(), home);
 }
 
+/// Proves N-20.
 #[tokio::test(flavor = "multi_thread")]
-async fn n20_names_do_not_flip_when_the_gateway_starts_while_one_of_two_is_down() {
+async fn names_do_not_flip_when_the_gateway_starts_while_one_of_two_is_down() {
     let gateway = two_children("").await;
     let before = tool_names(&session(&gateway).await).await.unwrap();
     let ones: Vec<String> = before.iter().filter(|name| !name.starts_with("two__")).cloned().collect();

@@ -31,7 +31,7 @@ async fn first_call(gateway: &GatewayProcess, root: &Path, tool: &str, arguments
     }
 }
 
-/// Issue 32, point 12: the folder that the server was started with is not the one that the client allows.
+/// The folder that the server was started with is not the one that the client allows.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_call_at_server_filesystem_is_within_the_roots_of_the_client_every_time() {
     let (started_with, allowed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -54,7 +54,7 @@ async fn the_first_call_at_server_filesystem_is_within_the_roots_of_the_client_e
     }
 }
 
-/// Issue 32, point 13: a process for old clients would take another 20 s, and Claude Code gives up after 5.
+/// A process for old clients would take another 20 s, and Claude Code gives up after 5.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_client_lists_a_slow_server_of_both_eras_as_soon_as_it_has_started() {
     let fixture = built("fixture-server").unwrap();

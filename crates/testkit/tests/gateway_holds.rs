@@ -124,7 +124,7 @@ async fn error(call: Called) -> rmcp::model::ErrorData {
     }
 }
 
-// Must show 2: a held call edited from another terminal while the client waits.
+/// A held call edited from another terminal while the client waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_call_is_edited_by_another_process_while_the_client_waits_and_hears_of_it() {
     let (_gateway, data_dir, client) = scene().await;

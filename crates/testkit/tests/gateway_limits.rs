@@ -54,9 +54,10 @@ fn refused(answer: &Value) -> Option<String> {
     Some(error["data"]["limit"].as_str().unwrap().to_owned())
 }
 
-/// G-36, G-37, NO-8: each caller and each tool has a limit of its own, and whoever is refused has taken nothing.
+/// Each caller and each tool has a limit of its own, and whoever is refused has taken nothing.
+/// Proves G-36, G-37 and NO-8.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_36_g_37_no_8_callers_and_tools_have_limits_of_their_own() {
+async fn callers_and_tools_have_limits_of_their_own() {
     let limits = "user_requests_per_minute = 5\ntool_requests_per_minute = 6\nuser_tool_requests_per_minute = 4";
     let gateway = GatewayProcess::serve(&config(limits)).await.unwrap();
     gateway.ready().await.unwrap();
@@ -77,7 +78,7 @@ async fn g_36_g_37_no_8_callers_and_tools_have_limits_of_their_own() {
 /// Names that nobody has and a tool that the caller must not see are counted together, so that probing costs, and the moment at
 /// which a limit is met tells nobody which of them is there.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_unknown_and_hidden_names_share_one_bucket() {
+async fn unknown_and_hidden_names_share_one_bucket() {
     let limits = "tool_requests_per_minute = 3";
     let roles = "[permissions]\ndefault_role = \"all\"\n[roles.all]\nallow = [\"one/*\"]\ndeny = [\"one/count\"]\n";
     let gateway = GatewayProcess::serve(&format!("{}\n{roles}", config(limits))).await.unwrap();
@@ -95,9 +96,9 @@ async fn issue_18_unknown_and_hidden_names_share_one_bucket() {
     assert_eq!(refused(&greet(&ada, "greet").await), None, "a tool that it may use has a bucket of its own");
 }
 
-/// Issue 18, must show 7: limits are tried on the past too, by the clock of the tape.
+/// Limits are tried on the past too, by the clock of the tape.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_7_limits_are_tried_on_the_past() {
+async fn limits_are_tried_on_the_past() {
     let gateway = GatewayProcess::serve(&config("user_requests_per_minute = 3")).await.unwrap();
     gateway.ready().await.unwrap();
     let ada = session(&gateway, "ada").await;
@@ -125,7 +126,7 @@ async fn issue_18_7_limits_are_tried_on_the_past() {
 
 /// A tool may have a time of its own, shorter than that of its backend; a reload changes it.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_a_tool_has_a_time_of_its_own() {
+async fn a_tool_has_a_time_of_its_own() {
     let text = |limits: &str| format!("{}\n{limits}", config(""));
     let gateway = GatewayProcess::serve(&text("[limits.'one/slow']\ntimeout = 1\n")).await.unwrap();
     gateway.ready().await.unwrap();
@@ -142,9 +143,10 @@ fn text_of(answer: &Value) -> String {
     text(answer).unwrap_or_else(|| answer.to_string())
 }
 
-/// G-35, NO-11: everybody together; a changed file is taken over.
+/// Everybody together; a changed file is taken over.
+/// Proves G-35 and NO-11.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_35_no_11_all_callers_share_the_global_limit_and_a_reload_changes_it() {
+async fn all_callers_share_the_global_limit_and_a_reload_changes_it() {
     let gateway = GatewayProcess::serve(&config("global_requests_per_minute = 3")).await.unwrap();
     gateway.ready().await.unwrap();
     let (ada, eve) = (session(&gateway, "ada").await, session(&gateway, "eve").await);
@@ -217,7 +219,7 @@ async fn spend_across_restarts() -> [Option<String>; 5] {
     [first, second, third, told(&client, "greet").await, told(&client, "greet").await]
 }
 
-/// Issue 32, point 4: a restart gives no budget of the day back, in good order or by SIGKILL.
+/// A restart gives no budget of the day back, in good order or by SIGKILL.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spent_budget_of_the_day_survives_restarts() {
     let refusals = loop {
@@ -231,9 +233,10 @@ async fn a_spent_budget_of_the_day_survives_restarts() {
     assert_eq!(refusals, [None, Some("budget"), None, None, Some("budget")]);
 }
 
-/// Issue 32, point 4, NO-8: a tool's own rate takes the place of the default, be it lower or higher.
+/// A tool's own rate takes the place of the default, be it lower or higher.
+/// Proves NO-8.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_8_a_rate_of_one_tool_may_exceed_the_default() {
+async fn a_rate_of_one_tool_may_exceed_the_default() {
     let rates = "user_tool_requests_per_minute = 2\n[limits.'*/greet']\ncalls_per_minute = 5\n\
                  [limits.'*/whoami']\ncalls_per_minute = 1\n";
     let gateway = GatewayProcess::serve(&config(rates)).await.unwrap();
@@ -256,9 +259,10 @@ async fn own_rates_hold(client: &HttpClient) {
     }
 }
 
-/// Issue 32, point 4, NO-15: the rates of an imported file hold at the gateway that runs with the import.
+/// The rates of an imported file hold at the gateway that runs with the import.
+/// Proves NO-15.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_15_rates_of_an_imported_file_hold() {
+async fn rates_of_an_imported_file_hold() {
     let folder = tempfile::tempdir().unwrap();
     let program = json!(built("fixture-server").unwrap().to_str().unwrap());
     let sentinel = format!(
@@ -274,10 +278,11 @@ async fn no_15_rates_of_an_imported_file_hold() {
     own_rates_hold(&client).await;
 }
 
-/// Issue 18, point 3: under load, as many calls pass as the limit says, and none more. `MCP_TEST_LIMIT_SECONDS` makes it longer,
-/// and asks that no more than 2 % of what may pass is refused, which a short run on a busy machine cannot promise.
+/// Under load, as many calls pass as the limit says, and none more. `MCP_TEST_LIMIT_SECONDS` makes it longer, and asks
+/// that no more than 2 % of what may pass is refused, which a short run on a busy machine cannot promise.
+/// Proves G-36.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_36_under_load_a_limit_passes_what_it_says() {
+async fn under_load_a_limit_passes_what_it_says() {
     const LIMIT: f64 = 200.0;
     let asked: Option<u64> = std::env::var("MCP_TEST_LIMIT_SECONDS").ok().and_then(|text| text.parse().ok());
     let gateway = GatewayProcess::serve(&config("user_requests_per_second = 200")).await.unwrap();

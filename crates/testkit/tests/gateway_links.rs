@@ -44,7 +44,7 @@ impl LoggedServer {
     }
 }
 
-/// Issue 32, point 15: a link is read from the server that gave it, and that server's tools are given its own URI.
+/// A link is read from the server that gave it, and that server's tools are given its own URI.
 #[tokio::test(flavor = "multi_thread")]
 async fn real_clients_read_a_link_from_the_server_that_gave_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -31,7 +31,7 @@ fn lines_with(gateway: &GatewayProcess, part: &str) -> Vec<String> {
     gateway.process.error_lines().into_iter().filter(|line| line.contains(part)).collect()
 }
 
-/// Issue 32, point 16: a connection that never was cannot be lost.
+/// A connection that never was cannot be lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backend_that_was_never_connected_has_not_lost_its_connection() {
     let (open, shared) = (
@@ -63,7 +63,7 @@ async fn a_backend_that_was_never_connected_has_not_lost_its_connection() {
     assert!(lines_with(&gateway, lost).iter().all(|line| line.contains("backend=up")));
 }
 
-/// Issue 32, point 16: a list is said to lack those backends alone that it has no entries of.
+/// A list is said to lack those backends alone that it has no entries of.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_not_said_to_lack_what_it_contains() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ async fn a_list_is_not_said_to_lack_what_it_contains() {
     }
 }
 
-/// Issue 32, point 16: a name that is taken is told with its owner, whichever of the two starts first.
+/// A name that is taken is told with its owner, whichever of the two starts first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warning_of_a_collision_names_the_other_backend() {
     let fixture = built("fixture-server").unwrap();
@@ -133,7 +133,6 @@ while IFS= read -r line; do
 done
 "#;
 
-/// Issue 32, point 16.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_that_is_left_out_is_told_with_its_backend() {
     let folder = tempfile::tempdir().unwrap();
@@ -161,7 +160,7 @@ async fn declared(gateway: &GatewayProcess, capabilities: Value) -> Value {
     answer["result"]["capabilities"].clone()
 }
 
-/// Issue 32, point 16: the gateway declares `tasks` from the first session on, before it has seen the server.
+/// The gateway declares `tasks` from the first session on, before it has seen the server.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_session_at_a_server_of_2025_11_25_has_tasks() {
     let program = built("revision-server").unwrap();

@@ -1,5 +1,5 @@
 //! Hostile clients and backends that make the gateway hold as much as they can, beside clients that behave: the process stays
-//! within its budget, and those lose nothing (issue 13, points 4 to 8).
+//! within its budget, and those lose nothing.
 //!
 //! The storm is short and its messages are small here. `script/prove memory` asks for more by `MCP_TEST_MEMORY_SECONDS` and for
 //! messages of up to 16 MiB, which is the default bound, by `MCP_TEST_MEMORY_MIB`.
@@ -230,7 +230,7 @@ async fn all_who_behave(world: &Arc<World>) -> std::thread::JoinHandle<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn issue_13_6_whoever_makes_the_gateway_hold_much_hurts_nobody_else() {
+async fn whoever_makes_the_gateway_hold_much_hurts_nobody_else() {
     let world = World::start("record.enabled = false").await;
     let address = world.gateway.address();
     let good = all_who_behave(&world).await;

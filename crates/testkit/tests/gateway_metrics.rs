@@ -39,9 +39,10 @@ async fn calls(client: &HttpClient, tool: &str, arguments: Value) -> Value {
     client.post(&call(1, tool, &arguments).to_string()).await.unwrap().message().unwrap()
 }
 
-/// G-28, G-29: each listed tool under its qualified name, whatever clients call it; names that nothing has are one.
+/// Each listed tool under its qualified name, whatever clients call it; names that nothing has are one.
+/// Proves G-28 and G-29.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_28_g_29_calls_of_a_tool_are_counted_by_its_qualified_name() {
+async fn calls_of_a_tool_are_counted_by_its_qualified_name() {
     let (gateway, client) = gateway("").await;
     for tool in ["greet", "one__greet", "greet"] {
         calls(&client, tool, json!({"name": "Ada"})).await;
@@ -58,9 +59,10 @@ async fn g_28_g_29_calls_of_a_tool_are_counted_by_its_qualified_name() {
     assert!(!page.contains("sentinel_"), "these are shown where somebody wants them");
 }
 
-/// G-30: thresholds that a reload changes; memory is that of the server's process.
+/// Thresholds that a reload changes; memory is that of the server's process.
+/// Proves G-30.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_30_slow_calls_and_large_processes_are_warned_about() {
+async fn slow_calls_and_large_processes_are_warned_about() {
     let (gateway, client) = gateway("").await;
     let slow = r#"mcp_performance_warnings_total{tool_id="one__slow",warning_type="slow_execution"}"#;
     let large = r#"mcp_performance_warnings_total{tool_id="one__slow",warning_type="high_memory"}"#;
@@ -87,9 +89,10 @@ async fn g_30_slow_calls_and_large_processes_are_warned_about() {
     assert_eq!((value(&after, slow), value(&after, large)), (Some(3.0), Some(3.0)));
 }
 
-/// NO-12: the names of Sentinel.
+/// The names of Sentinel.
+/// Proves NO-12.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_12_calls_are_shown_under_the_names_of_sentinel_where_the_configuration_says_so() {
+async fn calls_are_shown_under_the_names_of_sentinel_where_the_configuration_says_so() {
     let limits = "[mcp.protocol.rate_limits]\ntool_requests_per_minute = 2\n[gateway.metrics]\nsentinel_names = true";
     let (gateway, client) = gateway(limits).await;
     for _ in 0..3 {
@@ -110,7 +113,7 @@ async fn no_12_calls_are_shown_under_the_names_of_sentinel_where_the_configurati
 
 /// The four durations of the semantic conventions of OpenTelemetry for MCP.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_operations_and_sessions_have_durations_on_both_sides() {
+async fn operations_and_sessions_have_durations_on_both_sides() {
     let (gateway, client) = gateway("").await;
     calls(&client, "greet", json!({"name": "Ada"})).await;
     calls(&client, "test_error_handling", json!({})).await;
@@ -209,9 +212,10 @@ fn shows(page: &str, metric: &str, labels: &BTreeSet<String>) -> bool {
     typed && (labels.is_empty() || samples.any(|line| labels.iter().all(|label| has(line, label))))
 }
 
-/// NO-18: the dashboard and the alert rules name metrics and labels that `/metrics` shows.
+/// The dashboard and the alert rules name metrics and labels that `/metrics` shows.
+/// Proves NO-18.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_18_every_metric_of_the_dashboard_and_the_alert_rules_is_shown() {
+async fn every_metric_of_the_dashboard_and_the_alert_rules_is_shown() {
     let (gateway, client) = gateway("").await;
     calls(&client, "greet", json!({"name": "Ada"})).await;
     let page = page(&gateway).await;
@@ -247,7 +251,7 @@ async fn no_18_every_metric_of_the_dashboard_and_the_alert_rules_is_shown() {
     );
 }
 
-/// Issue 32, B.7: a relay that waits for its first page is not down, so that the alert for that does not fire.
+/// A relay that waits for its first page is not down, so that the alert for that does not fire.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_relay_is_asleep_and_not_down() {
     let (gateway, _client) = gateway("[relay]\nenabled = true\n").await;

@@ -150,7 +150,7 @@ fn claims(token: &str) -> Value {
 
 /// The gateway is the resource server of tokens that a certified provider issues, for programs and for people.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_1_a_r4_tokens_of_oidc_provider_are_good_for_this_gateway_alone() {
+async fn tokens_of_oidc_provider_are_good_for_this_gateway_alone() {
     let address = free_address().unwrap();
     let resource = format!("http://{address}/mcp");
     let Some(provider) = TokenProvider::start(free_address().unwrap(), &resource).await else { return };
@@ -185,9 +185,9 @@ async fn issue_17_1_a_r4_tokens_of_oidc_provider_are_good_for_this_gateway_alone
     drop(gateway);
 }
 
-/// RFC 8693 at a real provider, T8: each caller's token is exchanged there, and a real resource server takes what comes of it.
+/// At a real provider, each caller's token is exchanged, and a real resource server takes what comes of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_1_rfc_8693_t8_callers_tokens_are_exchanged_at_oidc_provider() {
+async fn rfc_8693_callers_tokens_are_exchanged_at_oidc_provider() {
     let (front, back) = (free_address().unwrap(), free_address().unwrap());
     let resource = format!("http://{front}/mcp");
     let Some(provider) = TokenProvider::start(free_address().unwrap(), &resource).await else { return };

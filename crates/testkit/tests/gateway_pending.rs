@@ -13,8 +13,9 @@ const CALLS: u64 = 500;
 /// How long every call takes, so that all of them are pending together.
 const SLEEP_MS: u64 = 4_000;
 
+/// Proves S-58.
 #[tokio::test(flavor = "multi_thread")]
-async fn s58_two_thousand_calls_wait_over_sockets_and_each_gets_its_own_answer() {
+async fn two_thousand_calls_wait_over_sockets_and_each_gets_its_own_answer() {
     allow_many_files();
     let behind = http::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Options::default()).await.unwrap();
     let gateway = GatewayProcess::serve(&format!("[backends.a]\nurl = \"{}\"\n", behind.url())).await.unwrap();

@@ -61,9 +61,10 @@ async fn tools(client: &HttpClient) -> Vec<String> {
     names.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// NO-2, T25: lists and calls agree for each role; who may not see a tool is told that there is none.
+/// Lists and calls agree for each role; who may not see a tool is told that there is none.
+/// Proves NO-2.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_2_each_role_sees_and_uses_its_own_tools() {
+async fn each_role_sees_and_uses_its_own_tools() {
     let gateway = GatewayProcess::serve(&config(ROLES)).await.unwrap();
     gateway.ready().await.unwrap();
     let (ada, bob) = (session(&gateway, "ada").await, session(&gateway, "bob").await);
@@ -86,10 +87,11 @@ async fn no_2_each_role_sees_and_uses_its_own_tools() {
     assert!(tools(&eve).await.is_empty() && greet(&eve).await["error"]["data"]["reason"] == "unknown_tool");
 }
 
-/// Issue 32, point 1: roles of users and groups that the file withdraws are gone at once, in sessions that are open
-/// too, and what else the file changes is taken over with them.
+/// Roles of users and groups that the file withdraws are gone at once, in sessions that are open too, and what else the
+/// file changes is taken over with them.
+/// Proves NO-2.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_2_roles_of_users_follow_the_file_while_the_gateway_runs() {
+async fn roles_of_users_follow_the_file_while_the_gateway_runs() {
     let gateway = GatewayProcess::serve(&config(ROLES)).await.unwrap();
     gateway.ready().await.unwrap();
     let (ada, bob) = (session(&gateway, "ada").await, session(&gateway, "bob").await);
@@ -132,9 +134,10 @@ async fn no_2_roles_of_users_follow_the_file_while_the_gateway_runs() {
     assert!(!tools(&ada).await.contains(&"count".to_owned()));
 }
 
-/// Issue 31: an answer that a rule kept is cleaned like the one of the backend.
+/// An answer that a rule kept is cleaned like the one of the backend.
+/// Proves G-13.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_13_a_cached_answer_is_cleaned_like_the_first_one() {
+async fn a_cached_answer_is_cleaned_like_the_first_one() {
     let more = "[constraints.'one/greet']\nredact = ['Ada']\n[[rules]]\nid = 'keep'\nwhen = { tool = 'greet' }\n\
                 then = { cache = { ttl = '1h' } }\n";
     let gateway = GatewayProcess::serve(&config(more)).await.unwrap();
@@ -146,9 +149,10 @@ async fn g_13_a_cached_answer_is_cleaned_like_the_first_one() {
     }
 }
 
-/// Attack D13: log messages of a call are cleaned like its answer.
+/// Log messages of a call are cleaned like its answer.
+/// Proves G-16.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_16_log_messages_of_a_call_are_cleaned_like_its_answer() {
+async fn log_messages_of_a_call_are_cleaned_like_its_answer() {
     let more = "[constraints.'one/emit_log']\nredact = ['SEKRIT[A-Z]*']\n";
     let gateway = GatewayProcess::serve(&config(more)).await.unwrap();
     gateway.ready().await.unwrap();
@@ -163,8 +167,9 @@ async fn g_16_log_messages_of_a_call_are_cleaned_like_its_answer() {
 }
 
 /// `signalbox tools --url` asks as the holder of the key, whatever roles the configuration beside it has.
+/// Proves NO-2.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_2_the_command_line_asks_another_gateway_as_the_holder_of_its_key() {
+async fn the_command_line_asks_another_gateway_as_the_holder_of_its_key() {
     let text = config(&ROLES.replace("key:bob", "key:dora"));
     let gateway = GatewayProcess::serve(&text).await.unwrap();
     gateway.ready().await.unwrap();
@@ -178,9 +183,10 @@ async fn no_2_the_command_line_asks_another_gateway_as_the_holder_of_its_key() {
     eventually("the tools are listed", listed).await.unwrap();
 }
 
-/// `[permissions] reveal`: the documents' answers for what is not listed.
+/// `[permissions] reveal`: what is not listed is answered with the reason instead of "unknown".
+/// Proves NO-2.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_2_what_is_hidden_can_be_told() {
+async fn what_is_hidden_can_be_told() {
     let text = config(&format!("[permissions]\nreveal = true\n{ROLES}"));
     let gateway = GatewayProcess::serve(&text).await.unwrap();
     gateway.ready().await.unwrap();
@@ -190,9 +196,10 @@ async fn no_2_what_is_hidden_can_be_told() {
     assert_eq!((&denied["error"]["code"], &denied["error"]["data"]["reason"]), (&json!(-32003), &json!("denied")));
 }
 
-/// NO-9, NO-11: from the command line and from the file, at once, and hidden from lists; a restart keeps it.
+/// From the command line and from the file, at once, and hidden from lists; a restart keeps it.
+/// Proves NO-9 and NO-11.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_9_a_tool_and_a_caller_are_switched_off_at_once() {
+async fn a_tool_and_a_caller_are_switched_off_at_once() {
     let gateway = GatewayProcess::serve(&config("")).await.unwrap();
     gateway.ready().await.unwrap();
     let (ada, eve) = (session(&gateway, "ada").await, session(&gateway, "eve").await);
@@ -216,9 +223,10 @@ async fn no_9_a_tool_and_a_caller_are_switched_off_at_once() {
     assert!(tools(&ada).await.is_empty());
 }
 
-/// G-13: policies in Cedar judge the arguments, name themselves, and are taken over while the gateway runs.
+/// Policies in Cedar judge the arguments, name themselves, and are taken over while the gateway runs.
+/// Proves G-13.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_13_policies_judge_arguments_and_are_reloaded_whole() {
+async fn policies_judge_arguments_and_are_reloaded_whole() {
     let gateway = GatewayProcess::serve(&config("")).await.unwrap();
     gateway.ready().await.unwrap();
     let ada = session(&gateway, "ada").await;
@@ -250,7 +258,7 @@ async fn g_13_policies_judge_arguments_and_are_reloaded_whole() {
 
 /// Ask a human: by the command line, released, refused and expired; the caller itself may not decide.
 #[tokio::test(flavor = "multi_thread")]
-async fn t34_somebody_is_asked_and_decides() {
+async fn somebody_is_asked_and_decides() {
     let roles = "[permissions]\nask_timeout = '2m'\n[roles.user]\nask = ['one/greet']\n[auth.users.'key:ada']\nroles = ['user', 'approver']\n\
                  [auth.users.'key:bob']\nroles = ['approver']\n";
     let gateway = GatewayProcess::serve(&config(roles)).await.unwrap();
@@ -319,10 +327,10 @@ async fn shadow_mode_stops_nothing_and_records_what_it_would_have_stopped() {
     eventually("the decision is on the tape", recorded).await.unwrap();
 }
 
-/// Issue 18, point 7: recorded calls get the same verdicts again, and a policy that changes in one number moves exactly
-/// the calls that arithmetic says; `policy explain` names what decides. `MCP_TEST_BACKTEST_CALLS` makes it longer.
+/// Recorded calls get the same verdicts again, and a policy that changes in one number moves exactly the calls that
+/// arithmetic says; `policy explain` names what decides. `MCP_TEST_BACKTEST_CALLS` makes it longer.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_7_policies_are_tried_on_the_past() {
+async fn policies_are_tried_on_the_past() {
     let calls: u64 = std::env::var("MCP_TEST_BACKTEST_CALLS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
     let gateway = GatewayProcess::serve(&config("")).await.unwrap();
     gateway.ready().await.unwrap();

@@ -170,7 +170,7 @@ async fn others_are_served(gateway: &GatewayProcess, vic: &str, request: &str) {
         (!shares.is_empty() && places.len() >= refused).then_some([shares, places].concat())
     };
     let told = eventually("the audit log tells who had too many, and who had no place", told).await.unwrap();
-    // G3, G4: of the holder, and not of those for whom it had to make room.
+    // Of the holder, and not of those for whom it had to make room.
     let holder = if request.contains("authorization") { "key:ada" } else { "unknown" };
     for record in told {
         let (who, details) = (&record["user_context"], &record["details"]);
@@ -286,8 +286,8 @@ async fn a_stream_that_gives_way_is_told_why() {
     }
 }
 
-/// Issue 31, B: where the system allows fewer open files than `gateway.max_connections`, there are fewer places, and
-/// streams without a credential leave files to proved callers and probes.
+/// Where the system allows fewer open files than `gateway.max_connections`, there are fewer places, and streams without
+/// a credential leave files to proved callers and probes.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_leave_open_files_to_others_where_the_system_allows_few() {
     let config = format!(

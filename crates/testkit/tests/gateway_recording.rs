@@ -49,7 +49,8 @@ fn number(call: &Value) -> String {
     call["exchange"].to_string()
 }
 
-/// Must show 6, S-63: four kinds of trouble, each told by the tape alone.
+/// Four kinds of trouble, each told by the tape alone.
+/// Proves S-63.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collided_a_blocked_a_modified_and_a_timed_out_call_explain_themselves() {
     let config = child("one", ServedEra::Old, "timeout = 1").unwrap()
@@ -89,7 +90,8 @@ then = [{ set = { "/params/arguments/name" = "kind words" } }]
     story(&["timed_out", "did not answer within 1 s"]);
 }
 
-/// S-31, S-36, SO-10: what was said is found by its words, and secrets are not on the disk.
+/// What was said is found by its words, and secrets are not on the disk.
+/// Proves S-31, S-36 and SO-10.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_is_found_and_secrets_are_not_on_the_disk() {
     let gateway = GatewayProcess::serve(&child("only", ServedEra::Old, "").unwrap()).await.unwrap();
@@ -114,8 +116,9 @@ async fn what_was_said_is_found_and_secrets_are_not_on_the_disk() {
     }
 }
 
-/// S-28, S-29: who called, what the backend offered and by which rules was decided are on the tape, and the id of the session,
+/// Who called, what the backend offered and by which rules was decided are on the tape, and the id of the session,
 /// which is a credential, is not on the disk.
+/// Proves S-28 and S-29.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_found_by_its_id_although_the_id_is_not_on_the_disk() {
     let config = child("only", ServedEra::Old, "").unwrap()
@@ -166,7 +169,7 @@ fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// Must show 4: the process is killed at any time; with `strict` every answered call is there.
+/// The process is killed at any time; with `strict` every answered call is there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_process_leaves_a_store_that_opens_and_in_strict_mode_every_answered_call() {
     let rounds: u64 = std::env::var("MCP_TEST_KILLS").ok().map_or(5, |rounds| rounds.parse().unwrap());
@@ -196,7 +199,7 @@ async fn a_killed_process_leaves_a_store_that_opens_and_in_strict_mode_every_ans
     for tape in tapes.as_array().unwrap() {
         let id = tape["id"].as_str().unwrap();
         recorded += &signalbox(&data_dir, &["tape", "export", id, "--format", "jsonl", "-o", "-"]).await.unwrap();
-        // Issue 16, point 5: a tape that was never closed, and never one that somebody changed.
+        // A tape that was never closed, and never one that somebody changed.
         let verify = std::process::Command::new(built("signalbox").unwrap())
             .args(["tape", "verify", id, "--data-dir"])
             .arg(&data_dir)
@@ -214,7 +217,7 @@ async fn a_killed_process_leaves_a_store_that_opens_and_in_strict_mode_every_ans
     }
 }
 
-/// Must show 5: a store that cannot be written stops nobody, and what is missing is counted and shown.
+/// A store that cannot be written stops nobody, and what is missing is counted and shown.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_cannot_be_written_stops_nobody_and_is_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -232,7 +235,8 @@ async fn a_store_that_cannot_be_written_stops_nobody_and_is_told() {
     assert!(error.contains("tapes.db"), "{error}");
 }
 
-/// SO-10: an encrypted secret is on no page of the tape, until somebody brings the key.
+/// An encrypted secret is on no page of the tape, until somebody brings the key.
+/// Proves SO-10.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_encrypted_secret_is_shown_to_whoever_has_the_key() {
     let folder = tempfile::tempdir().unwrap();
@@ -261,7 +265,8 @@ async fn an_encrypted_secret_is_shown_to_whoever_has_the_key() {
     assert!(asked(&clear) && !clear.contains("enc:k1:"), "{clear}");
 }
 
-/// SO-11: what a search fits is counted by its properties, and a tape tells what followed what; so does a file of it.
+/// What a search fits is counted by its properties, and a tape tells what followed what; so does a file of it.
+/// Proves SO-11.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_are_counted_by_what_is_known_of_them() {
     let gateway = GatewayProcess::serve(&child("only", ServedEra::Old, "").unwrap()).await.unwrap();
@@ -289,7 +294,7 @@ async fn calls_are_counted_by_what_is_known_of_them() {
     assert!(table.contains("backend") && table.contains("only"), "{table}");
 }
 
-/// Issue 13, point 17: a store that cannot be used is told of at once and everywhere, and mended without a restart.
+/// A store that cannot be used is told of at once and everywhere, and mended without a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_cannot_be_written_is_told_of_everywhere() {
     let folder = tempfile::tempdir().unwrap();

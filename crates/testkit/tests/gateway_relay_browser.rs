@@ -14,7 +14,7 @@ use signalbox_testkit::scene::eventually;
 use std::path::Path;
 use std::process::Command;
 
-/// All calls of the document's tools (the first 34 lines), in an order in which each succeeds.
+/// All calls of the CODAP tools (the first 34 lines), in an order in which each succeeds.
 const CALLS: &str = include_str!("../../../web/relay/test/calls.json");
 const QUICK_START: &str = include_str!("../../../docs/relay-pages.md");
 const DOCUMENT_CALLS: usize = 34;
@@ -169,9 +169,10 @@ fn filled(value: &Value, answers: &[Value]) -> Value {
     }
 }
 
-/// Issue 19, point 1: agents of three kinds each make a data set, a table and a graph, and the page shows it.
+/// Agents of three kinds each make a data set, a table and a graph, and the page shows it.
+/// Proves C-25.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_25_agents_of_every_kind_work_on_the_page_that_shows_it() {
+async fn agents_of_every_kind_work_on_the_page_that_shows_it() {
     let Some((gateway, mut browser)) = scene().await else { return };
     for way in [Way::Mcp2025, Way::Mcp2026, Way::Rest] {
         let tab = format!("{way:?}");
@@ -231,9 +232,10 @@ async fn c_25_agents_of_every_kind_work_on_the_page_that_shows_it() {
     browser.stop().await.unwrap();
 }
 
-/// C-21, C-25: all 33 tools by MCP of both eras and by the legacy routes, each in a page of its own: the results are the same.
+/// All 33 tools by MCP of both eras and by the legacy routes, each in a page of its own: the results are the same.
+/// Proves C-21 and C-25.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_21_all_tools_answer_alike_by_mcp_and_by_rest() {
+async fn all_tools_answer_alike_by_mcp_and_by_rest() {
     let Some((gateway, mut browser)) = scene().await else { return };
     let calls: Vec<(String, Value)> = serde_json::from_str(CALLS).unwrap();
     let calls = &calls[..DOCUMENT_CALLS];
@@ -257,9 +259,10 @@ async fn c_21_all_tools_answer_alike_by_mcp_and_by_rest() {
     browser.stop().await.unwrap();
 }
 
-/// Issue 19, point 4: a page that is reloaded, cut off, closed or killed in the middle of a call. No call runs twice, none hangs.
+/// A page that is reloaded, cut off, closed or killed in the middle of a call. No call runs twice, none hangs.
+/// Proves C-23.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_23_a_page_that_goes_away_and_comes_back_runs_each_call_once() {
+async fn a_page_that_goes_away_and_comes_back_runs_each_call_once() {
     let Some((gateway, mut browser)) = scene().await else { return };
     let code = new_session(&gateway, &mut browser, "first").await;
     let mut agent = Agent::join(&gateway, Way::Mcp2025, &code).await;
@@ -301,8 +304,9 @@ async fn c_23_a_page_that_goes_away_and_comes_back_runs_each_call_once() {
 }
 
 /// Two browsers have one session: the gateway lets the second wait, and it serves when the first is gone.
+/// Proves C-23.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_23_a_second_browser_waits_until_the_first_is_gone() {
+async fn a_second_browser_waits_until_the_first_is_gone() {
     let Some((gateway, mut first)) = scene().await else { return };
     let mut second = Browser::start().await.unwrap().unwrap();
     let code = new_session(&gateway, &mut first, "page").await;
@@ -360,9 +364,10 @@ async fn begin(
     calling
 }
 
-/// Issue 19, point 4: a network that is gone for 30 s and reloads in the middle of calls. What ran is not run again.
+/// A network that is gone for 30 s and reloads in the middle of calls. What ran is not run again.
+/// Proves C-23.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_23_calls_that_lose_their_network_or_their_page_have_a_defined_outcome() {
+async fn calls_that_lose_their_network_or_their_page_have_a_defined_outcome() {
     let Some(mut browser) = Browser::start().await.unwrap() else {
         println!("SKIP a page that is reloaded: run script/install-test-deps");
         return;

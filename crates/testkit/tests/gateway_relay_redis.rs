@@ -61,9 +61,10 @@ async fn metadata(at: SocketAddr, page: &Page) -> HttpAnswer {
     HttpClient::new(at).get(&format!("/api/metadata?code={}", page.code)).await.unwrap()
 }
 
-/// C-11, C-12: a page at one gateway serves legacy clients and MCP clients that come to another.
+/// A page at one gateway serves legacy clients and MCP clients that come to another.
+/// Proves C-11 and C-12.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_11_c_12_a_page_at_one_gateway_serves_calls_that_come_to_another() {
+async fn a_page_at_one_gateway_serves_calls_that_come_to_another() {
     let Some(server) = RedisServer::start() else { return };
     let (here, there) = (gateway(&server).await, gateway(&server).await);
     let page = Page::open(here.address()).await.unwrap();
@@ -146,7 +147,8 @@ async fn answers_may_come_to_any_gateway_and_a_page_at_another_takes_over() {
     assert_eq!(text(&waiting.await.unwrap()), "2");
 }
 
-/// Must show 4: a gateway that is killed in mid-call and started again knows its sessions; the page comes back and the call is answered, once.
+/// A gateway that is killed in mid-call and started again knows its sessions; the page comes back and the call is
+/// answered, once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_is_restarted_keeps_its_sessions() {
     let Some(server) = RedisServer::start() else { return };
@@ -171,7 +173,7 @@ async fn a_gateway_that_is_restarted_keeps_its_sessions() {
     assert_eq!(text(&waiting.await.unwrap()), "done");
 }
 
-/// Must show 4: a Redis that is restarted empty ends its sessions, which is said to everybody, and gateways go on.
+/// A Redis that is restarted empty ends its sessions, which is said to everybody, and gateways go on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_is_restarted_ends_sessions_and_gateways_go_on() {
     let Some(mut server) = RedisServer::start() else { return };

@@ -243,7 +243,7 @@ async fn a_reload_under_load_drops_no_call() {
     assert_eq!(process_of(&client, "kept__whoami").await.unwrap(), kept);
 }
 
-/// Issue 32, A.1: a key that needs a restart is named, and holds nothing else of its file back.
+/// A key that needs a restart is named, and holds nothing else of its file back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_fixed_at_the_start_is_named_and_all_else_is_taken_over() {
     let folder = tempfile::tempdir().unwrap();

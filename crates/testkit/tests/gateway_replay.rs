@@ -44,8 +44,9 @@ fn names(document: &Value) -> Vec<Value> {
     told(document)["tools"]["names"].as_array().unwrap().clone()
 }
 
+/// Proves S-38, S-75 and SO-2.
 #[tokio::test(flavor = "multi_thread")]
-async fn s38_s75_a_recorded_session_is_served_back_over_stdio_with_the_server_gone() {
+async fn a_recorded_session_is_served_back_over_stdio_with_the_server_gone() {
     for client in CLIENTS {
         let folder = tempfile::tempdir().unwrap();
         let Some((live, tape)) = recorded(client, folder.path()).await else { return };
@@ -62,8 +63,9 @@ async fn s38_s75_a_recorded_session_is_served_back_over_stdio_with_the_server_go
     }
 }
 
+/// Proves S-45.
 #[tokio::test(flavor = "multi_thread")]
-async fn s45_a_recorded_session_is_served_to_clients_of_other_revisions_over_http() {
+async fn a_recorded_session_is_served_to_clients_of_other_revisions_over_http() {
     let folder = tempfile::tempdir().unwrap();
     let Some((_, tape)) = recorded(CLIENTS[0], folder.path()).await else { return };
     let served = ServedTape::start(folder.path(), &tape, &[]).await.unwrap();
@@ -87,8 +89,9 @@ async fn run_notes(folder: &Path, tape: &Path, flags: &[&str], server: &[&str]) 
     (output.status.code().unwrap(), said, std::fs::read_to_string(writes).unwrap())
 }
 
+/// Proves S-38 and S-45.
 #[tokio::test(flavor = "multi_thread")]
-async fn s38_s45_create_read_delete_with_ids_that_the_server_mints_passes_against_a_fresh_server() {
+async fn create_read_delete_with_ids_that_the_server_mints_passes_against_a_fresh_server() {
     let folder = tempfile::tempdir().unwrap();
     let tape = notes_tape(folder.path()).await.unwrap();
     let (code, said, writes) = run_notes(folder.path(), &tape, &["--allow-writes"], &[]).await;
@@ -110,8 +113,9 @@ async fn without_allow_writes_nothing_is_written() {
     assert_eq!((code, verdicts("depends")), (0, 2), "{said}");
 }
 
+/// Proves SO-12.
 #[tokio::test(flavor = "multi_thread")]
-async fn so12_a_server_with_one_changed_tool_fails_and_the_call_and_the_field_are_named() {
+async fn a_server_with_one_changed_tool_fails_and_the_call_and_the_field_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let tape = notes_tape(folder.path()).await.unwrap();
     let junit = folder.path().join("report.xml");
@@ -136,8 +140,9 @@ async fn so12_a_server_with_one_changed_tool_fails_and_the_call_and_the_field_ar
     assert_eq!(code, 0, "{said}");
 }
 
+/// Proves S-46 and S-48.
 #[tokio::test(flavor = "multi_thread")]
-async fn s46_s48_rules_between_tape_and_server_change_params_and_inject_errors() {
+async fn rules_between_tape_and_server_change_params_and_inject_errors() {
     let folder = tempfile::tempdir().unwrap();
     let tape = notes_tape(folder.path()).await.unwrap();
     let rules = folder.path().join("rules.toml");
@@ -158,8 +163,9 @@ async fn s46_s48_rules_between_tape_and_server_change_params_and_inject_errors()
     assert!(said.contains("call 5: tools/call delete_note") && said.contains("it depends on call 3"), "{said}");
 }
 
+/// Proves SO-12.
 #[tokio::test(flavor = "multi_thread")]
-async fn so12_learn_finds_what_differs_from_run_to_run_and_update_makes_a_child_tape() {
+async fn learn_finds_what_differs_from_run_to_run_and_update_makes_a_child_tape() {
     let folder = tempfile::tempdir().unwrap();
     let tape = notes_tape(folder.path()).await.unwrap();
     let (code, said, _) = run_notes(folder.path(), &tape, &["--allow-writes", "--learn"], &[]).await;
@@ -184,7 +190,7 @@ async fn so12_learn_finds_what_differs_from_run_to_run_and_update_makes_a_child_
     assert_eq!(head(&tape).parent, None, "a tape is never rewritten");
 }
 
-/// Issue 32 A.3: a server that does not start or answer is no difference.
+/// A server that does not start or answer is no difference.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_does_not_start_or_answer_ends_the_run_with_2() {
     let folder = tempfile::tempdir().unwrap();
@@ -203,7 +209,7 @@ async fn a_server_that_does_not_start_or_answer_ends_the_run_with_2() {
     assert!(code == 2 && said.contains("did not answer the handshake"), "{code} {said}");
 }
 
-/// Issue 32 A.3: a branch begins at a call that there is.
+/// A branch begins at a call that there is.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_branch_at_a_call_that_the_tape_does_not_have_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -216,7 +222,7 @@ async fn a_branch_at_a_call_that_the_tape_does_not_have_is_refused() {
     assert!(said.contains("has no call 99; its calls are 1 to 6"), "{said}");
 }
 
-/// Issue 32 A.3: `--explain` shows where each value comes from.
+/// `--explain` shows where each value comes from.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_way_of_each_value_is_shown_where_that_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
@@ -330,8 +336,9 @@ async fn a_branch_goes_on_live_from_a_call_and_is_a_child_tape() {
     assert_eq!(head(&child).parent, Some(head(&tape).id));
 }
 
+/// Proves S-47.
 #[tokio::test(flavor = "multi_thread")]
-async fn s47_a_branch_may_begin_with_another_answer() {
+async fn a_branch_may_begin_with_another_answer() {
     let folder = tempfile::tempdir().unwrap();
     let tape = notes_tape(folder.path()).await.unwrap();
     let mut command = Command::new(built("signalbox").unwrap());

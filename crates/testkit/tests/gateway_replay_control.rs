@@ -21,8 +21,9 @@ fn writes(folder: &Path) -> String {
     std::fs::read_to_string(folder.join("writes")).unwrap()
 }
 
+/// Proves S-41, S-42, S-43 and S-44.
 #[tokio::test(flavor = "multi_thread")]
-async fn s41_s42_s43_s44_the_view_breaks_steps_edits_continues_and_seeks_back() {
+async fn the_view_breaks_steps_edits_continues_and_seeks_back() {
     let folder = tempfile::tempdir().unwrap();
     let tape = notes_tape(folder.path()).await.unwrap();
     let editor = folder.path().join("editor.sh");
@@ -91,8 +92,9 @@ async fn drive(folder: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&signalbox(&folder.join("run"), &line).await.unwrap()).unwrap()
 }
 
+/// Proves SO-12.
 #[tokio::test(flavor = "multi_thread")]
-async fn so12_a_run_is_driven_from_another_process_and_reports_when_it_is_stopped() {
+async fn a_run_is_driven_from_another_process_and_reports_when_it_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let (folder, tape) = (folder.path(), notes_tape(folder.path()).await.unwrap());
     let mut running =

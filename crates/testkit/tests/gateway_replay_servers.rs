@@ -181,51 +181,51 @@ async fn everything_over(mode: &str) -> Option<Scene> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_1_server_filesystem_is_served_back_to_every_client() {
+async fn server_filesystem_is_served_back_to_every_client() {
     filesystem().is_served_back().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_1_server_memory_is_served_back_to_every_client() {
+async fn server_memory_is_served_back_to_every_client() {
     memory().is_served_back().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_1_mcp_server_time_is_served_back_to_every_client() {
+async fn mcp_server_time_is_served_back_to_every_client() {
     time().is_served_back().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_1_mcp_server_git_is_served_back_to_every_client() {
+async fn mcp_server_git_is_served_back_to_every_client() {
     git().is_served_back().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_1_server_everything_over_sse_is_served_back_to_every_client() {
+async fn server_everything_over_sse_is_served_back_to_every_client() {
     if let Some(scene) = everything_over("sse").await {
         scene.is_served_back().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_1_server_everything_over_streamable_http_is_served_back_to_every_client() {
+async fn server_everything_over_streamable_http_is_served_back_to_every_client() {
     if let Some(scene) = everything_over("streamableHttp").await {
         scene.is_served_back().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_2_a_run_against_server_filesystem_passes() {
+async fn a_run_against_server_filesystem_passes() {
     filesystem().passes_with_what_learn_finds(&["--allow-writes"], &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_2_a_run_against_server_memory_passes() {
+async fn a_run_against_server_memory_passes() {
     memory().passes_with_what_learn_finds(&["--allow-writes"], &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_2_a_run_against_mcp_server_time_passes_but_for_the_time() {
+async fn a_run_against_mcp_server_time_passes_but_for_the_time() {
     time()
         .passes_with_what_learn_finds(
             &[],
@@ -238,12 +238,12 @@ async fn issue_15_2_a_run_against_mcp_server_time_passes_but_for_the_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_2_a_run_against_mcp_server_git_passes() {
+async fn a_run_against_mcp_server_git_passes() {
     git().passes_with_what_learn_finds(&["--allow-writes"], &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_2_a_run_against_server_everything_passes_in_the_modes_that_listen() {
+async fn a_run_against_server_everything_passes_in_the_modes_that_listen() {
     for mode in ["sse", "streamableHttp"] {
         if let Some(scene) = everything_over(mode).await {
             // Some of its tools are added after the handshake, in no certain order.

@@ -39,9 +39,9 @@ async fn text_status(gateway: &GatewayProcess) -> String {
     String::from_utf8(command.output().await.unwrap().stdout).unwrap()
 }
 
-// NO-10, SO-15
+/// Proves SO-15 and NO-10.
 #[tokio::test(flavor = "multi_thread")]
-async fn no10_a_server_that_hangs_is_not_ready_until_it_answers_again() {
+async fn a_server_that_hangs_is_not_ready_until_it_answers_again() {
     let server = FrailServer::start("frail", Speaks::Old).await.unwrap();
     let more = format!("era = \"old\"\nstart_timeout = 1\n{PING}");
     let gateway = GatewayProcess::serve(&remote("frail", &server.address().to_string(), &more)).await.unwrap();
@@ -65,9 +65,9 @@ async fn no10_a_server_that_hangs_is_not_ready_until_it_answers_again() {
     assert_eq!(status["health"]["state"], "well", "{status}");
 }
 
-// NO-4, NO-10
+/// Proves NO-4 and NO-10.
 #[tokio::test(flavor = "multi_thread")]
-async fn no10_a_child_that_hangs_is_killed_and_started_again() {
+async fn a_child_that_hangs_is_killed_and_started_again() {
     let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, PING).unwrap()).await.unwrap();
     let client = session(&gateway, json!({})).await;
     let pid = process_of(&client, "whoami").await.unwrap();
@@ -84,9 +84,9 @@ async fn no10_a_child_that_hangs_is_killed_and_started_again() {
     eventually("the one that hung is gone", async || (!alive(pid)).then_some(())).await.unwrap();
 }
 
-// NO-4
+/// Proves NO-4.
 #[tokio::test(flavor = "multi_thread")]
-async fn no4_a_child_that_never_lives_has_failed_after_its_restarts() {
+async fn a_child_that_never_lives_has_failed_after_its_restarts() {
     let config = "[backends.bad]\ncommand = \"sh\"\nargs = [\"-c\", \"exit 3\"]\nmax_restarts = 1\n";
     let gateway =
         GatewayProcess::serve(&(config.to_owned() + &child("good", ServedEra::Old, "").unwrap())).await.unwrap();
@@ -171,10 +171,11 @@ fn was_told(heard: &[Value], level: &str) -> bool {
     follows && leveled
 }
 
-/// NO-4: sessions of the old era with a process of their own or a shared one: what they follow and their log level are told
+/// Sessions of the old era with a process of their own or a shared one: what they follow and their log level are told
 /// again to the process that takes the place of the one that died, and no client does anything for that.
+/// Proves NO-4.
 #[tokio::test(flavor = "multi_thread")]
-async fn no4_what_sessions_follow_outlives_the_process_they_followed_it_on() {
+async fn what_sessions_follow_outlives_the_process_they_followed_it_on() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("heard");
     let config = format!(

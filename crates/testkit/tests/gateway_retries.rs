@@ -25,9 +25,9 @@ async fn run(client: &HttpClient, speaks: Speaks) -> Value {
     }
 }
 
-// NO-3
+/// Proves NO-3.
 #[tokio::test(flavor = "multi_thread")]
-async fn no3_a_call_never_runs_twice_wherever_its_backend_fails() {
+async fn a_call_never_runs_twice_wherever_its_backend_fails() {
     for (speaks, era) in [(Speaks::Old, "era = \"old\""), (Speaks::New, "era = \"new\"")] {
         let server = FrailServer::start("frail", speaks).await.unwrap();
         let gateway = serve(&server, era).await;
@@ -59,9 +59,9 @@ async fn no3_a_call_never_runs_twice_wherever_its_backend_fails() {
     }
 }
 
-// NO-3
+/// Proves NO-3.
 #[tokio::test(flavor = "multi_thread")]
-async fn no3_a_call_that_nobody_took_is_sent_as_soon_as_somebody_does() {
+async fn a_call_that_nobody_took_is_sent_as_soon_as_somebody_does() {
     let mut server = FrailServer::start("frail", Speaks::New).await.unwrap();
     let gateway = serve(&server, "era = \"new\"\nretries = 8").await;
     let client = HttpClient::new(gateway.address());
@@ -82,9 +82,10 @@ async fn no3_a_call_that_nobody_took_is_sent_as_soon_as_somebody_does() {
     assert!(String::from_utf8_lossy(&page.body).lines().any(|one| one == line));
 }
 
-// NO-3: never beyond the deadline of the call.
+/// Never beyond the deadline of the call.
+/// Proves NO-3.
 #[tokio::test(flavor = "multi_thread")]
-async fn no3_retries_end_with_the_time_of_the_call() {
+async fn retries_end_with_the_time_of_the_call() {
     let mut server = FrailServer::start("frail", Speaks::New).await.unwrap();
     let gateway = serve(&server, "era = \"new\"\nretries = 10").await;
     let client = HttpClient::new(gateway.address());

@@ -66,7 +66,8 @@ fn whole_body(seen: &[u8]) -> Option<&[u8]> {
     seen.get(head + 4..head + 4 + length)
 }
 
-/// S-26, S-54: a web address judges a message: it refuses, answers, changes, or is not there.
+/// A web address judges a message: it refuses, answers, changes, or is not there.
+/// Proves S-26 and S-54.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_web_address_judges_calls_and_its_absence_blocks_or_allows() {
     let (url, asked) = judge(|body| {
@@ -127,8 +128,8 @@ async fn caller(gateway: &GatewayProcess, name: &str) -> HttpClient {
     eventually("the key is known", async || web.initialize("2025-03-26", json!({})).await.ok()).await.unwrap()
 }
 
-/// Issue 31, B: a caller who asks a webhook more than it answers neither gets past it nor holds up others, though the
-/// webhook's silence lets calls pass.
+/// A caller who asks a webhook more than it answers neither gets past it nor holds up others, though the webhook's
+/// silence lets calls pass.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_caller_with_many_questions_to_a_webhook_neither_gets_past_it_nor_holds_up_others() {
     let (url, asked) = judge(|body| match body["message"]["params"]["arguments"]["name"].as_str() {
@@ -163,7 +164,8 @@ async fn one_caller_with_many_questions_to_a_webhook_neither_gets_past_it_nor_ho
     flood.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// S-24, SO-14: rules follow their file while the gateway runs, and a bad file changes nothing.
+/// Rules follow their file while the gateway runs, and a bad file changes nothing.
+/// Proves S-24 and SO-14.
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_follow_their_file_and_a_bad_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -194,7 +196,8 @@ async fn rules_follow_their_file_and_a_bad_file_changes_nothing() {
     assert_eq!(text(&greet(&client, 9, "x").await), "second, and longer");
 }
 
-/// S-24, SO-6: made up results come from a file beside the rules, and follow it while the gateway runs.
+/// Made up results come from a file beside the rules, and follow it while the gateway runs.
+/// Proves S-24 and SO-6.
 #[tokio::test(flavor = "multi_thread")]
 async fn made_up_results_follow_their_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -217,7 +220,8 @@ async fn made_up_results_follow_their_file() {
     eventually("the changed results are given", changed).await.unwrap();
 }
 
-/// S-23, SO-4, SO-5: limits, counts and copies, each seen from outside.
+/// Limits, counts and copies, each seen from outside.
+/// Proves S-23, SO-4 and SO-5.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_are_limited_counted_and_copied_elsewhere() {
     let rules = r#"
@@ -261,10 +265,10 @@ then = { rate_limit = { limit = 2, per = "1h" } }
     eventually("the calls are found on the tape", recorded).await.unwrap();
 }
 
-/// Issue 32, part D, SO-1: a rule is switched off and on in the file that the configuration has it from, and the
-/// running gateway follows.
+/// A rule is switched off and on in the file that the configuration has it from, and the running gateway follows.
+/// Proves SO-1.
 #[tokio::test(flavor = "multi_thread")]
-async fn so_1_a_rule_is_switched_off_and_on_where_it_stands_and_the_gateway_follows() {
+async fn a_rule_is_switched_off_and_on_where_it_stands_and_the_gateway_follows() {
     let rule = |id: &str, tool: &str| {
         format!(
             "# About {id}.\n[[rules]]\nid = \"{id}\"\nwhen = {{ tool = \"{tool}\" }}\nthen = {{ block = \"{id} says no\" }}\n"

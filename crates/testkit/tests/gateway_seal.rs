@@ -207,7 +207,7 @@ fn has(messages: &[(String, String)], principal: &str, part: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_16_4_signed_calls_are_accepted_as_json_and_as_protobuf() {
+async fn signed_calls_are_accepted_as_json_and_as_protobuf() {
     let gateway = guarded().await;
     let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
     let unsigned = client.post(&call(1, "greet", "Eve")).await.unwrap().message().unwrap();
@@ -312,7 +312,7 @@ fn forgeries() -> Vec<(String, &'static str)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_16_4_every_forgery_is_refused_with_its_own_error_and_recorded() {
+async fn every_forgery_is_refused_with_its_own_error_and_recorded() {
     let gateway = guarded().await;
     let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
     let mut expected = vec!["replayed"];
@@ -357,7 +357,7 @@ async fn issue_16_4_every_forgery_is_refused_with_its_own_error_and_recorded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_16_4_a_signed_call_goes_through_two_gateways_that_both_rename() {
+async fn a_signed_call_goes_through_two_gateways_that_both_rename() {
     let west = key(3, "west-key");
     let east_folder = folder(vec![trusted(&ada(), "ada", Role::Client), trusted(&west, "west", Role::Gateway)], None);
     let fixtures = [child("one", ServedEra::Old, "").unwrap(), child("two", ServedEra::Old, "").unwrap()];
@@ -445,8 +445,9 @@ fn purposeful_call(id: u64, change: impl FnOnce(&mut McpRequest)) -> Vec<u8> {
     })
 }
 
+/// Proves PO-15 and PO-16.
 #[tokio::test(flavor = "multi_thread")]
-async fn po_15_and_po_16_a_gateway_that_validates_in_full_asks_for_purpose_and_permissions() {
+async fn a_gateway_that_validates_in_full_asks_for_purpose_and_permissions() {
     let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
     let config =
         format!("[seal]\nrequire = [\"one/*\"]\nvalidate = \"full\"\n{}", child("one", ServedEra::Both, "").unwrap());
@@ -516,9 +517,10 @@ fn all_differ(mut ids: Vec<String>, count: usize) {
     assert!(ids.len() == count && ids.iter().all(|id| !id.is_empty()), "{ids:?}");
 }
 
-/// P-23, PO-11: answers as protobuf have an id, the id of their request, a time and a signature over all of it.
+/// Answers as protobuf have an id, the id of their request, a time and a signature over all of it.
+/// Proves P-23 and PO-11.
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_as_protobuf_are_signed_as_the_document_has_them() {
+async fn answers_as_protobuf_are_signed_in_the_specified_form() {
     let own = key(9, "gateway-key");
     let gateway = signing(&own).await;
     let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
@@ -531,9 +533,10 @@ async fn answers_as_protobuf_are_signed_as_the_document_has_them() {
     all_differ(ids, 3);
 }
 
-/// P-23, PO-11: so do answers over a WebSocket, in whatever order they come.
+/// So do answers over a WebSocket, in whatever order they come.
+/// Proves P-23 and PO-11.
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_as_protobuf_over_a_web_socket_are_signed_as_the_document_has_them() {
+async fn answers_as_protobuf_over_a_web_socket_are_signed_in_the_specified_form() {
     let own = key(9, "gateway-key");
     let gateway = signing(&own).await;
     let mut socket = protobuf_socket(&gateway).await;
@@ -553,10 +556,11 @@ async fn answers_as_protobuf_over_a_web_socket_are_signed_as_the_document_has_th
     all_differ(ids, 3);
 }
 
-/// PO-15: with `validate = "full"` a request may be 24 hours old and 5 minutes ahead. PO-16: the frequency that
-/// requests state is kept, and the audit log has their purpose and permissions.
+/// With `validate = "full"` a request may be 24 hours old and 5 minutes ahead. The frequency that requests state is
+/// kept, and the audit log has their purpose and permissions.
+/// Proves PO-15 and PO-16.
 #[tokio::test(flavor = "multi_thread")]
-async fn po_15_po_16_old_requests_are_taken_and_what_they_state_is_kept_and_recorded() {
+async fn old_requests_are_taken_and_what_they_state_is_kept_and_recorded() {
     let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
     let config = format!(
         "[seal]\nrequire = [\"one/*\"]\nvalidate = \"full\"\n[mcp.protocol.audit]\nenabled = true\n{}",
@@ -588,9 +592,10 @@ async fn po_15_po_16_old_requests_are_taken_and_what_they_state_is_kept_and_reco
     eventually("purpose and permissions are in the audit log", recorded).await.unwrap();
 }
 
-/// PO-15: `seal.max_age` sets the age that requests may have, and none is taken twice while it may still come.
+/// `seal.max_age` sets the age that requests may have, and none is taken twice while it may still come.
+/// Proves PO-15.
 #[tokio::test(flavor = "multi_thread")]
-async fn po_15_requests_may_be_as_old_as_max_age_says() {
+async fn requests_may_be_as_old_as_max_age_says() {
     let aged = |id: u64, minutes: u64| {
         let terms = Terms::new(&nonce(), now() - minutes * MINUTE, now() + MINUTE);
         let signed = sign_request(call(id, "greet", "Eve").as_bytes(), &ada(), &terms).unwrap();
@@ -696,14 +701,14 @@ async fn another_gateway_keeps_the_signed_heads_of_a_tape() {
         (forged.to_string(), 403, Some("tampered")),
         ("{}".to_owned(), 400, Some("invalid_request")),
         (signed(&key(5, "unknown"), 15), 403, Some("key_not_trusted")),
-        // G8: another trusted recorder cannot speak for the tape, nor keep its own later heads out.
+        // Another trusted recorder cannot speak for the tape, nor keep its own later heads out.
         (signed(&south, 1 << 40), 403, Some("anchor_owner")),
     ];
     for (body, expected, _) in &sent {
         let answer = stranger.send(Method::POST, "/anchors", body.clone().into()).await.unwrap();
         assert_eq!(answer.status, *expected, "{answer:?}");
     }
-    // G9: what is refused is in the audit log, with its address.
+    // What is refused is in the audit log, with its address.
     let line = ["audit", "search", "--json", "--limit", "1000"];
     for (_, status, reason) in sent {
         let Some(reason) = reason else { continue };
@@ -733,7 +738,7 @@ async fn another_gateway_keeps_the_signed_heads_of_a_tape() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_16_4_a_python_client_made_of_our_proto_lists_and_calls_tools_of_a_real_server() {
+async fn a_python_client_made_of_our_proto_lists_and_calls_tools_of_a_real_server() {
     let Some(backend) = real_server() else { return eprintln!("SKIP: the real servers are not installed") };
     let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
     let seed = folder.path().join("seed");
@@ -773,7 +778,6 @@ async fn trusting(seal: &str) -> GatewayProcess {
     GatewayProcess::serve_in(folder, &config).await.unwrap()
 }
 
-/// Issue 31, point 12.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_profile_is_accepted_only_where_it_is_configured() {
     let json = |id| {
@@ -802,8 +806,7 @@ async fn the_first_profile_is_accepted_only_where_it_is_configured() {
     assert!(greets(&client.post(&signed(5, "greet", &ada())).await.unwrap().message().unwrap()));
 }
 
-/// Issue 31, point 11: a forged signature over numbers of 318 digits is refused wherever it comes, before
-/// its form is made.
+/// A forged signature over numbers of 318 digits is refused wherever it comes, before its form is made.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_signature_over_long_numbers_is_refused_at_every_way_in() {
     let gateway = trusting("profiles = ['mcp-cbor/1']").await;

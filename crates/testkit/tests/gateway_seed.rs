@@ -142,7 +142,7 @@ fn answers_on(tape: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_15_6_the_same_seed_makes_the_same_faults_byte_for_byte_live_and_on_replay() {
+async fn the_same_seed_makes_the_same_faults_byte_for_byte_live_and_on_replay() {
     let scene = Scene::new();
     let first = answers_of(scene.live("first", "rule_seed = 42")).await;
     assert_eq!(first.len() as u64, CALLS);

@@ -71,8 +71,9 @@ async fn a_thousand(gateway: &GatewayProcess) -> Vec<Value> {
     answers.iter().map(|answer| serde_json::from_str(answer).unwrap()).collect()
 }
 
+/// Proves S-69.
 #[tokio::test(flavor = "multi_thread")]
-async fn s69_a_thousand_sessions_share_one_child() {
+async fn a_thousand_sessions_share_one_child() {
     let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     let answers = a_thousand(&gateway).await;
     let processes: HashSet<u64> = answers.iter().map(|answer| answer["process"].as_u64().unwrap()).collect();
@@ -82,8 +83,9 @@ async fn s69_a_thousand_sessions_share_one_child() {
     assert_eq!((processes, backend["restarts"].as_u64()), (known, Some(0)));
 }
 
+/// Proves S-69.
 #[tokio::test(flavor = "multi_thread")]
-async fn s69_a_thousand_sessions_have_a_session_each_at_an_http_backend() {
+async fn a_thousand_sessions_have_a_session_each_at_an_http_backend() {
     let (_web, address) = web_fixture("127.0.0.1:0", ServedEra::Old).await.unwrap();
     let gateway = GatewayProcess::serve(&remote("web", &address, "")).await.unwrap();
     let answers = a_thousand(&gateway).await;
@@ -91,8 +93,9 @@ async fn s69_a_thousand_sessions_have_a_session_each_at_an_http_backend() {
     assert_eq!(sessions.len(), SESSIONS);
 }
 
+/// Proves S-16.
 #[tokio::test(flavor = "multi_thread")]
-async fn s16_the_same_ids_at_the_same_time_are_told_apart() {
+async fn the_same_ids_at_the_same_time_are_told_apart() {
     let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     let client = HttpClient::new(gateway.address());
     let first = client.initialize(VERSION, json!({})).await.unwrap();
@@ -234,9 +237,9 @@ async fn stored(gateway: &GatewayProcess, count: usize) {
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":9,"method":"tools/list"}"#;
 
-/// A-R8, T9: sessions of the old era outlive the process, for their owner alone.
+/// Sessions of the old era outlive the process, for their owner alone.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_sessions_survive_a_restart_by_sigterm_and_by_sigkill() {
+async fn sessions_survive_a_restart_by_sigterm_and_by_sigkill() {
     let (mut gateway, config, [ada, eve]) = two_users().await;
     let newer = user(&gateway, &ada).initialize("2025-11-25", json!({"elicitation": {}})).await.unwrap();
     let older = user(&gateway, &ada).initialize("2025-06-18", json!({})).await.unwrap();
@@ -272,7 +275,7 @@ async fn issue_17_sessions_survive_a_restart_by_sigterm_and_by_sigkill() {
 
 /// A call in flight at the crash ends on its resumed stream with an error that says so, and other streams open empty.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_a_call_in_flight_at_a_crash_ends_on_its_resumed_stream() {
+async fn a_call_in_flight_at_a_crash_ends_on_its_resumed_stream() {
     let (gateway, config, [ada, _]) = two_users().await;
     let client = user(&gateway, &ada).initialize("2025-11-25", json!({})).await.unwrap();
     let session = client.session_id().unwrap().to_owned();
@@ -305,9 +308,10 @@ async fn shown(gateway: &GatewayProcess) -> Vec<Value> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// G-34: a session that is idle for `session_timeout` ends, and one that is used goes on.
+/// A session that is idle for `session_timeout` ends, and one that is used goes on.
+/// Proves G-34.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_34_a_session_ends_when_it_was_idle_for_session_timeout() {
+async fn a_session_ends_when_it_was_idle_for_session_timeout() {
     let gateway = GatewayProcess::serve("[mcp.protocol.security]\nsession_timeout = '6s'\n").await.unwrap();
     gateway.ready().await.unwrap();
     let open = async || HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
@@ -322,9 +326,10 @@ async fn g_34_a_session_ends_when_it_was_idle_for_session_timeout() {
     assert_eq!(used.post(ping).await.unwrap().status, 200);
 }
 
-/// G-11, G-12: a session is shown with when it ends, what its caller may use, and what is left of its limits.
+/// A session is shown with when it ends, what its caller may use, and what is left of its limits.
+/// Proves G-11 and G-12.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_11_sessions_show_expiry_permissions_and_limits() {
+async fn sessions_show_expiry_permissions_and_limits() {
     // In nanoseconds, as the times are.
     const SECOND: u64 = 1_000_000_000;
     const LIFETIME: u64 = 600 * SECOND;
@@ -360,9 +365,10 @@ async fn g_11_sessions_show_expiry_permissions_and_limits() {
     assert!(text.contains(expires) && text.contains("of 50 in 60 s"), "{text}");
 }
 
-/// Issue 32, part D, SO-1: idle sessions end, and one with a call in flight goes on, however long ago it was used.
+/// Idle sessions end, and one with a call in flight goes on, however long ago it was used.
+/// Proves SO-1.
 #[tokio::test(flavor = "multi_thread")]
-async fn so_1_cleanup_ends_idle_sessions_and_leaves_busy_ones() {
+async fn cleanup_ends_idle_sessions_and_leaves_busy_ones() {
     let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     gateway.ready().await.unwrap();
     let idle = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
@@ -412,7 +418,7 @@ async fn listen_and_leave(gateway: &GatewayProcess) {
     stream.notification("notifications/subscriptions/acknowledged").await.unwrap();
 }
 
-/// Issue 32, point 6: a stream of changes that its client closes has not failed.
+/// A stream of changes that its client closes has not failed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_of_changes_that_its_client_closes_is_no_error() {
     let gateway = GatewayProcess::serve(&child("one", ServedEra::Both, "").unwrap()).await.unwrap();
@@ -447,9 +453,10 @@ async fn a_stream_of_changes_that_its_client_closes_is_no_error() {
     assert!(counted.iter().all(|line| line.contains("outcome=\"success\"")), "{counted:#?}");
 }
 
-/// NO-1: a token proves the client of a pipe, read once; one that is not valid is answered with -32001.
+/// A token proves the client of a pipe, read once; one that is not valid is answered with -32001.
+/// Proves NO-1.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_1_a_token_proves_the_client_of_a_pipe() {
+async fn a_token_proves_the_client_of_a_pipe() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("signalbox.toml");
     std::fs::write(&config, "").unwrap();

@@ -115,7 +115,6 @@ async fn every_client_waits(demands: Demands, late: Duration) {
     }
 }
 
-/// Issue 32, point 9.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_waits_for_a_person_who_opens_the_address_after_the_client_has_agreed() {
     for late in [Duration::from_millis(100), Duration::from_secs(2)] {
@@ -123,7 +122,7 @@ async fn a_call_waits_for_a_person_who_opens_the_address_after_the_client_has_ag
     }
 }
 
-/// Issue 32, point 9, for a server that is down for want of a token.
+/// The server is down for want of a token.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_waits_for_a_sign_in_at_a_server_that_shows_nothing_before() {
     for late in [Duration::from_millis(100), Duration::from_secs(2)] {
@@ -131,7 +130,7 @@ async fn a_call_waits_for_a_sign_in_at_a_server_that_shows_nothing_before() {
     }
 }
 
-/// Issue 32, point 9, for a person who takes half a minute.
+/// The person takes half a minute.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_waits_for_half_a_minute() {
     let late = Duration::from_secs(30);
@@ -157,7 +156,7 @@ async fn refuse(url: &str) -> u16 {
     visit(&back, Method::GET, &cookie).await.unwrap().status
 }
 
-/// Issue 32, point 9: the address of a sign-in that failed is used up, so that another one is given.
+/// The address of a sign-in that failed is used up, so that another one is given.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_is_asked_with_another_address_after_a_sign_in_that_failed() {
     let (server, gateway) = scene(Demands::Token, SHARED).await;
@@ -189,7 +188,7 @@ async fn address_in_list(gateway: &GatewayProcess) -> String {
     address.await.unwrap()
 }
 
-/// Issue 32, point 9: real clients agree by themselves, and a person opens the address some seconds later.
+/// Real clients agree by themselves, and a person opens the address some seconds later.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_real_clients_wait_for_the_person() {
     for client in ["ts-sdk1", "ts-client2", "py-mcp1", "py-mcp2"] {
@@ -212,7 +211,7 @@ fn warnings(answer: &HttpAnswer) -> Vec<String> {
     messages.map(|message| message["params"]["data"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Issue 32, point 9: lists without the server name it and the address, and so do `instructions` and a log message.
+/// Lists without the server name it and the address, and so do `instructions` and a log message.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_client_is_shown_before_the_sign_in_names_the_backend_and_the_address() {
     let (_server, gateway) = scene(Demands::Token, SHARED).await;

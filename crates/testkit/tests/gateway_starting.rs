@@ -111,8 +111,9 @@ fn slow(id: u64, ms: u64) -> Value {
     message
 }
 
+/// Proves NO-10.
 #[tokio::test(flavor = "multi_thread")]
-async fn no10_a_signal_lets_calls_in_flight_be_answered_and_leaves_no_child() {
+async fn a_signal_lets_calls_in_flight_be_answered_and_leaves_no_child() {
     let mut gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     let client = session(&gateway).await;
     let own = HttpClient::new(gateway.address()).initialize(VERSION, json!({"elicitation": {}})).await.unwrap();
@@ -129,8 +130,9 @@ async fn no10_a_signal_lets_calls_in_flight_be_answered_and_leaves_no_child() {
     assert!(children.iter().all(|pid| !alive(*pid)), "{children:?}");
 }
 
+/// Proves NO-10.
 #[tokio::test(flavor = "multi_thread")]
-async fn no10_a_call_that_outlasts_the_drain_is_told_so() {
+async fn a_call_that_outlasts_the_drain_is_told_so() {
     let config = format!("[gateway]\ndrain = 1\n{}", child("one", ServedEra::Old, "").unwrap());
     let mut gateway = GatewayProcess::serve(&config).await.unwrap();
     let client = session(&gateway).await;
@@ -167,8 +169,9 @@ fn answer(front: &Spawned, id: u64) -> Option<Value> {
     messages.rfind(|message| message["id"] == id)
 }
 
+/// Proves N-26.
 #[tokio::test(flavor = "multi_thread")]
-async fn n26_at_the_end_of_input_the_call_in_flight_is_still_answered() {
+async fn at_the_end_of_input_the_call_in_flight_is_still_answered() {
     let folder = tempfile::tempdir().unwrap();
     let mut front = on_stdio(folder.path(), &child("one", ServedEra::Old, "").unwrap()).await;
     front.write_line(&slow(1, 1_500).to_string()).await.unwrap();
@@ -182,8 +185,9 @@ async fn n26_at_the_end_of_input_the_call_in_flight_is_still_answered() {
     assert!(children.iter().all(|pid| !alive(*pid)), "{children:?}");
 }
 
+/// Proves NO-4.
 #[tokio::test(flavor = "multi_thread")]
-async fn no4_a_gateway_that_is_killed_leaves_no_child_that_reads_its_input() {
+async fn a_gateway_that_is_killed_leaves_no_child_that_reads_its_input() {
     let folder = tempfile::tempdir().unwrap();
     let mut front = on_stdio(folder.path(), &child("one", ServedEra::Old, "").unwrap()).await;
     front.write_line(&call(1, "whoami", &json!({})).to_string()).await.unwrap();

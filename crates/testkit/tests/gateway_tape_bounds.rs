@@ -44,8 +44,9 @@ async fn greeted(data_dir: &Path, tape: &str) -> Vec<String> {
     names.collect()
 }
 
-/// SO-9: with `max_tape_size` a process records several tapes. Each is sealed and closed, the sum has every call once,
-/// and one of them alone answers as a server and runs as a test.
+/// With `max_tape_size` a process records several tapes. Each is sealed and closed, the sum has every call once, and
+/// one of them alone answers as a server and runs as a test.
+/// Proves SO-9.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_goes_on_on_the_next_tape_and_no_call_is_missing() {
     let config = child("only", ServedEra::Old, "").unwrap()
@@ -104,7 +105,8 @@ async fn replay(data_dir: &Path, tape: &str) {
     assert!(said.contains("the same") && !said.contains("different"), "{said}");
 }
 
-/// SO-9: an old tape ends while nothing happens, and its successor knows what the backends offer.
+/// An old tape ends while nothing happens, and its successor knows what the backends offer.
+/// Proves SO-9.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_tape_says_again_what_backends_offer() {
     let config = child("only", ServedEra::Old, "").unwrap() + "\n[record]\nmax_tape_size = 65_536\n";

@@ -264,7 +264,6 @@ async fn listen(gateway: &GatewayProcess, tasks: &[&Value]) -> EventStream {
     EventStream::post(&client, &message).await.unwrap()
 }
 
-// Issue 13, point 13.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_client_that_listens_for_a_task_hears_of_it_and_of_no_other() {
     for (revision, way) in
@@ -300,7 +299,6 @@ async fn a_new_client_that_listens_for_a_task_hears_of_it_and_of_no_other() {
     }
 }
 
-// Issue 13, point 13.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_old_session_that_was_given_a_task_hears_of_it_and_no_other_does() {
     for way in [Way::Http, Way::Stdio] {

@@ -30,8 +30,9 @@ async fn until(gateway: &GatewayProcess, what: &str, wanted: impl Fn(&Value) -> 
     eventually(what, async || status(&data_dir).await.ok().filter(|status| wanted(status))).await.unwrap()
 }
 
+/// Proves G-32.
 #[tokio::test(flavor = "multi_thread")]
-async fn g32_a_dialogue_over_tcp() {
+async fn a_dialogue_over_tcp() {
     let gateway = gateway("").await;
     let mut client = PipeClient::tcp(gateway.address()).await.unwrap();
     let hello = client.initialize(VERSION, json!({"elicitation": {}})).await.unwrap();

@@ -1,4 +1,4 @@
-//! T9 and T10: two callers of one gateway, over every transport. Whatever one of them takes from the other, be it a session, a stream,
+//! Two callers of one gateway, over every transport. Whatever one of them takes from the other, be it a session, a stream,
 //! a task, a question or a ticket, it gets the answer that it would get for one that does not exist.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
@@ -173,25 +173,25 @@ async fn tasks_and_questions(transport: Transport, revision: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t9_t10_tasks_and_questions_of_another_do_not_exist_over_streamable_http() {
+async fn tasks_and_questions_of_another_do_not_exist_over_streamable_http() {
     tasks_and_questions(Transport::Http, "2025-11-25").await;
     tasks_and_questions(Transport::Http, "2026-07-28").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t9_t10_tasks_and_questions_of_another_do_not_exist_over_http_and_sse() {
+async fn tasks_and_questions_of_another_do_not_exist_over_http_and_sse() {
     tasks_and_questions(Transport::Sse, "2025-11-25").await;
     tasks_and_questions(Transport::Sse, "2026-07-28").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t9_t10_tasks_and_questions_of_another_do_not_exist_over_websocket() {
+async fn tasks_and_questions_of_another_do_not_exist_over_websocket() {
     tasks_and_questions(Transport::WebSocket, "2025-11-25").await;
     tasks_and_questions(Transport::WebSocket, "2026-07-28").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t9_t10_tasks_and_questions_of_another_do_not_exist_over_tcp() {
+async fn tasks_and_questions_of_another_do_not_exist_over_tcp() {
     tasks_and_questions(Transport::Tcp, "2025-11-25").await;
     tasks_and_questions(Transport::Tcp, "2026-07-28").await;
 }
@@ -202,7 +202,7 @@ fn same(stolen: &HttpAnswer, unknown: &HttpAnswer, what: &str) {
 
 /// Streams of another, named by `Last-Event-ID` in one's own session, and the addresses and ids of sessions of other transports.
 #[tokio::test(flavor = "multi_thread")]
-async fn t9_streams_and_sessions_of_another_do_not_exist_whichever_transport_they_are_of() {
+async fn streams_and_sessions_of_another_do_not_exist_whichever_transport_they_are_of() {
     let scene = Scene::new(Transport::Http, "2025-11-25").await;
     let (Line::Http { client: ada, .. }, Line::Http { client: eve, .. }) = (scene.open(0).await, scene.open(1).await)
     else {
@@ -254,7 +254,7 @@ async fn t9_streams_and_sessions_of_another_do_not_exist_whichever_transport_the
 
 /// The ticket of a parked call, played back by another on every transport that carries the new era.
 #[tokio::test(flavor = "multi_thread")]
-async fn t9_a_ticket_of_another_is_refused_as_one_that_was_made_up() {
+async fn a_ticket_of_another_is_refused_as_one_that_was_made_up() {
     let scene = Scene::new(Transport::Http, "2025-11-25").await;
     let params = |more: Value| {
         let mut params = json!({"name": "ask_elicitation", "arguments": {}, "_meta": {

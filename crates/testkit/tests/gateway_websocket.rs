@@ -39,8 +39,9 @@ fn with_progress(id: u64, ms: u64) -> String {
     message.to_string()
 }
 
+/// Proves G-1.
 #[tokio::test(flavor = "multi_thread")]
-async fn g1_a_dialogue_over_websocket() {
+async fn a_dialogue_over_websocket() {
     let gateway = gateway("").await;
     let mut client = open(&gateway).await;
     let hello = client.initialize(VERSION, json!({"elicitation": {}})).await.unwrap();
@@ -75,8 +76,9 @@ async fn g1_a_dialogue_over_websocket() {
     assert_eq!(modern["result"]["resultType"], "complete", "{modern}");
 }
 
+/// Proves G-32.
 #[tokio::test(flavor = "multi_thread")]
-async fn g32_one_listener_serves_websocket_and_http_whatever_the_type_says() {
+async fn one_listener_serves_websocket_and_http_whatever_the_type_says() {
     let gateway = gateway("[mcp.protocol.transport]\ntype = \"websocket\"").await;
     let http = HttpClient::new(gateway.address());
     assert_eq!(http.get("/healthz").await.unwrap().status, 200);
@@ -93,8 +95,9 @@ async fn g32_one_listener_serves_websocket_and_http_whatever_the_type_says() {
     assert_eq!(status["sessions"], 2);
 }
 
+/// Proves G-1.
 #[tokio::test(flavor = "multi_thread")]
-async fn g1_a_real_client_of_the_typescript_sdk() {
+async fn a_real_client_of_the_typescript_sdk() {
     let gateway = gateway("").await;
     let url = format!("ws://{}/mcp", gateway.address());
     let arguments = ["ts-sdk1", "--url", &url, "--steps", "tools,call,elicit,progress", "--answer", "Ada"];
@@ -129,7 +132,7 @@ async fn who_may_not_connect_is_told_so_before_anything_is_opened() {
     assert_eq!(HttpClient::new(gateway.address()).get("/mcp").await.unwrap().status, 400);
 }
 
-/// Issue 31: a wrong credential of the upgrade ends the attempt, so that no second one is tried in the first message.
+/// A wrong credential of the upgrade ends the attempt, so that no second one is tried in the first message.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_credential_of_the_upgrade_ends_the_attempt() {
     let gateway = gateway("[mcp.protocol.security]\nrequire_authentication = true\n").await;
@@ -255,7 +258,7 @@ async fn draining_finishes_calls_and_then_says_1001() {
     assert!(status.success(), "{status}");
 }
 
-/// Issue 32: a client without a proof was closed by the first ping, after 15 s.
+/// A client without a proof was closed by the first ping, after 15 s.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_has_the_whole_authentication_timeout_for_its_proof() {
     let security = "[mcp.protocol.security]\nrequire_authentication = true\nauthentication_timeout = 60";

@@ -3,9 +3,9 @@
 use serde_json::json;
 use signalbox_testkit::clients::run;
 
-/// Issue 19, must show 2: every tool produces the request that CODAP documents, in the frame of a page that speaks CODAP's protocol.
+/// Every tool produces the request that CODAP documents, in the frame of a page that speaks CODAP's protocol.
 #[tokio::test]
-async fn issue_19_2_every_tool_asks_codap_what_codap_documents() {
+async fn every_tool_asks_codap_what_codap_documents() {
     let Some(said) = run(&["relay-codap"]).await.unwrap() else {
         println!("SKIP the CODAP plugin in a browser: run script/install-test-deps");
         return;

@@ -220,8 +220,7 @@ fn files_are_short_documented_and_named_after_what_they_hold() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
-/// A reader of JSON logs cannot parse `Some(127.0.0.1)` or `["files"]`, the debug form of a value. Proves issue 32,
-/// point 7.
+/// A reader of JSON logs cannot parse `Some(127.0.0.1)` or `["files"]`, the debug form of a value.
 #[test]
 fn fields_of_log_lines_are_not_in_debug_form() {
     let mut faults = Vec::new();

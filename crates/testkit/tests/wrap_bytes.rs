@@ -54,8 +54,9 @@ fn odd_bytes() -> Vec<u8> {
     bytes
 }
 
+/// Proves S-31.
 #[tokio::test(flavor = "multi_thread")]
-async fn s31_a_real_server_under_real_clients_gets_and_gives_the_same_bytes() {
+async fn a_real_server_under_real_clients_gets_and_gives_the_same_bytes() {
     for client in [&["ts-sdk1"][..], &["py-mcp1"], &["ts-client2", "--era", "old"]] {
         let folder = tempfile::tempdir().unwrap();
         let (outer, inner) = (folder.path().join("outer"), folder.path().join("inner"));
@@ -80,8 +81,9 @@ async fn s31_a_real_server_under_real_clients_gets_and_gives_the_same_bytes() {
     }
 }
 
+/// Proves N-12.
 #[test]
-fn n12_whatever_is_sent_passes_both_ways_untrimmed() {
+fn whatever_is_sent_passes_both_ways_untrimmed() {
     let folder = tempfile::tempdir().unwrap();
     let sent = odd_bytes();
     let (heard, code) = talk(wrap(folder.path(), &[], &["cat"]).spawn().unwrap(), sent.clone());
@@ -157,8 +159,9 @@ fn a_server_that_does_not_end_with_its_client_is_ended() {
     assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
 }
 
+/// Proves SO-2.
 #[test]
-fn so2_a_server_can_be_named_without_a_command() {
+fn a_server_can_be_named_without_a_command() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let signalbox = |words: &[&str]| {

@@ -115,8 +115,9 @@ const STEPS: [&str; 10] = [
     r#"trigger-long-running-operation={"duration":1,"steps":4}"#,
 ];
 
+/// Proves S-31, S-61 and S-63.
 #[tokio::test(flavor = "multi_thread")]
-async fn s31_s61_s63_a_tape_holds_every_byte_of_a_real_session_and_matches_every_request() {
+async fn a_tape_holds_every_byte_of_a_real_session_and_matches_every_request() {
     for (client, as_file) in [(&["ts-sdk1"][..], true), (&["py-mcp1"], false), (&["ts-client2", "--era", "old"], true)]
     {
         let folder = tempfile::tempdir().unwrap();
@@ -161,8 +162,9 @@ async fn wait_for_end(place: &Path, data: &Path, as_file: bool) {
     signalbox_testkit::scene::eventually("the tape has ended", ended).await.unwrap();
 }
 
+/// Proves S-53 and S-63.
 #[test]
-fn s53_s63_what_is_no_json_is_on_the_tape_too_byte_for_byte() {
+fn what_is_no_json_is_on_the_tape_too_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     let mut sent =
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\nnoise\n\n \t\n{\"half\":\n\x00\xff\xfe\n".to_vec();
@@ -209,7 +211,6 @@ fn nothing_is_recorded_when_that_is_asked_for_and_bytes_pass_when_it_cannot_be()
     assert!(stderr.contains("exists"), "{stderr}");
 }
 
-// Issue 13, point 13.
 #[test]
 fn a_tape_goes_to_the_database_of_the_configuration_and_bytes_pass_when_that_is_away() {
     let folder = tempfile::tempdir().unwrap();
@@ -224,8 +225,9 @@ fn a_tape_goes_to_the_database_of_the_configuration_and_bytes_pass_when_that_is_
     assert!(!data.join("tapes.db").exists());
 }
 
+/// Proves S-50.
 #[tokio::test(flavor = "multi_thread")]
-async fn s50_a_real_client_through_a_proxy_gets_what_it_gets_without_and_all_of_it_is_on_the_tape() {
+async fn a_real_client_through_a_proxy_gets_what_it_gets_without_and_all_of_it_is_on_the_tape() {
     let Some((_server, address)) = everything("streamableHttp").await.unwrap() else { return };
     for client in [&["ts-sdk1"][..], &["py-mcp1"]] {
         let folder = tempfile::tempdir().unwrap();

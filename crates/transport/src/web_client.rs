@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn t12_the_very_address_that_is_dialled_is_asked_about() {
+    async fn the_very_address_that_is_dialled_is_asked_about() {
         let server = Server::start(|_| {
             Act::Write(response("401 Unauthorized", "www-authenticate: Bearer\r\nwww-authenticate: Basic\r\n", "no"))
         })
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn t12_redirects_are_not_followed() {
+    async fn redirects_are_not_followed() {
         let server =
             Server::start(|_| Act::Write(response("302 Found", "location: http://169.254.169.254/\r\n", ""))).await;
         let guard = Asked { dial: true, plain: true, asked: Mutex::default() };

@@ -129,7 +129,7 @@ mod tests {
         url
     }
 
-    /// Issue point 12: the bound of an answer is one, here and where the rules read it.
+    /// The bound of an answer is one, here and where the rules read it.
     #[tokio::test]
     async fn an_answer_as_large_as_rules_take_is_read_and_no_larger_one() {
         let asked = |url: String| async move { WebPost::default().post(&url, Bytes::from_static(b"{}"), None).await };
@@ -138,7 +138,7 @@ mod tests {
         assert!(asked(answering(MAX_WEBHOOK_ANSWER + 1).await).await.is_err());
     }
 
-    /// Issue 32, B.7: an address that wants a token is sent it, and others are sent none.
+    /// An address that wants a token is sent it, and others are sent none.
     #[tokio::test]
     async fn a_token_is_sent_where_one_is_given() {
         for token in [Some("t0ken"), None] {

@@ -165,7 +165,6 @@ async fn ask_until_served(scene: &Scene, more: &str) -> (TcpStream, String) {
     tokio::time::timeout(Duration::from_secs(20), asking).await.expect("idle connections keep everybody out")
 }
 
-/// Issue 31, point 14.
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_give_way_to_new_ones() {
     let admission = Admission::new(8, &[], &[]);
@@ -186,7 +185,6 @@ async fn idle_connections_give_way_to_new_ones() {
     assert!(scene.gateway.counters.all_refused()["idle"] >= 1);
 }
 
-/// Issue 31, point 14.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_in_use_do_not_give_way() {
     let scene = Scene::new(FrontSpec { admission: Admission::new(1, &[], &[]), ..FrontSpec::default() }).await;
@@ -227,7 +225,6 @@ impl Authenticator for AdasKey {
     }
 }
 
-/// Issue 31, point 14.
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_strangers_give_way_before_callers_who_proved_themselves() {
     let (admission, authenticators) = (Admission::new(4, &[], &[]), Authenticators::new(vec![Arc::new(AdasKey)]));

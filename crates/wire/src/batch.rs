@@ -105,8 +105,9 @@ mod tests {
         Message::parse(Bytes::from_static(text.as_bytes()), 3)
     }
 
+    /// Proves S-1.
     #[test]
-    fn s_1_one_message_or_a_batch() {
+    fn one_message_or_a_batch() {
         assert!(matches!(parse(r#"{"jsonrpc":"2.0","method":"a"}"#), Ok(Message::Single(_))));
         let batch = parse(r#" [ {"jsonrpc":"2.0","method":"a"} , {"jsonrpc":"2.0","id":1,"result":{}} ] "#);
         let Ok(Message::Batch(elements)) = batch else { panic!("{batch:?}") };
@@ -114,8 +115,9 @@ mod tests {
         assert_eq!(kinds, [Kind::Notification, Kind::Response]);
     }
 
+    /// Proves S-7.
     #[test]
-    fn s_7_a_bad_element_does_not_spoil_the_others() {
+    fn a_bad_element_does_not_spoil_the_others() {
         let batch = parse(r#"[1,{"jsonrpc":"2.0","id":7,"method":3},{"jsonrpc":"2.0","method":"a"}]"#);
         let Ok(Message::Batch(elements)) = batch else { panic!("{batch:?}") };
         assert_eq!(elements[0].as_ref().unwrap_err().error, EnvelopeError::NotObject);
@@ -124,8 +126,9 @@ mod tests {
         assert!(elements[2].is_ok());
     }
 
+    /// Proves S-66.
     #[test]
-    fn s_66_bad_batches_are_refused() {
+    fn bad_batches_are_refused() {
         let check = |text, error, code| {
             let rejected = parse(text).unwrap_err();
             assert_eq!((&rejected.error, rejected.code()), (&error, code), "{text}");

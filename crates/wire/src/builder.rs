@@ -276,8 +276,9 @@ mod tests {
     use super::*;
     use crate::codes;
 
+    /// Proves S-9 and S-10.
     #[test]
-    fn s_9_s_10_requests_are_built_in_a_chain_with_automatic_ids() {
+    fn requests_are_built_in_a_chain_with_automatic_ids() {
         let mut ids = Ids::new();
         let built = Request::new("tools/call")
             .auto_id(&mut ids)
@@ -293,8 +294,9 @@ mod tests {
         assert_eq!(Ids::starting_at(u64::MAX).next_number(), u64::MAX);
     }
 
+    /// Proves S-9.
     #[test]
-    fn s_9_raw_params_can_be_added_to() {
+    fn raw_params_can_be_added_to() {
         let built = Request::new("m")
             .id(RawId::string("a"))
             .params_raw(br#"{"x":1,"_meta":{"a":1}}"#)
@@ -305,15 +307,17 @@ mod tests {
         assert_eq!(Notification::new("n").params_raw("[1]").build(), r#"{"jsonrpc":"2.0","method":"n","params":[1]}"#);
     }
 
+    /// Proves S-11.
     #[test]
-    fn s_11_batches() {
+    fn a_batch_is_built_from_several_messages() {
         let batch = BatchBuilder::new().with(Notification::new("a").build()).with(response(&RawId::number(1), b"{}"));
         assert_eq!((batch.len(), batch.is_empty()), (2, false));
         assert_eq!(batch.build(), r#"[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","id":1,"result":{}}]"#);
     }
 
+    /// Proves S-12, N-23 and N-43.
     #[test]
-    fn s_12_n_23_n_43_error_responses() {
+    fn error_responses_have_their_helpers() {
         assert_eq!(
             error(None, codes::PARSE_ERROR, "Parse error: x", None),
             r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: x"}}"#

@@ -59,7 +59,6 @@ pub fn read(reference: &[u8]) -> Result<(Referenced, Span), ReferenceError> {
 mod tests {
     use super::*;
 
-    /// Issue 31, point 5.
     #[test]
     fn a_reference_has_one_reading() {
         for (text, read_as) in [

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn t11_an_address_with_another_scheme_is_refused() {
+    fn an_address_with_another_scheme_is_refused() {
         let secure = |port, event: &str| {
             resolve(Base { host: "box.example", port, path: "/sse", secure: true }, event.as_bytes())
         };
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn t11_an_address_elsewhere_is_refused() {
+    fn an_address_elsewhere_is_refused() {
         for event in [
             "http://evil.example:9000/m",
             "http://127.0.0.1:9001/m",

@@ -319,8 +319,9 @@ mod tests {
         (rejected.error, rejected.id.map(|id| id.to_string()))
     }
 
+    /// Proves S-3.
     #[test]
-    fn s_3_tells_the_four_kinds() {
+    fn tells_the_four_kinds() {
         let request = parse(r#" {"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"a":[1]}} "#).unwrap();
         assert_eq!(request.kind(), Kind::Request);
         assert_eq!(request.id(), Some(RawId::string("x")));
@@ -341,8 +342,9 @@ mod tests {
         assert_eq!(parse(r#"{"jsonrpc":"2.0","error":{}}"#).unwrap().id(), None);
     }
 
+    /// Proves S-5.
     #[test]
-    fn s_5_keeps_the_bytes_and_borrows_from_them() {
+    fn keeps_the_bytes_and_borrows_from_them() {
         let text = "{\"jsonrpc\":\"2.0\",\n \"id\": 1, \"x\":[], \"method\":\"m\"}";
         let bytes = Bytes::from(text);
         let envelope = Envelope::parse(bytes.clone()).unwrap();
@@ -364,8 +366,9 @@ mod tests {
         );
     }
 
+    /// Proves S-2 and S-6.
     #[test]
-    fn s_2_s_6_refuses_what_is_not_json_rpc() {
+    fn refuses_what_is_not_json_rpc() {
         use EnvelopeError as E;
         let check = |members: &str, error| {
             assert_eq!(refused(&format!("{{{members}}}")).0, error, "{members}");
@@ -390,8 +393,9 @@ mod tests {
         check(r#""jsonrpc":"2.0","method":"a","method":"b""#, E::DuplicateMember("method"));
     }
 
+    /// Proves S-66 and N-23.
     #[test]
-    fn n_23_s_66_refuses_what_is_not_json_without_an_id() {
+    fn refuses_what_is_not_json_without_an_id() {
         for text in [
             "",
             " ",

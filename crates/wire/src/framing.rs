@@ -55,20 +55,23 @@ mod tests {
         single_line(&Bytes::copy_from_slice(text.as_bytes()))
     }
 
+    /// Proves N-15.
     #[test]
-    fn n_15_a_single_line_is_not_copied() {
+    fn a_single_line_is_not_copied() {
         let bytes = Bytes::from_static(b"{\"a\": \"x\\ny\"}");
         assert_eq!(single_line(&bytes).unwrap().as_ptr(), bytes.as_ptr());
     }
 
+    /// Proves N-15.
     #[test]
-    fn n_15_line_breaks_become_spaces() {
+    fn line_breaks_become_spaces() {
         assert_eq!(check("{\r\n  \"a\": \"b\\\"c\",\n\"d\": 1\n}").unwrap(), "{    \"a\": \"b\\\"c\", \"d\": 1 }");
         assert_eq!(check("\n").unwrap(), " ");
     }
 
+    /// Proves N-15.
     #[test]
-    fn n_15_a_break_inside_a_string_is_refused() {
+    fn a_break_inside_a_string_is_refused() {
         assert_eq!(check("{\n\"a\":\"b\nc\"}"), Err(FramingError::BreakInString { at: 6 }));
         assert_eq!(check("{\"a\rb\":1}"), Err(FramingError::BreakInString { at: 1 }));
         assert_eq!(check("{\"a\\\n\":1}"), Err(FramingError::BreakInString { at: 1 }));

@@ -135,8 +135,9 @@ mod tests {
         }
     }
 
+    /// Proves S-4.
     #[test]
-    fn s_4_numbers_and_strings_stay_what_they_are() {
+    fn numbers_and_strings_stay_what_they_are() {
         assert_ne!(id("1"), id("\"1\""));
         assert_ne!(id("1"), id("1.0"));
         assert_eq!(id("7"), RawId::number(7));
@@ -154,8 +155,9 @@ mod tests {
         }
     }
 
+    /// Proves N-43.
     #[test]
-    fn n_43_null_is_an_id_of_its_own() {
+    fn null_is_an_id_of_its_own() {
         assert!(RawId::null().is_null());
         assert!(!id("\"null\"").is_null());
     }

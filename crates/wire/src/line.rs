@@ -143,8 +143,9 @@ mod tests {
         }
     }
 
+    /// Proves N-15.
     #[test]
-    fn n_15_one_message_per_line() {
+    fn one_message_per_line() {
         check("", &[]);
         check("a\nb\n", &[Ok("a"), Ok("b")]);
         check("a\r\nb", &[Ok("a"), Ok("b")]);
@@ -153,8 +154,9 @@ mod tests {
         check("a\rb\n", &[Ok("a\rb")]);
     }
 
+    /// Proves S-66.
     #[test]
-    fn s_66_a_long_line_is_reported_once_and_skipped() {
+    fn a_long_line_is_reported_once_and_skipped() {
         check("12345678\r\n", &[Ok("12345678")]);
         check("123456789\nx\n", &[LONG, Ok("x")]);
         check("123456789012345678901234567890\nx\ny", &[LONG, Ok("x"), Ok("y")]);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_13_21_the_ends_of_a_line_tell_which_request_it_answers() {
+    fn the_ends_of_a_line_tell_which_request_it_answers() {
         assert_eq!(of(r#"{"jsonrpc":"2.0","id":7,"result":{"text":""#, r#""}}"#), Some(7));
         assert_eq!(of(r#"{ "id" : 12 , "error" : {"message":""#, "\"}}\r"), Some(12));
         assert_eq!(of(r#"{"result":{"text":""#, r#""},"jsonrpc":"2.0","id":34}"#), Some(34));

@@ -86,7 +86,7 @@ fn clean(text: &str, space: impl Fn(char) -> Option<char>) -> String {
 mod tests {
     use super::*;
 
-    /// Issue 31: tag characters are invisible and hold ASCII.
+    /// Tag characters are invisible and hold ASCII.
     #[test]
     fn tag_characters_are_escaped() {
         let hidden = "a\u{e0041}\u{e007f}b";
@@ -100,7 +100,6 @@ mod tests {
         assert_eq!(beginning("a\nb\u{1b}", 10), "a b\\u{1b}");
     }
 
-    // Issue 13, point 10.
     #[test]
     fn what_a_terminal_would_obey_is_escaped() {
         assert_eq!(one_line("plain ü 漢\n\tx"), "plain ü 漢  x");

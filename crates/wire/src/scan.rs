@@ -119,8 +119,9 @@ mod tests {
         }
     }
 
+    /// Proves S-66.
     #[test]
-    fn s_66_says_what_is_wrong_and_where() {
+    fn says_what_is_wrong_and_where() {
         assert_eq!(check(""), Err((K::UnexpectedEnd, 0)));
         assert_eq!(check("{\"a\":1"), Err((K::UnexpectedEnd, 6)));
         assert_eq!(check("[1,]"), Err((K::UnexpectedByte, 3)));

@@ -339,8 +339,9 @@ mod tests {
         }
     }
 
+    /// Proves S-8.
     #[test]
-    fn s_8_events_with_all_fields_and_line_ends() {
+    fn events_with_all_fields_and_line_ends() {
         check(b"data: a\n\n", &[Ok(data("a"))]);
         check(b"data:a\r\n\r\ndata: b\r\rdata:c\n\n", &[Ok(data("a")), Ok(data("b")), Ok(data("c"))]);
         check(b"data:  a\ndata\ndata:b\n\n", &[Ok(data(" a\n\nb"))]);
@@ -349,8 +350,9 @@ mod tests {
         check(b"event: e\nid: 7\nretry: 5\ndata: a\n\n", &[Ok(full)]);
     }
 
+    /// Proves S-8.
     #[test]
-    fn s_8_comments_and_unknown_fields_are_ignored() {
+    fn comments_and_unknown_fields_are_ignored() {
         check(b": hello\n\nunknown: x\ndata: a\n: x\n\n", &[Ok(data("a"))]);
         check(COMMENT_KEEPALIVE, &[]);
         check(b"id: a\0b\nretry: 1x\nretry:\ndata: a\n\n", &[Ok(data("a"))]);
@@ -366,8 +368,9 @@ mod tests {
         check(b"retry: 9\n\n", &[Ok(SseEvent { retry: Some(9), ..SseEvent::default() })]);
     }
 
+    /// Proves S-66.
     #[test]
-    fn s_66_a_large_event_is_reported_once_and_skipped() {
+    fn a_large_event_is_reported_once_and_skipped() {
         check(b"data: 1234567890123456\n\n", &[Ok(data("1234567890123456"))]);
         check(b"data: 12345678901234567\ndata: x\n\ndata: a\n\n", &[LARGE, Ok(data("a"))]);
         check(b"data: 123456789\ndata: 123456789\nid: 3\n\ndata: a\n\n", &[LARGE, Ok(data("a"))]);

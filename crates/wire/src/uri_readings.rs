@@ -454,7 +454,7 @@ fn decode(text: &str, wanted: &dyn Fn(u8) -> bool) -> String {
 mod tests {
     use super::*;
 
-    /// Issue 31, point 3: what WHATWG, Node or Python read as this URI is read so, or not at all.
+    /// What WHATWG, Node or Python read as this URI is read so, or not at all.
     #[test]
     fn unusual_hosts_ports_and_wrappings_are_read_as_servers_read_them() {
         let cases: [(&str, &[&str]); 5] = [
@@ -520,7 +520,7 @@ mod tests {
         }
     }
 
-    /// Attack D10: a pattern with an international host means the host in ASCII too.
+    /// A pattern with an international host means the host in ASCII too.
     #[test]
     fn patterns_with_international_hosts_mean_their_ascii_form() {
         let UriReadings::Known(readings) = UriReadings::of_pattern("http://Bücher.example/private/*") else {

@@ -61,8 +61,9 @@ fn files() -> Vec<(String, Vec<u8>)> {
     files
 }
 
+/// Proves S-66.
 #[test]
-fn s_66_the_scan_decides_every_file() {
+fn the_scan_decides_every_file() {
     for (name, bytes) in files() {
         let verdict = scan(&bytes, &Limits::default()).map_err(|error| error.kind);
         if let Some((_, decision)) = DECISIONS.iter().find(|(file, _)| *file == name) {
@@ -74,8 +75,9 @@ fn s_66_the_scan_decides_every_file() {
     }
 }
 
+/// Proves S-7.
 #[test]
-fn s_7_the_envelope_reads_every_file_without_panic() {
+fn the_envelope_reads_every_file_without_panic() {
     for (name, bytes) in files() {
         let _ = Envelope::parse(Bytes::from(bytes.clone()));
         let _ = Message::parse(Bytes::from(bytes.clone()), 10);

@@ -54,8 +54,9 @@ proptest! {
         }
     }
 
+    /// Proves N-15.
     #[test]
-    fn n_15_single_line_means_the_same(value in any_json()) {
+    fn single_line_means_the_same(value in any_json()) {
         let line = single_line(&written(&value, true)).unwrap();
         prop_assert!(!line.contains(&b'\n'));
         prop_assert_eq!(read(&line), value);

@@ -22,8 +22,9 @@ fn methods_of_schema(revision: Revision) -> Option<BTreeSet<String>> {
     Some(definitions.values().filter_map(name).collect())
 }
 
+/// Proves S-60.
 #[test]
-fn s_60_the_method_table_agrees_with_every_schema() {
+fn the_method_table_agrees_with_every_schema() {
     for revision in Revision::ALL {
         let Some(mut expected) = methods_of_schema(revision) else {
             continue;
@@ -38,8 +39,9 @@ fn s_60_the_method_table_agrees_with_every_schema() {
     }
 }
 
+/// Proves S-60.
 #[test]
-fn s_60_a_message_of_every_method_is_read() {
+fn a_message_of_every_method_is_read() {
     for name in method::all() {
         let (bytes, kind): (Bytes, Kind) = if method::is_notification(name) {
             (Notification::new(name).param_raw("x", "1").build(), Kind::Notification)

@@ -75,9 +75,9 @@ mod tests {
         told(&Bytes::copy_from_slice(text.as_bytes()), trust).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
     }
 
-    /// G-24: errors of tools, by trust.
+    /// Proves G-24.
     #[test]
-    fn g_24_errors_of_tools_tell_as_much_as_the_caller_is_trusted() {
+    fn errors_of_tools_tell_as_much_as_the_caller_is_trusted() {
         let failed = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"no file /srv/x here"}],"isError":true,"structuredContent":{"at":"/srv"}}}"#;
         assert_eq!(of(failed, TrustLevel::System), None);
         let filtered = of(failed, TrustLevel::Verified).unwrap();

@@ -250,8 +250,7 @@ mod tests {
         assert_eq!((plan.settings, plan.held_back), (vec!["mcp.protocol.audit"], vec![]));
     }
 
-    /// Issue 32, A.1; D15: users, roles and switches do not wait for another key of `auth`, and a removed issuer
-    /// is gone at once.
+    /// Users, roles and switches do not wait for another key of `auth`, and a removed issuer is gone at once.
     #[test]
     fn a_key_of_auth_that_needs_a_restart_holds_no_other_back() {
         let issuer = |name: &str, skew: u32| {
@@ -280,7 +279,7 @@ mod tests {
         assert_eq!((plan.config.auth == before.auth, plan.held_back), (true, vec!["auth.jwt"]));
     }
 
-    /// Issue 31 (F9): a provider that is removed, or has another address, is gone at once; another one needs a restart.
+    /// A provider that is removed, or has another address, is gone at once; another one needs a restart.
     #[test]
     fn a_removed_provider_of_people_does_not_wait_for_a_restart() {
         let of = |name: Option<&str>| {

@@ -115,9 +115,10 @@ mod tests {
         }
     }
 
-    /// PO-16: the frequency that a request states is kept, for each signer by itself.
+    /// The frequency that a request states is kept, for each signer by itself.
+    /// Proves PO-16.
     #[test]
-    fn po_16_a_signer_uses_a_permission_as_often_as_it_states() {
+    fn a_signer_uses_a_permission_as_often_as_it_states() {
         let (limits, start) = (StatedLimits::default(), Instant::now());
         for _ in 0..2 {
             limits.take("ada", &request(2), start).unwrap();

@@ -14,7 +14,7 @@ fn open(folder: &Path) -> (Journal, ChainPlace, PathBuf) {
     Journal::open(folder, "fresh", 1 << 20, false).unwrap()
 }
 
-/// T29: the chain goes on where it ended, and what a crash has torn is cut off.
+/// The chain goes on where it ended, and what a crash has torn is cut off.
 #[test]
 fn a_journal_goes_on_where_it_ended_without_what_was_torn() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,10 +98,10 @@ fn a_cursor_is_read_as_it_was_kept() {
     cursor.keep(7).unwrap();
     assert_eq!(open("a").1, ResumePoint { last: Some(7), moved: false });
     assert_eq!(open("b").1, ResumePoint { last: None, moved: true }, "another place has nothing");
-    assert_eq!(open("a").1, ResumePoint { last: Some(7), moved: true }, "G7: what it had before is not forgotten");
+    assert_eq!(open("a").1, ResumePoint { last: Some(7), moved: true }, "what it had before is not forgotten");
 }
 
-/// G7: the cursor of an earlier version belongs to the place that it wrote to last.
+/// The cursor of an earlier version belongs to the place that it wrote to last.
 #[test]
 fn cursors_of_earlier_versions_are_read() {
     for (name, expected) in

@@ -110,8 +110,7 @@ fn lines_of(path: &Path) -> Vec<String> {
     all
 }
 
-/// T29, must show 5: a sink that fails loses nothing, slows no call, and has in the end what the others have,
-/// over a restart too.
+/// A sink that fails loses nothing, slows no call, and has in the end what the others have, over a restart too.
 #[test]
 fn a_sink_that_fails_gets_everything_later_and_holds_up_nobody() {
     let folder = tempfile::tempdir().unwrap();
@@ -248,8 +247,7 @@ fn calls_that_come_together_are_all_written_and_told() {
     assert_eq!(told.len() as u64, THREADS * CALLS);
 }
 
-/// Issue 32, A.1: other sinks and settings are taken over while calls are written; no record is lost, and
-/// the chain goes on.
+/// Other sinks and settings are taken over while calls are written; no record is lost, and the chain goes on.
 #[test]
 fn sinks_are_replaced_while_calls_are_written() {
     let folder = tempfile::tempdir().unwrap();

@@ -82,9 +82,10 @@ mod tests {
         Caller::new(Identity { address: Some(([127, 0, 0, 1], port).into()), ..of.identity().clone() })
     }
 
-    /// G-25: whoever calls from an address that another used before is not taken for it.
+    /// Whoever calls from an address that another used before is not taken for it.
+    /// Proves G-25.
     #[test]
-    fn g_25_another_caller_at_the_same_address_is_another_one() {
+    fn another_caller_at_the_same_address_is_another_one() {
         let mut known = RecordCache::default();
         let ada = known.user(&caller("ada", 1));
         assert!(ada.contains("\"principal\":\"ada\"") && ada.contains("127.0.0.1:1"), "{ada}");
@@ -96,9 +97,10 @@ mod tests {
         assert!(known.callers.len() <= MAX_KNOWN);
     }
 
-    /// PO-16: what a signed request states of its purpose stands in its records, and claims of other requests do not.
+    /// What a signed request states of its purpose stands in its records, and claims of other requests do not.
+    /// Proves PO-16.
     #[test]
-    fn po_16_purpose_and_permissions_of_signed_requests_are_recorded() {
+    fn purpose_and_permissions_of_signed_requests_are_recorded() {
         let mut known = RecordCache::default();
         let claims = vec![("purpose".into(), "analytics: p".into()), ("permissions".into(), "read:mail 5/h".into())];
         let with =
@@ -108,9 +110,10 @@ mod tests {
         assert!(!known.user(&with(Proof::Token)).contains("purpose"));
     }
 
-    /// G-26: a definition that changes has another risk.
+    /// A definition that changes has another risk.
+    /// Proves G-26.
     #[test]
-    fn g_26_the_risk_is_that_of_the_definition_as_it_is() {
+    fn the_risk_is_that_of_the_definition_as_it_is() {
         let (mut known, ada) = (RecordCache::default(), caller("ada", 1));
         for round in 0..MAX_KNOWN + 10 {
             let destroys = round % 2 == 0;

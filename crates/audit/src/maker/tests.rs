@@ -102,9 +102,10 @@ fn ended(maker: &mut Maker, exchange: u64, outcome: Outcome, took: Duration) -> 
     told
 }
 
-/// G-25, G-26: a call has an intent and an outcome under one id, with its decision, policy and risk.
+/// A call has an intent and an outcome under one id, with its decision, policy and risk.
+/// Proves G-25 and G-26.
 #[test]
-fn g_25_g_26_a_call_has_an_intent_and_an_outcome() {
+fn a_call_has_an_intent_and_an_outcome() {
     let mut maker = maker(ALL, false);
     let before = intended(&mut maker, 1);
     assert_eq!(before["timestamp"], "1970-01-01T00:00:00.005Z");
@@ -151,9 +152,10 @@ fn arguments_that_are_too_large_are_left_out_with_their_size() {
     assert!(said.get("arguments").is_none() && said["arguments_bytes"].as_u64() > Some(MAX_ARGUMENTS as u64), "{said}");
 }
 
-/// G-22, G-27: what a policy refuses is an outcome and a violation; what was forged is critical.
+/// What a policy refuses is an outcome and a violation; what was forged is critical.
+/// Proves G-22 and G-27.
 #[test]
-fn g_27_a_refusal_is_a_violation_of_high_risk_and_a_forgery_of_critical_risk() {
+fn a_refusal_is_a_violation_of_high_risk_and_a_forgery_of_critical_risk() {
     let mut maker = maker(ALL, false);
     maker.decision(&decision(2, "rules", "refuse", Some("no-delete")));
     maker.decision(&decision(2, "gateway", "refused", None));
@@ -184,9 +186,10 @@ fn a_call_that_was_allowed_and_failed_names_the_gateway() {
     }
 }
 
-/// G-38: each kind of event can be left out.
+/// Each kind of event can be left out.
+/// Proves G-38.
 #[test]
-fn g_38_each_kind_of_event_is_written_only_if_it_is_wanted() {
+fn each_kind_of_event_is_written_only_if_it_is_wanted() {
     let told = |logged: Logged| {
         let mut maker = maker(logged, false);
         intended(&mut maker, 1);
@@ -227,9 +230,9 @@ fn an_outcome_has_the_time_of_the_wall_clock_as_it_is_now() {
     }
 }
 
-/// NO-7: the statuses.
+/// Proves NO-7.
 #[test]
-fn no_7_a_call_ends_with_one_of_the_statuses() {
+fn a_call_ends_with_one_of_the_statuses() {
     for (outcome, status) in [
         (Outcome::Ok, "success"),
         (Outcome::ToolError, "error"),
@@ -257,7 +260,7 @@ fn exchanges_that_never_end_are_not_remembered_without_bound() {
     assert_eq!(maker.open.len(), MAX_OPEN);
 }
 
-/// Issue 31, point 17: the words of rules, callers and backends are in records without secrets.
+/// The words of rules, callers and backends are in records without secrets.
 #[test]
 fn secrets_in_the_words_of_decisions_and_subjects_are_taken_out() {
     const SECRET: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
@@ -324,8 +327,7 @@ fn what_is_switched_off_is_recorded_as_killed_where_it_is_hidden_too() {
     }
 }
 
-/// Issue 31, point 15: whatever a request ends with but success, it has an outcome, even if nothing else is known of
-/// it.
+/// Whatever a request ends with but success, it has an outcome, even if nothing else is known of it.
 #[test]
 fn a_request_that_ends_with_a_fault_has_an_outcome_whatever_the_reason() {
     let reasons = [
@@ -394,7 +396,7 @@ fn a_request_that_ends_with_a_fault_has_an_outcome_whatever_the_reason() {
     }
 }
 
-/// Issue 31, point 16: who approved a call is in its records.
+/// Who approved a call is in its records.
 #[test]
 fn the_person_who_decided_is_in_the_decisions() {
     let mut maker = maker(ALL, false);
@@ -411,8 +413,8 @@ fn the_person_who_decided_is_in_the_decisions() {
     assert!(!details.to_string().contains("secret"), "what was edited is a payload: {details}");
 }
 
-/// F13: texts of rules that were filled in with values of the message are withheld from readers who may not see
-/// arguments; other texts are not.
+/// Texts of rules that were filled in with values of the message are withheld from readers who may not see arguments;
+/// other texts are not.
 #[test]
 fn texts_that_quote_the_message_are_withheld_with_the_arguments() {
     for quotes in [true, false] {

@@ -59,8 +59,7 @@ fn write(path: &Path, day: Option<u64>, lines: &[String]) {
     std::fs::write(file, lines.join("\n") + "\n").unwrap();
 }
 
-/// Issue 31, point 17: a log whose old files were deleted by age still verifies, again and again, and shows what
-/// others delete from it.
+/// A log whose old files were deleted by age still verifies, again and again, and shows what others delete from it.
 #[test]
 fn a_pruned_log_verifies_by_its_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +85,7 @@ fn a_pruned_log_verifies_by_its_checkpoint() {
     assert_eq!(verdict(&path).0, Verdict::Broken);
 }
 
-/// Issue 31, point 17: a checkpoint vouches for nothing that did not verify, and later ones do not forget that.
+/// A checkpoint vouches for nothing that did not verify, and later ones do not forget that.
 #[test]
 fn a_checkpoint_of_a_log_that_was_tampered_with_says_so_for_ever() {
     let folder = tempfile::tempdir().unwrap();
@@ -102,7 +101,7 @@ fn a_checkpoint_of_a_log_that_was_tampered_with_says_so_for_ever() {
     }
 }
 
-/// Issue 31, point 17: records that somebody adds to an old file are not signed by way of its checkpoint.
+/// Records that somebody adds to an old file are not signed by way of its checkpoint.
 #[test]
 fn a_checkpoint_does_not_stand_for_invented_records() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,7 +122,7 @@ fn a_checkpoint_does_not_stand_for_invented_records() {
     assert_ne!(verdict(&path).0, Verdict::Whole);
 }
 
-/// Issue 31, point 17: a file that somebody gave an old name or an old time is not deleted before its records are old.
+/// A file that somebody gave an old name or an old time is not deleted before its records are old.
 #[test]
 fn records_are_deleted_by_their_own_age() {
     let folder = tempfile::tempdir().unwrap();
@@ -135,7 +134,7 @@ fn records_are_deleted_by_their_own_age() {
     assert!(!of_day(&path, 100).exists());
 }
 
-/// E6: records whose times were edited do not verify, so that nothing says that they are old.
+/// Records whose times were edited do not verify, so that nothing says that they are old.
 #[test]
 fn records_whose_times_were_edited_stay() {
     let (young, old) = (chain_of("c", 20, 200 * DAY), "1970-01-02");
@@ -192,7 +191,7 @@ fn records_whose_times_were_edited_stay() {
     }
 }
 
-/// E6: files before one that does not verify are deleted, that one and those behind it stay.
+/// Files before one that does not verify are deleted, that one and those behind it stay.
 #[test]
 fn a_faulty_file_stays_with_all_behind_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -214,7 +213,7 @@ fn a_faulty_file_stays_with_all_behind_it() {
     }
 }
 
-/// E6: what a process that was killed did not sign is proved by its journal.
+/// What a process that was killed did not sign is proved by its journal.
 #[test]
 fn unsigned_records_are_deleted_only_if_the_journal_has_them() {
     let one = chain("c", 7);

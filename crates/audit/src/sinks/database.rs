@@ -156,9 +156,10 @@ mod tests {
         Line { seq: place.seq, text: text.trim_end().to_owned() }
     }
 
-    /// NO-7: the id of a request is a UUID, and another one for another run or exchange.
+    /// The id of a request is a UUID, and another one for another run or exchange.
+    /// Proves NO-7.
     #[test]
-    fn no_7_request_ids_are_uuids() {
+    fn request_ids_are_uuids() {
         assert_eq!(request_id("audit-18bcfe568000007-1"), "018bcfe5-6800-8000-9c00-000000000001");
         let ids = ["audit-1-1", "audit-1-2", "audit-2-1", "audit-18bcfe56800ffff-3ffffffffffffff"].map(request_id);
         for (at, id) in ids.iter().enumerate() {
@@ -170,9 +171,10 @@ mod tests {
         assert_eq!(request_id("something else"), "something else");
     }
 
-    /// G-40, NO-7: a record given twice is kept once, and a call is one row with its arguments.
+    /// A record given twice is kept once, and a call is one row with its arguments.
+    /// Proves G-40 and NO-7.
     #[test]
-    fn g_40_no_7_records_are_kept_once_and_calls_have_their_arguments() {
+    fn records_are_kept_once_and_calls_have_their_arguments() {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("audit.db").display());
         let mut sink = DatabaseSink::new(&url, 90, pruner()).unwrap();
@@ -195,10 +197,10 @@ mod tests {
         assert_eq!(kept, [intent.text, outcome.text]);
     }
 
-    /// G-38; issue 31, point 17: old records are deleted, and a signed checkpoint stands for them. What no
-    /// signature covers yet stays.
+    /// Old records are deleted, and a signed checkpoint stands for them. What no signature covers yet stays.
+    /// Proves G-38.
     #[test]
-    fn g_38_records_older_than_retention_days_give_way_to_a_checkpoint() {
+    fn records_older_than_retention_days_give_way_to_a_checkpoint() {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("audit.db").display());
         let key = SigningKey::from_seed(&[7; 32]).unwrap();
@@ -240,7 +242,7 @@ mod tests {
         assert_eq!(kept(), (3, vec![]), "a checkpoint, the new record and its head");
     }
 
-    /// Issue 31, point 17: a row whose time or number disagrees with its record is no reason to delete young records.
+    /// A row whose time or number disagrees with its record is no reason to delete young records.
     #[test]
     fn rows_that_disagree_with_their_records_are_not_deleted() {
         let key = SigningKey::from_seed(&[7; 32]).unwrap();

@@ -195,9 +195,10 @@ mod tests {
         (0..count).map(&mut line).collect()
     }
 
-    /// G-39: records are in the file, once, even if they are given again after a crash.
+    /// Records are in the file, once, even if they are given again after a crash.
+    /// Proves G-39.
     #[test]
-    fn g_39_records_are_appended_and_not_repeated_after_a_crash() {
+    fn records_are_appended_and_not_repeated_after_a_crash() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("logs/audit.log");
         let mut place = ChainPlace::start("c");
@@ -241,9 +242,10 @@ mod tests {
         assert!(kept.ends_with(&format!("x\n{expected}")));
     }
 
-    /// G-38: a new file every day, and old ones go after `retention_days`.
+    /// A new file every day, and old ones go after `retention_days`.
+    /// Proves G-38.
     #[test]
-    fn g_38_there_is_a_file_a_day_and_old_ones_go() {
+    fn there_is_a_file_a_day_and_old_ones_go() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         let mut place = ChainPlace::start("c");

@@ -143,9 +143,10 @@ mod tests {
         vec![line(RiskLevel::High), line(RiskLevel::Critical), line(RiskLevel::Critical)]
     }
 
-    /// G-41: a batch is one JSON array of records.
+    /// A batch is one JSON array of records.
+    /// Proves G-41.
     #[test]
-    fn g_41_a_batch_is_posted_as_an_array_of_records() {
+    fn a_batch_is_posted_as_an_array_of_records() {
         let poster = Arc::new(Kept::default());
         RemoteSink::new("http://x".to_owned(), poster.clone()).write(&lines()).unwrap();
         let bodies = poster.bodies.lock().unwrap();
@@ -176,9 +177,10 @@ mod tests {
         );
     }
 
-    /// G-27: an alert for each critical violation, once, without payloads.
+    /// An alert for each critical violation, once, without payloads.
+    /// Proves G-27.
     #[test]
-    fn g_27_each_critical_violation_is_told_once() {
+    fn each_critical_violation_is_told_once() {
         let poster = Arc::new(Kept::default());
         let mut sink = AlertSink::new("http://x".to_owned(), poster.clone());
         *poster.broken.lock().unwrap() = true;

@@ -45,7 +45,7 @@ fn first(lines: &[String]) -> Option<(String, FaultKind)> {
     verify(lines).faults.into_iter().next().map(|fault| (fault.place, fault.kind))
 }
 
-/// Issue 31, point 17: a chain is whole from its first record on, or behind a signed checkpoint.
+/// A chain is whole from its first record on, or behind a signed checkpoint.
 #[test]
 fn a_chain_without_its_start_is_not_whole_unless_a_checkpoint_stands_for_it() {
     let report = verify(&chain());
@@ -78,8 +78,7 @@ fn a_chain_without_its_start_is_not_whole_unless_a_checkpoint_stands_for_it() {
     }
 }
 
-/// Issue 31, point 17: records that a crash left behind their checkpoint are not looked at; what
-/// follows must still fit.
+/// Records that a crash left behind their checkpoint are not looked at; what follows must still fit.
 #[test]
 fn records_that_a_checkpoint_stands_for_may_still_be_there() {
     let (hash, _) = Record::read(&chain()[4]).unwrap().hashes().unwrap();
@@ -91,7 +90,7 @@ fn records_that_a_checkpoint_stands_for_may_still_be_there() {
     assert_eq!(verify(&with(chain()[5..].to_vec())).verdict(), Verdict::Broken);
 }
 
-/// Issue 31, point 17: what no signature covers is not whole.
+/// What no signature covers is not whole.
 #[test]
 fn unsigned_records_are_unproved_and_a_chain_without_any_signature_is_invented() {
     assert_eq!(verify(&chain()[..4]).verdict(), Verdict::Unproved, "a copy without heads");
@@ -107,7 +106,7 @@ fn unsigned_records_are_unproved_and_a_chain_without_any_signature_is_invented()
     assert_eq!(report.faults[0].chain, "d");
 }
 
-/// Issue 31, point 17: the first record follows the start of its chain, and nothing else.
+/// The first record follows the start of its chain, and nothing else.
 #[test]
 fn a_first_record_with_another_beginning_is_tampered_with() {
     let mut place = ChainPlace { chain: "c".into(), seq: 0, hash: [9; 32] };
@@ -116,9 +115,9 @@ fn a_first_record_with_another_beginning_is_tampered_with() {
     assert_eq!(first(&[text.trim_end().to_owned()]), Some(("line 1".to_owned(), FaultKind::Tampered(1))));
 }
 
-/// T29, must show 5: the first record that was changed, removed, moved or repeated is named.
+/// The first record that was changed, removed, moved or repeated is named.
 #[test]
-fn t_29_the_first_tampered_missing_or_reordered_record_is_named() {
+fn the_first_tampered_missing_or_reordered_record_is_named() {
     let at = |line: &str, kind| Some((line.to_owned(), kind));
     let mut changed = chain();
     changed[2] = changed[2].replace("\"count\":3", "\"count\":4");
@@ -162,9 +161,9 @@ fn a_chain_that_was_made_anew_has_no_good_heads() {
     assert_eq!(verifier.finish().faults[0].kind, FaultKind::Untrusted(5, key().id().to_owned()));
 }
 
-/// T29: what is missing at the end is known from the signed head that is kept elsewhere.
+/// What is missing at the end is known from the signed head that is kept elsewhere.
 #[test]
-fn t_29_deleted_last_records_are_named() {
+fn deleted_last_records_are_named() {
     let keys = trusted(&key());
     let mut verifier = AuditVerifier::new(&keys);
     chain()[..7].iter().for_each(|line| verifier.line("x", line));
@@ -186,7 +185,7 @@ fn a_signed_gap_stands_for_what_a_sink_did_not_get() {
     assert!(!verify(&lines).faults.is_empty());
 }
 
-/// Issue 31, point 17: what one sink did not get, or deleted by age, is no reason for another to lack it.
+/// What one sink did not get, or deleted by age, is no reason for another to lack it.
 #[test]
 fn gaps_and_checkpoints_of_another_sink_are_faults() {
     let (hash, _) = Record::read(&chain()[6]).unwrap().hashes().unwrap();
@@ -206,8 +205,8 @@ fn gaps_and_checkpoints_of_another_sink_are_faults() {
     }
 }
 
-/// G6: what stands for records is good for the place that it names. Of a copy, whose place is not known, the reader is
-/// told the name; two names are a fault.
+/// What stands for records is good for the place that it names. Of a copy, whose place is not known, the reader is told
+/// the name; two names are a fault.
 #[test]
 fn gaps_and_checkpoints_of_another_place_are_faults() {
     let (hash, _) = Record::read(&chain()[6]).unwrap().hashes().unwrap();
@@ -242,7 +241,7 @@ fn gaps_and_checkpoints_of_another_place_are_faults() {
     assert_eq!(first(&lines), Some(("line 7".to_owned(), FaultKind::OfAnotherSink(7))));
 }
 
-/// Issue 31, point 17: a log that says itself that records could not be written is not simply whole.
+/// A log that says itself that records could not be written is not simply whole.
 #[test]
 fn records_that_could_not_be_written_are_counted() {
     let (mut place, mut lines) = (ChainPlace::start("c"), Vec::new());

@@ -6,7 +6,7 @@ use serde_json::json;
 use signalbox_oauth::form;
 
 #[test]
-fn a_p1_a_p3_nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browser_comes_back() {
+fn nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browser_comes_back() {
     let mut scene = Scene::with(Settings { provider: Some(corp()), ..settings() }, "");
     let client = scene.client();
     let ticket = scene.begin(&client);
@@ -55,7 +55,7 @@ fn tokens_of_provider(scene: &mut Scene, client: &str) -> (String, String) {
     pair_of(&scene.redeem(client, &code, &[]))
 }
 
-/// Issue 31: tokens of people outlived their provider, and no command ended them.
+/// Tokens of people outlived their provider, and no command ended them.
 #[test]
 fn people_of_a_provider_lose_their_tokens_with_it_or_by_name() {
     let with = |provider: Option<Provider>, stored: &str| Scene::with(Settings { provider, ..settings() }, stored);

@@ -11,9 +11,10 @@ fn rules(lines: &str) -> FailureRules {
     load("/etc/box/signalbox.toml", &text).expect("a good file").config.backends.remove(0).failing
 }
 
-/// NO-10, SO-15: the numbers that the requirements name are the defaults.
+/// The numbers that the requirements name are the defaults.
+/// Proves SO-15 and NO-10.
 #[test]
-fn no10_so15_what_is_not_said_is_as_required() {
+fn what_is_not_said_is_as_required() {
     let breaker = BreakerRules {
         failures: 5,
         percent: 50,
@@ -34,6 +35,7 @@ fn no10_so15_what_is_not_said_is_as_required() {
     assert_eq!((rules("").ping, rules("").max_restarts), (Some(ping), Some(5)));
 }
 
+/// Proves NO-15.
 #[test]
 fn pings_retries_restarts_and_the_queue_can_be_set() {
     let set = "ping = { interval = 1, doubt_interval = 2, timeout = 3, failures = 4, successes = 5 }\n\
@@ -64,9 +66,10 @@ fn addresses(lines: &str) -> Result<Addresses, ConfigError> {
     Ok(loaded.config.backends.into_iter().next().expect("one backend").addresses)
 }
 
-/// SO-15: several addresses, and how one of them is chosen.
+/// Several addresses, and how one of them is chosen.
+/// Proves SO-15.
 #[test]
-fn so15_several_addresses_with_weights() {
+fn several_addresses_with_weights() {
     let read =
         addresses("url = 'http://a/'\nurls = ['http://b/x', { url = 'http://c/', weight = 3 }]\nbalance = 'weighted'");
     let read = read.expect("good addresses");

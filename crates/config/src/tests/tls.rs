@@ -12,9 +12,9 @@ fn listen(text: &str) -> ListenTls {
     good(&format!("[mcp.protocol.transport.tls]\nenabled = true\n{text}")).listen.tls.expect("TLS")
 }
 
-// G-33
+/// Proves G-33.
 #[test]
-fn g33_the_keys_of_document_001_are_taken() {
+fn the_keys_of_the_governed_configuration_are_taken() {
     let tls = listen("cert_file = '/a.pem'\nkey_file = '/a.key'\nca_file = '/ca.pem'\n");
     assert_eq!(
         tls,

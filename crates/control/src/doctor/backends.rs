@@ -196,7 +196,7 @@ pub(super) fn check(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Issue 32, point 6: "stop the gateway and run doctor again" helps with none of these.
+    /// "stop the gateway and run doctor again" helps with none of these.
     #[test]
     fn each_kind_of_failure_has_its_advice() {
         let told = |transport: &str, error: &str| advice("a", transport, error, &[]);

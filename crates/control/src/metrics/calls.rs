@@ -84,8 +84,9 @@ mod tests {
         }
     }
 
+    /// Proves G-28, G-29 and G-30.
     #[test]
-    fn g_28_g_29_g_30_tools_are_shown_under_the_names_of_the_document() {
+    fn tools_are_shown_under_the_names_of_the_dialect() {
         let mut page = Page::default();
         metric_family::of_tools(&[tool()]).iter().for_each(|family| page.add(family));
         has(
@@ -104,8 +105,9 @@ mod tests {
         );
     }
 
+    /// Proves NO-12.
     #[test]
-    fn no_12_tools_are_shown_under_the_names_of_sentinel() {
+    fn tools_are_shown_under_the_names_of_sentinel() {
         let mut page = Page::default();
         sentinel(&mut page, &[tool()], &[]);
         has(

@@ -345,7 +345,7 @@ mod tests {
         );
     }
 
-    /// Issue 32, point 6: ten servers of the old era were 112 lines.
+    /// Ten servers of the old era were 112 lines.
     #[test]
     fn backends_of_the_same_era_share_their_lines() {
         let backend = |number: u32| {

@@ -186,8 +186,9 @@ mod tests {
         })));
     }
 
+    /// Proves S-19 and S-20.
     #[test]
-    fn s19_s20_the_last_minute_is_told_apart_from_the_time_before() {
+    fn the_last_minute_is_told_apart_from_the_time_before() {
         let metrics = Arc::new(MethodMetrics::default());
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);

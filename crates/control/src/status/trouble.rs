@@ -93,8 +93,9 @@ mod tests {
         assert!(lines(&serde_json::from_value(well).unwrap()).is_empty());
     }
 
+    /// Proves SO-15.
     #[test]
-    fn so15_what_fails_is_told() {
+    fn what_fails_is_told() {
         let backend = json!({
             "name": "a", "waiting": 2, "max_queue": 9, "queue_refused": 1, "retries": 4,
             "breaker": {"state": "half open", "refused": 3}, "health": {"state": "unwell", "failed": 5},

@@ -33,8 +33,9 @@ async fn code(root: &Path, arguments: Value) -> String {
     code
 }
 
+/// Proves G-10.
 #[tokio::test]
-async fn g_10_the_documents_own_example_works() {
+async fn the_specified_example_works() {
     let folder = Folder::new();
     folder.file("src/main.rs");
     folder.file("src/a/b/c/too-deep.rs");
@@ -54,8 +55,9 @@ async fn g_10_the_documents_own_example_works() {
     assert!(data["metadata"]["execution_time"].is_f64());
 }
 
+/// Proves G-8.
 #[tokio::test]
-async fn g_8_the_text_is_the_same_json() {
+async fn the_text_is_the_same_json() {
     let folder = Folder::new();
     folder.file("x");
     let result = list(folder.path(), json!({"path": "."})).await;
@@ -74,8 +76,9 @@ async fn directory_tool(root: &Path) -> Value {
     answer["result"]["tools"][1].take()
 }
 
+/// Proves GO-1.
 #[tokio::test]
-async fn go_1_metadata_and_the_alias() {
+async fn metadata_and_the_alias() {
     let folder = Folder::new();
     folder.file("x");
     let tool = directory_tool(folder.path()).await;
@@ -94,8 +97,9 @@ async fn go_1_metadata_and_the_alias() {
     assert_eq!(answer["result"]["structuredContent"]["entries"][0]["name"], "x");
 }
 
+/// Proves GO-2.
 #[tokio::test]
-async fn go_2_the_input_schema() {
+async fn the_input_schema_has_the_specified_limits() {
     let folder = Folder::new();
     let schema = directory_tool(folder.path()).await["inputSchema"].take();
     assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
@@ -129,8 +133,9 @@ async fn go_2_the_input_schema() {
     }
 }
 
+/// Proves GO-2.
 #[tokio::test]
-async fn go_2_filter_sort_and_limit() {
+async fn filter_sort_and_limit() {
     let folder = Folder::new();
     for file in ["b.rs", "a.rs", "c.txt", ".hidden", "sub/d.rs"] {
         folder.file(file);
@@ -151,8 +156,9 @@ async fn go_2_filter_sort_and_limit() {
     assert_eq!(check(recursive).await, "a.rs b.rs d.rs");
 }
 
+/// Proves GO-2.
 #[tokio::test]
-async fn go_2_sort_by_time() {
+async fn entries_are_sorted_by_time() {
     let folder = Folder::new();
     for (file, seconds) in [("new", 2_000_000_000), ("old", 1_000_000_000)] {
         folder.file(file);
@@ -166,8 +172,9 @@ async fn go_2_sort_by_time() {
     assert_eq!(entries[1]["modified"], "2033-05-18T03:33:20Z");
 }
 
+/// Proves GO-3.
 #[tokio::test]
-async fn go_3_more_about_entries_and_counts() {
+async fn more_about_entries_and_counts() {
     let folder = Folder::new();
     for n in 0..5 {
         folder.file(&format!("f{n}"));
@@ -195,8 +202,9 @@ async fn go_3_more_about_entries_and_counts() {
     assert!(all["structuredContent"]["entries"][0]["owner"].is_string());
 }
 
+/// Proves GO-4 and GO-7.
 #[tokio::test]
-async fn go_4_and_go_7_each_refusal_has_its_code() {
+async fn each_refusal_has_its_code() {
     let folder = Folder::new();
     folder.file("src/x");
     folder.file("home/.ssh/id");
@@ -226,8 +234,9 @@ async fn go_4_and_go_7_each_refusal_has_its_code() {
     assert_eq!(result["_meta"]["signalbox/error"]["details"]["requested_path"], "/etc/passwd");
 }
 
+/// Proves GO-7.
 #[tokio::test]
-async fn go_7_refusals_are_results_in_every_revision() {
+async fn refusals_are_results_in_every_revision() {
     let folder = Folder::new();
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut peer = Dialogue::session(folder.path(), revision).await;
@@ -236,8 +245,9 @@ async fn go_7_refusals_are_results_in_every_revision() {
     }
 }
 
+/// Proves GO-4.
 #[tokio::test]
-async fn go_4_absolute_paths_inside_the_root_work_and_keep_their_form() {
+async fn absolute_paths_inside_the_root_work_and_keep_their_form() {
     let folder = Folder::new();
     folder.file("src/x");
     let path = folder.path().join("src").display().to_string();
@@ -246,8 +256,9 @@ async fn go_4_absolute_paths_inside_the_root_work_and_keep_their_form() {
     assert_eq!(*shown, format!("{path}/x"));
 }
 
+/// Proves GO-5.
 #[tokio::test]
-async fn go_5_the_eleventh_call_at_once_is_limited_and_other_tools_are_not() {
+async fn the_eleventh_call_at_once_is_limited_and_other_tools_are_not() {
     let folder = Folder::new();
     let mut peer = Dialogue::session(folder.path(), "2025-11-25").await;
     let mut codes = Vec::new();
@@ -263,8 +274,9 @@ async fn go_5_the_eleventh_call_at_once_is_limited_and_other_tools_are_not() {
     }
 }
 
+/// Proves GO-5.
 #[tokio::test]
-async fn go_5_bad_calls_are_not_free() {
+async fn bad_calls_are_not_free() {
     let folder = Folder::new();
     let mut peer = Dialogue::session(folder.path(), "2025-11-25").await;
     for _ in 0..10 {
@@ -278,8 +290,9 @@ async fn go_5_bad_calls_are_not_free() {
     assert!(limited);
 }
 
+/// Proves GO-6.
 #[tokio::test]
-async fn go_6_the_risk_is_part_of_the_result() {
+async fn the_risk_is_part_of_the_result() {
     let folder = Folder::new();
     for (arguments, risk) in [
         (json!({"path": "."}), "Low"),

@@ -1,4 +1,4 @@
-//! T15: ways out of the root, generated. Every one must be refused or stay inside.
+//! Ways out of the root, generated. Every one must be refused or stay inside.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -119,7 +119,7 @@ fn stays_inside(data: &Value) -> bool {
 }
 
 #[test]
-fn t15_no_variant_gets_out_of_the_root() {
+fn no_variant_gets_out_of_the_root() {
     let folder = scene();
     let root = Root::open(&folder.path().join("root"), None).expect("the root opens");
     let variants = variants(&folder);
@@ -131,7 +131,7 @@ fn t15_no_variant_gets_out_of_the_root() {
 }
 
 #[tokio::test]
-async fn t15_the_same_over_the_wire() {
+async fn the_same_over_the_wire() {
     let folder = scene();
     let variants: Vec<String> = variants(&folder).into_iter().step_by(23).collect();
     assert!(variants.len() > 400, "{}", variants.len());
@@ -149,7 +149,7 @@ async fn t15_the_same_over_the_wire() {
 }
 
 #[tokio::test]
-async fn t15_a_walk_shows_links_out_and_does_not_take_them() {
+async fn a_walk_shows_links_out_and_does_not_take_them() {
     let folder = scene();
     let mut peer = Dialogue::start(&folder.path().join("root"));
     let arguments = json!({"path": ".", "recursive": true, "max_depth": 10, "limit": 1000});
@@ -161,7 +161,7 @@ async fn t15_a_walk_shows_links_out_and_does_not_take_them() {
 
 /// Without `O_NOFOLLOW` at every step this test fails: another thread keeps swapping a folder for a link.
 #[tokio::test]
-async fn t15_a_link_swapped_in_during_the_call_is_not_followed() {
+async fn a_link_swapped_in_during_the_call_is_not_followed() {
     let folder = scene();
     let root = folder.path().join("root");
     folder.file("root/flip/inside.txt");

@@ -169,7 +169,7 @@ fn silence_after_the_probe_means_the_old_era_and_silence_after_that_the_end() {
     assert_eq!(end, ["unusable: backend `a` did not answer the handshake in time"]);
 }
 
-/// Issue point 16: a server that starts slowly answers the probe after `initialize` was sent, and is of the new era.
+/// A server that starts slowly answers the probe after `initialize` was sent, and is of the new era.
 #[test]
 fn a_late_answer_to_the_probe_still_tells_the_era() {
     for refused_first in [false, true] {
@@ -191,7 +191,7 @@ fn a_late_answer_to_the_probe_still_tells_the_era() {
     }
 }
 
-/// Issue point 16: an old server that starts slowly refuses the probe late, and is greeted once.
+/// An old server that starts slowly refuses the probe late, and is greeted once.
 #[test]
 fn a_late_refusal_of_the_probe_leaves_initialize_to_be_answered() {
     let no = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#;
@@ -245,7 +245,7 @@ fn calls_get_ids_and_tokens_of_the_gateway_and_find_their_way_back() {
 }
 
 #[test]
-fn t21_answers_that_fit_nothing_reach_nobody() {
+fn answers_that_fit_nothing_reach_nobody() {
     let mut dialogue = Dialogue::legacy();
     dialogue
         .calls("x", Era::Legacy, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#)
@@ -272,7 +272,7 @@ fn an_error_that_could_not_read_our_id_still_answers_its_stream() {
 }
 
 #[test]
-fn issue_18_how_long_the_backend_takes_is_counted_however_a_request_ends() {
+fn how_long_the_backend_takes_is_counted_however_a_request_ends() {
     let call = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t"}}}}"#);
     let mut dialogue = Dialogue::legacy();
     let timed = Arc::new(OperationMetrics::default());
@@ -395,7 +395,7 @@ fn a_task_that_an_old_server_makes_of_a_new_call_can_be_waited_for_in_its_place(
     );
 }
 
-/// Issue point 12: an old server's question extends the silence time-out of its call, until it is answered.
+/// An old server's question extends the silence time-out of its call, until it is answered.
 #[test]
 fn a_call_may_be_silent_while_the_client_is_asked() {
     let call = r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"t"}}"#;
@@ -416,7 +416,7 @@ fn a_call_may_be_silent_while_the_client_is_asked() {
     }
 }
 
-/// Issue point 12: nor does a question that is never answered keep its call for ever, or one that was taken back.
+/// Nor does a question that is never answered keep its call for ever, or one that was taken back.
 #[test]
 fn a_question_holds_its_call_for_a_bounded_time() {
     let call = r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"t"}}"#;
@@ -435,7 +435,7 @@ fn a_question_holds_its_call_for_a_bounded_time() {
 }
 
 #[test]
-fn issue_18_2_the_gateway_uses_no_entry_by_itself() {
+fn the_gateway_uses_no_entry_by_itself() {
     let mut dialogue = Dialogue::legacy();
     let mut sends = |name| dialogue.machine.own_request("own", name, "", Duration::from_secs(1), dialogue.now).is_ok();
     assert!([method::TOOLS_LIST, method::PING, method::RESOURCES_SUBSCRIBE].into_iter().all(&mut sends));

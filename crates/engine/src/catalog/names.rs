@@ -146,8 +146,9 @@ mod tests {
         names.owner(name).map(|(index, own)| (index, own.into_owned()))
     }
 
+    /// Proves N-20.
     #[test]
-    fn n20_the_first_owner_has_the_plain_name_and_every_qualified_name_is_taken() {
+    fn the_first_owner_has_the_plain_name_and_every_qualified_name_is_taken() {
         let names = names(Style::Name, &["a", "b"], &[&["echo", "one"], &["echo", "two"]]);
         assert_eq!(owner(&names, "echo"), Some((0, "echo".into())));
         assert_eq!(owner(&names, "a__echo"), Some((0, "echo".into())));
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(names.renamed(0, "b__x"), Some("a__b__x"));
     }
 
-    /// Issue 13, point 4: 4,400 such names took more than a minute.
+    /// 4,400 such names took more than a minute.
     #[test]
     fn names_that_look_like_qualified_ones_cost_no_more_than_others() {
         let own: Vec<String> =
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_13_14_a_page_of_an_app_keeps_its_scheme() {
+    fn a_page_of_an_app_keeps_its_scheme() {
         let names = names(Style::Uri, &["a", "b"], &[&["ui://x", "file:///x"], &["ui://x", "file:///x", "ui://y"]]);
         assert_eq!(owner(&names, "ui://x"), Some((0, "ui://x".into())));
         assert_eq!(owner(&names, "ui://b+x"), Some((1, "ui://x".into())));

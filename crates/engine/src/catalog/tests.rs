@@ -36,8 +36,9 @@ fn text(catalog: &Catalog, kind: ListKind) -> String {
     String::from_utf8(page.array.to_vec()).unwrap()
 }
 
+/// Proves N-2 and N-31.
 #[test]
-fn n2_n31_one_list_in_a_stable_order_with_every_field_kept() {
+fn one_list_in_a_stable_order_with_every_field_kept() {
     let mut catalog = catalog(&["b", "a"]);
     let odd = r#"{"z":1,"name":"two","x-unknown":[1.0,1e5],"execution":{"taskSupport":"optional"}}"#;
     catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[odd, r#"{"name":"one"}"#]));
@@ -51,8 +52,9 @@ fn n2_n31_one_list_in_a_stable_order_with_every_field_kept() {
     assert_eq!(text(&catalog, ListKind::Tools), format!(r#"[{{"name":"zed"}},{odd},{one},{{"name":"new"}}]"#));
 }
 
+/// Proves N-20.
 #[test]
-fn n20_collided_names_are_renamed_in_place_and_stay_when_a_backend_goes_down() {
+fn collided_names_are_renamed_in_place_and_stay_when_a_backend_goes_down() {
     let mut catalog = catalog(&["a", "b"]);
     catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name" : "echo" ,"d":"A"}"#]));
     catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"d":"B","name":"echo"}"#]));
@@ -139,8 +141,9 @@ fn an_unlisted_resource_goes_by_template_scheme_or_the_only_backend() {
     assert_eq!(of("odd://z"), None);
 }
 
+/// Proves N-32.
 #[test]
-fn n32_one_page_up_to_a_thousand_entries_then_cursors_that_survive_changes() {
+fn one_page_up_to_a_thousand_entries_then_cursors_that_survive_changes() {
     let names: Vec<String> = (0..2500).map(|n| format!(r#"{{"name":"t{n:04}"}}"#)).collect();
     let items: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut catalog = catalog(&["a", "b"]);
@@ -167,7 +170,7 @@ fn n32_one_page_up_to_a_thousand_entries_then_cursors_that_survive_changes() {
 }
 
 #[test]
-fn t18_a_tool_whose_header_marks_break_the_rules_is_left_out() {
+fn a_tool_whose_header_marks_break_the_rules_is_left_out() {
     for schema in [
         r#"{"type":"object","properties":{"a":{"type":"string","x-mcp-header":""}}}"#,
         r#"{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"X\r\nY"}}}"#,
@@ -190,8 +193,7 @@ fn what_is_saved_reads_back_and_damage_is_said() {
     assert_eq!(read_saved(&mut two, br#"{"version":9,"x":1}"#), Err(PersistError::Version(9)));
 }
 
-/// Issue 13, point 2: a backend that lists another's name later does not get it, wherever it
-/// stands in the configuration.
+/// A backend that lists another's name later does not get it, wherever it stands in the configuration.
 #[test]
 fn a_name_that_was_given_does_not_change_hands() {
     let echo = || view(ListKind::Tools, &[r#"{"name":"echo"}"#]);
@@ -235,7 +237,7 @@ fn names_are_not_shown_by_asking_who_has_them() {
     assert!(!snapshot.was_shown());
 }
 
-/// Issue 13, point 14: MCP Apps whose page is in no list.
+/// MCP Apps whose page is in no list.
 #[test]
 fn a_page_that_only_a_tool_names_goes_to_the_backend_of_that_tool() {
     let mut catalog = catalog(&["a", "b"]);
@@ -245,7 +247,7 @@ fn a_page_that_only_a_tool_names_goes_to_the_backend_of_that_tool() {
     assert_eq!(&*catalog.snapshot().resource("ui://page").unwrap().backend, "b");
 }
 
-/// Issue 13, point 16d: a page goes on where the last one ended although its last entry is gone.
+/// A page goes on where the last one ended although its last entry is gone.
 #[test]
 fn a_cursor_survives_the_removal_of_its_entry() {
     let tool = |n: usize| format!(r#"{{"name":"t{}"}}"#, (n * 7919) % 3000);
@@ -273,7 +275,7 @@ impl Visibility for Closed {
     }
 }
 
-/// Issue 12: lists take a filter by caller, and what one caller was shown is not shown to another.
+/// Lists take a filter by caller, and what one caller was shown is not shown to another.
 #[test]
 fn each_caller_is_shown_what_it_may_see() {
     let mut catalog = catalog(&["a", "b"]);
@@ -296,7 +298,7 @@ fn each_caller_is_shown_what_it_may_see() {
     }
 }
 
-/// Issue 13, point 16e: how long a list may be kept follows the strictest of the backends behind it.
+/// How long a list may be kept follows the strictest of the backends behind it.
 #[test]
 fn a_list_may_be_kept_as_the_strictest_backend_says() {
     use std::time::{Duration, Instant};
@@ -334,10 +336,10 @@ fn a_list_may_be_kept_as_the_strictest_backend_says() {
     assert_eq!(told(&catalog, None, 0), (0, "private"), "one that is down may come back any time");
 }
 
-/// T10: a backend with credentials per user shows each principal its own lists, saves none, and every name has
-/// one owner over all.
+/// A backend with credentials per user shows each principal its own lists, saves none, and every name has one owner
+/// over all.
 #[test]
-fn t10_private_lists_are_for_one_principal_each_and_collide_with_all_others() {
+fn private_lists_are_for_one_principal_each_and_collide_with_all_others() {
     let of = |whose: &str| ViewKey { whose: Some(Principal::named(whose).into()), ..bare(Era::Legacy) };
     let mut catalog = catalog(&["safe", "open"]);
     catalog.set_private("safe", true);

@@ -100,7 +100,6 @@ mod tests {
         lists.filter(|(list, _)| seen.insert(*list)).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Issue 31, point 14.
     #[test]
     fn equal_lists_of_invented_capability_sets_are_kept_once() {
         let mut catalog = Catalog::new([Arc::from("a")]);
@@ -114,7 +113,6 @@ mod tests {
         assert_eq!(held(&catalog), before);
     }
 
-    /// Issue 31, point 14.
     #[test]
     fn differing_lists_of_invented_capability_sets_are_bounded_in_bytes() {
         let mut catalog = Catalog::new([Arc::from("a")]);

@@ -224,8 +224,9 @@ mod tests {
         serde_json::from_slice(&translate(&message.into(), &about)).unwrap()
     }
 
+    /// Proves G-7.
     #[test]
-    fn g_7_a_result_has_the_documents_shape() {
+    fn a_result_has_the_specified_shape() {
         let answer = answered(
             r#""result":{"content":[{"type":"text","text":"x"}],"structuredContent":{"path":"./src"},"isError":false}"#,
         );
@@ -243,8 +244,9 @@ mod tests {
         assert_eq!(answer, expected);
     }
 
+    /// Proves G-7.
     #[test]
-    fn g_7_data_is_what_the_tool_gave() {
+    fn data_is_what_the_tool_gave() {
         for (content, data) in [
             (r#"[{"type":"text","text":"plain"}]"#, json!("plain")),
             (r#"[{"type":"text","text":" {\"a\":1} "}]"#, json!({"a": 1})),
@@ -261,8 +263,9 @@ mod tests {
         assert_eq!(answered(r#""result":{}"#)["result"]["data"], Value::Null);
     }
 
+    /// Proves G-9.
     #[test]
-    fn g_9_a_failure_of_the_tool_has_the_documents_shape() {
+    fn a_failure_of_the_tool_has_the_specified_shape() {
         let said = r#"{"error_type":"security_error","error_code":"path_not_allowed","error_message":"Access to the specified path is not permitted","details":{"requested_path":"/etc/passwd","reason":"Path not in allowed list","suggestion":"Request access to an allowed directory"}}"#;
         let answer = answered(&format!(
             r#""result":{{"content":[{{"type":"text","text":"no"}}],"isError":true,"_meta":{{"signalbox/error":{said}}}}}"#
@@ -286,16 +289,18 @@ mod tests {
         assert_eq!(answer, expected);
     }
 
+    /// Proves G-9.
     #[test]
-    fn g_9_the_text_of_a_tools_error_has_an_end() {
+    fn the_text_of_a_tools_error_has_an_end() {
         let long = "é".repeat(MAX_ERROR_TEXT + 1);
         let body = format!(r#""result":{{"isError":true,"content":[{{"type":"text","text":"{long}"}}]}}"#);
         let told = answered(&body)["error"]["data"]["error_message"].as_str().unwrap().chars().count();
         assert_eq!(told, MAX_ERROR_TEXT);
     }
 
+    /// Proves G-9.
     #[test]
-    fn g_9_other_failures_are_told_as_far_as_they_tell_anything() {
+    fn other_failures_are_told_as_far_as_they_tell_anything() {
         for (body, kind, word, text) in [
             (
                 r#""result":{"isError":true,"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,

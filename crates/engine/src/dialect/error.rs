@@ -101,8 +101,9 @@ mod tests {
     use crate::fault::FaultKind;
     use serde_json::{Value, json};
 
+    /// Proves G-9.
     #[test]
-    fn g_9_a_fault_has_every_member_of_the_documents_error() {
+    fn a_fault_has_every_member_of_the_specified_error() {
         let fault = Fault::new(FaultKind::RateLimited, "too \"often\"").with_raw("retryAfter", "3");
         let asked = DialectRequest::Invoke { tool_id: "t".into(), version: None };
         let stamp = Stamp { audit_id: Some("audit-1"), unix_ms: 1_704_110_400_500 };

@@ -45,9 +45,8 @@ mod tests {
     use super::*;
     use signalbox_wire::fuzzing::run_mutated;
 
-    /// T6
     #[test]
-    fn t6_the_target_holds_on_seeds_and_mutations() {
+    fn the_target_holds_on_seeds_and_mutations() {
         let seeds = [
             &br#"{"jsonrpc":"2.0","id":"1","method":"tools/list","params":{"category":"filesystem","trust_level":"verified"}}"#[..],
             br#"{"jsonrpc":"2.0","id":"2","method":"tools/invoke","params":{"tool_id":"t","tool_version":"1","parameters":{"path":"./src"},"security_context":{"user_id":"ada","session_id":"s","permissions":["read:x"]}}}"#,

@@ -107,8 +107,9 @@ mod tests {
         serde_json::from_slice(&translate(result, wanted, &label, session)).unwrap()
     }
 
+    /// Proves G-4.
     #[test]
-    fn g_4_tools_are_listed_with_their_labels_and_by_category_and_trust() {
+    fn tools_are_listed_with_their_labels_and_by_category_and_trust() {
         let first = json!({
             "tool_id": "a", "name": "a", "version": "1.0.0", "description": "A",
             "categories": ["filesystem", "utility"], "trust_level": "verified", "permissions": ["read:filesystem"],

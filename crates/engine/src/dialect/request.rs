@@ -164,8 +164,9 @@ mod tests {
         (asked, inner)
     }
 
+    /// Proves G-5 and G-10.
     #[test]
-    fn g_5_g_10_the_documents_invocation_becomes_a_call() {
+    fn an_invocation_of_the_dialect_becomes_a_call() {
         let params = r#"{"tool_id":"directory_list","tool_version":"1.0.0","parameters":{"path":"./src","recursive":true,"max_depth":3.0},"security_context":{"user_id":"user123","session_id":"session456","permissions":["read:filesystem"]}}"#;
         let (asked, call) = ask("tools/invoke", params);
         assert_eq!(asked, DialectRequest::Invoke { tool_id: "directory_list".into(), version: Some("1.0.0".into()) });
@@ -177,8 +178,9 @@ mod tests {
         assert!(call["params"].get("security_context").is_none());
     }
 
+    /// Proves G-4.
     #[test]
-    fn g_4_the_documents_discovery_becomes_a_list() {
+    fn a_discovery_of_the_dialect_becomes_a_list() {
         let (asked, list) = ask("tools/list", r#"{"category":"filesystem","trust_level":"verified","cursor":"c"}"#);
         assert_eq!(
             asked,
@@ -189,8 +191,9 @@ mod tests {
         assert_eq!((asked, list.is_ok()), (DialectRequest::List { category: None, trust: None }, true));
     }
 
+    /// Proves G-21.
     #[test]
-    fn g_21_what_is_wrong_is_named() {
+    fn what_is_wrong_is_named() {
         for (method, params, kind, part) in [
             ("tools/invoke", "{}", FaultKind::MissingFields, "tool_id"),
             ("tools/invoke", r#"{"tool_id":7}"#, FaultKind::InvalidParams, "`params.tool_id` must be a string"),

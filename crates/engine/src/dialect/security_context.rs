@@ -86,8 +86,9 @@ mod tests {
         check(context.as_bytes(), &CallerContext { user: "ada", session, has: &has }).err().map(|fault| fault.message)
     }
 
+    /// Proves G-5.
     #[test]
-    fn g_5_what_is_so_passes_and_so_does_what_claims_nothing() {
+    fn what_is_so_passes_and_so_does_what_claims_nothing() {
         for context in [
             "{}",
             r#"{"user_id":"ada","session_id":"s1","permissions":["read:filesystem"]}"#,
@@ -98,8 +99,9 @@ mod tests {
         }
     }
 
+    /// Proves G-5.
     #[test]
-    fn g_5_lies_are_refused_however_they_are_written() {
+    fn lies_are_refused_however_they_are_written() {
         for (context, part) in [
             (r#"{"user_id":"eve"}"#, "user_id` is not the caller"),
             (r#"{"\u0075ser_id":"eve"}"#, "user_id` is not the caller"),
@@ -117,8 +119,9 @@ mod tests {
         assert!(told(r#"{"session_id":"s1"}"#, None).unwrap().contains("stands alone"));
     }
 
+    /// Proves G-5.
     #[test]
-    fn g_5_a_message_names_no_more_permissions_than_anybody_needs() {
+    fn a_message_names_no_more_permissions_than_anybody_needs() {
         let context = |count| format!(r#"{{"permissions":[{}]}}"#, vec![r#""read:filesystem""#; count].join(","));
         assert_eq!(told(&context(MAX_PERMISSIONS), None), None);
         assert!(told(&context(MAX_PERMISSIONS + 1), None).unwrap().contains("more than 256"));

@@ -195,9 +195,10 @@ impl Fault {
 mod tests {
     use super::*;
 
-    /// G-14, G-22: a permission that is lacking is named so; what a policy or constraint denies violates a policy.
+    /// A permission that is lacking is named so; what a policy or constraint denies violates a policy.
+    /// Proves G-14 and G-22.
     #[test]
-    fn g_22_denials_are_of_a_permission_or_of_a_policy() {
+    fn denials_are_of_a_permission_or_of_a_policy() {
         let denied = || Fault::new(FaultKind::Denied, "");
         assert_eq!(denied().dialect_word(), "permission_denied");
         assert_eq!(denied().with_str("policy", "constraint:files/*").dialect_word(), "policy_violation");
@@ -205,9 +206,10 @@ mod tests {
         assert_eq!(lacking.dialect_word(), "permission_denied");
     }
 
-    /// G-20 to G-22: every error that the document names is in its family, under its name.
+    /// Every named error is in its family, under its name.
+    /// Proves G-20, G-21 and G-22.
     #[test]
-    fn g_20_to_22_the_errors_of_the_document_are_in_their_families() {
+    fn the_errors_of_the_dialect_are_in_their_families() {
         use FaultKind as K;
         for (kind, family, word) in [
             (K::InvalidRequest, "protocol_error", "invalid_message"),

@@ -145,9 +145,9 @@ mod tests {
         Fault::new(FaultKind::BackendDown, text).with_str("backend", "a").with_str("file", "/etc/x")
     }
 
-    /// G-24
+    /// Proves G-24.
     #[test]
-    fn g_24_each_trust_level_is_told_less_than_the_one_above_it() {
+    fn each_trust_level_is_told_less_than_the_one_above_it() {
         let fault = down();
         let told = |trust| fault.told(ErrorDetail::ByTrust, trust).into_owned();
         assert_eq!(told(TrustLevel::System), fault);
@@ -162,8 +162,9 @@ mod tests {
         assert_eq!(*fault.told(ErrorDetail::Full, TrustLevel::Untrusted), fault);
     }
 
+    /// Proves G-24.
     #[test]
-    fn g_24_what_a_client_acts_on_is_always_told() {
+    fn what_a_client_acts_on_is_always_told() {
         let fault = Fault::new(FaultKind::RateLimited, "too often").with_raw("retryAfter", "7").with_str("by", "x");
         let untrusted = fault.told(ErrorDetail::ByTrust, TrustLevel::Untrusted);
         assert_eq!(untrusted.data, [("retryAfter", Bytes::from_static(b"7"))]);
@@ -171,8 +172,9 @@ mod tests {
         assert_eq!(fault.told(ErrorDetail::ByTrust, TrustLevel::Verified).data.len(), 1);
     }
 
+    /// Proves G-24.
     #[test]
-    fn g_24_names_of_methods_tools_and_versions_are_no_places() {
+    fn names_of_methods_tools_and_versions_are_no_places() {
         for text in
             ["Method not found: tools/x", "`2026-07-28` at 10:5", "a/b and c:d", "tool files/read_*", "/", "1.2.3"]
         {

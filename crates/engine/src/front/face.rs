@@ -40,8 +40,9 @@ impl FrontMachine {
 mod tests {
     use super::*;
 
+    /// Proves C-3.
     #[test]
-    fn c_3_a_server_with_tools_is_shown_by_its_name() {
+    fn a_server_with_tools_is_shown_by_its_name() {
         let face = Face::of_tools("codap-mcp-server", "1.0.0");
         assert_eq!(face.server_info, r#"{"name":"codap-mcp-server","version":"1.0.0"}"#);
         assert!(face.offer.tools && !face.offer.prompts && !face.offer.resources && !face.offer.logging);

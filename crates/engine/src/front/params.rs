@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t27_a_key_written_with_escapes_is_the_same_key() {
+    fn a_key_written_with_escapes_is_the_same_key() {
         let text =
             r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"\u006eame":"n","\u005fmeta":{"progress\u0054oken":7}}}"#;
         let message = Envelope::parse(text.into()).unwrap();

@@ -24,8 +24,9 @@ mod rounds;
 mod signing_in;
 mod tasks;
 
+/// Proves N-7, N-8, N-9 and N-10.
 #[test]
-fn n7_to_n10_the_gate_of_an_old_session() {
+fn the_gate_of_an_old_session() {
     let mut dialogue = Dialogue::new(Mode::Pipe);
     assert_eq!(
         dialogue.says(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#),
@@ -53,8 +54,9 @@ fn n7_to_n10_the_gate_of_an_old_session() {
     assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":6,"method":"ping"}"#)[0].contains("session_closed"));
 }
 
+/// Proves N-17.
 #[test]
-fn n17_an_unknown_or_new_version_is_answered_with_the_newest_old_one() {
+fn an_unknown_or_new_version_is_answered_with_the_newest_old_one() {
     for version in ["2026-07-28", "2099-01-01", "1.0"] {
         let mut dialogue = Dialogue::new(Mode::Session);
         let answer = dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{{}}}}}}"#));
@@ -62,7 +64,7 @@ fn n17_an_unknown_or_new_version_is_answered_with_the_newest_old_one() {
     }
 }
 
-/// Issue 32, point 6: a backend that leads back to its own gateway showed the gateway's tools again, without end.
+/// A backend that leads back to its own gateway showed the gateway's tools again, without end.
 #[test]
 fn the_gateway_refuses_a_connection_to_itself() {
     let initialize = |instance: &str| {
@@ -119,7 +121,7 @@ fn unknown_names_bad_params_and_unknown_methods_are_clear_errors() {
 }
 
 #[test]
-fn t21_ids_keep_their_type_and_a_second_use_in_flight_is_refused() {
+fn ids_keep_their_type_and_a_second_use_in_flight_is_refused() {
     let mut dialogue = Dialogue::operational();
     for id in ["1", "\"1\"", "1.0"] {
         let said =
@@ -231,8 +233,9 @@ fn modern(id: &str, method: &str, params: &str) -> String {
     )
 }
 
+/// Proves N-11.
 #[test]
-fn n11_on_a_pipe_the_era_is_told_before_the_gate() {
+fn on_a_pipe_the_era_is_told_before_the_gate() {
     let mut dialogue = Dialogue::new(Mode::Pipe);
     let said = dialogue.says(&modern("1", "server/discover", ""));
     assert!(said[0].contains(r#""supportedVersions":["2026-07-28","2025-11-25""#), "{said:?}");
@@ -309,8 +312,9 @@ fn log_messages_below_the_level_of_the_session_stay_behind() {
     assert_eq!((log("info"), log("warning"), log("alert")), (0, 1, 1));
 }
 
+/// Proves S-58.
 #[test]
-fn s58_ten_thousand_pending_calls_fit() {
+fn ten_thousand_pending_calls_fit() {
     let mut dialogue = Dialogue::operational();
     let snapshot = dialogue.catalog.snapshot();
     let chain = Chain::default();
@@ -380,7 +384,7 @@ fn a_cancelled_call_of_a_batch_on_a_pipe_ends_its_own_stream_and_never_the_pipe(
     assert_eq!(dialogue.says(&cancel(2)), ["cancel at a", "end"]);
 }
 
-/// Issue 13, point 5: what a client says of itself is kept for each session, so it has a bound.
+/// What a client says of itself is kept for each session, so it has a bound.
 #[test]
 fn a_client_that_says_too_much_of_itself_is_refused() {
     let long = "x".repeat(crate::profile::MAX_CLAIMED);
@@ -400,7 +404,7 @@ fn a_client_that_says_too_much_of_itself_is_refused() {
     assert!(dialogue.says(&hello("c", ""))[0].contains("serverInfo"));
 }
 
-/// Issue 13, point 18: what the gateway answers itself takes time too.
+/// What the gateway answers itself takes time too.
 #[test]
 fn what_the_gateway_answers_itself_is_timed() {
     let mut dialogue = Dialogue::operational();

@@ -169,9 +169,9 @@ mod tests {
         Use { call: ExchangeId(call), exchange: ExchangeId(call), round: 1 }
     }
 
-    /// T34: what was approved is one call with these arguments, of this tool, under this policy, by this caller.
+    /// What was approved is one call with these arguments, of this tool, under this policy, by this caller.
     #[test]
-    fn t34_an_approval_is_for_what_was_asked_about_and_nothing_else() {
+    fn an_approval_is_for_what_was_asked_about_and_nothing_else() {
         let (approvals, now) = (Approvals::default(), Instant::now());
         let (bound, other) = (ApprovalDigest::to(&[b"ab", b"c"]), ApprovalDigest::to(&[b"a", b"bc"]));
         assert_ne!(bound, other, "parts do not run into each other");
@@ -185,9 +185,9 @@ mod tests {
         assert!(approvals.covers(first(1), bound), "what was agreed to stays");
     }
 
-    /// T34: consent is used once. Further rounds of the call are covered, each by one message.
+    /// Consent is used once. Further rounds of the call are covered, each by one message.
     #[test]
-    fn t34_an_approval_is_used_once() {
+    fn an_approval_is_used_once() {
         let (approvals, now, bound) = (Approvals::default(), Instant::now(), ApprovalDigest::to(&[]));
         let message = |exchange, round| Use { call: ExchangeId(1), exchange: ExchangeId(exchange), round };
         assert!(asks(&approvals, 1, bound, now));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn t34_an_approval_that_comes_too_late_does_not_count() {
+    fn an_approval_that_comes_too_late_does_not_count() {
         let (approvals, now, bound) = (Approvals::default(), Instant::now(), ApprovalDigest::to(&[]));
         assert!(asks(&approvals, 1, bound, now));
         assert_eq!(approvals.grant(first(1), bound, now + WITHIN * 2), GrantOutcome::Expired);
@@ -219,7 +219,6 @@ mod tests {
         assert!(ask(u64::MAX, start + WITHIN).is_ok());
     }
 
-    /// Issue 31, point 14.
     #[test]
     fn a_caller_who_fills_its_share_leaves_the_rest_to_others() {
         let (approvals, now, bound) = (Approvals::default(), Instant::now(), ApprovalDigest::to(&[]));

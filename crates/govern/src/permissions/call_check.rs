@@ -285,7 +285,7 @@ impl Interceptor for CallCheck {
 mod tests {
     use super::*;
 
-    /// E10: a call that is held when the gateway ends was refused by no person.
+    /// A call that is held when the gateway ends was refused by no person.
     #[test]
     fn a_refusal_names_a_person_only_if_one_decided() {
         let told = |by: Option<&str>| {

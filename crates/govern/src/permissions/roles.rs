@@ -193,9 +193,10 @@ mod tests {
         }
     }
 
-    /// NO-2: execute implies read, what is denied stays denied whatever else a caller is, an unknown role is denied.
+    /// Execute implies read, what is denied stays denied whatever else a caller is, an unknown role is denied.
+    /// Proves NO-2.
     #[test]
-    fn no_2_roles_decide_by_pattern_and_permission() {
+    fn roles_decide_by_pattern_and_permission() {
         for (roles, backend, name, expected) in [
             (&["root"][..], "files", "drop_all", "usable"),
             (&["reader"], "files", "read", "listed"),
@@ -216,9 +217,10 @@ mod tests {
         }
     }
 
-    /// G-14, G-17: permissions that labels ask for come from roles too.
+    /// Permissions that labels ask for come from roles too.
+    /// Proves G-14 and G-17.
     #[test]
-    fn g_14_the_permission_that_is_lacking_is_named() {
+    fn the_permission_that_is_lacking_is_named() {
         let (book, wanted) = (book(), names(&["write:disk", "read:disk"]));
         assert_eq!(book.lacks(&names(&["writer"]), &wanted), Some("read:disk"));
         assert_eq!(book.lacks(&names(&["writer", "root"]), &wanted), None);

@@ -112,9 +112,10 @@ mod tests {
         Switch { target, off, reason: "".into() }
     }
 
-    /// NO-9: tools and backends, and besides them principals.
+    /// Tools and backends, and besides them principals.
+    /// Proves NO-9.
     #[test]
-    fn no_9_a_switch_finds_what_it_turns_off() {
+    fn a_switch_finds_what_it_turns_off() {
         let switches = Switches(vec![
             switch(Target::Entries(SubjectPattern::new("files/write_*")), Off::Killed),
             switch(Target::Entries(SubjectPattern::new("db")), Off::Quarantined),
@@ -130,8 +131,9 @@ mod tests {
         assert!(switches.of_principal("user:eve").is_some() && switches.of_principal("user:ada").is_none());
     }
 
+    /// Proves NO-9.
     #[test]
-    fn no_9_each_has_its_code() {
+    fn each_has_its_code() {
         let fault = |off| Switch { reason: "leaks".into(), ..switch(Target::Principals("*".into()), off) }.fault("`a`");
         let (killed, aside) = (fault(Off::Killed), fault(Off::Quarantined));
         assert_eq!((killed.code(Era::Legacy), killed.code(Era::Modern)), (-32005, 4510));

@@ -52,9 +52,10 @@ fn without_any_permissions_everybody_sees_and_uses_everything() {
     assert!(open.is_open() && open.lists(&eve, &entry("a", "b")) && is_usable(&open, &eve, &entry("a", "b")));
 }
 
-/// NO-2, T25: who may not see a tool does not find it in lists, and is told that there is none; who may only read finds it.
+/// Who may not see a tool does not find it in lists, and is told that there is none; who may only read finds it.
+/// Proves NO-2.
 #[test]
-fn no_2_lists_and_calls_agree_for_every_role() {
+fn lists_and_calls_agree_for_every_role() {
     let set = permissions(PermissionSet { roles: roles(), ..PermissionSet::default() });
     let (ada, bob, eve) = (caller("ada", &["writer"]), caller("bob", &["reader"]), caller("eve", &["other"]));
     let read = entry("files", "read");
@@ -67,9 +68,10 @@ fn no_2_lists_and_calls_agree_for_every_role() {
     assert!(!told.lists(&eve, &read) && told.reveals(&eve, &read));
 }
 
-/// NO-9: hidden from lists and still named in the answer to those who could see it.
+/// Hidden from lists and still named in the answer to those who could see it.
+/// Proves NO-9.
 #[test]
-fn no_9_a_switch_hides_an_entry_and_is_set_and_lifted_while_running() {
+fn a_switch_hides_an_entry_and_is_set_and_lifted_while_running() {
     let set = permissions(PermissionSet { roles: roles(), ..PermissionSet::default() });
     let (ada, eve, write) = (caller("ada", &["writer"]), caller("eve", &[]), entry("files", "write"));
     let before = set.audience(&ada);
@@ -91,9 +93,10 @@ fn a_closed_backend_is_never_revealed() {
     assert!(!set.reveals(&eve, &entry("files", "read")) && !set.shows_backend(&eve, "files"));
 }
 
-/// G-13, G-14: the permissions of the caller are looked at first, and the one that is lacking is named.
+/// The permissions of the caller are looked at first, and the one that is lacking is named.
+/// Proves G-13 and G-14.
 #[test]
-fn g_13_permissions_then_policies() {
+fn permissions_are_judged_before_policies() {
     use crate::tool_labels::LabelRule;
     let rule = LabelRule {
         pattern: SubjectPattern::new("files/read"),
@@ -119,9 +122,9 @@ fn g_13_permissions_then_policies() {
     assert_eq!(forbidden.grounds.policy.as_deref(), Some("no reads"));
 }
 
-/// T15: what a policy permits under one way of writing a URI must be permitted as the backend reads it too.
+/// What a policy permits under one way of writing a URI must be permitted as the backend reads it too.
 #[test]
-fn t15_a_uri_is_judged_as_it_is_written_and_as_it_is_read() {
+fn a_uri_is_judged_as_it_is_written_and_as_it_is_read() {
     let policy = "permit(principal, action, resource is Resource) when { resource.uri like \"file:///public/*\" };";
     let policies = Policies::load(&[("a.cedar".to_owned(), policy.to_owned())]).unwrap();
     let set = permissions(PermissionSet { policies: Some(Arc::new(policies)), ..PermissionSet::default() });
@@ -133,9 +136,10 @@ fn t15_a_uri_is_judged_as_it_is_written_and_as_it_is_read() {
     }
 }
 
-/// G-12: the patterns of resources that a user may use.
+/// The patterns of resources that a user may use.
+/// Proves G-12.
 #[test]
-fn g_12_a_user_is_kept_to_its_resources() {
+fn a_user_is_kept_to_its_resources() {
     let set = permissions(PermissionSet { callers: vec![("x".into(), vec![])], ..PermissionSet::default() });
     let standing = Standing { resources: texts(&["file:///public/*"]), ..Standing::default() };
     let identity = Identity { standing: Some(Arc::new(standing)), ..caller("ada", &[]).identity().clone() };
@@ -150,9 +154,10 @@ fn g_12_a_user_is_kept_to_its_resources() {
     }
 }
 
-/// G-13, G-14: permissions, then policies; a lacking permission is named, and consent is a constraint.
+/// Permissions, then policies; a lacking permission is named, and consent is a constraint.
+/// Proves G-13 and G-14.
 #[test]
-fn g_13_a_use_is_validated_in_the_documents_order() {
+fn a_use_is_validated_in_the_specified_order() {
     let asks = Role { ask: vec![SubjectPattern::new("files/write")], ..role(&["tools.execute"], &["files"]) };
     let book = [("asker", asks), ("reader", role(&["tools.read"], &["files"]))];
     let roles = RoleBook::new(book.map(|(name, role)| (name.to_owned(), role)), None);
@@ -177,7 +182,7 @@ fn grant(to: &str, entries: &[&str], until_ms: u64, breaks_glass: bool) -> Arc<T
 
 /// A grant makes up for what is lacking and for consent; what a role denies or a policy forbids stays so; it ends to the millisecond.
 #[test]
-fn issue_18_a_grant_makes_up_for_what_is_lacking_and_no_more() {
+fn a_grant_makes_up_for_what_is_lacking_and_no_more() {
     let policies = "permit(principal in Role::\"writer\", action, resource);\n@id(\"ask\") @ask(\"sure?\") forbid(principal, action, resource == Tool::\"files/write\");\n\
                     @id(\"never\") forbid(principal, action, resource == Tool::\"files/drop\");";
     let policies = Some(Arc::new(Policies::load(&[("a.cedar".to_owned(), policies.to_owned())]).unwrap()));
@@ -228,7 +233,7 @@ fn issue_18_a_grant_makes_up_for_what_is_lacking_and_no_more() {
 
 /// Whoever breaks the glass may use everything, even what is closed, but nothing that is switched off.
 #[test]
-fn issue_18_broken_glass_allows_everything_but_what_is_off() {
+fn broken_glass_allows_everything_but_what_is_off() {
     let policies = "forbid(principal, action, resource);";
     let policies = Some(Arc::new(Policies::load(&[("a.cedar".to_owned(), policies.to_owned())]).unwrap()));
     let callers = vec![("files".into(), vec!["nobody".to_owned()])];

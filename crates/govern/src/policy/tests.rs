@@ -178,8 +178,7 @@ fn policy() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Issue 18, point 2: what can be called is listed; without conditions on the context, what is listed can be
-    /// called.
+    /// What can be called is listed; without conditions on the context, what is listed can be called.
     #[test]
     fn called_implies_listed(
         texts in prop::collection::vec(policy(), 1..6),

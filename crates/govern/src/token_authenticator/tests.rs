@@ -1,4 +1,4 @@
-//! The matrix of attacks on tokens (T6), and what a good token says.
+//! The matrix of attacks on tokens, and what a good token says.
 
 use super::*;
 use crate::jwks::KeySet;
@@ -115,7 +115,7 @@ fn an_api_key_or_no_bearer_at_all_is_left_to_others() {
 }
 
 #[test]
-fn t6_forged_and_foreign_tokens_are_refused_each_by_its_reason() {
+fn forged_and_foreign_tokens_are_refused_each_by_its_reason() {
     let text = claims().to_string();
     let unsigned = |header: &str| format!("{}.{}.", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(&text));
     let public = URL_SAFE_NO_PAD.decode(PUBLIC).unwrap();
@@ -170,7 +170,7 @@ fn t6_forged_and_foreign_tokens_are_refused_each_by_its_reason() {
 }
 
 #[test]
-fn t6_one_of_several_audiences_is_enough() {
+fn one_of_several_audiences_is_enough() {
     let several = with(json!({ "aud": ["https://other.example", "https://box.example/mcp"] }));
     assert!(bench().ask(&several, NOW).is_ok());
 }
@@ -185,7 +185,7 @@ fn a_token_is_verified_once_and_its_result_kept_until_it_expires() {
 }
 
 #[test]
-fn t6_tokens_of_a_withdrawn_key_end_and_an_unknown_key_is_asked_for() {
+fn tokens_of_a_withdrawn_key_end_and_an_unknown_key_is_asked_for() {
     let bench = bench();
     let ada = bench.ask(&good(), NOW).unwrap().unwrap();
     bench.corp.replace_keys(key_set("k2"));
@@ -196,8 +196,9 @@ fn t6_tokens_of_a_withdrawn_key_end_and_an_unknown_key_is_asked_for() {
     assert_eq!(bench.asked.load(Ordering::Relaxed), 1);
 }
 
+/// Proves NO-1.
 #[test]
-fn no_1_a_shared_secret_serves_its_own_issuer_only() {
+fn a_shared_secret_serves_its_own_issuer_only() {
     let claims = claims().to_string().replace("corp.example", "shared.example");
     let signed =
         format!("{}.{}", URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT"}"#), URL_SAFE_NO_PAD.encode(&claims));
@@ -210,7 +211,7 @@ fn no_1_a_shared_secret_serves_its_own_issuer_only() {
 }
 
 #[test]
-fn t6_a_token_that_its_issuer_takes_back_ends_whether_it_was_seen_before_or_not() {
+fn a_token_that_its_issuer_takes_back_ends_whether_it_was_seen_before_or_not() {
     let bench = bench();
     let seen = bench.ask(&good(), NOW).unwrap().unwrap();
     bench.corp.replace_revoked(["t-1".to_owned(), "t-2".to_owned()].into());
@@ -223,7 +224,7 @@ fn t6_a_token_that_its_issuer_takes_back_ends_whether_it_was_seen_before_or_not(
 }
 
 #[test]
-fn t8_an_id_token_is_the_answer_to_one_request_of_one_client() {
+fn an_id_token_is_the_answer_to_one_request_of_one_client() {
     let corp = bench().corp;
     let verify = |changes: Value| corp.verify_id_token(with(changes).as_bytes(), "n-1", NOW);
     let ada = verify(json!({"nonce": "n-1"})).unwrap();

@@ -93,7 +93,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn issue_18_2_rules_do_nothing_with_a_call_that_is_denied(
+    fn rules_do_nothing_with_a_call_that_is_denied(
         entries in catalog(),
         book in rulebook(),
         held in roles_held(),

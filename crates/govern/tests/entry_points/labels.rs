@@ -1,4 +1,4 @@
-//! Issue 31, point 7: a tool that is labelled with a permission runs for callers that have it alone, by every way in.
+//! A tool that is labelled with a permission runs for callers that have it alone, by every way in.
 
 use super::policies::{BACKENDS, Entry};
 use super::ways::Way;
@@ -60,7 +60,7 @@ fn lacking(end: &End) -> (String, String) {
 }
 
 #[test]
-fn issue_31_7_without_roles_a_label_binds_callers_that_scopes_limit() {
+fn without_roles_a_label_binds_callers_that_scopes_limit() {
     let world = world(PermissionSet::default());
     for (way, era) in ways() {
         // The one without scopes comes first: what is kept of it is not for others.
@@ -80,7 +80,7 @@ fn issue_31_7_without_roles_a_label_binds_callers_that_scopes_limit() {
 }
 
 #[test]
-fn issue_31_7_the_lacking_permission_is_named_to_those_who_see_the_tool() {
+fn the_lacking_permission_is_named_to_those_who_see_the_tool() {
     let all = [
         ("blind", role(&["tools.execute"])),
         ("seeing", role(&["tools.execute", "tools.read"])),
@@ -102,7 +102,7 @@ fn issue_31_7_the_lacking_permission_is_named_to_those_who_see_the_tool() {
 
 /// The answer of the dialect claims only what the caller had.
 #[test]
-fn issue_31_7_permissions_used_are_those_of_the_caller() {
+fn permissions_used_are_those_of_the_caller() {
     let world = world(PermissionSet { shadow: true, ..PermissionSet::default() });
     for (scopes, used) in [(None, json!([NEEDED])), (Some(&[][..]), json!([]))] {
         let mut client = world.dialect_client(&caller(scopes, &[]));

@@ -1,4 +1,4 @@
-//! Issue 18, point 2: what can be used is listed, and without conditions on arguments what is listed can be used,
+//! What can be used is listed, and without conditions on arguments what is listed can be used,
 //! whatever the policies, the catalog and the caller are, and by whatever request an entry is reached. What is not
 //! listed is answered like a name that nobody has.
 //!

@@ -1,4 +1,4 @@
-//! Issue 31, point 3: a URI is judged in every way in which a server may read it, by every kind of policy and every
+//! A URI is judged in every way in which a server may read it, by every kind of policy and every
 //! request that names one. What Node, Python and Rust really make of 500 spellings is held against the verdict.
 
 use super::policies::{BACKENDS, Entry};
@@ -156,7 +156,7 @@ fn ends(world: &World, guard: Guard, uri: &str) -> Vec<(String, End)> {
 }
 
 #[test]
-fn issue_31_3_what_is_denied_is_denied_in_every_spelling_by_every_way_in() {
+fn what_is_denied_is_denied_in_every_spelling_by_every_way_in() {
     for guard in Guard::ALL {
         let world = guard.world();
         for (place, end) in ends(&world, guard, PUBLIC) {
@@ -174,7 +174,7 @@ fn issue_31_3_what_is_denied_is_denied_in_every_spelling_by_every_way_in() {
 }
 
 #[test]
-fn issue_31_3_a_uri_with_a_control_character_is_refused_by_every_way_in() {
+fn a_uri_with_a_control_character_is_refused_by_every_way_in() {
     let world = World::new(&[], PermissionSet::default(), Revision::LATEST_LEGACY, Vec::new());
     for control in ['\t', '\n', '\r', '\0', '\u{7f}', '\u{85}'] {
         let uri = format!("file:///public/.{control}./private/x");
@@ -207,7 +207,7 @@ fn read_by(program: &str, arguments: &[&str], uris: &[String]) -> Option<Vec<Vec
 }
 
 #[test]
-fn issue_31_3_what_servers_really_open_is_what_is_judged() {
+fn what_servers_really_open_is_what_is_judged() {
     let uris = spellings::generated(500);
     let node = read_by("node", &["-e", spellings::NODE], &uris);
     let python = read_by("python3", &["-c", spellings::PYTHON], &uris);

@@ -77,9 +77,9 @@ impl Way {
     }
 }
 
-/// Issue 31, point 5: a server may read a reference by its type, or by the members that it has.
+/// A server may read a reference by its type, or by the members that it has.
 #[test]
-fn issue_31_5_a_reference_with_two_readings_is_refused() {
+fn a_reference_with_two_readings_is_refused() {
     let entry = |kind, name: &str| Entry { kind, backend: BACKENDS[0], name: name.to_owned(), read_only: true };
     let entries = [entry(ListKind::Prompts, "p"), entry(ListKind::Resources, "note://r")];
     let world = World::new(&entries, all_allowed(), Revision::LATEST_LEGACY, Vec::new());
@@ -133,7 +133,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn issue_18_2_called_implies_listed_by_every_way_in(
+    fn called_implies_listed_by_every_way_in(
         entries in catalog(),
         book in rulebook(),
         held in roles_held(),
@@ -168,7 +168,7 @@ proptest! {
     /// What is read by way of a template is in no list. It can be used if and only if it would be listed where its backend
     /// listed it.
     #[test]
-    fn issue_18_2_a_template_reaches_what_a_list_would_show(
+    fn a_template_reaches_what_a_list_would_show(
         entries in catalog(),
         book in rulebook(),
         held in roles_held(),

@@ -288,7 +288,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn issue_18_2_a_call_that_waited_goes_on_only_if_it_is_still_allowed(
+    fn a_call_that_waited_goes_on_only_if_it_is_still_allowed(
         entries in catalog(),
         book in rulebook(),
         held in roles_held(),
@@ -307,7 +307,7 @@ proptest! {
     }
 
     #[test]
-    fn issue_18_2_a_task_is_known_as_long_as_its_tool_is_listed_and_to_its_caller_alone(
+    fn a_task_is_known_as_long_as_its_tool_is_listed_and_to_its_caller_alone(
         entries in catalog(),
         book in rulebook(),
         held in roles_held(),
@@ -328,7 +328,7 @@ proptest! {
     }
 
     #[test]
-    fn issue_18_2_changes_of_a_resource_are_told_as_long_as_it_is_listed(
+    fn changes_of_a_resource_are_told_as_long_as_it_is_listed(
         entries in catalog(),
         book in rulebook(),
         held in roles_held(),

@@ -68,8 +68,9 @@ fn is_served(wanted: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Proves CO-4.
     #[test]
-    fn co_4_versions_are_negotiated() {
+    fn versions_are_negotiated_by_header() {
         assert!(["1", "1.0", "1.0.0", "1.x", "^1.0.0", "~1.0", "v1.0.0", "*"].into_iter().all(is_served));
         assert!(!["2.0.0", "1.1", "0.9", "", "1.0.0.0", "one"].into_iter().any(is_served));
     }

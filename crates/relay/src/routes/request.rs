@@ -160,8 +160,9 @@ fn call(client: &str, tool: &str, arguments: Option<&RawValue>) -> String {
 mod tests {
     use super::*;
 
+    /// Proves C-7.
     #[test]
-    fn c_7_the_members_of_a_result_come_in_the_documents_order() {
+    fn the_members_of_a_result_come_in_the_specified_order() {
         let result =
             legacy_result("createDataContext", "7", Ok(r#"{"success":true,"dataContextId":"dc123"}"#.to_owned()));
         let expected =

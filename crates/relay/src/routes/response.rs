@@ -174,8 +174,9 @@ fn read_error(raw: &RawValue) -> WorkerError {
 mod tests {
     use super::*;
 
+    /// Proves CO-6.
     #[test]
-    fn co_6_falsy_results_are_results() {
+    fn falsy_results_are_results() {
         for falsy in ["null", "false", "0", "\"\""] {
             let text = format!(r#"{{"requestId":"1","result":{falsy}}}"#);
             let told: AnswerMessage<'_> = serde_json::from_str(&text).unwrap();

@@ -199,13 +199,15 @@ async fn lead(store: &dyn RelayStore, now: u64, ttl: u64) {
     assert_eq!(store.take_lead(code, "other", "s2", now + 500, now).await, Ok(true));
 }
 
+/// Proves C-11.
 #[tokio::test]
-async fn c_11_sessions_in_memory() {
+async fn sessions_are_kept_in_memory() {
     check_store(&MemoryStore::default(), 1_000, 10_000).await;
 }
 
+/// Proves C-22.
 #[tokio::test]
-async fn c_22_a_session_ends_after_its_time_and_its_subscribers_hear_of_it() {
+async fn a_session_ends_after_its_time_and_its_subscribers_hear_of_it() {
     let store = MemoryStore::default();
     let record = session(0, 100);
     store.create(record.clone(), 1, 0).await.unwrap();

@@ -89,9 +89,10 @@ fn unordered_arrays_are_bags() {
     assert!(!Comparison::default().compare(&json!({"tags": [1, 2]}), &json!({"tags": [2, 1]})).is_same());
 }
 
-/// SO-12: numbers within a tolerance of 0.01 are the same, and the default is exact.
+/// Numbers within a tolerance of 0.01 are the same, and the default is exact.
+/// Proves SO-12.
 #[test]
-fn so_12_numbers_within_the_tolerance_are_the_same() {
+fn numbers_within_the_tolerance_are_the_same() {
     let by = Comparison { tolerance: USUAL_TOLERANCE, ..Comparison::default() };
     for (one, other, same) in [
         (1.0, 1.009, true),
@@ -109,9 +110,10 @@ fn so_12_numbers_within_the_tolerance_are_the_same() {
     assert_eq!(told(&by, &json!([1.0, 50.0, 99.0]), &json!([7, 1.001, 50.1, 99.2])), ["added /0 (none) -> 7"]);
 }
 
-/// SO-12: fields such as timestamps and ids are ignored by their paths.
+/// Fields such as timestamps and ids are ignored by their paths.
+/// Proves SO-12.
 #[test]
-fn so_12_fields_are_ignored_by_name_anywhere() {
+fn fields_are_ignored_by_name_anywhere() {
     let by = ignoring(&["/**/timestamp", "/**/session_id"]);
     let message = |at: &str, value: u32| json!({"result": {"rows": [{"timestamp": at, "v": value}], "session_id": at}});
     assert!(by.compare(&message("a", 1), &message("b", 1)).is_same());

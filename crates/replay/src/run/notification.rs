@@ -124,8 +124,9 @@ mod tests {
         server.await.unwrap()
     }
 
+    /// Proves S-39.
     #[tokio::test]
-    async fn s_39_notifications_are_sent_in_their_place_and_only_harmless_ones_without_leave() {
+    async fn notifications_are_sent_in_their_place_and_only_harmless_ones_without_leave() {
         let roots = "notifications/roots/list_changed";
         let begin = ["initialize", "notifications/initialized", "tools/list", roots];
         assert_eq!(heard(true).await, [&begin[..], &["notifications/deploy", "prompts/list"]].concat());

@@ -119,7 +119,8 @@ fn words(report: &RunReport) -> Vec<&'static str> {
     report.calls.iter().map(|call| call.verdict.word()).collect()
 }
 
-/// SO-12: the orders in which calls are sent.
+/// The orders in which calls are sent.
+/// Proves SO-12.
 #[tokio::test]
 async fn calls_are_sent_in_the_order_that_is_wanted() {
     let calls = four_and_a_list();
@@ -134,7 +135,8 @@ async fn calls_are_sent_in_the_order_that_is_wanted() {
     assert_eq!(sorted, ["a", "b", "c", "d", "list"], "every call once");
 }
 
-/// SO-12: what overlapped in the recording overlaps in a correlated run, and in no other.
+/// What overlapped in the recording overlaps in a correlated run, and in no other.
+/// Proves SO-12.
 #[tokio::test]
 async fn correlated_calls_overlap_as_recorded() {
     let first = recorded(1, "slow", &json!({}), &json!({"n": 1}), MILLISECOND);
@@ -160,7 +162,8 @@ async fn correlated_calls_overlap_as_recorded() {
     assert_eq!(words(&run(&calls, &alone, server()).await.0), ["unanswered", "same"]);
 }
 
-/// SO-12: what follows a call that fails: the next, the end, or the same again.
+/// What follows a call that fails: the next, the end, or the same again.
+/// Proves SO-12.
 #[tokio::test]
 async fn failures_are_passed_stop_the_run_or_are_tried_again() {
     let calls = &four_and_a_list()[..2];
@@ -188,7 +191,8 @@ async fn failures_are_passed_stop_the_run_or_are_tried_again() {
     assert_eq!((words(&report), sent.len()), (vec!["different", "same"], 3), "no more tries than are allowed");
 }
 
-/// SO-12: a call that takes longer than recorded and allowed is reported; pauses are kept at a chosen speed.
+/// A call that takes longer than recorded and allowed is reported; pauses are kept at a chosen speed.
+/// Proves SO-12.
 #[tokio::test]
 async fn times_are_held_against_the_recording() {
     let calls = &four_and_a_list()[..2];
@@ -235,7 +239,8 @@ async fn the_handshake_behind_a_first_write_does_not_count() {
     assert_eq!(words(|count| if count == 2 { 1500 } else { 0 }).await, ["same", "slow"]);
 }
 
-/// S-39: `--update-timestamps` moves both ends of a span, and an answer that repeats them is the same.
+/// `--update-timestamps` moves both ends of a span, and an answer that repeats them is the same.
+/// Proves S-39.
 #[tokio::test]
 async fn moved_moments_keep_their_order_in_a_run() {
     let began = 1_794_744_000_000_000_000;
@@ -264,7 +269,7 @@ async fn moved_moments_keep_their_order_in_a_run() {
     assert_eq!(words(&report), ["same", "same"], "{}", report.to_text());
 }
 
-/// Issue 32 A.3: a write that may mean another object is withheld, and the reports say why.
+/// A write that may mean another object is withheld, and the reports say why.
 #[tokio::test]
 async fn reports_say_why_a_write_is_withheld() {
     let list = |items: &[(u64, &str)]| -> Value {

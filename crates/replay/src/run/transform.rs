@@ -245,7 +245,8 @@ mod tests {
         request["params"]["arguments"].take()
     }
 
-    /// S-39: moments of later calls stay later, by as much.
+    /// Moments of later calls stay later, by as much.
+    /// Proves S-39.
     #[test]
     fn moments_keep_their_order_and_the_times_between_them() {
         let shift = shift(3);
@@ -259,7 +260,8 @@ mod tests {
         assert_eq!(later, json!({"from": "2026-11-18T12:00:00Z", "to": "2026-11-18T12:10:00.250Z"}));
     }
 
-    /// S-39: a moment keeps the zone in which it is written.
+    /// A moment keeps the zone in which it is written.
+    /// Proves S-39.
     #[test]
     fn offsets_are_known_and_kept() {
         let moments = json!(["2026-11-15T14:00:00+02:00", "2026-11-15T23:30:00.5-05:30", "2026-11-15 12:00:00Z"]);
@@ -269,7 +271,8 @@ mod tests {
         assert_eq!(sent(&shift(3), THEN, &others), others, "without a zone, far away, or no moment");
     }
 
-    /// S-40: what the server echoes of the moved moments is compared with what was recorded.
+    /// What the server echoes of the moved moments is compared with what was recorded.
+    /// Proves S-40.
     #[test]
     fn moments_in_answers_move_back() {
         let call = recorded(1, "add_event", &json!({}), &json!({}), THEN * NANOS);
@@ -280,7 +283,8 @@ mod tests {
         assert_eq!(answer, json!({"result": {"text": text, "s": THEN}}));
     }
 
-    /// S-39: where one moment of a request moves, all of them do, so that none overtakes another.
+    /// Where one moment of a request moves, all of them do, so that none overtakes another.
+    /// Proves S-39.
     #[test]
     fn moments_on_both_sides_of_a_day_keep_their_order() {
         let (from, to) = ("2026-11-16T08:00:00Z", "2026-11-16T18:00:00Z");
@@ -307,7 +311,8 @@ mod tests {
         assert_eq!(sent(&shift(3), THEN, &arguments), wanted);
     }
 
-    /// S-39: numbers keep their order too, but a number far from its call is an id more often than a moment.
+    /// Numbers keep their order too, but a number far from its call is an id more often than a moment.
+    /// Proves S-39.
     #[test]
     fn numbers_on_both_sides_of_a_day_keep_their_order() {
         let (from, to, by) = (THEN + 20 * 3600, THEN + 30 * 3600, 259_200);
@@ -319,7 +324,8 @@ mod tests {
         assert_eq!(sent(&shift(3), THEN, &far), far, "no moment of the request is near");
     }
 
-    /// S-39: a moment that moved once moves in each later request, however far from its call it is there.
+    /// A moment that moved once moves in each later request, however far from its call it is there.
+    /// Proves S-39.
     #[test]
     fn a_moment_that_moved_once_always_moves() {
         let shift = shift(3);
@@ -331,7 +337,8 @@ mod tests {
         assert_eq!(sent(&shift, THEN, &elsewhere), json!({"to": "2026-11-19T20:00:00+02:00"}), "the same moment");
     }
 
-    /// S-40: an answer has a moved moment where the recorded one has it as it was, near or far.
+    /// An answer has a moved moment where the recorded one has it as it was, near or far.
+    /// Proves S-40.
     #[test]
     fn far_moments_in_answers_move_back_where_the_recorded_answer_has_them() {
         let recorded_result = json!({"from": "2026-11-16T08:00:00Z", "to": "2026-11-16T18:00:00Z", "s": THEN + 108_000,

@@ -203,9 +203,10 @@ fn ignored_paths_count_for_requests_and_answers() {
     assert!(!compared(&tape(1), &tape(2), &settings()).is_same());
 }
 
-/// SO-12: a call that is slower by more than 100 ms and twice is named.
+/// A call that is slower by more than 100 ms and twice is named.
+/// Proves SO-12.
 #[test]
-fn so_12_outcomes_and_times_are_compared() {
+fn outcomes_and_times_are_compared() {
     let old = Script::new()
         .call("a", json!({}), text("x"))
         .ended("success", 50)
@@ -303,7 +304,7 @@ fn listed(names: &[&str]) -> Script {
     script
 }
 
-/// Issue 31, point 19: the backend of a branch is the tape, whatever the backends of its parent are called.
+/// The backend of a branch is the tape, whatever the backends of its parent are called.
 #[test]
 fn a_branch_is_compared_with_its_parent_by_what_clients_were_shown() {
     let branch = |names: &[&str], parent: Option<&str>| {

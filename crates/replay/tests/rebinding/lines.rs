@@ -330,7 +330,8 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// S-45, SO-12: writes to parts of objects reach the parts that the tape means, or are not sent.
+    /// Writes to parts of objects reach the parts that the tape means, or are not sent.
+    /// Proves S-45 and SO-12.
     #[test]
     fn no_write_goes_to_a_part_that_the_tape_did_not_mean(scene in scenes()) {
         let judged = judge(&scene);
@@ -338,7 +339,7 @@ proptest! {
     }
 }
 
-/// Issue 32, must show 3: three orders in another order, each with its lines in another order.
+/// Three orders in another order, each with its lines in another order.
 #[test]
 fn reordered_orders_with_reordered_lines_keep_the_ids_that_they_still_have() {
     let order = |hidden: usize| Order {

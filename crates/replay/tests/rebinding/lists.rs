@@ -211,7 +211,8 @@ fn scenes() -> impl Strategy<Value = Scene> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// S-45, SO-12: writes of a tape reach the objects that it means, or are not sent.
+    /// Writes of a tape reach the objects that it means, or are not sent.
+    /// Proves S-45 and SO-12.
     #[test]
     fn no_write_goes_to_an_object_that_the_tape_did_not_mean(scene in scenes()) {
         let judged = judge(&scene);

@@ -235,7 +235,8 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 700, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// S-45, SO-12: writes to objects of a list over several pages reach those that the tape means, or are not sent.
+    /// Writes to objects of a list over several pages reach those that the tape means, or are not sent.
+    /// Proves S-45 and SO-12.
     #[test]
     fn no_write_goes_to_an_object_of_another_page(scene in scenes()) {
         let judged = judge(&scene);
@@ -257,7 +258,7 @@ fn two_pages(ids: Ids, then: &[(usize, usize)], now: &[(usize, usize)]) -> Scene
     }
 }
 
-/// Issue 32, must show 3: two new orders like those of the first page come before them.
+/// Two new orders like those of the first page come before them.
 #[test]
 fn an_order_that_moved_to_the_next_page_is_still_meant() {
     let (book, pen, lamp) = (0, 1, 2);

@@ -14,9 +14,9 @@ fn answer(then: &str, json: &str) -> String {
     dialogue.answers(json)
 }
 
+/// Proves S-23 and S-26.
 #[test]
 fn allow_ends_the_walk() {
-    // S-23, S-26
     let mut dialogue = Dialogue::new(
         r#"
         [[rules]]
@@ -37,9 +37,9 @@ fn allow_ends_the_walk() {
     assert_eq!(dialogue.asks(CALL), "refuse refused: rule `all` does not let this pass");
 }
 
+/// Proves S-23 and S-26.
 #[test]
 fn block_refuses_with_a_message_and_where_wanted_a_code() {
-    // S-23, S-26
     assert_eq!(call(r#""block""#), "refuse refused: rule `r` does not let this pass");
     assert_eq!(call("{ block = true }"), "refuse refused: rule `r` does not let this pass");
     assert_eq!(call(r#"{ block = "no ${tool} for ${principal}" }"#), "refuse refused: no echo for local:ada");
@@ -49,9 +49,9 @@ fn block_refuses_with_a_message_and_where_wanted_a_code() {
     );
 }
 
+/// Proves S-23, S-26 and SO-5.
 #[test]
 fn set_and_remove_change_one_place_and_keep_every_other_byte() {
-    // S-23, S-26, SO-5
     assert_eq!(
         call(r#"{ set = { "/params/arguments/n" = 10, "/params/arguments/deep/er" = ["{{/params/name}}", true] } }"#),
         format!(
@@ -72,9 +72,9 @@ fn set_and_remove_change_one_place_and_keep_every_other_byte() {
     assert_eq!(answer(r#"{ remove = "/result/n" }"#, RESULT), format!("modify {}", RESULT.replace(",\"n\":1", "")));
 }
 
+/// Proves S-26.
 #[test]
 fn replace_gives_other_params_or_another_result() {
-    // S-26
     assert_eq!(
         call(r#"{ replace_params = { name = "echo", arguments = { was = "{{/params/arguments}}" } } }"#),
         format!(
@@ -99,9 +99,9 @@ fn replace_gives_other_params_or_another_result() {
     );
 }
 
+/// Proves S-26.
 #[test]
 fn error_answers_with_an_error_object() {
-    // S-26
     assert_eq!(
         call(r#"{ error = { code = -32001, message = "not ${tool}", data = { n = "{{/params/arguments/n}}" } } }"#),
         r#"error {"code":-32001,"message":"not echo","data":{"n":3}}"#
@@ -109,9 +109,9 @@ fn error_answers_with_an_error_object() {
     assert_eq!(answer(r#"{ error = { code = 5, message = "no" } }"#, RESULT), r#"error {"code":5,"message":"no"}"#);
 }
 
+/// Proves S-23 and S-26.
 #[test]
 fn delay_waits_a_fixed_or_a_drawn_time() {
-    // S-23, S-26
     assert_eq!(call(r#"{ delay = "200ms" }"#), "pause 200ms");
     let mut dialogue = Dialogue::rule(ECHO, r#"{ delay = { between = ["100ms", "300ms"] } }"#);
     let said = dialogue.asks(CALL);
@@ -121,9 +121,9 @@ fn delay_waits_a_fixed_or_a_drawn_time() {
     assert_eq!(dialogue.hears(&HoldAnswer::GoOn { by: None }), "pass");
 }
 
+/// Proves S-23, S-26 and SO-5.
 #[test]
 fn fork_log_count_and_a_told_webhook_are_done_besides() {
-    // S-23, S-26, SO-5
     assert_eq!(call(r#"{ fork = "shadow" }"#), format!("fork shadow {CALL} | pass"));
     assert_eq!(
         call(r#"{ log = "${method} ${tool} {{/params/arguments/list/1}} $${x} {{y}}" }"#),
@@ -141,9 +141,9 @@ fn fork_log_count_and_a_told_webhook_are_done_besides() {
     );
 }
 
+/// Proves SO-6.
 #[test]
 fn mock_answers_always_in_turn_or_at_random() {
-    // SO-6
     assert_eq!(call(r#"{ mock = { result = { content = [] } } }"#), r#"reply {"content":[]}"#);
     assert_eq!(
         call(
@@ -173,9 +173,9 @@ fn a_text_from_the_message_cannot_break_out_of_a_made_up_result() {
     assert_eq!(dialogue.asks(&sly), r#"reply {"text":"said \",\"isError\":true,\"x\":\""}"#);
 }
 
+/// Proves SO-6.
 #[test]
 fn fault_fails_as_it_is_told_and_as_often_as_its_seed_says() {
-    // SO-6
     let fault = |kind: &str| call(&format!("{{ fault = {{ kind = \"{kind}\" }} }}"));
     assert_eq!(fault("refused"), "refuse backend_down: rule `r` injects a failure: the connection was refused");
     assert_eq!(fault("reset"), "refuse backend_died: rule `r` injects a failure: the connection broke");
@@ -198,7 +198,8 @@ fn fault_fails_as_it_is_told_and_as_often_as_its_seed_says() {
     assert_ne!(rows(5), rows(6));
 }
 
-/// SO-6: each kind of lost backend has its own words, and the kind of failure that a real one has.
+/// Each kind of lost backend has its own words, and the kind of failure that a real one has.
+/// Proves SO-6.
 #[test]
 fn fault_tells_apart_why_a_backend_cannot_be_used() {
     let fault = |kind: &str| call(&format!("{{ fault = {{ kind = \"{kind}\" }} }}"));
@@ -214,7 +215,8 @@ fn fault_tells_apart_why_a_backend_cannot_be_used() {
     }
 }
 
-/// SO-6: exponential slowness has the configured mean, the same times for the same seed, and a long tail.
+/// Exponential slowness has the configured mean, the same times for the same seed, and a long tail.
+/// Proves SO-6.
 #[test]
 fn slow_calls_are_spread_as_the_rule_says() {
     let times = |spread: &str| {
@@ -245,9 +247,9 @@ fn slow_calls_are_spread_as_the_rule_says() {
     assert_eq!(exponential, times("exponential"));
 }
 
+/// Proves SO-6.
 #[test]
 fn a_spoiled_answer_is_still_a_message() {
-    // SO-6
     for kind in ["truncate", "garble"] {
         let mut dialogue = Dialogue::rule(ECHO, &format!("{{ fault = {{ kind = \"{kind}\", seed = 3 }} }}"));
         assert_eq!(dialogue.asks(CALL), "pass");
@@ -279,9 +281,9 @@ fn rate_limit_counts_a_call_in_the_round_that_first_matches() {
     assert!(dialogue.asks_again(counted).starts_with("refuse"), "a call that is over has no further rounds");
 }
 
+/// Proves SO-4 and SO-5.
 #[test]
 fn rate_limit_refuses_what_is_too_much_for_each_key_alone() {
-    // SO-4, SO-5
     let mut dialogue =
         Dialogue::rule(ECHO, r#"{ rate_limit = { key = "${session}:${tool}:${principal}", limit = 2, per = "1m" } }"#);
     assert_eq!(dialogue.asks(CALL), "pass");
@@ -296,9 +298,9 @@ fn rate_limit_refuses_what_is_too_much_for_each_key_alone() {
     assert_eq!(dialogue.asks(CALL), "pass");
 }
 
+/// Proves SO-4 and SO-5.
 #[test]
 fn cache_keeps_an_answer_for_its_time_and_for_its_principal() {
-    // SO-4, SO-5
     let mut dialogue = Dialogue::rule(ECHO, r#"{ cache = { ttl = "5m" } }"#);
     let kept = r#"reply {"content":[{"type":"text","text":"hello"}],"n":1}"#;
     assert_eq!(dialogue.asks(CALL), "pass");

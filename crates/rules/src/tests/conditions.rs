@@ -44,9 +44,9 @@ fn pointers_begin_at_the_message_and_those_that_begin_inside_are_still_read() {
     }
 }
 
+/// Proves S-25, S-62 and SO-5.
 #[test]
 fn the_method_equals_is_in_starts_ends_and_matches() {
-    // S-25, S-62, SO-5
     for yes in [
         r#"method = "tools/call""#,
         r#"method = ["tools/list", "tools/call"]"#,
@@ -71,9 +71,9 @@ fn the_method_equals_is_in_starts_ends_and_matches() {
     }
 }
 
+/// Proves S-25, SO-4 and SO-5.
 #[test]
 fn a_value_of_the_params_is_there_equals_contains_and_compares() {
-    // S-25, SO-4, SO-5
     for yes in [
         r#""/arguments/text" = { exists = true }"#,
         r#""/arguments/x" = { exists = false }"#,
@@ -151,9 +151,9 @@ fn a_beginning_is_found_however_it_is_spelled() {
     }
 }
 
+/// Proves S-25 and SO-5.
 #[test]
 fn a_value_of_the_result_is_looked_at_in_answers_only() {
-    // S-25, SO-5
     for yes in [
         r#""/content/0/text" = { contains = "ell" }"#,
         r#""/n" = { exists = true }"#,
@@ -167,16 +167,16 @@ fn a_value_of_the_result_is_looked_at_in_answers_only() {
     assert!(!result(r#"result = { "/content/1" = { exists = true } }"#));
 }
 
+/// Proves S-22.
 #[test]
 fn an_answer_can_be_judged_by_the_params_of_its_request() {
-    // S-22
     assert!(result(r#"params = { "/arguments/text" = "hello" }, result = { "/n" = 1 }"#));
     assert!(!result(r#"params = { "/arguments/text" = "bye" }, result = { "/n" = 1 }"#));
 }
 
+/// Proves S-25 and SO-5.
 #[test]
 fn the_code_and_the_text_of_an_error() {
-    // S-25, SO-5
     for yes in ["code = -32050", "code = [1, -32050]", "contains = \"disk\"", "matches = \"full$\""] {
         assert!(error(&format!("error = {{ {yes} }}")), "{yes}");
         assert!(!result(&format!("error = {{ {yes} }}")), "{yes}");
@@ -186,9 +186,9 @@ fn the_code_and_the_text_of_an_error() {
     }
 }
 
+/// Proves SO-5.
 #[test]
 fn backend_tool_principal_session_and_revision() {
-    // SO-5
     for yes in [
         r#"backend = "files""#,
         r#"backend = ["web", "f*"]"#,
@@ -217,9 +217,9 @@ fn backend_tool_principal_session_and_revision() {
     assert!(!fits(r#"tool = "*""#, |dialogue| dialogue.asks(read)), "a resource is no tool");
 }
 
+/// Proves SO-5.
 #[test]
 fn the_age_of_a_session() {
-    // SO-5
     let when = r#"session_age = { greater = "10m" }"#;
     assert!(!call(when));
     assert!(fits(when, |dialogue| {
@@ -251,9 +251,9 @@ fn phase_and_direction() {
     }
 }
 
+/// Proves S-25.
 #[test]
 fn and_or_and_not_go_into_each_other() {
-    // S-25
     for (when, held) in [
         (r#"and = [{ tool = "echo" }, { backend = "files" }]"#, true),
         (r#"and = [{ tool = "echo" }, { backend = "web" }]"#, false),

@@ -64,9 +64,9 @@ fn the_page_names_every_condition_and_every_action() {
     }
 }
 
+/// Proves SO-4.
 #[test]
 fn the_example_of_the_requirements_blocks_logs_limits_and_keeps() {
-    // SO-4
     let example = examples(DOC).into_iter().find(|(_, text)| text.contains("so-4-")).unwrap().1;
     let mut dialogue = Dialogue::new(&example);
     let shell = CALL.replace("\"echo\"", "\"shell\"").replace("\"hello\"", "\"rm\"");

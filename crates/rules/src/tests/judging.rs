@@ -6,9 +6,9 @@ use crate::recorded_inputs::RecordedInputs;
 use crate::recorded_verdict::{Lack, RecordedContext};
 use crate::try_message::{Supposed, try_message, try_with};
 
+/// Proves S-24 and S-27.
 #[test]
 fn rules_are_asked_by_priority_then_by_id_and_see_what_earlier_ones_made() {
-    // S-24, S-27
     let add = |id: &str, priority: i32| {
         format!(
             "[[rules]]\nid = \"{id}\"\npriority = {priority}\nwhen = {{ tool = \"echo\" }}\nthen = {{ set = {{ \"/params/arguments/text\" = \"{{{{/params/arguments/text}}}} {id}\" }} }}\n"
@@ -81,9 +81,9 @@ fn told(dialogue: &Dialogue) -> Vec<&str> {
     dialogue.rulings.iter().map(|ruling| ruling.rule.as_deref().unwrap_or("whole")).collect()
 }
 
+/// Proves S-56 and S-65.
 #[test]
 fn what_only_counting_rules_say_of_one_kind_of_message_is_made_once_and_shared() {
-    // S-56, S-65
     let mut dialogue = Dialogue::new(
         r#"
         [[rules]]
@@ -123,9 +123,9 @@ fn what_only_counting_rules_say_of_one_kind_of_message_is_made_once_and_shared()
     assert_eq!(conditions(&dialogue), 2);
 }
 
+/// Proves S-56.
 #[test]
 fn what_no_rule_can_fit_leaves_nothing_behind() {
-    // S-56
     let mut dialogue = Dialogue::rule(r#"method = "tools/call", tool = "x""#, "\"block\"");
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     assert_eq!(dialogue.asks(ping), "pass");
@@ -137,17 +137,18 @@ fn what_no_rule_can_fit_leaves_nothing_behind() {
     assert!(none.rulings.is_empty());
 }
 
+/// The front takes a batch apart, so the rules see its messages one after the other.
+/// Proves S-27.
 #[test]
 fn messages_of_a_batch_are_judged_one_by_one_in_order() {
-    // S-27: the front takes a batch apart, so the rules see its messages one after the other.
     let mut dialogue = Dialogue::rule(r#"tool = "echo""#, "{ mock = { list = [{ n = 1 }, { n = 2 }, { n = 3 }] } }");
     let batch: Vec<_> = (1..4).map(|id| dialogue.asks(&CALL.replace("\"id\":7", &format!("\"id\":{id}")))).collect();
     assert_eq!(batch, [r#"reply {"n":1}"#, r#"reply {"n":2}"#, r#"reply {"n":3}"#]);
 }
 
+/// Proves SO-14.
 #[test]
 fn counters_and_caches_outlive_a_reload_for_as_long_as_the_rule_is_there() {
-    // SO-14
     let text = r#"
         [[rules]]
         id = "limit"
@@ -227,9 +228,9 @@ fn one_message_can_be_tried_without_a_gateway() {
     assert!(try_message(&set, b"{", &supposed, Instant::now()).is_err());
 }
 
+/// Proves SO-14.
 #[test]
 fn a_message_that_would_take_too_long_to_judge_is_refused() {
-    // SO-14
     let mut text = String::new();
     for number in 0..300 {
         text.push_str(&format!("[[rules]]\nid = \"r{number}\"\nwhen = {{ params = {{ \"/arguments/text\" = {{ contains = \"x{number}\" }} }} }}\nthen = \"block\"\n"));
@@ -240,9 +241,9 @@ fn a_message_that_would_take_too_long_to_judge_is_refused() {
     assert_eq!(dialogue.asks(CALL), "pass");
 }
 
+/// Proves S-22.
 #[test]
 fn notifications_can_be_changed_and_dropped() {
-    // S-22
     let told = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"secret"}}"#;
     let mut dialogue = Dialogue::rule(
         r#"method = "notifications/message", params = { "/data" = { contains = "secret" } }, direction = "from_backend""#,
@@ -254,7 +255,7 @@ fn notifications_can_be_changed_and_dropped() {
     assert_eq!(dialogue.notifies(Phase::FromBackend, told), "refuse refused: rule `r` does not let this pass");
 }
 
-/// Issue 13, point 3: a rule that needs the request with the answer is not passed by filling its memory.
+/// A rule that needs the request with the answer is not passed by filling its memory.
 #[test]
 fn a_request_that_cannot_be_remembered_for_its_answer_is_refused() {
     let mut dialogue = Dialogue::rule(
@@ -272,7 +273,7 @@ fn a_request_that_cannot_be_remembered_for_its_answer_is_refused() {
     assert!(said.starts_with("refuse") && said.contains("too many calls are waiting"), "{said}");
 }
 
-/// Issue 13, point 3: what fills one hole of a key cannot take part of what fills another.
+/// What fills one hole of a key cannot take part of what fills another.
 #[test]
 fn keys_with_holes_do_not_collide() {
     let mut dialogue = Dialogue::rule(
@@ -292,7 +293,7 @@ fn keys_with_holes_do_not_collide() {
     assert!(dialogue.asks(&call(r#""x-y""#, r#""z""#)).starts_with("reply"));
 }
 
-/// Issue 13, point 2: a limit for a tool counts all names of it.
+/// A limit for a tool counts all names of it.
 #[test]
 fn a_limit_counts_a_tool_under_all_its_names() {
     let mut dialogue =

@@ -24,16 +24,16 @@ fn said(mock: &str, file: &str, times: usize) -> Vec<String> {
     (0..times).map(|_| dialogue.asks(CALL)).collect()
 }
 
+/// Proves SO-6.
 #[test]
 fn a_file_of_one_object_is_always_the_answer_and_may_have_holes() {
-    // SO-6
     let file = "{\n  \"text\": \"you said {{/params/arguments/text}}\",\n  \"n\": \"{{/params/arguments/n}}\"\n}\n";
     assert_eq!(said("file = 'a.json'", file, 2), [r#"reply {"text":"you said hello","n":3}"#; 2]);
 }
 
+/// Proves SO-6.
 #[test]
 fn a_list_and_json_lines_are_given_in_turn_or_at_random() {
-    // SO-6
     let turns = [r#"reply {"n":1}"#, r#"reply {"n":2}"#, r#"reply {"n":1}"#];
     assert_eq!(said("file = 'a.json'", r#"[{"n":1},{"n":2}]"#, 3), turns);
     assert_eq!(said("file = './b/a.jsonl'", "{\"n\":1}\n\n{\"n\":2}\r\n", 3), turns);
@@ -42,9 +42,10 @@ fn a_list_and_json_lines_are_given_in_turn_or_at_random() {
     assert_ne!(drawn(1), drawn(2));
 }
 
+/// A reload that finds the same version changes nothing.
+/// Proves SO-14.
 #[test]
 fn other_results_in_the_file_are_another_version_of_the_rules() {
-    // SO-14: a reload that finds the same version changes nothing.
     let version = |file: &str| read("file = 'a.json'", file).unwrap().version().to_owned();
     assert_eq!(version("{}"), version("{}"));
     assert_ne!(version("{}"), version(r#"{"n":1}"#));

@@ -142,9 +142,9 @@ fn wrong_actions_are_told_by_name() {
     );
 }
 
+/// Proves SO-14.
 #[test]
 fn everything_has_a_bound() {
-    // SO-14
     let many = |count: usize| -> String {
         (0..count).map(|number| format!("[[rules]]\nid = \"r{number}\"\nthen = \"allow\"\n")).collect()
     };
@@ -190,9 +190,9 @@ fn everything_has_a_bound() {
     assert!(wrong(&patterns).contains("more than 500 regular expressions; use `in`"));
 }
 
+/// Proves SO-14.
 #[test]
 fn several_files_become_one_set_and_one_id_is_there_once() {
-    // SO-14
     let one = RuleSet::parse("a.toml", "[[rules]]\nid = \"a\"\nthen = \"allow\"").unwrap();
     let two = RuleSet::parse_within(
         "signalbox.toml",
@@ -279,7 +279,6 @@ fn rules_that_cannot_be_meant_are_warned_of() {
     );
 }
 
-/// Issue 31, point 9.
 #[test]
 fn a_rule_on_a_question_names_its_phase() {
     for when in [

@@ -40,9 +40,9 @@ fn case<'a>(message: &'a Envelope, caller: &'a Caller, now: Instant) -> Case<'a>
     }
 }
 
+/// Proves S-27.
 #[test]
 fn a_chain_goes_on_behind_the_rule_that_held_and_asks_nobody_twice() {
-    // S-27
     let text_of_rules = r#"
         [[rules]]
         id = "a"
@@ -100,9 +100,9 @@ fn a_limit_lets_exactly_as_many_pass_as_it_says_from_however_many_threads() {
     assert_eq!(passed.load(Ordering::Relaxed), 50);
 }
 
+/// Proves SO-14.
 #[test]
 fn a_message_is_judged_by_one_version_of_the_rules_while_they_change() {
-    // SO-14
     let set = |word: &str| {
         let rule = |id: &str| {
             format!("[[rules]]\nid = \"{id}\"\nthen = {{ set = {{ \"/params/arguments/{id}\" = \"{word}\" }} }}\n")

@@ -20,9 +20,9 @@ const TWO: &str = r#"
     then = { log = "third saw 5" }
 "#;
 
+/// Proves S-23 and SO-6.
 #[test]
 fn a_held_message_goes_on_where_it_stood_and_no_rule_runs_twice() {
-    // S-23, SO-6
     let mut dialogue = Dialogue::new(TWO);
     let changed = CALL.replace("\"n\":3", "\"n\":4");
     assert_eq!(dialogue.asks(CALL), format!("count first | hold 30s look at echo {changed}"));
@@ -112,9 +112,9 @@ fn hook(on_failure: &str) -> Dialogue {
     Dialogue::rule(r#"tool = "echo""#, &then)
 }
 
+/// Proves S-26 and S-54.
 #[test]
 fn a_webhook_may_give_any_verdict() {
-    // S-26, S-54
     let mut dialogue = hook("block");
     assert_eq!(asked(&mut dialogue, 204, ""), "count on | pass");
     assert_eq!(asked(&mut dialogue, 200, r#"{"verdict":"pass"}"#), "count on | pass");
@@ -159,7 +159,7 @@ fn a_webhook_that_fails_or_lies_blocks_or_is_passed_over_as_its_rule_says() {
     assert_eq!(dialogue.hears(&HoldAnswer::Expired), "count on | pass");
 }
 
-/// Issue 31, B: a webhook that could not be asked for want of room has not failed, and its rule is not passed over.
+/// A webhook that could not be asked for want of room has not failed, and its rule is not passed over.
 #[test]
 fn a_webhook_that_had_no_turn_refuses_whatever_its_rule_says() {
     for on_failure in ["block", "allow"] {
@@ -173,9 +173,9 @@ fn a_webhook_that_had_no_turn_refuses_whatever_its_rule_says() {
     }
 }
 
+/// Proves SO-14.
 #[test]
 fn a_held_message_goes_on_under_the_rules_that_held_it() {
-    // SO-14
     let mut dialogue = Dialogue::new(TWO);
     dialogue.asks(CALL);
     dialogue.rules.replace(RuleSet::parse("other.toml", "[[rules]]\nid = \"all\"\nthen = \"block\"").unwrap());
@@ -192,9 +192,9 @@ fn a_held_message_goes_on_under_the_rules_that_held_it() {
     );
 }
 
+/// Proves S-22.
 #[test]
 fn a_webhook_that_is_asked_about_an_answer_sees_the_request_that_its_rule_reads() {
-    // S-22
     let mut dialogue = Dialogue::rule(
         r#"phase = "response", params = { "/arguments/text" = "hello" }"#,
         r#"{ webhook = { url = "http://x.test/", wait = true } }"#,

@@ -156,8 +156,9 @@ impl Backend {
 mod tests {
     use super::*;
 
+    /// Proves NO-4.
     #[test]
-    fn no4_backoff_grows_from_one_second_to_sixty() {
+    fn backoff_grows_from_one_second_to_sixty() {
         let waits: Vec<u64> = (0..8).map(|failures| backoff(failures).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
     }

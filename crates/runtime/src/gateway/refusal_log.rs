@@ -175,7 +175,7 @@ mod tests {
         Caller::new(Identity { address: Some(format!("{address}:1").parse().unwrap()), ..unproved })
     }
 
-    /// Issue 31, point 15: refusals beyond the allowance are told of without another refusal, once.
+    /// Refusals beyond the allowance are told of without another refusal, once.
     #[test]
     fn refusals_that_were_left_out_are_told_by_the_next_one_or_without_it() {
         let (log, start, fault) = (RefusalLog::default(), Instant::now(), missing());
@@ -192,7 +192,7 @@ mod tests {
         assert!(log.take_omitted().is_empty());
     }
 
-    /// E7: a flood leaves room for proved callers, for other addresses, for other reasons, and for wrong credentials.
+    /// A flood leaves room for proved callers, for other addresses, for other reasons, and for wrong credentials.
     #[test]
     fn a_flood_from_one_address_does_not_hide_others() {
         let (log, start) = (RefusalLog::default(), Instant::now());
@@ -213,8 +213,7 @@ mod tests {
         assert_eq!(flood("[2001:db8::2]"), MAX_ADDRESS_REFUSALS as usize - 15, "the same network");
     }
 
-    /// E7: a flood from very many addresses is bounded, and each of them is still recorded until there is
-    /// no room for more.
+    /// A flood from very many addresses is bounded, and each of them is still recorded until there is no room for more.
     #[test]
     fn many_addresses_together_are_bounded() {
         let (log, start, fault) = (RefusalLog::default(), Instant::now(), missing());

@@ -68,7 +68,6 @@ impl Notes {
     }
 }
 
-/// Issue 13, point 15.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_started_until_the_first_call_and_kept_lists_are_shown() {
     let (folder, fake) = (tempfile::tempdir().unwrap(), Fake::new(Shape::Pipe, plain));

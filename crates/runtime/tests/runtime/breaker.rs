@@ -38,9 +38,10 @@ fn state(gateway: &Gateway) -> &'static str {
     status(gateway).breaker.unwrap().state
 }
 
-/// NO-10: five failures in a row, thirty seconds, one call for a trial; SO-15: three of them close it.
+/// Five failures in a row, thirty seconds, one call for a trial; three of them close it.
+/// Proves SO-15 and NO-10.
 #[tokio::test(start_paused = true)]
-async fn no10_a_backend_that_fails_five_times_is_left_alone_for_thirty_seconds() {
+async fn a_backend_that_fails_five_times_is_left_alone_for_thirty_seconds() {
     let switch = Switch::default();
     let fake = switch.backend(Shape::Web, || Step::Fail(FaultKind::BackendGarbage));
     let gateway = start(&fake, Setup::default());
@@ -76,9 +77,10 @@ async fn no10_a_backend_that_fails_five_times_is_left_alone_for_thirty_seconds()
     assert_eq!((breaker.state, breaker.opened, breaker.refused), ("closed", 2, 3));
 }
 
-/// NO-10: half open means one call.
+/// Half open means one call.
+/// Proves NO-10.
 #[tokio::test(start_paused = true)]
-async fn no10_one_call_at_a_time_is_let_through_for_a_trial() {
+async fn one_call_at_a_time_is_let_through_for_a_trial() {
     let switch = Switch::default();
     let fake = {
         let switch = switch.clone();
@@ -188,7 +190,7 @@ async fn a_child_that_dies_of_every_call_opens_the_breaker() {
     assert_eq!(fake.heard("tools/call").len(), 3);
 }
 
-/// Issue 31, B: a caller whose calls fail is refused, and another one is not, whether or not it calls meanwhile.
+/// A caller whose calls fail is refused, and another one is not, whether or not it calls meanwhile.
 #[tokio::test(start_paused = true)]
 async fn the_failures_of_one_caller_refuse_that_caller_alone() {
     for bad in [FaultKind::TimedOut, FaultKind::BackendGarbage, FaultKind::BackendDied, FaultKind::BackendDown] {

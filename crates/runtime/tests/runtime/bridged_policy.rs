@@ -67,7 +67,7 @@ fn form(message: &str) -> Value {
 
 /// What an old backend asks a new client is an answer to that client, and is judged like one.
 #[tokio::test(start_paused = true)]
-async fn t26_a_question_of_an_old_backend_passes_the_interceptors() {
+async fn a_question_of_an_old_backend_passes_the_interceptors() {
     let fake = Fake::new(Shape::Pipe, |heard: &Heard| match &*heard.method {
         "tools/call" => vec![Step::Ask(7, "elicitation/create", form("your PASSWORD?")), Step::Hear],
         ANSWER => Vec::new(),
@@ -82,7 +82,7 @@ async fn t26_a_question_of_an_old_backend_passes_the_interceptors() {
 
 /// What a new client brings back is what the interceptors made of it.
 #[tokio::test(start_paused = true)]
-async fn t26_an_edit_of_a_new_client_s_answer_reaches_the_old_backend() {
+async fn an_edit_of_a_new_client_s_answer_reaches_the_old_backend() {
     let fake = Fake::new(Shape::Pipe, |heard: &Heard| match &*heard.method {
         "tools/call" => vec![Step::Ask(7, "elicitation/create", form("?")), Step::Hear, Step::Say(said("done"))],
         ANSWER => Vec::new(),
@@ -99,7 +99,7 @@ async fn t26_an_edit_of_a_new_client_s_answer_reaches_the_old_backend() {
 
 /// What a new backend asks an old client is part of an answer, and is judged like one.
 #[tokio::test(start_paused = true)]
-async fn t26_a_question_of_a_new_backend_passes_the_interceptors() {
+async fn a_question_of_a_new_backend_passes_the_interceptors() {
     let fake = Fake::new(Shape::Web, |heard: &Heard| match &*heard.method {
         "tools/call" => vec![Step::Say(json!({"resultType": "input_required", "requestState": "s",
             "inputRequests": {"k": {"method": "elicitation/create", "params": form("your PASSWORD?")}}}))],
@@ -114,7 +114,7 @@ async fn t26_a_question_of_a_new_backend_passes_the_interceptors() {
 
 /// What an old client answers becomes a part of the next request, and is judged like one.
 #[tokio::test(start_paused = true)]
-async fn t26_an_answer_of_an_old_client_passes_the_interceptors() {
+async fn an_answer_of_an_old_client_passes_the_interceptors() {
     let fake = Fake::new(Shape::Web, |heard: &Heard| match &*heard.method {
         "tools/call" if heard.params.get("inputResponses").is_none() => {
             vec![Step::Say(json!({"resultType": "input_required", "requestState": "s",

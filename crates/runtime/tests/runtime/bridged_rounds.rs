@@ -29,7 +29,7 @@ fn modern_read(gateway: &Arc<Gateway>, who: &str) -> StreamReader {
 
 /// A client is asked only what it said it can be asked.
 #[tokio::test(start_paused = true)]
-async fn t32_an_old_client_is_not_asked_what_it_did_not_declare() {
+async fn an_old_client_is_not_asked_what_it_did_not_declare() {
     for method in ["sampling/createMessage", "tools/call", "initialize"] {
         let fake = Fake::new(Shape::Web, move |heard: &Heard| match &*heard.method {
             "tools/call" if heard.params.get("inputResponses").is_none() => {
@@ -48,7 +48,7 @@ async fn t32_an_old_client_is_not_asked_what_it_did_not_declare() {
 
 /// A result that depends on what a user said is not kept, let alone for others.
 #[tokio::test(start_paused = true)]
-async fn t10_a_read_that_took_a_round_is_not_kept() {
+async fn a_read_that_took_a_round_is_not_kept() {
     let fake = Fake::new(Shape::Web, |heard: &Heard| match &*heard.method {
         "resources/read" if heard.params.get("inputResponses").is_none() => {
             let form = json!({"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}});
@@ -77,7 +77,7 @@ async fn t10_a_read_that_took_a_round_is_not_kept() {
 
 /// A question is no result that could be kept.
 #[tokio::test(start_paused = true)]
-async fn t9_a_question_with_a_ttl_is_not_kept() {
+async fn a_question_with_a_ttl_is_not_kept() {
     let fake = Fake::new(Shape::Web, |heard: &Heard| match &*heard.method {
         "resources/read" => {
             let mut question = asks(json!({"k": {"method": "roots/list"}}));

@@ -51,7 +51,6 @@ async fn listed(stream: &StreamReader) -> Vec<String> {
     names(&answer(stream).await.expect("no answer"), "tools")
 }
 
-/// Issue 13, point 16 (h).
 #[tokio::test(start_paused = true)]
 async fn an_old_client_with_a_general_stream_gets_the_others_lists_early_and_is_told_of_the_rest() {
     let gateway = quick_and_slow();
@@ -109,8 +108,8 @@ fn slow_of_both_eras() -> Arc<Gateway> {
     start(&fake, Setup { wish: Wish::Auto, ..Setup::default() })
 }
 
-/// Issue 32, point 13: a backend of both eras is started a second time for clients of the old era, which need not wait
-/// for that: they are shown what the first process listed.
+/// A backend of both eras is started a second time for clients of the old era, which need not wait for that: they are
+/// shown what the first process listed.
 #[tokio::test(start_paused = true)]
 async fn an_old_client_is_shown_what_the_process_of_the_new_era_listed() {
     let gateway = slow_of_both_eras();

@@ -31,7 +31,7 @@ fn both(heard: &Heard) -> Vec<Step> {
     }
 }
 
-/// Issue point 16: a backend of both eras that takes longer than the probe to start comes up at its first start.
+/// A backend of both eras that takes longer than the probe to start comes up at its first start.
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_starts_slowly_is_of_the_era_that_its_late_answer_tells() {
     let fake = Fake::new(Shape::Pipe, |heard| match &*heard.method {
@@ -47,7 +47,7 @@ async fn a_backend_that_starts_slowly_is_of_the_era_that_its_late_answer_tells()
     assert_eq!((status(&gateway).restarts, fake.open_links()), (0, vec![1]));
 }
 
-/// H3: a backend that is configured as old is never asked in the new era, and serves clients of it all the same.
+/// A backend that is configured as old is never asked in the new era, and serves clients of it all the same.
 #[tokio::test(start_paused = true)]
 async fn a_backend_configured_as_old_serves_calls_of_the_new_era() {
     let fake = Fake::new(Shape::Pipe, fragile);
@@ -60,7 +60,7 @@ async fn a_backend_configured_as_old_serves_calls_of_the_new_era() {
     assert_eq!(fake.open_links(), [1]);
 }
 
-/// H3: so does one that was lost while it was asked which era it speaks.
+/// So does one that was lost while it was asked which era it speaks.
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_dies_of_the_probe_serves_calls_of_the_new_era() {
     let fake = Fake::new(Shape::Pipe, fragile);
@@ -73,7 +73,7 @@ async fn a_backend_that_dies_of_the_probe_serves_calls_of_the_new_era() {
     assert_eq!(fake.open_links(), [2]);
 }
 
-/// H7: and it is in the first list, since it is greeted in the old way at once.
+/// And it is in the first list, since it is greeted in the old way at once.
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_dies_of_the_probe_is_in_the_first_list() {
     let fake = Fake::new(Shape::Pipe, fragile);
@@ -85,7 +85,7 @@ async fn a_backend_that_dies_of_the_probe_is_in_the_first_list() {
     assert_eq!(status(&gateway).eras, ["old"]);
 }
 
-/// H4: a handshake that failed on its way says nothing about eras.
+/// A handshake that failed on its way says nothing about eras.
 #[tokio::test(start_paused = true)]
 async fn a_failed_old_handshake_does_not_switch_the_old_era_off() {
     for kind in [FaultKind::BackendGarbage, FaultKind::BackendDied, FaultKind::BackendDown, FaultKind::TimedOut] {
@@ -108,7 +108,7 @@ async fn a_failed_old_handshake_does_not_switch_the_old_era_off() {
     }
 }
 
-/// The other side of H4: a backend that answers `initialize` with a refusal gets old clients over the bridge.
+/// A backend that answers `initialize` with a refusal gets old clients over the bridge.
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_refuses_the_old_era_gets_old_clients_over_the_bridge() {
     let fake = Fake::new(Shape::Web, |heard| match &*heard.method {

@@ -9,7 +9,7 @@ use signalbox_runtime::FailureRules;
 /// More greetings than these on one connection are a loop: the first, and those that the runtime allows in a minute.
 const GREETINGS: usize = 6;
 
-/// H2: a backend that forgets every session is not greeted forever by the gateway's own connection.
+/// A backend that forgets every session is not greeted forever by the gateway's own connection.
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_forgets_every_session_is_greeted_a_few_times_only() {
     let fake = Fake::new(Shape::Web, |heard| match &*heard.method {
@@ -26,7 +26,7 @@ async fn a_backend_that_forgets_every_session_is_greeted_a_few_times_only() {
     }
 }
 
-/// H2: nor by the connection of a session, whose client is told.
+/// Nor by the connection of a session, whose client is told.
 #[tokio::test(start_paused = true)]
 async fn a_caller_whose_backend_forgets_every_session_gets_an_error() {
     let fake = Fake::new(Shape::Web, |heard| match (&*heard.method, heard.link) {
@@ -50,7 +50,7 @@ async fn a_caller_whose_backend_forgets_every_session_gets_an_error() {
     assert!(modern_call(&gateway, "t1").await["result"].is_object(), "others are not hurt");
 }
 
-/// H2: one forgotten session is opened anew, and nobody notices.
+/// One forgotten session is opened anew, and nobody notices.
 #[tokio::test(start_paused = true)]
 async fn a_session_forgotten_once_is_invisible_to_the_caller() {
     let fake = Fake::new(Shape::Web, |heard| match (&*heard.method, heard.link, heard.nth) {

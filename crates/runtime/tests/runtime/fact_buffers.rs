@@ -93,7 +93,8 @@ async fn a_worker_tells_when_it_is_idle_and_has_something_to_tell_or_when_somebo
     assert!(calls.clone().all(|words| words.as_slice() == WHOLE), "{exchanges:?}");
 }
 
-/// S-28: a session that goes on on another thread has what it noted before told first.
+/// A session that goes on on another thread has what it noted before told first.
+/// Proves S-28.
 #[tokio::test(start_paused = true)]
 async fn a_session_that_changes_its_thread_is_told_of_in_order() {
     let notes = Arc::new(Notes::default());

@@ -24,9 +24,10 @@ fn health(gateway: &signalbox_runtime::Gateway) -> &'static str {
     status(gateway).health.unwrap().state
 }
 
-/// NO-10: pings every 300 s, the first of them early.
+/// Pings every 300 s, the first of them early.
+/// Proves NO-10.
 #[tokio::test(start_paused = true)]
-async fn no10_a_backend_is_pinged_every_five_minutes() {
+async fn a_backend_is_pinged_every_five_minutes() {
     let fake = Fake::new(Shape::Pipe, plain);
     let gateway = start(&fake, Setup::default());
     pass(29_000).await;
@@ -39,9 +40,10 @@ async fn no10_a_backend_is_pinged_every_five_minutes() {
     assert_eq!(fake.heard("ping").len(), 2);
 }
 
-/// NO-10, SO-15: three pings without an answer, thirty seconds apart; two answers make it well again.
+/// Three pings without an answer, thirty seconds apart; two answers make it well again.
+/// Proves SO-15 and NO-10.
 #[tokio::test(start_paused = true)]
-async fn so15_a_hung_child_is_found_out_and_started_again() {
+async fn a_hung_child_is_found_out_and_started_again() {
     let (fake, hangs) = hanging(Shape::Pipe);
     let gateway = start(&fake, Setup::default());
     pass(31_000).await;
@@ -65,8 +67,9 @@ async fn so15_a_hung_child_is_found_out_and_started_again() {
 }
 
 /// A server that cannot be reached any more is found out, though nobody calls it.
+/// Proves NO-10.
 #[tokio::test(start_paused = true)]
-async fn no10_a_remote_server_that_is_gone_is_shown_as_down() {
+async fn a_remote_server_that_is_gone_is_shown_as_down() {
     use signalbox_engine::FaultKind;
     let gone = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&gone);
@@ -121,8 +124,9 @@ async fn a_child_at_work_is_not_taken_for_hung() {
 }
 
 /// In the new era there are no pings.
+/// Proves NO-10.
 #[tokio::test(start_paused = true)]
-async fn no10_a_server_of_the_new_era_is_asked_what_every_client_asks() {
+async fn a_server_of_the_new_era_is_asked_what_every_client_asks() {
     let fake = Fake::new(Shape::Web, |heard| match &*heard.method {
         "server/discover" => vec![Step::Say(json!({
             "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}

@@ -108,7 +108,8 @@ fn curious_scene() -> Scene {
     Scene { fake, gateway, breakpoints }
 }
 
-/// S-25: what is asked and answered in the middle of a call is not the next call.
+/// What is asked and answered in the middle of a call is not the next call.
+/// Proves S-25.
 #[tokio::test(start_paused = true)]
 async fn the_answer_to_a_question_in_the_middle_of_a_call_is_not_the_next_call() {
     let scene = curious_scene();
@@ -131,7 +132,8 @@ async fn the_answer_to_a_question_in_the_middle_of_a_call_is_not_the_next_call()
     assert_eq!(next(&stream).await.unwrap()["method"], "elicitation/create");
 }
 
-/// S-25: the same for a client of 2026-07-28, which brings its answers with a request of its own.
+/// The same for a client of 2026-07-28, which brings its answers with a request of its own.
+/// Proves S-25.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_brings_answers_is_not_the_next_call_but_is_one_of_its_tool() {
     let scene = curious_scene();
@@ -171,7 +173,6 @@ async fn an_edited_call_reaches_the_backend_as_it_was_edited() {
     assert_eq!(scene.breakpoints.list()[0].hits, 2);
 }
 
-/// Issue 31, point 14.
 #[tokio::test(start_paused = true)]
 async fn one_message_too_many_for_a_person_is_refused_by_the_bound_that_it_met() {
     let scene = scene();
@@ -293,7 +294,7 @@ impl Interceptor for Slow {
     }
 }
 
-/// Issue 13, point 8: a cancelled call under a delay gives up its body at once.
+/// A cancelled call under a delay gives up its body at once.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_while_it_is_delayed_leaves_nothing_behind() {
     let gateway = start_with(&backend(), Setup::default(), Chain::new(vec![Arc::new(Slow)]));

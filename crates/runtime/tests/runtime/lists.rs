@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// H5: a change that is told while the lists are read for the first time is read after them, and nobody is shown a half.
+/// A change that is told while the lists are read for the first time is read after them, and nobody is shown a half.
 #[tokio::test(start_paused = true)]
 async fn a_change_during_the_first_read_is_not_lost_and_nothing_is_shown_half() {
     let fake = Fake::new(Shape::Pipe, |heard| match (&*heard.method, heard.nth) {
@@ -30,7 +30,7 @@ async fn a_change_during_the_first_read_is_not_lost_and_nothing_is_shown_half() 
     assert_eq!(fake.heard("tools/list").len(), 2);
 }
 
-/// H6: what an earlier run saved is shown at once, and read again for every capability set.
+/// What an earlier run saved is shown at once, and read again for every capability set.
 #[tokio::test(start_paused = true)]
 async fn lists_of_an_earlier_run_are_read_again_for_every_capability_set() {
     let folder = tempfile::tempdir().unwrap();
@@ -104,7 +104,7 @@ async fn lists_that_nobody_tells_changes_of_are_read_again_after_their_time() {
     assert_eq!(client.tools().await, ["t1", "t2"]);
 }
 
-/// Issue 13, point 16e: a server's word that its lists changed is passed on though nothing in them is new, once for many.
+/// A server's word that its lists changed is passed on though nothing in them is new, once for many.
 #[tokio::test(start_paused = true)]
 async fn a_change_that_changes_nothing_is_told_once() {
     let fake = Fake::new(Shape::Pipe, |heard| match &*heard.method {
@@ -127,7 +127,7 @@ async fn a_change_that_changes_nothing_is_told_once() {
     assert_eq!(next(&general).await, None, "the same was told again");
 }
 
-/// Issue 13, point 16e: how long a list is good, and for whom, is what its server says, less its age.
+/// How long a list is good, and for whom, is what its server says, less its age.
 #[tokio::test(start_paused = true)]
 async fn how_long_a_list_is_good_is_passed_on() {
     let fake = Fake::new(Shape::Web, move |heard| match &*heard.method {

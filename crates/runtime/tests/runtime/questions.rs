@@ -1,4 +1,4 @@
-//! Who may ask a client what, when, and under which name (issue 31, point 9).
+//! Who may ask a client what, when, and under which name.
 
 use crate::bridged_following::new_era;
 use crate::client::{Client, Modern, answer, envelope, next, text};
@@ -275,8 +275,7 @@ async fn an_error_sends_users_to_web_pages_only() {
     }
 }
 
-/// Issue 32, point 12: the first call comes after the server has made the roots its own, which it does before it
-/// answers the next ping.
+/// The first call comes after the server has made the roots its own, which it does before it answers the next ping.
 #[tokio::test(start_paused = true)]
 async fn the_first_call_waits_until_the_server_has_applied_the_roots() {
     const APPLIES: u64 = 200;

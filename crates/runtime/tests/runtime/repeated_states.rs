@@ -1,4 +1,4 @@
-//! A `requestState` that comes twice, late, from somebody else or with something else (issue 31, point 8).
+//! A `requestState` that comes twice, late, from somebody else or with something else.
 
 use crate::bridged_following::new_era;
 use crate::client::{Modern, answer, text};

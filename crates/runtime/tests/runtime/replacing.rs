@@ -382,7 +382,7 @@ impl Interceptor for Remover {
     }
 }
 
-/// Issue point 12: `resources/subscribe` is answered though its backend is removed at the same time.
+/// `resources/subscribe` is answered though its backend is removed at the same time.
 #[tokio::test(start_paused = true)]
 async fn a_subscription_that_races_the_removal_of_its_backend_is_answered() {
     let remover = Arc::new(Remover::default());

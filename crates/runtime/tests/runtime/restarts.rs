@@ -26,9 +26,10 @@ fn stillborn(shape: Shape) -> (Fake, Arc<AtomicBool>) {
     (fake, dies)
 }
 
-/// NO-4: five restarts, then it has failed, and is started again only when that is asked for.
+/// Five restarts, then it has failed, and is started again only when that is asked for.
+/// Proves NO-4.
 #[tokio::test(start_paused = true)]
-async fn no4_a_child_that_does_not_live_is_started_six_times_in_all() {
+async fn a_child_that_does_not_live_is_started_six_times_in_all() {
     let (fake, dies) = stillborn(Shape::Pipe);
     let gateway = start(&fake, Setup::default());
     for _ in 0..60 {
@@ -48,9 +49,10 @@ async fn no4_a_child_that_does_not_live_is_started_six_times_in_all() {
     assert_eq!(text(&client.call("t1").await), "link 7");
 }
 
-/// NO-4: a child that lives for a minute has earned as many restarts again.
+/// A child that lives for a minute has earned as many restarts again.
+/// Proves NO-4.
 #[tokio::test(start_paused = true)]
-async fn no4_the_count_begins_anew_after_sixty_seconds() {
+async fn the_count_begins_anew_after_sixty_seconds() {
     let fake = Fake::new(Shape::Pipe, plain);
     let gateway = start(&fake, Setup::default());
     for _ in 0..12 {
@@ -74,8 +76,9 @@ async fn no4_the_count_begins_anew_after_sixty_seconds() {
 }
 
 /// What waits for a child that then fails for good is told so.
+/// Proves NO-4.
 #[tokio::test(start_paused = true)]
-async fn no4_calls_that_wait_are_refused_when_the_child_has_failed() {
+async fn calls_that_wait_are_refused_when_the_child_has_failed() {
     let fake = Fake::new(Shape::Pipe, |heard| match (&*heard.method, heard.link) {
         ("tools/call", _) => vec![Step::Die],
         _ => plain(heard),
@@ -91,9 +94,10 @@ async fn no4_calls_that_wait_are_refused_when_the_child_has_failed() {
     assert_eq!(status(&gateway).state, "failed");
 }
 
-/// NO-15: `restart_on_exit = false`.
+/// `restart_on_exit = false`.
+/// Proves NO-15.
 #[tokio::test(start_paused = true)]
-async fn no15_a_child_that_is_not_to_be_started_again_stays_ended() {
+async fn a_child_that_is_not_to_be_started_again_stays_ended() {
     let fake = Fake::new(Shape::Pipe, plain);
     let failing = FailureRules { max_restarts: Some(0), breaker: None, ..FailureRules::default() };
     let gateway = start(&fake, Setup { failing, ..Setup::default() });
@@ -108,7 +112,8 @@ async fn no15_a_child_that_is_not_to_be_started_again_stays_ended() {
     assert!(refused["error"]["message"].as_str().unwrap().contains("`restart = false`"), "{refused}");
 }
 
-/// NO-4 is about processes: a remote server may come back by itself.
+/// The bound on restarts is about processes: a remote server may come back by itself.
+/// Proves NO-4.
 #[tokio::test(start_paused = true)]
 async fn a_remote_server_is_tried_again_for_ever() {
     let (fake, dies) = stillborn(Shape::Web);
@@ -191,9 +196,10 @@ async fn a_restarted_backend_gets_its_calls_by_and_by() {
     drop(again);
 }
 
-/// NO-3: a connection that cannot be opened has processed nothing, so its calls are tried again after a moment.
+/// A connection that cannot be opened has processed nothing, so its calls are tried again after a moment.
+/// Proves NO-3.
 #[tokio::test(start_paused = true)]
-async fn no3_calls_of_a_connection_that_is_refused_are_tried_again() {
+async fn calls_of_a_connection_that_is_refused_are_tried_again() {
     let fake = Fake::new(Shape::Pipe, |heard| match (&*heard.method, heard.link) {
         (OPEN, 2 | 3) => vec![Step::Refuse(FaultKind::BackendDown)],
         _ => plain(heard),
@@ -205,9 +211,10 @@ async fn no3_calls_of_a_connection_that_is_refused_are_tried_again() {
     assert_eq!((fake.heard("tools/call").len(), status(&gateway).retries), (1, 2));
 }
 
-/// NO-3: but not forever.
+/// But not forever.
+/// Proves NO-3.
 #[tokio::test(start_paused = true)]
-async fn no3_a_call_is_tried_again_twice_and_then_fails() {
+async fn a_call_is_tried_again_twice_and_then_fails() {
     let fake = Fake::new(Shape::Pipe, |heard| match (&*heard.method, heard.link) {
         (OPEN, 2..) => vec![Step::Refuse(FaultKind::BackendDown)],
         _ => plain(heard),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// H1: a session that ended while it waited for lists gets no connection when the backend comes up.
+/// A session that ended while it waited for lists gets no connection when the backend comes up.
 #[tokio::test(start_paused = true)]
 async fn a_session_closed_while_it_waits_for_lists_leaves_no_connection_behind() {
     let fake = Fake::new(Shape::Pipe, |heard| match (&*heard.method, heard.link) {
@@ -40,7 +40,7 @@ async fn a_session_closed_while_it_waits_for_lists_leaves_no_connection_behind()
     assert_eq!(fake.open_links(), [1]);
 }
 
-/// Issue 32, point 6: a client that never ends its sessions was refused for an hour.
+/// A client that never ends its sessions was refused for an hour.
 #[tokio::test(start_paused = true)]
 async fn at_the_limit_the_idlest_session_of_a_caller_gives_way() {
     for each in [true, false] {
@@ -63,7 +63,7 @@ async fn at_the_limit_the_idlest_session_of_a_caller_gives_way() {
     }
 }
 
-/// Issue 32, point 6: the same client was refused again once the gateway had been restarted.
+/// The same client was refused again once the gateway had been restarted.
 #[tokio::test(start_paused = true)]
 async fn sessions_of_an_earlier_process_give_way_too() {
     let mut settings = signalbox_runtime::Settings { max_sessions_each: 2, ..Default::default() };
@@ -139,7 +139,7 @@ async fn a_call_that_waits_for_a_start_is_answered_when_the_gateway_stops() {
     assert_eq!(gateway.status().in_flight, 0);
 }
 
-/// Issue point 16(a): clients that come, call once and leave their session open do not lock the backend for others.
+/// Clients that come, call once and leave their session open do not lock the backend for others.
 #[tokio::test(start_paused = true)]
 async fn the_child_of_a_session_without_a_connection_makes_room_and_is_started_again() {
     let fake = Fake::new(Shape::Pipe, plain);
@@ -159,7 +159,7 @@ async fn the_child_of_a_session_without_a_connection_makes_room_and_is_started_a
     assert_eq!(fake.heard("open").len(), before + 1);
 }
 
-/// Issue point 16(a): a child that is of use to its session keeps its place.
+/// A child that is of use to its session keeps its place.
 #[tokio::test(start_paused = true)]
 async fn a_child_with_a_connection_call_or_subscription_keeps_its_place() {
     let fake = Fake::new(Shape::Pipe, |heard| match (&*heard.method, &heard.params["arguments"]["slow"]) {
@@ -201,7 +201,7 @@ fn rooted(heard: &Heard, has: &AtomicBool) -> Vec<Step> {
     }
 }
 
-/// Issue point 16(c): the first call on a new connection comes after the roots that the server asked for.
+/// The first call on a new connection comes after the roots that the server asked for.
 #[tokio::test(start_paused = true)]
 async fn the_first_call_waits_until_the_server_knows_the_roots() {
     for shape in [Shape::Pipe, Shape::Web] {
@@ -224,8 +224,7 @@ async fn the_first_call_waits_until_the_server_knows_the_roots() {
     }
 }
 
-/// Issue point 16(c): a client that does not tell its roots, or a server that answers no ping, holds the call
-/// up for 2 s.
+/// A client that does not tell its roots, or a server that answers no ping, holds the call up for 2 s.
 #[tokio::test(start_paused = true)]
 async fn the_first_call_waits_for_two_seconds_at_most() {
     let fake = Fake::new(Shape::Pipe, |heard| match &*heard.method {
@@ -242,7 +241,7 @@ async fn the_first_call_waits_for_two_seconds_at_most() {
     assert!((1_900..2_600).contains(&waited), "{waited} ms");
 }
 
-/// Issue point 12: a call that waited for the handshake may afterwards be silent for as long as any other.
+/// A call that waited for the handshake may afterwards be silent for as long as any other.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waited_for_the_handshake_has_its_whole_time() {
     let fake = Fake::new(Shape::Web, |heard| match (&*heard.method, heard.link) {
@@ -256,8 +255,7 @@ async fn a_call_that_waited_for_the_handshake_has_its_whole_time() {
     assert_eq!(text(&client.call("t1").await), "link 2");
 }
 
-/// Issue point 12: a client that takes only JSON cannot be asked on its call's stream; the server is told,
-/// and it is counted.
+/// A client that takes only JSON cannot be asked on its call's stream; the server is told, and it is counted.
 #[tokio::test(start_paused = true)]
 async fn a_question_to_a_client_that_takes_only_json_is_refused_and_counted() {
     let fake = Fake::new(Shape::Web, |heard| match &*heard.method {
@@ -281,7 +279,7 @@ async fn a_question_to_a_client_that_takes_only_json_is_refused_and_counted() {
     assert_eq!(next(&general).await.unwrap()["method"], "elicitation/create");
 }
 
-/// Issue point 16(i): a session that ends while its own connection reads lists says nothing against the backend.
+/// A session that ends while its own connection reads lists says nothing against the backend.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_session_is_no_error_of_its_backend() {
     let fake = Fake::new(Shape::Pipe, |heard| match (&*heard.method, heard.link) {

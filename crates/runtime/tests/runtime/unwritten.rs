@@ -1,4 +1,4 @@
-//! Issue 13, point 12: answers that wait for the disk when the gateway ends.
+//! Answers that wait for the disk when the gateway ends.
 
 use crate::client::{Client, answer};
 use crate::fake::{Fake, Shape, Step, plain};

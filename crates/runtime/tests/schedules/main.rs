@@ -1,4 +1,4 @@
-//! Issue 12, "must show" 2: the runtime under schedules that dice choose, and under real threads. However events, reloads,
+//! The runtime under schedules that dice choose, and under real threads. However events, reloads,
 //! cancellations, holds and deaths fall, every request has one outcome, facts come in their order, and nothing is left
 //! behind.
 //!

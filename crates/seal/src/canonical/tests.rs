@@ -12,8 +12,9 @@ fn one(text: &str) -> String {
     hex(&json_as(Profile::One, text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}")))
 }
 
+/// Proves P-17.
 #[test]
-fn p_17_keys_are_in_the_order_of_the_profile_however_they_came() {
+fn keys_are_in_the_order_of_the_profile_however_they_came() {
     for text in [r#"{"aa":1,"b":2,"a":3,"":4}"#, r#"{"b":2,"":4,"aa":1,"a":3}"#] {
         assert_eq!(two(text), "a4600461610361620262616101", "encoded keys: a shorter one first");
         assert_eq!(one(text), "a4600461610362616101616202", "texts: b comes after aa");
@@ -26,8 +27,9 @@ fn p_17_keys_are_in_the_order_of_the_profile_however_they_came() {
     );
 }
 
+/// Proves P-18.
 #[test]
-fn p_18_integers_have_the_smallest_form() {
+fn integers_have_the_smallest_form() {
     for (text, expected) in [
         ("0", "00"),
         ("23", "17"),
@@ -49,8 +51,9 @@ fn p_18_integers_have_the_smallest_form() {
     }
 }
 
+/// Proves P-19.
 #[test]
-fn p_19_floats_become_text_with_eight_decimals() {
+fn floats_become_text_with_eight_decimals() {
     for (text, expected) in [
         ("1.0", "1.00000000"),
         ("1.1", "1.10000000"),
@@ -65,8 +68,9 @@ fn p_19_floats_become_text_with_eight_decimals() {
     }
 }
 
+/// Proves P-20 and P-21.
 #[test]
-fn p_20_and_p_21_binary_data_and_moments_are_tagged() {
+fn binary_data_and_moments_are_tagged() {
     let written = |profile| {
         let mut encoder = Encoder::new(profile);
         encoder

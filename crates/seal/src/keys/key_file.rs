@@ -69,8 +69,9 @@ mod tests {
     const OPENSSL: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIEzNCJso/5banbbDRuwRTg9bijGfNaumJNqM9u1PuKb7\n-----END PRIVATE KEY-----\n";
     const PUBLIC: &str = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
 
+    /// Proves PO-13.
     #[test]
-    fn po_13_every_form_of_a_key_file_is_read() {
+    fn every_form_of_a_key_file_is_read() {
         let key = read_signing_key(OPENSSL.as_bytes()).unwrap();
         assert_eq!(key.verifying_key().to_hex(), PUBLIC);
         assert_eq!(write_pem(&key).unwrap(), OPENSSL);

@@ -193,7 +193,6 @@ fn responses_are_signed_over_the_request_that_they_answer() {
     }
 }
 
-/// Issue 31, point 11.
 #[test]
 fn short_messages_with_long_numbers_have_no_canonical_form() {
     let numbers = |count: usize| vec!["1e308"; count].join(",");
@@ -216,7 +215,7 @@ fn short_messages_with_long_numbers_have_no_canonical_form() {
     assert!(matches!(error, VerifyError::NoCanonicalForm(EncodeError::TooLarge(_))), "{error}");
 }
 
-/// Issue 31, point 11. A message that has no canonical form tells which checks came before it was asked for.
+/// A message that has no canonical form tells which checks came before it was asked for.
 #[test]
 fn everything_cheap_is_checked_before_the_canonical_form_is_made() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"n":1}}}"#;
@@ -240,7 +239,6 @@ fn everything_cheap_is_checked_before_the_canonical_form_is_made() {
     assert_eq!(verifier.request(costly.as_bytes(), NOW).unwrap_err().reason(), "replayed");
 }
 
-/// Issue 31, point 12.
 #[test]
 fn a_profile_that_is_not_accepted_is_refused_before_anything_is_computed() {
     let one = Terms { profile: Profile::One, ..terms() };

@@ -81,8 +81,9 @@ fn full(request: McpRequest) -> Result<String, ValidationError> {
     check(Mode::Full, request)
 }
 
+/// Proves PO-15.
 #[test]
-fn po_15_syntax() {
+fn requests_with_wrong_times_or_empty_members_are_refused() {
     use SyntaxError as S;
     assert_eq!(full(unsigned()), Ok("Ada".to_owned()));
     let none = |purpose_expiry| PurposeDna { purpose_expiry, ..unsigned().purpose_dna.unwrap() };
@@ -114,8 +115,9 @@ fn po_15_syntax() {
     assert_eq!(bare, Err(ValidationError::Syntax(S::Missing("signature"))));
 }
 
+/// Proves PO-16.
 #[test]
-fn po_16_semantics() {
+fn requests_whose_permissions_do_not_fit_their_purpose_are_refused() {
     use Action::{Execute, Observe, Read, Write};
     use PurposeCategory as C;
     for (category, allowed) in [
@@ -204,7 +206,7 @@ fn a_renamed_call_is_followed_over_hops() {
     assert_eq!(check(Mode::Light, call), Ok("Ada".to_owned()));
 }
 
-/// Issue 31, point 11. A request that has no canonical form tells which checks came before it was asked for.
+/// A request that has no canonical form tells which checks came before it was asked for.
 #[test]
 fn everything_cheap_is_checked_before_the_canonical_form_is_made() {
     let signed = sign(unsigned(), &key(1, "ada"));
@@ -227,7 +229,7 @@ fn everything_cheap_is_checked_before_the_canonical_form_is_made() {
     assert_eq!(again.unwrap_err().reason(), "replayed");
 }
 
-/// Issue 31, point 12. A request that names no profile is one of `mcp-cbor/1`.
+/// A request that names no profile is one of `mcp-cbor/1`.
 #[test]
 fn a_profile_that_is_not_accepted_is_refused() {
     let (keys, nonces) = (keys(), NonceBook::new(10));

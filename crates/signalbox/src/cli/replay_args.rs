@@ -457,7 +457,7 @@ mod tests {
     use super::*;
     use clap::Command;
 
-    /// Issue 32 A.3: the help names each exit code with its cause.
+    /// The help names each exit code with its cause.
     #[test]
     fn the_help_of_run_names_its_exit_codes() {
         let mut replay = ReplayCommand::augment_subcommands(Command::new("replay"));

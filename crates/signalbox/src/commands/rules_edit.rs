@@ -198,7 +198,8 @@ mod tests {
         1 + text.lines().position(|line| line == format!("id = \"{id}\"")).unwrap()
     }
 
-    /// SO-1: one rule changes, and every other line stays.
+    /// One rule changes, and every other line stays.
+    /// Proves SO-1.
     #[test]
     fn rules_are_switched_and_removed_where_they_are_written() {
         let edited = |id: &str, edit| super::edited(FILE, line_of(FILE, id), edit).unwrap();
@@ -213,7 +214,8 @@ mod tests {
         assert_eq!(super::edited("rules = [{ id = \"a\", then = \"block\" }]\n", 1, Edit::Remove), None);
     }
 
-    /// SO-1: rules are added, switched off and on, and removed; a file that would not be valid is not written.
+    /// Rules are added, switched off and on, and removed; a file that would not be valid is not written.
+    /// Proves SO-1.
     #[test]
     fn a_file_of_rules_is_changed_only_to_a_valid_one() {
         let folder = tempfile::tempdir().unwrap();

@@ -171,7 +171,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// SO-1: `cleanup` ends sessions that were idle for long enough, and none that has a call in flight.
+    /// `cleanup` ends sessions that were idle for long enough, and none that has a call in flight.
+    /// Proves SO-1.
     #[test]
     fn only_idle_sessions_without_a_call_are_cleaned_up() {
         let idle = |idle_ms: u64, in_flight: u64| {

@@ -10,7 +10,6 @@ async fn check(folder: &Path, text: &str) -> Done {
     run(folder, &["check"], "").await
 }
 
-// Issue 13, point 20.
 #[tokio::test]
 async fn check_refuses_the_certificates_that_serve_refuses() {
     let folder = tempfile::tempdir().unwrap();
@@ -26,7 +25,6 @@ async fn check_refuses_the_certificates_that_serve_refuses() {
     assert_eq!(garbage.stderr, served.stderr);
 }
 
-// Issue 13, point 20.
 #[tokio::test]
 async fn check_warns_of_programs_that_cannot_be_started() {
     let folder = tempfile::tempdir().unwrap();
@@ -37,7 +35,6 @@ async fn check_warns_of_programs_that_cannot_be_started() {
     assert!(!done.stderr.contains("other"), "{}", done.stderr);
 }
 
-// Issue 13, point 20.
 #[tokio::test]
 async fn all_errors_of_a_file_are_told_at_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -57,7 +54,6 @@ async fn all_errors_of_a_file_are_told_at_once() {
     assert_eq!(only_rules.stderr.lines().count(), 2, "{}", only_rules.stderr);
 }
 
-// Issue 13, point 20.
 #[tokio::test]
 async fn names_that_nothing_has_are_warned_of() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +84,6 @@ async fn names_that_nothing_has_are_warned_of() {
     assert!(known["warnings"].to_string().contains("no backend has listed a tool `write_*`"), "{known}");
 }
 
-// Issue 13, point 20.
 #[tokio::test]
 async fn rules_test_goes_on_behind_a_delay_and_speaks_words() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +98,8 @@ async fn rules_test_goes_on_behind_a_delay_and_speaks_words() {
     assert!(held.stdout.contains("verdict: hold a person decides within 20s: look\n"), "{}", held.stdout);
 }
 
-// N-20; issue 13, point 13: exchanges have their numbers in the log.
+/// Exchanges have their numbers in the log.
+/// Proves N-20.
 #[tokio::test]
 async fn names_that_several_backends_have_are_warned_of_everywhere() {
     let folder = tempfile::tempdir().unwrap();
@@ -144,7 +140,7 @@ async fn names_that_several_backends_have_are_warned_of_everywhere() {
     }
 }
 
-/// Issue 32, point 2: patterns that match nothing protect nothing.
+/// Patterns that match nothing protect nothing.
 #[tokio::test]
 async fn patterns_that_match_nothing_are_told_by_check_reload_status_and_switch() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,7 +178,7 @@ async fn patterns_that_match_nothing_are_told_by_check_reload_status_and_switch(
     gateway.signal("TERM").await;
 }
 
-/// Issue 32, point 5: Kubernetes sets `SIGNALBOX_PORT` for a service of that name.
+/// Kubernetes sets `SIGNALBOX_PORT` for a service of that name.
 #[tokio::test]
 async fn unknown_variables_do_not_stop_the_program() {
     let folder = tempfile::tempdir().unwrap();
@@ -194,7 +190,7 @@ async fn unknown_variables_do_not_stop_the_program() {
     assert!(!said.contains("SIGNALBOX_KEY:") && !said.contains("SIGNALBOX_URL:"), "{said}");
 }
 
-/// Issue 32, point 6: `check` cannot know that a proxy leads back.
+/// `check` cannot know that a proxy leads back.
 #[tokio::test]
 async fn a_gateway_behind_a_proxy_is_no_backend_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -223,7 +219,7 @@ async fn a_gateway_behind_a_proxy_is_no_backend_of_its_own() {
     gateway.signal("TERM").await;
 }
 
-/// Issue 32, point 6: a configuration that is its own backend started one process after the other.
+/// A configuration that is its own backend started one process after the other.
 #[tokio::test]
 async fn a_gateway_does_not_run_inside_itself() {
     let folder = tempfile::tempdir().unwrap();

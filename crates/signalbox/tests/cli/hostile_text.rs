@@ -53,7 +53,6 @@ fn assert_harmless(what: &str, text: &str) {
     assert!(!text.lines().any(|line| line.starts_with("INFO forged")), "{what}: {text:?}");
 }
 
-/// Issue 31, point 20.
 #[tokio::test]
 async fn no_text_of_clients_or_backends_speaks_to_the_terminal_or_forges_a_line() {
     let folder = tempfile::tempdir().unwrap();

@@ -23,8 +23,9 @@ fn recording(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tape/tests/recordings").join(name)
 }
 
+/// Proves SO-13.
 #[tokio::test]
-async fn so_13_recordings_of_other_programs_are_imported_shown_and_exported() {
+async fn recordings_of_other_programs_are_imported_shown_and_exported() {
     let folder = tempfile::tempdir().unwrap();
     for (name, format, call) in [
         ("mcporter.ndjson", "mcporter", "echo"),
@@ -91,8 +92,9 @@ fn calls_of(tape: &Path) -> Vec<(Value, Value)> {
     calls.map(|call| both(&call)).collect()
 }
 
+/// Proves SO-13.
 #[tokio::test]
-async fn issue_15_8_so_13_recordings_of_other_programs_are_served() {
+async fn recordings_of_other_programs_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let written = |name: &str, text: &str| {
         let file = folder.path().join(name);

@@ -99,7 +99,6 @@ async fn import_writes_a_config_that_passes_the_check() {
     assert_eq!(run(folder.path(), &["import", "none.json"], "").await.code, 2);
 }
 
-// Issue 13, point 22.
 #[tokio::test]
 async fn import_reads_the_servers_of_projects() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,8 +122,9 @@ async fn the_reference_and_the_help_are_printed() {
     assert!(help.code == 0 && help.stdout.contains("Exit codes: 0 fine, 1 failed, 2 usage"), "{}", help.stdout);
 }
 
+/// Proves N-16 and N-37.
 #[tokio::test]
-async fn n16_n37_json_piped_in_gives_only_json_on_stdout() {
+async fn json_piped_in_gives_only_json_on_stdout() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("hello.txt"), "x").unwrap();
     let input = [

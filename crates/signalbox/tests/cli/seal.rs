@@ -26,8 +26,9 @@ fn mode(path: &Path) -> u32 {
     path.metadata().unwrap().permissions().mode() & 0o777
 }
 
+/// Proves PO-13.
 #[tokio::test]
-async fn po_13_keys_are_made_listed_exported_imported_trusted_rotated_and_revoked() {
+async fn keys_are_made_listed_exported_imported_trusted_rotated_and_revoked() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     assert!(good(here, "keys list").await.contains("no key is trusted"));

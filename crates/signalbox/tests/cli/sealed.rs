@@ -40,7 +40,7 @@ async fn stop(mut program: Program) {
 }
 
 #[tokio::test]
-async fn issue_16_5_a_tape_proves_itself_and_every_exit_code_has_its_case() {
+async fn a_tape_proves_itself_and_every_exit_code_has_its_case() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let running = recorded(folder).await;
@@ -87,7 +87,7 @@ async fn issue_16_5_a_tape_proves_itself_and_every_exit_code_has_its_case() {
 }
 
 #[tokio::test]
-async fn issue_16_5_a_redacted_copy_verifies_and_replays() {
+async fn a_redacted_copy_verifies_and_replays() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     stop(recorded(folder).await).await;
@@ -129,7 +129,7 @@ fn judge(lines: &Path) -> Option<(Option<i32>, String)> {
 }
 
 #[test]
-fn issue_16_2_another_language_computes_the_golden_vectors() {
+fn another_language_computes_the_golden_vectors() {
     if let Some((code, said)) = python(&["seal-vectors".as_ref()]) {
         assert!(code == Some(0) && said.contains("vectors hold"), "{said}");
     }
@@ -137,7 +137,7 @@ fn issue_16_2_another_language_computes_the_golden_vectors() {
 
 /// The verifier in Python is written from the documentation alone.
 #[tokio::test]
-async fn issue_16_5_another_language_comes_to_the_same_verdicts() {
+async fn another_language_comes_to_the_same_verdicts() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let export = async |tape: &str, to: &str| {

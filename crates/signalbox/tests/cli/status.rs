@@ -26,7 +26,7 @@ async fn busy(folder: &Path) -> Program {
     program
 }
 
-// S-19, S-20
+/// Proves S-19 and S-20.
 #[tokio::test]
 async fn status_tells_rates_errors_and_how_long_calls_take() {
     let folder = tempfile::tempdir().unwrap();
@@ -169,7 +169,6 @@ fn switches(pid: u32) -> u64 {
     texts.filter_map(|text| text.lines().find_map(of)).sum()
 }
 
-// Issue 13, point 22.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_gateway_that_nobody_uses_hardly_ever_wakes() {

@@ -34,9 +34,10 @@ async fn diff(folder: &Path, args: &[&str]) -> Done {
     run(folder, &line, "").await
 }
 
-/// S-64, SO-12: two recorded runs are compared by call and field; what is ignored does not count.
+/// Two recorded runs are compared by call and field; what is ignored does not count.
+/// Proves S-64 and SO-12.
 #[tokio::test]
-async fn s_64_two_runs_of_the_demo_tools_are_compared_by_call_and_field() {
+async fn two_runs_of_the_demo_tools_are_compared_by_call_and_field() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let echo = |text: &str| ("echo", json!({"text": text}));

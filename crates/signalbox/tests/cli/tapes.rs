@@ -35,7 +35,6 @@ async fn shown(folder: &Path, args: &[&str], done: impl Fn(&str) -> bool) -> Str
     .await
 }
 
-// Issue 13, point 22.
 #[tokio::test]
 async fn a_tape_is_shown_from_its_end_and_by_what_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
@@ -57,7 +56,6 @@ async fn a_tape_is_shown_from_its_end_and_by_what_is_wanted() {
     gateway.signal("TERM").await;
 }
 
-// Issue 13, point 22.
 #[tokio::test]
 async fn a_tape_is_followed_until_it_ends_and_told_from_one_that_broke_off() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +86,6 @@ async fn a_tape_is_followed_until_it_ends_and_told_from_one_that_broke_off() {
     assert_eq!(run(folder.path(), &["tape", "delete", "last"], "").await.code, 0);
 }
 
-// Issue 13, point 18.
 #[tokio::test]
 async fn calls_without_an_end_are_shown_as_unfinished() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +106,6 @@ async fn calls_without_an_end_are_shown_as_unfinished() {
     assert!(last.contains("countdown") && last.contains("unfinished"), "{last}");
 }
 
-// Issue 13, point 22.
 #[tokio::test]
 async fn an_export_tells_its_format_or_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,7 +121,6 @@ async fn an_export_tells_its_format_or_is_refused() {
     assert_eq!(html.code, 0, "{}", html.stderr);
 }
 
-// Issue 13, point 13.
 #[tokio::test]
 async fn a_person_has_the_ring_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -155,7 +150,6 @@ async fn a_person_has_the_ring_written() {
     gateway.signal("TERM").await;
 }
 
-// Issue 13, point 21.
 #[tokio::test]
 async fn what_a_rule_logs_is_in_the_log_at_its_level_and_on_the_tape() {
     let folder = tempfile::tempdir().unwrap();
@@ -191,7 +185,6 @@ async fn edited(folder: &Path, args: &[&str], editor: &str) -> (i32, String) {
     (done.status.code().unwrap_or(-1), String::from_utf8(done.stderr).unwrap())
 }
 
-// Issue 13, point 22.
 #[tokio::test]
 async fn the_only_held_message_needs_no_number_and_a_bad_edit_is_opened_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -234,7 +227,6 @@ async fn post(proxy: &Program) -> String {
     answer
 }
 
-// Issue 13, point 19.
 #[tokio::test]
 async fn a_proxy_records_what_a_dead_server_did_not_get_and_what_another_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -22,7 +22,7 @@ async fn gateway(folder: &Path) -> Program {
     program
 }
 
-// Issue 13, point 22: after `serve -c FILE` the hint of the banner must show that gateway's tools.
+/// After `serve -c FILE` the hint of the banner must show that gateway's tools.
 #[tokio::test]
 async fn tools_ask_the_gateway_that_runs_and_are_judged_and_recorded_like_any_client() {
     let folder = tempfile::tempdir().unwrap();
@@ -32,7 +32,7 @@ async fn tools_ask_the_gateway_that_runs_and_are_judged_and_recorded_like_any_cl
     assert!(list.stdout.starts_with("TOOL") && list.stdout.contains("BACKEND"), "{}", list.stdout);
     let echo = list.stdout.lines().find(|line| line.starts_with("echo ")).expect("the tool").to_owned();
     let cells: Vec<&str> = echo.split_whitespace().take(4).collect();
-    assert_eq!(cells, ["echo", "inner", "verified", "demo"], "issue 13, point 13: labels are shown");
+    assert_eq!(cells, ["echo", "inner", "verified", "demo"], "labels are shown");
 
     let json = run(folder.path(), &["tools", "list", "--json"], "").await;
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
@@ -74,7 +74,7 @@ async fn arguments_are_json_where_they_can_be_and_text_elsewhere() {
     }
 }
 
-/// Issue 32, point 6: a call at an address was seven requests, and opened a session.
+/// A call at an address was seven requests, and opened a session.
 #[tokio::test]
 async fn a_call_at_an_address_is_one_request_without_a_session() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ async fn a_call_at_an_address_is_one_request_without_a_session() {
     gateway.signal("TERM").await;
 }
 
-/// Issue 32: the call was sent again in a session, though it may have run.
+/// The call was sent again in a session, though it may have run.
 #[tokio::test]
 async fn a_call_that_may_have_run_is_not_sent_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -120,7 +120,7 @@ async fn a_call_that_may_have_run_is_not_sent_again() {
     server.abort();
 }
 
-/// Issue 32: the gateway that was asked kept the session of a list until it expired.
+/// The gateway that was asked kept the session of a list until it expired.
 #[tokio::test]
 async fn a_list_at_an_address_leaves_no_session() {
     let folder = tempfile::tempdir().unwrap();

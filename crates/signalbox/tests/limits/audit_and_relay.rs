@@ -22,11 +22,11 @@ pub(super) fn of_audit() -> Vec<Row> {
         row("records that wait in the data folder for sinks", vec![Bytes(256 << 20)], Some("mcp.protocol.audit.spool_max"))
             .answer("a sink that is further behind gets a signed gap in place of the oldest")
             .metric("signalbox_audit_skipped_total")
-            .shown(&["issue_18_a_sink_that_is_behind_by_more_than_spool_max_gets_a_signed_gap"]),
+            .shown(&["a_sink_that_is_behind_by_more_than_spool_max_gets_a_signed_gap"]),
         row("age of what is kept, in days", vec![], Some("mcp.protocol.audit.retention_days"))
             .answer("older files and rows are deleted")
             .metric("signalbox_audit_waiting")
-            .shown(&["g_38_there_is_a_file_a_day_and_old_ones_go", "g_38_records_older_than_retention_days_give_way_to_a_checkpoint"]),
+            .shown(&["there_is_a_file_a_day_and_old_ones_go", "records_older_than_retention_days_give_way_to_a_checkpoint"]),
         row("arguments in a record, with `payloads`", vec![Bytes(MAX_ARGUMENTS)], None)
             .answer("only their size is in the record")
             .metric(AUDIT_LOST)
@@ -45,11 +45,11 @@ pub(super) fn of_relay() -> Vec<Row> {
         row("sessions of the relay", vec![Count(limits.max_sessions, "sessions")], Some("relay.limits.max_sessions"))
             .answer("HTTP 503 with the error `too_many_sessions`")
             .metric("signalbox_relay_sessions")
-            .shown(&["c_22_a_session_ends_after_its_time_and_its_subscribers_hear_of_it"]),
+            .shown(&["a_session_ends_after_its_time_and_its_subscribers_hear_of_it"]),
         row("one that nobody uses", vec![Time(ttl)], Some("relay.ttl"))
             .answer("HTTP 404 with the error -32002; legacy clients get 404 or 410")
             .metric("signalbox_relay_sessions")
-            .shown(&["c_10_c_22_an_expired_session_is_told_as_the_document_has_it"]),
+            .shown(&["an_expired_session_is_told_in_the_specified_form"]),
         row(
             "calls of a session that wait for its page",
             vec![Count(limits.queue, "calls")],
@@ -57,7 +57,7 @@ pub(super) fn of_relay() -> Vec<Row> {
         )
         .answer("a result with `isError`, which says so")
         .metric("signalbox_relay_delivered_total")
-        .shown(&["c_11_sessions_in_memory"]),
+        .shown(&["sessions_are_kept_in_memory"]),
         row(
             "how long a page may take for a call",
             vec![Time(limits.request_timeout)],
@@ -73,11 +73,11 @@ pub(super) fn of_relay() -> Vec<Row> {
         )
         .answer("an error on the client's stream; the page is told `cancel`")
         .metric("signalbox_relay_timeouts_total")
-        .shown(&["co_5_a_queued_request_lives_as_long_as_its_key_says"]),
+        .shown(&["a_queued_request_lives_as_long_as_its_key_says"]),
         row("a body of a legacy route", vec![Bytes(limits.body)], Some("relay.limits.body"))
             .answer("HTTP 413")
             .metric(r#"signalbox_refused_total{limit="message_size"}"#)
-            .shown(&["co_3_malformed_requests_are_refused_by_the_names_that_clients_know"]),
+            .shown(&["malformed_requests_are_refused_by_the_names_that_clients_know"]),
         row("tools that a page brings", vec![Count(MAX_PAGE_TOOLS, "tools")], None)
             .answer("HTTP 400 with the error `validation_error`")
             .metric("signalbox_relay_workers")
@@ -93,7 +93,7 @@ pub(super) fn of_relay() -> Vec<Row> {
         row("answered requests of a session that are remembered", vec![Count(MAX_ANSWERED, "requests")], None)
             .answer("a second answer to an older one gets HTTP 404 in place of 409")
             .metric("signalbox_relay_unknown_answers_total")
-            .shown(&["c_11_sessions_in_memory"]),
+            .shown(&["sessions_are_kept_in_memory"]),
     ]);
     rows
 }
@@ -125,7 +125,7 @@ fn of_addresses(limits: &RelayLimits) -> Vec<Row> {
         )
         .answer("HTTP 429 with `Retry-After` and the error -32429")
         .metric(TOO_OFTEN)
-        .shown(&["co_11_too_many_mcp_messages_are_refused_with_a_code_of_their_own"]),
+        .shown(&["too_many_mcp_messages_are_refused_with_a_code_of_their_own"]),
         row(
             "wrong session codes of an address",
             count(limits.wrong_codes_per_minute, "in a minute"),

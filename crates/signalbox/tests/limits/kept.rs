@@ -71,11 +71,11 @@ pub(super) fn of_rules() -> Vec<Row> {
         )
         .answer("the error `invalid_security_context`")
         .metric(super::BY_OUTCOME)
-        .shown(&["g_5_a_message_names_no_more_permissions_than_anybody_needs"]),
+        .shown(&["a_message_names_no_more_permissions_than_anybody_needs"]),
         row("the text of a tool's error in the governed dialect", vec![Count(MAX_ERROR_TEXT, "characters")], None)
             .answer("its beginning is told")
             .metric(super::BY_OUTCOME)
-            .shown(&["g_9_the_text_of_a_tools_error_has_an_end"]),
+            .shown(&["the_text_of_a_tools_error_has_an_end"]),
         row("callers and tools with rate limits", vec![Count(MAX_BUCKETS, "of each kind")], None)
             .answer("further ones share one limit")
             .metric(super::BY_OUTCOME)
@@ -196,7 +196,7 @@ pub(super) fn of_recording() -> Vec<Row> {
         )
         .answer("those of which nothing was heard longest are forgotten; what comes later begins anew")
         .metric("signalbox_tape_orphans_total")
-        .shown(&["s_70_the_table_has_a_bound", "an_exchange_without_an_end_is_forgotten_and_counted"]),
+        .shown(&["the_table_has_a_bound", "an_exchange_without_an_end_is_forgotten_and_counted"]),
         row(
             "entries that wait for the verdict of sampling",
             vec![Count(settings.hold.entries, "entries"), Bytes(settings.hold.bytes), Time(settings.hold.open_for)],

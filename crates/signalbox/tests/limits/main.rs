@@ -192,7 +192,7 @@ fn of_messages() -> Vec<Row> {
             .metric(r#"signalbox_refused_total{limit="message_size"}"#)
             .shown(&[
                 "a_body_that_is_too_large_gets_413_and_is_counted",
-                "t20_a_body_that_is_too_large_is_not_read",
+                "a_body_that_is_too_large_is_not_read",
                 "what_cannot_be_read_is_answered_and_the_next_line_works",
             ]),
         row("a message of a caller whom only its signature proves", vec![Bytes(unknown_caller::UNKNOWN_CALLER)], None)
@@ -210,8 +210,8 @@ fn of_messages() -> Vec<Row> {
         )
         .metric(r#"signalbox_refused_total{limit="memory"}"#)
         .shown(&[
-            "issue_13_6_one_greedy_session_leaves_room_for_the_next_and_that_for_a_third",
-            "issue_13_6_whoever_makes_the_gateway_hold_much_hurts_nobody_else",
+            "one_greedy_session_leaves_room_for_the_next_and_that_for_a_third",
+            "whoever_makes_the_gateway_hold_much_hurts_nobody_else",
         ]),
         row(
             "what each client has of them while anything is left",
@@ -220,7 +220,7 @@ fn of_messages() -> Vec<Row> {
         )
         .answer("taken though others hold their share")
         .metric("signalbox_message_bytes")
-        .shown(&["issue_13_6_the_minimum_is_there_until_the_budget_is_used_up"]),
+        .shown(&["the_minimum_is_there_until_the_budget_is_used_up"]),
         row(
             "the shape of a message",
             vec![Count(limits::DEPTH, "levels"), Count(limits::WIDTH, "members"), Count(limits::BATCH, "in a batch")],
@@ -360,7 +360,7 @@ fn of_calls() -> Vec<Row> {
         row("a call", vec![], Some("gateway.call_timeout"))
             .answer("error `timed_out`")
             .metric(BY_OUTCOME)
-            .shown(&["s18_a_backend_that_does_not_answer_in_time_delays_nobody_else"]),
+            .shown(&["a_backend_that_does_not_answer_in_time_delays_nobody_else"]),
         row(
             "calls that wait for input of their clients",
             vec![
@@ -415,8 +415,8 @@ fn of_backends() -> Vec<Row> {
             .answer("the call gets the error `backend_garbage`")
             .metric("signalbox_backend_strays_total")
             .shown(&[
-                "t21_a_hostile_http_backend_hurts_only_its_own_calls",
-                "t21_a_hostile_child_hurts_only_its_own_calls",
+                "a_hostile_http_backend_hurts_only_its_own_calls",
+                "a_hostile_child_hurts_only_its_own_calls",
             ]),
         row(
             "a list of a backend",

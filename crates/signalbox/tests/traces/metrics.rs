@@ -29,9 +29,11 @@ fn labels(point: &Value) -> Value {
     pairs.map(|pair| (pair["key"].as_str().unwrap().to_owned(), pair["value"]["stringValue"].clone())).collect()
 }
 
-/// G-28, G-29, G-30 and the four durations of the semantic conventions, by OTLP and without traces; the numbers are those of `/metrics`.
+/// The metrics of tools and the four durations of the semantic conventions, by OTLP and without traces; the numbers are
+/// those of `/metrics`.
+/// Proves G-28, G-29 and G-30.
 #[tokio::test]
-async fn g_28_g_29_g_30_metrics_are_exported_by_otlp() {
+async fn metrics_are_exported_by_otlp() {
     let collector = Collector::start().await;
     let config = format!(
         "[gateway.otel]\nmetrics = true\nmetrics_endpoint = {:?}\nmetrics_interval = \"200ms\"\nservice_name = \"my box\"\n\

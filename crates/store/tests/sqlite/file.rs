@@ -45,7 +45,6 @@ fn a_file_of_the_future_is_refused_by_name_and_left_alone() {
     assert_eq!(places(&SqliteStore::open(&path).unwrap(), &all()), [1, 2, 3, 4, 5]);
 }
 
-// Issue 13, point 5.
 #[test]
 fn a_file_of_version_2_learns_how_much_its_tapes_keep() {
     let folder = TempDir::new().unwrap();

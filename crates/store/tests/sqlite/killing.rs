@@ -52,7 +52,8 @@ fn writes_as_another_process() {
     writer.end(1, None).unwrap();
 }
 
-// S-31: what was kept is there whenever the process dies.
+/// What was kept is there whenever the process dies.
+/// Proves S-31.
 #[test]
 fn a_process_that_is_killed_leaves_whole_batches_and_a_file_that_opens() {
     let folder = TempDir::new().unwrap();

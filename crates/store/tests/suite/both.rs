@@ -84,7 +84,8 @@ fn compare(sqlite: &dyn TapeStore, postgres: &dyn TapeStore) {
     assert_eq!(without_size(sqlite.stats(None).unwrap()), without_size(postgres.stats(None).unwrap()));
 }
 
-// Issue 12, tape version 2; S-15, S-16, S-28 to S-30, S-71.
+/// Tapes of version 2 too.
+/// Proves S-15, S-16, S-28, S-29, S-30 and S-71.
 #[test]
 fn both_stores_keep_and_show_the_same() {
     let Some(server) = PostgresServer::start() else { return };

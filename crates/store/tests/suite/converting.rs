@@ -34,7 +34,7 @@ fn known_to_version_2(entry: Entry) -> Entry {
     Entry { seal: None, content, ..entry }
 }
 
-// Issue 12, must show 3. `version-2.sql` was written by a program that did not keep marks of messages, seals and parents.
+/// `version-2.sql` was written by a program that did not keep marks of messages, seals and parents.
 #[test]
 fn a_database_of_version_2_shows_what_it_has_and_takes_what_is_new() {
     let Some(server) = PostgresServer::start() else { return };

@@ -29,7 +29,7 @@ fn check(house: &House, cases: Vec<(&str, Query, Vec<u64>)>) {
     }
 }
 
-// S-35, SO-11
+/// Proves S-35 and SO-11.
 pub fn each_field_of_a_query_narrows_it(house: &House) {
     let text = |text: &str| Some(text.to_owned());
     check(
@@ -213,7 +213,7 @@ pub fn limits_are_kept(house: &House) {
     assert_eq!((page.hits.len() + rest.hits.len(), rest.more), (12, false));
 }
 
-// S-36
+/// Proves S-36.
 pub fn the_index_and_what_is_behind_it_find_the_same(house: &House) {
     let store = house.open();
     let mut writer = store.begin(&tape("t", 1)).unwrap();

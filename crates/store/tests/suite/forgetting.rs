@@ -61,7 +61,7 @@ pub fn a_tape_that_is_removed_after_it_was_indexed_is_indexed_again(house: &Hous
     assert_eq!(store.stats(None).unwrap().total.count, 1_000);
 }
 
-// SO-9, S-70
+/// Proves S-70 and SO-9.
 pub fn what_is_too_old_goes(house: &House) {
     let store = house.open();
     let at = |day: u64, seq: u64| Entry { at: day * DAY + seq, ..request(seq, "{\"a\":\"word\"}") };

@@ -10,7 +10,7 @@ use signalbox_engine::record::{
 };
 use std::sync::Arc;
 
-// S-28, S-29
+/// Proves S-28 and S-29.
 pub fn every_kind_of_entry_comes_back_as_it_was(house: &House) {
     let session = SessionInfo {
         external: Some("s-1".into()),
@@ -86,7 +86,7 @@ pub fn bodies_that_refer_to_another_are_made_whole(house: &House) {
     }
 }
 
-// S-37
+/// Proves S-37.
 pub fn bodies_of_every_size_and_sort_come_back(house: &House) {
     let store = house.open();
     let noise: Vec<u8> = (0..3_000_000u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
@@ -111,6 +111,7 @@ pub fn bodies_of_every_size_and_sort_come_back(house: &House) {
     assert!(places(&*store, &Query { text: Some("UTF".into()), ..all() }).is_empty(), "what is no text has no words");
 }
 
+/// Proves S-31, S-34 and SO-8.
 pub fn a_store_that_is_opened_again_has_everything(house: &House) {
     let info = TapeInfo {
         kind: TapeKind::Wrap,
@@ -151,7 +152,7 @@ pub fn a_tape_from_elsewhere_is_kept_whole_or_not_at_all(house: &House) {
     assert_eq!(store.tapes().unwrap().len(), 1);
 }
 
-// S-37
+/// Proves S-37.
 pub fn many_small_bodies_come_back_after_a_dictionary_was_made(house: &House) {
     let store = house.open();
     let mut writer = store.begin(&tape("t", 1)).unwrap();

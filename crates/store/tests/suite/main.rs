@@ -1,6 +1,4 @@
 //! One suite over every store. Each test gets a house: an empty store that can be opened again.
-//!
-//! S-31, S-32, S-34 to S-37, SO-8, SO-9, SO-11.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
 
 mod both;
@@ -74,10 +72,10 @@ suite![
     version_2::notifications_are_counted_by_method_and_durations_on_average,
     version_2::notifications_that_are_forgotten_are_not_counted_any_more,
     version_2::a_method_of_any_length_is_counted,
-    sealing::issue_16_5_a_sealed_tape_is_valid_closed_or_not,
-    sealing::issue_16_5_every_column_of_every_entry_counts,
-    sealing::issue_16_5_deleted_swapped_added_and_cut_entries_are_named,
-    sealing::issue_16_5_what_is_left_after_pruning_still_proves_itself,
+    sealing::a_sealed_tape_is_valid_closed_or_not,
+    sealing::every_column_of_every_entry_counts,
+    sealing::deleted_swapped_added_and_cut_entries_are_named,
+    sealing::what_is_left_after_pruning_still_proves_itself,
     room::what_clients_say_of_themselves_is_counted,
     room::sessions_that_are_over_go_with_their_entries,
     room::a_tape_that_is_too_large_alone_loses_its_oldest_entries_and_says_so,

@@ -1,4 +1,4 @@
-//! How much room tapes take, and what goes where that is too much. Issue 13, point 5.
+//! How much room tapes take, and what goes where that is too much.
 
 use crate::house::House;
 use crate::make::{all, entry, find, keep, places, request, tape};

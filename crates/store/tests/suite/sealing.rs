@@ -73,7 +73,7 @@ fn row(house: &House, seq: u64) -> String {
     }
 }
 
-pub fn issue_16_5_a_sealed_tape_is_valid_closed_or_not(house: &House) {
+pub fn a_sealed_tape_is_valid_closed_or_not(house: &House) {
     keep(&*house.open(), tape("a", 1), calls(20), true);
     keep(&*house.open(), TapeInfo { id: "b".into(), ..version_2::info() }, version_2::entries(), true);
     keep(&*house.open(), tape("c", 3), calls(3), false);
@@ -88,7 +88,7 @@ pub fn issue_16_5_a_sealed_tape_is_valid_closed_or_not(house: &House) {
     assert_eq!(verify(house, "d").verdict, Verdict::NeverSealed);
 }
 
-pub fn issue_16_5_every_column_of_every_entry_counts(house: &House) {
+pub fn every_column_of_every_entry_counts(house: &House) {
     let store = house.open();
     keep(&*store, tape("a", 1), calls(2), true);
     drop(store);
@@ -139,7 +139,7 @@ pub fn issue_16_5_every_column_of_every_entry_counts(house: &House) {
     assert_eq!(verify(house, "a").verdict, Verdict::Broken, "the seal cannot be removed unseen");
 }
 
-pub fn issue_16_5_deleted_swapped_added_and_cut_entries_are_named(house: &House) {
+pub fn deleted_swapped_added_and_cut_entries_are_named(house: &House) {
     let fresh = |id: &str| keep(&*house.open(), tape(id, 1), calls(4), true);
     fresh("a");
     let key_column = if matches!(house, House::Sqlite(_)) { "id" } else { "seq" };
@@ -169,7 +169,7 @@ pub fn issue_16_5_deleted_swapped_added_and_cut_entries_are_named(house: &House)
     assert_eq!(fault(house, "a"), (FaultKind::Added, Some(21)));
 }
 
-pub fn issue_16_5_what_is_left_after_pruning_still_proves_itself(house: &House) {
+pub fn what_is_left_after_pruning_still_proves_itself(house: &House) {
     keep(&*house.open(), tape("a", 1), calls(100), false);
     let prune = |key: Option<SigningKey>, keep: u64| {
         let retention = Retention { max_age: Some(Duration::from_nanos(keep * SECOND)), ..Retention::default() };

@@ -10,7 +10,7 @@ fn found(store: &dyn TapeStore, text: &str) -> Vec<u64> {
     places(store, &Query { text: Some(text.into()), ..all() })
 }
 
-// S-36
+/// Proves S-36.
 pub fn words_and_phrases_are_found(house: &House) {
     let store = house.open();
     let bodies = [
@@ -124,7 +124,6 @@ pub fn other_images_of_a_message_are_found_only_where_a_word_differs(house: &Hou
     assert_eq!(&body(hit)[..], br#"{"id":1,"city":"London"}"#);
 }
 
-/// Issue 31, point 5.
 pub fn the_client_side_is_searched_image_by_image_and_the_backend_side_is_not(house: &House) {
     let store = house.open();
     let at = |seq: u64, point: Point, body: Body| {

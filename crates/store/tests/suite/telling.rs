@@ -4,7 +4,7 @@ use crate::house::House;
 use crate::make::{call, entry, finished, keep, message};
 use signalbox_engine::record::{Content, Entry, Gap, MethodStats};
 
-// S-30, S-32
+/// Proves S-30 and S-32.
 pub fn statistics_are_what_a_hand_computes(house: &House) {
     let store = house.open();
     let mut entries = Vec::new();

@@ -103,7 +103,7 @@ pub fn found(store: &dyn TapeStore, query: &Query) -> Vec<Entry> {
     store.find(query).unwrap().hits.into_iter().map(|hit| hit.entry).collect()
 }
 
-// S-28, S-29, S-71, S-15, S-16
+/// Proves S-15, S-16, S-28, S-29 and S-71.
 pub fn everything_of_version_2_comes_back_as_it_was(house: &House) {
     let store = house.open();
     store.import(&info(), &mut entries().into_iter().map(Ok)).unwrap();
@@ -116,7 +116,7 @@ pub fn everything_of_version_2_comes_back_as_it_was(house: &House) {
     assert!(matches!(&of_backend[..], [Entry { content: Content::Backend(_), .. }]), "{of_backend:?}");
 }
 
-// S-30
+/// Proves S-30.
 pub fn notifications_are_counted_by_method_and_durations_on_average(house: &House) {
     let store = house.open();
     store.import(&info(), &mut entries().into_iter().map(Ok)).unwrap();

@@ -30,7 +30,7 @@ pub fn several_writers_write_at_once(house: &House) {
     assert_eq!(stores[1].stats(None).unwrap().total.count, 4 * 400);
 }
 
-// SO-9
+/// Proves SO-9.
 pub fn a_tape_that_ends_before_the_next_is_whole_and_searched_whole(house: &House) {
     let store = house.open();
     let entries: Vec<Entry> = (0..1_000).flat_map(|n| call(5 * n + 1, n + 1, "echo", "success", 5)).collect();

@@ -116,9 +116,9 @@ mod tests {
         }
     }
 
+    /// Proves SO-11.
     #[test]
     fn what_is_far_slower_or_fails_far_more_in_the_end_is_told_and_nothing_else() {
-        // SO-11
         let mut anomalies = Anomalies::from(900);
         for at in 0..1000 {
             let late = at >= 900;

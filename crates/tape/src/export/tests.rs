@@ -56,7 +56,6 @@ fn overheard(answer: MessageKind, body: &'static str, outcome: &'static str) -> 
     (1..).zip(contents).map(entry).collect()
 }
 
-// Issue 13, point 19.
 #[test]
 fn a_call_through_a_transparent_proxy_has_its_answer_and_reached_its_server() {
     for (kind, body, outcome) in
@@ -73,7 +72,6 @@ fn a_call_through_a_transparent_proxy_has_its_answer_and_reached_its_server() {
     }
 }
 
-// Issue 13, point 22.
 #[test]
 fn the_report_is_in_order_with_numbers_and_indented() {
     // The second call began before the first ended.
@@ -165,7 +163,7 @@ fn all(make: impl FnOnce(Source<'_>, &mut Vec<u8>) -> Result<(), ExportError>) -
     String::from_utf8(out).unwrap()
 }
 
-// S-16, S-28, S-29, S-71
+/// Proves S-16, S-28, S-29 and S-71.
 #[test]
 fn har_and_otlp_tell_rounds_marks_and_heads() {
     let har: Value = serde_json::from_str(&all(|source, out| har::write(source, out))).unwrap();

@@ -119,7 +119,7 @@ fn bomb(entry: &Entry, in_frame: usize, frames: usize) -> Vec<u8> {
     bytes
 }
 
-/// Issue 31, point 14: a tape of 15 KB cost 30 s to read.
+/// A tape of 15 KB cost 30 s to read.
 #[test]
 fn a_small_file_does_not_unpack_to_hours_of_work() {
     let nothing = Entry::new(1, 0, "".into(), Content::SessionEnded);
@@ -141,8 +141,7 @@ fn a_small_file_does_not_unpack_to_hours_of_work() {
     }
 }
 
-/// Issue 31, point 14: an empty member takes two bytes of a frame, which pack to nothing, and hundreds
-/// of bytes of memory.
+/// An empty member takes two bytes of a frame, which pack to nothing, and hundreds of bytes of memory.
 #[test]
 fn empty_members_are_weighed_before_they_are_decoded() {
     let (preamble, too_much) = ([&MAGIC[..], &VERSION.to_le_bytes()].concat(), "unpacks to more than a recording");
@@ -279,7 +278,8 @@ fn bodies_are_made_whole_again() {
     }
 }
 
-/// S-31: a file that `wrap` writes has a head from before its first session.
+/// A file that `wrap` writes has a head from before its first session.
+/// Proves S-31.
 #[test]
 fn sessions_that_the_head_does_not_list_are_gathered_from_the_entries() {
     let told = |number: u64, seq: u64, client: Option<&str>| {

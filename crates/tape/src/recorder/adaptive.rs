@@ -54,8 +54,9 @@ mod tests {
         rates.iter().enumerate().map(second).collect()
     }
 
+    /// Proves SO-9.
     #[test]
-    fn so_9_the_share_falls_as_traffic_rises_and_comes_back() {
+    fn the_share_falls_as_traffic_rises_and_comes_back() {
         let kept =
             kept(50.0, &[20, 20, 5_000, 5_000, 5_000, 5_000, 5_000, 5_000, 30, 30, 30, 30, 30, 30, 30, 30, 30, 30]);
         assert_eq!(kept[..2], [20.0, 20.0], "all of what is less than wanted");
@@ -64,8 +65,9 @@ mod tests {
         assert!(kept.last().is_some_and(|kept| *kept > 29.0), "{kept:?}");
     }
 
+    /// Proves SO-9.
     #[test]
-    fn so_9_after_a_pause_everything_is_kept_again() {
+    fn after_a_pause_everything_is_kept_again() {
         let mut adaptive = Adaptive::new(1.0);
         for call in 0..5_000 {
             adaptive.next(WINDOW * 9 + call);

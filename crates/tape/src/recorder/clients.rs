@@ -119,8 +119,9 @@ mod tests {
         ClientProfile::new(Revision::LATEST, Bytes::from_static(b"{}"), Some(info))
     }
 
+    /// Proves S-28.
     #[test]
-    fn s_28_a_caller_without_a_session_is_told_of_once() {
+    fn a_caller_without_a_session_is_told_of_once() {
         let mut clients = Clients::default();
         let (number, told) = clients.number(&caller("ann", "10.0.0.7:50001"), Some(&client("1")), 5);
         let info = told.unwrap().info;
@@ -136,8 +137,9 @@ mod tests {
         assert_eq!(again(AGAIN_AFTER + 1), (number + 1, None));
     }
 
+    /// Proves S-71.
     #[test]
-    fn s_71_whoever_differs_in_anything_is_another_caller() {
+    fn whoever_differs_in_anything_is_another_caller() {
         let mut clients = Clients::default();
         let mut new = |caller: &Caller, client: Option<&ClientProfile>| clients.number(caller, client, 1).1.is_some();
         let (ann, one) = (caller("ann", "10.0.0.7:1"), client("1"));
@@ -148,8 +150,9 @@ mod tests {
         assert!(!new(&ann, Some(&one)) && !new(&caller("bob", "10.0.0.7:9"), Some(&one)));
     }
 
+    /// Proves S-70.
     #[test]
-    fn s_70_no_more_callers_are_known_than_the_bound() {
+    fn no_more_callers_are_known_than_the_bound() {
         let mut clients = Clients::default();
         for number in 0..=MAX_CLIENTS {
             clients.number(&caller(&number.to_string(), "10.0.0.7:1"), None, 1);

@@ -56,8 +56,9 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    /// Proves S-29.
     #[test]
-    fn s_29_time_never_goes_backwards_within_a_tape() {
+    fn time_never_goes_backwards_within_a_tape() {
         let start = Instant::now();
         let mut clock = Clock::new(Anchor { instant: start, unix: 1_000 });
         assert_eq!(clock.at(start + Duration::from_nanos(5)), 1_005);

@@ -194,8 +194,9 @@ impl Exchanges {
 mod tests {
     use super::*;
 
+    /// Proves S-70.
     #[test]
-    fn s_70_orphans_are_cleaned_and_what_ended_is_known_a_while() {
+    fn orphans_are_cleaned_and_what_ended_is_known_a_while() {
         let (mut exchanges, mut gone) = (Exchanges::default(), vec![]);
         let asked: Arc<str> = "tools/call".into();
         exchanges.enter(ExchangeId(10), 10, &mut gone).method = Some(Arc::clone(&asked));
@@ -208,8 +209,9 @@ mod tests {
         assert_eq!(exchanges.enter(ExchangeId(20), 20, &mut gone).method, None);
     }
 
+    /// Proves S-70.
     #[test]
-    fn s_70_the_table_has_a_bound() {
+    fn the_table_has_a_bound() {
         let (mut exchanges, mut gone) = (Exchanges::default(), vec![]);
         for id in 0..=MAX_EXCHANGES as u64 {
             exchanges.enter(ExchangeId(id), id, &mut gone);

@@ -158,8 +158,9 @@ mod tests {
         assert!(!differs(&call("-1", "a"), &call("1", "a")));
     }
 
+    /// Proves S-29.
     #[test]
-    fn s_29_the_outline_says_kind_method_subject_and_code() {
+    fn the_outline_says_kind_method_subject_and_code() {
         let of = |text: &str| look(&Bytes::copy_from_slice(text.as_bytes()), Point::ClientIn);
         let call = of(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}"#);
         assert_eq!(

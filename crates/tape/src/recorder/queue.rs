@@ -431,7 +431,7 @@ mod tests {
         );
     }
 
-    /// Issue 13, point 18: a flood of notifications leaves room for the end of the call in which it comes.
+    /// A flood of notifications leaves room for the end of the call in which it comes.
     #[test]
     fn notifications_do_not_push_off_what_the_call_came_to() {
         let settings = RecorderSettings { queue_facts: 80, ..RecorderSettings::default() };
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!((queue.depth().0, counters.snapshot().lost(GapReason::QueueFull)), (71, 930));
     }
 
-    /// Issue 12: a fact that has no room is lost at once, and nobody's thread is held for it.
+    /// A fact that has no room is lost at once, and nobody's thread is held for it.
     #[test]
     fn whoever_brings_facts_never_waits() {
         let settings = RecorderSettings {

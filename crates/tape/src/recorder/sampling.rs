@@ -212,8 +212,9 @@ fn mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
+    /// Proves S-33.
     #[test]
-    fn s_33_a_share_is_a_share_and_the_same_one_again() {
+    fn a_share_is_a_share_and_the_same_one_again() {
         for share in [0.0, 0.1, 0.5, 1.0] {
             let pick = Pick::Share { share, seed: 7 };
             let picked = (1..=100_000).filter(|number| pick.picks(*number)).count() as f64 / 100_000.0;
@@ -224,8 +225,9 @@ mod tests {
         assert_ne!(of(1), of(2));
     }
 
+    /// Proves S-33.
     #[test]
-    fn s_33_every_nth_is_the_first_of_each_round() {
+    fn every_nth_is_the_first_of_each_round() {
         let picked: Vec<u64> = (1..=9).filter(|number| Pick::EveryNth(4).picks(*number)).collect();
         assert_eq!(picked, [1, 5, 9]);
         assert!((1..9).all(|number| Pick::EveryNth(1).picks(number)));

@@ -126,7 +126,7 @@ mod tests {
         vec![Entry::new(1, 1, "ann".into(), Content::SessionEnded); count]
     }
 
-    /// SO-9
+    /// Proves SO-9.
     #[test]
     fn a_tape_is_due_when_it_is_large_or_old_and_overdue_after_the_grace() {
         let start = Instant::now();
@@ -149,7 +149,7 @@ mod tests {
         assert!(old.is_due(start + 12 * MINUTE));
     }
 
-    /// SO-9
+    /// Proves SO-9.
     #[test]
     fn what_every_tape_repeats_does_not_make_it_large() {
         let rules = signalbox_engine::record::RulesEntry { text: "x".repeat(10_000), ..Default::default() };
@@ -159,7 +159,7 @@ mod tests {
         assert!(!meter.is_due(start + 2 * MINUTE));
     }
 
-    /// SO-9
+    /// Proves SO-9.
     #[test]
     fn the_size_is_looked_at_more_often_toward_the_bound() {
         let mut meter = TapeMeter::new(TapeBounds { max_bytes: Some(1 << 20), max_age: None });

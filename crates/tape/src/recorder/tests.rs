@@ -44,7 +44,7 @@ fn messages(entries: &[Entry]) -> Vec<&signalbox_engine::record::MessageEntry> {
     messages.collect()
 }
 
-// S-31, S-63
+/// Proves S-31 and S-63.
 #[test]
 fn a_session_is_recorded_whole_in_one_order_on_one_clock() {
     let (entries, stats) = recorded(RecorderSettings::default(), |facts| {
@@ -65,7 +65,7 @@ fn a_session_is_recorded_whole_in_one_order_on_one_clock() {
     assert_eq!(stats.last_error, None);
 }
 
-// S-61, S-32
+/// Proves S-32 and S-61.
 #[test]
 fn answers_carry_the_method_and_subject_of_their_request() {
     let (entries, _) = recorded(RecorderSettings::default(), |facts| {
@@ -105,7 +105,7 @@ fn what_comes_after_the_end_still_belongs_to_its_exchange() {
     assert_eq!(stats.orphans, 0);
 }
 
-// S-33
+/// Proves S-33.
 #[test]
 fn bodies_may_be_left_out_and_large_ones_are() {
     let settings = RecorderSettings { max_body: 100, ..RecorderSettings::default() };
@@ -122,7 +122,7 @@ fn bodies_may_be_left_out_and_large_ones_are() {
     assert!(messages(&entries).iter().all(|message| message.body == Body::Left && message.length > 0));
 }
 
-// S-33
+/// Proves S-33.
 #[test]
 fn filters_name_methods_tools_backends_and_principals() {
     let globs = |list: &[&str]| list.iter().map(|text| crate::glob::Glob::new(text)).collect::<Vec<_>>();
@@ -144,7 +144,7 @@ fn filters_name_methods_tools_backends_and_principals() {
     assert_eq!(kept(Filter { backends: only(&["other"]), ..Filter::default() }), [""; 0]);
 }
 
-// S-70
+/// Proves S-70.
 #[test]
 fn an_exchange_without_an_end_is_forgotten_and_counted() {
     let settings = RecorderSettings {
@@ -228,7 +228,7 @@ fn by_choice_whoever_takes_messages_waits_for_room() {
     assert!(recorder.stats().gaps.iter().all(|(_, facts)| *facts == 0));
 }
 
-/// Issue 33: all waiting messages went in at once, whatever their size, and the tape lost facts.
+/// All waiting messages went in at once, whatever their size, and the tape lost facts.
 #[test]
 fn large_messages_wait_for_as_much_room_as_they_need() {
     let memory = Memory::default();
@@ -324,7 +324,7 @@ fn the_store_has_time_of_its_own_and_is_told_of_the_end() {
     assert!(memory.ended().is_some());
 }
 
-// SO-10
+/// Proves SO-10.
 #[test]
 fn secrets_are_taken_out_before_the_store_sees_them() {
     let memory = Memory::default();
@@ -349,7 +349,7 @@ fn secrets_are_taken_out_before_the_store_sees_them() {
     assert_eq!(recorder.stats().redacted, 3);
 }
 
-// Issue 15: asking about a tape does not make it grow by what it shows.
+/// Asking about a tape does not make it grow by what it shows.
 #[test]
 fn of_a_withheld_backend_only_the_request_and_the_outlines_are_kept() {
     let memory = Memory::default();

@@ -35,7 +35,7 @@ fn at(path: &str, method: Option<&str>, action: Action) -> Redactor {
     redactor(&RedactionSettings { paths, ..RedactionSettings::none() })
 }
 
-// SO-10
+/// Proves SO-10.
 #[test]
 fn members_with_secret_names_go_at_any_depth_and_in_any_case() {
     assert_eq!(
@@ -65,7 +65,7 @@ fn the_schema_of_a_secret_is_no_secret_but_its_default_is() {
     assert_eq!(by_default(r#"{"properties":{"token":"abc"}}"#), r#"{"properties":{"token":"[redacted]"}}"#);
 }
 
-// SO-10
+/// Proves SO-10.
 #[test]
 fn actions_remove_replace_hash_and_mask() {
     let text = r#"{"a":1, "pin" : "123456" ,"b":[{"pin":2}],"c":{"pin":3,"d":4}}"#;
@@ -89,7 +89,7 @@ fn actions_remove_replace_hash_and_mask() {
     assert_ne!(with(&other.unwrap(), r#"{"pin":"123456"}"#), hashed, "another tape, another hash");
 }
 
-// SO-10
+/// Proves SO-10.
 #[test]
 fn places_are_named_by_pointers_and_by_method() {
     let card = at("/params/arguments/*/card", None, Action::default());
@@ -124,7 +124,7 @@ fn a_message_stays_a_message_whatever_the_rules_say() {
     assert_eq!(with(&all, answer), r#"{"jsonrpc":"2.0","id":"i","result":null}"#);
 }
 
-// SO-10
+/// Proves SO-10.
 #[test]
 fn well_known_shapes_are_found_in_every_string() {
     let key = "AKIAABCDEFGHIJKLMNOP";
@@ -205,7 +205,6 @@ fn the_head_of_a_tape_says_what_was_taken_out() {
     assert!(redactor(&RedactionSettings::none()).describe().is_empty());
 }
 
-// Issue 13, point 9
 #[test]
 fn every_kind_of_credential_goes_from_a_message_wherever_it_stands() {
     let redactor = redactor(&RedactionSettings::default());
@@ -231,7 +230,6 @@ fn every_kind_of_credential_goes_from_a_message_wherever_it_stands() {
     assert!(left.is_empty(), "{}\n{}", left.len(), left.join("\n"));
 }
 
-// Issue 13, point 9
 #[test]
 fn json_in_a_text_is_read_like_the_message_and_stays_valid() {
     let kept = by_default(r#"{"text":"{\"user\":\"ann\",\"password\":\"a\\\"b \\u00e9\",\"n\":[1,2]}","x":"\/"}"#);
@@ -250,7 +248,6 @@ fn json_in_a_text_is_read_like_the_message_and_stays_valid() {
     assert!(serde_json::from_str::<serde_json::Value>(&by_default(&deep)).is_ok());
 }
 
-// Issue 13, point 9
 #[test]
 fn own_patterns_hold_in_json_within_strings_as_well() {
     let own = |pattern: &str| {
@@ -262,7 +259,6 @@ fn own_patterns_hold_in_json_within_strings_as_well() {
     assert_eq!(with(&own(r#""b":"[0-9]*"#), text), r#"{"t":"{\"a\":\"1234\",****5\"}"}"#);
 }
 
-// Issue 13, point 9
 #[test]
 fn the_name_of_a_member_tells_what_its_value_is() {
     let secret = "0123456789abcdef".repeat(2);
@@ -274,7 +270,6 @@ fn the_name_of_a_member_tells_what_its_value_is() {
     assert_eq!(by_default(clean), clean);
 }
 
-// Issue 13, point 9
 #[test]
 fn a_message_that_cannot_be_searched_to_its_end_is_not_kept() {
     let many = "AKIAABCDEFGHIJKLMNOP ".repeat(20_000);
@@ -284,7 +279,6 @@ fn a_message_that_cannot_be_searched_to_its_end_is_not_kept() {
     assert_eq!(by_default(&within), "withheld");
 }
 
-// Issue 13, point 9
 #[test]
 fn innocent_words_stay() {
     for text in ["task-management-system-overview", "Bearer authentication", "basic understanding of tokens"] {
@@ -299,7 +293,7 @@ fn key(text: &str, id: Option<&str>) -> EncryptionKey {
 
 const HEX: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
-// SO-10
+/// Proves SO-10.
 #[test]
 fn an_encrypted_secret_is_gone_for_all_but_the_holder_of_the_key() {
     let ours = key(HEX, Some("ops-1"));
@@ -337,7 +331,6 @@ fn an_encrypted_secret_is_gone_for_all_but_the_holder_of_the_key() {
     assert!(redactor.describe().contains(&"key password: encrypt ops-1".to_owned()));
 }
 
-// Issue 13, point 9
 #[test]
 fn what_was_encrypted_in_json_within_a_string_comes_back_as_it_was() {
     let ours = key(HEX, Some("ops-1"));
@@ -352,7 +345,7 @@ fn what_was_encrypted_in_json_within_a_string_comes_back_as_it_was() {
     assert_eq!(String::from_utf8_lossy(&opened), message);
 }
 
-// SO-10
+/// Proves SO-10.
 #[test]
 fn keys_are_hex_or_base64_and_are_never_shown() {
     let base64 = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

@@ -75,7 +75,7 @@ fn fault(bytes: &[u8]) -> (FaultKind, Option<u64>) {
 }
 
 #[test]
-fn issue_16_5_a_flipped_bit_anywhere_in_a_file_is_found() {
+fn a_flipped_bit_anywhere_in_a_file_is_found() {
     let mut sealed = entries();
     let (info, sealer) = seal(&mut sealed);
     let bytes = file(&info, &sealed, sealer.closing(5_000));
@@ -94,7 +94,7 @@ fn issue_16_5_a_flipped_bit_anywhere_in_a_file_is_found() {
 }
 
 #[test]
-fn issue_16_5_entries_that_were_changed_moved_added_or_left_out_are_named() {
+fn entries_that_were_changed_moved_added_or_left_out_are_named() {
     let mut sealed = entries();
     let (info, sealer) = seal(&mut sealed);
     let closing = || sealer.closing(5_000);
@@ -144,7 +144,7 @@ fn issue_16_5_entries_that_were_changed_moved_added_or_left_out_are_named() {
 }
 
 #[test]
-fn issue_16_5_a_file_that_breaks_off_is_intact_up_to_there() {
+fn a_file_that_breaks_off_is_intact_up_to_there() {
     let mut sealed = entries();
     let (info, _) = seal(&mut sealed);
     let bytes = file(&info, &sealed, None);
@@ -165,7 +165,7 @@ fn a_tape_that_was_never_sealed_says_so() {
 }
 
 #[test]
-fn issue_16_5_a_redacted_copy_verifies_and_says_where() {
+fn a_redacted_copy_verifies_and_says_where() {
     let mut sealed = entries();
     let (info, sealer) = seal(&mut sealed);
     let closing = sealer.closing(5_000);

@@ -1,4 +1,4 @@
-//! Issue 31, point 16: whoever changes what others may do, or reads what they said, is in the audit log.
+//! Whoever changes what others may do, or reads what they said, is in the audit log.
 
 use crate::{audit, config, log_of, records, search, session};
 use bytes::Bytes;
@@ -41,7 +41,7 @@ async fn held(gateway: &GatewayProcess) -> String {
 
 #[expect(clippy::too_many_lines, reason = "one dialogue in which each act follows from the one before")]
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_16_every_act_of_administration_is_in_the_log() {
+async fn every_act_of_administration_is_in_the_log() {
     let text = format!("{}{SECURITY}", config("", ""));
     let gateway = GatewayProcess::serve(&text).await.unwrap();
     gateway.ready().await.unwrap();
@@ -146,10 +146,10 @@ async fn reloads(gateway: &GatewayProcess, origin: &str, enough: usize) -> Vec<V
     eventually(&format!("{enough} reloads from {origin} are in the log"), found).await.unwrap()
 }
 
-/// G15: a reload that failed is recorded as an error, a file or signal by the owner of the file, and a reload that
-/// turns records of calls off says so.
+/// A reload that failed is recorded as an error, a file or signal by the owner of the file, and a reload that turns
+/// records of calls off says so.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_15_records_of_reloads_tell_who_how_and_what_is_no_longer_recorded() {
+async fn records_of_reloads_tell_who_how_and_what_is_no_longer_recorded() {
     let text = config("", "");
     let gateway = GatewayProcess::serve(&text).await.unwrap();
     gateway.ready().await.unwrap();
@@ -180,7 +180,7 @@ async fn g_15_records_of_reloads_tell_who_how_and_what_is_no_longer_recorded() {
 
 /// A command writes to the journal by itself where no gateway runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_16_commands_are_audited_while_no_gateway_runs() {
+async fn commands_are_audited_while_no_gateway_runs() {
     let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
     session(&gateway).await;
     let folder = gateway.terminate().await.unwrap();
@@ -198,10 +198,9 @@ async fn issue_31_16_commands_are_audited_while_no_gateway_runs() {
     assert!(good, "{said}");
 }
 
-/// Issue 31, point 16: keys of signatures, tapes and refreshed credentials; a deleted file of switches lifts
-/// nothing and says so.
+/// Keys of signatures, tapes and refreshed credentials; a deleted file of switches lifts nothing and says so.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_16_signature_keys_tapes_and_deleted_switches_are_in_the_log() {
+async fn signature_keys_tapes_and_deleted_switches_are_in_the_log() {
     let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
     let client = session(&gateway).await;
     let (data, file) = (gateway.data_dir(), gateway.config_file().display().to_string());
@@ -241,9 +240,9 @@ async fn issue_31_16_signature_keys_tapes_and_deleted_switches_are_in_the_log() 
     assert!(good, "{said}");
 }
 
-/// Issue 31, point 15: refusals beyond those of a second are told of although none follows.
+/// Refusals beyond those of a second are told of although none follows.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_15_a_flood_of_refusals_is_told_of_when_it_ends() {
+async fn a_flood_of_refusals_is_told_of_when_it_ends() {
     let security = "[mcp.protocol.security]\nrequire_authentication = true\n";
     let gateway = GatewayProcess::serve(&format!("{}{security}", config("", ""))).await.unwrap();
     gateway.ready().await.unwrap();
@@ -264,7 +263,7 @@ async fn issue_31_15_a_flood_of_refusals_is_told_of_when_it_ends() {
     assert_eq!(errors.len() + errors.iter().map(counted).sum::<usize>(), 300, "{errors:#?}");
 }
 
-/// E7: while one client sends requests without a credential as fast as it can, all that others are refused is recorded.
+/// While one client sends requests without a credential as fast as it can, all that others are refused is recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_without_credentials_hides_no_refusal_of_others() {
     let security = "[mcp.protocol.security]\nrequire_authentication = true\n";

@@ -141,7 +141,7 @@ enum Gone {
     Hanging,
 }
 
-/// Must show 5: while PostgreSQL is away, calls go on as before; afterwards it gets everything that it missed.
+/// While PostgreSQL is away, calls go on as before; afterwards it gets everything that it missed.
 async fn while_postgres_is_away(gone: Gone) {
     let Some(mut server) = tokio::task::block_in_place(PostgresServer::start) else { return };
     let url = database_url(&tokio::task::block_in_place(|| server.database()));
@@ -176,18 +176,18 @@ async fn while_postgres_is_away(gone: Gone) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn must_show_5_a_postgresql_that_is_stopped_for_a_while_loses_nothing_and_slows_nobody() {
+async fn a_postgresql_that_is_stopped_for_a_while_loses_nothing_and_slows_nobody() {
     while_postgres_is_away(Gone::Stopped).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn must_show_5_a_postgresql_that_hangs_for_a_while_loses_nothing_and_slows_nobody() {
+async fn a_postgresql_that_hangs_for_a_while_loses_nothing_and_slows_nobody() {
     while_postgres_is_away(Gone::Hanging).await;
 }
 
-/// Must show 5: a remote sink that hangs for a while slows nobody, and gets everything afterwards, once.
+/// A remote sink that hangs for a while slows nobody, and gets everything afterwards, once.
 #[tokio::test(flavor = "multi_thread")]
-async fn must_show_5_a_remote_sink_that_hangs_for_a_while_loses_nothing_and_slows_nobody() {
+async fn a_remote_sink_that_hangs_for_a_while_loses_nothing_and_slows_nobody() {
     // What is good is measured without the sink, which hangs from the beginning.
     let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
     let steady = Steady::start(&session(&gateway).await);
@@ -227,9 +227,9 @@ async fn fill_until(disk: &SmallDisk, client: &HttpClient, is_full: impl AsyncFn
     calls.into_inner()
 }
 
-/// Must show 5: a full disk under the file sink slows nobody; once there is room the file has everything, and is whole.
+/// A full disk under the file sink slows nobody; once there is room the file has everything, and is whole.
 #[tokio::test(flavor = "multi_thread")]
-async fn must_show_5_a_full_disk_of_one_sink_loses_nothing_and_slows_nobody() {
+async fn a_full_disk_of_one_sink_loses_nothing_and_slows_nobody() {
     let Some(disk) = SmallDisk::mount() else { return };
     let log = disk.path().join("logs/audit.log");
     let sinks = format!("file_path = {log:?}\ndatabase_url = \"sqlite:audit.db\"\n");
@@ -254,10 +254,10 @@ async fn must_show_5_a_full_disk_of_one_sink_loses_nothing_and_slows_nobody() {
     same_in_database(folder.path(), &in_file);
 }
 
-/// Issue 18: the data folder itself is full, so that no journal can be written. Calls go on where no sink is required; what is lost is
-/// counted, and told by a record once there is room. The chain is whole.
+/// The data folder itself is full, so that no journal can be written. Calls go on where no sink is required; what is
+/// lost is counted, and told by a record once there is room. The chain is whole.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_a_full_data_folder_stops_no_call_and_what_is_lost_is_told() {
+async fn a_full_data_folder_stops_no_call_and_what_is_lost_is_told() {
     let Some(disk) = SmallDisk::mount() else { return };
     let folder = tempfile::tempdir_in(disk.path()).unwrap();
     let gateway = GatewayProcess::serve_in(folder, &config("", "")).await.unwrap();
@@ -297,10 +297,10 @@ async fn issue_18_a_full_data_folder_stops_no_call_and_what_is_lost_is_told() {
     assert!(!good && said.contains(&format!("{counted} records could not be written")), "{said}");
 }
 
-/// Issue 18: where a sink is required, a full data folder refuses calls by name, the backend sees none of them, and calls go on by
-/// themselves once there is room.
+/// Where a sink is required, a full data folder refuses calls by name, the backend sees none of them, and calls go on
+/// by themselves once there is room.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_a_full_data_folder_refuses_calls_where_a_sink_is_required() {
+async fn a_full_data_folder_refuses_calls_where_a_sink_is_required() {
     let Some(disk) = SmallDisk::mount() else { return };
     let folder = tempfile::tempdir_in(disk.path()).unwrap();
     let gateway = GatewayProcess::serve_in(folder, &config("required = [\"file\"]", "")).await.unwrap();
@@ -326,10 +326,10 @@ async fn issue_18_a_full_data_folder_refuses_calls_where_a_sink_is_required() {
     assert!(good || said.contains("with gaps:"), "{said}");
 }
 
-/// Issue 18: a sink that is further behind than `spool_max` gets a signed gap in place of the oldest records; what it has can be
+/// A sink that is further behind than `spool_max` gets a signed gap in place of the oldest records; what it has can be
 /// verified with that, and the others have everything.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_a_sink_that_is_behind_by_more_than_spool_max_gets_a_signed_gap() {
+async fn a_sink_that_is_behind_by_more_than_spool_max_gets_a_signed_gap() {
     let (remote, begin) = Receiver::late().await;
     let sinks = format!("remote_sink = true\nremote_endpoint = \"{}\"\n", remote.url);
     let gateway = GatewayProcess::serve(&config("spool_max = 65536\nrequired = [\"file\"]", &sinks)).await.unwrap();

@@ -1,4 +1,4 @@
-//! F11: `audit verify --database` notices a change of every column that a record says something about, and of the rows
+//! `audit verify --database` notices a change of every column that a record says something about, and of the rows
 //! of calls.
 
 use crate::postgres_server::PostgresServer;

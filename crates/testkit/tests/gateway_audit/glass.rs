@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::scene::{eventually, signalbox};
 
-/// Issue 18: that the glass is broken is a critical record, and somebody is told at once; that it is over is a record.
+/// That the glass is broken is a critical record, and somebody is told at once; that it is over is a record.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_18_broken_glass_is_in_the_audit_log_and_in_its_alerts() {
+async fn broken_glass_is_in_the_audit_log_and_in_its_alerts() {
     let alerts = Receiver::start().await;
     let text = format!(
         "{}\n[permissions.break_glass]\nallowed = true\n",

@@ -94,10 +94,11 @@ fn of_phase<'a>(records: &'a [Value], phase: &'a str) -> impl Iterator<Item = &'
     records.iter().filter(move |record| record["details"]["phase"] == phase)
 }
 
-/// G-25, G-26, G-27, G-39: calls and refusals are in the log, with who, what was decided, by which policy, and how
-/// risky it is; each part of a search narrows it.
+/// Calls and refusals are in the log, with who, what was decided, by which policy, and how risky it is; each part of a
+/// search narrows it.
+/// Proves G-25, G-26, G-27 and G-39.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_25_g_26_g_27_g_39_calls_and_violations_are_in_the_log() {
+async fn calls_and_violations_are_in_the_log() {
     let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
     let client = session(&gateway).await;
     assert_eq!(ask(&client, "greet", json!({"name": "Ada"})).await.unwrap(), "Hello, Ada!");
@@ -148,9 +149,9 @@ async fn g_25_g_26_g_27_g_39_calls_and_violations_are_in_the_log() {
     assert_eq!(lines.lines().count(), 2, "{lines}");
 }
 
-/// T29, must show 5: what was changed, removed, moved or cut off is named.
+/// What was changed, removed, moved or cut off is named.
 #[tokio::test(flavor = "multi_thread")]
-async fn t_29_tampering_is_named() {
+async fn a_tampered_record_is_named() {
     let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
     let client = session(&gateway).await;
     for id in 0..5 {
@@ -187,9 +188,9 @@ async fn t_29_tampering_is_named() {
     assert!(verdict(&own(&lines)).0);
 }
 
-/// Must show 5: `kill -9` at any step leaves an intent without an outcome at worst, and a chain that is whole.
+/// `kill -9` at any step leaves an intent without an outcome at worst, and a chain that is whole.
 #[tokio::test(flavor = "multi_thread")]
-async fn must_show_5_a_killed_process_leaves_an_intent_of_every_call_that_left() {
+async fn a_killed_process_leaves_an_intent_of_every_call_that_left() {
     let mut folder = tempfile::tempdir().unwrap();
     let (text, mut answered) = (config("payloads = true\n", ""), Vec::new());
     let rounds = rounds(6);
@@ -276,10 +277,10 @@ async fn killed_after_intent(text: &str, tool: &str, arguments: Value) -> (tempf
     (folder, all)
 }
 
-/// Must show 5, step by step: killed between intent and call, and between call and answer, there is an intent without
-/// an outcome, and the chain goes on after it; killed between answer and outcome, there is at least the intent.
+/// Killed between intent and call, and between call and answer, there is an intent without an outcome, and the chain
+/// goes on after it; killed between answer and outcome, there is at least the intent.
 #[tokio::test(flavor = "multi_thread")]
-async fn must_show_5_killed_between_two_steps_a_call_has_an_intent_and_no_outcome() {
+async fn killed_between_two_steps_a_call_has_an_intent_and_no_outcome() {
     // A sink that is required and hangs: the intent is on disk, and the call has not left.
     let hanging = format!("remote_sink = true\nremote_endpoint = {:?}", Receiver::hanging().await);
     let (_folder, before) = killed_after_intent(&config("required = [\"remote\"]", &hanging), "count", json!({})).await;
@@ -314,10 +315,10 @@ fn database_url(address: &str) -> String {
     format!("postgresql://postgres:s3cret@{}:{}/{}", part("host").replace('/', "%2F"), part("port"), part("dbname"))
 }
 
-/// G-40, G-41, NO-7, must show 5: a PostgreSQL that goes away for a while and a remote sink have in the end what the
-/// file has, record by record.
+/// A PostgreSQL that goes away for a while and a remote sink have in the end what the file has, record by record.
+/// Proves G-40, G-41 and NO-7.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_40_g_41_no_7_all_sinks_have_the_same_records_in_the_end() {
+async fn all_sinks_have_the_same_records_in_the_end() {
     let Some(server) = tokio::task::spawn_blocking(PostgresServer::start).await.unwrap() else { return };
     let server = std::sync::Arc::new(server);
     let on_server = async |sql: &'static str| {
@@ -376,9 +377,9 @@ async fn g_40_g_41_no_7_all_sinks_have_the_same_records_in_the_end() {
     assert_eq!(rows.await.unwrap(), expected);
 }
 
-/// Must show 5: a full disk and a hanging address hold up nobody who did not ask for it, and the others get everything.
+/// A full disk and a hanging address hold up nobody who did not ask for it, and the others get everything.
 #[tokio::test(flavor = "multi_thread")]
-async fn must_show_5_a_full_disk_and_a_hanging_address_hold_up_nobody() {
+async fn a_full_disk_and_a_hanging_address_hold_up_nobody() {
     let hanging = Receiver::hanging().await;
     let sinks = format!(
         "file_path = \"/dev/full\"\ndatabase_url = \"sqlite:audit.db\"\nremote_sink = true\nremote_endpoint = \"{hanging}\"\nsyslog = \"udp://127.0.0.1:9\"\n"
@@ -400,8 +401,8 @@ async fn must_show_5_a_full_disk_and_a_hanging_address_hold_up_nobody() {
     assert!(good, "{said}");
 }
 
-/// A required sink that cannot write stops calls, which the backend never sees; G-27: violations are in the other
-/// sinks.
+/// A required sink that cannot write stops calls, which the backend never sees; violations are in the other sinks.
+/// Proves G-27.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_does_not_leave_without_a_sink_that_is_required() {
     let sinks = "file_path = \"/dev/full\"\ndatabase_url = \"sqlite:audit.db\"\n";
@@ -415,9 +416,10 @@ async fn a_call_does_not_leave_without_a_sink_that_is_required() {
     assert_eq!(found.len(), 3);
 }
 
-/// G-38: what is switched off is not written, and `enabled = false` writes nothing at all.
+/// What is switched off is not written, and `enabled = false` writes nothing at all.
+/// Proves G-38.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_38_what_is_switched_off_is_not_written() {
+async fn what_is_switched_off_is_not_written() {
     let gateway = GatewayProcess::serve(&config("log_tool_invocations = false\n", "")).await.unwrap();
     let client = session(&gateway).await;
     greet(&client, 1, "Ada").await;
@@ -435,7 +437,7 @@ async fn g_38_what_is_switched_off_is_not_written() {
 /// A role that may read payloads, apart from those that may not; secrets are in nobody's records.
 #[tokio::test(flavor = "multi_thread")]
 async fn payloads_are_shown_only_to_those_who_may_read_them() {
-    // F13: a text that is filled in with an argument is as secret as that.
+    // A text that is filled in with an argument is as secret as that.
     let quoting = "[[rules]]\nid = 'quotes'\nwhen = { tool = 'greet', params = { '/params/arguments/name' = 'quoted-canary' } }\n\
         then = [{ log = 'logged {{/params/arguments/name}}' }, { block = 'not {{/params/arguments/name}}' }]\n";
     let audited = config("payloads = true\n", "");
@@ -485,9 +487,10 @@ async fn payloads_are_shown_only_to_those_who_may_read_them() {
     assert_eq!(found[1]["details"]["violation"], "authentication_failed", "{found:?}");
 }
 
-/// G-27: a forged message is a critical violation, in every sink, and somebody is told at once.
+/// A forged message is a critical violation, in every sink, and somebody is told at once.
+/// Proves G-27.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_27_a_forged_message_is_critical_and_told_at_once() {
+async fn a_forged_message_is_critical_and_told_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let socket = tokio::net::UnixDatagram::bind(folder.path().join("log")).unwrap();
     let alerts = Receiver::start().await;

@@ -1,4 +1,4 @@
-//! G6, G7: what `audit verify` says of a log that went to another file, and back.
+//! What `audit verify` says of a log that went to another file, and back.
 
 use crate::tampering::verified;
 use crate::{config, greet, search, session};
@@ -35,9 +35,9 @@ fn value(line: &str) -> Value {
     serde_json::from_str(line).unwrap()
 }
 
-/// G6: the gap with which the second file begins does not stand for records of the first one.
+/// The gap with which the second file begins does not stand for records of the first one.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_6_a_gap_of_one_file_does_not_stand_for_records_of_another() {
+async fn a_gap_of_one_file_does_not_stand_for_records_of_another() {
     let (folder, logs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (one, two) = (logs.path().join("one.log"), logs.path().join("two.log"));
     let folder = serve(folder, &one, 60).await;
@@ -67,10 +67,10 @@ async fn g_6_a_gap_of_one_file_does_not_stand_for_records_of_another() {
     assert_eq!((of(&name).0, of(&one).0), (Some(6), Some(1)));
 }
 
-/// G7: a log that goes to another file and back goes on behind what the first one has. Untouched it is as it says, with
+/// A log that goes to another file and back goes on behind what the first one has. Untouched it is as it says, with
 /// gaps; without its first records it is not whole.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_7_a_log_that_goes_there_and_back_cannot_lose_what_it_has() {
+async fn a_log_that_goes_there_and_back_cannot_lose_what_it_has() {
     let (folder, logs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (one, two) = (logs.path().join("one.log"), logs.path().join("two.log"));
     let folder = serve(folder, &one, 60).await;

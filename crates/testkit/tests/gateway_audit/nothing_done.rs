@@ -1,4 +1,4 @@
-//! F8: a command of administration that finds nothing to act on fails, says so, and is recorded as an error.
+//! A command of administration that finds nothing to act on fails, says so, and is recorded as an error.
 
 use crate::{config, log_of, records, session};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Issue 31, point 15: refusals by scopes, policies, switches and breakers, and calls of backends that are down or
+//! Refusals by scopes, policies, switches and breakers, and calls of backends that are down or
 //! inside the process, by every way in.
 
 use crate::refusals::{Person, Way, about};
@@ -51,7 +51,7 @@ fn refused(who: &'static str, exposed: &'static str, status: &'static str, viola
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_15_policies_and_backends_leave_their_records_by_every_way() {
+async fn policies_and_backends_leave_their_records_by_every_way() {
     let frail = FrailServer::start("frail", Speaks::Old).await.unwrap();
     let gone = FrailServer::start("gone", Speaks::Old).await.unwrap();
     let backends = [
@@ -114,7 +114,7 @@ async fn issue_31_15_policies_and_backends_leave_their_records_by_every_way() {
 
 /// A caller that is switched off and has no role is recorded as killed by every way: switches come before permissions.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_15_a_caller_that_is_off_is_recorded_as_killed_without_a_role_too() {
+async fn a_caller_that_is_off_is_recorded_as_killed_without_a_role_too() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("policies")).unwrap();
     std::fs::write(folder.path().join("policies/a.cedar"), CEDAR).unwrap();
@@ -136,7 +136,7 @@ async fn issue_31_15_a_caller_that_is_off_is_recorded_as_killed_without_a_role_t
 
 /// The relay's MCP endpoint and its legacy route, for each reason.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_15_refusals_of_the_relay_leave_their_records() {
+async fn refusals_of_the_relay_by_both_routes_leave_records() {
     let user = "[auth.users.'key:ada']\nroles = ['user']\n[roles.user]\nallow = ['relay/*']\n";
     let forbid = "permit(principal, action, resource);\n\
         forbid(principal, action == Action::\"call\", resource == Tool::\"relay/get_items\");";

@@ -1,4 +1,4 @@
-//! Issue 31, point 15: every way to be refused leaves its record, whatever the reason and whichever way the request
+//! Every way to be refused leaves its record, whatever the reason and whichever way the request
 //! came in.
 
 use crate::{VERSION, of_phase, records, search};
@@ -111,7 +111,7 @@ pub(crate) fn about<'a>(all: &'a [Value], tool: &str) -> Vec<&'a Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_15_a_refused_call_leaves_its_outcome_for_every_reason_and_way() {
+async fn a_refused_call_leaves_its_outcome_for_every_reason_and_way() {
     let gateway = gateway("").await;
     let (ada, carl) = (Person::new(&gateway, "ada", &[]).await, Person::new(&gateway, "carl", &[]).await);
     let first = ada.session.request(1, "tools/call", json!({"name": "touch_resource", "arguments": {}})).await.unwrap();
@@ -176,7 +176,7 @@ async fn issue_31_15_a_refused_call_leaves_its_outcome_for_every_reason_and_way(
 /// Prompts, resources, templates, completions, tasks and listen requests, of an entry that is hidden and one that is
 /// unknown.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_15_what_is_no_tool_leaves_its_record_too() {
+async fn what_is_no_tool_leaves_its_record_too() {
     let gateway = gateway("").await;
     let ada = Person::new(&gateway, "ada", &[]).await;
     let argument = json!({"name": "a", "value": "b"});
@@ -240,7 +240,7 @@ async fn issue_31_15_what_is_no_tool_leaves_its_record_too() {
 
 /// What is refused before there is a call: credentials, sessions, ids, bodies.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_15_what_is_refused_before_it_is_a_call_leaves_its_record() {
+async fn what_is_refused_before_it_is_a_call_leaves_its_record() {
     let gateway = gateway("").await;
     let ada = Person::new(&gateway, "ada", &[]).await;
     let anybody = HttpClient::new(gateway.address());
@@ -260,7 +260,7 @@ async fn issue_31_15_what_is_refused_before_it_is_a_call_leaves_its_record() {
     assert_eq!(nameless["error"]["code"], -32602);
     let odd = ada.session.request(3, "no/such/method", json!({})).await.unwrap();
     assert_eq!(odd["error"]["code"], -32601);
-    // G9: guesses at routes of the API.
+    // Guesses at routes of the API.
     assert_eq!(ada.http.get("/api/v1/unknown").await.unwrap().status, 404);
     assert_eq!(ada.http.send(Method::PUT, "/api/v1/audit", "".into()).await.unwrap().status, 405);
     // A second request with the id of one that is in flight.
@@ -309,7 +309,7 @@ pub(crate) fn told(records: &[&Value]) -> usize {
     records.len() + records.iter().map(counted).sum::<usize>()
 }
 
-/// F10: what begins a connection over TCP and is no message leaves a record with its address, and a flood of it few.
+/// What begins a connection over TCP and is no message leaves a record with its address, and a flood of it few.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_line_that_is_no_json_is_recorded() {
     const CONNECTIONS: usize = 60;
@@ -343,7 +343,7 @@ async fn a_first_line_that_is_no_json_is_recorded() {
     assert!(refused.len() - http.len() >= CONNECTIONS, "lines of a session: {refused:#?}");
 }
 
-/// F10: a guessed link of an approval is a failed authentication, bounded as others are, and the guess is not recorded.
+/// A guessed link of an approval is a failed authentication, bounded as others are, and the guess is not recorded.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guessed_approval_link_is_recorded() {
     const GUESSES: usize = 60;

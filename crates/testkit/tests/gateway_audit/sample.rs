@@ -1,4 +1,4 @@
-//! The configuration that document 001 gives as its sample, with other paths: it starts a gateway, and its keys do what they say.
+//! The configuration of the specified sample, with other paths: it starts a gateway, and its keys do what they say.
 //! Keys of which nothing is said here have tests of their own: `session_timeout` and `max_concurrent_sessions` in `gateway_sessions`
 //! and `gateway_many`, `authentication_timeout` in `gateway_auth`, limits per minute in `gateway_limits`, sinks beside this file.
 
@@ -99,9 +99,9 @@ async fn together(client: &HttpClient, count: u64) -> Vec<Value> {
     answers
 }
 
-/// Issue 18, must show 1; G-31 to G-41.
+/// Proves G-31, G-32, G-33, G-34, G-35, G-36, G-37, G-38, G-39, G-40 and G-41.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_31_to_g_41_the_sample_of_document_001_governs_a_gateway() {
+async fn the_sample_of_the_governed_configuration_governs_a_gateway() {
     let Some(authority) = Authority::new().await.unwrap() else { return };
     let start = || PostgresServer::start().map(|server| (server.database(), server));
     let Some((database, _server)) = tokio::task::spawn_blocking(start).await.unwrap() else { return };
@@ -138,9 +138,10 @@ async fn g_31_to_g_41_the_sample_of_document_001_governs_a_gateway() {
     assert!(written.iter().any(|record| record["user_context"]["principal"] == "key:ada"));
 }
 
-/// G-35 to G-37: each limit per second by itself.
+/// Each limit per second by itself.
+/// Proves G-35, G-36 and G-37.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_35_to_g_37_each_limit_per_second_refuses_by_itself() {
+async fn each_limit_per_second_refuses_by_itself() {
     for (key, limit) in [
         ("global_requests_per_second", "global"),
         ("user_requests_per_second", "user"),
@@ -160,9 +161,10 @@ async fn g_35_to_g_37_each_limit_per_second_refuses_by_itself() {
     }
 }
 
-/// G-38: each kind of event is written unless its key is false.
+/// Each kind of event is written unless its key is false.
+/// Proves G-38.
 #[tokio::test(flavor = "multi_thread")]
-async fn g_38_each_kind_of_event_has_its_key() {
+async fn each_kind_of_event_has_its_key() {
     let kinds = [
         ("log_tool_invocations", "tool_invocation"),
         ("log_security_events", "security_violation"),

@@ -1,4 +1,4 @@
-//! F5: the pages and routes of the gateway's own authorization server, and those of sign-ins at backends, leave
+//! The pages and routes of the gateway's own authorization server, and those of sign-ins at backends, leave
 //! records: who signed in, from where, with which client, and what came of it.
 
 use crate::refusals::told;

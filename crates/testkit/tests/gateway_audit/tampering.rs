@@ -1,4 +1,4 @@
-//! Issue 31, point 17: what `audit verify` says of a log that was cut, added to or copied.
+//! What `audit verify` says of a log that was cut, added to or copied.
 
 use crate::postgres_server::PostgresServer;
 use crate::{config, database_url, greet, log_of, search, session};
@@ -95,10 +95,10 @@ async fn verification_says_which_removals_it_does_not_notice() {
     tells(&said);
 }
 
-/// Issue 31, point 17: a log that was cut at its start or its end, or to which something was added, is not whole; a
-/// copy without signatures is unproved.
+/// A log that was cut at its start or its end, or to which something was added, is not whole; a copy without signatures
+/// is unproved.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_17_a_log_that_was_cut_or_added_to_is_not_whole() {
+async fn a_log_that_was_cut_or_added_to_is_not_whole() {
     let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
     let client = session(&gateway).await;
     for id in 0..20 {
@@ -156,9 +156,9 @@ async fn issue_31_17_a_log_that_was_cut_or_added_to_is_not_whole() {
     assert_eq!(verdict(&lines, &[]), Some(4), "nothing tells how far the chain went");
 }
 
-/// Issue 31, point 17: what a rule logs is in the audit log without secrets.
+/// What a rule logs is in the audit log without secrets.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_17_decisions_are_redacted() {
+async fn decisions_in_the_log_are_redacted() {
     const SECRET: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
     let rule =
         "[[rules]]\nid = \"tells\"\nwhen = { tool = \"greet\" }\nthen = [{ log = \"{{/params/arguments/name}}\" }]\n";
@@ -171,10 +171,9 @@ async fn issue_31_17_decisions_are_redacted() {
     assert!(text.contains("\"rule\":\"tells\"") && !text.contains(SECRET), "{text}");
 }
 
-/// Issue 31, point 17: the gateway deletes no young record of a database whose column `at` was set back,
-/// and names the rows.
+/// The gateway deletes no young record of a database whose column `at` was set back, and names the rows.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_17_rows_that_were_dated_back_stay() {
+async fn rows_that_were_dated_back_stay() {
     let Some(server) = tokio::task::block_in_place(PostgresServer::start) else { return };
     let address = tokio::task::block_in_place(|| server.database());
     let text = config("", &format!("database_url = \"{}\"\n", database_url(&address)));

@@ -1,4 +1,4 @@
-//! E8: reading recorded messages of the store is an act of administration, whichever command does it.
+//! Reading recorded messages of the store is an act of administration, whichever command does it.
 //!
 //! No route of the API reads a tape of the store: those of `replay run --control` belong to the process of that
 //! command, and the tools by which clients ask about tapes are calls, which have records of their own.
@@ -64,7 +64,7 @@ fn reads(folder: &Path) -> Vec<Value> {
     records(&log_of(folder)).into_iter().filter(|one| one["details"]["action"] == "tape.read").collect()
 }
 
-/// E8: every command that reads messages of a tape in the store leaves a record that names the tape by its id.
+/// Every command that reads messages of a tape in the store leaves a record that names the tape by its id.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_that_reads_a_tape_leaves_a_record() {
     let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
@@ -100,7 +100,7 @@ async fn every_command_that_reads_a_tape_leaves_a_record() {
     assert!(all["details"]["target"] == "*" && named.iter().any(|one| one == id), "{all}");
 }
 
-/// E10: administration by command that fails has a record that says so.
+/// Administration by command that fails has a record that says so.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_that_fail_are_in_the_log() {
     let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();

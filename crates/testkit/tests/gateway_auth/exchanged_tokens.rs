@@ -12,10 +12,10 @@ use signalbox_testkit::protected_server::{Demands, ProtectedServer, SeenRequest}
 use signalbox_testkit::scene::{eventually, text};
 use std::time::Duration;
 
-/// RFC 8693, T8: each caller reaches a server with what its own token was exchanged for, and the token
-/// itself never goes there.
+/// RFC 8693: each caller reaches a server with what its own token was exchanged for, and the token itself never goes
+/// there.
 #[tokio::test(flavor = "multi_thread")]
-async fn t8_a_callers_own_token_is_exchanged_for_one_that_the_server_takes() {
+async fn a_callers_own_token_is_exchanged_for_one_that_the_server_takes() {
     let server = ProtectedServer::start(Demands::Token, None).await.unwrap();
     let gateway = gateway_with(&exchanging(&server)).await;
     let (ada, eve) = (token("ada", 60, "mcp"), token("eve", 60, "mcp"));
@@ -77,7 +77,6 @@ fn made_with(server: &ProtectedServer) -> Vec<(String, String)> {
     calls.filter_map(read).collect()
 }
 
-/// Issue 31, point 6.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_got_for_one_token_serves_no_other_credential_of_the_same_principal() {
     let server = ProtectedServer::start(Demands::Token, None).await.unwrap();
@@ -129,7 +128,6 @@ async fn what_was_got_for_one_token_serves_no_other_credential_of_the_same_princ
     }
 }
 
-/// Issue 31, point 6.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_without_a_token_to_exchange_leaves_the_backend_to_others() {
     let server = ProtectedServer::start(Demands::Token, None).await.unwrap();
@@ -210,7 +208,7 @@ async fn answers(gateway: &GatewayProcess, credential: &str, way: &str) -> Vec<V
     answers
 }
 
-/// Issue 31: what a server shows for one token is for no other credential of the principal, in any order.
+/// What a server shows for one token is for no other credential of the principal, in any order.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_server_shows_for_one_token_is_for_no_other_credential() {
     let cached = "[[rules]]\nid = 'call'\nwhen = { tool = ['common', 'safe__common'], params = { '/arguments/kept' = true } }\nthen = { cache = { ttl = '1h' } }\n\
@@ -260,7 +258,7 @@ async fn told(session: &HttpClient, wanted: &str, patience: Duration) -> String 
     told
 }
 
-/// Issue 31: what a server tells the owner of a token reaches no other credential of the principal.
+/// What a server tells the owner of a token reaches no other credential of the principal.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_server_tells_for_one_token_reaches_no_other_credential() {
     let server = ProtectedServer::start(Demands::TokenOwnAll, None).await.unwrap();
@@ -285,7 +283,7 @@ async fn what_a_server_tells_for_one_token_reaches_no_other_credential() {
     }
 }
 
-/// Issue 31: a session goes on with the next token of its client, and its stream belongs to the token that opened it.
+/// A session goes on with the next token of its client, and its stream belongs to the token that opened it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_goes_on_with_another_token_as_another_user() {
     let server = ProtectedServer::start(Demands::TokenOwnAll, None).await.unwrap();

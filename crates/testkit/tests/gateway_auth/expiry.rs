@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Longer than the credential of a test is good, and short enough for one of a minute.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Issue 31: an expired token leaves no rights behind, whatever else of the caller is good.
+/// An expired token leaves no rights behind, whatever else of the caller is good.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_ends_with_its_token_unless_another_gives_the_same_rights() {
     let gateway = gateway().await;
@@ -41,7 +41,7 @@ async fn a_connection_ends_with_its_token_unless_another_gives_the_same_rights()
     assert!(text(&called).unwrap().contains("Eve"), "{called}");
 }
 
-/// Issue 31: the stream of a session ends with the token that opened it, and goes on with the rights of the next.
+/// The stream of a session ends with the token that opened it, and goes on with the rights of the next.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_goes_on_with_the_rights_of_the_next_credential() {
     let gateway = gateway().await;

@@ -99,7 +99,7 @@ async fn greet(client: &HttpClient) -> HttpAnswer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_r1_a_r2_a_r3_a_client_without_a_good_token_is_told_where_to_get_one() {
+async fn a_client_without_a_good_token_is_told_where_to_get_one() {
     let gateway = gateway().await;
     gateway.ready().await.unwrap();
     let nobody = HttpClient::new(gateway.address());
@@ -128,7 +128,7 @@ async fn a_r1_a_r2_a_r3_a_client_without_a_good_token_is_told_where_to_get_one()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_r7_a_token_in_the_query_is_refused_even_if_it_is_good() {
+async fn a_token_in_the_query_is_refused_even_if_it_is_good() {
     let gateway = gateway().await;
     let token = token("ada", 60, "greet:use");
     let client = bearer(&gateway, &token);
@@ -147,7 +147,7 @@ async fn a_r7_a_token_in_the_query_is_refused_even_if_it_is_good() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_r5_a_r6_a_token_without_the_scope_is_told_which_one_it_lacks() {
+async fn a_token_without_the_scope_is_told_which_one_it_lacks() {
     let gateway = gateway().await;
     let refused = greet(&bearer(&gateway, &token("ada", 60, "other"))).await;
     assert_eq!((refused.status, refused.message().unwrap()["error"]["code"].clone()), (403, json!(4030)));
@@ -165,9 +165,9 @@ async fn a_r5_a_r6_a_token_without_the_scope_is_told_which_one_it_lacks() {
     assert_eq!(refused.await.unwrap().status, 403);
 }
 
-/// Issue 32, point 8; A-R5, A-R6: a scope that includes another, with and without a configured resource.
+/// A scope that includes another, with and without a configured resource.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_r5_a_scope_that_includes_the_needed_one_is_enough_and_others_get_403_with_metadata() {
+async fn a_scope_that_includes_the_needed_one_is_enough_and_others_get_403_with_metadata() {
     let more = format!("audience = ['{RESOURCE}']\n[auth.scope_hierarchy]\n'greet:all' = ['greet:use', 'greet:see']\n");
     let resource = format!("resource = '{RESOURCE}'\n");
     for named in [true, false] {
@@ -210,7 +210,7 @@ async fn a_r5_a_scope_that_includes_the_needed_one_is_enough_and_others_get_403_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t9_a_r8_nobody_reaches_the_session_of_another_and_a_refreshed_token_keeps_its_own() {
+async fn nobody_reaches_the_session_of_another_and_a_refreshed_token_keeps_its_own() {
     let gateway = gateway().await;
     let ada = bearer(&gateway, &token("ada", 60, "")).initialize(VERSION, json!({})).await.unwrap();
     let id = ada.session_id().unwrap().to_owned();
@@ -238,7 +238,7 @@ async fn t9_a_r8_nobody_reaches_the_session_of_another_and_a_refreshed_token_kee
 
 /// `script/prove revocation` holds the second to it and prints the times, on a machine that has time for it.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_4_revoking_a_key_ends_its_stream_within_a_second() {
+async fn revoking_a_key_ends_its_stream_within_a_second() {
     let proved: Option<usize> = std::env::var("MCP_TEST_REVOCATIONS").ok().and_then(|text| text.parse().ok());
     let gateway = gateway().await;
     let mut times = Vec::new();
@@ -359,8 +359,8 @@ async fn the_api_is_for_admins() {
     assert_eq!(bearer(&gateway, &admin).send(Method::POST, "/api/v1/mcp", Bytes::new()).await.unwrap().status, 404);
 }
 
-/// NO-16. The secret is the value of a variable that every process has.
-/// Issue 31: a feed of all messages ends with the credential that opened it.
+/// A feed of all messages ends with the credential that opened it.
+/// Proves NO-16.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_live_feed_of_a_revoked_key_tells_nothing_more() {
     let gateway = gateway().await;
@@ -388,8 +388,9 @@ async fn the_live_feed_of_a_caller_that_is_switched_off_ends() {
     assert!(told.expect("the feed goes on").is_ok());
 }
 
+/// Proves NO-16.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_16_metrics_want_a_bearer_of_their_own_which_opens_nothing_else() {
+async fn metrics_want_a_bearer_of_their_own_which_opens_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), "").replace("[auth]\n", "[auth]\nmetrics_secret_env = 'PATH'\n");
     let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
@@ -451,7 +452,7 @@ async fn keys_of_an_issuer_are_read_from_its_address_if_that_may_be_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_17_5_no_credential_is_in_anything_that_the_gateway_keeps_or_says() {
+async fn no_credential_is_in_anything_that_the_gateway_keeps_or_says() {
     let gateway = gateway_with("[gateway]\nlog_level = 'trace'").await;
     let key = key(&gateway, &["editor"]).await;
     let token = token("ada", 60, "greet:use");
@@ -478,9 +479,9 @@ async fn issue_17_5_no_credential_is_in_anything_that_the_gateway_keeps_or_says(
     }
 }
 
-/// T10: two callers with secrets of their own at one server, at the same time.
+/// Two callers with secrets of their own at one server, at the same time.
 #[tokio::test(flavor = "multi_thread")]
-async fn t10_two_callers_never_use_the_secret_of_the_other() {
+async fn two_callers_never_use_the_secret_of_the_other() {
     let calls: u64 = std::env::var("MCP_TEST_INTERLEAVED").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
     let server = ProtectedServer::start(Demands::Nothing, None).await.unwrap();
     let folder = tempfile::tempdir().unwrap();

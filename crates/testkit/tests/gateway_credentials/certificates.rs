@@ -58,7 +58,7 @@ impl KeptAlive {
     }
 }
 
-/// Issue 31 (F10): what a client certificate holds open.
+/// What a client certificate holds open.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_that_a_certificate_holds_open_ends_with_it() {
     let Some(authority) = Authority::new().await.unwrap() else { return eprintln!("SKIP certificates: no openssl") };
@@ -96,7 +96,7 @@ fn opener_live(address: SocketAddr, trust: &Trust) -> tokio::task::JoinHandle<()
     })
 }
 
-/// Issue 31 (F10): rights that are withdrawn reach a connection that is kept open for further requests.
+/// Rights that are withdrawn reach a connection that is kept open for further requests.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kept_connection_of_a_certificate_has_the_rights_of_now() {
     let Some(authority) = Authority::new().await.unwrap() else { return eprintln!("SKIP certificates: no openssl") };
@@ -114,7 +114,7 @@ async fn a_kept_connection_of_a_certificate_has_the_rights_of_now() {
     eventually("the role is withdrawn", look).await.unwrap();
 }
 
-/// Issue 31 (F10): a connection over TCP ends with the certificate that opened it.
+/// A connection over TCP ends with the certificate that opened it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tcp_connection_ends_with_its_certificate() {
     let Some(authority) = Authority::new().await.unwrap() else { return eprintln!("SKIP certificates: no openssl") };

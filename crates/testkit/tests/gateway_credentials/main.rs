@@ -119,7 +119,6 @@ async fn holds(data_dir: &Path) -> usize {
     serde_json::from_str::<Value>(&listed).unwrap()["holds"].as_array().unwrap().len()
 }
 
-/// Issue 31 (F3, F5, F10): what an API key holds open.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_that_an_api_key_holds_open_ends_with_it() {
     let scene = Scene::new(|_| String::new()).await;
@@ -140,7 +139,7 @@ async fn everything_that_an_api_key_holds_open_ends_with_it() {
     }
 }
 
-/// Issue 31 (F3, F5, F10): what a token of another issuer holds open.
+/// The token is one of another issuer.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_that_a_token_holds_open_ends_with_it() {
     let scene = Scene::new(jwt).await;
@@ -157,7 +156,7 @@ async fn everything_that_a_token_holds_open_ends_with_it() {
     }
 }
 
-/// Issue 31 (F3, F5, F10): what a token of the gateway's own authorization server holds open.
+/// The token is one of the gateway's own authorization server.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_that_a_token_of_the_gateway_holds_open_ends_with_it() {
     for ending in ENDINGS {
@@ -175,7 +174,7 @@ async fn everything_that_a_token_of_the_gateway_holds_open_ends_with_it() {
     }
 }
 
-/// Issue 31 (F3): what a signing key holds open.
+/// What a signing key holds open.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_that_a_signing_key_holds_open_ends_with_it() {
     let scene = Scene::new(|_| String::new()).await;
@@ -200,7 +199,7 @@ async fn everything_that_a_signing_key_holds_open_ends_with_it() {
     }
 }
 
-/// Issue 31 (F4): a removed user leaves no signing key behind, and what it holds open ends.
+/// A removed user leaves no signing key behind, and what it holds open ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn removing_a_user_revokes_its_signing_keys() {
     let scene = Scene::new(|_| "[auth.server]\nenabled = true\n".to_owned()).await;

@@ -71,7 +71,7 @@ fn start(folder: &Path, credential: &str) -> (Child, PipeClient) {
     (process, PipeClient::lines_over(pipes))
 }
 
-/// Issue 31 (F5): the session of a pipe ends with its credential, and with the rights that it had.
+/// The session of a pipe ends with its credential, and with the rights that it had.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipe_ends_with_its_credential_and_its_rights() {
     for ending in PipeEnding::ALL {

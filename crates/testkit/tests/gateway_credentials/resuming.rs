@@ -15,7 +15,7 @@ async fn resume(client: &HttpClient, event: &str) -> HttpAnswer {
     client.send(Method::GET, "/mcp", Bytes::new()).await.unwrap()
 }
 
-/// Issue 31 (F1): what was made for one credential is not resumed with another that is good for less.
+/// What was made for one credential is not resumed with another that is good for less.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_weaker_credential_does_not_resume_the_stream_of_a_stronger_one() {
     let scene = Scene::new(|_| String::new()).await;

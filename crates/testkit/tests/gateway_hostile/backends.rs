@@ -85,11 +85,11 @@ const SH_TOOLS: &[(&str, Outcome)] = &[
     ("sh_null_id", LATE),
     ("sh_error_without_id", LATE),
     ("sh_garbage", Outcome::Right),
-    // Issue 13, point 21: it fails at once, not after the time-out.
+    // It fails at once, not after the time-out.
     ("sh_double_key", Outcome::Error(&["backend_garbage"])),
     ("sh_double_id", GARBAGE_OR_LATE),
     ("sh_long_line", Outcome::Right),
-    // Issue 13, point 21: so does an answer that is too long, whether its id stands before or behind the result.
+    // So does an answer that is too long, whether its id stands before or behind the result.
     ("sh_long_answer", GARBAGE),
     ("sh_long_end", GARBAGE),
     ("sh_deep", GARBAGE_OR_LATE),
@@ -155,7 +155,7 @@ async fn call_all(gateway: &GatewayProcess, backend: &str, tools: &[(&str, Outco
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t21_a_hostile_http_backend_hurts_only_its_own_calls() {
+async fn a_hostile_http_backend_hurts_only_its_own_calls() {
     let hostile = hostile_http::start().await;
     let web = format!("[backends.web]\nurl = \"http://{}/mcp\"\nera = \"old\"\ntimeout = 2\n", hostile.address);
     let gateway = GatewayProcess::serve(&format!("{}{web}", fixture_config())).await.unwrap();
@@ -172,7 +172,7 @@ async fn t21_a_hostile_http_backend_hurts_only_its_own_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t21_a_hostile_child_hurts_only_its_own_calls() {
+async fn a_hostile_child_hurts_only_its_own_calls() {
     let names: Vec<&str> = SH_TOOLS.iter().map(|(name, _)| *name).collect();
     let child = format!(
         "[backends.sh]\ncommand = \"sh\"\nargs = [\"-c\", {}]\nera = \"old\"\ntimeout = 2\n[backends.sh.env]\nTOOL_NAMES = {}\n",

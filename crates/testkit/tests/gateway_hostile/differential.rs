@@ -1,4 +1,4 @@
-//! What the strict scan accepts means the same to another parser (T27).
+//! What the strict scan accepts means the same to another parser.
 
 use super::asked_for;
 use super::mutate::{LEGACY, MODERN, Mutator};
@@ -10,7 +10,7 @@ use signalbox_wire::{Envelope, Limits, json, scan};
 const MESSAGES: usize = 20_000;
 
 #[test]
-fn t27_what_the_scan_accepts_serde_json_reads_the_same_way() {
+fn what_the_scan_accepts_serde_json_reads_the_same_way() {
     let count = asked_for().unwrap_or(MESSAGES);
     let seeds = [LEGACY, MODERN].concat();
     // serde_json gives up at a depth of 128, which is ours less one.

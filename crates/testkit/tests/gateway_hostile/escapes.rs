@@ -1,11 +1,11 @@
-//! Names written with escapes mean the same to the gateway as to the backend behind it (T27).
+//! Names written with escapes mean the same to the gateway as to the backend behind it.
 
 use super::raw::Raw;
 use super::{gateway, session};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t27_a_progress_token_under_an_escaped_key_is_still_replaced_and_given_back() {
+async fn a_progress_token_under_an_escaped_key_is_still_replaced_and_given_back() {
     let gateway = gateway().await;
     let mut client = Raw::connect(gateway.address()).await.unwrap();
     let lines = session(&mut client).await;

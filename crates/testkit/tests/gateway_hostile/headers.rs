@@ -60,7 +60,7 @@ async fn ask(gateway: &GatewayProcess, first: &str, lines: &[&str], body: &[u8])
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t11_foreign_origins_and_hosts_get_403() {
+async fn foreign_origins_and_hosts_get_403() {
     let gateway = gateway().await;
     let port = gateway.address().port();
     let json = "content-type: application/json";
@@ -121,7 +121,7 @@ fn modern(method: &str, version: &str, params: &str) -> String {
     )
 }
 
-/// Headers, body, status and code: the ladder of T17.
+/// Headers, body, status and code.
 fn ladder() -> Vec<(&'static [&'static str], String, u16, i64)> {
     const VERSION: &str = "mcp-protocol-version: 2026-07-28";
     const CALL: &str = "mcp-method: tools/call";
@@ -177,7 +177,7 @@ fn ladder() -> Vec<(&'static [&'static str], String, u16, i64)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t17_headers_of_the_new_era_must_say_what_the_body_says() {
+async fn headers_of_the_new_era_must_say_what_the_body_says() {
     let gateway = gateway().await;
     let mut wrong = Vec::new();
     for (headers, body, status, code) in ladder() {

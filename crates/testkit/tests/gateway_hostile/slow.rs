@@ -1,4 +1,4 @@
-//! Clients that take their time, say nothing, or say too much (T20).
+//! Clients that take their time, say nothing, or say too much.
 
 use super::raw::Raw;
 use super::{fixture_config, gateway, memory, session, unharmed, works};
@@ -24,7 +24,7 @@ async fn trickle(mut raw: Raw, bytes: &[u8], at_most: Duration) -> Option<Durati
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t20_slow_clients_are_cut_and_hinder_nobody() {
+async fn slow_clients_are_cut_and_hinder_nobody() {
     let gateway = gateway().await;
     let mut slow_heads = Vec::new();
     for begun in [HEAD, ""] {
@@ -53,7 +53,7 @@ async fn t20_slow_clients_are_cut_and_hinder_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t20_five_hundred_silent_connections_hinder_nobody() {
+async fn five_hundred_silent_connections_hinder_nobody() {
     let gateway = gateway().await;
     let mut silent = Vec::new();
     for _ in 0..500 {
@@ -72,7 +72,7 @@ async fn t20_five_hundred_silent_connections_hinder_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t20_a_body_that_is_too_large_is_not_read() {
+async fn a_body_that_is_too_large_is_not_read() {
     let config = format!("[gateway]\nmax_message = 65536\n{}", fixture_config());
     let gateway = GatewayProcess::serve(&config).await.unwrap();
     gateway.ready().await.unwrap();

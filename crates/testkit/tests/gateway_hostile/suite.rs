@@ -38,8 +38,9 @@ fn check(name: &str, bytes: &[u8], message: &Value) {
     assert_eq!((code, message["id"].clone()), deserved(name, bytes), "{name}: {message}");
 }
 
+/// Proves S-66.
 #[tokio::test(flavor = "multi_thread")]
-async fn s66_every_file_of_the_suite_gets_its_error_over_http() {
+async fn every_file_of_the_suite_gets_its_error_over_http() {
     let gateway = gateway().await;
     let mut client = Raw::connect(gateway.address()).await.unwrap();
     let lines = session(&mut client).await;
@@ -55,8 +56,9 @@ async fn s66_every_file_of_the_suite_gets_its_error_over_http() {
     unharmed(&gateway);
 }
 
+/// Proves S-66.
 #[tokio::test(flavor = "multi_thread")]
-async fn s66_every_file_of_the_suite_gets_its_error_over_stdio() {
+async fn every_file_of_the_suite_gets_its_error_over_stdio() {
     let mut pipe = Pipe::start(&fixture_config()).await.unwrap();
     for (name, mut bytes) in files() {
         bytes.retain(|byte| *byte != b'\n');

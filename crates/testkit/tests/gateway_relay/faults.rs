@@ -126,6 +126,7 @@ async fn slow_late_double_and_foreign_answers_are_refused() {
 }
 
 /// A large answer, answers out of order, progress, falsy results, and errors.
+/// Proves CO-6.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_and_unordered_answers_progress_and_errors_reach_their_calls() {
     let gateway = gateway(OPEN).await;
@@ -170,9 +171,10 @@ async fn large_and_unordered_answers_progress_and_errors_reach_their_calls() {
     );
 }
 
-/// C-10, C-22: a session whose time is over, in the middle of a call and before one.
+/// A session whose time is over, in the middle of a call and before one.
+/// Proves C-10 and C-22.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_10_c_22_an_expired_session_is_told_as_the_document_has_it() {
+async fn an_expired_session_is_told_in_the_specified_form() {
     let gateway = gateway(&OPEN.replace("[relay.limits]", "ttl = '1s'\n[relay.limits]")).await;
     let (page, agent) = bound(&gateway).await;
     // Nobody is there to answer, and nobody uses the session meanwhile.
@@ -212,9 +214,10 @@ async fn an_open_page_keeps_its_session_and_a_listener_does_not() {
     assert!(listener.next().await.unwrap().is_none(), "the stream ends");
 }
 
-/// CO-7, CO-9 and the third trap: legacy pages and clients that say nothing of themselves, by one address; long polling.
+/// Legacy pages and clients that say nothing of themselves, by one address; long polling.
+/// Proves CO-7 and CO-9.
 #[tokio::test(flavor = "multi_thread")]
-async fn co_7_co_9_legacy_pages_and_clients_share_an_address_and_eat_nothing_of_each_other() {
+async fn legacy_pages_and_clients_share_an_address_and_eat_nothing_of_each_other() {
     let gateway = gateway(OPEN).await;
     let page = Page::open(gateway.address()).await.unwrap();
     let stream = format!("/api/stream?sessionCode={}", page.code);

@@ -28,7 +28,7 @@ pub(crate) async fn gateway(config: &str) -> GatewayProcess {
     gateway
 }
 
-/// A client of the document's kind, at the relay's endpoint.
+/// A client of the legacy kind, at the relay's endpoint.
 pub(crate) struct Agent {
     pub(crate) client: HttpClient,
     calls: AtomicU64,
@@ -94,9 +94,10 @@ fn names(answer: &Value) -> Vec<String> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// C-1 to C-3: the document's own exchanges, byte for byte.
+/// The exchanges of the specification, byte for byte.
+/// Proves C-1, C-2 and C-3.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_1_to_3_sessions_and_initialize_as_the_document_has_them() {
+async fn sessions_and_initialize_have_the_specified_form() {
     let gateway = gateway(OPEN).await;
     let client = HttpClient::new(gateway.address());
     let answer = send(&client, Method::POST, "/api/sessions", "{}").await.unwrap();
@@ -119,9 +120,10 @@ async fn c_1_to_3_sessions_and_initialize_as_the_document_has_them() {
     assert_eq!(answer.body, expected);
 }
 
-/// C-4, C-5, C-13 to C-16, C-21, C-25, C-37: the same tools and results by the legacy routes and by MCP of three eras.
+/// The same tools and results by the legacy routes and by MCP of three eras.
+/// Proves C-4, C-5, C-6, C-7, C-8, C-9, C-10, C-11, C-12, C-13, C-14, C-15, C-16, C-21, C-25 and C-37.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_4_to_16_a_legacy_client_and_mcp_clients_of_all_eras_use_one_page() {
+async fn a_legacy_client_and_mcp_clients_of_all_eras_use_one_page() {
     let gateway = gateway(OPEN).await;
     let page = Page::open(gateway.address()).await.unwrap();
     let mut stream = page.stream("w1", "j1").await.unwrap();
@@ -186,10 +188,10 @@ async fn c_4_to_16_a_legacy_client_and_mcp_clients_of_all_eras_use_one_page() {
     assert!(refused["error"].is_object(), "{refused}");
 }
 
-/// C-31 to C-35: clients that each speak exactly one revision, 2024-11-05 over Streamable HTTP among them, find
-/// nothing to object to.
+/// Clients that each speak exactly one revision, 2024-11-05 over Streamable HTTP among them, find nothing to object to.
+/// Proves C-31, C-32, C-33, C-34 and C-35.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_31_to_35_strict_clients_of_every_revision_are_served() {
+async fn strict_clients_of_every_revision_are_served() {
     let gateway = gateway(OPEN).await;
     let page = Page::open(gateway.address()).await.unwrap();
     page.echo(page.stream("w1", "j1").await.unwrap());
@@ -211,10 +213,10 @@ async fn c_31_to_35_strict_clients_of_every_revision_are_served() {
     }
 }
 
-/// C-31: the document's clients speak 2024-11-05, and JSON-RPC 2.0 has batches. The revisions
-/// without them still refuse.
+/// These clients speak 2024-11-05, and JSON-RPC 2.0 has batches. The revisions without them still refuse.
+/// Proves C-31.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_31_batches_of_the_documents_clients_are_answered() {
+async fn batches_of_relay_clients_are_answered() {
     let gateway = gateway(OPEN).await;
     let batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": "two", "method": "tools/list"},
         {"jsonrpc": "2.0", "method": "notifications/initialized"}]);
@@ -230,9 +232,10 @@ async fn c_31_batches_of_the_documents_clients_are_answered() {
     }
 }
 
-/// C-36, C-8: a call whose client takes events only is answered by one.
+/// A call whose client takes events only is answered by one.
+/// Proves C-8, C-36 and CO-12.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_8_c_36_a_call_is_answered_by_an_event() {
+async fn a_call_is_answered_by_an_event() {
     let gateway = gateway(OPEN).await;
     let page = Page::open(gateway.address()).await.unwrap();
     let mut stream = page.stream("w1", "j1").await.unwrap();

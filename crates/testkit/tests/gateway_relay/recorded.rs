@@ -1,4 +1,4 @@
-//! Must show 3 of issue 19: a legacy client and its page, as they were recorded, byte for byte on their side, go on working while the legacy API is
+//! A legacy client and its page, as they were recorded, byte for byte on their side, go on working while the legacy API is
 //! served (`dual`) and while it is announced to end (`deprecated`).
 
 use super::gateway;
@@ -63,7 +63,7 @@ async fn played(phase: &str) -> (Vec<Told>, bool) {
         let stored = send(&worker, Method::POST, "/api/response", &answer).await.unwrap();
         told.push(Told::of(&stored, &code, &id));
         if results.is_none() {
-            // The document's client listens after it has asked.
+            // The legacy client listens after it has asked.
             results = Some(Events::open(&client, &STREAM.replace("CODE", &code)).await.unwrap());
         }
         let result = results.as_mut().unwrap().result().await.unwrap();
@@ -72,9 +72,9 @@ async fn played(phase: &str) -> (Vec<Told>, bool) {
     (told, announced)
 }
 
-/// C-24, C-18, C-19.
+/// Proves C-18, C-19 and C-24.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_24_a_recorded_legacy_client_keeps_working_in_both_phases() {
+async fn a_recorded_legacy_client_keeps_working_in_both_phases() {
     let (dual, announced) = played("dual").await;
     assert!(!announced);
     let results: Vec<&str> = dual.iter().filter(|told| told.0 == 0).map(|told| told.1.as_str()).collect();

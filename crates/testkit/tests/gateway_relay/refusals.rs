@@ -16,9 +16,10 @@ fn refused(status: u16, name: &str) -> (u16, String) {
     (status, name.to_owned())
 }
 
-/// CO-3: every legacy route refuses what it must by the name that clients know.
+/// Every legacy route refuses what it must by the name that clients know.
+/// Proves C-17, C-34, CO-3, CO-4 and CO-11.
 #[tokio::test(flavor = "multi_thread")]
-async fn co_3_malformed_requests_are_refused_by_the_names_that_clients_know() {
+async fn malformed_requests_are_refused_by_the_names_that_clients_know() {
     let gateway = gateway(&format!("{OPEN}wrong_codes_per_minute = 0\nbody = 2048\n")).await;
     let page = Page::open(gateway.address()).await.unwrap();
     let client = HttpClient::new(gateway.address());
@@ -83,10 +84,11 @@ async fn co_3_malformed_requests_are_refused_by_the_names_that_clients_know() {
     assert_eq!((answer.status, answer.message().unwrap()["error"]["code"] == -32002), (405, false), "C-34");
 }
 
-/// C-11, C-12: ids of sessions are minted here alone. A client's own id is neither taken over nor given a code, and a
-/// code that is unknown gets no MCP session.
+/// Ids of sessions are minted here alone. A client's own id is neither taken over nor given a code, and a code that is
+/// unknown gets no MCP session.
+/// Proves C-11 and C-12.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_11_c_12_only_ids_that_were_minted_here_name_a_session() {
+async fn only_ids_that_were_minted_here_name_a_session() {
     let gateway = gateway(&format!("{OPEN}wrong_codes_per_minute = 0\n")).await;
     let chosen = "5f0c1a5e-0000-4000-8000-00000000c0de";
     let client = HttpClient::new(gateway.address()).with("mcp-session-id", chosen);
@@ -103,6 +105,7 @@ async fn c_11_c_12_only_ids_that_were_minted_here_name_a_session() {
 
 /// A client that guesses codes has to wait, by any way and with the right code too; one that asks too often is told
 /// when to come back.
+/// Proves CO-5 and CO-11.
 #[tokio::test(flavor = "multi_thread")]
 async fn guesses_and_floods_are_slowed_down() {
     let limits = "[relay]\nenabled = true\n[relay.limits]\nwrong_codes_per_minute = 3\nsessions_per_minute = 5\nrequests_per_minute = 2\n[record]\nenabled = true\n";
@@ -139,9 +142,10 @@ async fn guesses_and_floods_are_slowed_down() {
     assert!(!tape.contains(&other.code) && !tape.contains("DDDDDDDD"), "{tape}");
 }
 
-/// CO-11: messages to the MCP endpoint.
+/// Messages to the MCP endpoint.
+/// Proves CO-11.
 #[tokio::test(flavor = "multi_thread")]
-async fn co_11_too_many_mcp_messages_are_refused_with_a_code_of_their_own() {
+async fn too_many_mcp_messages_are_refused_with_a_code_of_their_own() {
     let gateway = gateway("[relay]\nenabled = true\n[relay.limits]\nmcp_requests_per_minute = 3\n").await;
     let agent = Agent::open(&gateway, "2025-06-18").await;
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
@@ -154,10 +158,11 @@ async fn co_11_too_many_mcp_messages_are_refused_with_a_code_of_their_own() {
     assert!((1..=60).contains(&wait), "{wait}");
 }
 
-/// CO-11: what every answer of the MCP endpoint says in its head, the relay's metrics, and how long a browser remembers
-/// that it may ask.
+/// What every answer of the MCP endpoint says in its head, the relay's metrics, and how long a browser remembers that
+/// it may ask.
+/// Proves CO-11.
 #[tokio::test(flavor = "multi_thread")]
-async fn co_11_answers_tell_their_time_and_there_are_metrics() {
+async fn answers_tell_their_time_and_there_are_metrics() {
     let config = "[relay]\nenabled = true\norigins = ['https://codap.concord.org']\n[relay.limits]\nmcp_requests_per_minute = 4\n";
     let gateway = gateway(config).await;
     let client = HttpClient::new(gateway.address()).with("accept", "application/json");
@@ -257,9 +262,10 @@ async fn with_authentication_a_code_alone_opens_the_agents_side_only_if_configur
     }
 }
 
-/// C-18 to C-20: the phases.
+/// The phases.
+/// Proves C-18, C-19, C-20 and C-24.
 #[tokio::test(flavor = "multi_thread")]
-async fn c_18_to_20_the_legacy_routes_are_announced_to_end_and_end() {
+async fn the_legacy_routes_are_announced_to_end_and_end() {
     let config =
         "[relay]\nenabled = true\nphase = 'deprecated'\nsunset = '2027-06-30'\npublic_url = 'https://box.example'\n";
     let deprecated = gateway(config).await;

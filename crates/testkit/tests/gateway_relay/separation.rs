@@ -18,7 +18,7 @@ async fn message_bytes(gateway: &GatewayProcess) -> usize {
     line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{metrics}"))
 }
 
-/// Issue 31, point 10: calls that wait for a page and answers that wait for a client are charged to `gateway.memory`.
+/// Calls that wait for a page and answers that wait for a client are charged to `gateway.memory`.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_calls_without_a_credential_are_charged_and_refused_beyond_the_budget() {
     let config = format!("[gateway]\nmemory = 67108864\n{}request_timeout = '300s'\n", OPEN);
@@ -49,7 +49,7 @@ async fn large_calls_without_a_credential_are_charged_and_refused_beyond_the_bud
     }
 }
 
-/// Issue 31, point 13: a class behind one address, whose pages and clients all have the same name.
+/// A class behind one address, whose pages and clients all have the same name.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_is_not_taken_for_a_client_because_of_another_session() {
     let gateway = gateway(OPEN).await;
@@ -87,7 +87,7 @@ async fn key_of(gateway: &GatewayProcess, name: &str, subject: &str, more: &[&st
     key
 }
 
-/// Attack D5: the stream of a revoked or expired key ends, and gets no results of its principal's other keys.
+/// The stream of a revoked or expired key ends, and gets no results of its principal's other keys.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_ends_with_the_key_that_opened_it() {
     let security = "[mcp.protocol.security]\nrequire_authentication = true\n";
@@ -116,9 +116,10 @@ async fn a_stream_ends_with_the_key_that_opened_it() {
     assert_eq!(call_of(&kept.result().await.unwrap()), "later", "another key's stream goes on");
 }
 
-/// CO-5: a call of the older API is kept for its page as long as its key says, and one by MCP is not.
+/// A call of the older API is kept for its page as long as its key says, and one by MCP is not.
+/// Proves CO-5.
 #[tokio::test(flavor = "multi_thread")]
-async fn co_5_a_queued_request_lives_as_long_as_its_key_says() {
+async fn a_queued_request_lives_as_long_as_its_key_says() {
     let gateway = gateway(&format!("{OPEN}request_timeout = '1s'\nrequest_ttl = '1m'\n")).await;
     let page = Page::open(gateway.address()).await.unwrap();
     let client = HttpClient::new(gateway.address());
@@ -140,7 +141,7 @@ fn call_of(result: &str) -> String {
     result["requestId"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Issue 31, point 5: whoever has the code gets the results of its own calls.
+/// Whoever has the code gets the results of its own calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_gets_the_results_of_its_own_calls_only() {
     let security = "[mcp.protocol.security]\nrequire_authentication = true\n";
@@ -186,7 +187,7 @@ async fn a_client_gets_the_results_of_its_own_calls_only() {
     assert_eq!(call_of(&later.result().await.unwrap()), "again");
 }
 
-/// Issue 31 (F6): what waits for a user who is removed is not for the next one of that name.
+/// What waits for a user who is removed is not for the next one of that name.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_user_of_a_name_gets_no_result_of_the_former_one() {
     let security = "[mcp.protocol.security]\nrequire_authentication = true\n[auth.server]\nenabled = true\n";

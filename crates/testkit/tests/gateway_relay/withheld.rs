@@ -1,4 +1,4 @@
-//! Issue 31, point 5, at the relay: a text that is withheld reaches a caller neither by the legacy routes nor by
+//! A text that is withheld reaches a caller of the relay neither by the legacy routes nor by
 //! MCP of any era.
 
 use super::page::{Events, Page, send};
@@ -40,9 +40,9 @@ fn answer_all(page: &Page, mut events: Events) {
     });
 }
 
-/// Issue 31, point 5: reasons × ways of the relay.
+/// Reasons × ways of the relay.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_5_what_is_withheld_reaches_no_client_of_the_relay() {
+async fn what_is_withheld_reaches_no_client_of_the_relay() {
     for (reason, is_shown, config) in reasons() {
         let gateway = gateway(&format!("{OPEN}{config}")).await;
         let page = Page::open(gateway.address()).await.unwrap();

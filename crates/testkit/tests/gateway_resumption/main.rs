@@ -264,7 +264,7 @@ async fn a_backend_session_that_is_forgotten_while_nobody_calls_is_opened_again(
     assert_eq!(number().await, 1);
 }
 
-/// Issue 12: what is sent once more is on the tape, and names its first sending.
+/// What is sent once more is on the tape, and names its first sending.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_again_is_on_the_tape_with_its_first_sending() {
     let scene = Scene::new().await;
@@ -282,9 +282,10 @@ async fn what_is_sent_again_is_on_the_tape_with_its_first_sending() {
     assert!(again.await.unwrap() > 0);
 }
 
-/// S-71, issue 31: ids of a backend's events are on the tape, beside the messages that they hold.
+/// Ids of a backend's events are on the tape, beside the messages that they hold.
+/// Proves S-71.
 #[tokio::test(flavor = "multi_thread")]
-async fn s_71_event_ids_of_backends_are_on_the_tape() {
+async fn event_ids_of_backends_are_on_the_tape() {
     let scene = Scene::new().await;
     let client = scene.session("2025-06-18").await;
     let mut stream = Reader::post(&client, &count(7)).await.unwrap();

@@ -71,7 +71,7 @@ async fn sessions_of_one_transport_are_unknown_to_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t11_another_host_or_origin_is_refused() {
+async fn another_host_or_origin_is_refused() {
     let gateway = demo().await;
     let client = SseClient::open(gateway.address()).await.unwrap();
     let post_to = &client.post_to;

@@ -16,9 +16,9 @@ fn check(client: &str, document: &Value) {
     assert!(document["steps"]["call"][0]["result"].to_string().contains("from an SDK"), "{client}: {document}");
 }
 
-// G-33
+/// Proves G-33.
 #[tokio::test(flavor = "multi_thread")]
-async fn g33_real_clients_call_over_https_sse_and_wss_through_to_a_backend_with_tls() {
+async fn real_clients_call_over_https_sse_and_wss_through_to_a_backend_with_tls() {
     let Some(authority) = Authority::new().await.unwrap() else { return };
     let issued = authority.local("server").await.unwrap();
     let inner = format!("{}{}", front(&issued, ""), child("fixture", ServedEra::Both, "").unwrap());

@@ -26,9 +26,9 @@ async fn version(address: SocketAddr, options: &[&str]) -> Result<String, String
     }
 }
 
-// G-33
+/// Proves G-33.
 #[tokio::test]
-async fn g33_a_client_that_trusts_the_authority_calls_a_tool_and_one_that_does_not_leaves() {
+async fn a_client_that_trusts_the_authority_calls_a_tool_and_one_that_does_not_leaves() {
     let Some(authority) = Authority::new().await.unwrap() else { return };
     let gateway = demo(&authority, "").await;
     let trusting = trusting(&authority);
@@ -111,9 +111,8 @@ async fn plain_http_is_told_to_use_tls_and_counted() {
     assert!(metrics.contains("\nsignalbox_tls_handshakes 0\n"), "{metrics}");
 }
 
-// T9
 #[tokio::test]
-async fn t9_a_session_belongs_to_the_certificate_that_opened_it() {
+async fn a_session_belongs_to_the_certificate_that_opened_it() {
     let Some(authority) = Authority::new().await.unwrap() else { return };
     let gateway = demo(&authority, &format!("{}client_auth = \"optional\"\n", ca_file(&authority))).await;
     let (ann, bob) = tokio::join!(authority.named("ann", "DNS:ann"), authority.named("bob", "DNS:bob"));
@@ -137,9 +136,8 @@ async fn t9_a_session_belongs_to_the_certificate_that_opened_it() {
     }
 }
 
-// T9
 #[tokio::test]
-async fn t9_an_event_stream_takes_no_message_of_another_certificate() {
+async fn an_event_stream_takes_no_message_of_another_certificate() {
     let Some(authority) = Authority::new().await.unwrap() else { return };
     let gateway = demo(&authority, &ca_file(&authority)).await;
     let (ann, bob) = tokio::join!(authority.named("ann", "DNS:ann"), authority.named("bob", "DNS:bob"));

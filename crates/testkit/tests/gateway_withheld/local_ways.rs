@@ -79,9 +79,9 @@ async fn at_control_socket(data: &Path, method: &str, params: &Value) -> String 
     told
 }
 
-/// Issue 31, Must show 2: reasons × requests, for the user of the machine at the control socket.
+/// Reasons × requests, for the user of the machine at the control socket.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_5_what_is_withheld_from_the_owner_is_not_told_at_the_control_socket() {
+async fn what_is_withheld_from_the_owner_is_not_told_at_the_control_socket() {
     for reason in Reason::ALL {
         let owner = format!("uid:{}", std::fs::metadata("/proc/self").unwrap().uid());
         let (limited, free) = (gateway(reason, &owner, "some").await, gateway(reason, &owner, "all").await);
@@ -124,9 +124,9 @@ async fn recorded(gateway: &GatewayProcess, name: &str, folder: &Path) -> PathBu
     tape
 }
 
-/// Issue 31, Must show 2: a tape of a caller from whom texts were withheld tells none of them when it is played.
+/// A tape of a caller from whom texts were withheld tells none of them when it is played.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_5_what_was_withheld_is_not_told_when_the_tape_is_played() {
+async fn what_was_withheld_is_not_told_when_the_tape_is_played() {
     for reason in Reason::ALL {
         let folder = tempfile::tempdir().unwrap();
         for (role, is_withheld) in [("some", true), ("all", false)] {

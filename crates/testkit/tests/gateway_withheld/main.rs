@@ -1,4 +1,4 @@
-//! Issue 31, point 5: a text that is withheld from a caller is in nothing that the caller receives, whatever the reason
+//! A text that is withheld from a caller is in nothing that the caller receives, whatever the reason
 //! and whatever the way in. Every way is tried with every reason at one running gateway; another caller, from whom
 //! nothing is withheld, gets the text by the same way.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
@@ -368,9 +368,9 @@ fn config(reason: Reason, tape: &Path) -> String {
     )
 }
 
-/// Issue 31, point 5: reasons × ways.
+/// Reasons × ways.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_5_what_is_withheld_is_in_nothing_that_the_caller_receives() {
+async fn what_is_withheld_is_in_nothing_that_the_caller_receives() {
     let folder = tempfile::tempdir().unwrap();
     let tape = recorded(folder.path()).await;
     for reason in Reason::ALL {
@@ -390,10 +390,9 @@ async fn issue_31_5_what_is_withheld_is_in_nothing_that_the_caller_receives() {
     }
 }
 
-/// Issue 31, point 5: what belongs to another caller is in nothing that a caller receives,
-/// though nothing limits either.
+/// What belongs to another caller is in nothing that a caller receives, though nothing limits either.
 #[tokio::test(flavor = "multi_thread")]
-async fn issue_31_5_what_is_another_callers_is_in_nothing_that_the_caller_receives() {
+async fn what_is_another_callers_is_in_nothing_that_the_caller_receives() {
     const SECRET: &str = "canary of bob";
     let backends = backends();
     let gateway = GatewayProcess::serve(&format!(

@@ -134,8 +134,9 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
+    /// Proves NO-5.
     #[test]
-    fn no_5_only_listed_passed_and_configured_variables_get_through() {
+    fn only_listed_passed_and_configured_variables_get_through() {
         let mut spec = ChildSpec::new("b", "x");
         spec.env_pass = vec!["TOKEN".to_owned(), "UNSET".to_owned()];
         spec.env = vec![("LANG".to_owned(), "C".to_owned()), ("MINE".to_owned(), "1".to_owned())];

@@ -57,8 +57,9 @@ async fn wait_gone(pid: &str) {
     }
 }
 
+/// Proves N-13.
 #[tokio::test]
-async fn n_13_lines_go_to_the_child_and_come_back() {
+async fn lines_go_to_the_child_and_come_back() {
     let mut opened = open(sh("exec cat")).await;
     assert!(opened.link.pid().is_some());
     for number in 0..500 {
@@ -70,8 +71,9 @@ async fn n_13_lines_go_to_the_child_and_come_back() {
     opened.closed().await;
 }
 
+/// Proves N-15.
 #[tokio::test]
-async fn n_15_a_pretty_printed_message_arrives_as_one_line() {
+async fn a_pretty_printed_message_arrives_as_one_line() {
     let mut opened = open(sh("exec cat")).await;
     opened.send("{\n  \"a\": 1\r\n}");
     opened.link.send(outbound("{\"a\":\"b\nc\"}", Some(7))).unwrap();
@@ -89,8 +91,9 @@ async fn n_15_a_pretty_printed_message_arrives_as_one_line() {
     opened.closed().await;
 }
 
+/// Proves NO-5.
 #[tokio::test]
-async fn no_5_the_environment_is_cleared() {
+async fn the_environment_is_cleared() {
     // Cargo sets this one for every test.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let script =
@@ -116,8 +119,9 @@ async fn it_starts_in_its_folder_and_without_a_shell() {
     assert_eq!(open(spec).await.recorded.message().await, r#"["/usr"]"#);
 }
 
+/// Proves NO-4.
 #[tokio::test]
-async fn no_4_the_whole_tree_ends() {
+async fn the_whole_tree_ends() {
     // Neither the leader nor its child cares for a closed input or SIGTERM.
     let script = r#"trap '' TERM; sleep 600 & echo "[$$,$!]"; wait; sleep 600"#;
     let mut opened = open(sh(script)).await;
@@ -130,8 +134,9 @@ async fn no_4_the_whole_tree_ends() {
     }
 }
 
+/// Proves NO-4.
 #[tokio::test]
-async fn no_4_descendants_end_when_the_leader_has_gone_by_itself() {
+async fn descendants_end_when_the_leader_has_gone_by_itself() {
     // The descendant keeps all three pipes open.
     let mut opened = open(sh(r#"sleep 600 & echo "[$!]"; exit 3"#)).await;
     let pid = opened.recorded.message().await;

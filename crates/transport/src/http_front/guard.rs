@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn t11_only_this_machines_names_and_the_allowed_ones_pass() {
+    fn only_this_machines_names_and_the_allowed_ones_pass() {
         assert!(admits("localhost:8080", &[]));
         assert!(admits("127.0.0.1:8080", &["http://127.0.0.1:8080"]));
         assert!(admits("[::1]:8080", &["http://[::1]:8080"]));
@@ -72,7 +72,7 @@ mod tests {
             ("localhost.evil.example", &[]),
             ("localhost:80x", &[]),
             ("127.0.0.1.evil.example:8080", &[]),
-            // Issue 13, point 10: a page of another server of this machine.
+            // A page of another server of this machine.
             ("127.0.0.1:8080", &["http://127.0.0.1:3000"]),
             ("[::1]:8080", &["http://[::1]:3000"]),
             ("localhost:8080", &["http://localhost:3000"]),

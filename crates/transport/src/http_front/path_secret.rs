@@ -44,8 +44,9 @@ mod tests {
         values.iter().map(|value| (AUTHORIZATION, http::HeaderValue::from_static(value))).collect()
     }
 
+    /// Proves NO-16.
     #[test]
-    fn no_16_the_secret_opens_its_path_and_nothing_else_does() {
+    fn the_secret_opens_its_path_and_nothing_else_does() {
         let secret = PathSecret::new("/metrics", "made-up-health");
         assert_eq!(secret.opens("/mcp", &headers(&["Bearer made-up-health"])), None);
         assert_eq!(secret.opens("/metrics", &headers(&["Bearer made-up-health"])), Some(true));

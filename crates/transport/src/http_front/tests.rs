@@ -209,7 +209,7 @@ fn event_ids_are_read_as_they_are_written() {
     }
 }
 
-/// Issue point 16(f): the wait that a server named for its own stream is the one that the client is told.
+/// The wait that a server named for its own stream is the one that the client is told.
 #[tokio::test]
 async fn a_stream_that_closes_for_now_says_how_long_its_server_wants_its_client_to_wait() {
     let scene = Scene::new();

@@ -199,9 +199,9 @@ fn modern(key: u64) -> ToBackend {
     message(key, "tools/call", Revision::LATEST)
 }
 
-/// SO-15
+/// Proves SO-15.
 #[tokio::test(start_paused = true)]
-async fn so15_requests_of_the_new_era_are_spread() {
+async fn requests_of_the_new_era_are_spread() {
     for (balance, counts) in [
         (Balance::RoundRobin, [4, 4, 4]),
         (Balance::LeastConnections, [4, 4, 4]),
@@ -231,9 +231,10 @@ async fn what_a_link_asks_before_it_is_there_is_passed_on() {
     assert_eq!(seen, [Event::Asks, Event::Told, Event::Answer(1)]);
 }
 
-/// SO-15: sticky sessions.
+/// Sticky sessions.
+/// Proves SO-15.
 #[tokio::test(start_paused = true)]
-async fn so15_a_session_of_the_old_era_stays_at_its_address() {
+async fn a_session_of_the_old_era_stays_at_its_address() {
     let mut scene = Scene::new(Balance::RoundRobin, 3).await;
     assert_eq!(scene.ask(initialize(1)).await, Event::Answer(1));
     for key in 2..=9 {
@@ -265,9 +266,10 @@ async fn an_address_that_is_away_is_left_out_and_tried_again_later() {
     assert_eq!(scene.connector.addresses()[0].breaker, "closed");
 }
 
-/// NO-3: what an address may have processed goes nowhere else.
+/// What an address may have processed goes nowhere else.
+/// Proves NO-3.
 #[tokio::test(start_paused = true)]
-async fn no3_a_request_that_an_address_took_is_not_given_to_another() {
+async fn a_request_that_an_address_took_is_not_given_to_another() {
     let mut scene = Scene::new(Balance::RoundRobin, 2).await;
     scene.fakes[0].dies.store(true, Ordering::Relaxed);
     assert_eq!(scene.ask(modern(1)).await, Event::Failed(1, FaultKind::BackendDied));
@@ -327,8 +329,9 @@ async fn a_session_whose_address_is_away_has_expired() {
     assert_eq!(scene.ask(call(4)).await, Event::Failed(4, FaultKind::BackendDown), "there is nowhere else");
 }
 
+/// Proves SO-15.
 #[tokio::test(start_paused = true)]
-async fn so15_pipes_are_opened_in_turn_and_at_the_next_address_that_lets_us() {
+async fn pipes_are_opened_in_turn_and_at_the_next_address_that_lets_us() {
     let fakes: Vec<Fake> = (0..3).map(|_| Fake::new(false)).collect();
     let connector = connector(Balance::RoundRobin, &fakes);
     fakes[1].away(true);

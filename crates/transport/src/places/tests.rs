@@ -114,7 +114,7 @@ fn the_oldest_connection_in_the_reserve_gives_way() {
     assert_eq!(front.ended(), [1]);
 }
 
-/// Issue 31, B: a flood of silent connections from one address closes its own, not that of another address.
+/// A flood of silent connections from one address closes its own, not that of another address.
 #[test]
 fn the_address_with_the_most_connections_in_the_reserve_gives_way() {
     let mut front = Front::new(1);

@@ -153,8 +153,9 @@ mod tests {
         }
     }
 
+    /// Proves N-23.
     #[test]
-    fn n23_what_is_not_json_is_a_parse_error_without_an_id() {
+    fn what_is_not_json_is_a_parse_error_without_an_id() {
         assert_eq!(check("{"), "null -32700 Parse error: unexpected end at byte 1");
         assert_eq!(check(r#"{"jsonrpc":"2.0","id":7,"#), "null -32700 Parse error: unexpected end at byte 24");
         assert!(check("hello").starts_with("null -32700 Parse error: "));
@@ -187,8 +188,9 @@ mod tests {
         );
     }
 
+    /// Proves N-27.
     #[test]
-    fn n27_neither_a_notification_nor_an_answer_is_answered() {
+    fn neither_a_notification_nor_an_answer_is_answered() {
         for text in [
             r#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1,"a":2}}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/x","params":5}"#,

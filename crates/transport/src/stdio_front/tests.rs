@@ -148,8 +148,9 @@ impl Dialogue {
     }
 }
 
+/// Proves N-44.
 #[tokio::test]
-async fn n44_the_documents_own_examples() {
+async fn the_specified_example_messages_are_answered_as_specified() {
     let mut dialogue = Dialogue::new();
     dialogue.send(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"roots":{"listChanged":true},"sampling":{}},"clientInfo":{"name":"claude-code","version":"1.0.0"}}}"#).await;
     let answer = dialogue.answer().await;
@@ -170,8 +171,9 @@ async fn n44_the_documents_own_examples() {
     assert!(matches!(dialogue.end().await, (rest, Ok(())) if rest.is_empty()));
 }
 
+/// Proves N-9, N-10 and N-38.
 #[tokio::test]
-async fn n9_n10_n38_before_it_is_ready_only_ping_is_served() {
+async fn before_it_is_ready_only_ping_is_served() {
     let mut dialogue = Dialogue::new();
     dialogue.nothing_until_ping().await;
     for _ in 0..2 {
@@ -183,8 +185,9 @@ async fn n9_n10_n38_before_it_is_ready_only_ping_is_served() {
     }
 }
 
+/// Proves N-24 and N-27.
 #[tokio::test]
-async fn n24_n27_a_notification_is_never_answered() {
+async fn a_notification_is_never_answered() {
     let mut dialogue = Dialogue::new();
     for early in [
         r#"{"jsonrpc":"2.0","method":"tools/list"}"#,
@@ -209,8 +212,9 @@ async fn n24_n27_a_notification_is_never_answered() {
     }
 }
 
+/// Proves N-23.
 #[tokio::test]
-async fn n23_what_cannot_be_read_is_answered_and_the_next_line_works() {
+async fn what_cannot_be_read_is_answered_and_the_next_line_works() {
     let limits = signalbox_wire::Limits { line: 512, ..Default::default() };
     let mut dialogue = Dialogue::with(Settings { limits, ..Settings::default() }, Duration::from_secs(5));
     for (line, expected) in [
@@ -232,15 +236,17 @@ async fn n23_what_cannot_be_read_is_answered_and_the_next_line_works() {
     assert_eq!(dialogue.gateway.counters.malformed.load(std::sync::atomic::Ordering::Relaxed), 6);
 }
 
+/// Proves N-13 and N-15.
 #[tokio::test]
-async fn n13_n15_an_answer_with_line_breaks_is_one_line() {
+async fn an_answer_with_line_breaks_is_one_line() {
     let mut dialogue = Dialogue::ready().await;
     dialogue.send(r#"{"jsonrpc":"2.0","id":7.0,"method":"tools/call","params":{"name":"stub_tool"}}"#).await;
     dialogue.expect(r#"{"jsonrpc":"2.0","id":7.0,"result":{"content":[],  "x":1}}"#).await;
 }
 
+/// Proves N-26.
 #[tokio::test]
-async fn n26_at_the_end_of_the_input_calls_in_flight_are_answered() {
+async fn at_the_end_of_the_input_calls_in_flight_are_answered() {
     let mut dialogue = Dialogue::ready().await;
     dialogue.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#).await;
     dialogue.send(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow"}}"#).await;
@@ -255,8 +261,9 @@ async fn n26_at_the_end_of_the_input_calls_in_flight_are_answered() {
     assert!(gateway.sessions.is_empty());
 }
 
+/// Proves N-26.
 #[tokio::test]
-async fn n26_a_call_that_is_not_answered_in_time_does_not_hold_up_the_end() {
+async fn a_call_that_is_not_answered_in_time_does_not_hold_up_the_end() {
     let mut dialogue = Dialogue::with(Settings::default(), Duration::from_millis(100));
     dialogue.send(INITIALIZE).await;
     dialogue.send(INITIALIZED).await;
@@ -280,8 +287,9 @@ async fn a_listen_request_of_the_new_era_does_not_hold_up_the_end() {
     assert!(begun.elapsed() < Duration::from_secs(2));
 }
 
+/// Proves N-14.
 #[tokio::test]
-async fn n14_a_client_that_does_not_read_is_not_read_from_and_loses_nothing() {
+async fn a_client_that_does_not_read_is_not_read_from_and_loses_nothing() {
     const COUNT: usize = 5000;
     let Dialogue { gateway, mut input, mut output, served } = Dialogue::new();
     let writing = tokio::spawn(async move {
@@ -301,9 +309,10 @@ async fn n14_a_client_that_does_not_read_is_not_read_from_and_loses_nothing() {
     assert!(gateway.counters.all_dropped().is_empty());
 }
 
-/// N-14: 64 lines wait for the session; the next ones stay with the reader and in the pipe until there is room.
+/// 64 lines wait for the session; the next ones stay with the reader and in the pipe until there is room.
+/// Proves N-14.
 #[tokio::test]
-async fn n14_the_reader_waits_when_64_lines_wait() {
+async fn the_reader_waits_when_64_lines_wait() {
     const COUNT: usize = 1000;
     let (mut input, read_from) = tokio::io::duplex(1 << 20);
     input.write_all("{}\n".repeat(COUNT).as_bytes()).await.unwrap();
@@ -361,7 +370,7 @@ impl FactSink for Crowded {
     fn fact(&self, _: &Fact) {}
 }
 
-/// Issue 12: a full queue of facts makes clients and backends wait, and no thread: this test has only one.
+/// A full queue of facts makes clients and backends wait, and no thread: this test has only one.
 #[tokio::test]
 async fn the_next_message_is_taken_when_there_is_room_for_what_is_told_of_it() {
     let sink = Arc::new(Crowded(tokio::sync::watch::Sender::new(false)));

@@ -74,8 +74,10 @@ impl Dialogue {
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const PONG: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 
+/// Later answers may come on the stream of another request.
+/// Proves S-50.
 #[test]
-fn s50_a_session_is_known_by_its_header_from_the_answer_that_gave_it() {
+fn a_session_is_known_by_its_header_from_the_answer_that_gave_it() {
     let mut talk = Dialogue::new();
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}"#;
     let told = talk.post(1, None, hello);
@@ -175,8 +177,10 @@ fn what_is_no_message_is_told_at_the_endpoint_and_nowhere_else() {
     assert_eq!(talk.end().1.pieces, 2);
 }
 
+/// A session ends after the time-out, and beyond the bound the oldest one ends.
+/// Proves SO-3.
 #[test]
-fn so3_quiet_sessions_end_and_there_are_never_too_many() {
+fn quiet_sessions_end_and_there_are_never_too_many() {
     let mut talk = Dialogue::new();
     talk.post(1, Some("a"), PING);
     talk.json(1, None, PONG);
@@ -223,8 +227,9 @@ fn answered(status: u16, events: bool) -> HttpStep {
     HttpStep::Response(ObservedResponse { session: None, status, events, head: Some(head.into()) })
 }
 
+/// Proves S-29 and S-71.
 #[test]
-fn s_29_s_71_heads_come_with_the_first_message_of_each_side_and_events_with_their_ids() {
+fn heads_come_with_the_first_message_of_each_side_and_events_with_their_ids() {
     let mut talk = Dialogue::new();
     let body = |side, text: &str| HttpStep::Body(side, Bytes::copy_from_slice(text.as_bytes()));
     assert!(carried(&mut talk, 1, asked()).is_empty());
@@ -244,7 +249,6 @@ fn s_29_s_71_heads_come_with_the_first_message_of_each_side_and_events_with_thei
     );
 }
 
-// Issue 13, point 19.
 #[test]
 fn a_status_without_a_body_is_told_with_the_call_that_it_answers() {
     let mut talk = Dialogue::new();
@@ -256,8 +260,10 @@ fn a_status_without_a_body_is_told_with_the_call_that_it_answers() {
     assert_eq!(told, ["refused Some(501) POST /mcp", "None Some((None, None, Some(501)))"]);
 }
 
+/// A status of refusal without a body is recorded, one of success is not.
+/// Proves S-29.
 #[test]
-fn s_29_an_answer_without_a_message_is_told_by_its_status_where_it_refuses() {
+fn an_answer_without_a_message_is_told_by_its_status_where_it_refuses() {
     let mut talk = Dialogue::new();
     let done = HttpStep::BodyEnd { side: Side::Server, complete: true };
     for (call, status, told) in [(1, 401, vec!["refused Some(401) POST /mcp"]), (2, 202, vec![])] {

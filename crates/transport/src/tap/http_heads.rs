@@ -28,8 +28,9 @@ mod tests {
         list.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
     }
 
+    /// Proves S-29.
     #[test]
-    fn s_29_heads_are_told_without_their_credentials() {
+    fn heads_are_told_without_their_credentials() {
         let sent = headers(&[
             ("content-type", "application/json"),
             ("authorization", "Bearer sk-1"),

@@ -98,8 +98,9 @@ mod tests {
         pieces.iter().map(|piece| (String::from_utf8_lossy(&piece.bytes).into_owned(), piece.whole)).collect()
     }
 
+    /// Proves N-12.
     #[test]
-    fn n12_lines_keep_their_ends_and_blank_lines_are_lines() {
+    fn lines_keep_their_ends_and_blank_lines_are_lines() {
         let pieces = cut(&[b"{}\r\n\n  \n", b"a\rb", b"\nlast"], 100);
         let whole = |text: &str| (text.to_owned(), true);
         assert_eq!(shown(&pieces), [whole("{}\r\n"), whole("\n"), whole("  \n"), whole("a\rb\n"), whole("last")]);

@@ -93,8 +93,9 @@ fn news(lines: &[String]) -> Vec<&str> {
     lines.iter().map(String::as_str).filter(|line| !line.starts_with(['>', '<'])).collect()
 }
 
+/// Proves S-49.
 #[test]
-fn s49_a_session_is_introduced_and_its_calls_are_matched() {
+fn a_session_is_introduced_and_its_calls_are_matched() {
     let mut talk = Dialogue::new();
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"c"}}}"#;
     let told = talk.client(&format!("{hello}\n"));
@@ -119,8 +120,9 @@ fn s49_a_session_is_introduced_and_its_calls_are_matched() {
     assert_eq!((counts.requests, counts.answered, counts.orphans, counts.unanswered), (3, 3, 0, 0));
 }
 
+/// Proves S-61.
 #[test]
-fn s61_requests_of_the_server_have_ids_of_their_own() {
+fn requests_of_the_server_have_ids_of_their_own() {
     let mut talk = Dialogue::new();
     talk.client("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n");
     let told = talk.server("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"roots/list\"}\n");
@@ -131,8 +133,9 @@ fn s61_requests_of_the_server_have_ids_of_their_own() {
     assert!(told[0].starts_with("< 1 ") && told[1].starts_with("finished 1 tools/list success"), "{told:?}");
 }
 
+/// Proves S-53.
 #[test]
-fn s53_what_cannot_be_read_is_told_as_it_is() {
+fn what_cannot_be_read_is_told_as_it_is() {
     let mut talk = Dialogue::new();
     talk.client("");
     let told = talk.server("Server starting…\r\n\n{\"half\": \n[1, 2\n");
@@ -160,8 +163,9 @@ fn a_batch_is_told_once_and_each_of_its_requests_is_matched() {
     assert_eq!(talk.end().1.unread, 1);
 }
 
+/// Proves S-70.
 #[test]
-fn s70_what_is_never_answered_is_given_up_and_a_late_answer_is_an_orphan() {
+fn what_is_never_answered_is_given_up_and_a_late_answer_is_an_orphan() {
     let mut talk = Dialogue::new();
     talk.client("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
     talk.client("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
@@ -220,8 +224,9 @@ fn what_was_lost_is_told_where_it_was() {
 }
 
 proptest! {
+    /// Proves S-63.
     #[test]
-    fn s63_whatever_chunks_the_bytes_come_in_the_recorded_bytes_are_those_that_passed(
+    fn whatever_chunks_the_bytes_come_in_the_recorded_bytes_are_those_that_passed(
         parts in proptest::collection::vec((any::<bool>(), proptest::collection::vec(any::<u8>(), 0..80), 0_u8..4), 0..60),
     ) {
         let mut tap = StdioTap::new(who(), 50);

@@ -96,7 +96,6 @@ mod tests {
         assert_eq!((shown.subject.to_string().as_str(), shown.names.len()), ("", 0));
     }
 
-    /// Issue 31, point 4.
     #[test]
     fn a_name_with_commas_is_one_name() {
         let subject = |names: &[(DnType, &str)]| {

@@ -78,8 +78,9 @@ async fn until(socket: &mut TcpStream, end: &str) -> String {
     String::from_utf8(text).unwrap()
 }
 
+/// Proves S-50.
 #[tokio::test]
-async fn s50_heads_and_bodies_pass_as_they_are_but_for_host_and_the_connection() {
+async fn heads_and_bodies_pass_as_they_are_but_for_host_and_the_connection() {
     let scene = Scene::new("/mcp?key=k").await;
     let mut client = scene.client().await;
     let body = "{\"jsonrpc\": \"2.0\",\r\n \"id\":1,\"method\":\"ping\"}\n";
@@ -115,8 +116,9 @@ async fn s50_heads_and_bodies_pass_as_they_are_but_for_host_and_the_connection()
     assert_eq!(notes, [format!(">1 {body}"), format!("<1 {answer}"), "ping success".to_owned()]);
 }
 
+/// Proves S-51.
 #[tokio::test]
-async fn s51_events_pass_one_by_one_and_the_server_notices_a_client_that_goes() {
+async fn events_pass_one_by_one_and_the_server_notices_a_client_that_goes() {
     let scene = Scene::new("/mcp").await;
     let mut client = scene.client().await;
     client.write_all(format!("GET /mcp HTTP/1.1\r\nhost: {}\r\n\r\n", scene.address).as_bytes()).await.unwrap();
@@ -135,7 +137,7 @@ async fn s51_events_pass_one_by_one_and_the_server_notices_a_client_that_goes() 
 }
 
 #[tokio::test]
-async fn t11_a_page_from_elsewhere_is_refused_and_a_server_that_is_away_is_named() {
+async fn a_page_from_elsewhere_is_refused_and_a_server_that_is_away_is_named() {
     let scene = Scene::new("/mcp").await;
     let mut client = scene.client().await;
     client.write_all(b"POST /mcp HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 0\r\n\r\n").await.unwrap();

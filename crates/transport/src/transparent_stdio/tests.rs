@@ -46,8 +46,9 @@ impl Wrapped {
 
 const LONG: Duration = Duration::from_secs(600);
 
+/// Proves S-51.
 #[test]
-fn s51_bytes_pass_both_ways_before_their_line_has_ended() {
+fn bytes_pass_both_ways_before_their_line_has_ended() {
     let mut server = Wrapped::start("cat", LONG);
     for part in [&b"{\"half\""[..], b": 1}\r\n", b"\n\n", b"\x00\xff\xfe no json", b"\n"] {
         server.say(part);

@@ -1,4 +1,4 @@
-//! G6, G7: a log that goes to another place, and back.
+//! A log that goes to another place, and back.
 
 use super::*;
 use crate::ends;
@@ -121,8 +121,8 @@ fn stand_ins(lines: &[String]) -> Vec<(usize, Record)> {
     all.filter(|(_, record)| record.event_type.is_none()).collect()
 }
 
-/// G6, G7: a log that comes back to its place goes on behind what is there, with a gap for what went elsewhere. None of
-/// its records can be removed, and no line of the other place takes their place.
+/// A log that comes back to its place goes on behind what is there, with a gap for what went elsewhere. None of its
+/// records can be removed, and no line of the other place takes their place.
 #[test]
 fn a_log_that_moves_there_and_back_verifies_and_nothing_stands_for_what_it_has() {
     for (kind, by_reload) in [(Kind::File, true), (Kind::File, false), (Kind::Database, true), (Kind::Database, false)]
@@ -152,7 +152,7 @@ fn a_log_that_moves_there_and_back_verifies_and_nothing_stands_for_what_it_has()
     }
 }
 
-/// G7: a place whose records were removed while the log went elsewhere gets no gap for them.
+/// A place whose records were removed while the log went elsewhere gets no gap for them.
 #[test]
 fn records_that_were_removed_meanwhile_stay_missing() {
     let mut mover = Mover::new(Kind::File);
@@ -173,8 +173,8 @@ fn records_that_were_removed_meanwhile_stay_missing() {
     assert!(matches!(report.faults[0].kind, FaultKind::Missing(1, 300..)), "{:?}", report.faults);
 }
 
-/// G7: a place with records of which no cursor is left (one of an earlier version, or deleted) is asked what it has,
-/// in its files of earlier days too.
+/// A place with records of which no cursor is left (one of an earlier version, or deleted) is asked what it has, in its
+/// files of earlier days too.
 #[test]
 fn a_place_without_a_cursor_is_asked_what_it_has() {
     for kind in [Kind::File, Kind::Database] {

@@ -18,9 +18,9 @@ fn stranger(subject: &str) -> Evidence<'_> {
     }
 }
 
-/// Issue 31, point 2: how the caller proves itself, against what the browser shows.
+/// How the caller proves itself, against what the browser shows.
 #[test]
-fn a_p5_only_the_caller_completes_a_sign_in_whatever_it_proves_itself_with() {
+fn only_the_caller_completes_a_sign_in_whatever_it_proves_itself_with() {
     use Opener::{Holder, Other, Unproved};
     let fresh = Opener::MustSignIn { is_other: false };
     let again = Opener::MustSignIn { is_other: true };

@@ -13,8 +13,9 @@ fn answer(said: &[String]) -> Value {
     serde_json::from_str(one.strip_prefix("< ").unwrap_or_else(|| panic!("{one}"))).unwrap()
 }
 
+/// Proves G-5 and G-7.
 #[test]
-fn g_5_g_7_an_invocation_is_a_call_inside_and_its_answer_is_the_dialects() {
+fn an_invocation_is_a_call_inside_and_its_answer_is_the_dialects() {
     for mode in [Mode::Pipe, Mode::Stateless] {
         let mut dialogue = Dialogue::new(mode);
         if mode == Mode::Stateless {
@@ -31,8 +32,9 @@ fn g_5_g_7_an_invocation_is_a_call_inside_and_its_answer_is_the_dialects() {
     }
 }
 
+/// Proves G-4.
 #[test]
-fn g_4_a_list_of_the_dialect_is_filtered_and_whoever_began_with_it_goes_on_so() {
+fn a_list_of_the_dialect_is_filtered_and_whoever_began_with_it_goes_on_so() {
     let mut dialogue = Dialogue::new(Mode::Pipe);
     let list = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":"1","method":"tools/list","params":{params}}}"#);
     let listed = |said: &[String]| answer(said)["result"]["tools"].as_array().unwrap().len();
@@ -42,8 +44,9 @@ fn g_4_a_list_of_the_dialect_is_filtered_and_whoever_began_with_it_goes_on_so() 
     assert_eq!(hello["error"]["data"]["error_code"], "invalid_method");
 }
 
+/// Proves G-9.
 #[test]
-fn g_9_what_has_no_exchange_is_refused_in_the_dialects_shape_too() {
+fn what_has_no_exchange_is_refused_in_the_dialects_shape_too() {
     let mut dialogue = Dialogue::new(Mode::Pipe);
     dialogue.says(INVOKE);
     let twice = answer(&dialogue.says(INVOKE));
@@ -65,9 +68,9 @@ fn a_client_of_mcp_stays_one() {
     assert_eq!(refused["error"]["data"]["reason"], "method_not_found");
 }
 
-/// G-13, G-14
+/// Proves G-13 and G-14.
 #[test]
-fn g_13_a_call_can_be_validated_without_being_made() {
+fn a_call_can_be_validated_without_being_made() {
     let mut dialogue = Dialogue::new(Mode::Pipe);
     let validate = |tool: &str| {
         let params = format!(r#"{{"tool_id":"{tool}","parameters":{{"a":1}}}}"#);

@@ -72,7 +72,7 @@ fn accepts(text: &str) -> String {
 }
 
 #[test]
-fn t26_what_a_new_backend_asks_and_an_old_client_answers_is_judged() {
+fn what_a_new_backend_asks_and_an_old_client_answers_is_judged() {
     let mut dialogue = Dialogue::guarded();
     let asked = dialogue.wants(&asks(FORM));
     assert!(asked[0].contains(r#""message":"[a] word""#), "{asked:?}");
@@ -97,7 +97,7 @@ fn t26_what_a_new_backend_asks_and_an_old_client_answers_is_judged() {
 }
 
 #[test]
-fn t26_what_a_task_asks_and_an_old_client_answers_is_judged() {
+fn what_a_task_asks_and_an_old_client_answers_is_judged() {
     let mut dialogue = Dialogue::guarded_task();
     let asked = dialogue.answers(&task_asks(FORM));
     assert!(asked[0].contains(r#""message":"[a] word""#), "{asked:?}");
@@ -121,7 +121,7 @@ fn t26_what_a_task_asks_and_an_old_client_answers_is_judged() {
 }
 
 #[test]
-fn t26_what_a_task_says_about_itself_is_judged_as_the_progress_it_becomes() {
+fn what_a_task_says_about_itself_is_judged_as_the_progress_it_becomes() {
     let says = |text: &str| {
         let state = r#""taskId":"t1","status":"working","createdAt":"c","lastUpdatedAt":"v","ttlMs":null"#;
         let looked = format!(r#"{{"jsonrpc":"2.0","id":9,"result":{{{state},"statusMessage":"{text}"}}}}"#);
@@ -133,7 +133,7 @@ fn t26_what_a_task_says_about_itself_is_judged_as_the_progress_it_becomes() {
 }
 
 #[test]
-fn t26_what_an_old_backend_asks_is_judged_and_a_call_that_may_not_ask_is_given_up() {
+fn what_an_old_backend_asks_is_judged_and_a_call_that_may_not_ask_is_given_up() {
     let shows = |text: &str| {
         let mut dialogue = Dialogue::new(Mode::Stateless);
         dialogue.chain = Chain::new(vec![Arc::new(Guard)]);
@@ -155,9 +155,10 @@ fn t26_what_an_old_backend_asks_is_judged_and_a_call_that_may_not_ask_is_given_u
     assert_eq!(Dialogue::new(Mode::Stateless).event(late), ["give up 7"], "nobody is there to see it");
 }
 
+/// A mock, a kept answer, a webhook or a person, in the place of a request and of an answer.
+/// Proves S-23.
 #[test]
 fn a_result_that_interceptors_make_is_one_of_the_clients_revision() {
-    // S-23: a mock, a kept answer, a webhook or a person, in the place of a request and of an answer.
     let ask = |dialogue: &mut Dialogue, new: bool, method: &str, params: &str| match new {
         true => dialogue.says(&modern("1", method, params)),
         false => dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#)),
@@ -304,7 +305,7 @@ fn what_an_old_server_asks_and_an_old_client_answers_can_be_refused() {
 }
 
 #[test]
-fn t26_an_old_client_is_asked_only_what_it_declared() {
+fn an_old_client_is_asked_only_what_it_declared() {
     let mut dialogue = Dialogue::operational();
     let message =
         envelope(r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"your key?"}}"#);
@@ -378,7 +379,7 @@ impl Interceptor for Unfaithful {
     }
 }
 
-/// Issue 13, point 11: whoever changes a message, it stays the same call; and a changed answer has the status of what it is.
+/// Whoever changes a message, it stays the same call; and a changed answer has the status of what it is.
 #[test]
 fn a_message_that_was_made_another_call_is_refused_and_never_hangs() {
     let mut dialogue = Dialogue::new(Mode::Stateless);

@@ -83,7 +83,7 @@ fn a_renamed_resource_is_spliced_both_ways() {
     assert_eq!(told, [r#"~ {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"b+x://1"}}"#]);
 }
 
-/// Issue 13, point 2: the qualified name is always taken, and the plain one is the first owner's.
+/// The qualified name is always taken, and the plain one is the first owner's.
 #[test]
 fn every_way_to_name_a_tool_reaches_the_same_one() {
     let mut dialogue = Dialogue::operational();
@@ -108,7 +108,7 @@ impl Visibility for OnlyB {
     }
 }
 
-/// Issue 12: lists, capabilities, calls, prompts, resources and completion agree on what a caller may see.
+/// Lists, capabilities, calls, prompts, resources and completion agree on what a caller may see.
 #[test]
 fn what_a_caller_does_not_see_it_cannot_reach_either() {
     let mut dialogue = Dialogue::new(Mode::Pipe);
@@ -137,9 +137,10 @@ fn what_a_caller_does_not_see_it_cannot_reach_either() {
     assert!(told.is_empty(), "{told:?}");
 }
 
-/// N-18, issue 13, point 13: the gateway's own instructions, and several backends' joined.
+/// The gateway's own instructions, and several backends' joined.
+/// Proves N-18.
 #[test]
-fn n18_instructions_of_the_gateway_and_of_all_backends_are_joined() {
+fn instructions_of_the_gateway_and_of_all_backends_are_joined() {
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
     let told = |own: &'static str, texts: [Option<&str>; 2]| {
         let mut dialogue = Dialogue::new(Mode::Pipe);

@@ -12,7 +12,7 @@ fn result(text: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":4,"result":{text}}}"#)
 }
 
-/// Issue 32, point 15: a link that a client would read from the other of two alike servers.
+/// A link that a client would read from the other of two alike servers.
 #[test]
 fn links_in_results_are_exposed_as_they_are_read() {
     let mut dialogue = Dialogue::operational();

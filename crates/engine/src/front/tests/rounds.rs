@@ -126,7 +126,7 @@ fn a_cancelled_call_forgets_its_questions() {
 }
 
 #[test]
-fn t32_a_client_is_asked_only_what_it_declared() {
+fn a_client_is_asked_only_what_it_declared() {
     for method in ["sampling/createMessage", "roots/list", "tools/call", "initialize"] {
         let mut dialogue = Dialogue::of("2025-11-25", r#"{"elicitation":{}}"#);
         dialogue.says(CALL);
@@ -193,7 +193,6 @@ const QUESTIONS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Issue 31, point 9.
 #[test]
 fn a_new_backend_asks_a_new_client_only_what_it_declared() {
     for (number, (question, needed)) in QUESTIONS.iter().enumerate() {
@@ -215,7 +214,6 @@ fn a_new_backend_asks_a_new_client_only_what_it_declared() {
     assert!(shown(QUESTIONS[3].1, "tools/call", &answer).contains("-32021"), "one of two is undeclared");
 }
 
-/// Issue 31, point 9.
 #[test]
 fn an_undeclared_question_reaches_no_client_by_an_error() {
     let error = r#""error":{"code":-32042,"message":"go","data":{"elicitations":[{"mode":"url","url":"https://x","elicitationId":"1","message":"?"}]}}"#;
@@ -224,7 +222,6 @@ fn an_undeclared_question_reaches_no_client_by_an_error() {
     assert!(said.contains("-32021") && !said.contains("https://x"), "{said}");
 }
 
-/// Issue 31, point 9.
 #[test]
 fn a_log_message_cannot_pass_for_the_gateway_or_another_backend() {
     let mut dialogue = Dialogue::operational();

@@ -87,7 +87,7 @@ fn lists_with_nothing_to_show_and_entries_that_no_list_has_lead_to_the_sign_in()
 }
 
 #[test]
-fn t10_what_only_another_principal_is_shown_cannot_be_called() {
+fn what_only_another_principal_is_shown_cannot_be_called() {
     let mut dialogue = client("2025-06-18", "{}");
     dialogue.catalog = Catalog::new(["a"].map(Arc::from));
     dialogue.catalog.set_private("a", true);
@@ -107,7 +107,6 @@ fn t10_what_only_another_principal_is_shown_cannot_be_called() {
     }
 }
 
-/// Issue 32, point 9.
 #[test]
 fn lists_and_instructions_name_the_backends_behind_a_sign_in_and_a_log_message_warns_once() {
     const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
@@ -133,7 +132,6 @@ fn lists_and_instructions_name_the_backends_behind_a_sign_in_and_a_log_message_w
     assert!(greeted[0].contains(r###""instructions":"## a\n\nbackend `a` wants you to sign in"###), "{greeted:?}");
 }
 
-/// Issue 32, point 9.
 #[test]
 fn a_call_whose_client_agreed_awaits_the_sign_in_and_no_other_does() {
     let mut dialogue = client("2025-11-25", r#"{"elicitation":{"url":{}}}"#);

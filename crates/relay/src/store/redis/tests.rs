@@ -61,15 +61,17 @@ fn listeners(server: &RedisServer) -> usize {
     server.command("CLIENT LIST").matches(" sub=1 ").count()
 }
 
+/// Proves C-11.
 #[tokio::test]
-async fn c_11_sessions_in_redis() {
+async fn sessions_are_kept_in_redis() {
     let Some(server) = RedisServer::start() else { return };
     check_store(&store(&server), unix_millis(), TTL).await;
     check_latencies(&store(&server), unix_millis()).await;
 }
 
+/// Proves CO-8.
 #[tokio::test]
-async fn co_8_keys_are_named_as_of_old_under_a_prefix_and_end_by_themselves() {
+async fn keys_are_named_as_of_old_under_a_prefix_and_end_by_themselves() {
     let Some(server) = RedisServer::start() else { return };
     let store = RedisStore::open(&format!("{}?prefix=eu:", server.url())).unwrap();
     let (record, now) = (new_session(&store).await, unix_millis());
@@ -110,8 +112,9 @@ async fn co_8_keys_are_named_as_of_old_under_a_prefix_and_end_by_themselves() {
     assert_eq!(server.command("DBSIZE").lines().next(), Some(":0"), "nothing is left");
 }
 
+/// Proves C-22.
 #[tokio::test]
-async fn c_22_a_session_ends_after_its_time_and_subscribers_at_every_gateway_hear_of_it() {
+async fn a_session_ends_after_its_time_and_subscribers_at_every_gateway_hear_of_it() {
     let Some(server) = RedisServer::start() else { return };
     let (here, there) = (store(&server), store(&server));
     let (record, now) = (new_session(&here).await, unix_millis());
@@ -171,7 +174,7 @@ async fn a_worker_at_one_gateway_serves_a_call_that_came_to_another() {
     assert_eq!(workers.answer(code, &"x".repeat(1 << 20), result("1"), now).await, Ok(AnswerOutcome::Unknown));
 }
 
-/// Must show 4: no call runs twice, and one answer is the answer.
+/// No call runs twice, and one answer is the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_many_answers_at_once_from_two_gateways_exactly_one_is_taken() {
     let Some(server) = RedisServer::start() else { return };
@@ -203,7 +206,7 @@ async fn of_many_answers_at_once_from_two_gateways_exactly_one_is_taken() {
     assert!(racing.join_all().await.iter().all(|end| *end == (CreateOutcome::Taken, None)), "both mappings or neither");
 }
 
-/// Must show 4: Redis restarted.
+/// Redis restarted.
 #[tokio::test]
 async fn a_redis_that_was_restarted_empty_means_that_sessions_are_over() {
     let Some(mut server) = RedisServer::start() else { return };

@@ -21,7 +21,7 @@ async fn status(address: SocketAddr, method: &str, path: &str, key: &str) -> Str
     answer.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Issue 31, point 16: a caller without the role is refused at every route of the API, and each refusal has its record.
+/// A caller without the role is refused at every route of the API, and each refusal has its record.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_refusal_of_the_api_is_in_the_audit_log() {
     let root = tempfile::tempdir().unwrap();

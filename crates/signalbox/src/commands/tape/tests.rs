@@ -96,7 +96,7 @@ fn mixed() -> Script {
     script
 }
 
-/// Issue 32 B.6: `last` is the newest tape with a call, of running ones first.
+/// `last` is the newest tape with a call, of running ones first.
 #[test]
 fn last_is_the_newest_tape_with_a_call_and_running_ones_come_first() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +124,8 @@ fn facets(store: &dyn TapeStore, query: Query) -> Value {
     facets_json(&facets_of(store, &query).unwrap())
 }
 
-/// SO-11: what a search matches, by method, tool, backend, principal, outcome and error code.
+/// What a search matches, by method, tool, backend, principal, outcome and error code.
+/// Proves SO-11.
 #[test]
 fn facets_count_calls_by_what_is_known_of_them_also_where_only_a_message_fits() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,7 +153,8 @@ fn facets_count_calls_by_what_is_known_of_them_also_where_only_a_message_fits() 
     assert!(few.contains("about       read        5") && few.contains("about       (others)    6"), "{few}");
 }
 
-/// SO-11: many calls that only fit by their text are found in one walk over the tape.
+/// Many calls that only fit by their text are found in one walk over the tape.
+/// Proves SO-11.
 #[test]
 fn facets_of_many_calls_by_their_text_are_the_same() {
     let folder = tempfile::tempdir().unwrap();
@@ -169,7 +171,8 @@ fn facets_of_many_calls_by_their_text_are_the_same() {
     assert_eq!(found["error_codes"]["values"], json!({"-7": 500}));
 }
 
-/// SO-11: sequences, bottlenecks and anomalies.
+/// Sequences, bottlenecks and anomalies.
+/// Proves SO-11.
 #[test]
 fn an_analysis_tells_pairs_within_a_session_the_slowest_calls_and_what_is_odd_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -211,7 +214,8 @@ fn nothing_recorded(folder: &Path) -> Global {
     Global { data_dir: Some(folder.to_owned()), json: true, ..Global::default() }
 }
 
-/// SO-11: messages are found by values of their params and results, by their type, and page by page.
+/// Messages are found by values of their params and results, by their type, and page by page.
+/// Proves SO-11.
 #[test]
 fn messages_are_found_by_values_and_types_page_by_page() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,7 +254,8 @@ fn messages_are_found_by_values_and_types_page_by_page() {
     assert!(SearchFilter::read(&args(&["path"], &[])).is_err());
 }
 
-/// SO-11: a file answers as the store does, without a store.
+/// A file answers as the store does, without a store.
+/// Proves SO-11.
 #[test]
 fn a_tape_file_is_searched_and_counted_like_a_stored_tape() {
     let folder = tempfile::tempdir().unwrap();

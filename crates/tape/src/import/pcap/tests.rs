@@ -142,8 +142,9 @@ fn at(all: &[Entry], part: &str) -> u64 {
     (all.iter().find(|entry| text(entry).contains(part)).unwrap().at - BEGAN * 1_000_000_000) / 1_000_000
 }
 
+/// Proves SO-13.
 #[test]
-fn so_13_a_capture_of_tcpdump_is_imported() {
+fn a_capture_of_tcpdump_is_imported() {
     let all = entries(include_bytes!("../../../tests/recordings/session.pcap")).unwrap();
     in_order(&all);
     let names: Vec<String> = exchanges(&all).iter().map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect();
@@ -155,8 +156,9 @@ fn so_13_a_capture_of_tcpdump_is_imported() {
     assert!(all.iter().any(|entry| text(entry).contains("2 to go")), "progress is an event of the call");
 }
 
+/// Proves SO-13.
 #[test]
-fn so_13_every_link_type_is_read() {
+fn every_link_type_is_read() {
     for link in [Link::Ethernet, Link::Cooked, Link::Cooked2, Link::Raw, Link::Null, Link::Vlan6] {
         let mut capture = Capture::new(link);
         let mut dialogue = Dialogue::open(&mut capture, CLIENT.1);
@@ -166,8 +168,9 @@ fn so_13_every_link_type_is_read() {
     }
 }
 
+/// Proves SO-13.
 #[test]
-fn so_13_segments_that_are_late_repeated_or_overlap_are_put_in_order() {
+fn segments_that_are_late_repeated_or_overlap_are_put_in_order() {
     let mut capture = Capture::new(Link::Ethernet);
     let mut dialogue = Dialogue::open(&mut capture, CLIENT.1);
     // Two requests at once, over several segments, of which one comes first that should come last.
@@ -195,8 +198,9 @@ fn so_13_segments_that_are_late_repeated_or_overlap_are_put_in_order() {
     assert!(left_out(&capture.bytes).is_empty());
 }
 
+/// Proves SO-13.
 #[test]
-fn so_13_events_have_the_times_of_their_packets_and_connections_of_a_session_are_one() {
+fn events_have_the_times_of_their_packets_and_connections_of_a_session_are_one() {
     let mut capture = Capture::new(Link::Ethernet);
     let id = "Mcp-Session-Id: k-1\r\n";
     let mut listening = Dialogue::open(&mut capture, 50_001);
@@ -224,8 +228,9 @@ fn so_13_events_have_the_times_of_their_packets_and_connections_of_a_session_are
     assert!(!format!("{all:?}").contains("k-1"), "ids of sessions are hashed");
 }
 
+/// Proves SO-13.
 #[test]
-fn so_13_clients_of_http_and_sse_are_told_apart_by_their_endpoints() {
+fn clients_of_http_and_sse_are_told_apart_by_their_endpoints() {
     let mut capture = Capture::new(Link::Ethernet);
     let mut streams = [50_001, 50_002].map(|port| Dialogue::open(&mut capture, port));
     for (number, stream) in streams.iter_mut().enumerate() {
@@ -253,8 +258,9 @@ fn so_13_clients_of_http_and_sse_are_told_apart_by_their_endpoints() {
     assert_eq!(session(&all).transport, "sse");
 }
 
+/// Proves SO-13.
 #[test]
-fn so_13_a_lost_segment_ends_the_stream_and_is_said() {
+fn a_lost_segment_ends_the_stream_and_is_said() {
     let mut capture = Capture::new(Link::Ethernet);
     let mut dialogue = Dialogue::open(&mut capture, CLIENT.1);
     for id in 1..=3 {
@@ -274,8 +280,9 @@ fn so_13_a_lost_segment_ends_the_stream_and_is_said() {
     assert_eq!(left_out(&capture.bytes), [expected]);
 }
 
+/// Proves SO-13.
 #[test]
-fn so_13_a_capture_may_begin_in_the_middle_of_a_connection() {
+fn a_capture_may_begin_in_the_middle_of_a_connection() {
     let mut capture = Capture::new(Link::Ethernet);
     let mut dialogue = Dialogue { port: CLIENT.1, next: [500, 900] };
     dialogue.say(&mut capture, true, "the rest of an answer");
@@ -286,8 +293,9 @@ fn so_13_a_capture_may_begin_in_the_middle_of_a_connection() {
     assert!(left_out(&capture.bytes)[0].contains("began before the capture"));
 }
 
+/// Proves SO-13.
 #[test]
-fn so_13_what_cannot_be_read_is_named() {
+fn what_cannot_be_read_is_named() {
     let mut capture = Capture::new(Link::Ethernet);
     let mut hidden = Dialogue::open(&mut capture, 50_001);
     hidden.say(&mut capture, false, [22, 3, 1, 0, 5, 1, 0, 0, 1, 0]);
@@ -322,8 +330,9 @@ fn web_socket_frame(first: u8, masked: bool, text: &str) -> Vec<u8> {
     frame
 }
 
+/// Proves SO-13.
 #[test]
-fn so_13_web_sockets_are_read() {
+fn web_sockets_are_read() {
     let mut capture = Capture::new(Link::Ethernet);
     let mut dialogue = Dialogue::open(&mut capture, CLIENT.1);
     dialogue.say(&mut capture, false, "GET /mcp HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
@@ -351,8 +360,9 @@ fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     all
 }
 
+/// Proves SO-13.
 #[test]
-fn so_13_pcapng_of_the_other_byte_order_has_times_by_its_interface() {
+fn pcapng_of_the_other_byte_order_has_times_by_its_interface() {
     let mut capture = Capture::new(Link::Ethernet);
     let mut dialogue = Dialogue::open(&mut capture, CLIENT.1);
     dialogue.say(&mut capture, false, post(1, "add", ""));

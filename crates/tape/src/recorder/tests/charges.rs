@@ -33,7 +33,7 @@ fn refused(recorder: &Recorder, exchange: u64, charge: &Arc<()>) {
     facts.finished(1, exchange, "x", Outcome::Fault("denied"), Duration::from_millis(1));
 }
 
-/// Issue 31, point 14: large refused calls of one caller left the budget of messages used up.
+/// Large refused calls of one caller left the budget of messages used up.
 #[test]
 fn calls_that_have_ended_hold_no_charged_message() {
     let ring = Sampling::Ring { exchanges: 1_000, within: None, after: 0, on: Trigger::default() };
@@ -50,7 +50,7 @@ fn calls_that_have_ended_hold_no_charged_message() {
     }
 }
 
-/// Issue 31, point 14: calls that wait for a full disk have ended all the same.
+/// Calls that wait for a full disk have ended all the same.
 #[test]
 fn calls_that_wait_for_a_store_that_fails_hold_no_charged_message() {
     let (memory, charge) = (Memory::default(), Arc::new(()));

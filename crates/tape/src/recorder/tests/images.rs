@@ -81,7 +81,7 @@ fn recorded(redactor: &Redactor, first: &str, second: &str) -> Vec<Option<Bytes>
     kept
 }
 
-/// Issue 33: an image that differs by its id alone is not searched for secrets again.
+/// An image that differs by its id alone is not searched for secrets again.
 #[test]
 fn an_image_is_kept_as_if_it_were_redacted_alone() {
     let (redactor, mut numbers) = (redactor(), Numbers(33));

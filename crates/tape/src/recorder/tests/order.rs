@@ -75,7 +75,7 @@ fn assert_true_times(entries: &[Entry], exchange: u64) {
     assert_eq!(of[2].at - began, finished.took - 30_000, "the backend's answer bears its own time");
 }
 
-/// Issue 31, point 18: what a thread tells late bears its own time, and stands where it happened.
+/// What a thread tells late bears its own time, and stands where it happened.
 #[test]
 fn facts_that_come_late_are_stamped_with_their_own_time_and_sorted_by_it() {
     let memory = Memory::default();
@@ -104,7 +104,7 @@ fn facts_that_come_late_are_stamped_with_their_own_time_and_sorted_by_it() {
     assert!(of(&entries, 1)[0].session.is_some(), "a session is told of before its messages");
 }
 
-/// Issue 31, point 18: the tick that looks for what is overdue makes no entry, so it does not move the clock.
+/// The tick that looks for what is overdue makes no entry, so it does not move the clock.
 #[test]
 fn a_tick_does_not_make_later_facts_late() {
     let memory = Memory::default();

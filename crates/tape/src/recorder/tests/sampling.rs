@@ -6,7 +6,7 @@ fn sampled(sampling: Sampling, say: impl FnOnce(&Facts)) -> (Vec<Entry>, Recorde
     recorded(RecorderSettings { sampling, ..RecorderSettings::default() }, say)
 }
 
-// S-33, SO-9
+/// Proves S-33 and SO-9.
 #[test]
 fn a_share_keeps_whole_exchanges_and_errors_always() {
     let always = Trigger { errors: true, ..Trigger::default() };
@@ -26,7 +26,7 @@ fn a_share_keeps_whole_exchanges_and_errors_always() {
     assert!(stats.gaps.iter().all(|(_, facts)| *facts == 0), "what is left out on purpose is no gap");
 }
 
-// SO-9
+/// Proves SO-9.
 #[test]
 fn an_adaptive_share_keeps_little_of_much_and_errors_always() {
     let always = Trigger { errors: true, ..Trigger::default() };
@@ -49,7 +49,7 @@ fn an_adaptive_share_keeps_little_of_much_and_errors_always() {
     assert_eq!(tools(&few).len(), 9);
 }
 
-// SO-9
+/// Proves SO-9.
 #[test]
 fn what_has_priority_has_a_share_of_its_own_and_errors_are_kept_of_it_too() {
     let rule = |tool: &str, share| Priority { methods: vec![], tools: vec![Glob::new(tool)], share };
@@ -81,7 +81,7 @@ fn what_has_priority_has_a_share_of_its_own_and_errors_are_kept_of_it_too() {
     assert_eq!(settings.sampling_words(), "imp*: share 1; nothing: share 0; broken: share 0; *: share 0.5; all");
 }
 
-// SO-9
+/// Proves SO-9.
 #[test]
 fn every_nth_is_kept() {
     let (entries, _) = sampled(Sampling::EveryNth { n: 3, always: Trigger::default() }, |facts| {
@@ -90,7 +90,7 @@ fn every_nth_is_kept() {
     assert_eq!(tools(&entries), ["t1", "t4", "t7"]);
 }
 
-// S-33, SO-9
+/// Proves S-33 and SO-9.
 #[test]
 fn errors_are_kept_with_their_neighbours() {
     let (entries, _) = sampled(Sampling::Errors { before: 2, after: 1 }, |facts| {
@@ -104,7 +104,7 @@ fn errors_are_kept_with_their_neighbours() {
     assert!(messages(&entries).iter().any(|message| matches!(message.body, Body::Like { .. })));
 }
 
-// S-33, SO-9
+/// Proves S-33 and SO-9.
 #[test]
 fn only_slow_ones_are_kept() {
     let (entries, _) = sampled(Sampling::Slow { took: Duration::from_millis(100) }, |facts| {
@@ -116,7 +116,7 @@ fn only_slow_ones_are_kept() {
     assert_eq!(tools(&entries), ["t2", "t3"]);
 }
 
-// SO-9
+/// Proves SO-9.
 #[test]
 fn a_ring_is_written_when_something_fires() {
     let on = Trigger { verdicts: vec!["refuse".into()], ..Trigger::default() };
@@ -152,7 +152,7 @@ fn a_ring_is_written_when_something_fires() {
     eventually(|| tools(&memory.entries()) == ["t6", "t7", "t8"]);
 }
 
-/// Issue 31, point 19: a ring of the last calls is not filled by handshakes.
+/// A ring of the last calls is not filled by handshakes.
 #[test]
 fn a_ring_counts_calls_and_keeps_the_handshakes_around_them() {
     let on = Trigger { verdicts: vec!["refuse".into()], ..Trigger::default() };

@@ -33,7 +33,7 @@ pub(super) fn verify(info: &TapeInfo, memory: &Memory) -> Report {
 }
 
 #[test]
-fn issue_16_5_what_is_recorded_is_sealed_and_closed() {
+fn what_is_recorded_is_sealed_and_closed() {
     let (info, settings) = sealed(10);
     let memory = Memory::default();
     let recorder = memory.record(settings, Redactor::none());
@@ -55,7 +55,7 @@ fn issue_16_5_what_is_recorded_is_sealed_and_closed() {
 }
 
 #[test]
-fn issue_16_5_a_store_that_fails_or_refuses_an_entry_does_not_break_the_chain() {
+fn a_store_that_fails_or_refuses_an_entry_does_not_break_the_chain() {
     let (info, settings) = sealed(3);
     let memory = Memory::default();
     memory.refuse("bad");
@@ -76,7 +76,7 @@ fn issue_16_5_a_store_that_fails_or_refuses_an_entry_does_not_break_the_chain() 
     assert!(memory.all_entries().iter().any(|entry| matches!(entry.content, Content::Gap(_))));
 }
 
-/// Issue 31, point 17: on a full disk there was room for nothing but the end.
+/// On a full disk there was room for nothing but the end.
 #[test]
 fn a_tape_that_lost_facts_says_so_in_what_closes_it() {
     let (info, settings) = sealed(3);

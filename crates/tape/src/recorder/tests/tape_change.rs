@@ -136,8 +136,9 @@ fn facts_of(entries: &[Vec<Entry>]) -> Vec<(Option<u64>, String)> {
     facts.collect()
 }
 
-/// SO-9: a tape that reaches `max_bytes` ends, and the next one begins; each is sealed and closed, and no fact is
-/// missing or doubled.
+/// A tape that reaches `max_bytes` ends, and the next one begins; each is sealed and closed, and no fact is missing or
+/// doubled.
+/// Proves SO-9.
 #[test]
 fn a_tape_that_is_large_ends_and_the_next_one_goes_on() {
     let tapes = Tapes::default();
@@ -168,7 +169,8 @@ fn a_tape_that_is_large_ends_and_the_next_one_goes_on() {
     assert!(recorder.stats().gaps.iter().all(|(_, facts)| *facts == 0));
 }
 
-/// SO-9: the age of a tape is a bound too; a tape without calls goes on.
+/// The age of a tape is a bound too; a tape without calls goes on.
+/// Proves SO-9.
 #[test]
 fn a_tape_that_is_old_ends_and_an_empty_one_goes_on() {
     let tapes = Tapes::default();
@@ -187,7 +189,8 @@ fn a_tape_that_is_old_ends_and_an_empty_one_goes_on() {
     assert_eq!(entries.iter().map(|tape| tools(tape)).collect::<Vec<_>>(), [vec!["add"], vec!["sub"], vec![]]);
 }
 
-/// SO-9: a call that is under way at the border for longer than the grace has a part on each tape, and both say so.
+/// A call that is under way at the border for longer than the grace has a part on each tape, and both say so.
+/// Proves SO-9.
 #[test]
 fn a_call_across_the_border_is_noted_on_both_tapes() {
     let tapes = Tapes::default();
@@ -216,7 +219,8 @@ fn a_call_across_the_border_is_noted_on_both_tapes() {
     assert_eq!(facts_of(&entries).len(), 4 * 5);
 }
 
-/// SO-9: the answer of a call stays on the tape of the call, even if it is told after the end.
+/// The answer of a call stays on the tape of the call, even if it is told after the end.
+/// Proves SO-9.
 #[test]
 fn a_late_answer_is_waited_for() {
     let tapes = Tapes::default();
@@ -232,7 +236,8 @@ fn a_late_answer_is_waited_for() {
     assert_eq!(messages(&tapes.all()[0].entries()).len(), 2);
 }
 
-/// SO-9: what sampling holds back goes on to the next tape, whole, and a ring keeps what it holds.
+/// What sampling holds back goes on to the next tape, whole, and a ring keeps what it holds.
+/// Proves SO-9.
 #[test]
 fn what_is_held_back_goes_on_to_the_next_tape() {
     let tapes = Tapes::default();
@@ -270,7 +275,8 @@ fn what_is_held_back_goes_on_to_the_next_tape() {
     assert_eq!(facts_of(&entries).len() as u64 + stats.sampled_out, 12 * 5);
 }
 
-/// SO-9: while the store cannot end a tape, nothing is lost, and the tapes are whole when it works again.
+/// While the store cannot end a tape, nothing is lost, and the tapes are whole when it works again.
+/// Proves SO-9.
 #[test]
 fn a_store_that_fails_at_the_border_loses_nothing() {
     let tapes = Tapes::default();
@@ -289,7 +295,8 @@ fn a_store_that_fails_at_the_border_loses_nothing() {
     assert_eq!(facts_of(&entries).len(), 24 * 5);
 }
 
-/// SO-9: equal secrets look equal within a tape only.
+/// Equal secrets look equal within a tape only.
+/// Proves SO-9.
 #[test]
 fn each_tape_hashes_secrets_under_a_key_of_its_own() {
     let redaction = crate::redact::RedactionSettings {

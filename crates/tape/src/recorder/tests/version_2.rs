@@ -77,8 +77,9 @@ fn numbers_on_the_tape_are_those_of_the_process() {
     assert_eq!(entries[6].session, Some(12));
 }
 
+/// Proves S-28 and S-71.
 #[test]
-fn s_28_s_71_a_stateless_exchange_says_who_called_and_the_caller_is_told_of_once() {
+fn a_stateless_exchange_says_who_called_and_the_caller_is_told_of_once() {
     let entries = told(&[round(5, 5, 1, 50_001), round(6, 6, 1, 50_002)]);
     let [client, first, second] = &entries[..] else { panic!("{entries:?}") };
     let Content::Client(told) = &client.content else { panic!("{client:?}") };
@@ -93,8 +94,9 @@ fn s_28_s_71_a_stateless_exchange_says_who_called_and_the_caller_is_told_of_once
     }
 }
 
+/// Proves S-16.
 #[test]
-fn s_16_rounds_of_one_operation_are_linked() {
+fn rounds_of_one_operation_are_linked() {
     let entries = told(&[round(5, 5, 1, 1), round(9, 5, 2, 1)]);
     let ends: Vec<_> = entries
         .iter()
@@ -106,8 +108,9 @@ fn s_16_rounds_of_one_operation_are_linked() {
     assert_eq!(ends, [(Some(5), None, 1), (Some(9), Some(5), 2)]);
 }
 
+/// Proves S-29.
 #[test]
-fn s_29_a_session_tells_how_its_caller_was_proved_and_its_id_only_as_a_keyed_hash() {
+fn a_session_tells_how_its_caller_was_proved_and_its_id_only_as_a_keyed_hash() {
     let hash = SessionHash::new(&[7; 32]);
     let with = RecorderSettings { session_hash: Some(hash.clone()), ..RecorderSettings::default() };
     let external = |settings| {
@@ -120,8 +123,9 @@ fn s_29_a_session_tells_how_its_caller_was_proved_and_its_id_only_as_a_keyed_has
     assert_eq!(external(RecorderSettings::default()), None, "without a key a credential is left out");
 }
 
+/// Proves S-15.
 #[test]
-fn s_15_own_repeated_and_lost_messages_are_marked() {
+fn own_repeated_and_lost_messages_are_marked() {
     let (own, again, lost) = (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, facts::result(1), facts::result(2));
     let carried = Some(Arc::new(Carried { event_id: Some("7_3".into()), http: None }));
     let entries = told(&[
@@ -166,7 +170,8 @@ fn what_is_refused_before_there_is_an_exchange_is_on_the_tape_with_its_caller() 
     assert_eq!((refused.status, &*refused.reason, refused.client), (Some(404), "unknown_session", Some(client.number)));
 }
 
-// S-61: what was taken out is marked, also if nothing stands in its place.
+/// What was taken out is marked, also if nothing stands in its place.
+/// Proves S-61.
 #[test]
 fn whatever_something_was_taken_out_of_is_marked() {
     let settings = RedactionSettings { ..RedactionSettings::default() };

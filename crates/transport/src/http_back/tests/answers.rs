@@ -66,7 +66,7 @@ async fn an_answer_to_somebody_else_fails_the_request() {
     opened.next().await.failed(7, FaultKind::BackendGarbage);
 }
 
-/// Issue 13, point 8: a large answer to somebody else fails the request at once, as a small one does.
+/// A large answer to somebody else fails the request at once, as a small one does.
 #[tokio::test]
 async fn a_large_answer_to_somebody_else_fails_the_request_too() {
     let large = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"text":"{}"}}}}"#, "x".repeat(100_000));

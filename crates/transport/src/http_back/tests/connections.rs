@@ -202,7 +202,7 @@ async fn no_more_idle_connections_are_kept_than_allowed() {
     until(|| opened.connector.backend.pool.idle() == 2).await;
 }
 
-/// Issue 31, B: the calls of one caller leave connections to others, and no call fails because another holds one.
+/// The calls of one caller leave connections to others, and no call fails because another holds one.
 #[tokio::test]
 async fn a_caller_with_many_calls_leaves_connections_to_others() {
     let server = Server::start(|seen| if seen.id() < 100 { Act::Hang } else { echo(seen) }).await;
@@ -321,9 +321,10 @@ async fn empty_address() -> std::net::SocketAddr {
     tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
 
-/// NO-3: a refused connection has processed nothing.
+/// A refused connection has processed nothing.
+/// Proves NO-3.
 #[tokio::test]
-async fn no3_a_request_that_nobody_took_is_sent_again_a_few_times() {
+async fn a_request_that_nobody_took_is_sent_again_a_few_times() {
     let address = empty_address().await;
     let spec = HttpSpec { retries: 2, ..HttpSpec::new("demo", format!("http://{address}/mcp")) };
     let mut opened = Opened::to(spec).await;
@@ -347,9 +348,10 @@ async fn no3_a_request_that_nobody_took_is_sent_again_a_few_times() {
     drop(answering.await);
 }
 
-/// NO-3: anything that the backend may have seen is not sent again, whatever it says.
+/// Anything that the backend may have seen is not sent again, whatever it says.
+/// Proves NO-3.
 #[tokio::test]
-async fn no3_a_request_that_was_written_is_never_sent_again() {
+async fn a_request_that_was_written_is_never_sent_again() {
     let acts: [(fn() -> Act, FaultKind); 5] = [
         (|| Act::Close, FaultKind::BackendDied),
         (|| Act::Last(b"HTTP/1.1 200 O".to_vec()), FaultKind::BackendDied),

@@ -58,7 +58,7 @@ async fn an_expired_session_gives_the_message_back() {
     assert_eq!(text, result(2));
 }
 
-/// Issue point 16(b): a server that has restarted and says 400 instead of 404.
+/// A server that has restarted and says 400 instead of 404.
 #[tokio::test]
 async fn a_400_that_denies_the_session_gives_the_message_back() {
     let bodies = [
@@ -82,7 +82,7 @@ async fn a_400_that_denies_the_session_gives_the_message_back() {
     }
 }
 
-/// Issue point 16(b): what a 400 does not show to be unprocessed is not sent again; a ping finds out about the session.
+/// What a 400 does not show to be unprocessed is not sent again; a ping finds out about the session.
 #[tokio::test]
 async fn a_400_that_says_nothing_of_the_session_raises_a_doubt() {
     let script = sessions();

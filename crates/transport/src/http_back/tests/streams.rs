@@ -93,7 +93,7 @@ async fn a_broken_stream_is_taken_up_after_the_last_event() {
     assert_eq!(seen[1].header("mcp-protocol-version"), Some("2025-11-25"));
 }
 
-/// Issue point 16(f): whatever a backend says, nobody is told to wait for ever, or not at all.
+/// Whatever a backend says, nobody is told to wait for ever, or not at all.
 #[tokio::test]
 async fn a_wait_that_is_passed_on_is_bounded() {
     for (told, passed) in [("0", 20), ("99999999999", 30_000)] {

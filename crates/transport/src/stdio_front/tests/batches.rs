@@ -21,8 +21,9 @@ fn elements(line: &str) -> Vec<String> {
     all.iter().map(|one| String::from_utf8(one.to_vec()).unwrap()).collect()
 }
 
+/// Proves S-51.
 #[tokio::test]
-async fn s51_the_answers_to_a_batch_come_together_and_the_rest_does_not_wait_for_them() {
+async fn the_answers_to_a_batch_come_together_and_the_rest_does_not_wait_for_them() {
     let mut dialogue = Dialogue::ready().await;
     let note = r#"{"jsonrpc":"2.0","method":"notifications/unheard/of"}"#;
     let unknown = r#"{"jsonrpc":"2.0","id":"u","method":"no/such/method"}"#;

@@ -45,9 +45,10 @@ fn worker(code: &Code, stream: &str) -> Worker {
     Worker::new(code.clone(), "page", "journal", stream)
 }
 
-/// CO-3: what stands under a session's key and is no session is told by the name that clients know.
+/// What stands under a session's key and is no session is told by the name that clients know.
+/// Proves CO-3.
 #[tokio::test]
-async fn co_3_a_session_that_cannot_be_verified_is_told_so() {
+async fn a_session_that_cannot_be_verified_is_told_so() {
     let Some(server) = RedisServer::start() else { return };
     let relay = relay(&server, PATIENCE);
     let code = relay.create(None).await.unwrap().record.code;
@@ -57,7 +58,7 @@ async fn co_3_a_session_that_cannot_be_verified_is_told_so() {
     assert_eq!((refusal.name().0, refusal.name().1.as_u16()), ("session_validation_failed", 404));
 }
 
-/// Must show 4: the relay that has the page is killed, and another one goes on. The call runs once.
+/// The relay that has the page is killed, and another one goes on. The call runs once.
 #[tokio::test]
 async fn a_call_outlives_the_relay_that_had_its_page() {
     let Some(server) = RedisServer::start() else { return };
@@ -91,7 +92,7 @@ async fn a_call_gets_its_answer_although_the_connection_for_events_broke_meanwhi
     assert!(matches!(end(calling).await, CallEnd::Answered(_)));
 }
 
-/// Must show 4: Redis restarted in mid-call.
+/// Redis restarted in mid-call.
 #[tokio::test]
 async fn a_call_ends_as_expired_when_redis_comes_back_empty() {
     let Some(mut server) = RedisServer::start() else { return };
