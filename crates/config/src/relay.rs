@@ -160,7 +160,7 @@ mod tests {
         ),
     ];
 
-    /// Proves CO-5.
+    /// Proves CO-2 and CO-5.
     #[test]
     fn every_key_is_read_and_without_enabled_there_is_none() {
         assert_eq!(load("").unwrap(), None);

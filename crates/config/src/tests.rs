@@ -217,6 +217,7 @@ fn secrets_stay_out_of_debug_output() {
     assert!(shown.contains("API_KEY") && shown.contains("authorization"), "{shown}");
 }
 
+/// Proves SO-17.
 #[test]
 fn defaults() {
     let config = Config::load(&Located::Defaults, &env, &Overrides::default()).expect("defaults").config;

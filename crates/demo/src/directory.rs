@@ -351,7 +351,7 @@ mod tests {
 
     /// Proves GO-5.
     #[test]
-    fn the_numbers_of_the_row() {
+    fn the_limits_are_the_specified_numbers() {
         assert_eq!((LIMITS.time.as_secs(), LIMITS.operations), (30, 10_000));
     }
 

@@ -169,7 +169,7 @@ mod tests {
 
     /// Proves GO-7.
     #[test]
-    fn codes_are_spelled_as_the_rows_spell_them() {
+    fn codes_are_spelled_as_specified() {
         let second = Duration::from_secs(1);
         let codes = [
             ToolFault::PathNotAllowed,

@@ -225,7 +225,7 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// Proves S-16.
+    /// Proves S-13 and S-16.
     #[test]
     fn answers_may_come_in_any_order() {
         let now = Instant::now();
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(calls.close(Some(2)).unwrap().origin, "b");
     }
 
-    /// Proves S-17.
+    /// Proves S-13, S-15 and S-17.
     #[test]
     fn orphans_duplicates_and_late_answers_are_told_apart() {
         let now = Instant::now();
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(calls.strays(), Strays { orphans: 2, duplicates: 1, late: 1, timeouts: 1 });
     }
 
-    /// Proves S-18.
+    /// Proves S-13 and S-18.
     #[test]
     fn a_silent_call_times_out_and_progress_keeps_it_alive() {
         let now = Instant::now();

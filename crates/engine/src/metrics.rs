@@ -213,7 +213,7 @@ mod tests {
         }))
     }
 
-    /// Proves S-19 and S-20.
+    /// Proves S-19, S-20 and S-21.
     #[test]
     fn response_times_and_error_rates_per_method() {
         let metrics = MethodMetrics::default();

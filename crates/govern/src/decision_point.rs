@@ -320,6 +320,7 @@ mod tests {
     use signalbox_engine::{Caller, ExchangeId};
     use signalbox_wire::Envelope;
 
+    /// Proves NO-17.
     #[test]
     fn decisions_of_both_apis_are_read_and_others_are_none() {
         let zen = |body: &str| decision(body.as_bytes(), PointApi::AuthZen);

@@ -194,7 +194,7 @@ pub fn connect_tool() -> Value {
 mod tests {
     use super::*;
 
-    /// Proves C-5 and C-21.
+    /// Proves C-5, C-21, CO-15 and CO-16.
     #[test]
     fn the_first_set_has_33_tools_and_the_later_one_34() {
         for (listed, count) in

@@ -88,6 +88,7 @@ async fn completes(client: &str, browser: bool) {
     assert_eq!(files_holding(folder.path(), PASSWORD).unwrap(), none, "the password is kept nowhere");
 }
 
+/// Proves NO-17.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_typescript_client_completes_its_own_flow() {
     completes("oauth-ts-client2", false).await;

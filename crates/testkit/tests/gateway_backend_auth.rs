@@ -47,6 +47,7 @@ async fn listed(client: &HttpClient) {
     panic!("the backend is not listed");
 }
 
+/// Proves SO-16 and NO-16.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_caller_proves_itself_with_never_reaches_a_backend_and_the_shared_secret_does() {
     let server = ProtectedServer::start(Demands::Header("x-sentinel-auth", SECRET), None).await.unwrap();

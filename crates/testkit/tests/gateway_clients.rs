@@ -157,6 +157,7 @@ fn check_more(client: &str, document: &Value) {
     assert_eq!(document["ok"], true, "{client}: {}", document["errors"]);
 }
 
+/// Proves G-42, G-45 and N-46.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_real_client_sees_and_calls_all_tools_of_all_three_over_http() {
     let Some(servers) = servers().await else { return };

@@ -31,6 +31,7 @@ async fn same_verdict(folder: &str, selection: Selection) {
     assert!(differences.is_empty(), "{} checks differ:\n{}", differences.len(), differences.join("\n"));
 }
 
+/// Proves S-59.
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance_2025_06_18_is_the_same_through_the_gateway() {
     same_verdict("conformance-0.2", Selection::Revision("2025-06-18".to_owned())).await;

@@ -270,7 +270,7 @@ async fn speaks(client: &mut Client, user: &str) {
 }
 
 /// With the subprotocol and without, and beside plain MCP on the same endpoint.
-/// Proves G-1, G-2, G-3, G-4, G-5, G-6, G-7, G-8, G-9 and G-10.
+/// Proves G-1, G-2, G-3, G-4, G-5, G-6, G-7, G-8, G-9, G-10, G-44 and G-45.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_specified_messages_over_websocket_and_http_get_the_specified_answers() {
     let folder = folder();
@@ -329,7 +329,7 @@ async fn is_recorded(gateway: &GatewayProcess) {
 }
 
 /// With authentication the caller is whom it proved to be, and has the permissions of its key.
-/// Proves G-5 and G-22.
+/// Proves G-5, G-22 and G-46.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_authentication_the_context_is_held_against_the_caller() {
     let folder = folder();
@@ -385,7 +385,7 @@ async fn the_specified_messages_over_tcp_get_the_specified_answers() {
 }
 
 /// What a limit refuses is an error of the dialect that says when to come back.
-/// Proves G-22 and G-36.
+/// Proves G-22, G-36 and G-44.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_refuses_in_the_dialects_shape() {
     let folder = folder();
@@ -408,7 +408,7 @@ async fn a_limit_refuses_in_the_dialects_shape() {
 }
 
 /// How much an error tells depends on how far its caller is trusted.
-/// Proves G-24.
+/// Proves G-23 and G-24.
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_tell_as_much_as_the_caller_is_trusted() {
     let folder = folder();

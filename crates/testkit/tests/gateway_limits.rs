@@ -125,6 +125,7 @@ async fn limits_are_tried_on_the_past() {
 }
 
 /// A tool may have a time of its own, shorter than that of its backend; a reload changes it.
+/// Proves GO-10.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_has_a_time_of_its_own() {
     let text = |limits: &str| format!("{}\n{limits}", config(""));

@@ -150,6 +150,7 @@ async fn call(client: &HttpClient, tool: &str, arguments: Value) {
     assert!(message["result"]["content"][0]["text"].is_string(), "{tool}: {message}");
 }
 
+/// Proves SO-16.
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_sessions_and_open_streams_cost_little_and_all_of_them_hear_of_a_change() {
     let sessions = asked_for("MCP_TEST_SESSIONS", 500);

@@ -46,6 +46,7 @@ fn wanted(words: &str) -> impl Fn(Revision, FrontTransport, Revision, BackTransp
     }
 }
 
+/// Proves S-59 and S-67.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_revision_meets_every_other() {
     if let Ok(words) = std::env::var("MCP_TEST_CELLS") {

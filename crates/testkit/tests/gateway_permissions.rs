@@ -135,7 +135,7 @@ async fn roles_of_users_follow_the_file_while_the_gateway_runs() {
 }
 
 /// An answer that a rule kept is cleaned like the one of the backend.
-/// Proves G-13.
+/// Proves G-13 and G-16.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cached_answer_is_cleaned_like_the_first_one() {
     let more = "[constraints.'one/greet']\nredact = ['Ada']\n[[rules]]\nid = 'keep'\nwhen = { tool = 'greet' }\n\

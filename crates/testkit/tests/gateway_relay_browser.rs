@@ -233,7 +233,7 @@ async fn agents_of_every_kind_work_on_the_page_that_shows_it() {
 }
 
 /// All 33 tools by MCP of both eras and by the legacy routes, each in a page of its own: the results are the same.
-/// Proves C-21 and C-25.
+/// Proves C-21, C-25 and CO-15.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_tools_answer_alike_by_mcp_and_by_rest() {
     let Some((gateway, mut browser)) = scene().await else { return };

@@ -140,7 +140,7 @@ async fn a_server_with_one_changed_tool_fails_and_the_call_and_the_field_are_nam
     assert_eq!(code, 0, "{said}");
 }
 
-/// Proves S-46 and S-48.
+/// Proves S-46, S-48 and S-64.
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_between_tape_and_server_change_params_and_inject_errors() {
     let folder = tempfile::tempdir().unwrap();

@@ -180,6 +180,7 @@ async fn everything_over(mode: &str) -> Option<Scene> {
     Some(Scene { folder: tempfile::tempdir().unwrap(), backend, against, steps, _process: Some(process) })
 }
 
+/// Proves S-38 and S-75.
 #[tokio::test(flavor = "multi_thread")]
 async fn server_filesystem_is_served_back_to_every_client() {
     filesystem().is_served_back().await;
@@ -214,6 +215,7 @@ async fn server_everything_over_streamable_http_is_served_back_to_every_client()
     }
 }
 
+/// Proves S-38, S-40, S-45 and S-75.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_against_server_filesystem_passes() {
     filesystem().passes_with_what_learn_finds(&["--allow-writes"], &[]).await;

@@ -4,6 +4,7 @@ use serde_json::json;
 use signalbox_testkit::clients::run;
 
 /// Every tool produces the request that CODAP documents, in the frame of a page that speaks CODAP's protocol.
+/// Proves C-21, CO-15 and CO-16.
 #[tokio::test]
 async fn every_tool_asks_codap_what_codap_documents() {
     let Some(said) = run(&["relay-codap"]).await.unwrap() else {

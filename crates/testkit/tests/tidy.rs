@@ -263,6 +263,7 @@ fn the_core_owns_no_clock_socket_task_file_or_randomness() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
+/// Proves S-73.
 #[test]
 fn arrows_between_crates_point_one_way() {
     for (name, allowed) in arrows() {
@@ -288,6 +289,16 @@ fn arrows_between_crates_point_one_way() {
         .collect();
     for name in crates {
         assert!(arrows().any(|(known, _)| *known == name), "crate `{name}` has no arrows in this test");
+    }
+}
+
+/// Messages keep their bytes; a library that reads them into types and writes them anew would change them.
+/// Proves N-4, N-29, N-40 and N-41.
+#[test]
+fn the_program_is_built_without_an_mcp_library() {
+    for (name, _) in arrows().filter(|(name, _)| *name != "testkit") {
+        let text = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
+        assert!(!text.contains("rmcp"), "crate `{name}` depends on an MCP library");
     }
 }
 

@@ -342,7 +342,7 @@ mod tests {
         assert_eq!(parse(r#"{"jsonrpc":"2.0","error":{}}"#).unwrap().id(), None);
     }
 
-    /// Proves S-5.
+    /// Proves S-5, S-52 and N-28.
     #[test]
     fn keeps_the_bytes_and_borrows_from_them() {
         let text = "{\"jsonrpc\":\"2.0\",\n \"id\": 1, \"x\":[], \"method\":\"m\"}";
@@ -355,6 +355,7 @@ mod tests {
         assert_eq!(envelope.into_bytes(), text);
     }
 
+    /// Proves N-36.
     #[test]
     fn names_may_be_written_with_escapes() {
         let envelope = parse(r#"{"jsonrpc":"2\u002e0","\u0069d":1,"method":"tools\/call"}"#).unwrap();

@@ -341,7 +341,7 @@ mod tests {
     /// How many mutated inputs each target gets, unless `MCP_TEST_FUZZ_RUNS` says otherwise.
     const RUNS: usize = 20_000;
 
-    /// Proves S-7 and S-66.
+    /// Proves S-7, S-59 and S-66.
     #[test]
     fn all_targets_hold_on_seeds_and_mutations() {
         let seeds: Vec<_> = SEEDS.iter().map(|seed| seed.as_bytes().to_vec()).collect();

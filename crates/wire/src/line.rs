@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Proves N-15.
+    /// Proves N-3, N-15 and N-30.
     #[test]
     fn one_message_per_line() {
         check("", &[]);

@@ -22,7 +22,7 @@ fn methods_of_schema(revision: Revision) -> Option<BTreeSet<String>> {
     Some(definitions.values().filter_map(name).collect())
 }
 
-/// Proves S-60.
+/// Proves S-60 and N-39.
 #[test]
 fn the_method_table_agrees_with_every_schema() {
     for revision in Revision::ALL {

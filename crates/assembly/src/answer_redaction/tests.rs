@@ -279,6 +279,7 @@ fn ways() -> Vec<Way> {
     all
 }
 
+/// Proves G-16.
 #[test]
 fn no_answer_about_a_task_shows_what_is_taken_out_of_the_answers_of_its_tool() {
     for way in ways() {

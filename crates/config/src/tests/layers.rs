@@ -81,6 +81,7 @@ fn environment(variables: &[(&str, &str)]) -> Result<Environment, ConfigError> {
     Environment::read(pairs)
 }
 
+/// Proves SO-17.
 #[test]
 fn flags_win_over_the_environment_and_that_over_the_file() {
     let environment = environment(&[

@@ -219,6 +219,7 @@ fn an_unreachable_backend_is_not_asked_twice() {
     assert_eq!(dialogue.run(|machine, now, out| machine.failed(1, fault, now, out)), ["unusable: refused"]);
 }
 
+/// Proves S-14 and NO-6.
 #[test]
 fn calls_get_ids_and_tokens_of_the_gateway_and_find_their_way_back() {
     let mut dialogue = Dialogue::legacy();

@@ -146,7 +146,7 @@ mod tests {
         names.owner(name).map(|(index, own)| (index, own.into_owned()))
     }
 
-    /// Proves N-20.
+    /// Proves N-19, N-20 and N-21.
     #[test]
     fn the_first_owner_has_the_plain_name_and_every_qualified_name_is_taken() {
         let names = names(Style::Name, &["a", "b"], &[&["echo", "one"], &["echo", "two"]]);

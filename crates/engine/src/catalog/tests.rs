@@ -276,6 +276,7 @@ impl Visibility for Closed {
 }
 
 /// Lists take a filter by caller, and what one caller was shown is not shown to another.
+/// Proves G-19.
 #[test]
 fn each_caller_is_shown_what_it_may_see() {
     let mut catalog = catalog(&["a", "b"]);

@@ -107,7 +107,7 @@ mod tests {
         serde_json::from_slice(&translate(result, wanted, &label, session)).unwrap()
     }
 
-    /// Proves G-4.
+    /// Proves G-4 and G-19.
     #[test]
     fn tools_are_listed_with_their_labels_and_by_category_and_trust() {
         let first = json!({

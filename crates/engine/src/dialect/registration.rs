@@ -103,7 +103,7 @@ mod tests {
 
     const DOCUMENT: &str = r#"{"tool_metadata":{"name":"directory_list","version":"1.0.0","description":"Secure directory listing tool","author":"Groundhog Team","categories":["filesystem","utility"]},"security_profile":{"permissions":["read:filesystem"],"sandbox_level":"container","resource_limits":{"max_execution_time":30,"max_memory":268435456}},"schema":{"input":{},"output":{}}}"#;
 
-    /// Proves G-6.
+    /// Proves G-6, G-18 and GO-9.
     #[test]
     fn the_specified_message_has_the_right_shape_and_every_wrong_one_is_named() {
         assert_eq!(check(DOCUMENT.as_bytes()), Ok(()));

@@ -24,7 +24,7 @@ mod rounds;
 mod signing_in;
 mod tasks;
 
-/// Proves N-7, N-8, N-9 and N-10.
+/// Proves N-1, N-7, N-8, N-9, N-10 and N-25.
 #[test]
 fn the_gate_of_an_old_session() {
     let mut dialogue = Dialogue::new(Mode::Pipe);
@@ -85,6 +85,7 @@ fn the_gateway_refuses_a_connection_to_itself() {
     }
 }
 
+/// Proves S-52 and N-21.
 #[test]
 fn a_call_reaches_the_backend_under_its_own_name_and_every_other_byte_stays() {
     let mut dialogue = Dialogue::operational();
@@ -99,6 +100,7 @@ fn a_call_reaches_the_backend_under_its_own_name_and_every_other_byte_stays() {
     assert_eq!(dialogue.machine.in_flight(), 0);
 }
 
+/// Proves N-25.
 #[test]
 fn unknown_names_bad_params_and_unknown_methods_are_clear_errors() {
     let mut dialogue = Dialogue::operational();

@@ -132,6 +132,7 @@ fn check(
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// Proves G-46.
     #[test]
     fn called_implies_listed_by_every_way_in(
         entries in catalog(),

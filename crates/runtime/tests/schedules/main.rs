@@ -60,6 +60,7 @@ fn run(seed: u64) -> Ended {
     })
 }
 
+/// Proves S-68 and S-69.
 #[test]
 fn whatever_the_schedule_every_request_has_one_outcome_facts_keep_their_order_and_nothing_is_left_behind() {
     let seeds = match number("MCP_TEST_SCHEDULE") {

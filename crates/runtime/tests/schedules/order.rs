@@ -208,6 +208,7 @@ async fn left_behind(gateway: &Gateway) -> BTreeMap<String, usize> {
     gateway.leftovers()
 }
 
+/// Proves S-68 and S-69.
 #[test]
 fn with_real_threads_every_request_has_one_outcome_and_the_facts_of_each_session_keep_their_order() {
     let notes = Arc::new(Notes::new(1, false));

@@ -122,7 +122,7 @@ async fn the_reference_and_the_help_are_printed() {
     assert!(help.code == 0 && help.stdout.contains("Exit codes: 0 fine, 1 failed, 2 usage"), "{}", help.stdout);
 }
 
-/// Proves N-16 and N-37.
+/// Proves N-16, N-37, N-38 and N-41.
 #[tokio::test]
 async fn json_piped_in_gives_only_json_on_stdout() {
     let folder = tempfile::tempdir().unwrap();

@@ -37,6 +37,7 @@ fn is_sent(path: &str) -> bool {
     sent
 }
 
+/// Proves NO-13.
 #[test]
 fn everything_that_is_copied_is_there() {
     let stages: Vec<String> =
@@ -64,6 +65,7 @@ fn everything_that_is_copied_is_there() {
     assert!(is_sent("crates/wire/benches/wire.rs") && !is_sent("target") && !is_sent(".git"));
 }
 
+/// Proves NO-13.
 #[test]
 fn what_runs_in_the_container_is_a_command_line_of_ours_without_a_shell() {
     let entry = words("ENTRYPOINT");

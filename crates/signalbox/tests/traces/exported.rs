@@ -27,6 +27,7 @@ async fn spans_of(collector: &Collector, tool: &str) -> (Span, Span) {
     (server, client)
 }
 
+/// Proves NO-17.
 #[tokio::test]
 async fn a_call_of_the_old_era_is_two_spans_under_the_client_s_own() {
     let collector = Collector::start().await;

@@ -269,6 +269,7 @@ mod tests {
         (0, |file| file.execute_batch("ALTER TABLE tapes ADD COLUMN target TEXT")),
     ];
 
+    /// Proves NO-13.
     #[test]
     fn an_old_file_takes_one_step_after_the_other() {
         let mut file = file_of_version(0);

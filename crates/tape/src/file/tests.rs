@@ -29,6 +29,7 @@ fn read(bytes: &[u8], select: Select) -> Vec<Entry> {
     open(bytes).unwrap().entries(select).map(Result::unwrap).collect()
 }
 
+/// Proves SO-7.
 #[test]
 fn what_is_written_is_read_again() {
     for each in [1, 5, 1_000] {
@@ -86,6 +87,7 @@ fn a_file_cut_anywhere_is_read_up_to_its_last_whole_frame() {
     }
 }
 
+/// Proves SO-7.
 #[test]
 fn no_byte_can_be_changed_unnoticed() {
     let bytes = file(8);
@@ -242,6 +244,7 @@ fn what_is_too_large_for_a_file_is_told_to_be() {
 }
 
 /// The file that the first version wrote, which no later one can write again.
+/// Proves SO-7.
 #[test]
 fn a_file_of_version_1_stays_readable() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/version-1.tape");

@@ -44,7 +44,7 @@ fn messages(entries: &[Entry]) -> Vec<&signalbox_engine::record::MessageEntry> {
     messages.collect()
 }
 
-/// Proves S-31 and S-63.
+/// Proves S-31, S-63 and N-35.
 #[test]
 fn a_session_is_recorded_whole_in_one_order_on_one_clock() {
     let (entries, stats) = recorded(RecorderSettings::default(), |facts| {
@@ -144,7 +144,7 @@ fn filters_name_methods_tools_backends_and_principals() {
     assert_eq!(kept(Filter { backends: only(&["other"]), ..Filter::default() }), [""; 0]);
 }
 
-/// Proves S-70.
+/// Proves S-21 and S-70.
 #[test]
 fn an_exchange_without_an_end_is_forgotten_and_counted() {
     let settings = RecorderSettings {

@@ -110,6 +110,7 @@ pub(crate) fn about<'a>(all: &'a [Value], tool: &str) -> Vec<&'a Value> {
     all.iter().filter(|record| record["details"]["tool"] == tool).collect()
 }
 
+/// Proves G-23 and G-46.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_call_leaves_its_outcome_for_every_reason_and_way() {
     let gateway = gateway("").await;

@@ -339,6 +339,7 @@ async fn the_first_message_proves_who_calls_on_websocket_and_tcp() {
     by_header.initialize(VERSION, json!({})).await.unwrap();
 }
 
+/// Proves GO-8.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_is_for_admins() {
     let gateway = gateway_with("[auth.users.'corp:ada']\nroles = ['admin']").await;
@@ -360,7 +361,6 @@ async fn the_api_is_for_admins() {
 }
 
 /// A feed of all messages ends with the credential that opened it.
-/// Proves NO-16.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_live_feed_of_a_revoked_key_tells_nothing_more() {
     let gateway = gateway().await;
@@ -388,6 +388,7 @@ async fn the_live_feed_of_a_caller_that_is_switched_off_ends() {
     assert!(told.expect("the feed goes on").is_ok());
 }
 
+/// The secret is the value of a variable that every process has.
 /// Proves NO-16.
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_want_a_bearer_of_their_own_which_opens_nothing_else() {

@@ -105,7 +105,7 @@ async fn only_ids_that_were_minted_here_name_a_session() {
 
 /// A client that guesses codes has to wait, by any way and with the right code too; one that asks too often is told
 /// when to come back.
-/// Proves CO-5 and CO-11.
+/// Proves CO-2, CO-5 and CO-11.
 #[tokio::test(flavor = "multi_thread")]
 async fn guesses_and_floods_are_slowed_down() {
     let limits = "[relay]\nenabled = true\n[relay.limits]\nwrong_codes_per_minute = 3\nsessions_per_minute = 5\nrequests_per_minute = 2\n[record]\nenabled = true\n";
@@ -263,7 +263,7 @@ async fn with_authentication_a_code_alone_opens_the_agents_side_only_if_configur
 }
 
 /// The phases.
-/// Proves C-18, C-19, C-20 and C-24.
+/// Proves C-18, C-19, C-20, C-24 and CO-14.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_legacy_routes_are_announced_to_end_and_end() {
     let config =

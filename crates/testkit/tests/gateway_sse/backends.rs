@@ -46,6 +46,7 @@ async fn an_old_backend_serves_clients_of_every_kind() {
     }
 }
 
+/// Proves N-46.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_stream_fails_its_calls_once_and_the_backend_comes_back() {
     let server = SseServer::start().await.unwrap();

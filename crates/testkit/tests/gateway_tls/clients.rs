@@ -48,6 +48,7 @@ async fn real_clients_call_over_https_sse_and_wss_through_to_a_backend_with_tls(
     }
 }
 
+/// Proves NO-17.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_client_shows_its_certificate_and_without_it_is_refused() {
     let Some(authority) = Authority::new().await.unwrap() else { return };

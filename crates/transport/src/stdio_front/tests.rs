@@ -148,7 +148,7 @@ impl Dialogue {
     }
 }
 
-/// Proves N-44.
+/// Proves N-1, N-3, N-25, N-44 and N-45.
 #[tokio::test]
 async fn the_specified_example_messages_are_answered_as_specified() {
     let mut dialogue = Dialogue::new();
@@ -185,7 +185,7 @@ async fn before_it_is_ready_only_ping_is_served() {
     }
 }
 
-/// Proves N-24 and N-27.
+/// Proves N-24, N-27 and N-38.
 #[tokio::test]
 async fn a_notification_is_never_answered() {
     let mut dialogue = Dialogue::new();
@@ -236,7 +236,7 @@ async fn what_cannot_be_read_is_answered_and_the_next_line_works() {
     assert_eq!(dialogue.gateway.counters.malformed.load(std::sync::atomic::Ordering::Relaxed), 6);
 }
 
-/// Proves N-13 and N-15.
+/// Proves N-13, N-15 and N-38.
 #[tokio::test]
 async fn an_answer_with_line_breaks_is_one_line() {
     let mut dialogue = Dialogue::ready().await;
@@ -310,7 +310,7 @@ async fn a_client_that_does_not_read_is_not_read_from_and_loses_nothing() {
 }
 
 /// 64 lines wait for the session; the next ones stay with the reader and in the pipe until there is room.
-/// Proves N-14.
+/// Proves N-14 and N-30.
 #[tokio::test]
 async fn the_reader_waits_when_64_lines_wait() {
     const COUNT: usize = 1000;

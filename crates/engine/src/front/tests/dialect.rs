@@ -13,7 +13,7 @@ fn answer(said: &[String]) -> Value {
     serde_json::from_str(one.strip_prefix("< ").unwrap_or_else(|| panic!("{one}"))).unwrap()
 }
 
-/// Proves G-5 and G-7.
+/// Proves G-5, G-7 and G-43.
 #[test]
 fn an_invocation_is_a_call_inside_and_its_answer_is_the_dialects() {
     for mode in [Mode::Pipe, Mode::Stateless] {

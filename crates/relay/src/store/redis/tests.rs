@@ -61,7 +61,7 @@ fn listeners(server: &RedisServer) -> usize {
     server.command("CLIENT LIST").matches(" sub=1 ").count()
 }
 
-/// Proves C-11.
+/// Proves C-11 and CO-13.
 #[tokio::test]
 async fn sessions_are_kept_in_redis() {
     let Some(server) = RedisServer::start() else { return };

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 const NOTE: &str = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
 
+/// Proves N-46 and NO-6.
 #[tokio::test]
 async fn notifications_come_before_the_answer() {
     let server = Server::start(|_| {
