@@ -136,7 +136,7 @@ fn the_canonical_request_has_the_specified_keys() {
     }
 }
 
-/// Proves PO-11.
+/// Proves P-7 and PO-11.
 #[test]
 fn the_canonical_response_has_the_specified_keys() {
     let bytes = prepare_response_for_signing(&response()).unwrap();
