@@ -131,18 +131,20 @@ impl Identity {
     /// credentials is ignored: a refreshed token is as good as the one before it.
     #[must_use]
     pub fn has_rights_of(&self, other: &Self) -> bool {
-        let equal = |one: &Standing, other: &Standing| {
-            one.trust == other.trust
-                && one.roles == other.roles
-                && one.groups == other.groups
-                && one.scopes == other.scopes
-                && one.resources == other.resources
-        };
-        self.proof == other.proof
-            && match (&self.standing, &other.standing) {
-                (Some(one), Some(other)) => Arc::ptr_eq(one, other) || equal(one, other),
-                (one, other) => one.is_none() && other.is_none(),
-            }
+        self.rights() == other.rights()
+    }
+
+    /// Returns the rights of the identity, without its principal.
+    #[must_use]
+    pub fn rights(&self) -> Rights<'_> {
+        let standing = self.standing.as_deref().map(|standing| StandingRights {
+            trust: standing.trust,
+            roles: &standing.roles,
+            groups: &standing.groups,
+            scopes: standing.scopes.as_deref(),
+            resources: &standing.resources,
+        });
+        Rights { proof: self.proof, standing }
     }
 
     /// Returns the trust level. Without a standing, it depends on the proof alone.
@@ -160,6 +162,37 @@ impl Identity {
     #[must_use]
     pub fn has_role(&self, role: &str) -> bool {
         self.standing.as_ref().is_some_and(|standing| standing.has_role(role))
+    }
+}
+
+/// Rights of an identity at this gateway. What one credential of a principal caused is for other credentials with
+/// equal rights only.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Rights<'a> {
+    proof: Proof,
+    standing: Option<StandingRights<'a>>,
+}
+
+/// The part of a standing that grants rights.
+#[derive(PartialEq, Eq, Debug)]
+struct StandingRights<'a> {
+    trust: TrustLevel,
+    roles: &'a [Box<str>],
+    groups: &'a [Box<str>],
+    scopes: Option<&'a [Box<str>]>,
+    resources: &'a [Box<str>],
+}
+
+impl Rights<'_> {
+    /// Returns a text that is equal for equal rights only, on every gateway.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let Self { proof, standing } = self;
+        let standing = standing.as_ref().map(|standing| {
+            let StandingRights { trust, roles, groups, scopes, resources } = standing;
+            serde_json::json!([trust.word(), roles, groups, scopes, resources])
+        });
+        serde_json::json!([proof.word(), standing]).to_string()
     }
 }
 

@@ -64,7 +64,7 @@ pub use back::BackMachine;
 pub use backend_user::BackendUser;
 pub use breaker::{Breaker, BreakerRules};
 pub use budget::Budget;
-pub use caller::{Caller, Identity, Principal, Proof};
+pub use caller::{Caller, Identity, Principal, Proof, Rights};
 pub use capset::CapSet;
 pub use catalog::{Catalog, Snapshot};
 pub use chain::{Chain, Interceptor, Verdict};

@@ -218,3 +218,48 @@ async fn the_next_user_of_a_name_gets_no_result_of_the_former_one() {
     ask(&next, "later").await;
     assert_eq!(call_of(&stream.result().await.unwrap()), "later");
 }
+
+/// Attack F3b: the results of a key's calls are for keys with the same rights, on streams that listen and later ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_weaker_key_of_the_same_principal_gets_no_result_of_a_stronger_one() {
+    let security = "[mcp.protocol.security]\nrequire_authentication = true\n";
+    let gateway = gateway(&format!("{security}{OPEN}")).await;
+    let page = Page::open(gateway.address()).await.unwrap();
+    page.echo(page.stream("w1", "j1").await.unwrap());
+    let path = format!("/api/stream?code={}&role=client", page.code);
+    let mut clients = Vec::new();
+    for (name, more) in [
+        ("strong", &["--role", "root", "--scope", "write"][..]),
+        ("second", &["--role", "root", "--scope", "write"]),
+        ("role", &["--role", "reader", "--scope", "write"]),
+        ("scope", &["--role", "root", "--scope", "read"]),
+    ] {
+        let key = key_of(&gateway, name, "user:ag", more).await;
+        clients.push(HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}")));
+    }
+    let ask = async |client: &HttpClient, id: &str| {
+        let ask = json!({"code": page.code, "id": id, "tool": "get_items"}).to_string();
+        assert_eq!(send(client, Method::POST, "/api/request", &ask).await.unwrap().status, 202);
+    };
+    let [strong, second, weaker @ ..] = &clients[..] else { panic!("four keys") };
+    let mut listening =
+        [Events::open(&weaker[0], &path).await.unwrap(), Events::open(&weaker[1], &path).await.unwrap()];
+    let mut equal = Events::open(second, &path).await.unwrap();
+    ask(strong, "secret").await;
+    assert_eq!(call_of(&equal.result().await.unwrap()), "secret", "a key with the same rights");
+    ask(strong, "waiting").await;
+    assert_eq!(call_of(&equal.result().await.unwrap()), "waiting");
+    drop(equal);
+    for (client, stream) in weaker.iter().zip(&mut listening) {
+        ask(client, "own").await;
+        assert_eq!(call_of(&stream.result().await.unwrap()), "own", "one that listened");
+        ask(client, "later").await;
+        assert_eq!(call_of(&stream.result().await.unwrap()), "later");
+    }
+    drop(listening);
+    for client in weaker {
+        let mut later = Events::open(client, &path).await.unwrap();
+        ask(client, "again").await;
+        assert_eq!(call_of(&later.result().await.unwrap()), "again", "one that comes later");
+    }
+}
