@@ -25,6 +25,7 @@
 //! - **Records contain arguments only if configured**, and secrets are redacted first.
 
 mod admin_action;
+mod arguments;
 mod broken_glass;
 mod chain;
 mod columns;

@@ -5,7 +5,7 @@ mod known;
 
 use crate::event::{AuditEvent, EventType, Object, PROTOCOL, RiskLevel, SECURITY};
 use crate::status::Status;
-use crate::{risk, violation};
+use crate::{arguments, risk, violation};
 use decided::ExchangeDecisions;
 use known::RecordCache;
 use signalbox_engine::ExchangeId;
@@ -186,12 +186,8 @@ impl Maker {
             return details.number("arguments_bytes", arguments.len() as u64);
         }
         let (kept, _) = redactor.bytes(&arguments);
-        let text = String::from_utf8_lossy(&kept);
-        // A record is one line, and redaction may have left text that is not valid JSON.
-        match serde_json::from_str::<serde_json::Value>(&text) {
-            Ok(value) => details.raw("arguments", &value.to_string()),
-            Err(_) => details.text("arguments", &text),
-        }
+        // Redaction may have left text that is not valid JSON.
+        details.raw("arguments", &arguments::recorded(&kept));
     }
 
     /// Stores a decision about an exchange for its outcome.

@@ -3,13 +3,17 @@
 use crate::chain::SEALED;
 use crate::event::{EventType, RiskLevel};
 use crate::signed::{Absence, SignedPlace, StandIn};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use signalbox_seal::{ChainHash, unhex};
 use signalbox_store::audit::StoredRecord;
-use signalbox_wire::timestamp;
+use signalbox_wire::{json, timestamp};
 
 /// Member of the details that marks a record whose texts quote the message.
 pub(crate) const QUOTES: &str = "quotes";
+
+/// Member of the details that holds the arguments of a call.
+const ARGUMENTS: &str = "arguments";
 
 /// Error of a line that is not a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -28,8 +32,9 @@ pub struct Record {
     /// Kind of the event; `None` for a signed place that stands for other records.
     pub event_type: Option<EventType>,
     pub risk: RiskLevel,
-    /// Complete record as JSON.
+    /// Complete record as JSON. Arguments are null in it: parsing them would lose digits of their numbers.
     pub value: Value,
+    arguments: Option<Box<str>>,
 }
 
 impl Record {
@@ -38,17 +43,18 @@ impl Record {
     /// # Errors
     /// If the line is not a record of an audit log.
     pub fn read(line: &str) -> Result<Self, BadRecord> {
-        let value: Value = serde_json::from_str(line).map_err(|_| BadRecord)?;
+        let (value, arguments) = parts(line)?;
         let chain = value["chain"].as_str().ok_or(BadRecord)?.to_owned();
         if value["kind"].as_str().and_then(StandIn::of_kind).is_some() {
             let (seq, at) = (value["to"].as_u64().ok_or(BadRecord)?, value["signed_ms"].as_u64().ok_or(BadRecord)?);
-            return Ok(Self { chain, seq, at, event_type: None, risk: RiskLevel::High, value });
+            return Ok(Self { chain, seq, at, event_type: None, risk: RiskLevel::High, value, arguments });
         }
         let text = |name: &str| value[name].as_str().ok_or(BadRecord);
         let at = timestamp::parse_rfc3339(text("timestamp")?).ok_or(BadRecord)? / 1_000_000;
         let event_type = Some(EventType::of(text("event_type")?).ok_or(BadRecord)?);
         let risk = RiskLevel::of(text("risk_level")?).ok_or(BadRecord)?;
-        Ok(Self { chain, seq: value["seq"].as_u64().ok_or(BadRecord)?, at, event_type, risk, value })
+        let seq = value["seq"].as_u64().ok_or(BadRecord)?;
+        Ok(Self { chain, seq, at, event_type, risk, value, arguments })
     }
 
     /// Returns true if the columns of its database row agree with the record.
@@ -108,6 +114,12 @@ impl Record {
         self.value["details"][name].as_str()
     }
 
+    /// Returns the arguments of its call: JSON, as in the line.
+    #[must_use]
+    pub fn arguments(&self) -> Option<&str> {
+        self.arguments.as_deref()
+    }
+
     /// Returns the principal of the caller.
     #[must_use]
     pub fn principal(&self) -> Option<&str> {
@@ -120,12 +132,18 @@ impl Record {
         self.value["correlation_id"].as_str()
     }
 
+    /// Returns the record as JSON. `line` is the record as written, which readers with access to arguments are shown.
+    #[must_use]
+    pub fn shown(&self, line: &str, payloads: bool) -> String {
+        if payloads { line.to_owned() } else { self.without_payloads().to_string() }
+    }
+
     /// Returns the record without arguments, for readers without access to them.
     #[must_use]
     pub fn without_payloads(&self) -> Value {
         let mut value = self.value.clone();
         let Some(details) = value["details"].as_object_mut() else { return value };
-        withhold(details, "arguments");
+        withhold(details, ARGUMENTS);
         if details.get(QUOTES).is_some_and(|quotes| *quotes == true) {
             withhold(details, "error");
             let decisions = details.get_mut("decisions").and_then(Value::as_array_mut);
@@ -135,9 +153,53 @@ impl Record {
     }
 }
 
+/// Parses a line, with null in place of the arguments, and returns the text of those.
+fn parts(line: &str) -> Result<(Value, Option<Box<str>>), BadRecord> {
+    let read = |text: &str| serde_json::from_str::<Value>(text).map_err(|_| BadRecord);
+    // Most records have no arguments. A substring search is enough to know.
+    let found = line.contains(ARGUMENTS).then(|| json::path(line.as_bytes(), &["details", ARGUMENTS])).flatten();
+    let Some(range) = found.map(|span| span.range()) else { return Ok((read(line)?, None)) };
+    let part = |range| line.get(range).ok_or(BadRecord);
+    let arguments = part(range.clone())?;
+    serde_json::from_str::<&RawValue>(arguments).map_err(|_| BadRecord)?;
+    let value = read(&[part(0..range.start)?, "null", part(range.end..line.len())?].concat())?;
+    // The log writes no line with two.
+    let is_only = value["details"][ARGUMENTS].is_null();
+    is_only.then(|| (value, Some(arguments.into()))).ok_or(BadRecord)
+}
+
 /// Replaces a member with a placeholder, if it is there.
 fn withhold(object: &mut Map<String, Value>, name: &str) {
     if let Some(value) = object.get_mut(name) {
         *value = Value::from("[withheld]");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(details: &str) -> String {
+        format!(
+            r#"{{"chain":"c","seq":1,"timestamp":"2026-11-17T10:00:00.000Z","event_type":"request","source":"mcp_protocol","user_context":{{}},"details":{details},"risk_level":"low","correlation_id":"audit-1-2","prev":"","hash":""}}"#
+        )
+    }
+
+    /// Attack F5: arguments are read back as they were written, even numbers that no type of this program holds.
+    #[test]
+    fn arguments_keep_their_text() {
+        let arguments = r#"{ "n":123456789012345678901234567890,"m": [1e400,0.1000000000000000000001] }"#;
+        let line_of = line(&format!(r#"{{"phase":"intent","arguments":{arguments},"tool":"t"}}"#));
+        let record = Record::read(&line_of).unwrap();
+        assert_eq!((record.arguments(), record.detail("tool")), (Some(arguments), Some("t")));
+        assert_eq!(record.shown(&line_of, true), line_of);
+        let withheld = record.shown(&line_of, false);
+        assert!(withheld.contains(r#""arguments":"[withheld]""#) && !withheld.contains("1e400"), "{withheld}");
+        let none = Record::read(&line(r#"{"phase":"intent","text":"arguments"}"#)).unwrap();
+        assert_eq!(none.arguments(), None);
+        assert!(none.without_payloads()["details"].get("arguments").is_none());
+        for bad in [r#"{"arguments":{x}}"#, r#"{"arguments":1,"arguments":2}"#, r#"{"arguments":01}"#] {
+            assert!(Record::read(&line(bad)).is_err(), "{bad}");
+        }
     }
 }

@@ -74,6 +74,15 @@ pub struct StoredRecord<'a> {
     pub record: &'a str,
 }
 
+/// Arguments of a call as read back.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum StoredArguments<'a> {
+    /// The text as written, byte for byte.
+    Text(&'a str),
+    /// The value of the text in the form of [`jsonb`], in the database's own spelling.
+    Parsed(&'a str),
+}
+
 /// Row of `audit_log` as read back.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StoredCall<'a> {
@@ -89,10 +98,60 @@ pub struct StoredCall<'a> {
     pub tool: Option<&'a str>,
     pub backend: Option<&'a str>,
     /// Column `request_args`: the arguments as JSON.
-    pub arguments: Option<&'a str>,
+    pub arguments: Option<StoredArguments<'a>>,
     pub status: Option<&'a str>,
     pub error: Option<&'a str>,
     pub latency_ms: Option<u64>,
+}
+
+/// Maximum exponent and length of a number that PostgreSQL surely holds. Its scale is at most 16383.
+const MAX_EXPONENT: u32 = 4_000;
+const MAX_NUMBER: usize = 8_000;
+
+/// Returns the form in which PostgreSQL stores a JSON text: without the character NUL, which it cannot hold, and as a
+/// JSON string of the whole text if that has a number that it cannot hold.
+#[must_use]
+pub fn jsonb(json: &str) -> String {
+    let (mut out, mut at, mut in_string) = (String::with_capacity(json.len()), 0, false);
+    while let Some(rest) = json.get(at..).filter(|rest| !rest.is_empty()) {
+        let is_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
+        let bytes = rest.as_bytes();
+        let length = match bytes.first() {
+            Some(b'\\') if in_string && rest.starts_with("\\u0000") => {
+                out.push_str("\\ufffd");
+                at += "\\u0000".len();
+                continue;
+            }
+            Some(b'\\') if in_string => 2,
+            Some(b'-' | b'0'..=b'9') if !in_string => {
+                let length = bytes.iter().take_while(|byte| is_number(**byte)).count();
+                if !rest.get(..length).is_some_and(fits_numeric) {
+                    return quoted(json);
+                }
+                length
+            }
+            Some(b'"') => {
+                in_string = !in_string;
+                1
+            }
+            _ => 1,
+        };
+        let end = (at + length..=json.len()).find(|end| json.is_char_boundary(*end)).unwrap_or(json.len());
+        out.push_str(json.get(at..end).unwrap_or_default());
+        at = end;
+    }
+    out
+}
+
+/// Returns a JSON text as a JSON string. Control characters in it are blanks between its parts.
+fn quoted(json: &str) -> String {
+    let text = json.replace(|char: char| char < ' ', " ").replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{text}\"")
+}
+
+fn fits_numeric(number: &str) -> bool {
+    let exponent = number.split_once(['e', 'E']).map_or("0", |(_, exponent)| exponent);
+    number.len() <= MAX_NUMBER && exponent.parse::<i32>().is_ok_and(|exponent| exponent.unsigned_abs() <= MAX_EXPONENT)
 }
 
 /// Pattern of the event types of checkpoints, which stand for records deleted by age.
@@ -232,4 +291,26 @@ impl AuditDatabase {
 
 fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn postgresql_is_given_only_json_that_it_can_hold() {
+        for (json, stored) in [
+            (
+                r#"{"é":"\u0000\\u0000\\\u0000","n":[1e308,-0.5E-7]}"#,
+                r#"{"é":"\ufffd\\u0000\\\ufffd","n":[1e308,-0.5E-7]}"#,
+            ),
+            (r#"{"n":1e-999999}"#, r#""{\"n\":1e-999999}""#),
+            (r#"{"n":0e99999999999}"#, r#""{\"n\":0e99999999999}""#),
+            (r#"{"t":"1e-999999"}"#, r#"{"t":"1e-999999"}"#),
+        ] {
+            assert_eq!(jsonb(json), stored);
+        }
+        let long = format!("[0.{}]", "1".repeat(20_000));
+        assert_eq!(jsonb(&long), format!("\"{long}\""));
+    }
 }

@@ -120,9 +120,7 @@ impl DatabaseSink {
                 // Most records have no arguments. A substring search is enough to know.
                 None if line.text.contains("\"arguments\":") && self.open_bytes < MAX_ARGUMENT_BYTES => {
                     let Ok(record) = Record::read(&line.text) else { continue };
-                    let Some(arguments) = record.value["details"].get("arguments").map(ToString::to_string) else {
-                        continue;
-                    };
+                    let Some(arguments) = record.arguments().map(str::to_owned) else { continue };
                     self.open_bytes += arguments.len();
                     let before = self.open.insert(id.clone(), arguments);
                     self.open_bytes -= before.map_or(0, |before| before.len());

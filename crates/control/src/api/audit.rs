@@ -3,14 +3,14 @@
 use super::{Served, bad, ok};
 use crate::status::AuditStatus;
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 use signalbox_assembly::auditing::{AuditPlace, AuditReadError};
 use signalbox_audit::search::AuditQuery;
 use signalbox_audit::{EventType, RiskLevel};
 use signalbox_engine::{Caller, Proof};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_tape::moment;
-use signalbox_transport::router::{Answered, Problem, RoutedRequest};
+use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -68,18 +68,18 @@ pub(super) async fn search(served: Arc<Served>, request: RoutedRequest) -> Answe
     let place = AuditPlace::of(&config).ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, AuditReadError::Nowhere))?;
     let found = tokio::task::spawn_blocking(move || {
         let mut found = VecDeque::new();
-        place.search(&query, &mut |record, _| {
+        place.search(&query, &mut |record, line| {
             if found.len() >= limit {
                 found.pop_front();
             }
-            found.push_back(if scope.payloads { record.value.clone() } else { record.without_payloads() });
+            found.push_back(record.shown(line, scope.payloads));
             true
         })?;
         Ok::<_, AuditReadError>(found)
     });
     let failed = |why: &dyn std::fmt::Display| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, why);
     let found = found.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
-    Ok(ok(&Value::from(Vec::from(found))))
+    Ok(RoutedAnswer::json(StatusCode::OK, format!("[{}]", Vec::from(found).join(","))))
 }
 
 /// Returns the state of the log and its sinks.

@@ -72,24 +72,21 @@ fn each_record(
     Ok(())
 }
 
-fn shown(record: &Record, payloads: bool) -> Value {
-    if payloads { record.value.clone() } else { record.without_payloads() }
-}
-
 fn search(global: &Global, config: &Config, args: &AuditSearchArgs) -> Result<ExitCode, Failure> {
     let mut found = VecDeque::new();
-    each_record(config, &args.query, &mut |record, _| {
+    each_record(config, &args.query, &mut |record, line| {
         if found.len() >= args.limit {
             found.pop_front();
         }
         if args.limit > 0 {
-            found.push_back(record.clone());
+            let json = if global.json { record.shown(line, args.query.payloads) } else { String::new() };
+            found.push_back((record.clone(), json));
         }
         true
     })?;
     if global.json {
-        let all: Vec<Value> = found.iter().map(|record| shown(record, args.query.payloads)).collect();
-        output::json(&Value::from(all))?;
+        let all: Vec<&str> = found.iter().map(|(_, json)| json.as_str()).collect();
+        output::json(&format!("[{}]", all.join(",")))?;
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
@@ -97,7 +94,7 @@ fn search(global: &Global, config: &Config, args: &AuditSearchArgs) -> Result<Ex
         return Ok(ExitCode::SUCCESS);
     }
     let mut rows = Vec::new();
-    for record in &found {
+    for (record, _) in &found {
         let what = record.kind();
         let phase =
             record.detail("phase").or(record.detail("violation")).or(record.detail("action")).unwrap_or_default();
@@ -115,9 +112,8 @@ fn search(global: &Global, config: &Config, args: &AuditSearchArgs) -> Result<Ex
             how,
             record.correlation_id().unwrap_or_default(),
         ];
-        let arguments = record.value["details"].get("arguments").map(ToString::to_string).unwrap_or_default();
         if args.query.payloads {
-            cells.push(&arguments);
+            cells.push(record.arguments().unwrap_or_default());
         }
         rows.push(cells.into_iter().map(table::harmless).collect());
     }
@@ -282,7 +278,7 @@ fn export(config: &Config, args: &AuditExportArgs) -> Result<ExitCode, Failure> 
         written = buffered.write_all(export::csv_head().as_bytes());
     }
     each_record(config, &args.query, &mut |record, line| {
-        let text = match (args.format, args.query.payloads || record.value["details"].get("arguments").is_none()) {
+        let text = match (args.format, args.query.payloads || record.arguments().is_none()) {
             (AuditFormat::Csv, _) => export::csv_row(record),
             // Byte for byte, so that it can be verified.
             (AuditFormat::Jsonl, true) => format!("{line}\n"),

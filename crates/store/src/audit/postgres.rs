@@ -1,4 +1,4 @@
-use super::{AuditRow, CHECKPOINTS, StoredCall, StoredRecord, number};
+use super::{AuditRow, CHECKPOINTS, StoredArguments, StoredCall, StoredRecord, jsonb, number};
 use crate::postgres::{BadAddress, Failure, PostgresAddress};
 use ::postgres::fallible_iterator::FallibleIterator as _;
 use ::postgres::{Client, RowIter};
@@ -132,10 +132,8 @@ impl PostgresAudit {
             rows.iter().map(|row| of(row).map(storable)).collect()
         };
         let numbers = |of: fn(&AuditRow) -> u64| -> Vec<i64> { rows.iter().map(|row| number(of(row))).collect() };
-        let arguments: Vec<Option<String>> = rows
-            .iter()
-            .map(|row| row.call.as_ref()?.arguments.as_ref().map(|json| json.replace("\\u0000", "\\ufffd")))
-            .collect();
+        let arguments: Vec<Option<String>> =
+            rows.iter().map(|row| row.call.as_ref()?.arguments.as_deref().map(jsonb)).collect();
         let latency: Vec<Option<i64>> =
             rows.iter().map(|row| row.call.as_ref().map(|call| number(call.latency_ms))).collect();
         let columns = (
@@ -219,7 +217,7 @@ impl PostgresAudit {
                     role: row.get(4),
                     tool: row.get(5),
                     backend: row.get(6),
-                    arguments: row.get(7),
+                    arguments: row.get::<_, Option<&str>>(7).map(StoredArguments::Parsed),
                     status: row.get(8),
                     error: row.get(9),
                     latency_ms: number(10),

@@ -1,4 +1,4 @@
-use super::{AuditRow, CHECKPOINTS, StoredCall, StoredRecord, number};
+use super::{AuditRow, CHECKPOINTS, StoredArguments, StoredCall, StoredRecord, number};
 use crate::sqlite::{Failure, SqliteFile, create_if};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Rows, params};
@@ -219,6 +219,7 @@ fn hand_calls_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredCall<'_>) -> 
         let texts = [1, 3, 4, 5, 6, 7, 8, 9].map(|column| text(row, column));
         let [request_id, subject, role, tool, backend, arguments, status, error] =
             texts.each_ref().map(Option::as_deref);
+        let arguments = arguments.map(StoredArguments::Text);
         let (id, at, latency_ms) = (row.get(0)?, number(2), number(10));
         let call =
             StoredCall { id, request_id, at, subject, role, tool, backend, arguments, status, error, latency_ms };
@@ -234,7 +235,10 @@ fn hand_calls_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredCall<'_>) -> 
 fn text(row: &Row<'_>, column: usize) -> Option<String> {
     match row.get_ref(column) {
         Ok(ValueRef::Null) => None,
-        Ok(ValueRef::Text(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Ok(ValueRef::Text(bytes)) => Some(match str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(error) => format!("{error}: {bytes:?}"),
+        }),
         other => Some(format!("{other:?}")),
     }
 }

@@ -94,6 +94,18 @@ fn every_change_is_noticed(folder: &Path, database: &mut Database) {
             changes.push(("client_subject".to_owned(), nobody));
             let refused = "UPDATE audit_log SET request_args = '{}' WHERE response_status = 'denied'";
             changes.push(("request_args".to_owned(), refused.to_owned()));
+            // Attack F4: SQLite keeps the text, and its JSON functions read the last of doubled members. PostgreSQL
+            // keeps the value.
+            let same = [
+                r#"{"name":"Ada","name":"Eve"}"#,
+                r#"{"name":"Eve","name":"Ada"}"#,
+                r#"{"name": "Ada"}"#,
+                r#"{"name":"\u0041da"}"#,
+            ];
+            for text in same.iter().filter(|_| matches!(database, Database::Sqlite(_))) {
+                let change = format!("UPDATE audit_log SET request_args = '{text}' WHERE {row}");
+                changes.push(("request_args".to_owned(), change));
+            }
         }
         for (part, change) in changes {
             database.run(&change);
