@@ -141,10 +141,14 @@ impl Rules {
             return Redacted::Withheld;
         }
         let mut changes = Changes::default();
-        let walked = Walk::new(self, bytes, method).run(&mut changes);
+        let mut walk = Walk::new(self, bytes, method);
+        let walked = walk.run(&mut changes);
         match walked {
             Walked::Json => {}
-            Walked::NotJson => self.patterns.raw(bytes, &self.hashing, &mut changes),
+            Walked::NotJson(at) => {
+                walk.documents(at, &mut changes);
+                self.patterns.raw(bytes, &self.hashing, &mut changes);
+            }
             Walked::TooDeep => return Redacted::Withheld,
         }
         if changes.incomplete {

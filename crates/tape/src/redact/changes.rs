@@ -31,12 +31,11 @@ impl Changes {
         edits
     }
 
-    /// Adopts the changes to the JSON within a string, and other matches in its text. If two overlap, the replacement
-    /// of the first stands for both.
-    pub(crate) fn within(&mut self, embedded: Self, others: Vec<Hit>, written: &Written) {
-        self.incomplete |= embedded.incomplete;
+    /// Adds matches in the text to the changes of its JSON. If two overlap, the replacement of the first stands for both.
+    pub(crate) fn beside(&mut self, others: Vec<Hit>) {
         let others = others.into_iter().map(|(from, to, text)| (Span::new(from, to), text));
-        let mut all: Vec<(Span, String)> = embedded.all.into_iter().chain(others).collect();
+        let all = &mut self.all;
+        all.extend(others);
         all.sort_by_key(|(span, _)| (span.start, std::cmp::Reverse(span.end)));
         all.dedup_by(|(next, _), (kept, _)| {
             let overlap = next.start < kept.end;
@@ -45,7 +44,13 @@ impl Changes {
             }
             overlap
         });
-        for (span, text) in all {
+    }
+
+    /// Takes over the changes to the JSON within a string, and what else was found in its text.
+    pub(crate) fn within(&mut self, mut embedded: Self, others: Vec<Hit>, written: &Written) {
+        self.incomplete |= embedded.incomplete;
+        embedded.beside(others);
+        for (span, text) in embedded.all {
             self.replace(written.span(span.start as usize, span.end as usize), inner(&text));
         }
     }

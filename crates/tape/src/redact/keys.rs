@@ -5,6 +5,9 @@ use super::settings::{BadRedaction, KeyRule};
 use signalbox_wire::json;
 use std::borrow::Cow;
 
+/// Start of an escape of an ASCII character, if the next digit is below 8.
+const ASCII_ESCAPE: &[u8] = b"\\u00";
+
 /// Maximum length of a name that is looked up; rules have no longer names.
 pub(crate) const MAX_NAME: usize = 64;
 
@@ -51,14 +54,20 @@ impl Keys {
 
     /// Returns true if JSON within a string may have a secret member, judged by the undecoded text.
     pub(crate) fn may_be_within(&self, inside: &[u8]) -> bool {
-        !self.rules.is_empty() && memchr::memchr_iter(b':', inside).any(|colon| self.is_named_before(inside, colon))
+        if self.rules.is_empty() {
+            return false;
+        }
+        // Escapes of ASCII characters may hide a name, its quotes, or the colon.
+        let is_ascii = |at: usize| matches!(inside.get(at + ASCII_ESCAPE.len()), Some(b'0'..=b'7'));
+        memchr::memmem::find_iter(inside, ASCII_ESCAPE).any(is_ascii)
+            || memchr::memchr_iter(b':', inside).any(|colon| self.is_named_before(inside, colon))
     }
 
     /// Returns true if a secret name may precede this colon. Undecidable cases count as matches.
     fn is_named_before(&self, inside: &[u8], colon: usize) -> bool {
         let before = inside.get(..colon).unwrap_or_default().trim_ascii_end();
         // Between a name and its colon there may be white space, which is written as an escape within a string.
-        let [rest @ .., b'"'] = before else { return before.ends_with(b"\\n") || before.ends_with(b"\\t") };
+        let [rest @ .., b'"'] = before else { return matches!(before, [.., b'\\', b'n' | b't' | b'r']) };
         let end = rest.len() - rest.iter().rev().take_while(|byte| **byte == b'\\').count();
         let name = rest.get(end.saturating_sub(2 * MAX_NAME)..end).unwrap_or_default();
         match memchr::memrchr(b'"', name) {

@@ -8,7 +8,7 @@ use super::written::Written;
 use memchr::{memchr, memmem};
 use regex::bytes::{Regex, RegexBuilder};
 use signalbox_scan::Scanner;
-use signalbox_wire::{Span, json};
+use signalbox_wire::json;
 
 /// Maximum compiled size of a pattern.
 const MAX_COMPILED: usize = 1 << 20;
@@ -97,15 +97,14 @@ impl Patterns {
 
     /// Redacts matches in bytes that are not JSON.
     pub(crate) fn raw(&self, bytes: &[u8], hashing: &Hashing, changes: &mut Changes) {
-        for (from, to, text) in self.found(bytes, Role::Element, hashing, changes) {
-            changes.replace(Span::new(from, to), text);
-        }
+        let found = self.found(bytes, Role::Element, hashing, changes);
+        changes.beside(found);
     }
 
     /// Returns the matches in `text` with their replacements, in order and without overlaps: the replacement of the
     /// first of two overlapping matches stands for both. Matches in names are always hashed, since two members must not
     /// end up with the same name.
-    fn found(&self, text: &[u8], role: Role<'_>, hashing: &Hashing, changes: &mut Changes) -> Vec<Hit> {
+    pub(crate) fn found(&self, text: &[u8], role: Role<'_>, hashing: &Hashing, changes: &mut Changes) -> Vec<Hit> {
         let mut found = self.own(text, role, hashing);
         if let Some((scanner, action)) = &self.scanner {
             let action = if role == Role::Name { &Action::Hash } else { action };

@@ -249,6 +249,40 @@ fn json_in_a_text_is_read_like_the_message_and_stays_valid() {
 }
 
 #[test]
+fn members_of_json_anywhere_in_a_text_go() {
+    let iban = |text: &str| with(&only("iban", Action::Replace), text);
+    let (own, gone) = (r#"{"iban":"DE1","n":1}"#, r#"{"iban":"[redacted]","n":1}"#);
+    for around in [
+        "\u{feff}#",
+        "\u{a0}#",
+        "\u{2003}\u{3000}#\u{85}",
+        "#\n#",
+        "#\r\n{}\n#\n",
+        "Here:\n\n```json\n#\n```\n",
+        "~~~\n[#,\n #]\n~~~ and ``#``",
+        "{ if (x) { y } } # { z",
+        "[not JSON] # said [1]",
+        "{\"iban\":\"DE1\",x # {",
+    ] {
+        let (text, kept) = (around.replace('#', own), around.replace('#', gone).replace("\"DE1\"", "\"[redacted]\""));
+        assert_eq!(iban(&text), kept, "by itself");
+        let quoted = |text: &str| serde_json::to_string(text).unwrap();
+        let message = |text: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"text":{}}}}}"#, quoted(text));
+        assert_eq!(iban(&message(&text)), message(&kept), "in a string");
+        let twice = |text: &str| message(&format!(r#"{{"t":{}}}"#, quoted(text)));
+        assert_eq!(iban(&twice(&text)), twice(&kept), "in a string in a string");
+    }
+    for escaped in [r#"{\u0022iban\u0022:\"DE1\"}"#, r#"\u007b\"iban\"\u003a\"DE1\"}"#, r#"{\"iban\"\r:\"DE1\"}"#] {
+        let kept = iban(&format!(r#"{{"t":"# {escaped}"}}"#));
+        assert!(!kept.contains("DE1") && kept.contains("[redacted]"), "{kept}");
+    }
+    let open = "[{".repeat(50_000);
+    assert_eq!(iban(&open), open);
+    let deep = serde_json::json!({"t": format!("# {}{own}", "[".repeat(600))}).to_string();
+    assert_eq!(iban(&deep), "withheld");
+}
+
+#[test]
 fn own_patterns_hold_in_json_within_strings_as_well() {
     let own = |pattern: &str| {
         let patterns = vec![PatternRule { pattern: pattern.into(), action: Action::Mask { visible: 1 } }];

@@ -34,7 +34,18 @@ const KEY_SECRETS: &[&str] = &["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Walked {
     Json,
-    NotJson,
+    /// Text that is no JSON from this position on. There may be JSON in it.
+    NotJson(usize),
+    TooDeep,
+}
+
+/// Where the walk through an object or array ended.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Stop {
+    /// Behind its closing bracket.
+    End(usize),
+    /// At what is no part of one.
+    Broken(usize),
     TooDeep,
 }
 
@@ -99,12 +110,36 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks to the end and gathers the changes.
-    pub(crate) fn run(mut self, changes: &mut Changes) -> Walked {
-        let start = json::skip_whitespace(self.bytes, 0);
+    pub(crate) fn run(&mut self, changes: &mut Changes) -> Walked {
+        match self.document(json::skip_whitespace(self.bytes, 0), changes) {
+            Stop::End(end) if json::skip_whitespace(self.bytes, end) == self.bytes.len() => Walked::Json,
+            Stop::End(at) | Stop::Broken(at) => Walked::NotJson(at),
+            Stop::TooDeep => Walked::TooDeep,
+        }
+    }
+
+    /// Walks through every object and array that stands in a text from this position on: behind blanks of any kind, one
+    /// a line, in a code block or between words. One that is cut short is read as far as it goes.
+    pub(crate) fn documents(&mut self, from: usize, changes: &mut Changes) {
+        let mut at = from;
+        while let Some(found) = memchr::memchr2(b'{', b'[', self.bytes.get(at..).unwrap_or_default()) {
+            let start = at + found;
+            self.stack.clear();
+            self.stack.push(Frame::default());
+            at = match self.document(start, changes) {
+                Stop::End(end) => end,
+                Stop::Broken(at) => at.max(start + 1),
+                Stop::TooDeep => return changes.incomplete = true,
+            };
+        }
+    }
+
+    /// Walks through the object or array that begins here.
+    fn document(&mut self, start: usize, changes: &mut Changes) -> Stop {
         let object = match self.bytes.get(start) {
             Some(b'{') => true,
             Some(b'[') => false,
-            _ => return Walked::NotJson,
+            _ => return Stop::Broken(start),
         };
         let web_key = self.web_key(start);
         if let Some(root) = self.stack.last_mut() {
@@ -117,17 +152,15 @@ impl<'a> Walk<'a> {
                 Some(b',') => Some(at + 1),
                 Some(b'}' | b']') => match self.close(at) {
                     Some(Closed::Inner) => Some(at + 1),
-                    Some(Closed::Last) if json::skip_whitespace(self.bytes, at + 1) == self.bytes.len() => {
-                        return Walked::Json;
-                    }
-                    _ => None,
+                    Some(Closed::Last) => return Stop::End(at + 1),
+                    None => None,
                 },
                 _ => self.item(at).and_then(|item| self.value(item, changes)),
             };
             match next {
-                Some(_) if self.stack.len() > MAX_DEPTH => return Walked::TooDeep,
+                Some(_) if self.stack.len() > MAX_DEPTH => return Stop::TooDeep,
                 Some(next) => at = next,
-                None => return Walked::NotJson,
+                None => return Stop::Broken(at),
             }
         }
     }
@@ -242,22 +275,36 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks through the JSON that a string holds. Returns false if it holds none.
+    /// Walks through the JSON in a string. Returns false if it holds none, or if nothing of it was replaced.
     fn json_within(&self, token: &[u8], start: usize, role: Role<'_>, changes: &mut Changes) -> bool {
         let [b'"', inside @ .., b'"'] = token else { return false };
-        if self.embedded == MAX_EMBEDDED || !begins_like_json(inside) {
+        if self.embedded == MAX_EMBEDDED {
             return false;
         }
-        if !self.possible && !self.escapes && !self.rules.keys.may_be_within(inside) {
+        let is_named = self.rules.keys.may_be_within(inside);
+        if !is_named && !((self.possible || self.escapes) && begins_like_json(inside)) {
             return false;
         }
         let Some(text) = json::string(token) else { return false };
+        let (rules, text) = (self.rules, text.as_bytes());
         let mut within = Changes::default();
-        let walk = Walk::from(self.rules, text.as_bytes(), Frame::default(), self.embedded + 1);
-        if walk.run(&mut within) != Walked::Json {
-            return false;
-        }
-        let others = self.rules.patterns.own(text.as_bytes(), role, &self.rules.hashing);
+        let mut walk = Walk::from(rules, text, Frame::default(), self.embedded + 1);
+        let others = match walk.run(&mut within) {
+            Walked::Json => rules.patterns.own(text, role, &rules.hashing),
+            Walked::NotJson(_) if !is_named => return false,
+            Walked::NotJson(at) => {
+                walk.documents(at, &mut within);
+                if within.is_empty() && !within.incomplete {
+                    return false;
+                }
+                rules.patterns.found(text, role, &rules.hashing, &mut within)
+            }
+            Walked::TooDeep if !is_named => return false,
+            Walked::TooDeep => {
+                within.incomplete = true;
+                Vec::new()
+            }
+        };
         if within.incomplete || !within.is_empty() || !others.is_empty() {
             changes.within(within, others, &Written::new(inside, start + 1));
         }
