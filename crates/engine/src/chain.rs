@@ -93,6 +93,12 @@ pub trait Interceptor: Send + Sync {
         self.judges_changes()
     }
 
+    /// Returns the fault with which the interceptor would refuse a request, without any effect of the request. It is
+    /// asked about the URIs that a completion names, as if the client read them.
+    fn would_refuse(&self, _case: &Case<'_>) -> Option<Fault> {
+        None
+    }
+
     /// Returns true if the interceptor judges results that another interceptor gives instead of the backend.
     fn judges_replies(&self) -> bool {
         false
@@ -237,6 +243,13 @@ impl Chain {
             outcome.verdict = refusal;
         }
         outcome
+    }
+
+    /// Returns the fault with which an interceptor would refuse a request, with the interceptor's name.
+    #[must_use]
+    pub fn would_refuse(&self, case: &Case<'_>) -> Option<(&'static str, Fault)> {
+        let mut asked = self.0.iter().filter(|one| one.looks_at(case.phase));
+        asked.find_map(|one| Some((one.name(), one.would_refuse(case)?)))
     }
 
     /// Runs the interceptors that judge parts on a part of a request. It cannot wait, and changes of it are ignored

@@ -82,11 +82,7 @@ impl Interceptor for ScopeCheck {
     }
 
     fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
-        let Some(standing) = case.caller.identity().standing.as_ref().filter(|standing| standing.scopes.is_some())
-        else {
-            return Judgement::pass();
-        };
-        let Some(fault) = lacking(standing, &self.needed(case)) else { return Judgement::pass() };
+        let Some(fault) = self.would_refuse(case) else { return Judgement::pass() };
         let rulings = Ruling::of("refuse", fault.message.clone()).into();
         Judgement { verdict: Verdict::Refuse(fault), rulings, effects: Vec::new() }
     }
@@ -101,5 +97,10 @@ impl Interceptor for ScopeCheck {
 
     fn judges_changes(&self) -> bool {
         true
+    }
+
+    fn would_refuse(&self, case: &Case<'_>) -> Option<Fault> {
+        let standing = case.caller.identity().standing.as_ref().filter(|standing| standing.scopes.is_some())?;
+        lacking(standing, &self.needed(case))
     }
 }

@@ -5,6 +5,7 @@ use crate::facts::{Hidden, MessageFacts};
 use crate::limits;
 use crate::live::{Live, Overflows, StoredAnswer};
 use crate::outside::Outside;
+use crate::recorded_inputs::NoHistory;
 use crate::recorded_verdict::{RecordedContext, RecordedVerdict};
 use crate::rule_set::RuleSet;
 use crate::walk::{Walk, place_of};
@@ -235,6 +236,21 @@ impl Interceptor for Rules {
 
     fn judges_parts(&self) -> bool {
         true
+    }
+
+    fn would_refuse(&self, case: &Case<'_>) -> Option<Fault> {
+        let version = self.current.load();
+        let facts = MessageFacts::of(case);
+        if version.set.candidates(case.phase, facts.method(case.message)).is_empty() {
+            return None;
+        }
+        let ends = EndCache::default();
+        let walk = Walk::new(&version.set, version.generation, &ends, facts, case.message, &NoHistory);
+        match walk.run().verdict {
+            Verdict::Refuse(fault) => Some(fault),
+            Verdict::Error(_) => Some(Fault::new(FaultKind::Refused, "a rule answers with an error")),
+            Verdict::Pass | Verdict::Modify(_) | Verdict::Hold(_) | Verdict::Reply(_) => None,
+        }
     }
 
     fn finished(&self, finished: &Finished) {

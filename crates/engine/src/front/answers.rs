@@ -2,6 +2,7 @@
 
 use super::exchanges::Stage;
 use super::holding::Continuation;
+use super::judging::Reads;
 use super::task_registry::{TaskEntry, TaskHost};
 use super::{Context, FrontMachine, completed_template, resource_uris};
 use crate::bridge::tasks::TaskState;
@@ -47,7 +48,7 @@ impl FrontMachine {
             return self.fail(id, &fault, ctx, out);
         }
         resource_uris::rename_uris(exchange, message, &mut edits, ctx);
-        completed_template::hide_values(exchange, message, &mut edits, ctx.sight);
+        completed_template::hide_values(exchange, message, &mut edits, &Reads::of(exchange, ctx));
         out.extend(keep_read(exchange, message));
         // A caller may ask only about tasks it made, and interceptors and permissions need the call that made them. A
         // backend of the old era names no kind of result.

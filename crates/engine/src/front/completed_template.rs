@@ -1,6 +1,6 @@
 //! Completions of URI templates. Each proposed value expands to a URI that the caller may not be allowed to know.
 
-use crate::catalog::{EntryRef, ListKind, Sight};
+use super::judging::Reads;
 use crate::exchange::Exchange;
 use signalbox_wire::{Edits, Envelope, completion_ref, json};
 
@@ -37,7 +37,7 @@ impl CompletedTemplate {
 
     /// Returns the URIs that a value may make. A server may take a variable that the template does not have for any of
     /// its variables. Returns `None` if there are too many.
-    fn expansions(&self, value: &str) -> Option<Vec<String>> {
+    pub(super) fn expansions(&self, value: &str) -> Option<Vec<String>> {
         let expressions = self.uri.split('{').skip(1).filter_map(|tail| Some(tail.split_once('}')?.0));
         let mut variables: Vec<&str> = expressions.flat_map(|expression| names(operator(expression).1)).collect();
         match variables.iter().find(|name| **name == &*self.variable) {
@@ -97,19 +97,15 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(|name| name.split([':', '*']).next().unwrap_or(name))
 }
 
-/// Removes the values of a completion that expand to URIs hidden from the caller.
-pub(super) fn hide_values(exchange: &Exchange, message: &Envelope, edits: &mut Edits, sight: Option<&Sight<'_>>) {
-    let (Some(template), Some(backend), Some(sight)) = (&exchange.completed_template, &exchange.backend, sight) else {
-        return;
-    };
+/// Removes the values of a completion that expand to URIs that the caller may not use.
+pub(super) fn hide_values(exchange: &Exchange, message: &Envelope, edits: &mut Edits, reads: &Reads<'_>) {
+    let Some(template) = exchange.completed_template.as_ref().filter(|_| reads.may_refuse()) else { return };
     let Some(span) = message.result_member("completion") else { return };
     let completion = span.of(message.bytes());
     let Some(values) = json::member(completion, "values").map(|span| span.of(completion)) else { return };
     let is_seen = |token: &&[u8]| {
         let uris = json::string(token).and_then(|value| template.expansions(&value));
-        let is_kept =
-            |uri: &String| sight.keeps(&EntryRef { kind: ListKind::Resources, backend, name: uri, definition: None });
-        uris.is_some_and(|uris| uris.iter().all(is_kept))
+        uris.is_some_and(|uris| uris.iter().all(|uri| reads.allow(uri)))
     };
     let all: Vec<&[u8]> = json::elements(values).map(|span| span.of(values)).take(MAX_VALUES + 1).collect();
     let seen: Vec<&[u8]> = all.iter().take(MAX_VALUES).copied().filter(is_seen).collect();

@@ -153,7 +153,10 @@ impl FrontMachine {
                         // The interceptors may have turned it into a request for another entry, which has not been
                         // judged yet.
                         let moved = self.update_route(id, message, &params, &found);
-                        if !moved || self.judge_changed(id, message, ctx, out) {
+                        self.note_completed_template(id, message, &found.route.name);
+                        let goes_on = (!moved || self.judge_changed(id, message, ctx, out))
+                            && self.judge_completion(id, message, ctx, out);
+                        if goes_on {
                             self.forward(id, cleared, &params, found, client, ctx, out);
                             self.send_copies(id, ctx, out);
                         }

@@ -4,12 +4,14 @@
 mod at_once;
 mod authorized;
 mod client_message;
+mod completing;
 mod following;
 
 pub(super) use at_once::InstantVerdict;
 pub use authorized::{Authorized, AuthorizedFollow};
 pub(super) use authorized::{ClearedRequest, IdleChain};
 pub(super) use client_message::ClientMessage;
+pub(super) use completing::Reads;
 
 use super::effects::{copied_call, run_effects};
 use super::holding::Continuation;

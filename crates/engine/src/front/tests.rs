@@ -5,6 +5,8 @@ use crate::caller::{Identity, Proof};
 use crate::catalog::tests::{bare, view};
 use crate::catalog::{Catalog, Changed, ListKind};
 use crate::chain::Chain;
+use crate::exchange::Absence;
+use crate::fact::Fact;
 use crate::keys::{Numbers, PeerId};
 use crate::operations::Operations;
 use crate::read_cache::Generation;
@@ -120,6 +122,52 @@ fn unknown_names_bad_params_and_unknown_methods_are_clear_errors() {
         let said = dialogue.says(request);
         assert!(said[0].contains(part), "{request} gave {said:?}");
     }
+}
+
+/// Returns what the operator is told of the absence of an entry that a completion is about, and what the client is.
+fn absence_of_completed(visibility: Option<Arc<dyn crate::catalog::Visibility>>, reference: &str) -> (Absence, String) {
+    let mut dialogue = Dialogue::operational();
+    dialogue.visibility = visibility;
+    let message = envelope(&format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{{"ref":{reference},"argument":{{"name":"a","value":""}}}}}}"#
+    ));
+    let (mut absence, mut told) = (Absence::NotSought, String::new());
+    for command in dialogue.commands(Event::Received { stream: STREAM, message }) {
+        match &command {
+            Command::Fact(Fact::Finished(finished)) => absence = finished.unreached.as_ref().unwrap().absence,
+            _ => told.extend(dialogue.tell(command)),
+        }
+    }
+    (absence, told)
+}
+
+#[test]
+fn an_entry_is_hidden_only_if_there_is_one_of_the_kind_that_a_completion_names() {
+    /// Shows nothing, to a caller limited to one backend.
+    struct Nothing;
+    impl crate::catalog::Visibility for Nothing {
+        fn audience(&self, _: &Caller) -> crate::catalog::Audience {
+            crate::catalog::Audience::default()
+        }
+        fn sole_backend(&self, _: &Caller) -> Option<&str> {
+            Some("a")
+        }
+        fn shows_backend(&self, _: &Caller, _: &str) -> bool {
+            false
+        }
+    }
+    let prompt = |name: &str| format!(r#"{{"type":"ref/prompt","name":"{name}"}}"#);
+    let limited = || Some(Arc::new(Nothing) as Arc<dyn crate::catalog::Visibility>);
+    assert_eq!(absence_of_completed(None, &prompt("x://1")).0, Absence::Unknown, "the name of a resource");
+    let (absence, hidden) = absence_of_completed(limited(), &prompt("hello"));
+    assert_eq!(absence, Absence::Hidden);
+    for unknown in ["nope!", "x://1"] {
+        let (absence, told) = absence_of_completed(limited(), &prompt(unknown));
+        assert_eq!(absence, Absence::UnknownToLimited, "{unknown}");
+        assert_eq!(told.replace(unknown, "hello"), hidden, "the client cannot tell them apart");
+    }
+    assert_eq!(absence_of_completed(limited(), r#"{"type":"ref/resource","uri":"x://1"}"#).0, Absence::Hidden);
+    assert_eq!(absence_of_completed(None, r#"{"type":"ref/other","name":"hello"}"#).0, Absence::NotSought);
 }
 
 #[test]

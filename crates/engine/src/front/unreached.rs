@@ -11,6 +11,7 @@ use crate::exchange::{Absence, Unreached};
 use crate::fact::{Fact, RefusedFact};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
+use signalbox_wire::completion_ref::{self, Referenced};
 use signalbox_wire::{Envelope, json, method};
 use std::sync::Arc;
 
@@ -33,7 +34,8 @@ impl FrontMachine {
             FaultKind::InvalidParams => method == method::COMPLETION_COMPLETE || method.starts_with("tasks/"),
             _ => false,
         };
-        let absence = if sought { absence(method, &name, ctx) } else { Absence::NotSought };
+        let kinds = if sought { kinds(message) } else { None };
+        let absence = kinds.map_or(Absence::NotSought, |kinds| absence(kinds, &name, ctx));
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.unreached = Some(Box::new(Unreached { name, absence }));
         }
@@ -71,7 +73,8 @@ impl FrontMachine {
         let name = beginning(name);
         let (reason, absence) = match fault {
             Some(fault) => (fault.reason(), Absence::NotSought),
-            None => ("resource_not_found", absence(method, &name, ctx)),
+            None if method.starts_with("tasks/") => ("resource_not_found", absence(&[], &name, ctx)),
+            None => ("resource_not_found", absence(&[ListKind::Resources], &name, ctx)),
         };
         let detail = format!("{}: `{name}` is not followed", method::SUBSCRIPTIONS_LISTEN);
         self.refused_fact(Some(id), reason, detail, Some(Unreached { name, absence }), ctx, out);
@@ -99,15 +102,25 @@ impl FrontMachine {
     }
 }
 
-/// Returns the reason why an entry has no route open to its caller.
-fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
-    let kinds: &[ListKind] = match method {
+/// Returns the kinds of entries that a request may be about; `None` if its reference cannot be read.
+fn kinds(message: &Envelope) -> Option<&'static [ListKind]> {
+    Some(match message.method().unwrap_or_default() {
         method::TOOLS_CALL | dialect::VALIDATE => &[ListKind::Tools],
         method::PROMPTS_GET => &[ListKind::Prompts],
-        method::COMPLETION_COMPLETE => &[ListKind::Prompts, ListKind::Resources],
+        method::COMPLETION_COMPLETE => {
+            let reference = Params::read(message).reference?.of(message.bytes());
+            match completion_ref::read(reference).ok()?.0 {
+                Referenced::Prompt => &[ListKind::Prompts],
+                Referenced::Resource => &[ListKind::Resources],
+            }
+        }
         method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => &[ListKind::Resources],
         _ => &[],
-    };
+    })
+}
+
+/// Returns the reason why an entry has no route open to its caller.
+fn absence(kinds: &[ListKind], name: &str, ctx: &Context<'_>) -> Absence {
     let route = |kind: &ListKind| match kind {
         ListKind::Tools => ctx.catalog.tool(name).or_else(|| ctx.tool(name)),
         ListKind::Prompts => ctx.catalog.prompt(name),
@@ -120,7 +133,8 @@ fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
             _ => Absence::Hidden,
         },
         None => match ctx.sight {
-            Some(sight) => unlisted_absence(name, sight),
+            Some(sight) if kinds.iter().all(|kind| *kind == ListKind::Tools) => unlisted_absence(name, sight),
+            Some(_) => Absence::UnknownToLimited,
             None => Absence::Unknown,
         },
     }

@@ -235,10 +235,9 @@ fn what_servers_really_open_is_what_is_judged() {
 /// Values that a server proposes for a template are names of resources.
 #[test]
 fn completions_of_a_template_name_no_resource_that_the_caller_may_not_read() {
-    let guards = Guard::ALL.into_iter().filter(|guard| guard.behind().is_empty());
     let params = json!({"ref": {"type": "ref/resource", "uri": "file:///{+path}"},
         "argument": {"name": "path", "value": "p"}});
-    for (guard, era) in guards.flat_map(|guard| [Era::Legacy, Era::Modern].map(|era| (guard, era))) {
+    for (guard, era) in Guard::ALL.into_iter().flat_map(|guard| [Era::Legacy, Era::Modern].map(|era| (guard, era))) {
         let (world, caller) = (guard.world(), guard.caller());
         let mut client = world.client(&caller, era);
         let sent = world.request(&mut client, "completion/complete", &params);
@@ -255,5 +254,58 @@ fn completions_of_a_template_name_no_resource_that_the_caller_may_not_read() {
         let fine = proposed(json!(["public/a"]));
         let answer = world.answered(&mut client, &sent, &fine);
         assert_eq!(answer["result"]["completion"], fine["completion"], "{guard:?} {era:?}");
+    }
+}
+
+/// What a client fills into a template makes a URI, too, and a rule for reads holds for what is completed.
+#[test]
+fn completions_are_judged_as_reads_of_the_uris_that_they_name() {
+    let complete = |uri: &str, name: &str, value: &str, chosen: Value| {
+        json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": {"name": name, "value": value},
+            "context": {"arguments": chosen}})
+    };
+    let reads = r#"[[rules]]
+id = "r"
+when = { method = "resources/read", subject = "file:///private/*" }
+then = { block = "no" }
+"#;
+    let rules = || Arc::new(Rules::new(RuleSet::parse("rules.toml", reads).unwrap(), 1));
+    let entry = |name: &str, kind| Entry { kind, backend: BACKENDS[0], name: name.to_owned(), read_only: true };
+    let entries = [
+        entry(PUBLIC, ListKind::Resources),
+        entry(PRIVATE, ListKind::Resources),
+        entry("file:///{dir}/{+path}", ListKind::Templates),
+    ];
+    let of = |behind| World::new(&entries, PermissionSet::default(), Revision::LATEST_LEGACY, behind);
+    let worlds = [
+        (Guard::Scope, of(Guard::Scope.behind())),
+        (Guard::Rule, of(Guard::Rule.behind())),
+        (Guard::Rule, of(vec![rules()])),
+    ];
+    let template = "file:///{dir}/{+path}";
+    for ((guard, world), era) in worlds.iter().flat_map(|one| [Era::Legacy, Era::Modern].map(|era| (one, era))) {
+        let ask = |params: Value| world.ask(&guard.caller(), era, "completion/complete", &params);
+        for good in [
+            complete(PUBLIC, "path", "", json!({})),
+            complete(template, "dir", "p", json!({})),
+            complete(template, "path", "x", json!({"dir": "public"})),
+        ] {
+            assert!(ask(good.clone()).leaves(), "{guard:?} {era:?} {good}");
+        }
+        for bad in [
+            complete(PRIVATE, "path", "", json!({})),
+            complete(template, "path", "x", json!({"dir": "private"})),
+            complete(template, "path", "../private/x", json!({"dir": "public"})),
+            complete(template, "dir", "private", json!({"path": "x"})),
+            complete(template, "other", "private/x", json!({"dir": "."})),
+        ] {
+            assert!(!ask(bad.clone()).goes_on(), "{guard:?} {era:?} {bad}");
+        }
+        let mut client = world.client(&guard.caller(), era);
+        let asked = complete(template, "path", "", json!({"dir": "."}));
+        let sent = world.request(&mut client, "completion/complete", &asked);
+        let proposed = json!({"completion": {"values": ["public/a", "private/x"], "total": 2}});
+        let answer = world.answered(&mut client, &sent, &proposed);
+        assert_eq!(answer["result"]["completion"], json!({"values": ["public/a"]}), "{guard:?} {era:?}");
     }
 }
