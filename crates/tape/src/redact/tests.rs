@@ -250,7 +250,7 @@ fn json_in_a_text_is_read_like_the_message_and_stays_valid() {
 
 #[test]
 fn members_of_json_anywhere_in_a_text_go() {
-    let iban = |text: &str| with(&only("iban", Action::Replace), text);
+    let iban = |text: &str| with(&only("iban", Action::Replace("[redacted]".into())), text);
     let (own, gone) = (r#"{"iban":"DE1","n":1}"#, r#"{"iban":"[redacted]","n":1}"#);
     for around in [
         "\u{feff}#",
@@ -273,7 +273,7 @@ fn members_of_json_anywhere_in_a_text_go() {
         assert_eq!(iban(&twice(&text)), twice(&kept), "in a string in a string");
     }
     for escaped in [r#"{\u0022iban\u0022:\"DE1\"}"#, r#"\u007b\"iban\"\u003a\"DE1\"}"#, r#"{\"iban\"\r:\"DE1\"}"#] {
-        let kept = iban(&format!(r#"{{"t":"# {escaped}"}}"#));
+        let kept = iban(&format!(r##"{{"t":"# {escaped}"}}"##));
         assert!(!kept.contains("DE1") && kept.contains("[redacted]"), "{kept}");
     }
     let open = "[{".repeat(50_000);
