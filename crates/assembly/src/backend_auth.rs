@@ -4,6 +4,8 @@ use crate::auditing::Auditing;
 use serde_json::json;
 use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Transport};
+use signalbox_engine::{Caller, Fault, FaultKind, Identity};
+use signalbox_oauth::oauth_desk::CONNECT;
 use signalbox_oauth::page_host::{PageHost, Place};
 use signalbox_oauth::web_address::WebAddress;
 use signalbox_oauth::{AuthSpec, OauthCredentials, OauthDesk, StaticCredentials, Vault};
@@ -61,9 +63,26 @@ pub(crate) fn credentials(backend: &BackendConfig, desk: &Arc<OauthDesk>) -> Opt
     })
 }
 
+/// Returns the fault by which a link of no sign-in is recorded. The link is the credential, and stays out of the record:
+/// one that was mistyped is almost a good one.
+#[must_use]
+pub fn stray_link(method: &str) -> Fault {
+    let path = CONNECT.trim_end_matches('/');
+    let text = format!("{method} {path}: the link is none of this gateway, or no longer good");
+    Fault::new(FaultKind::Unauthenticated, text).with_str("error", "invalid_link")
+}
+
 /// Retries a backend that waits for a sign-in once the sign-in has succeeded, and records sign-ins at the loopback
 /// port. The pages of the gateway's own listener record theirs with the browser's address.
 pub(crate) fn follow_sign_ins(desk: &OauthDesk, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
+    let strayed = Arc::downgrade(gateway);
+    desk.on_stray_link(move |method, address| {
+        if let Some(gateway) = strayed.upgrade() {
+            let unknown = Caller::anonymous("http");
+            let caller = Caller::new(Identity { address, ..unknown.identity().clone() });
+            gateway.refused(&caller, Some(404), &stray_link(method), None);
+        }
+    });
     let (gateway, audit) = (Arc::downgrade(gateway), audit.cloned());
     desk.on_sign_in(move |ended| {
         if let (Some(audit), Place::Loopback, Some(holder)) = (&audit, ended.place, ended.holder) {

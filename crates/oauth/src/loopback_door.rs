@@ -85,7 +85,7 @@ async fn answer(mut socket: TcpStream, desk: &OauthDesk, address: SocketAddr) {
     };
     let _ = tokio::time::timeout(READ_TIME, reading).await;
     let page = match request(&head, address) {
-        Some(request) => page(desk, &request).await,
+        Some(request) => page(desk, &request, socket.peer_addr().ok()).await,
         None => Page::Text { status: 400, text: "This is no address of Signalbox.".to_owned() },
     };
     let _ = socket.write_all(render(&page).as_bytes()).await;
@@ -125,9 +125,13 @@ fn request(head: &[u8], address: SocketAddr) -> Option<BrowserRequest<'_>> {
 }
 
 /// Returns the page at a path. A browser cannot authenticate here, so the person is asked to confirm.
-async fn page(desk: &OauthDesk, request: &BrowserRequest<'_>) -> Page {
+async fn page(desk: &OauthDesk, request: &BrowserRequest<'_>, browser: Option<SocketAddr>) -> Page {
     let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
-    match path.strip_prefix(CONNECT) {
+    let ticket = path.strip_prefix(CONNECT);
+    if ticket.is_some_and(|ticket| desk.holder(ticket, Place::Loopback).is_none()) {
+        desk.report_stray_link(if request.is_post { "POST" } else { "GET" }, browser);
+    }
+    match ticket {
         Some(ticket) if request.is_post => desk.confirm(ticket, Place::Loopback, &request.cookies),
         Some(ticket) => desk.connect(ticket, Place::Loopback, false),
         None if path == CALLBACK && !request.is_post => {
@@ -166,6 +170,24 @@ fn render(page: &Page) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outbound::Outbound;
+    use crate::page_host::PageHost;
+    use crate::vault::Vault;
+    use std::sync::Mutex;
+
+    #[tokio::test]
+    async fn a_guessed_link_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = OauthDesk::new(Outbound::default(), Vault::of(folder.path(), Vec::new()), PageHost::Person);
+        let (told, browser) = (Arc::new(Mutex::new(Vec::new())), "127.0.0.1:9".parse().ok());
+        let reported = Arc::clone(&told);
+        desk.on_stray_link(move |method, browser| reported.lock().unwrap().push((method, browser)));
+        for (target, is_post) in [("/auth/connect/guess?x", false), ("/auth/connect/", true), ("/else", false)] {
+            let asked = BrowserRequest { is_post, target, cookies: String::new() };
+            assert!(matches!(page(&desk, &asked, browser).await, Page::Text { status: 404, .. }), "{target}");
+        }
+        assert_eq!(*told.lock().unwrap(), [("GET", browser), ("POST", browser)]);
+    }
 
     #[test]
     fn only_requests_for_this_very_address_are_answered() {

@@ -19,6 +19,7 @@ use signalbox_engine::Principal;
 use signalbox_engine::caller_tokens::CallerTokens;
 use signalbox_engine::lock::LockResultExt as _;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -58,6 +59,9 @@ impl EndedSignIn<'_> {
 /// Callback for the end of a sign-in.
 type SignInCallback = Box<dyn Fn(&EndedSignIn<'_>) + Send + Sync>;
 
+/// Callback for a browser at the loopback listener that opens a link of no sign-in: its method and address.
+type StrayLinkCallback = Box<dyn Fn(&'static str, Option<SocketAddr>) + Send + Sync>;
+
 /// State shared by the OAuth clients of all backends.
 pub struct OauthDesk {
     /// Rules for outbound requests.
@@ -72,6 +76,7 @@ pub struct OauthDesk {
     turns: Mutex<HashMap<Holder, Arc<tokio::sync::Mutex<()>>>>,
     listener: tokio::sync::Mutex<Option<CallbackListener>>,
     signed_in: OnceLock<SignInCallback>,
+    stray_link: OnceLock<StrayLinkCallback>,
     /// Incremented whenever a sign-in is opened or ends.
     transitions: tokio::sync::watch::Sender<u64>,
 }
@@ -136,6 +141,7 @@ impl OauthDesk {
             turns: Mutex::default(),
             listener: tokio::sync::Mutex::default(),
             signed_in: OnceLock::new(),
+            stray_link: OnceLock::new(),
             transitions: tokio::sync::watch::Sender::default(),
         })
     }
@@ -143,6 +149,18 @@ impl OauthDesk {
     /// Sets the callback for ended sign-ins. Only the first call has an effect.
     pub fn on_sign_in(&self, callback: impl Fn(&EndedSignIn<'_>) + Send + Sync + 'static) {
         let _ = self.signed_in.set(Box::new(callback));
+    }
+
+    /// Sets the callback for links of no sign-in at the loopback listener. Only the first call has an effect.
+    pub fn on_stray_link(&self, callback: impl Fn(&'static str, Option<SocketAddr>) + Send + Sync + 'static) {
+        let _ = self.stray_link.set(Box::new(callback));
+    }
+
+    /// Reports a browser at the loopback listener that opened a link of no sign-in.
+    pub(crate) fn report_stray_link(&self, method: &'static str, browser: Option<SocketAddr>) {
+        if let Some(callback) = self.stray_link.get() {
+            callback(method, browser);
+        }
     }
 
     /// Returns the lock that serializes token requests for a holder.

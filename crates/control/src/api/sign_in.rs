@@ -12,6 +12,7 @@ use http::header::{LOCATION, SET_COOKIE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
 use signalbox_assembly::authorization::{Authorization, Visitor};
+use signalbox_assembly::backend_auth::stray_link;
 use signalbox_audit::{AdminOrigin, AdminOutcome};
 use signalbox_config::auth_server::LOCAL_USERS;
 use signalbox_engine::Proof;
@@ -94,6 +95,17 @@ impl SignInPages {
     fn refuse(&self, request: &RoutedRequest, holder: Option<&Holder>, why: &str) -> Problem {
         self.record(request, holder, StatusCode::FORBIDDEN.as_u16(), why);
         Problem::new(StatusCode::FORBIDDEN, why)
+    }
+
+    /// Records a link that belongs to no sign-in, and otherwise a page that refuses to continue.
+    fn record_link(&self, request: &RoutedRequest, holder: Option<&Holder>, page: &Page) {
+        match (holder, page) {
+            (None, Page::Text { status, .. }) => {
+                let fault = stray_link(request.method.as_str());
+                self.served.app().gateway.refused(&request.caller, Some(*status), &fault, None);
+            }
+            _ => self.record_refusal(request, holder, page),
+        }
     }
 
     /// Records a page that refuses to continue.
@@ -216,7 +228,7 @@ pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> 
             let is_own = holder.as_ref().is_some_and(|holder| holder.subject != EVERYBODY);
             let is_holder = is_own && opener == Some(Opener::Holder);
             let page = desk.connect(ticket, Place::Listener, is_holder);
-            pages.record_refusal(&request, holder.as_ref(), &page);
+            pages.record_link(&request, holder.as_ref(), &page);
             Ok(render(&page))
         }
     }
@@ -231,7 +243,7 @@ pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> 
         Some(Opener::Other | Opener::MustSignIn { .. }) => Err(pages.refuse_other(&request, holder.as_ref())),
         Some(Opener::Holder | Opener::Unproved) | None => {
             let page = desk.confirm(ticket, Place::Listener, &authorization::cookies(&request));
-            pages.record_refusal(&request, holder.as_ref(), &page);
+            pages.record_link(&request, holder.as_ref(), &page);
             Ok(render(&page))
         }
     }

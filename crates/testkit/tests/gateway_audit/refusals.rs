@@ -344,22 +344,23 @@ async fn a_first_line_that_is_no_json_is_recorded() {
     assert!(refused.len() - http.len() >= CONNECTIONS, "lines of a session: {refused:#?}");
 }
 
-/// A guessed link of an approval is a failed authentication, bounded as others are, and the guess is not recorded.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_guessed_approval_link_is_recorded() {
+/// A guessed link of an approval or a sign-in is a failed authentication, bounded as others are, and the guess is not
+/// recorded.
+async fn guesses_are_recorded(path: &str) {
     const GUESSES: usize = 60;
     let gateway = gateway("").await;
     let client = HttpClient::new(gateway.address());
     for number in 0..GUESSES {
-        let guess = format!("/approve/{number}-0123456789abcdef");
+        let guess = format!("{path}/{number}-0123456789abcdef");
         assert_eq!(client.get(&guess).await.unwrap().status, 404);
     }
     let posted = client.with("content-type", "application/x-www-form-urlencoded");
-    let posted = posted.send(Method::POST, "/approve/1-0123456789abcdef", "answer=approve".into()).await.unwrap();
+    let posted =
+        posted.send(Method::POST, &format!("{path}/1-0123456789abcdef"), "answer=approve".into()).await.unwrap();
     assert_eq!(posted.status, 404);
     let folder = gateway.terminate().await.unwrap();
     let all = records(&folder.path().join("data/audit/audit.log"));
-    let fits = |one: &&Value| one["details"]["error"].as_str().is_some_and(|error| error.contains("/approve"));
+    let fits = |one: &&Value| one["details"]["error"].as_str().is_some_and(|error| error.contains(path));
     let refused: Vec<&Value> = all.iter().filter(fits).collect();
     assert_eq!(told(&refused), GUESSES + 1, "{refused:#?}");
     assert!(refused.len() < GUESSES, "a flood is counted: {}", refused.len());
@@ -367,4 +368,14 @@ async fn a_guessed_approval_link_is_recorded() {
         assert_eq!(one["details"]["violation"], "authentication_failed", "{one}");
         assert!(!one.to_string().contains("0123456789abcdef"), "{one}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guessed_approval_link_is_recorded() {
+    guesses_are_recorded("/approve").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guessed_sign_in_link_is_recorded() {
+    guesses_are_recorded("/auth/connect").await;
 }

@@ -254,8 +254,10 @@ async fn a_sign_in_at_a_backend_is_in_the_log() {
     assert!(matches!(&logins[..], [(status, who, _)] if status == "success" && who == "user:ada"), "{logins:?}");
     let login = all.iter().find(|one| one["details"]["action"] == "backend.login").unwrap();
     assert_eq!((&login["details"]["target"], &login["details"]["origin"]), (&json!("safe"), &json!("api")), "{login}");
+    let stray = refused(&all, "GET /auth/connect");
+    assert!(matches!(&stray[..], [one] if one["details"]["violation"] == "authentication_failed"), "{stray:#?}");
     let refused = refused(&all, "backend.login");
-    assert_eq!(refused.len(), 4, "{refused:#?}");
+    assert_eq!(refused.len(), 3, "{refused:#?}");
     let denied = refused.iter().filter(|one| one["details"]["violation"] == "permission_denied");
     assert_eq!(denied.filter(|one| one.to_string().contains("user:ada")).count(), 2, "{refused:#?}");
     let text = std::fs::read_to_string(log_of(folder.path())).unwrap();
