@@ -14,7 +14,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use signalbox_authorization::access_token::BadSeed;
 use signalbox_authorization::{
     AuthorizationServer, Authorize, Consented, Damaged, DocumentError, Moment, Provider, Refusal, Reply, Settings,
-    SignInStep,
+    SignInStep, SwitchedOff,
 };
 use signalbox_config::Auth;
 use signalbox_config::auth_server::{AuthServer, LOCAL_USERS};
@@ -230,7 +230,7 @@ impl Authorization {
     }
 
     /// Handles the form with a person's name and password.
-    pub async fn sign_in(&self, form: &str, cookies: &str, address: Option<IpAddr>) -> Reply {
+    pub async fn sign_in(&self, form: &str, cookies: &str, address: Option<IpAddr>, off: SwitchedOff<'_>) -> Reply {
         self.refresh_users();
         let Some(moment) = moment() else { return unwell() };
         let signed_in = match self.server.sign_in(form, cookies, address, &moment) {
@@ -254,7 +254,7 @@ impl Authorization {
             true => tracing::info!(user = signed_in.user(), address, "signed in at the authorization server"),
             false => tracing::warn!(address, "a sign-in at the authorization server failed"),
         }
-        self.server.checked(&signed_in, is_good, unix_millis())
+        self.server.checked(&signed_in, is_good, off, unix_millis())
     }
 
     /// Sends a visitor to sign in and then back to this path of the gateway.
@@ -283,10 +283,10 @@ impl Authorization {
     }
 
     /// Handles a person's answer to the consent page.
-    pub async fn consent(&self, form: &str, cookies: &str) -> Reply {
+    pub async fn consent(&self, form: &str, cookies: &str, off: SwitchedOff<'_>) -> Reply {
         self.refresh_users();
         let Some(moment) = moment() else { return unwell() };
-        let ticket = match (self.server.consent(form, cookies, &moment), &self.openid) {
+        let ticket = match (self.server.consent(form, cookies, off, &moment), &self.openid) {
             (Consented::Reply(reply), _) => return reply,
             (Consented::Forward(_), None) => return unwell(),
             (Consented::Forward(ticket), Some(_)) => ticket,
@@ -296,13 +296,13 @@ impl Authorization {
             Ok(url) => self.server.forward(&url),
             Err(error) => {
                 tracing::warn!(%error, "people cannot sign in at the OpenID provider");
-                self.server.returned(&ticket, None, &moment)
+                self.server.returned(&ticket, None, off, &moment)
             }
         }
     }
 
     /// Handles a person's return from the OpenID provider.
-    pub async fn openid(&self, query: &[(&str, &str)], cookies: &str) -> Reply {
+    pub async fn openid(&self, query: &[(&str, &str)], cookies: &str, off: SwitchedOff<'_>) -> Reply {
         let (Some(openid), Some(moment)) = (&self.openid, moment()) else { return unwell() };
         let param = |name: &str| query.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         let pending = param("state").and_then(|state| openid.take(state, moment.now));
@@ -316,15 +316,15 @@ impl Authorization {
             Ok(person) => tracing::info!(user = person.name, "signed in by the OpenID provider"),
             Err(error) => tracing::warn!(%error, "a sign-in by the OpenID provider failed"),
         }
-        self.server.returned(&pending.ticket, person.ok(), &moment)
+        self.server.returned(&pending.ticket, person.ok(), off, &moment)
     }
 
     /// Handles a client's request for tokens.
-    pub async fn token(&self, form: &str) -> Reply {
+    pub async fn token(&self, form: &str, off: SwitchedOff<'_>) -> Reply {
         self.refresh_users();
         self.renew_key();
         let Some(moment) = moment() else { return unwell() };
-        let reply = self.server.token(form, &moment);
+        let reply = self.server.token(form, off, &moment);
         self.settled(reply).await
     }
 

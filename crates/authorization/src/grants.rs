@@ -177,6 +177,12 @@ impl StoredState {
         Ok((id, next))
     }
 
+    /// Returns the grant whose refresh token this is.
+    pub fn grant_of(&self, token: &str) -> Option<&Grant> {
+        let (id, _) = token.split_once('.')?;
+        self.grants.get(id).filter(|grant| same(&grant.refresh, &hashed(token)))
+    }
+
     /// Ends a grant and revokes its access tokens.
     pub fn end(&mut self, id: &str) {
         if let Some(grant) = self.grants.remove(id) {

@@ -44,7 +44,7 @@ pub use password::{LocalUsers, PasswordCheck, UserError};
 pub use reply::{Refusal, Reply};
 pub use server::{AuthorizationServer, Authorize, Damaged, DocumentError};
 pub use settings::{Provider, Settings};
-pub use sign_in::{Consented, SignInStep, SignedIn};
+pub use sign_in::{Consented, SignInStep, SignedIn, SwitchedOff};
 
 #[cfg(test)]
 mod tests;

@@ -24,8 +24,12 @@ const TIME: u64 = 600;
 const MAX_SIGN_INS: usize = 1_000;
 
 const LATE: &str = "This sign-in is over, or was begun in another browser. Start again in the application.";
+const OFF: &str = "This user is switched off. Ask whoever runs the gateway.";
 const WRONG: &str = "User or password is wrong.";
 const TOO_MANY: &str = "Too many attempts. Try again in a quarter of an hour.";
+
+/// Tells whether a switch of the gateway has turned the user with this name off.
+pub type SwitchedOff<'a> = &'a (dyn Fn(&str) -> bool + Sync);
 
 /// Purpose of a sign-in.
 #[derive(Clone, Debug)]
@@ -231,7 +235,7 @@ impl AuthorizationServer {
     }
 
     /// Continues after the password was verified.
-    pub fn checked(&self, checked: &SignedIn, is_good: bool, now: u64) -> Reply {
+    pub fn checked(&self, checked: &SignedIn, is_good: bool, off: SwitchedOff<'_>, now: u64) -> Reply {
         let mut inner = self.inner();
         let Inner { sign_ins, users, .. } = &mut *inner;
         let Some(one) = sign_ins.open.get_mut(&checked.ticket).filter(|one| one.expires > now) else {
@@ -243,6 +247,10 @@ impl AuthorizationServer {
             let page = one.purpose.page(&checked.ticket, &self.settings, Some((401, WRONG)));
             return page.with_tried(users.knows(&checked.user).then_some(&checked.user));
         };
+        if off(&person.name) {
+            let page = one.purpose.page(&checked.ticket, &self.settings, Some((403, OFF)));
+            return page.with_person(Some(person.name));
+        }
         one.stage = Stage::SignedIn(person);
         let page = match &one.purpose {
             Purpose::Client(asked) => pages::consent(&checked.ticket, asked, &Asking::User(&checked.user)),
@@ -290,7 +298,7 @@ impl AuthorizationServer {
     }
 
     /// Handles a person's answer to the consent page.
-    pub fn consent(&self, form: &str, cookies: &str, moment: &Moment) -> Consented {
+    pub fn consent(&self, form: &str, cookies: &str, off: SwitchedOff<'_>, moment: &Moment) -> Consented {
         let late = || Consented::Reply(pages::stop(400, LATE));
         let Some(parameters) = Parameters::read(form) else {
             return late();
@@ -311,7 +319,7 @@ impl AuthorizationServer {
             (Stage::SignedIn(person), Purpose::Client(_)) => (None, Some(person.name.clone())),
             _ => return late(),
         };
-        let reply = self.answered(&mut inner, ticket, person, moment);
+        let reply = self.answered(&mut inner, ticket, person, off, moment);
         Consented::Reply(match declined {
             Some(person) => reply.with_person(Some(person)),
             None => reply,
@@ -328,8 +336,8 @@ impl AuthorizationServer {
 
     /// Continues when a person for whom [`Self::is_sent`] holds returns from the provider. `person` is `None` if the
     /// provider names none.
-    pub fn returned(&self, ticket: &str, person: Option<Person>, moment: &Moment) -> Reply {
-        self.answered(&mut self.inner(), ticket, person, moment)
+    pub fn returned(&self, ticket: &str, person: Option<Person>, off: SwitchedOff<'_>, moment: &Moment) -> Reply {
+        self.answered(&mut self.inner(), ticket, person, off, moment)
     }
 
     /// Returns the page for a browser that returns too late, or was never sent.
@@ -345,12 +353,23 @@ impl AuthorizationServer {
     }
 
     /// Ends a sign-in, with a code if the person allowed it.
-    fn answered(&self, inner: &mut Inner, ticket: &str, person: Option<Person>, moment: &Moment) -> Reply {
+    fn answered(
+        &self,
+        inner: &mut Inner,
+        ticket: &str,
+        person: Option<Person>,
+        off: SwitchedOff<'_>,
+        moment: &Moment,
+    ) -> Reply {
         let Some(SignIn { purpose: Purpose::Client(asked), .. }) = inner.sign_ins.open.remove(ticket) else {
             return pages::stop(400, LATE);
         };
         let is_gone = |person: &Person| person.is_gone(&inner.users, inner.provider.as_deref());
         let reply = match person.filter(|person| !is_gone(person)) {
+            Some(person) if off(&person.name) => {
+                let refused = asked.refused(&self.settings, Refusal::new("access_denied", "the user is switched off"));
+                refused.with_person(Some(person.name))
+            }
             Some(person) => {
                 let code = moment.draw();
                 let event = AuthEvent::of(&person.name, Some(&asked.client.id));

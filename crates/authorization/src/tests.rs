@@ -52,6 +52,38 @@ fn the_consent_page_shows_client_scopes_and_redirect_host_and_nothing_is_given_w
     assert!(scene.sign_in(&ticket, "ada", PASSWORD).body.contains("Allow access?"));
 }
 
+/// A user who is switched off neither signs in nor gets tokens, and each attempt is told of with the name.
+#[test]
+fn a_user_who_is_switched_off_does_not_sign_in() {
+    let refused = |reply: &Reply| {
+        reply.event.as_ref().is_some_and(|event| {
+            event.person.as_deref() == Some("ada")
+                && event.refused.as_ref().is_some_and(|why| why.contains("switched off"))
+        })
+    };
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let (_, refresh) = scene.tokens(&client);
+    let code = scene.code(&client);
+    let signed_in = scene.begin(&client);
+    assert_eq!(scene.sign_in(&signed_in, "ada", PASSWORD).status, 200);
+    scene.off.set(true);
+    let consented = scene.consent(&signed_in, "allow");
+    assert!(refused(&consented) && query_of(&consented, "code").is_none(), "{consented:?}");
+    assert_eq!(query_of(&consented, "error").as_deref(), Some("access_denied"));
+    let fresh = scene.begin(&client);
+    let page = scene.sign_in(&fresh, "ada", PASSWORD);
+    assert!(page.status == 403 && refused(&page), "{page:?}");
+    assert_eq!(scene.sign_in(&fresh, "ada", "wrong").status, 401, "only who knows the password is told");
+    assert_eq!(scene.consent(&fresh, "allow").status, 400, "nobody is signed in");
+    for reply in [scene.redeem(&client, &code, &[]), scene.refresh(&client, &refresh)] {
+        assert!(reply.status == 400 && refused(&reply), "{reply:?}");
+    }
+    scene.off.set(false);
+    assert_eq!(scene.refresh(&client, &refresh).status, 200, "the grant was kept");
+    assert_eq!(scene.sign_in(&fresh, "ada", PASSWORD).status, 200);
+}
+
 #[test]
 fn pages_are_safe_against_csrf_and_framing() {
     let mut scene = Scene::new();
@@ -436,7 +468,7 @@ fn a_password_that_is_replaced_while_it_is_checked_signs_nobody_in() {
     };
     let is_good = check.check.is_good();
     scene.server.replace_users(users_with_another_ada());
-    assert!(is_good && scene.server.checked(&check, is_good, scene.now.get()).status == 401);
+    assert!(is_good && scene.server.checked(&check, is_good, &|_| false, scene.now.get()).status == 401);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::grants::{Grant, Person};
 use crate::moment::{Moment, hashed, same};
 use crate::reply::{Refusal, Reply};
 use crate::server::{AuthorizationServer, Inner};
+use crate::sign_in::SwitchedOff;
 use serde_json::json;
 use signalbox_oauth::pkce;
 use std::collections::HashMap;
@@ -40,25 +41,39 @@ impl Codes {
     }
 }
 
+const OFF: Refusal = Refusal::new("invalid_grant", "the user is switched off");
 const BAD_CODE: Refusal = Refusal::new("invalid_grant", "the code is not good, or no longer");
 
 impl AuthorizationServer {
     /// Handles a token request.
-    pub fn token(&self, form: &str, moment: &Moment) -> Reply {
+    pub fn token(&self, form: &str, off: SwitchedOff<'_>, moment: &Moment) -> Reply {
         let read = Parameters::read(form);
         let Some(parameters) = read else {
             return Reply::refusal(400, Refusal::new("invalid_request", "the form cannot be read"));
         };
+        let mut stopped = None;
+        let mut off = |name: &str| {
+            let is_off = off(name);
+            stopped = is_off.then(|| name.to_owned());
+            is_off
+        };
         let done = check_resource(&parameters, &self.settings).and_then(|()| match parameters.get("grant_type") {
-            Some("authorization_code") => self.redeem(&parameters, moment),
-            Some("refresh_token") => self.refresh(&parameters, moment),
+            Some("authorization_code") => self.redeem(&parameters, &mut off, moment),
+            Some("refresh_token") => self.refresh(&parameters, &mut off, moment),
             None => Err(Refusal::new("invalid_request", "grant_type is missing")),
             Some(_) => Err(Refusal::new("unsupported_grant_type", "only authorization_code and refresh_token are")),
         });
-        done.unwrap_or_else(|refusal| Reply::refusal(400, refusal).with_client(parameters.get("client_id")))
+        done.unwrap_or_else(|refusal| {
+            Reply::refusal(400, refusal).with_client(parameters.get("client_id")).with_person(stopped)
+        })
     }
 
-    fn redeem(&self, parameters: &Parameters, moment: &Moment) -> Result<Reply, Refusal> {
+    fn redeem(
+        &self,
+        parameters: &Parameters,
+        off: &mut dyn FnMut(&str) -> bool,
+        moment: &Moment,
+    ) -> Result<Reply, Refusal> {
         let missing = |why| Refusal::new("invalid_request", why);
         let code = parameters.get("code").ok_or(missing("code is missing"))?;
         let client = parameters.get("client_id").ok_or(missing("client_id is missing"))?;
@@ -87,6 +102,9 @@ impl AuthorizationServer {
         if person.is_gone(&inner.users, inner.provider.as_deref()) {
             return Err(BAD_CODE);
         }
+        if off(&person.name) {
+            return Err(OFF);
+        }
         let (grant, refresh) = inner.stored.open(client, person, asked.scopes.clone(), &self.settings, moment);
         if let Some(known) = inner.codes.0.get_mut(&hashed(code)) {
             known.grant = Some(grant.clone());
@@ -94,11 +112,20 @@ impl AuthorizationServer {
         self.give(&mut inner, &grant, &refresh, &asked.scopes, moment)
     }
 
-    fn refresh(&self, parameters: &Parameters, moment: &Moment) -> Result<Reply, Refusal> {
+    fn refresh(
+        &self,
+        parameters: &Parameters,
+        off: &mut dyn FnMut(&str) -> bool,
+        moment: &Moment,
+    ) -> Result<Reply, Refusal> {
         let token = parameters.get("refresh_token");
         let token = token.ok_or(Refusal::new("invalid_request", "refresh_token is missing"))?;
         let client = parameters.get("client_id").ok_or(Refusal::new("invalid_request", "client_id is missing"))?;
         let mut inner = self.inner();
+        // The grant stays, for the day on which the user is switched on again.
+        if inner.stored.grant_of(token).is_some_and(|grant| off(&grant.user)) {
+            return Err(OFF);
+        }
         let before = inner.stored.grants.len();
         let rotated = inner.stored.rotate(token, client, &self.settings, moment);
         // A refusal may have ended a grant. Save only then, so that invented tokens do not cause writes.
@@ -167,8 +194,7 @@ impl AuthorizationServer {
         };
         let mut inner = self.inner();
         let id = token.split_once('.').map(|(id, _)| id).unwrap_or_default();
-        let ours = inner.stored.grants.get(id).filter(|grant| same(&grant.refresh, &hashed(token)));
-        let mut event = ours.map(Grant::event);
+        let mut event = inner.stored.grant_of(token).map(Grant::event);
         if event.is_some() {
             inner.stored.end(id);
             inner.unsaved = true;

@@ -18,11 +18,13 @@ fn nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browser_comes_ba
     let now = scene.now.get();
     assert!(!scene.server.is_sent(&ticket, &scene.cookies, now), "nobody has said yes");
     let allow = form::write(&[("ticket", &ticket), ("answer", "allow")]);
-    let Consented::Forward(sent) = scene.server.consent(&allow, &scene.cookies, &scene.moment()) else { panic!() };
+    let Consented::Forward(sent) = scene.server.consent(&allow, &scene.cookies, &|_| false, &scene.moment()) else {
+        panic!()
+    };
     assert_eq!(sent, ticket);
     assert!(scene.server.is_sent(&ticket, &scene.cookies, now) && !scene.server.is_sent(&ticket, "", now));
     let person = Person::of_provider(PROVIDER, "openid:42".to_owned(), vec!["ops".to_owned()], now);
-    let reply = scene.server.returned(&ticket, Some(person), &scene.moment());
+    let reply = scene.server.returned(&ticket, Some(person), &|_| false, &scene.moment());
     let code = query_of(&reply, "code").unwrap();
     let (access, refresh) = pair_of(&scene.redeem(&client, &code, &[]));
     assert_eq!((&claims(&access)["sub"], &claims(&access)["groups"]), (&json!("openid:42"), &json!(["ops"])));
@@ -48,9 +50,14 @@ fn tokens_of_provider(scene: &mut Scene, client: &str) -> (String, String) {
     let ticket = scene.begin(client);
     let provider = form::write(&[("ticket", &ticket), ("provider", "1")]);
     scene.server.sign_in(&provider, &scene.cookies, None, &scene.moment());
-    scene.server.consent(&form::write(&[("ticket", &ticket), ("answer", "allow")]), &scene.cookies, &scene.moment());
+    scene.server.consent(
+        &form::write(&[("ticket", &ticket), ("answer", "allow")]),
+        &scene.cookies,
+        &|_| false,
+        &scene.moment(),
+    );
     let person = Person::of_provider(PROVIDER, "openid:42".to_owned(), Vec::new(), scene.now.get());
-    let reply = scene.server.returned(&ticket, Some(person), &scene.moment());
+    let reply = scene.server.returned(&ticket, Some(person), &|_| false, &scene.moment());
     let code = query_of(&reply, "code").unwrap();
     pair_of(&scene.redeem(client, &code, &[]))
 }

@@ -43,6 +43,8 @@ pub(super) struct Scene {
     pub(super) now: Cell<u64>,
     pub(super) seed: Cell<u32>,
     pub(super) cookies: String,
+    /// True while the user `ada` is switched off.
+    pub(super) off: Cell<bool>,
 }
 
 impl Scene {
@@ -58,7 +60,13 @@ impl Scene {
     pub(super) fn started(settings: Settings, stored: &str, users: LocalUsers) -> Self {
         let signer = TokenSigner::new(&[7; 32]).unwrap();
         let server = AuthorizationServer::new(settings, signer, stored, users).unwrap();
-        Self { server, now: Cell::new(1_700_000_000_000), seed: Cell::new(0), cookies: String::new() }
+        Self {
+            server,
+            now: Cell::new(1_700_000_000_000),
+            seed: Cell::new(0),
+            cookies: String::new(),
+            off: Cell::new(false),
+        }
     }
 
     pub(super) fn moment(&self) -> Moment {
@@ -66,6 +74,11 @@ impl Scene {
         let mut seed = [0; 32];
         seed[..4].copy_from_slice(&self.seed.get().to_be_bytes());
         Moment::new(self.now.get(), seed)
+    }
+
+    fn is_off(&self) -> impl Fn(&str) -> bool + Sync + use<> {
+        let off = self.off.get();
+        move |name| off && name == "ada"
     }
 
     pub(super) fn pass(&self, seconds: u64) {
@@ -131,14 +144,14 @@ impl Scene {
             SignInStep::Reply(reply) => reply,
             SignInStep::Check(check) => {
                 let is_good = check.check.is_good();
-                self.server.checked(&check, is_good, self.now.get())
+                self.server.checked(&check, is_good, &self.is_off(), self.now.get())
             }
         }
     }
 
     pub(super) fn consent(&self, ticket: &str, answer: &str) -> Reply {
         let form = form::write(&[("ticket", ticket), ("answer", answer)]);
-        match self.server.consent(&form, &self.cookies, &self.moment()) {
+        match self.server.consent(&form, &self.cookies, &self.is_off(), &self.moment()) {
             Consented::Reply(reply) => reply,
             Consented::Forward(ticket) => panic!("forwards {ticket}"),
         }
@@ -166,12 +179,12 @@ impl Scene {
             pairs.push((name, value));
         }
         pairs.retain(|(_, value)| !value.is_empty());
-        self.server.token(&form::write(&pairs), &self.moment())
+        self.server.token(&form::write(&pairs), &self.is_off(), &self.moment())
     }
 
     pub(super) fn refresh(&self, client: &str, token: &str) -> Reply {
         let pairs = [("grant_type", "refresh_token"), ("client_id", client), ("refresh_token", token)];
-        self.server.token(&form::write(&pairs), &self.moment())
+        self.server.token(&form::write(&pairs), &self.is_off(), &self.moment())
     }
 
     /// Access and refresh token of a new grant.

@@ -34,6 +34,14 @@ pub(super) struct OauthRoutes {
     pub server: Arc<Authorization>,
 }
 
+impl OauthRoutes {
+    /// Returns the test for users that a switch has turned off.
+    fn switched_off(&self) -> impl Fn(&str) -> bool + Sync {
+        let permissions = &self.served.app().govern.permissions;
+        |name| permissions.stops_principal(&format!("{LOCAL_USERS}:{name}")).is_some()
+    }
+}
+
 pub(super) async fn metadata(routes: Arc<OauthRoutes>, _: RoutedRequest) -> Answered {
     Ok(answer(routes.server.metadata()))
 }
@@ -51,26 +59,26 @@ pub(super) async fn authorize(routes: Arc<OauthRoutes>, request: RoutedRequest) 
 pub(super) async fn sign_in(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
     let (cookies, address, caller) = (cookies(&request), address(&request), request.caller.clone());
     let form = body(request, FORM).await?;
-    let reply = routes.server.sign_in(&form, &cookies, address).await;
+    let reply = routes.server.sign_in(&form, &cookies, address, &routes.switched_off()).await;
     Ok(recorded(&routes.served, &caller, "sign_in.password", reply))
 }
 
 pub(super) async fn consent(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
     let (cookies, caller) = (cookies(&request), request.caller.clone());
     let form = body(request, FORM).await?;
-    let reply = routes.server.consent(&form, &cookies).await;
+    let reply = routes.server.consent(&form, &cookies, &routes.switched_off()).await;
     Ok(recorded(&routes.served, &caller, "sign_in.consent", reply))
 }
 
 pub(super) async fn openid(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
     let pairs: Vec<(&str, &str)> = request.query.iter().collect();
-    let reply = routes.server.openid(&pairs, &cookies(&request)).await;
+    let reply = routes.server.openid(&pairs, &cookies(&request), &routes.switched_off()).await;
     Ok(recorded(&routes.served, &request.caller, "sign_in.openid", reply))
 }
 
 pub(super) async fn token(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
     let caller = request.caller.clone();
-    let reply = routes.server.token(&body(request, FORM).await?).await;
+    let reply = routes.server.token(&body(request, FORM).await?, &routes.switched_off()).await;
     Ok(recorded(&routes.served, &caller, "token.issue", reply))
 }
 

@@ -12,7 +12,7 @@ use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::ports::free_address;
 use signalbox_testkit::process::built;
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
-use signalbox_testkit::scene::{child, eventually};
+use signalbox_testkit::scene::{child, eventually, signalbox};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -267,4 +267,41 @@ async fn a_sign_in_at_a_backend_is_in_the_log() {
         let line = text.lines().find(|line| line.contains(secret));
         assert!(line.is_none(), "{secret} is in {line:?}");
     }
+}
+
+/// A user who is switched off signs in no more, by any step that was left to it, and each attempt is in the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_is_switched_off_cannot_sign_in() {
+    let gateway = gateway("").await;
+    let browser = Browser::new(&gateway).await;
+    let code = |answer: &HttpAnswer| {
+        let (_, code) = header(answer, "location").split_once("code=")?;
+        code.split('&').next().map(str::to_owned)
+    };
+    let tokens = document(&browser.redeem(&code(&browser.consent("allow").await).unwrap()).await);
+    let unused = code(&browser.consent("allow").await).unwrap();
+    let (_, ticket, waiting) = browser.sign_in(&browser.authorize().await, "ada", PASSWORD).await;
+    signalbox(&gateway.data_dir(), &["switch", "kill", "--principal", "user:ada"]).await.unwrap();
+    let page = async || {
+        let (page, ..) = browser.sign_in(&browser.authorize().await, "ada", PASSWORD).await;
+        (page.status == 403).then_some(page)
+    };
+    let page = eventually("the switch is known", page).await.unwrap();
+    assert!(String::from_utf8_lossy(&page.body).contains("switched off"), "{page:?}");
+    let consented = browser.form("/auth/consent", &format!("ticket={ticket}&answer=allow"), &waiting).await;
+    assert!(code(&consented).is_none() && header(&consented, "location").contains("access_denied"), "{consented:?}");
+    assert_eq!(browser.redeem(&unused).await.status, 400);
+    let (id, refresh) = (&browser.client, tokens["refresh_token"].as_str().unwrap());
+    let form = format!("grant_type=refresh_token&client_id={id}&refresh_token={refresh}");
+    assert_eq!(browser.form("/auth/token", &form, "").await.status, 400);
+    assert_eq!(browser.sign_in(&browser.authorize().await, "eve", PASSWORD).await.0.status, 200);
+
+    let folder = gateway.terminate().await.unwrap();
+    let all = records(&log_of(folder.path()));
+    let denied = |action: &str| {
+        let acts = acts(&all, action);
+        acts.iter().filter(|(status, who, _)| status == "denied" && who == "user:ada").count()
+    };
+    assert!(denied("sign_in.password") > 0, "{all:#?}");
+    assert_eq!((denied("sign_in.consent"), denied("token.issue")), (1, 2), "{all:#?}");
 }
