@@ -250,6 +250,26 @@ fn sender(connection: &ClientConnection) -> Caller {
     EntryRequest::of(connection.entry_request().as_ref(), connection.caller()).0
 }
 
+/// Opens the stream for the reply to a message or batch, and returns with it what the client may still be sent on it: a
+/// session with too many event streams receives its answers, but no messages before them.
+fn open_reply_stream(
+    front: &FrontState,
+    session: &Arc<Session>,
+    accepts: Accepts,
+    expects_answer: bool,
+) -> Result<(StreamReader, Accepts), Fault> {
+    let full = expects_answer && session.at_stream_limit();
+    let accepts = if full { Accepts { sse: false, rather_sse: false, ..accepts } } else { accepts };
+    let opened = if accepts.sse { session.open_stream() } else { session.open_answer_stream() };
+    match opened.filter(|_| !accepts.nothing()) {
+        Some(reader) => Ok((reader, accepts)),
+        None => {
+            front.gateway.counters.refused(Limit::Streams);
+            Err(Fault::new(FaultKind::Overloaded, "too many streams are open in this session"))
+        }
+    }
+}
+
 async fn legacy(
     connection: &Arc<ClientConnection>,
     session: Arc<Session>,
@@ -259,14 +279,9 @@ async fn legacy(
 ) -> FrontAnswer {
     let front = &connection.front;
     let expects_answer = message.kind() == Kind::Request;
-    // A session with too many event streams still receives its answers, but no messages before them.
-    let full = expects_answer && session.at_stream_limit();
-    let accepts = if full { Accepts { sse: false, rather_sse: false, ..accepts } } else { accepts };
-    let opened = if accepts.sse { session.open_stream() } else { session.open_answer_stream() };
-    let Some(reader) = opened.filter(|_| !accepts.nothing()) else {
-        front.gateway.counters.refused(Limit::Streams);
-        let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
-        return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
+    let (reader, accepts) = match open_reply_stream(front, &session, accepts, expects_answer) {
+        Ok(opened) => opened,
+        Err(fault) => return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault),
     };
     let id = message.id();
     let distinct = session.distinct_caller(|| sender(connection));
@@ -425,14 +440,9 @@ pub(super) async fn handle_batch(
         Err(fault) => return refuse(&fault),
     };
     let expects_answers = batch.answers() > 0;
-    // A session with too many event streams still receives its answers, but no messages before them.
-    let full = expects_answers && session.at_stream_limit();
-    let accepts = if full { Accepts { sse: false, rather_sse: false, ..accepts } } else { accepts };
-    let opened = if accepts.sse { session.open_stream() } else { session.open_answer_stream() };
-    let Some(reader) = opened.filter(|_| !accepts.nothing()) else {
-        front.gateway.counters.refused(Limit::Streams);
-        let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
-        return refusal(StatusCode::TOO_MANY_REQUESTS, None, Era::Legacy, &fault);
+    let (reader, accepts) = match open_reply_stream(front, &session, accepts, expects_answers) {
+        Ok(opened) => opened,
+        Err(fault) => return refusal(StatusCode::TOO_MANY_REQUESTS, None, Era::Legacy, &fault),
     };
     session.receive_batch(&reader, batch);
     if !expects_answers {
