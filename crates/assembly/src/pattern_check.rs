@@ -4,10 +4,11 @@
 //! until then patterns of its entries raise no warning.
 
 use crate::assemble::{self, DEMO};
-use signalbox_config::{Config, Member, closest};
+use signalbox_config::{Config, Member};
 use signalbox_engine::catalog::{BackendEntry, EntryRef, ListKind, Snapshot};
 use signalbox_engine::chain::{EntryNames, SubjectPattern};
 use signalbox_relay::BACKEND as RELAY;
+use signalbox_wire::closest::closest;
 use signalbox_wire::glob::{Wildcards, fits};
 
 /// Roles that API routes require, with or without an entry under `roles`.

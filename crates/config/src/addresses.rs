@@ -8,6 +8,7 @@ use super::raw::{RawEntry, Value};
 use super::read::{Table, Text};
 use http::uri::Uri;
 use signalbox_engine::balance::Balance;
+use signalbox_wire::closest::closest;
 use std::fmt;
 
 /// Addresses of a remote server and the rule that picks one for each connection.
@@ -89,7 +90,7 @@ fn with_weight<'a>(
             }
             ("weight", _) => return error(Problem::BadHiddenValue("a `weight` from 1 to 1000")),
             (key, _) => {
-                let suggestion = super::error::closest(key, &KNOWN);
+                let suggestion = closest(key, &KNOWN);
                 return error(Problem::UnknownKey { suggestion, known: KNOWN.to_vec() });
             }
         }

@@ -7,6 +7,7 @@ use super::error::{self, ConfigError, ConfigPlace, Note, Problem, Warning};
 use super::listen::ListenAddr;
 use super::loops::INSIDE;
 use super::{Config, LogLevel, Record};
+use signalbox_wire::closest::closest;
 
 const LISTEN: &str = "SIGNALBOX_LISTEN";
 const DATA_DIR: &str = "SIGNALBOX_DATA_DIR";
@@ -96,7 +97,7 @@ impl Environment {
         let unread = self.unknown.iter().filter(move |name| !text.contains(name.as_str()));
         unread.map(|name| Warning {
             place: ConfigPlace::variable(name),
-            note: Note::UnknownVariable { suggestion: error::closest(name, VARIABLES), known: VARIABLES.to_vec() },
+            note: Note::UnknownVariable { suggestion: closest(name, VARIABLES), known: VARIABLES.to_vec() },
         })
     }
 

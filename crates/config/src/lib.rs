@@ -72,7 +72,7 @@ pub use auth::{Auth, CertificateName, Issuer, IssuerKeys, Member};
 pub use auth_server::AuthServer;
 pub use backend::{BackendConfig, BackendTarget, Builtin, Era, TrustLevel, UrlTransport};
 pub use constraints::ConstraintRule;
-pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning, closest};
+pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning};
 pub use expand::Env;
 pub use layers::{Environment, Overrides};
 pub use listen::{Listen, ListenAddr, ListenError, Transport};

@@ -11,6 +11,7 @@ use super::keys::{self, ConfigKey, KeyKind, KeyState, KnownPath, LEAST_SECONDS, 
 use super::path::KeyPath;
 use super::raw::{Node, RawEntry, Value};
 use crate::duration;
+use signalbox_wire::closest::closest;
 
 /// File that is being read.
 pub(crate) struct Document<'a> {
@@ -315,7 +316,7 @@ impl<'a> Table<'a> {
 
     fn unknown(&self, key: &str) -> ConfigError {
         let known = keys::children(self.known_as.segments());
-        let suggestion = error::closest(key, &known);
+        let suggestion = closest(key, &known);
         self.key_error(key, Problem::UnknownKey { suggestion, known })
     }
 

@@ -165,35 +165,6 @@ fn list(known: &[&'static str]) -> String {
     known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the known name most similar to a mistyped one, if any is close.
-pub(crate) fn closest(name: &str, known: &[&'static str]) -> Option<&'static str> {
-    if name.len() > 64 {
-        return None;
-    }
-    let lower = name.to_ascii_lowercase().replace('-', "_");
-    known
-        .iter()
-        .map(|candidate| (distance(&lower, candidate), *candidate))
-        .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// Computes the Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, letter) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, other) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *other);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 /// Shortens a value to one quoted line for messages.
 pub(crate) fn shown(text: &str) -> String {
     let short: String = text.chars().take(60).collect();

@@ -1,9 +1,10 @@
 //! Parsed rule file as a tree whose values know their position, with typed accessors and errors.
 
-use crate::error::{Problem, RuleError, RulePlace, closest, shown};
+use crate::error::{Problem, RuleError, RulePlace, shown};
 use crate::limits;
 use crate::outside::Files;
 use serde_json::Value as Json;
+use signalbox_wire::closest::closest;
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

@@ -3,13 +3,14 @@
 use crate::action::{
     Action, Cache, FAIL_KINDS, FailKind, InjectedFault, MessageTarget, RateLimit, SPREADS, Spread, Webhook,
 };
-use crate::error::{Problem, RuleError, closest};
+use crate::error::{Problem, RuleError};
 use crate::facts::Root;
 use crate::limits;
 use crate::node::{RuleNode, RuleTable};
 use crate::read_mock::mock;
 use crate::template::{JsonTemplate, Template, rooted};
 use signalbox_engine::log_level::LogLevel;
+use signalbox_wire::closest::closest;
 use std::time::Duration;
 
 pub(crate) const KEYS: [&str; 17] = [

@@ -1,12 +1,13 @@
 //! Templates for texts and JSON values. `{{/params/arguments/city}}` inserts a value of the message, `${tool}` one of
 //! its properties.
 
-use crate::error::{Problem, RuleError, closest};
+use crate::error::{Problem, RuleError};
 use crate::facts::{MessageView, Root};
 use crate::limits;
 use crate::node::RuleNode;
 use crate::pointer::Pointer;
 use serde_json::Value as Json;
+use signalbox_wire::closest::closest;
 use signalbox_wire::json;
 use std::borrow::Cow;
 

@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod builder;
+pub mod closest;
 pub mod codes;
 pub mod completion_ref;
 pub mod endpoint;
