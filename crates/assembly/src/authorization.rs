@@ -30,12 +30,13 @@ use signalbox_oauth::web_address::WebAddress;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_seal::KeyError;
 use signalbox_seal::keys::files::{FileError, save_private, try_lock};
+use signalbox_wire::timestamp;
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 use tokio::sync::Semaphore;
 
 /// Maximum number of concurrent password checks. Each takes 19 MiB and a core.
@@ -350,8 +351,7 @@ impl Authorization {
     #[must_use]
     pub fn is_newer(&self, principal: &str, than: SystemTime) -> bool {
         let created = principal.strip_prefix("user:").and_then(|name| self.server.user_created(name));
-        let than = than.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-        created.is_some_and(|created| u128::from(created) > than)
+        created.is_some_and(|created| created > timestamp::millis_of(than))
     }
 
     /// Reads the users again if their file has changed. An unreadable file changes nothing.

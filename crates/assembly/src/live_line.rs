@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::{Decision, Finished, MessageFact, SessionFact};
 use signalbox_engine::{Caller, ExchangeId, Fact, SessionKey};
-use signalbox_wire::{Envelope, Kind, json as wire_json};
+use signalbox_wire::{Envelope, Kind, json as wire_json, timestamp};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -24,8 +24,7 @@ impl FeedClock {
     /// Starts a clock at this moment.
     #[must_use]
     pub fn start() -> Self {
-        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self { instant: Instant::now(), unix }
+        Self { instant: Instant::now(), unix: timestamp::since_1970(SystemTime::now()) }
     }
 
     fn millis(&self, at: Instant) -> u64 {

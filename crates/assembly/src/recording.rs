@@ -29,11 +29,12 @@ use signalbox_tape::recorder::{
     Anchor, GRACE, Recorder, RecorderSettings, RecorderStats, Sampling, SessionHash, TapeSeries,
 };
 use signalbox_tape::redact::{BadRedaction, RedactionSettings, Redactor};
+use signalbox_wire::timestamp;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 
 /// Name of the SQLite store in the data folder.
@@ -417,8 +418,7 @@ pub fn redactor(settings: &RedactionSettings) -> Result<Redactor, RecordingError
 /// Returns the time in nanoseconds since 1970.
 #[must_use]
 pub fn unix_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    timestamp::nanos_of(SystemTime::now())
 }
 
 /// Returns a unique name that sorts by time: seconds since 1970 in hexadecimal, and eight random digits.

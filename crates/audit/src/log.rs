@@ -16,12 +16,13 @@ use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fact, FactSink};
 use signalbox_seal::SigningKey;
+use signalbox_wire::timestamp;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::oneshot;
 use writing::LogWriter;
 
@@ -394,16 +395,12 @@ fn runners(
 
 /// Returns the current time on both clocks, the wall clock as the time since 1970.
 fn clocks() -> (Instant, Duration) {
-    (Instant::now(), since_1970())
-}
-
-fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    (Instant::now(), timestamp::since_1970(SystemTime::now()))
 }
 
 /// Returns the wall clock in milliseconds since 1970.
 pub(crate) fn unix_ms() -> u64 {
-    u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
+    timestamp::millis_of(SystemTime::now())
 }
 
 #[cfg(test)]

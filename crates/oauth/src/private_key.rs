@@ -8,6 +8,7 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use signalbox_wire::timestamp;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -85,7 +86,7 @@ fn signed(key: &PrivateKey, client: &str, audience: &str, now: u64, id: &str) ->
 
 /// Returns the current time in seconds since 1970.
 pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    timestamp::since_1970(SystemTime::now()).as_secs()
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 
 use crate::gateway::Gateway;
 use crate::session_store::NOTE_EVERY;
+use signalbox_wire::timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
 
 /// Returns the current time by Tokio's clock, so that a test that pauses timers pauses this too.
@@ -17,8 +18,7 @@ pub(crate) fn now() -> Instant {
 /// Returns Unix time in milliseconds, the time by which credentials expire.
 #[must_use]
 pub fn unix_millis() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    timestamp::millis_of(SystemTime::now())
 }
 
 /// Interval of the tick.

@@ -1,12 +1,12 @@
 //! Signs a checkpoint into the seal of a tape whose beginning is deleted, so that the rest still verifies.
 
+use crate::clock::unix_nanos;
 use crate::pack::DecodeError;
 use crate::{content, extra};
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, StoreError};
 use signalbox_seal::{SigningKey, TapeSeal};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Last deleted entry, as stored.
 pub struct CheckpointEntry<'a> {
@@ -41,8 +41,7 @@ impl CheckpointEntry<'_> {
     ) -> Result<Option<Box<[u8]>>, StoreError> {
         let own = self.seal().map_err(|torn| StoreError::Other(torn.to_string()))?;
         let (Some(seal), Some(own), Some(key)) = (seal, own, key) else { return Ok(None) };
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-        let pruned = TapeSeal::pruned(seal, tape, (self.seq, &own), at, key);
+        let pruned = TapeSeal::pruned(seal, tape, (self.seq, &own), unix_nanos(), key);
         pruned.map(Some).map_err(|error| StoreError::Other(format!("the checkpoint cannot be signed: {error}")))
     }
 }

@@ -39,6 +39,7 @@ mod around;
 pub mod audit;
 mod body_codec;
 mod checkpoint;
+mod clock;
 mod compression_ahead;
 mod content;
 mod extra;

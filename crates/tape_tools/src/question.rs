@@ -9,7 +9,8 @@ use crate::stats::StatsQuery;
 use serde_json::{Map, Value};
 use signalbox_embedded::{Answer, Arguments, BadArguments};
 use signalbox_tape::moment;
-use std::time::{SystemTime, UNIX_EPOCH};
+use signalbox_wire::timestamp;
+use std::time::SystemTime;
 
 /// Maximum length of a text argument.
 pub(crate) const MAX_TEXT: usize = 500;
@@ -57,8 +58,7 @@ pub(crate) fn text(reader: &mut Arguments<'_>, key: &str) -> Option<String> {
 /// Reads a time argument as nanoseconds since 1970.
 pub(crate) fn when(reader: &mut Arguments<'_>, key: &str) -> Option<u64> {
     let text = text(reader, key)?;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+    let now = timestamp::nanos_of(SystemTime::now());
     moment::read(&text, now).map_err(|error| reader.problem(format!("`{key}`: {error}"))).ok()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! RFC 3339 has four digits for the year. Timestamps outside the years 0 to 9999 are clamped.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use time::{Date, Month, OffsetDateTime, Time};
 
 /// First and last second that RFC 3339 can express: 0000-01-01T00:00:00Z and 9999-12-31T23:59:59Z.
@@ -31,6 +31,24 @@ pub fn seconds_of(time: SystemTime) -> i64 {
             -whole - i64::from(before.subsec_nanos() > 0)
         }
     }
+}
+
+/// Returns the time since 1970; zero before 1970.
+#[must_use]
+pub fn since_1970(time: SystemTime) -> Duration {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Returns the whole milliseconds since 1970; 0 before 1970.
+#[must_use]
+pub fn millis_of(time: SystemTime) -> u64 {
+    u64::try_from(since_1970(time).as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns the nanoseconds since 1970; 0 before 1970.
+#[must_use]
+pub fn nanos_of(time: SystemTime) -> u64 {
+    u64::try_from(since_1970(time).as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Formats seconds since 1970 as `2026-09-21T14:26:40Z`.

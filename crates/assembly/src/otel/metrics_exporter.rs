@@ -4,12 +4,13 @@ use super::collector::{Collector, METRICS_NOT_EXPORTED, NotExported, instance};
 use super::proto;
 use crate::call_metrics::CallMetrics;
 use crate::metric_family::{self, MetricFamily};
+use crate::recording::unix_nanos;
 use bytes::Bytes;
 use signalbox_config::{Config, OtelMetrics};
 use signalbox_runtime::Gateway;
 use std::io;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Time that shutdown waits for the last metrics.
@@ -104,9 +105,4 @@ impl Exporter {
         families.extend(metric_family::of_operations(calls, &gateway));
         Some(families)
     }
-}
-
-fn unix_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

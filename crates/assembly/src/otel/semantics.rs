@@ -1,12 +1,13 @@
 //! Names and attributes of spans, after the OpenTelemetry semantic conventions for MCP.
 
 use super::{Span, SpanKind, cut};
+use crate::recording::unix_nanos;
 use signalbox_config::{BackendTarget, Config};
 use signalbox_engine::fact::{Finished, Outcome};
 use signalbox_engine::trace::{Sent, Trace};
 use signalbox_wire::{TraceParent, json, method};
 use std::collections::HashMap;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 /// Name for methods that MCP does not define. Their own names are unbounded.
 const UNKNOWN_METHOD: &str = "unknown";
@@ -53,8 +54,7 @@ pub(super) struct SpanClock {
 
 impl SpanClock {
     pub(super) fn read() -> Self {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self { wall: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX), now: Instant::now() }
+        Self { wall: unix_nanos(), now: Instant::now() }
     }
 
     fn unix_nanos(self, at: Instant) -> u64 {

@@ -18,10 +18,10 @@ use signalbox_seal::{
     META_SIGNATURE, McpMessage, McpRequest, Profile, TimeWindow, hex, message_from_protobuf, message_to_protobuf,
     request_to_json, sign_answer,
 };
-use signalbox_wire::Envelope;
+use signalbox_wire::{Envelope, timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime};
 
 /// Caller claim that names its key.
 pub const KEY_CLAIM: &str = "key";
@@ -69,7 +69,7 @@ impl MessageProof for SignatureProof {
         }
         let keys = self.keys.now();
         let verifier = Verifier { keys: &keys, window: self.window, nonces: &self.nonces, profiles: &self.profiles };
-        let now = u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX);
+        let now = timestamp::millis_of(SystemTime::now());
         let verified = verifier.request(message.bytes(), now).map_err(|error| refuse(error.reason(), &told(&error)))?;
         let mut claims = vec![(KEY_CLAIM.into(), verified.key_id.into())];
         claims.extend(verified.first_signer.map(|first| (FIRST_SIGNER_CLAIM.into(), first.key_id.into())));
@@ -88,7 +88,7 @@ impl MessageProof for SignatureProof {
         let keys = self.keys.now();
         let validator = Validator::new(self.mode, &keys, &self.nonces);
         let validator = Validator { window: self.window, profiles: &self.profiles, ..validator };
-        let now = i64::try_from(since_1970().as_nanos()).unwrap_or(i64::MAX);
+        let now = i64::try_from(timestamp::nanos_of(SystemTime::now())).unwrap_or(i64::MAX);
         let principal = validator.request(&request, now).map_err(|error| match error {
             ValidationError::Security(SecurityError::ProfileNotAccepted(_)) => {
                 refuse(error.reason(), &format!("{error}{HOW_TO_ACCEPT}"))
@@ -107,7 +107,7 @@ impl MessageProof for SignatureProof {
     }
 
     fn refresh(&self) {
-        self.keys.end_untrusted(i64::try_from(since_1970().as_secs()).unwrap_or(i64::MAX));
+        self.keys.end_untrusted(timestamp::seconds_of(SystemTime::now()));
     }
 
     fn sign_protobuf(&self, answer: &Bytes, to_signed: bool) -> Option<Bytes> {
@@ -173,10 +173,6 @@ pub(super) fn refuse(reason: &'static str, text: &str) -> Fault {
     Fault::new(FaultKind::Signature(reason), format!("the signature is refused: {text}"))
 }
 
-fn since_1970() -> std::time::Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,7 +200,7 @@ mod tests {
             own: Arc::new(OwnKey::new(&folder)),
             sign_answers: false,
         };
-        let now = u64::try_from(since_1970().as_millis()).unwrap();
+        let now = timestamp::millis_of(SystemTime::now());
         let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
         let signed = sign_request(call, &ada, &Terms::new("nonce-0001", now, now + 1_000)).unwrap();
         let unsigned = Envelope::parse(Bytes::from_static(call)).unwrap();

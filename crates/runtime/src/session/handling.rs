@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 /// Facts of one event, in order. Most events have few.
 pub(super) type Facts = SmallVec<[Fact; 4]>;
@@ -74,7 +74,7 @@ impl Session {
         let sight = visibility.map(|visibility| Sight::of(visibility, caller));
         let ctx = Context {
             now,
-            unix_ms: &unix_ms,
+            unix_ms: &crate::clock::unix_millis,
             catalog: &catalog,
             caller: carrier.caller,
             user: &user,
@@ -230,10 +230,4 @@ impl Session {
             }
         }
     }
-}
-
-/// Returns Unix time in milliseconds, or 0 if the clock is set to a time before 1970.
-fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

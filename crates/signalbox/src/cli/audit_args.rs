@@ -1,11 +1,11 @@
 //! Command line of `signalbox audit`.
 
 use clap::{Args, Subcommand, ValueEnum};
+use signalbox_assembly::recording::unix_nanos;
 use signalbox_audit::search::AuditQuery;
 use signalbox_audit::{EventType, RiskLevel, Status};
 use signalbox_tape::moment;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Text below the help of `signalbox audit`.
 pub const AUDIT_HELP: &str = "\
@@ -164,7 +164,5 @@ fn status(word: &str) -> Result<String, UnknownWord> {
 }
 
 fn millis(text: &str) -> Result<u64, moment::BadTime> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
-    Ok(moment::read(text, now)? / 1_000_000)
+    Ok(moment::read(text, unix_nanos())? / 1_000_000)
 }

@@ -7,6 +7,7 @@ use super::row::{self, escape};
 use super::words::Runs;
 use super::{Failure, notifications, prune, tapes};
 use crate::body_codec::BodyCodec;
+use crate::clock::unix_nanos;
 use crate::notifications::Notifications;
 use crate::retention::weight;
 use crate::room::SizeLimit;
@@ -20,7 +21,6 @@ use signalbox_engine::record::{Body, Content, Entry, MessageEntry, Pruned, Store
 use signalbox_seal::{SigningKey, TapeSeal};
 use std::collections::VecDeque;
 use std::io::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Number of bytes of rows sent at a time, so that the server works while more are packed.
 const SENT_BYTES: usize = 32 << 10;
@@ -300,10 +300,6 @@ fn begin(client: &mut Client, info: &TapeInfo, hidden: bool) -> Result<i64, Fail
     let number = tapes::insert(&mut transaction, info, None, hidden.then_some(since))?;
     transaction.commit()?;
     Ok(number)
-}
-
-fn unix_nanos() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// Returns the whole body of an entry of a batch.

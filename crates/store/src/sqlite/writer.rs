@@ -7,6 +7,7 @@ use super::names::{NameIds, NameRole};
 use super::row::{MAX_TAPE, key};
 use super::{Failure, exchanges, forget, index, notifications, prune, tapes};
 use crate::body_codec::{BodyCodec, refers_to};
+use crate::clock::unix_nanos;
 use crate::notifications::Notifications;
 use crate::room::SizeLimit;
 use crate::sums::{BatchExchanges, Sums, check_order};
@@ -14,7 +15,6 @@ use crate::{content, extra};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use signalbox_engine::record::{Content, Entry, Pruned, StoreError, TapeInfo, TapeWriter};
 use signalbox_seal::{SigningKey, TapeSeal};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Distance in positions beyond which a reference is stored separately, so that deleting its base finds it.
 pub const NEAR: u64 = 1_000;
@@ -238,10 +238,6 @@ fn begin(connection: &mut Connection, info: &TapeInfo, hidden: bool) -> Result<i
     }
     transaction.commit()?;
     Ok(number)
-}
-
-fn unix_nanos() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// Batch of entries being written to the tables.

@@ -1,6 +1,7 @@
 //! The one clock of a tape.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use signalbox_wire::timestamp;
+use std::time::{Instant, SystemTime};
 
 /// One moment on the monotonic clock and on the wall clock, taken once per tape.
 #[derive(Copy, Clone, Debug)]
@@ -15,8 +16,7 @@ impl Anchor {
     /// Takes the current moment.
     #[must_use]
     pub fn now() -> Self {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { instant: Instant::now(), unix: u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX) }
+        Self { instant: Instant::now(), unix: timestamp::nanos_of(SystemTime::now()) }
     }
 }
 

@@ -7,7 +7,8 @@ use prost::Message as _;
 use signalbox_engine::record::{Content, Entry, TapeInfo};
 use signalbox_seal::canonical::EncodeError;
 use signalbox_seal::{ChainHash, EntrySeal, HASH_BYTES, Head, HeadKind, SealDetails, sha256};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use signalbox_wire::timestamp;
+use std::time::{Instant, SystemTime};
 
 /// Domain separators of the hashes of entries, links and the start of a chain.
 const ENTRY: u8 = 3;
@@ -196,6 +197,5 @@ pub(super) fn missing(entry: &Entry) -> u64 {
 }
 
 fn unix_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    timestamp::nanos_of(SystemTime::now())
 }
