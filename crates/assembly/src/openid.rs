@@ -3,6 +3,7 @@
 use signalbox_authorization::metadata::OPENID;
 use signalbox_authorization::{Moment, Person};
 use signalbox_config::auth_server::OpenIdProvider;
+use signalbox_engine::bounded::make_room;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_govern::{IssuerRules, KeySet, KeySetError, TokenError, TokenIssuer};
 use signalbox_oauth::openid::{OpenIdClient, OpenIdRequest, OpenIdResponse};
@@ -83,10 +84,7 @@ impl OpenId {
         let url = self.client.authorization_url(&server, &request)?;
         let mut pending = self.pending.lock().unpoisoned();
         pending.retain(|_, one| one.expires > moment.now);
-        if pending.len() >= MAX_PENDING {
-            let first = pending.iter().min_by_key(|(_, one)| one.expires).map(|(state, _)| state.clone());
-            first.map(|state| pending.remove(&state));
-        }
+        make_room(&mut pending, MAX_PENDING, |one| one.expires);
         let one = Pending { ticket: ticket.to_owned(), request: request.clone(), expires: moment.after(TIME) };
         pending.insert(request.state, one);
         Ok(url)

@@ -1,5 +1,6 @@
 //! Counts of attempts per key and time window.
 
+use signalbox_engine::bounded::make_room;
 use std::collections::HashMap;
 
 /// Maximum number of keys. Beyond it, the oldest are evicted.
@@ -26,9 +27,8 @@ impl Attempts {
         if self.counted.len() >= MAX_KEYS && !self.counted.contains_key(key) {
             self.counted.retain(|_, (began, _)| !is_over(*began));
         }
-        if self.counted.len() >= MAX_KEYS && !self.counted.contains_key(key) {
-            let first = self.counted.iter().min_by_key(|(_, (began, _))| *began).map(|(key, _)| key.clone());
-            first.map(|first| self.counted.remove(&first));
+        if !self.counted.contains_key(key) {
+            make_room(&mut self.counted, MAX_KEYS, |(began, _)| *began);
         }
         let (began, count) = self.counted.entry(key.to_owned()).or_insert((now, 0));
         if is_over(*began) {

@@ -15,6 +15,7 @@ use crate::tokens::Codes;
 use crate::{metadata, pages};
 use core::net::IpAddr;
 use serde_json::{Value, json};
+use signalbox_engine::bounded::make_room;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::rate::address_key;
 use signalbox_oauth::client_identity::is_client_metadata_url;
@@ -244,10 +245,7 @@ impl AuthorizationServer {
         let client = document.and_then(|document| Ok(read_document(url, document, now)?));
         let mut inner = self.inner();
         inner.documents.retain(|_, (read, _)| read.saturating_add(DOCUMENT_LIFETIME) > now);
-        if inner.documents.len() >= MAX_DOCUMENTS {
-            let oldest = inner.documents.iter().min_by_key(|(_, (read, _))| *read).map(|(url, _)| url.clone());
-            oldest.map(|url| inner.documents.remove(&url));
-        }
+        make_room(&mut inner.documents, MAX_DOCUMENTS, |(read, _)| *read);
         inner.documents.insert(url.to_owned(), (now, client));
     }
 

@@ -15,6 +15,7 @@ use crate::reply::{Refusal, Reply};
 use crate::server::{AuthorizationServer, Inner};
 use crate::settings::Settings;
 use core::net::IpAddr;
+use signalbox_engine::bounded::make_room;
 use signalbox_engine::rate::address_key;
 use std::collections::HashMap;
 
@@ -166,10 +167,7 @@ impl SignIns {
             return pages::stop(429, "Too many sign-ins were begun from your network; try again in a minute.");
         }
         self.open.retain(|_, one| one.expires > moment.now);
-        if self.open.len() >= MAX_SIGN_INS {
-            let oldest = self.open.iter().min_by_key(|(_, one)| one.expires).map(|(ticket, _)| ticket.clone());
-            oldest.map(|ticket| self.open.remove(&ticket));
-        }
+        make_room(&mut self.open, MAX_SIGN_INS, |one| one.expires);
         let (ticket, secret) = (moment.draw(), moment.draw());
         let page = purpose.page(&ticket, settings, wrong);
         let cookie = set_cookie(settings, &ticket, &secret);

@@ -10,6 +10,7 @@
 //!
 //! Only callers with failures are stored, so nothing is stored while nothing fails.
 
+use crate::bounded::make_room;
 use crate::breaker::{Breaker, BreakerRules, BreakerState, CallResult};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -178,11 +179,7 @@ impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
     }
 
     fn make_room(&mut self) {
-        if self.circuits.len() < MAX_CIRCUITS {
-            return;
-        }
-        let oldest = self.circuits.iter().min_by_key(|(_, circuit)| circuit.failed).map(|(caller, _)| caller.clone());
-        oldest.and_then(|caller| self.circuits.remove(&caller));
+        make_room(&mut self.circuits, MAX_CIRCUITS, |circuit| circuit.failed);
     }
 
     /// Drops callers whose last failure is too old to matter to their circuits.

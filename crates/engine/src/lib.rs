@@ -12,6 +12,7 @@ pub mod back;
 pub mod backend_breaker;
 pub mod backend_user;
 pub mod balance;
+pub mod bounded;
 pub mod breaker;
 pub mod bridge;
 pub mod budget;

@@ -4,6 +4,7 @@
 use crate::secret_text::SecretText;
 use crate::token_request::TokenSet;
 use aws_lc_rs::digest::{SHA256, digest};
+use signalbox_engine::bounded::make_room;
 use signalbox_engine::lock::LockResultExt as _;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -25,11 +26,7 @@ impl ExchangedTokens {
         if all.len() >= MAX_EXCHANGED {
             all.retain(|_, token| !token.is_over(now));
         }
-        if all.len() >= MAX_EXCHANGED
-            && let Some(first) = all.iter().min_by_key(|(_, token)| token.expires).map(|(key, _)| *key)
-        {
-            all.remove(&first);
-        }
+        make_room(&mut all, MAX_EXCHANGED, |token| token.expires);
         all.insert(key(subject), token);
     }
 }

@@ -6,6 +6,7 @@ use crate::error::{OauthError, plain};
 use crate::form;
 use crate::pkce;
 use crate::web_address::WebAddress;
+use signalbox_engine::bounded::make_room;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -192,11 +193,7 @@ impl SignIns {
     /// Stores a sign-in until the browser returns.
     pub fn add(&mut self, sign_in: SignIn) {
         self.0.retain(|_, one| !one.is_late());
-        if self.0.len() >= MAX_SIGN_INS
-            && let Some(oldest) = self.0.iter().min_by_key(|(_, one)| one.begun).map(|(state, _)| state.clone())
-        {
-            self.0.remove(&oldest);
-        }
+        make_room(&mut self.0, MAX_SIGN_INS, |one| one.begun);
         self.0.insert(sign_in.state.clone(), sign_in);
     }
 
