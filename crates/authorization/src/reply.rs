@@ -2,6 +2,7 @@
 
 use crate::event::AuthEvent;
 use serde_json::{Value, json};
+use signalbox_oauth::browser_page::{content_policy, guards};
 
 /// HTTP response, with its audit event.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,11 +69,8 @@ impl Reply {
 
     /// Creates a page. `forms` is its `form-action` policy.
     pub(crate) fn page(status: u16, html: String, style: &str, forms: &str) -> Self {
-        let policy = format!(
-            "default-src 'none'; style-src {style}; form-action {forms}; base-uri 'none'; frame-ancestors 'none'"
-        );
         let mut headers = guarded();
-        headers.push(("content-security-policy", policy));
+        headers.push(("content-security-policy", content_policy(Some(style), Some(forms))));
         headers.push(("x-frame-options", "DENY".to_owned()));
         Self { status, kind: "text/html; charset=utf-8", headers, body: html, event: None }
     }
@@ -89,10 +87,7 @@ impl Reply {
     }
 }
 
-/// Returns the headers of all pages: no caching, no sniffing, no referrer to other sites. Forms must carry their
-/// origin, so that those of other sites can be rejected, and `no-referrer` would remove it.
+/// Returns the headers of all replies to browsers. Forms carry their origin, so that those of other sites can be rejected.
 fn guarded() -> Vec<(&'static str, String)> {
-    [("cache-control", "no-store"), ("referrer-policy", "same-origin"), ("x-content-type-options", "nosniff")]
-        .map(|(name, value)| (name, value.to_owned()))
-        .to_vec()
+    guards("same-origin").to_vec()
 }

@@ -26,6 +26,23 @@ pub fn style_source() -> String {
     format!("'sha256-{}'", STANDARD.encode(digest(&SHA256, STYLE.as_bytes())))
 }
 
+/// Returns the headers of every response to a browser: no caching, this referrer policy, and no guessing of types. A page
+/// with a form needs `same-origin`: the form must carry its origin, which `no-referrer` would remove.
+#[must_use]
+pub fn guards(referrer: &str) -> [(&'static str, String); 3] {
+    [("cache-control", "no-store"), ("referrer-policy", referrer), ("x-content-type-options", "nosniff")]
+        .map(|(name, value)| (name, value.to_owned()))
+}
+
+/// Returns the content security policy of a page: it loads nothing but this style and cannot be framed. `forms` limits
+/// where its forms may lead, redirects included.
+#[must_use]
+pub fn content_policy(style: Option<&str>, forms: Option<&str>) -> String {
+    let style = style.map(|style| format!(" style-src {style};")).unwrap_or_default();
+    let forms = forms.map(|forms| format!(" form-action {forms};")).unwrap_or_default();
+    format!("default-src 'none';{style}{forms} base-uri 'none'; frame-ancestors 'none'")
+}
+
 /// Escapes text for use in HTML.
 #[must_use]
 pub fn escaped(text: &str) -> String {

@@ -1,6 +1,6 @@
 //! State that the OAuth clients of all backends share: token store, pending sign-ins, and sign-in pages.
 
-use crate::browser_page::{document, escaped, style_source};
+use crate::browser_page::{content_policy, document, escaped, guards, style_source};
 use crate::client_identity::ClientIdentity;
 use crate::discovery::ServerMetadata;
 use crate::error::OauthError;
@@ -109,21 +109,16 @@ pub enum Page {
 }
 
 impl Page {
-    /// Returns the headers of every page: no scripts, no frames, and no leak of the query. The form of a confirmation
-    /// must carry its origin, which `no-referrer` would remove, so it gets `same-origin`.
+    /// Returns the headers of every page: no scripts, no frames, and no leak of the query.
     #[must_use]
     pub fn guards(&self) -> [(&'static str, String); 4] {
         let (style, referrer) = match self {
-            Self::Ask { .. } => (format!(" style-src {};", style_source()), "same-origin"),
-            Self::Redirect { .. } | Self::Text { .. } => (String::new(), "no-referrer"),
+            Self::Ask { .. } => (Some(style_source()), "same-origin"),
+            Self::Redirect { .. } | Self::Text { .. } => (None, "no-referrer"),
         };
-        let policy = format!("default-src 'none';{style} base-uri 'none'; frame-ancestors 'none'");
-        [
-            ("content-security-policy", policy),
-            ("referrer-policy", referrer.to_owned()),
-            ("cache-control", "no-store".to_owned()),
-            ("x-content-type-options", "nosniff".to_owned()),
-        ]
+        let [cache, referrer, types] = guards(referrer);
+        // No `form-action`: the form is answered with a redirect to the provider.
+        [("content-security-policy", content_policy(style.as_deref(), None)), cache, referrer, types]
     }
 }
 
