@@ -14,7 +14,7 @@ use signalbox_tape::file::MAX_SMALL_FILE;
 use signalbox_tape::recorder::{MAX_BARRIERS, MAX_EXCHANGES, RecorderSettings};
 use signalbox_tape::seen;
 
-const RULE: &str = "the rules are not taken; the error names the place";
+const RULE: &str = "the rules are rejected; the error names the place";
 const RELOADS: &str = "signalbox_config_reloads_total";
 
 fn of_rule_files() -> Vec<Row> {
@@ -56,12 +56,12 @@ fn of_rule_files() -> Vec<Row> {
 pub(super) fn of_rules() -> Vec<Row> {
     let mut rows = of_rule_files();
     rows.extend([
-        row("what all conditions read of a message", vec![Bytes(limits::WORK)], None)
+        row("bytes of a message that all conditions read", vec![Bytes(limits::WORK)], None)
             .answer("the message is refused")
             .metric(super::BY_OUTCOME)
             .shown(&["a_message_that_would_take_too_long_to_judge_is_refused"]),
         row("keys of all rate limits", vec![Count(limits::LIMITER_KEYS, "keys")], None)
-            .answer("a caller has no more than are free; its further keys of a rule share a bucket of its own")
+            .answer("a caller gets only free keys; its further keys of a rule share one bucket")
             .metric(r#"signalbox_rules_overflows_total{of="limiter_keys"}"#)
             .shown(&["beyond_the_bound_the_keys_of_a_caller_share_a_bucket_and_free_buckets_make_room"]),
         row(
@@ -73,15 +73,15 @@ pub(super) fn of_rules() -> Vec<Row> {
         .metric(super::BY_OUTCOME)
         .shown(&["a_message_names_no_more_permissions_than_anybody_needs"]),
         row("the text of a tool's error in the governed dialect", vec![Count(MAX_ERROR_TEXT, "characters")], None)
-            .answer("its beginning is told")
+            .answer("only its beginning is sent")
             .metric(super::BY_OUTCOME)
             .shown(&["the_text_of_a_tools_error_has_an_end"]),
         row("callers and tools with rate limits", vec![Count(MAX_BUCKETS, "of each kind")], None)
             .answer("further ones share one limit")
             .metric(super::BY_OUTCOME)
             .shown(&["beyond_the_bound_new_callers_share_a_bucket_until_others_are_full_again"]),
-        row("answers that rules keep", vec![Bytes(limits::CACHE_BYTES), Bytes(limits::CACHE_ENTRY)], None)
-            .answer("the oldest go; a larger one is not kept")
+        row("answers that rules cache", vec![Bytes(limits::CACHE_BYTES), Bytes(limits::CACHE_ENTRY)], None)
+            .answer("the oldest are dropped; a larger one is not cached")
             .metric(r#"signalbox_rules_overflows_total{of="cache_entries"}"#)
             .shown(&["a_cache_keeps_no_errors_nothing_unfinished_and_no_more_than_it_may"]),
         row(
@@ -110,22 +110,22 @@ pub(super) fn of_holds() -> Vec<Row> {
         .answer(OVERLOADED)
         .metric("signalbox_held_messages")
         .shown(&["one_message_too_many_for_a_person_is_refused_by_the_bound_that_it_met"]),
-        row("how long they wait", vec![Time(breakpoints::WITHIN), Time(breakpoints::LONGEST)], None)
-            .answer("error `hold_expired`, or released, as the rule says")
+        row("time that they wait", vec![Time(breakpoints::WITHIN), Time(breakpoints::LONGEST)], None)
+            .answer("error `hold_expired`, or release, as the rule says")
             .metric("signalbox_holds_total")
             .shown(&["a_client_that_gave_a_progress_token_hears_that_it_waits_until_its_time_is_over"]),
         row("breakpoints", vec![Count(breakpoints::MAX_BREAKPOINTS, "breakpoints")], None)
-            .answer("refused to whoever sets it")
+            .answer("refused to the caller that sets it")
             .metric("signalbox_held_messages")
             .shown(&["what_makes_no_sense_is_refused_and_there_is_a_limit"]),
-        row("webhooks that are asked at a time", vec![Count(webhooks::MAX_ASKED, "questions")], None)
+        row("webhook questions at a time", vec![Count(webhooks::MAX_ASKED, "questions")], None)
             .answer(
                 "one caller has at most half of them; further ones wait for as long as the rule's `timeout`, and then get \
                  the error `overloaded`, whatever `on_failure` says",
             )
             .metric("signalbox_refused_total{limit=\"webhooks\"}")
             .shown(&["a_caller_asks_half_of_the_questions_and_waits_for_more"]),
-        row("webhooks that are told at a time", vec![Count(webhooks::MAX_TOLD, "messages")], None)
+        row("webhook notices at a time", vec![Count(webhooks::MAX_TOLD, "messages")], None)
             .answer("further ones are dropped")
             .metric("signalbox_dropped_total")
             .shown(&["only_so_many_web_addresses_are_told_at_a_time"]),
@@ -134,7 +134,7 @@ pub(super) fn of_holds() -> Vec<Row> {
             vec![Bytes(limits::WEBHOOK_MESSAGE), Bytes(limits::WEBHOOK_ANSWER)],
             None,
         )
-        .answer("a larger message is told by its length; a larger answer is none, and the rule's `on_failure` counts")
+        .answer("of a larger message only the length is sent; a larger answer counts as none, and the rule's `on_failure` decides")
         .metric("signalbox_webhooks_failed_total")
         .shown(&["a_webhook_that_fails_or_lies_blocks_or_is_passed_over_as_its_rule_says"]),
         row(
@@ -157,7 +157,7 @@ pub(super) fn of_recording() -> Vec<Row> {
     let settings = RecorderSettings::default();
     vec![
         row(
-            "requests refused before there is a session, told of in a second",
+            "records of requests refused before there is a session, in a second",
             vec![
                 Count(MAX_REFUSALS as usize, "of a proved caller"),
                 Count(MAX_ADDRESS_REFUSALS as usize, "of an address"),
@@ -166,10 +166,10 @@ pub(super) fn of_recording() -> Vec<Row> {
             ],
             None,
         )
-        .answer("they are refused all the same, and only their number is told")
+        .answer("the requests are refused all the same, and only their number is recorded")
         .metric("signalbox_dropped_total")
         .shown(&["a_flood_from_one_address_does_not_hide_others", "many_addresses_together_are_bounded"]),
-        row("what a backend offers, on a tape", vec![Bytes(seen::MAX_PART), Bytes(seen::MAX_PARTS)], None)
+        row("lists of a backend on a tape", vec![Bytes(seen::MAX_PART), Bytes(seen::MAX_PARTS)], None)
             .answer("a list that is larger is left out, and the tape says so")
             .metric("signalbox_tape_entries_total")
             .shown(&["a_list_that_is_too_large_is_left_out_and_said_so"]),
@@ -190,11 +190,11 @@ pub(super) fn of_recording() -> Vec<Row> {
             .metric("signalbox_tape_bytes_total")
             .shown(&["bodies_may_be_left_out_and_large_ones_are"]),
         row(
-            "exchanges that a recorder knows",
+            "exchanges that a recorder remembers",
             vec![Count(MAX_EXCHANGES, "exchanges"), Time(settings.orphan_after)],
             None,
         )
-        .answer("those of which nothing was heard longest are forgotten; what comes later begins anew")
+        .answer("the longest silent ones are forgotten; a later message begins another")
         .metric("signalbox_tape_orphans_total")
         .shown(&["the_table_has_a_bound", "an_exchange_without_an_end_is_forgotten_and_counted"]),
         row(
@@ -202,11 +202,11 @@ pub(super) fn of_recording() -> Vec<Row> {
             vec![Count(settings.hold.entries, "entries"), Bytes(settings.hold.bytes), Time(settings.hold.open_for)],
             None,
         )
-        .answer("the oldest exchange is kept, or with a ring let go")
+        .answer("the oldest exchange is kept, or dropped from a ring")
         .metric("signalbox_tape_sampled_out_total")
         .shown(&["a_ring_is_written_when_something_fires"]),
         row(
-            "what the head, the index or the entries of a tape file unpack to, without messages",
+            "unpacked size of the head, the index or the entries of a tape file, without messages",
             vec![Bytes(MAX_SMALL_FILE)],
             None,
         )
@@ -214,10 +214,10 @@ pub(super) fn of_recording() -> Vec<Row> {
         .metric("signalbox_backend_up")
         .shown(&["empty_members_are_weighed_before_they_are_decoded", "a_small_file_does_not_unpack_to_hours_of_work"]),
         row("signed heads that wait for one place of `seal.anchor`", vec![Count(MAX_WAITING_ANCHORS, "heads")], None)
-            .answer("the oldest go; later ones cover what they did")
+            .answer("the oldest are dropped; later ones cover the same entries")
             .metric(r#"signalbox_anchors_total{outcome="dropped"}"#)
             .shown(&["what_a_dead_place_never_took_is_bounded_and_counted"]),
-        row("age of what is kept, in days", vec![], Some("record.max_age_days"))
+        row("age of stored data, in days", vec![], Some("record.max_age_days"))
             .answer("the oldest goes first")
             .metric("signalbox_tape_entries_total")
             .shown(&["what_is_too_old_goes"]),

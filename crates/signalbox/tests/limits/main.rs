@@ -92,7 +92,7 @@ fn of_connections() -> Vec<Row> {
             ]),
         row("an idle connection, while every place is taken", vec![Time(http_front::IDLE)], None)
             .answer(
-                "closed, so that another one has its place: the idlest first, and those first that have proved nothing",
+                "closed to make room for another one: the idlest first, and unproved ones before proved ones",
             )
             .metric(r#"signalbox_refused_total{limit="idle"}"#)
             .shown(&[
@@ -106,7 +106,7 @@ fn of_connections() -> Vec<Row> {
             None,
         )
         .answer(
-            "its newest streams and calls end for others: HTTP 503, the error `overloaded` as last event, WebSocket close 1013; \
+            "its newest streams and calls end to make room for others: HTTP 503, the error `overloaded` as last event, WebSocket close 1013; \
              the share is the places divided by the number of proved callers, all unproved connections counting as one more",
         )
         .metric(r#"signalbox_refused_total{limit="connection_share"}"#)
@@ -120,7 +120,7 @@ fn of_connections() -> Vec<Row> {
             None,
         )
         .answer(
-            "its newest streams end for others, before those of proved callers; the share is the places of unproved connections \
+            "its newest streams end to make room for others, before those of proved callers; the share is the places of unproved connections \
              divided by the number of their addresses (of IPv6 the first 64 bits)",
         )
         .metric(r#"signalbox_refused_total{limit="connection_share"}"#)
@@ -138,7 +138,7 @@ fn of_connections() -> Vec<Row> {
         row("open files of the process", vec![Count(open_files::WANTED as usize, "files")], None)
             .answer(
                 "the limit of the system counts if it is lower (`ulimit -Hn`): there are then fewer places for connections than \
-                 `gateway.max_connections`, which a warning at the start, `status` and `doctor` tell",
+                 `gateway.max_connections`, which a warning at the start, `status` and `doctor` report",
             )
             .metric("signalbox_connections_refused_total")
             .shown(&["small_limits_lower_the_places", "the_limit_of_a_running_gateway_is_the_one_that_counts"]),
@@ -146,8 +146,8 @@ fn of_connections() -> Vec<Row> {
             .answer("one warning in the log and one record in the audit log for each in this time")
             .metric(r#"signalbox_refused_total{limit="connection_share"}"#)
             .shown(&["listens_of_one_caller_give_way_to_others_and_probes"]),
-        row("connections that are told so at a time", vec![Count(turned_away::MAX_TOLD, "connections")], None)
-            .answer("closed without a word")
+        row("refused connections that get this reply at a time", vec![Count(turned_away::MAX_TOLD, "connections")], None)
+            .answer("closed without a reply")
             .metric("signalbox_connections_refused_total")
             .shown(&["only_so_many_are_told_at_a_time"]),
         row("the head of a request", vec![Time(spec.header_timeout)], None)
@@ -170,12 +170,12 @@ fn of_connections() -> Vec<Row> {
             .answer("HTTP 408; a WebSocket is closed after three ticks of 15 s")
             .metric(r#"signalbox_refused_total{limit="message_time"}"#)
             .shown(&["a_client_that_sends_no_body_in_time_gets_408_and_is_counted"]),
-        row("the body of a request besides MCP", vec![Bytes(router::MAX_BODY)], None)
-            .answer("HTTP 413; a message that takes the place of a held one may have 64 MiB")
+        row("the body of a request outside MCP", vec![Bytes(router::MAX_BODY)], None)
+            .answer("HTTP 413; a message that replaces a held one may have 64 MiB")
             .metric(r#"signalbox_refused_total{limit="message_size"}"#)
             .shown(&["a_body_beyond_the_limit_of_its_route_gets_413_and_is_counted"]),
-        row("a client that takes nothing of what is written to it", vec![Time(spec.reader_timeout)], None)
-            .answer("closed; an event stream can be resumed where its revision knows that")
+        row("a client that reads nothing of its written data", vec![Time(spec.reader_timeout)], None)
+            .answer("closed; the client can resume an event stream if its revision supports that")
             .metric(r#"signalbox_refused_total{limit="slow_reader"}"#)
             .shown(&[
                 "a_client_that_asks_and_never_reads_is_cut_and_counted",
@@ -195,8 +195,8 @@ fn of_messages() -> Vec<Row> {
                 "a_body_that_is_too_large_is_not_read",
                 "what_cannot_be_read_is_answered_and_the_next_line_works",
             ]),
-        row("a message of a caller whom only its signature proves", vec![Bytes(unknown_caller::UNKNOWN_CALLER)], None)
-            .answer("the same, and the error says so; JSON only where `seal.require` is `*`")
+        row("a message of a caller that only its signature proves", vec![Bytes(unknown_caller::UNKNOWN_CALLER)], None)
+            .answer("the same, and the error says so; JSON only if `seal.require` is `*`")
             .metric(r#"signalbox_refused_total{limit="unknown_caller"}"#)
             .shown(&["little_is_read_of_callers_whom_only_their_signature_proves"]),
         row(
@@ -205,7 +205,7 @@ fn of_messages() -> Vec<Row> {
             Some("gateway.memory"),
         )
         .answer(
-            "what is sent waits 5 s for room, then HTTP 503 with `Retry-After`, a WebSocket is closed with 1013, a line or \
+            "a new message waits 5 s for room, then HTTP 503 with `Retry-After`, a WebSocket is closed with 1013, a line or \
              a call gets the error `overloaded`",
         )
         .metric(r#"signalbox_refused_total{limit="memory"}"#)
@@ -214,11 +214,11 @@ fn of_messages() -> Vec<Row> {
             "whoever_makes_the_gateway_hold_much_hurts_nobody_else",
         ]),
         row(
-            "what each client has of them while anything is left",
+            "bytes of them that each client may use while any are left",
             vec![Bytes(budget::MINIMUM)],
             None,
         )
-        .answer("taken though others hold their share")
+        .answer("accepted although others hold their share")
         .metric("signalbox_message_bytes")
         .shown(&["the_minimum_is_there_until_the_budget_is_used_up"]),
         row(
@@ -253,7 +253,7 @@ fn of_sessions() -> Vec<Row> {
             Some("mcp.protocol.security.max_concurrent_sessions"),
         )
         .answer(
-            "the caller's session that was idle longest ends, if that was a minute; otherwise HTTP 503 with `Retry-After` and the error `overloaded`",
+            "the caller's session that was idle longest ends, if it was idle for a minute; otherwise HTTP 503 with `Retry-After` and the error `overloaded`",
         )
         .metric("signalbox_sessions_refused_total")
         .shown(&[
@@ -261,8 +261,8 @@ fn of_sessions() -> Vec<Row> {
             "at_the_limit_the_idlest_session_of_a_caller_gives_way",
             "one_session_or_connection_too_many_is_refused",
         ]),
-        row("what a client says of itself", vec![Bytes(MAX_CLAIMED)], None)
-            .answer("error -32602, which says what is too long")
+        row("the introduction of a client", vec![Bytes(MAX_CLAIMED)], None)
+            .answer("error -32602, which names the member that is too long")
             .metric(BY_OUTCOME)
             .shown(&["a_client_that_says_too_much_of_itself_is_refused"]),
         row("an idle session", vec![Time(settings.session_timeout)], Some("mcp.protocol.security.session_timeout"))
@@ -271,7 +271,7 @@ fn of_sessions() -> Vec<Row> {
             .shown(&["every_call_gets_one_right_answer_or_a_clear_error_and_nothing_is_left_behind"]),
         row("event streams of a session", vec![Count(settings.max_streams, "streams")], Some("gateway.max_streams"))
             .answer(
-                "a GET gets HTTP 429 with `Retry-After`; a POST gets its answer as JSON, without what comes before it",
+                "a GET gets HTTP 429 with `Retry-After`; a POST gets its answer as JSON, without messages before it",
             )
             .metric(r#"signalbox_refused_total{limit="streams"}"#)
             .shown(&["a_session_at_its_limit_of_event_streams_still_gets_answers"]),
@@ -308,7 +308,7 @@ fn of_sessions() -> Vec<Row> {
         .metric(BY_OUTCOME)
         .shown(&["one_session_follows_so_many_resources_and_others_still_can"]),
         row("event streams that wait for their client to come back", resting(), None)
-            .answer("the oldest that has ended is given up; coming back to it gets HTTP 410")
+            .answer("the oldest ended one is dropped; resuming it gets HTTP 410")
             .metric("signalbox_dropped_total")
             .shown(&["a_session_keeps_so_many_streams_and_the_oldest_go_first"]),
         row("a session that is kept for the next process", stored(), None)
@@ -343,7 +343,7 @@ fn states() -> Vec<Most> {
 fn of_calls() -> Vec<Row> {
     let settings = Settings::default();
     vec![
-        row("states of calls of 2026-07-28 whose rounds are known as one", states(), None)
+        row("remembered states of calls of 2026-07-28, which join their rounds", states(), None)
             .answer(
                 "the oldest of the caller with the most is forgotten, and its next round counts as a call of its own",
             )
@@ -354,7 +354,7 @@ fn of_calls() -> Vec<Row> {
             vec![Count(MAX_TASK_CALLS, "tasks"), Bytes(MAX_TASK_ID)],
             None,
         )
-        .answer("the oldest is forgotten, and a rule that may fit refuses its result")
+        .answer("the oldest is forgotten, and a rule that may match refuses its result")
         .metric(BY_OUTCOME)
         .shown(&["the_oldest_are_forgotten"]),
         row("a call", vec![], Some("gateway.call_timeout"))
@@ -374,12 +374,12 @@ fn of_calls() -> Vec<Row> {
         .answer(OVERLOADED)
         .metric("signalbox_parked_bytes")
         .shown(&["parked_calls_are_bounded_in_bytes"]),
-        row("how long they wait", vec![Time(settings.park_timeout)], Some("gateway.park_timeout"))
-            .answer("the backend's call is cancelled; coming back gets the error -32602")
+        row("time that they wait", vec![Time(settings.park_timeout)], Some("gateway.park_timeout"))
+            .answer("the backend's call is cancelled; a client that comes back gets the error -32602")
             .metric("signalbox_dropped_total")
             .shown(&["a_client_that_never_comes_back_is_given_up_and_the_backend_is_told"]),
         row(
-            "what a backend says about a call that waits",
+            "messages of a backend about a call that waits",
             vec![Count(bridged_call::MAX_HEARD, "messages"), Bytes(bridged_call::MAX_HEARD_BYTES)],
             None,
         )
@@ -398,7 +398,7 @@ fn of_calls() -> Vec<Row> {
         .metric(r#"signalbox_refused_total{limit="questions"}"#)
         .shown(&["questions_of_calls_that_are_over_do_not_use_up_the_bound", "rounds_and_questions_are_bounded"]),
         row(
-            "tasks that are remembered",
+            "remembered tasks",
             vec![Count(task_directory::MAX_TASKS, "tasks"), Count(task_directory::MAX_TASKS_EACH, "of one principal")],
             None,
         )
@@ -423,7 +423,7 @@ fn of_backends() -> Vec<Row> {
             vec![Count(lists::MAX_ITEMS, "entries"), Count(lists::MAX_PAGES, "pages"), Bytes(lists::MAX_BYTES)],
             None,
         )
-        .answer("the list is not taken; `signalbox status` says why")
+        .answer("the list is rejected; `signalbox status` says why")
         .metric("signalbox_backend_strays_total")
         .shown(&[
             "a_list_without_an_end_is_given_up_after_so_many_pages",
@@ -462,13 +462,12 @@ fn of_backends() -> Vec<Row> {
         .shown(&["calls_beyond_the_queue_are_refused_by_name_and_number", "calls_that_wait_for_a_restart_are_bounded"]),
         row("processes of a local backend", vec![], Some("backends.NAME.max_children"))
             .answer(
-                "error `overloaded` once the call has waited in vain; one caller has no more than these less one for the gateway and a \
-                 quarter for others (half, where others have any), and the error names that share",
+                "error `overloaded` once the call has waited in vain; one caller gets all of these except one for the gateway and a quarter for others (half, if others have any), and the error names that share",
             )
             .metric("signalbox_backend_connections")
             .shown(&["with_no_process_left_a_call_waits_for_one", "a_caller_with_many_sessions_leaves_processes_to_others"]),
-        row("a list for a client that hears of changes, while a backend starts", vec![Time(EARLY_LIST_WAIT)], None)
-            .answer("what the others list, and `list_changed` when there is more; other clients wait for `gateway.first_list_wait`")
+        row("a list for a client with `list_changed`, while a backend starts", vec![Time(EARLY_LIST_WAIT)], None)
+            .answer("the lists of the others, and `list_changed` when there is more; other clients wait for `gateway.first_list_wait`")
             .metric("signalbox_backend_up")
             .shown(&["an_old_client_with_a_general_stream_gets_the_others_lists_early_and_is_told_of_the_rest"]),
         row(
@@ -477,8 +476,8 @@ fn of_backends() -> Vec<Row> {
             None,
         )
         .answer(
-            "what that process listed, and `list_changed` when there is more. The longer time is for clients that declare \
-             capabilities, where that process is of their own era; those of them that do not hear of changes wait for \
+            "the list of that process, and `list_changed` when there is more. The longer time is for clients that declare \
+             capabilities, if that process is of their own era; such clients without `list_changed` wait for \
              `gateway.first_list_wait`",
         )
         .metric("signalbox_backend_up")
@@ -487,13 +486,13 @@ fn of_backends() -> Vec<Row> {
             "an_old_client_that_declares_capabilities_is_shown_them_too",
             "a_client_that_declares_capabilities_waits_for_lists_of_its_own_kind",
         ]),
-        row("a shared connection that nobody uses", vec![Time(SHARED_IDLE)], None)
+        row("an idle shared connection", vec![Time(SHARED_IDLE)], None)
             .answer("it ends, and is opened again for the next call")
             .metric("signalbox_backend_up")
             .shown(&["the_connection_of_a_principal_who_came_once_ends_and_is_opened_again_when_he_comes_back"]),
         row("connections to all HTTP backends that carry a request", vec![Count(UNLIMITED_BACKENDS, "connections")], None)
             .answer(
-                "fewer where the limit of open files leaves fewer (a quarter of them at least); one caller has at most half; a \
+                "fewer if the limit of open files leaves fewer (a quarter of them at least); one caller has at most half; a \
                  further call waits for 5 s, and then gets the error `overloaded`",
             )
             .metric("signalbox_backend_connections_refused_total")
@@ -553,8 +552,8 @@ fn default_of(key: &str) -> f64 {
 
 fn page() -> String {
     let mut page = "# Limits\n\n\
-        What comes from outside is bounded, here with the default of each limit, the key that sets it where there is one, what\n\
-        the other side gets at it, and the metric that shows it. This page is written by a test from the figures in the code.\n"
+        Look up a limit to see its default, the key that sets it, the answer that the other side gets at it, and the metric that shows\n\
+        it. Signalbox bounds everything that comes from outside. A test writes this page from the figures in the code.\n"
         .to_owned();
     for (title, rows) in parts() {
         write!(page, "\n## {title}\n\n| what | limit | key | answer | metric |\n|---|---|---|---|---|\n").unwrap();
