@@ -87,7 +87,7 @@ impl Feature {
             Self::Content => {
                 "a sound, a link to a resource and a bare number arrive in a form that the client's revision has"
             }
-            Self::Error => "a tool that fails is told as a failed result, not as an error of the protocol",
+            Self::Error => "a tool that fails gives a failed result, not an error of the protocol",
             Self::Progress => "every step arrives under the client's own token, in order, before the answer",
             Self::Cancel => "a call that the client cancels is cancelled in the server",
             Self::Log => "log messages arrive from the level on that the client asked for, and none below",

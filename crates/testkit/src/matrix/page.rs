@@ -11,14 +11,14 @@ use crate::revision::Revision;
 
 const INTRODUCTION: &str = "# Every revision meets every other
 
-This page is written by a test (`crates/testkit/tests/gateway_matrix.rs`) and checked by it: it is what was measured, not
-what is hoped for. A client that speaks exactly one revision of MCP reaches a server that speaks exactly one revision, through
-a real gateway process. Both are strict: whatever they are sent that their revision does not allow fails the cell, and so does
-a tool that ran twice. Neither shares code with the gateway.
+Look up your client and your server to see whether they can work together through Signalbox. A test writes this page from its
+measurements and checks it (`crates/testkit/tests/gateway_matrix.rs`). A client that speaks exactly one revision of MCP reaches
+a server that speaks exactly one revision, through a real gateway process. Both are strict: a message that their revision does
+not allow fails the cell, and so does a tool that ran twice. Neither shares code with the gateway.
 
-In every cell all of these are tried:
+The test tries all of these in every cell:
 
-| feature | what is measured |
+| feature | measurement |
 |---|---|
 ";
 
@@ -41,8 +41,8 @@ others. Rows are servers, columns are clients.
 const NOTES: &str = "
 ## Notes
 
-A revision cannot carry what it does not have. The gateway then refuses with an error that names the feature, or passes on what
-the revision does have:
+A revision cannot carry a feature that it does not have. The gateway then refuses with an error that names the feature, or
+passes on a form that the revision has:
 
 ";
 
