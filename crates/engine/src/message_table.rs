@@ -36,7 +36,7 @@ pub const MESSAGES: [MessageRow; 18] = [
     row("a list request", "client to gateway", Some(Phase::Request), "an error", "nothing"),
     row("`tasks/*` that the gateway answers", "client to gateway", Some(Phase::Request), "an error", "nothing"),
     row(
-        "an answer of a backend, kept ones included",
+        "an answer of a backend, cached ones included",
         "backend to client",
         Some(Phase::Response),
         "an error",
