@@ -82,8 +82,8 @@ pub enum FaultKind {
     NotBridged,
     /// The backend requires the caller to sign in first; `data.url` is the address to open.
     SignInNeeded,
-    /// The same for a client of 2025-11-25, whose revision has an error for it with the addresses in
-    /// `data.elicitations`.
+    /// Like [`FaultKind::SignInNeeded`] for a client of 2025-11-25, whose revision has an error of its own with the
+    /// addresses in `data.elicitations`.
     UrlElicitationRequired,
     /// An interceptor refused the call.
     Refused,

@@ -16,7 +16,7 @@ pub trait MessageProof: Send + Sync {
     /// does.
     fn confirm(&self, caller: &Caller, message: &Envelope) -> Result<Option<Caller>, Fault>;
 
-    /// Does the same for a message that came as protobuf, given its bytes.
+    /// Checks the proof of a message that arrived as protobuf, like [`MessageProof::confirm`], from its bytes.
     ///
     /// # Errors
     /// Same as [`MessageProof::confirm`].

@@ -179,7 +179,7 @@ impl Outbound {
         (self.leave_untold(epoch), MessageFact { again, ..fact })
     }
 
-    /// Does the same without a fact, where message facts are off.
+    /// Finishes the message without a fact, while no sink wants message facts.
     #[must_use]
     pub fn leave_untold(mut self, epoch: u32) -> ToBackend {
         self.epoch = epoch;
