@@ -230,7 +230,7 @@ impl Auditing {
         self.log.stats()
     }
 
-    /// Writes what is pending and gives the sinks [`STOP_WITHIN`] to take it.
+    /// Writes what is pending and gives the sinks a few seconds to take it.
     pub async fn stop(&self) {
         let log = Arc::clone(&self.log);
         let _ = tokio::task::spawn_blocking(move || log.stop(STOP_WITHIN)).await;

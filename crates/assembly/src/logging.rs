@@ -173,7 +173,7 @@ struct Queue {
     json: bool,
 }
 
-/// Writes the queued lines when dropped, waiting at most [`FLUSH`].
+/// Writes the queued lines when dropped, waiting at most a second.
 pub struct Flusher {
     lines: SyncSender<Item>,
     ended: Receiver<()>,

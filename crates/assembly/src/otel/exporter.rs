@@ -64,7 +64,7 @@ impl Telemetry {
         self.tracer.lost.count_at(Arc::downgrade(gateway));
     }
 
-    /// Waits up to [`LAST_SPANS`] for the remaining spans.
+    /// Waits up to two seconds for the remaining spans.
     pub async fn flush(&self) {
         let (done, waiting) = oneshot::channel();
         let flushing = async {

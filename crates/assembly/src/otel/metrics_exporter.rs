@@ -50,7 +50,7 @@ impl MetricsExport {
         Ok(Self { last })
     }
 
-    /// Exports the current metrics and waits up to [`LAST_METRICS`].
+    /// Exports the current metrics and waits up to two seconds.
     pub async fn flush(&self) {
         let (done, waiting) = oneshot::channel();
         let flushing = async {

@@ -77,7 +77,7 @@ impl AnchorCounters {
     }
 }
 
-/// Sends signed heads to all places. Dropping it waits up to [`LAST_WITHIN`] for the last ones.
+/// Sends signed heads to all places. Dropping it waits up to a few seconds for the last ones.
 pub struct Anchoring {
     places: Vec<(Arc<Waiting>, JoinHandle<()>)>,
     counters: Arc<AnchorCounters>,

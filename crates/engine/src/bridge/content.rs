@@ -62,7 +62,7 @@ pub fn downgrade(method: &str, to: Revision, message: &Envelope, edits: &mut Edi
     fit(method, to, message, &ResultMembers::read(message), edits)
 }
 
-/// Translates a result like [`downgrade`], but with its members already found.
+/// Translates a result like `downgrade`, but with its members already found.
 pub(super) fn fit(
     method: &str,
     to: Revision,
