@@ -158,8 +158,8 @@ impl App {
         }
     }
 
-    /// Kills every child process at once and gives the tape and the audit log a fraction of a second. Claude Code interrupts
-    /// a server, terminates it 100 ms later, and kills it after another 400 ms.
+    /// Kills every child process at once and gives the tape and the audit log a fraction of a second. Claude Code
+    /// interrupts a server, terminates it 100 ms later, and kills it after another 400 ms.
     pub async fn abandon(&self) {
         self.reaper.all_gone(Duration::ZERO).await;
         self.gateway.settle();
