@@ -5,7 +5,7 @@ use super::settings::{BadRedaction, KeyRule};
 use signalbox_wire::json;
 use std::borrow::Cow;
 
-/// Start of an escape of an ASCII character, if the next digit is below 8.
+/// Start of an escape that may stand for a quote, a colon or a blank, which delimit a name.
 const ASCII_ESCAPE: &[u8] = b"\\u00";
 
 /// Maximum length of a name that is looked up; rules have no longer names.
@@ -57,9 +57,11 @@ impl Keys {
         if self.rules.is_empty() {
             return false;
         }
-        // Escapes of ASCII characters may hide a name, its quotes, or the colon.
-        let is_ascii = |at: usize| matches!(inside.get(at + ASCII_ESCAPE.len()), Some(b'0'..=b'7'));
-        memchr::memmem::find_iter(inside, ASCII_ESCAPE).any(is_ascii)
+        let is_sign = |at: usize| {
+            let digits = inside.get(at + ASCII_ESCAPE.len()..).and_then(|rest| rest.first_chunk::<2>());
+            matches!(digits, Some(b"22" | b"3a" | b"3A" | b"20" | b"09" | b"0a" | b"0A" | b"0d" | b"0D"))
+        };
+        memchr::memmem::find_iter(inside, ASCII_ESCAPE).any(is_sign)
             || memchr::memchr_iter(b':', inside).any(|colon| self.is_named_before(inside, colon))
     }
 
