@@ -97,7 +97,7 @@ impl Sink for AlertSink {
 /// Returns the text of the alert for a critical record, if it needs one.
 fn text(record: &Record) -> Option<String> {
     let reason = record.detail("reason").unwrap_or("unknown");
-    let who = record.principal().unwrap_or("an unknown principal");
+    let who = record.principal().unwrap_or("somebody");
     match record.event_type? {
         EventType::SecurityViolation => Some(format!("critical security violation by {who}: {reason}")),
         EventType::BreakGlass => {

@@ -464,9 +464,9 @@ mod tests {
         let help = replay.find_subcommand_mut("run").unwrap().render_long_help().to_string();
         let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         for code in [
-            "Exits with 1 if an answer differs, is late or does not come, or a call is not sent because it may mean another \
-             object;",
-            "with 2 if the server does not start or answer, and for a command line that makes no sense.",
+            "Exits with 1 if an answer differs, is late or does not come, or if a call is not sent because it may mean \
+             another object.",
+            "Exits with 2 if the server does not start or answer, and for a wrong command line.",
         ] {
             assert!(help.contains(code), "{code}\n{help}");
         }

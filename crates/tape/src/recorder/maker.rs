@@ -1,5 +1,6 @@
 //! Turns facts into entries: assigns exchanges and sessions, redacts, and passes entries to the sampling buffer.
 
+mod other_facts;
 mod tape_change;
 
 use super::clients::Clients;
@@ -18,10 +19,9 @@ use super::settings::RecorderSettings;
 use super::withheld::Withheld;
 use super::words::Words;
 use crate::redact::{Redacted, Redactor};
-use signalbox_engine::fact::{Carried, Decision, Finished, Lost, MessageFact, Point, RefusedFact};
+use signalbox_engine::fact::{Carried, Decision, Finished, MessageFact, Point};
 use signalbox_engine::record::{
-    BackendSeen, Body, ClientEntry, Content, Entry, FinishedEntry, Gap, LostEntry, MessageEntry, MessageKind,
-    RefusedEntry, RulesEntry, SessionInfo,
+    Body, ClientEntry, Content, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo,
 };
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact, SessionKey};
 use std::collections::VecDeque;
@@ -434,46 +434,6 @@ impl Maker {
             self.sampling_buffer.introductions().session(number, Entry { session: Some(number), ..entry });
         }
         Some(number)
-    }
-
-    fn lost(&mut self, lost: &Lost, out: &mut Vec<Entry>) {
-        let at = self.clock.at(lost.at);
-        let number = lost.exchange.map(|id| id.0);
-        if self.sampling_buffer.drops(number) {
-            self.counters.sampled_out.fetch_add(1, Relaxed);
-            return;
-        }
-        let content = Content::Lost(LostEntry { number: lost.number, point: lost.point, reason: lost.reason.into() });
-        let session = self.session(lost.session);
-        self.put(at, session, number, lost.caller.principal().shared(), content, out);
-    }
-
-    fn refused(&mut self, refused: &RefusedFact, out: &mut Vec<Entry>) {
-        let at = self.clock.at(refused.at);
-        let client = Some(self.client(at, &refused.caller, None));
-        let detail = self.redactor.text(refused.detail.clone());
-        let (status, reason) = (refused.status, refused.reason.into());
-        let content = Content::Refused(RefusedEntry { status, reason, detail, client });
-        let session = self.session(refused.session);
-        self.put(at, session, None, refused.caller.principal().shared(), content, out);
-    }
-
-    fn backend(&mut self, at: Instant, mut seen: BackendSeen, out: &mut Vec<Entry>) {
-        let at = self.clock.at(at);
-        for (_, part) in &mut seen.parts {
-            let (kept, redacted) = self.redactor.bytes(part);
-            *part = kept;
-            seen.redacted |= redacted;
-        }
-        self.put(at, None, None, Arc::default(), Content::Backend(Box::new(seen)), out);
-    }
-
-    fn rules(&mut self, at: Instant, mut rules: RulesEntry, out: &mut Vec<Entry>) {
-        let at = self.clock.at(at);
-        let kept = self.redactor.text(rules.text.clone());
-        rules.redacted |= kept != rules.text;
-        rules.text = kept;
-        self.put(at, None, None, Arc::default(), Content::Rules(rules), out);
     }
 
     fn put(
