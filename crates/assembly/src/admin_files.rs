@@ -58,14 +58,14 @@ const KINDS: [Kind; 5] = [
 
 impl Kind {
     /// Returns the file's current stamp if it differs from the last one seen.
-    fn news(&self, data_dir: &Path, seen: &Seen) -> Option<Option<FileStamp>> {
+    fn news(&self, data_dir: &Path, seen: &EntriesSnapshot) -> Option<Option<FileStamp>> {
         let now = (self.file)(data_dir).stamp();
         (now != seen.stamp && (now.is_some() || !self.outlives_file)).then_some(now)
     }
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct EntriesSnapshot {
     stamp: Option<FileStamp>,
     entries: Entries,
 }
@@ -79,12 +79,12 @@ pub(crate) fn owner_of_newest<'a>(files: impl IntoIterator<Item = &'a Path>) -> 
 
 /// Last seen stamp and entries of each file.
 #[derive(Debug)]
-pub(crate) struct AdminFiles(Mutex<[Seen; KINDS.len()]>);
+pub(crate) struct AdminFiles(Mutex<[EntriesSnapshot; KINDS.len()]>);
 
 impl AdminFiles {
     /// Reads all files. Entries that already exist are not reported.
     pub fn new(data_dir: &Path) -> Self {
-        let seen = KINDS.map(|kind| Seen {
+        let seen = KINDS.map(|kind| EntriesSnapshot {
             stamp: (kind.file)(data_dir).stamp(),
             entries: (kind.load)(data_dir).unwrap_or_default(),
         });

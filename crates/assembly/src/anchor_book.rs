@@ -7,8 +7,8 @@
 use crate::recording::unix_nanos;
 use crate::seal_folder::SealFolder;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_seal::keys::files::FileError;
-use signalbox_seal::{ChainHash, HeadKind, Role, Untrusted};
+use signalbox_seal::keys::files::KeyStorageError;
+use signalbox_seal::{ChainHash, HeadKind, KeyRole, TrustError};
 use signalbox_tape::seal::SignedHead;
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -22,13 +22,13 @@ pub const MAX_ANCHOR_FILE: u64 = 256 << 20;
 
 /// Reason for rejecting a head.
 #[derive(Debug, thiserror::Error)]
-pub enum NotKept {
+pub enum AnchorError {
     /// The signature does not verify.
     #[error("the signature of the head does not fit")]
     Signature,
     /// The signing key is not trusted here.
     #[error("{0}")]
-    Untrusted(Untrusted),
+    Untrusted(TrustError),
     /// A different head for the same entry is stored already.
     #[error("entry {seq} of tape {tape} was anchored with another hash before")]
     Conflict {
@@ -45,7 +45,7 @@ pub enum NotKept {
     Full,
     /// The trusted keys cannot be read.
     #[error(transparent)]
-    Keys(#[from] FileError),
+    Keys(#[from] KeyStorageError),
     /// The file cannot be read or written.
     #[error("the file of anchors: {0}")]
     File(#[from] io::Error),
@@ -53,7 +53,7 @@ pub enum NotKept {
 
 /// Outcome of an accepted head.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Kept {
+pub enum AnchorOutcome {
     /// The head was appended.
     New,
     /// This head, or one that covers it, is stored already.
@@ -89,13 +89,14 @@ impl AnchorBook {
     ///
     /// # Errors
     /// If the head is not signed by a trusted key, contradicts a stored one, or cannot be written.
-    pub fn keep(&self, head: &SignedHead) -> Result<Kept, NotKept> {
-        let (key, hash) = head.signer().zip(head.hash()).ok_or(NotKept::Signature)?;
+    pub fn keep(&self, head: &SignedHead) -> Result<AnchorOutcome, AnchorError> {
+        let (key, hash) = head.signer().zip(head.hash()).ok_or(AnchorError::Signature)?;
         let now = i64::try_from(unix_nanos() / 1_000_000_000).unwrap_or(i64::MAX);
         let keys = self.folder.key_set()?;
-        let known = keys.trusted(key.id(), &[Role::Recorder, Role::Gateway], now).map_err(NotKept::Untrusted)?;
+        let known =
+            keys.trusted(key.id(), &[KeyRole::Recorder, KeyRole::Gateway], now).map_err(AnchorError::Untrusted)?;
         if known.key.as_bytes() != key.as_bytes() {
-            return Err(NotKept::Signature);
+            return Err(AnchorError::Signature);
         }
         let path = self.folder.anchor_file();
         let mut last = self.last.lock().unpoisoned();
@@ -107,23 +108,23 @@ impl AnchorBook {
         if let Some(known) = places.get(&head.tape) {
             if known.owner != owner {
                 tracing::error!(tape = %head.tape, seq, key = key.id(), "a head of a tape of another key is refused");
-                return Err(NotKept::Owner(head.tape.clone()));
+                return Err(AnchorError::Owner(head.tape.clone()));
             }
             if known.seq == seq && known.hash != hash {
                 tracing::error!(tape = %head.tape, seq, key = key.id(), "a tape was anchored twice, with different hashes");
-                return Err(NotKept::Conflict { tape: head.tape.clone(), seq });
+                return Err(AnchorError::Conflict { tape: head.tape.clone(), seq });
             }
             if (seq, closed) <= (known.seq, known.closed) {
-                return Ok(Kept::Known);
+                return Ok(AnchorOutcome::Known);
             }
         }
         append(&path, &head.to_json().to_string())?;
         places.insert(head.tape.clone(), Last { owner, seq, closed, hash });
-        Ok(Kept::New)
+        Ok(AnchorOutcome::New)
     }
 }
 
-fn read(path: &Path) -> Result<HashMap<String, Last>, NotKept> {
+fn read(path: &Path) -> Result<HashMap<String, Last>, AnchorError> {
     let mut places: HashMap<String, Last> = HashMap::new();
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(places),
@@ -144,9 +145,9 @@ fn read(path: &Path) -> Result<HashMap<String, Last>, NotKept> {
     Ok(places)
 }
 
-fn append(path: &Path, line: &str) -> Result<(), NotKept> {
+fn append(path: &Path, line: &str) -> Result<(), AnchorError> {
     if fs::metadata(path).is_ok_and(|file| file.len() + line.len() as u64 >= MAX_ANCHOR_FILE) {
-        return Err(NotKept::Full);
+        return Err(AnchorError::Full);
     }
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -174,24 +175,24 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let folder = SealFolder::of(data.path());
         let west = SigningKey::generate().unwrap();
-        let trusted = TrustedKey::new(west.verifying_key().clone(), "west", &[Role::Gateway]);
+        let trusted = TrustedKey::new(west.verifying_key().clone(), "west", &[KeyRole::Gateway]);
         folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
         let book = AnchorBook::new(folder.clone());
         let interim = |seq, hash| head(&west, HeadKind::Interim, seq, hash);
-        assert_eq!(book.keep(&head(&west, HeadKind::Opening, 0, 1)).unwrap(), Kept::New);
-        assert_eq!(book.keep(&interim(5, 2)).unwrap(), Kept::New);
-        assert_eq!(book.keep(&interim(5, 2)).unwrap(), Kept::Known);
-        assert_eq!(book.keep(&interim(3, 2)).unwrap(), Kept::Known, "a later one covers it");
-        assert!(matches!(book.keep(&interim(5, 3)), Err(NotKept::Conflict { seq: 5, .. })));
+        assert_eq!(book.keep(&head(&west, HeadKind::Opening, 0, 1)).unwrap(), AnchorOutcome::New);
+        assert_eq!(book.keep(&interim(5, 2)).unwrap(), AnchorOutcome::New);
+        assert_eq!(book.keep(&interim(5, 2)).unwrap(), AnchorOutcome::Known);
+        assert_eq!(book.keep(&interim(3, 2)).unwrap(), AnchorOutcome::Known, "a later one covers it");
+        assert!(matches!(book.keep(&interim(5, 3)), Err(AnchorError::Conflict { seq: 5, .. })));
         let mut forged = interim(9, 2);
         forged.head.seq = 8;
-        assert!(matches!(book.keep(&forged), Err(NotKept::Signature)));
+        assert!(matches!(book.keep(&forged), Err(AnchorError::Signature)));
         let stranger = SigningKey::generate().unwrap();
-        assert!(matches!(book.keep(&head(&stranger, HeadKind::Interim, 9, 2)), Err(NotKept::Untrusted(_))));
+        assert!(matches!(book.keep(&head(&stranger, HeadKind::Interim, 9, 2)), Err(AnchorError::Untrusted(_))));
         // After a restart the same is known.
         let book = AnchorBook::new(folder.clone());
-        assert_eq!(book.keep(&interim(5, 2)).unwrap(), Kept::Known);
-        assert_eq!(book.keep(&head(&west, HeadKind::Closing, 5, 2)).unwrap(), Kept::New);
+        assert_eq!(book.keep(&interim(5, 2)).unwrap(), AnchorOutcome::Known);
+        assert_eq!(book.keep(&head(&west, HeadKind::Closing, 5, 2)).unwrap(), AnchorOutcome::New);
         let text = fs::read_to_string(folder.anchor_file()).unwrap();
         assert_eq!(text.trim().lines().count(), 3, "{text}");
         assert!(!Anchors::read(text.as_bytes(), "t").unwrap().is_empty());
@@ -205,20 +206,20 @@ mod tests {
         let folder = SealFolder::of(data.path());
         let (east, west) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
         for (key, name) in [(&east, "east"), (&west, "west")] {
-            let trusted = TrustedKey::new(key.verifying_key().clone(), name, &[Role::Recorder]);
+            let trusted = TrustedKey::new(key.verifying_key().clone(), name, &[KeyRole::Recorder]);
             folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
         }
         let far = head(&west, HeadKind::Interim, 1 << 40, 9);
         let book = AnchorBook::new(folder.clone());
-        assert_eq!(book.keep(&head(&east, HeadKind::Opening, 0, 1)).unwrap(), Kept::New);
+        assert_eq!(book.keep(&head(&east, HeadKind::Opening, 0, 1)).unwrap(), AnchorOutcome::New);
         for foreign in [head(&west, HeadKind::Interim, 15, 9), far.clone(), head(&west, HeadKind::Closing, 0, 1)] {
-            assert!(matches!(book.keep(&foreign), Err(NotKept::Owner(_))), "{foreign:?}");
+            assert!(matches!(book.keep(&foreign), Err(AnchorError::Owner(_))), "{foreign:?}");
         }
-        assert_eq!(book.keep(&head(&east, HeadKind::Interim, 15, 2)).unwrap(), Kept::New);
+        assert_eq!(book.keep(&head(&east, HeadKind::Interim, 15, 2)).unwrap(), AnchorOutcome::New);
         append(&folder.anchor_file(), &far.to_json().to_string()).unwrap();
         let book = AnchorBook::new(folder.clone());
-        assert!(matches!(book.keep(&far), Err(NotKept::Owner(_))));
-        assert_eq!(book.keep(&head(&east, HeadKind::Interim, 20, 3)).unwrap(), Kept::New);
+        assert!(matches!(book.keep(&far), Err(AnchorError::Owner(_))));
+        assert_eq!(book.keep(&head(&east, HeadKind::Interim, 20, 3)).unwrap(), AnchorOutcome::New);
         let text = fs::read(folder.anchor_file()).unwrap();
         let anchors = Anchors::read(&text[..], "t").unwrap();
         assert_eq!(anchors.signers(), std::slice::from_ref(east.verifying_key()));

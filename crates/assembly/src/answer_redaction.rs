@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use signalbox_config::Config;
 use signalbox_engine::catalog::{EntryRef, ListKind};
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict};
+use signalbox_engine::chain::{Case, EntryPattern, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict};
 use signalbox_engine::dialect::validation::{AccessConstraint, ConstraintKind};
 use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::{Caller, Fault, FaultKind};
@@ -18,7 +18,7 @@ use signalbox_govern::Permissions;
 use signalbox_govern::constraints::{PathConstraint, Scope};
 use signalbox_govern::path_bounds::Folders;
 use signalbox_govern::permissions::entry_of;
-use signalbox_tape::redact::{Redacted, Redactor};
+use signalbox_tape::redact::{Redaction, Redactor};
 use signalbox_wire::Envelope;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,14 +41,14 @@ impl Rule {
         Some(Self { scope: scope(rule), redactor, names })
     }
 
-    fn redact(&self, message: &Bytes) -> Redacted {
+    fn redact(&self, message: &Bytes) -> Redaction {
         let redacted = self.redactor.message(message, None);
         let rest = match &redacted {
-            Redacted::Same => message,
-            Redacted::Changed(bytes) => bytes,
-            Redacted::Withheld => return Redacted::Withheld,
+            Redaction::Same => message,
+            Redaction::Changed(bytes) => bytes,
+            Redaction::Withheld => return Redaction::Withheld,
         };
-        question_url::redact(rest, &self.names).map_or(redacted, Redacted::Changed)
+        question_url::redact(rest, &self.names).map_or(redacted, Redaction::Changed)
     }
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn path_constraints(config: &Config) -> Vec<PathConstraint> {
 fn scope(rule: &signalbox_config::ConstraintRule) -> Scope {
     Scope {
         name: rule.pattern.as_str().into(),
-        tools: SubjectPattern::new(&rule.pattern),
+        tools: EntryPattern::new(&rule.pattern),
         roles: rule.roles.iter().map(|role| role.as_str().into()).collect(),
     }
 }
@@ -150,7 +150,7 @@ impl Interceptor for AnswerRedaction {
         "answer redaction"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         let Some(source) = Source::of(case) else { return Judgement::pass() };
         let (mut message, mut names) = (case.message.bytes().clone(), Vec::new());
         for rule in self.rules.load().iter() {
@@ -164,9 +164,9 @@ impl Interceptor for AnswerRedaction {
                 continue;
             }
             match rule.redact(&message) {
-                Redacted::Same => continue,
-                Redacted::Changed(bytes) => message = bytes,
-                Redacted::Withheld => return withheld(),
+                Redaction::Same => continue,
+                Redaction::Changed(bytes) => message = bytes,
+                Redaction::Withheld => return withheld(),
             }
             names.push(Arc::new(Ruling {
                 rule: Some(scope.policy()),

@@ -3,7 +3,7 @@
 use crate::auditing::{Auditing, AuditingError};
 use crate::call_metrics::CallMetrics;
 use crate::govern_parts::GovernParts;
-use crate::live::Live;
+use crate::live_feed::LiveFeed;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use crate::seal::Signatures;
@@ -11,7 +11,7 @@ use crate::tape_backend;
 use crate::{authentication, backend_auth, baseline, builtin_backend, permissions, relaying, remote_backend};
 use arc_swap::ArcSwap;
 use signalbox_config::loops;
-use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
+use signalbox_config::{BackendConfig, BackendTarget, Config, EraSetting, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
 use signalbox_engine::chain::Interceptor;
@@ -20,11 +20,11 @@ use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
 use signalbox_govern::directory::Directory;
-use signalbox_oauth::OauthDesk;
+use signalbox_oauth::OauthClientState;
 use signalbox_oauth::page_host::PageHost;
 use signalbox_relay::Relay;
 use signalbox_replay::{Baseline, BaselineError};
-use signalbox_rules::{RuleSet, Rules};
+use signalbox_rules::{RuleInterceptor, RuleSet};
 use signalbox_runtime::session_store::SessionStore;
 use signalbox_runtime::{
     AuditTrail, Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime,
@@ -32,7 +32,7 @@ use signalbox_runtime::{
 };
 use signalbox_transport::SpecError;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
-use signalbox_transport::in_process::{InProcessConnector, Visitor};
+use signalbox_transport::in_process::{InProcessConnector, ServerChannels};
 use signalbox_transport::web_post::WebPost;
 use signalbox_wire::Limits;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -102,8 +102,8 @@ pub struct App {
     /// Breakpoints, at which messages are held for a person.
     pub breakpoints: Arc<Breakpoints>,
     /// Live feed of facts.
-    pub live: Arc<Live>,
-    pub rules: Arc<Rules>,
+    pub live: Arc<LiveFeed>,
+    pub rules: Arc<RuleInterceptor>,
     /// Tape being written, if recording is on.
     pub recording: Option<Arc<Recording>>,
     /// Audit log, if one is configured.
@@ -111,7 +111,7 @@ pub struct App {
     /// Comparison of calls with a recorded tape, if configured.
     pub baseline: Option<Arc<Baseline>>,
     /// OAuth clients for sign-ins at backends.
-    pub desk: Arc<OauthDesk>,
+    pub oauth: Arc<OauthClientState>,
     /// Parts that govern calls: labels, permissions, limits, budgets and scopes.
     pub govern: GovernParts,
     /// Users and groups. [`authentication::follower`] replaces them at a reload.
@@ -213,20 +213,20 @@ pub fn assemble(
 ) -> Result<App, AssembleError> {
     let settings = settings(config);
     let reaper = Reaper::new();
-    let desk = backend_auth::desk(config, pages);
+    let oauth = backend_auth::oauth(config, pages);
     backend_auth::tell_exceptions(config);
-    let mut backends = backends(config, (&reaper, &desk), &settings)?;
+    let mut backends = backends(config, (&reaper, &oauth), &settings)?;
     let relay = relaying::relay(config);
     backends.extend(relay.iter().map(|relay| relaying::backend(relay, &settings)));
     let metrics = Arc::new(MethodMetrics::default());
     let calls = CallMetrics::new(config);
-    let live = Live::new();
+    let live = LiveFeed::new();
     let breakpoints = Arc::new(Breakpoints::new(settings.limits));
     let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone(), calls.clone(), live.clone(), Arc::new(ExchangeLog)];
     facts.extend(recording.iter().map(|recording| recorder_sink(recording, config)));
     let audit = Auditing::open(config)?.map(Arc::new);
     facts.extend(audit.iter().map(|audit| audit.sink()));
-    let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed(config)?));
+    let rules = Arc::new(RuleInterceptor::new(RuleSet::clone(&config.rules.set), seed(config)?));
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
     let baseline = baseline::start(config, &live, recording.as_deref())?;
@@ -255,7 +255,7 @@ pub fn assemble(
     audit.iter().try_for_each(|audit| audit.begin(gateway.audit_run(), config))?;
     relay.iter().for_each(|relay| relay.attach(&gateway));
     govern.attach(&gateway, audit.as_ref());
-    backend_auth::follow_sign_ins(&desk, &gateway, audit.as_ref());
+    backend_auth::follow_sign_ins(&oauth, &gateway, audit.as_ref());
     signatures.attach(&gateway);
     live.attach(&gateway);
     calls.attach(&gateway);
@@ -275,7 +275,7 @@ pub fn assemble(
         recording,
         audit,
         baseline,
-        desk,
+        oauth,
         govern,
         directory,
         relay,
@@ -326,7 +326,7 @@ pub fn uses_demo(config: &Config) -> bool {
 }
 
 /// Services that the connectors of all backends share.
-type Around<'a> = (&'a Reaper, &'a Arc<OauthDesk>);
+type Around<'a> = (&'a Reaper, &'a Arc<OauthClientState>);
 
 /// Builds one configured backend.
 pub(crate) fn backend(
@@ -380,7 +380,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
 fn server(
     backend: &BackendConfig,
     source: Option<&Path>,
-    (reaper, desk): Around<'_>,
+    (reaper, oauth): Around<'_>,
     limits: &Limits,
 ) -> Result<Arc<dyn Connector>, AssembleError> {
     match &backend.target {
@@ -400,9 +400,9 @@ fn server(
             Ok(Arc::new(ChildConnector::new(spec).with_reaper(reaper)))
         }
         BackendTarget::Url { url, .. } if backend.addresses.all.is_empty() => {
-            remote_backend::single(backend, url, desk, backend.failing.retries, limits)
+            remote_backend::single(backend, url, oauth, backend.failing.retries, limits)
         }
-        BackendTarget::Url { .. } => remote_backend::many(backend, desk, limits),
+        BackendTarget::Url { .. } => remote_backend::many(backend, oauth, limits),
         BackendTarget::Tape | BackendTarget::Builtin(_) => Err(AssembleError::NoAddress),
     }
 }
@@ -415,12 +415,12 @@ pub(crate) fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec 
         start_timeout: backend.start_timeout,
         max_children: backend.max_children,
         wish: match backend.era {
-            Era::Auto if matches!(backend.target, BackendTarget::Url { transport: UrlTransport::Sse, .. }) => {
+            EraSetting::Auto if matches!(backend.target, BackendTarget::Url { transport: UrlTransport::Sse, .. }) => {
                 Wish::Legacy
             }
-            Era::Auto => Wish::Auto,
-            Era::Old => Wish::Legacy,
-            Era::New => Wish::Modern,
+            EraSetting::Auto => Wish::Auto,
+            EraSetting::Old => Wish::Legacy,
+            EraSetting::New => Wish::Modern,
         },
         strict: settings.strict.then_some(settings.limits),
         failing: backend.failing.clone(),
@@ -449,7 +449,7 @@ fn source(backend: &BackendConfig) -> u64 {
 /// Builds the backend of the demo tools.
 pub(crate) fn demo(config: &Config, settings: &Settings) -> Result<Arc<Backend>, AssembleError> {
     let server = DemoServer::new(config.gateway.demo_root.clone())?;
-    let connector = InProcessConnector::new(DEMO, move |visitor: Visitor| {
+    let connector = InProcessConnector::new(DEMO, move |visitor: ServerChannels| {
         let server = server.clone();
         Box::pin(server.serve(visitor.incoming, visitor.outgoing))
     });
@@ -478,7 +478,7 @@ pub fn interceptor_chain(
     signatures: &Signatures,
     govern: &GovernParts,
     breakpoints: &Arc<Breakpoints>,
-    rules: &Arc<Rules>,
+    rules: &Arc<RuleInterceptor>,
 ) -> Chain {
     let mut all: Vec<Arc<dyn Interceptor>> = Vec::new();
     // Verifies requests as they arrived, and signs answers as they leave.

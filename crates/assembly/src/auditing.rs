@@ -8,18 +8,18 @@ use signalbox_audit::ends::TakenRecords;
 use signalbox_audit::search::AuditQuery;
 use signalbox_audit::sinks::{AlertSink, DatabaseSink, FileSink, Poster, RemoteSink, Sink, SinkError, SyslogSink};
 use signalbox_audit::{
-    AdminAction, AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass, CallVerifier, Pruner,
-    Record, SinkPlace, StartError, ends, files, undelivered,
+    AdminAction, AuditLog, AuditRecord, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass,
+    CallVerifier, Pruner, SinkPlace, StartError, ends, files, undelivered,
 };
 use signalbox_config::{Audit, Config, Secret};
 use signalbox_engine::FactSink;
 use signalbox_engine::audit::IntentLog;
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::record::StoreError;
-use signalbox_runtime::Post as _;
+use signalbox_runtime::WebhookTransport as _;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_seal::hex;
-use signalbox_seal::keys::files::FileError;
+use signalbox_seal::keys::files::KeyStorageError;
 use signalbox_store::audit::AuditDatabase;
 use signalbox_tape::redact::Redactor;
 use signalbox_transport::web_post::WebPost;
@@ -80,7 +80,7 @@ pub enum AuditReadError {
     Database(#[from] StoreError),
     /// The trusted keys cannot be read.
     #[error(transparent)]
-    Keys(#[from] FileError),
+    Keys(#[from] KeyStorageError),
     /// All sinks are write-only, so there is nothing to read.
     #[error("no audit log can be read here: set `mcp.protocol.audit.enabled` with a file or a database as its sink")]
     Nowhere,
@@ -395,9 +395,9 @@ impl AuditPlace {
     pub fn search(
         &self,
         query: &AuditQuery,
-        each: &mut dyn FnMut(&Record, &str) -> bool,
+        each: &mut dyn FnMut(&AuditRecord, &str) -> bool,
     ) -> Result<(), AuditReadError> {
-        self.lines(&mut |_, line| match Record::read(line) {
+        self.lines(&mut |_, line| match AuditRecord::read(line) {
             Ok(record) if query.fits(&record) => each(&record, line),
             _ => true,
         })

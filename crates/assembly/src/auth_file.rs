@@ -1,7 +1,7 @@
 //! Files in the folder `auth` of the data folder, such as keys and users. Only the owner may read them, and a lock lets
 //! one process change them at a time.
 
-use signalbox_seal::keys::files::{FileError, lock_folder, save_private};
+use signalbox_seal::keys::files::{KeyStorageError, lock_folder, save_private};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -26,7 +26,7 @@ pub enum AuthFileError {
     },
     /// The file cannot be written.
     #[error(transparent)]
-    Write(#[from] FileError),
+    Write(#[from] KeyStorageError),
 }
 
 /// Identity of a file's contents, which changes whenever another file replaces it.

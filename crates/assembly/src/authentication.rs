@@ -16,24 +16,24 @@ use crate::protected_resource;
 use crate::reload::Follower;
 use crate::seal_folder::SealFolder;
 use key_source::KeySource;
-use signalbox_config::{Auth, Config, Issuer, Member};
-use signalbox_engine::authenticator::{Authenticator, Authenticators, LocalUser, Unproved};
+use signalbox_config::{Auth, Config, Issuer, MemberConfig};
+use signalbox_engine::authenticator::{AssumedPrincipal, Authenticator, Authenticators, OwnerAuthenticator};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::resource_address::ResourceAddress;
 use signalbox_engine::{Caller, Principal, Proof};
-use signalbox_govern::directory::{Directory, Grant, Said};
-use signalbox_govern::jwks::KeySetError;
+use signalbox_govern::directory::{Directory, DirectoryClaims, Grant};
+use signalbox_govern::jwks::JsonWebKeySetError;
 use signalbox_govern::key_authenticator::Refresh;
-use signalbox_govern::token_authenticator::{KeySupply, KeysWanted};
+use signalbox_govern::token_authenticator::{KeyRefreshReason, KeySupply};
 use signalbox_govern::{
     CertificateAuthenticator, CertificateRule, IssuerRules, KeyAuthenticator, ProtectedResource, SharedKeys,
     TokenAuthenticator, TokenIssuer,
 };
-use signalbox_oauth::OauthDesk;
-use signalbox_oauth::outbound::Outbound;
+use signalbox_oauth::OauthClientState;
+use signalbox_oauth::outbound::OutboundSettings;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
-use signalbox_seal::Role;
+use signalbox_seal::KeyRole;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub enum AuthError {
     KeySet {
         issuer: String,
         /// Error in the key set.
-        why: KeySetError,
+        why: JsonWebKeySetError,
     },
     /// The file with the keys of an issuer cannot be read.
     #[error("auth.jwt.{issuer}: {}: {why}", path.display())]
@@ -72,8 +72,8 @@ pub struct Authentication {
     certificates: Arc<CertificateAuthenticator>,
     resource: Option<Arc<ProtectedResource>>,
     server: Option<Arc<Authorization>>,
-    desk: Arc<OauthDesk>,
-    outbound: Outbound,
+    oauth: Arc<OauthClientState>,
+    outbound: OutboundSettings,
     required: bool,
 }
 
@@ -101,8 +101,8 @@ impl Authentication {
             let source = sources.iter().find(|source| std::ptr::eq(&*source.issuer, issuer));
             // `follow_files` revokes the tokens of a withdrawn key.
             match wanted {
-                KeysWanted::BeforeUse => source.map(KeySource::refresh_now),
-                KeysWanted::Unknown => source.map(KeySource::want),
+                KeyRefreshReason::BeforeUse => source.map(KeySource::refresh_now),
+                KeyRefreshReason::Unknown => source.map(KeySource::want),
             };
         });
         let server = auth.server.as_ref();
@@ -113,7 +113,7 @@ impl Authentication {
         all.extend(server.iter().map(|server| Arc::clone(server.issuer())));
         let tokens = (!all.is_empty()).then(|| {
             let tokens =
-                TokenAuthenticator::new(all, Arc::clone(&directory), supply).keeping(Arc::clone(&app.desk.callers));
+                TokenAuthenticator::new(all, Arc::clone(&directory), supply).keeping(Arc::clone(&app.oauth.callers));
             Arc::new(match &server {
                 Some(server) => tokens.refreshed_by(look_at_users(server)),
                 None => tokens,
@@ -141,7 +141,7 @@ impl Authentication {
             certificates,
             resource: protected_resource::protected(auth, server.as_deref(), resource).map(Arc::new),
             server,
-            desk: Arc::clone(&app.desk),
+            oauth: Arc::clone(&app.oauth),
             outbound: config.outbound.clone(),
             required: auth.required,
         })
@@ -242,7 +242,7 @@ impl Authentication {
         let ended = gateway.end_lapsed(unix_millis());
         // Comes after `end_lapsed`, so that calls end with the true reason rather than with their connection.
         for account in &gone {
-            self.desk.forget_sign_ins(account);
+            self.oauth.forget_sign_ins(account);
             gateway.forget_account(account);
         }
         if ended > 0 {
@@ -322,7 +322,7 @@ fn has_changed(caller: &Caller, before: &Directory, next: &Directory) -> bool {
     let (identity, principal) = (caller.identity(), caller.principal().as_str());
     let Some(known) = identity.standing.as_ref().filter(|_| identity.proof != Proof::Unproved) else { return false };
     let differ = |groups: Vec<String>| {
-        let said = Said { groups, ..Said::default() };
+        let said = DirectoryClaims { groups, ..DirectoryClaims::default() };
         before.standing(principal, said.clone(), None) != next.standing(principal, said, None)
     };
     let groups = known.groups.iter().map(|group| group.to_string());
@@ -401,14 +401,14 @@ fn order(auth: &Auth, ways: Ways<'_>) -> Authenticators {
             "key" if auth.required || ways.has_keys => list.push(Arc::clone(&ways.keys) as _),
             "token" => list.extend(ways.tokens.map(|tokens| Arc::clone(tokens) as Arc<dyn Authenticator>)),
             "certificate" => list.push(Arc::clone(ways.certificates) as _),
-            "local" => list.push(Arc::new(LocalUser)),
+            "local" => list.push(Arc::new(OwnerAuthenticator)),
             _ => {}
         }
     }
     match (auth.required, ways.has_signatures) {
-        (false, _) => list.push(Arc::new(Unproved(ways.anonymous))),
+        (false, _) => list.push(Arc::new(AssumedPrincipal(ways.anonymous))),
         // The message itself must prove its caller, in the second stage.
-        (true, true) => list.push(Arc::new(Unproved(Principal::named("unproved")))),
+        (true, true) => list.push(Arc::new(AssumedPrincipal(Principal::named("unproved")))),
         (true, false) => {}
     }
     Authenticators::new(list)
@@ -420,7 +420,7 @@ fn signatures(config: &Config, data_dir: &Path) -> bool {
     let listed = config.auth.order.iter().any(|way| way == "signature");
     let trusted = || {
         let keys = SealFolder::of(data_dir).key_set();
-        keys.is_ok_and(|keys| keys.iter().any(|key| key.roles.contains(&Role::Client)))
+        keys.is_ok_and(|keys| keys.iter().any(|key| key.roles.contains(&KeyRole::Client)))
     };
     listed && (config.auth.order_given || trusted())
 }
@@ -437,11 +437,11 @@ fn certificate_rule(name: &signalbox_config::CertificateName) -> CertificateRule
 
 /// Builds the directory of users, groups and scopes from the configuration.
 pub(crate) fn directory(auth: &Auth) -> Directory {
-    let grant = |(name, member): &(String, Member)| {
-        let Member { roles, groups, trust, resources } = member.clone();
+    let grant = |(name, member): &(String, MemberConfig)| {
+        let MemberConfig { roles, groups, trust, resources } = member.clone();
         (name.clone(), Grant { roles, groups, trust, resources })
     };
-    let all = |members: &[(String, Member)]| members.iter().map(grant).collect();
+    let all = |members: &[(String, MemberConfig)]| members.iter().map(grant).collect();
     let directory = Directory::new(all(&auth.users), all(&auth.groups), auth.default_trust);
     directory.with_scopes(auth.scope_hierarchy.iter().cloned().collect())
 }
@@ -478,7 +478,7 @@ mod tests {
         };
         let before = of(&["r"], &["ops"], &["admin"]);
         let caller = |principal: &str, proof| {
-            let standing = Some(before.standing(principal, Said::default(), None));
+            let standing = Some(before.standing(principal, DirectoryClaims::default(), None));
             let caller = Caller::of(Principal::named(principal), proof, "http");
             Caller::new(Identity { standing, ..caller.identity().clone() })
         };

@@ -13,8 +13,8 @@ use crate::user_file::{UserFile, UserFileFault};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use signalbox_authorization::access_token::BadSeed;
 use signalbox_authorization::{
-    AuthorizationServer, Authorize, Consented, Damaged, DocumentError, Moment, Provider, Refusal, Reply, Settings,
-    SignInStep, SwitchedOff,
+    AuthorizationServer, Authorize, ConsentOutcome, DocumentError, IdentityProvider, Moment, OauthRefusal, Reply,
+    ServerSettings, ServerStateError, SignInStep, SwitchedOff,
 };
 use signalbox_config::Auth;
 use signalbox_config::auth_server::{AuthServer, LOCAL_USERS};
@@ -22,14 +22,14 @@ use signalbox_engine::Principal;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::resource_address::ResourceAddress;
 use signalbox_engine::standing::Standing;
-use signalbox_govern::directory::{Directory, Said};
-use signalbox_govern::{IssuerRules, KeySet, KeySetError, TokenAuthenticator, TokenIssuer};
+use signalbox_govern::directory::{Directory, DirectoryClaims};
+use signalbox_govern::{IssuerRules, JsonWebKeySet, JsonWebKeySetError, TokenAuthenticator, TokenIssuer};
 use signalbox_oauth::openid::OpenIdResponse;
-use signalbox_oauth::outbound::Outbound;
+use signalbox_oauth::outbound::OutboundSettings;
 use signalbox_oauth::web_address::WebAddress;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_seal::KeyError;
-use signalbox_seal::keys::files::{FileError, save_private, try_lock};
+use signalbox_seal::keys::files::{KeyStorageError, save_private, try_lock};
 use signalbox_wire::timestamp;
 use std::fs::File;
 use std::io;
@@ -69,14 +69,14 @@ pub enum AuthServerError {
         /// Path of the file.
         path: PathBuf,
         /// Damage that was found.
-        why: Damaged,
+        why: ServerStateError,
     },
     /// The users cannot be read.
     #[error(transparent)]
     Users(#[from] UserFileFault),
     /// The key file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] KeyStorageError),
     /// The key cannot be generated.
     #[error("auth.server: {0}")]
     Key(#[from] KeyError),
@@ -85,11 +85,11 @@ pub enum AuthServerError {
     Seed(#[from] BadSeed),
     /// The public key is unusable for verification.
     #[error("auth.server: {0}")]
-    KeySet(#[from] KeySetError),
+    KeySet(#[from] JsonWebKeySetError),
 }
 
 /// Person who has signed in in a browser to visit a page of the gateway.
-pub struct Visitor {
+pub struct BrowserUser {
     /// Name of the user, with the prefix of local users.
     pub principal: String,
     /// Roles, groups and trust of the user.
@@ -105,7 +105,7 @@ pub struct Authorization {
     stuck: Mutex<bool>,
     tokens: ArcSwapOption<TokenAuthenticator>,
     directory: Arc<ArcSwap<Directory>>,
-    outbound: Outbound,
+    outbound: OutboundSettings,
     openid: Option<OpenId>,
     hashing: Semaphore,
     users: UserFile,
@@ -129,7 +129,7 @@ impl Authorization {
         data_dir: &Path,
         resource: &ResourceAddress,
         directory: &Arc<ArcSwap<Directory>>,
-        outbound: &Outbound,
+        outbound: &OutboundSettings,
     ) -> Result<Self, AuthServerError> {
         let folder = data_dir.join(FOLDER);
         let settings = settings(auth, server, resource)?;
@@ -138,7 +138,7 @@ impl Authorization {
         let signing = SigningKeys::of(&folder, server);
         let signer = signing.load(SystemTime::now())?;
         let rules = rules(&settings);
-        let keys = KeySet::parse(&signer.key_set().to_string(), &rules.algorithms)?;
+        let keys = JsonWebKeySet::parse(&signer.key_set().to_string(), &rules.algorithms)?;
         let store = folder.join("server.json");
         let kept = match std::fs::read_to_string(&store) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => String::new(),
@@ -266,12 +266,12 @@ impl Authorization {
 
     /// Returns the people who have signed in in this browser to visit a page of the gateway.
     #[must_use]
-    pub fn visitors(&self, cookies: &str) -> Vec<Visitor> {
+    pub fn visitors(&self, cookies: &str) -> Vec<BrowserUser> {
         self.refresh_users();
         let visitor = |user: String| {
             let principal = format!("{LOCAL_USERS}:{user}");
-            let standing = self.directory.load().standing(&principal, Said::default(), None);
-            Visitor { principal, standing }
+            let standing = self.directory.load().standing(&principal, DirectoryClaims::default(), None);
+            BrowserUser { principal, standing }
         };
         self.server.visitors(cookies, unix_millis()).into_iter().map(visitor).collect()
     }
@@ -288,9 +288,9 @@ impl Authorization {
         self.refresh_users();
         let Some(moment) = moment() else { return unwell() };
         let ticket = match (self.server.consent(form, cookies, off, &moment), &self.openid) {
-            (Consented::Reply(reply), _) => return reply,
-            (Consented::Forward(_), None) => return unwell(),
-            (Consented::Forward(ticket), Some(_)) => ticket,
+            (ConsentOutcome::Reply(reply), _) => return reply,
+            (ConsentOutcome::Forward(_), None) => return unwell(),
+            (ConsentOutcome::Forward(ticket), Some(_)) => ticket,
         };
         let Some(openid) = &self.openid else { return unwell() };
         match openid.begin(&self.outbound, &ticket, &moment).await {
@@ -390,7 +390,7 @@ impl Authorization {
         let mut stuck = self.stuck.lock().unpoisoned();
         let renewed = self.signing.renewed(SystemTime::now()).and_then(|signer| {
             let Some(signer) = signer else { return Ok(()) };
-            let keys = KeySet::parse(&signer.key_set().to_string(), &self.issuer.rules.algorithms)?;
+            let keys = JsonWebKeySet::parse(&signer.key_set().to_string(), &self.issuer.rules.algorithms)?;
             self.issuer.replace_keys(keys);
             self.server.replace_signer(signer);
             if let Some(tokens) = &*self.tokens.load() {
@@ -441,7 +441,7 @@ impl Authorization {
     }
 }
 
-fn settings(auth: &Auth, server: &AuthServer, resource: &ResourceAddress) -> Result<Settings, AuthServerError> {
+fn settings(auth: &Auth, server: &AuthServer, resource: &ResourceAddress) -> Result<ServerSettings, AuthServerError> {
     let origin = || WebAddress::read(resource.as_str()).map(|address| address.origin);
     let issuer = server.issuer.clone().or_else(origin).ok_or(AuthServerError::NoIssuer)?;
     let mut scopes = auth.required_scopes.clone();
@@ -450,7 +450,7 @@ fn settings(auth: &Auth, server: &AuthServer, resource: &ResourceAddress) -> Res
             scopes.push(scope.clone());
         }
     }
-    Ok(Settings {
+    Ok(ServerSettings {
         issuer,
         resource: resource.clone(),
         scopes,
@@ -462,12 +462,12 @@ fn settings(auth: &Auth, server: &AuthServer, resource: &ResourceAddress) -> Res
         provider: server
             .openid
             .as_ref()
-            .map(|provider| Provider { name: provider.name.clone(), issuer: provider.issuer.clone() }),
+            .map(|provider| IdentityProvider { name: provider.name.clone(), issuer: provider.issuer.clone() }),
     })
 }
 
 /// Returns the rules for verifying the server's tokens. No clock skew is allowed, because both use the same clock.
-fn rules(settings: &Settings) -> IssuerRules {
+fn rules(settings: &ServerSettings) -> IssuerRules {
     IssuerRules {
         name: LOCAL_USERS.to_owned(),
         issuer: settings.issuer.clone(),
@@ -493,5 +493,5 @@ fn moment() -> Option<Moment> {
 }
 
 fn unwell() -> Reply {
-    Reply::refusal(500, Refusal::new("server_error", "the authorization server cannot answer; its log says more"))
+    Reply::refusal(500, OauthRefusal::new("server_error", "the authorization server cannot answer; its log says more"))
 }

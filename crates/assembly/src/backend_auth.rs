@@ -5,10 +5,10 @@ use serde_json::json;
 use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Transport};
 use signalbox_engine::{Caller, Fault, FaultKind, Identity};
-use signalbox_oauth::oauth_desk::CONNECT;
+use signalbox_oauth::oauth_client_state::CONNECT;
 use signalbox_oauth::page_host::{PageHost, Place};
 use signalbox_oauth::web_address::WebAddress;
-use signalbox_oauth::{AuthSpec, OauthCredentials, OauthDesk, StaticCredentials, Vault};
+use signalbox_oauth::{AuthSpec, OauthClientState, OauthCredentials, StaticCredentials, Vault};
 use signalbox_runtime::{BackendCredentials, Gateway};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// Creates the state that the OAuth clients of all backends share. Nothing is read or opened until one of them needs
 /// it.
 #[must_use]
-pub fn desk(config: &Config, pages: PageHost) -> Arc<OauthDesk> {
+pub fn oauth(config: &Config, pages: PageHost) -> Arc<OauthClientState> {
     let vault = Vault::of(&config.data_dir, config.outbound.key_command.clone());
-    OauthDesk::new(config.outbound.clone(), vault, pages)
+    OauthClientState::new(config.outbound.clone(), vault, pages)
 }
 
 /// Returns the host of the sign-in pages for a gateway that listens at this address.
@@ -51,20 +51,23 @@ fn local(address: SocketAddr) -> SocketAddr {
 }
 
 /// Returns the credentials of a backend, if any are configured.
-pub(crate) fn credentials(backend: &BackendConfig, desk: &Arc<OauthDesk>) -> Option<Arc<dyn BackendCredentials>> {
+pub(crate) fn credentials(
+    backend: &BackendConfig,
+    oauth: &Arc<OauthClientState>,
+) -> Option<Arc<dyn BackendCredentials>> {
     // Of several addresses the first one identifies the server.
     let BackendTarget::Url { auth, url, .. } = &backend.target else { return None };
     Some(match auth.as_deref()? {
         AuthSpec::Static(spec) => Arc::new(StaticCredentials::new(&backend.name, spec.clone())),
         AuthSpec::Oauth(spec) => {
             let spec = spec.as_ref().clone();
-            Arc::new(OauthCredentials::new(&backend.name, &url.to_string(), spec, Arc::clone(desk)))
+            Arc::new(OauthCredentials::new(&backend.name, &url.to_string(), spec, Arc::clone(oauth)))
         }
     })
 }
 
-/// Returns the fault by which a link of no sign-in is recorded. The link is the credential, and stays out of the record:
-/// one that was mistyped is almost a good one.
+/// Returns the fault by which a link of no sign-in is recorded. The link is the credential, and stays out of the
+/// record: one that was mistyped is almost a good one.
 #[must_use]
 pub fn stray_link(method: &str) -> Fault {
     let path = CONNECT.trim_end_matches('/');
@@ -74,9 +77,9 @@ pub fn stray_link(method: &str) -> Fault {
 
 /// Retries a backend that waits for a sign-in once the sign-in has succeeded, and records sign-ins at the loopback
 /// port. The pages of the gateway's own listener record theirs with the browser's address.
-pub(crate) fn follow_sign_ins(desk: &OauthDesk, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
+pub(crate) fn follow_sign_ins(oauth: &OauthClientState, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
     let strayed = Arc::downgrade(gateway);
-    desk.on_stray_link(move |method, address| {
+    oauth.on_stray_link(move |method, address| {
         if let Some(gateway) = strayed.upgrade() {
             let unknown = Caller::anonymous("http");
             let caller = Caller::new(Identity { address, ..unknown.identity().clone() });
@@ -84,7 +87,7 @@ pub(crate) fn follow_sign_ins(desk: &OauthDesk, gateway: &Arc<Gateway>, audit: O
         }
     });
     let (gateway, audit) = (Arc::downgrade(gateway), audit.cloned());
-    desk.on_sign_in(move |ended| {
+    oauth.on_sign_in(move |ended| {
         if let (Some(audit), Place::Loopback, Some(holder)) = (&audit, ended.place, ended.holder) {
             let why = ended.outcome.map_err(ToString::to_string);
             audit.administer(&AdminAction {

@@ -1,6 +1,6 @@
 //! Comparison of live calls with a recorded tape.
 
-use crate::live::Live;
+use crate::live_feed::LiveFeed;
 use crate::recording::Recording;
 use crate::tape_backend;
 use signalbox_config::Config;
@@ -15,7 +15,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// Starts the comparison if the configuration names a tape. Differences go to watchers and to the tape being written.
 pub(crate) fn start(
     config: &Config,
-    live: &Arc<Live>,
+    live: &Arc<LiveFeed>,
     recording: Option<&Recording>,
 ) -> Result<Option<Arc<Baseline>>, BaselineError> {
     let Some(baseline) = &config.record.baseline else { return Ok(None) };

@@ -5,7 +5,7 @@ use signalbox_config::{BackendTarget, Builtin, Config};
 use signalbox_engine::record::StoreError;
 use signalbox_runtime::{BoxFuture, Connector};
 use signalbox_tape_tools::TapeTools;
-use signalbox_transport::in_process::{InProcessConnector, Visitor};
+use signalbox_transport::in_process::{InProcessConnector, ServerChannels};
 use std::sync::Arc;
 
 /// Returns a connector to a server inside this program.
@@ -20,7 +20,7 @@ pub(crate) fn connector(config: &Config, name: &str, builtin: Builtin) -> Arc<dy
 }
 
 /// Serves a caller's own tapes. A caller without a principal could see nothing and gets no server.
-fn serve(tools: TapeTools, visitor: Visitor) -> BoxFuture<()> {
+fn serve(tools: TapeTools, visitor: ServerChannels) -> BoxFuture<()> {
     match visitor.principal {
         Some(principal) => Box::pin(tools.serve(principal, visitor.incoming, visitor.outgoing)),
         None => Box::pin(std::future::ready(())),

@@ -2,8 +2,8 @@
 
 use crate::process_memory::resident;
 use signalbox_config::{Config, Performance};
-use signalbox_engine::catalog::{ListKind, Style};
-use signalbox_engine::fact::Finished;
+use signalbox_engine::catalog::{ListKind, NameStyle};
+use signalbox_engine::fact::FinishedFact;
 use signalbox_engine::operation_metrics::OperationMetrics;
 use signalbox_engine::tool_metrics::{ToolMetrics, ToolReading};
 use signalbox_engine::{Fact, FactSink};
@@ -80,7 +80,7 @@ impl CallMetrics {
 }
 
 impl ToolWatch {
-    fn add(self: &Arc<Self>, finished: &Finished) {
+    fn add(self: &Arc<Self>, finished: &FinishedFact) {
         let wanted = self.tools.add(finished, |name| self.qualified(name));
         if !wanted || !self.is_time(finished.at) {
             return;
@@ -105,7 +105,7 @@ impl ToolWatch {
     fn qualified(&self, name: &str) -> Option<String> {
         let gateway = self.gateway.get()?.upgrade()?;
         let route = gateway.catalog.snapshot().tool(name)?;
-        let style: Style = ListKind::Tools.style();
+        let style: NameStyle = ListKind::Tools.style();
         Some(style.qualify(&route.backend, &route.name))
     }
 

@@ -14,27 +14,27 @@ use std::sync::Mutex;
 
 /// Follower of both files.
 #[derive(Debug, Default)]
-pub(crate) struct GovernFiles(Mutex<Followed>);
+pub(crate) struct GovernFiles(Mutex<FollowState>);
 
 /// Last seen state of the files.
 #[derive(Debug, Default)]
-struct Followed {
-    switches: Seen,
-    grants: Seen,
+struct FollowState {
+    switches: FileState,
+    grants: FileState,
     /// Switches in force, which are rewritten if their file disappears.
     in_force: SetSwitches,
 }
 
 /// Last seen state of one file.
 #[derive(Debug, Default)]
-struct Seen {
+struct FileState {
     /// Stamp at the last look; `None` before the first look.
     stamp: Option<Option<FileStamp>>,
     /// True if the last read succeeded.
     is_read: bool,
 }
 
-impl Seen {
+impl FileState {
     /// Returns `true` if the file changed or the last read failed.
     fn is_due(&self, now: Option<FileStamp>) -> bool {
         self.stamp != Some(now) || !self.is_read
@@ -104,7 +104,7 @@ impl GovernFiles {
     }
 }
 
-impl Followed {
+impl FollowState {
     /// Rewrites the file of switches if it is gone, and returns the number of switches. A failure is logged once.
     fn restore(&mut self, file: &SwitchFile, data_dir: &Path) -> usize {
         // Do not recreate a data folder that is gone as a whole.
@@ -148,7 +148,7 @@ mod tests {
             since: 7,
         };
         let all = file.change(|all| all.set(switch)).unwrap();
-        let mut followed = Followed { in_force: all.clone(), ..Followed::default() };
+        let mut followed = FollowState { in_force: all.clone(), ..FollowState::default() };
         assert_eq!(followed.restore(&file, folder.path()), 0, "it is there");
         std::fs::remove_file(file.path()).unwrap();
         assert_eq!((followed.restore(&file, folder.path()), file.load().unwrap()), (1, all));
@@ -160,7 +160,7 @@ mod tests {
     fn a_file_is_read_when_it_is_another_one_or_could_not_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let file = AuthFile::of(folder.path(), "a.json");
-        let mut seen = Seen::default();
+        let mut seen = FileState::default();
         let mut looks = |now, good: bool| seen.read(now, || if good { Ok(()) } else { Err("damaged") }, "x").is_some();
         assert!(looks(None, true) && !looks(None, true), "a file that is not there is read once");
         let write = |text: &str| {

@@ -1,7 +1,7 @@
 //! Builds the parts that govern calls from the configuration: labels, permissions, limits, budgets and scopes.
 
 use crate::answer_redaction::{AnswerRedaction, path_constraints};
-use crate::approval_desk::ApprovalDesk;
+use crate::approval_notifier::ApprovalNotifier;
 use crate::assemble::AssembleError;
 use crate::auditing::Auditing;
 use crate::govern_files::GovernFiles;
@@ -10,8 +10,8 @@ use crate::permission_validator::PermissionValidator;
 use crate::spent_budgets::SpentBudgets;
 use crate::{permissions, recording, tool_labels};
 use signalbox_config::{Config, RateLimits, RequestRates, ToolLimits};
+use signalbox_engine::chain::EntryPattern;
 use signalbox_engine::chain::Interceptor;
-use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::rate::Rate;
 use signalbox_engine::{Caller, Fault};
 use signalbox_govern::call_budgets::{Budgets, ToolBounds};
@@ -33,7 +33,7 @@ pub struct GovernParts {
     /// Grants with an end.
     pub grants: GrantClock,
     /// Notifies approvers of calls that need consent.
-    pub approvals: Arc<ApprovalDesk>,
+    pub approvals: Arc<ApprovalNotifier>,
     limits: Arc<CallLimits>,
     budgets: Arc<CallBudgets>,
     spent: Arc<SpentBudgets>,
@@ -75,7 +75,7 @@ impl GovernParts {
             spent: Arc::new(SpentBudgets::new(&config.data_dir, &budgets)),
             budgets,
             grants: GrantClock::new(config, &permissions),
-            approvals: Arc::new(ApprovalDesk::new(config, redactor, key)),
+            approvals: Arc::new(ApprovalNotifier::new(config, redactor, key)),
             labels,
             limits: Arc::new(CallLimits::new(rates(config))),
             scopes: Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes)),
@@ -142,8 +142,8 @@ impl GovernParts {
     }
 
     /// Returns the interceptors in the order of NO-14. Switches come first and limits next, so that a caller above its
-    /// limit costs little. Scopes and constraints come before consent, so that people are asked only about requests that
-    /// pass them. Redaction heads the list, so that it sees answers last.
+    /// limit costs little. Scopes and constraints come before consent, so that people are asked only about requests
+    /// that pass them. Redaction heads the list, so that it sees answers last.
     pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 8] {
         [
             Arc::clone(&self.redaction) as _,
@@ -165,7 +165,7 @@ pub fn rates(config: &Config) -> LimitRules {
     let scope = |rates: &RequestRates| ScopeRates { per_second: rates.per_second, per_minute: rates.per_minute };
     let own = |limits: &ToolLimits| {
         let per_minute = limits.calls_per_minute?;
-        Some(ToolRate { pattern: SubjectPattern::new(&limits.pattern), per_minute })
+        Some(ToolRate { pattern: EntryPattern::new(&limits.pattern), per_minute })
     };
     LimitRules { scopes: [global, user, tool, user_tool].map(scope), tools: tools.iter().filter_map(own).collect() }
 }
@@ -179,14 +179,14 @@ fn decision_point(config: &Config) -> Option<PointRules> {
         timeout: rule.timeout,
         cache: rule.cache,
         allow_when_down: rule.allow_when_down,
-        entries: rule.entries.iter().map(|text| SubjectPattern::new(text)).collect(),
+        entries: rule.entries.iter().map(|text| EntryPattern::new(text)).collect(),
     })
 }
 
 /// Returns the budgets for calls of tools.
 fn budgets(config: &Config) -> Budgets {
     let bounds = |limits: &ToolLimits| ToolBounds {
-        pattern: SubjectPattern::new(&limits.pattern),
+        pattern: EntryPattern::new(&limits.pattern),
         max_concurrent: limits.max_concurrent,
         max_result: limits.max_result,
         max_repeats: limits.max_repeats,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use signalbox_audit::BrokenGlass;
 use signalbox_config::Config;
-use signalbox_engine::chain::SubjectPattern;
+use signalbox_engine::chain::EntryPattern;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_govern::Permissions;
 use signalbox_govern::permissions::{BREAK_GLASS, TimedGrant, TimedGrants};
@@ -65,7 +65,7 @@ impl SetGrant {
         Arc::new(TimedGrant {
             name: self.name().into(),
             to: self.to.as_str().into(),
-            entries: self.tools.iter().map(|text| SubjectPattern::new(text)).collect(),
+            entries: self.tools.iter().map(|text| EntryPattern::new(text)).collect(),
             until_ms: self.until,
             breaks_glass: self.break_glass,
         })

@@ -1,8 +1,8 @@
 //! File of the API keys in the data folder. It holds hashes of the keys.
 
 use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
-use signalbox_govern::api_keys::{ApiKeys, KeyFileError, NewKey, RANDOM, Secret};
-use signalbox_seal::keys::files::{FileError, save_private};
+use signalbox_govern::api_keys::{ApiKeyFileError, ApiKeySecret, ApiKeys, NewKey, RANDOM};
+use signalbox_seal::keys::files::{KeyStorageError, save_private};
 use std::path::{Path, PathBuf};
 
 /// Name of the file with the first key, in the data folder.
@@ -20,11 +20,11 @@ pub enum KeyFileFault {
         /// Path of the file.
         path: PathBuf,
         /// Error in its content.
-        why: KeyFileError,
+        why: ApiKeyFileError,
     },
     /// The file of the first key cannot be written.
     #[error(transparent)]
-    Write(#[from] FileError),
+    Write(#[from] KeyStorageError),
     /// The system provides no randomness for a key.
     #[error("the system gives no randomness: {0}")]
     Random(getrandom::Error),
@@ -68,7 +68,7 @@ impl KeyFile {
         })
     }
 
-    fn damaged(&self, why: KeyFileError) -> KeyFileFault {
+    fn damaged(&self, why: ApiKeyFileError) -> KeyFileFault {
         KeyFileFault::Damaged { path: self.0.path().to_owned(), why }
     }
 
@@ -77,7 +77,7 @@ impl KeyFile {
     ///
     /// # Errors
     /// If the key can be neither created nor written.
-    pub fn make_admin(&self, data_dir: &Path, now: u64) -> Result<Option<(Secret, PathBuf)>, KeyFileFault> {
+    pub fn make_admin(&self, data_dir: &Path, now: u64) -> Result<Option<(ApiKeySecret, PathBuf)>, KeyFileFault> {
         if self.load()?.iter().next().is_some() {
             return Ok(None);
         }

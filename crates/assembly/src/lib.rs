@@ -4,7 +4,7 @@
 mod admin_files;
 pub mod anchor_book;
 mod answer_redaction;
-pub mod approval_desk;
+pub mod approval_notifier;
 pub mod assemble;
 pub mod auditing;
 pub mod auth_file;
@@ -19,7 +19,7 @@ mod govern_files;
 pub mod govern_parts;
 pub mod grants;
 pub mod key_file;
-pub mod live;
+pub mod live_feed;
 pub mod live_line;
 pub mod logging;
 pub mod metric_family;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use signalbox_engine::chain::Ruling;
-use signalbox_engine::fact::{Decision, Finished, MessageFact, SessionFact};
+use signalbox_engine::fact::{Decision, FinishedFact, MessageFact, SessionFact};
 use signalbox_engine::{Caller, ExchangeId, Fact, SessionKey};
 use signalbox_wire::{Envelope, Kind, json as wire_json, timestamp};
 use std::fmt::Write as _;
@@ -107,7 +107,7 @@ pub fn write(text: &mut String, fact: &Fact, clock: &FeedClock) {
             with(&head("session_ended", *at, *session, None, caller), json!({}))
         }
         Fact::Finished(finished) => {
-            let Finished { at, session, caller, exchange, .. } = &**finished;
+            let FinishedFact { at, session, caller, exchange, .. } = &**finished;
             with(&head("finished", *at, *session, Some(*exchange), caller), ended(finished))
         }
         Fact::Lost(lost) => {
@@ -190,7 +190,7 @@ fn introduced(session: &SessionFact) -> Value {
     })
 }
 
-fn ended(finished: &Finished) -> Value {
+fn ended(finished: &FinishedFact) -> Value {
     json!({
         "method": finished.method,
         "subject": finished.subject,

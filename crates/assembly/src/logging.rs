@@ -3,7 +3,7 @@
 //! A bounded queue and a thread of its own carry the lines: a client that starts the gateway and never reads its
 //! standard error must not block it. Lines that find the queue full are counted and reported later.
 
-use signalbox_config::{LogLevel, Warning};
+use signalbox_config::{LogVerbosity, Warning};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::{Fact, FactSink};
 use signalbox_tape::Redactor;
@@ -24,7 +24,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter,
 use tracing_subscriber::registry::LookupSpan;
 
 /// Function that changes the log level, set once logging has started.
-type SetLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
+type SetLevel = Box<dyn Fn(LogVerbosity) + Send + Sync>;
 static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
 /// Removes secrets from lines. Until a configuration is loaded, no component that could log a secret is running.
 static REDACTOR: RwLock<Redactor> = RwLock::new(Redactor::none());
@@ -39,7 +39,7 @@ pub fn log_warnings(warnings: &[Warning]) {
 }
 
 /// Sets the log level. Does nothing if logging has not started.
-pub fn set_level(level: LogLevel) {
+pub fn set_level(level: LogVerbosity) {
     if let Some(set) = SET_LEVEL.get() {
         set(level);
     }
@@ -47,7 +47,7 @@ pub fn set_level(level: LogLevel) {
 
 /// Starts logging. Dropping the result writes the queued lines.
 #[must_use]
-pub fn start(level: LogLevel, json: bool) -> Flusher {
+pub fn start(level: LogVerbosity, json: bool) -> Flusher {
     let (writer, flusher) = queue_before(io::stderr(), json);
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let builder = builder(level, writer, colours && !json);
@@ -69,12 +69,12 @@ pub fn start(level: LogLevel, json: bool) -> Flusher {
 
 type Builder<Fields> = SubscriberBuilder<Fields, Format<Full, SystemTime>, EnvFilter, Queue>;
 
-fn builder(level: LogLevel, writer: Queue, colours: bool) -> Builder<DefaultFields> {
+fn builder(level: LogVerbosity, writer: Queue, colours: bool) -> Builder<DefaultFields> {
     tracing_subscriber::fmt()
         .with_env_filter(filter(level))
         .with_timer(SystemTime)
         .with_ansi(colours)
-        .with_target(level >= LogLevel::Debug)
+        .with_target(level >= LogVerbosity::Debug)
         .with_writer(writer)
 }
 
@@ -120,9 +120,9 @@ where
 }
 
 /// Returns the filter for a level. Events of libraries appear from `warn` on, unless the level is `trace`.
-fn filter(level: LogLevel) -> EnvFilter {
+fn filter(level: LogVerbosity) -> EnvFilter {
     let word = level.as_str();
-    if level == LogLevel::Trace || level <= LogLevel::Warn {
+    if level == LogVerbosity::Trace || level <= LogVerbosity::Warn {
         return EnvFilter::new(word);
     }
     // A prefix that matches all crates of Signalbox.
@@ -306,7 +306,7 @@ mod tests {
         for (json, colours) in [(false, false), (false, true), (true, false)] {
             let sink = Sink::default();
             let (queue, flusher) = queue_before(sink.clone(), json);
-            let builder = builder(LogLevel::Debug, queue, colours);
+            let builder = builder(LogVerbosity::Debug, queue, colours);
             let text = match json {
                 true => log(builder.json().finish(), &sink, flusher),
                 false => log(in_words(builder).finish(), &sink, flusher),
@@ -336,7 +336,7 @@ mod tests {
         for json in [false, true] {
             let sink = Sink::default();
             let (queue, flusher) = queue_before(sink.clone(), json);
-            let builder = builder(LogLevel::Info, queue, false);
+            let builder = builder(LogVerbosity::Info, queue, false);
             let say = || {
                 tracing::info!(target: "signalbox::rules", "called with {secret}");
                 tracing::info!(target: "signalbox::child_stderr", backend = "files", "token {secret} is good");

@@ -8,7 +8,7 @@ use signalbox_engine::tool_metrics::ToolReading;
 use signalbox_runtime::Gateway;
 
 /// Labels of a point with their values. Names follow OpenTelemetry, with dots where Prometheus has underscores.
-pub type Labels = Vec<(&'static str, String)>;
+pub type MetricLabels = Vec<(&'static str, String)>;
 
 /// Metric with all its points.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,9 +26,9 @@ pub struct MetricFamily {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Points {
     /// Counters that only grow.
-    Counters(Vec<(Labels, u64)>),
+    Counters(Vec<(MetricLabels, u64)>),
     /// Histograms of durations in seconds.
-    Durations(Vec<(Labels, BucketReading)>),
+    Durations(Vec<(MetricLabels, BucketReading)>),
 }
 
 /// Returns the metrics of tool calls (G-28 to G-30).

@@ -5,9 +5,9 @@ use signalbox_authorization::{Moment, Person};
 use signalbox_config::auth_server::OpenIdProvider;
 use signalbox_engine::bounded::make_room;
 use signalbox_engine::lock::LockResultExt as _;
-use signalbox_govern::{IssuerRules, KeySet, KeySetError, TokenError, TokenIssuer};
+use signalbox_govern::{IssuerRules, JsonWebKeySet, JsonWebKeySetError, TokenError, TokenIssuer};
 use signalbox_oauth::openid::{OpenIdClient, OpenIdRequest, OpenIdResponse};
-use signalbox_oauth::outbound::Outbound;
+use signalbox_oauth::outbound::OutboundSettings;
 use signalbox_oauth::{OauthError, SecretText};
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -30,7 +30,7 @@ pub(crate) enum OpenIdError {
     NoKeys,
     /// The provider's keys are unusable.
     #[error(transparent)]
-    Keys(#[from] KeySetError),
+    Keys(#[from] JsonWebKeySetError),
     /// The ID token does not verify.
     #[error("the ID token: {0}")]
     Token(#[from] TokenError),
@@ -77,7 +77,12 @@ impl OpenId {
     }
 
     /// Starts a sign-in for this ticket and returns the URL for the browser.
-    pub async fn begin(&self, outbound: &Outbound, ticket: &str, moment: &Moment) -> Result<String, OpenIdError> {
+    pub async fn begin(
+        &self,
+        outbound: &OutboundSettings,
+        ticket: &str,
+        moment: &Moment,
+    ) -> Result<String, OpenIdError> {
         let server = self.client.metadata(outbound).await?;
         let (state, nonce, verifier) = (moment.draw(), moment.draw(), SecretText::new(moment.draw()));
         let request = OpenIdRequest { state, nonce, verifier };
@@ -98,7 +103,7 @@ impl OpenId {
     /// Returns the person that the provider's ID token names, for the code and issuer that the browser returned with.
     pub async fn person(
         &self,
-        outbound: &Outbound,
+        outbound: &OutboundSettings,
         pending: &Pending,
         response: OpenIdResponse<'_>,
         now: u64,
@@ -106,7 +111,7 @@ impl OpenId {
         let server = self.client.metadata(outbound).await?;
         let token = self.client.id_token(outbound, &server, &pending.request, response).await?;
         let keys = outbound.get(server.jwks_uri.as_deref().ok_or(OpenIdError::NoKeys)?).await?;
-        let keys = KeySet::parse(&String::from_utf8_lossy(&keys.body), &self.rules.algorithms)?;
+        let keys = JsonWebKeySet::parse(&String::from_utf8_lossy(&keys.body), &self.rules.algorithms)?;
         let issuer = TokenIssuer::new(self.rules.clone(), keys);
         let verified = issuer.verify_id_token(token.expose().as_bytes(), &pending.request.nonce, now)?;
         Ok(Person::of_provider(&self.rules.issuer, verified.principal, verified.said.groups, now))

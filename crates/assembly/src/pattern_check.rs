@@ -4,9 +4,9 @@
 //! until then patterns of its entries raise no warning.
 
 use crate::assemble::{self, DEMO};
-use signalbox_config::{Config, Member};
+use signalbox_config::{Config, MemberConfig};
 use signalbox_engine::catalog::{BackendEntry, EntryRef, ListKind, Snapshot};
-use signalbox_engine::chain::{EntryNames, SubjectPattern};
+use signalbox_engine::chain::{EntryNames, EntryPattern};
 use signalbox_relay::BACKEND as RELAY;
 use signalbox_wire::closest::closest;
 use signalbox_wire::glob::{Wildcards, fits};
@@ -83,7 +83,7 @@ impl<'a> KnownEntries<'a> {
 
     /// Returns the warning for a pattern that matches nothing, or `None`.
     fn doubt(&self, pattern: &str, lists: Lists) -> Option<String> {
-        let parsed = SubjectPattern::new(pattern);
+        let parsed = EntryPattern::new(pattern);
         let (backend, name) = pattern.split_once('/').unwrap_or((pattern, "*"));
         let meant: Vec<&str> = self.backends.iter().copied().filter(|one| parsed.fits_backend(one)).collect();
         if meant.is_empty() {
@@ -156,8 +156,8 @@ fn entries<'a>(entry: &'a BackendEntry, lists: Lists) -> impl Iterator<Item = En
 fn unknown_roles(config: &Config) -> Vec<String> {
     let (auth, rules) = (&config.auth, &config.permissions);
     let configured: Vec<&str> = rules.roles.iter().map(|(name, _)| name.as_str()).chain(API_ROLES).collect();
-    let members = |table: &'static str, members: &'_ [(String, Member)]| -> Vec<(String, String)> {
-        let of = |(name, member): &(String, Member)| {
+    let members = |table: &'static str, members: &'_ [(String, MemberConfig)]| -> Vec<(String, String)> {
+        let of = |(name, member): &(String, MemberConfig)| {
             let place = format!("auth.{table}.{name:?}.roles");
             member.roles.iter().map(|role| (place.clone(), role.clone())).collect::<Vec<_>>()
         };

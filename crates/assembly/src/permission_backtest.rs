@@ -5,7 +5,7 @@
 //! token carried are not on a tape. Limits count all requests of the tapes in their recorded order and at their
 //! recorded times, and start unused.
 
-use crate::permission_trial::{PermissionTrial, Supposed, Tried};
+use crate::permission_trial::{PermissionTrial, TrialCaller, TrialDecision};
 use signalbox_engine::catalog::ListKind;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, MessageEntry, MessageKind};
@@ -24,7 +24,7 @@ const MAX_EXAMPLES: usize = 5;
 
 /// Past or present decision about a call.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Decided {
+pub enum BacktestDecision {
     /// The call goes on.
     Allow,
     /// The call waits for consent.
@@ -33,7 +33,7 @@ pub enum Decided {
     Deny,
 }
 
-impl Decided {
+impl BacktestDecision {
     /// Returns the decision's name in reports.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -70,7 +70,7 @@ pub struct PermissionReport {
     /// known.
     pub unknown: u64,
     /// Calls by past decision, present decision, and the role or policy behind the present one.
-    pub decisions: BTreeMap<(Decided, Decided, String), Decisions>,
+    pub decisions: BTreeMap<(BacktestDecision, BacktestDecision, String), Decisions>,
 }
 
 impl PermissionReport {
@@ -85,9 +85,9 @@ impl PermissionReport {
 /// Call whose end has not been read yet.
 #[derive(Debug)]
 struct Open {
-    then: Decided,
+    then: BacktestDecision,
     /// Present decision; `None` if it cannot be determined.
-    now: Option<Tried>,
+    now: Option<TrialDecision>,
     /// Limit that would refuse the call.
     limit: Option<&'static str>,
 }
@@ -140,7 +140,7 @@ impl PermissionBacktest {
                     if let Some(mut call) = open.remove(&exchange) {
                         // Hidden tools are rejected before the permissions decide, so the tape has no decision.
                         if finished.outcome == "unknown_tool" {
-                            call.then = Decided::Deny;
+                            call.then = BacktestDecision::Deny;
                         }
                         self.count(tape, exchange, call);
                     }
@@ -160,7 +160,7 @@ impl PermissionBacktest {
         let tool = named.filter(|_| is_call).and_then(|name| self.trial.tool(&name));
         let now = tool.as_deref().map(|tool| {
             let arguments = envelope.param("arguments").map(|span| span.of(envelope.bytes()));
-            let who = Supposed { principal: principal.clone(), ..Supposed::default() };
+            let who = TrialCaller { principal: principal.clone(), ..TrialCaller::default() };
             self.trial.decide(&who, ListKind::Tools, tool, arguments, entry.at / 1_000_000)
         });
         let is_seen = now.as_ref().is_some_and(|tried| tried.verdict != "hide");
@@ -175,13 +175,13 @@ impl PermissionBacktest {
         };
         // Redacted arguments cannot be judged.
         let now = now.filter(|_| !message.redacted);
-        is_call.then_some(Open { then: Decided::Allow, now, limit })
+        is_call.then_some(Open { then: BacktestDecision::Allow, now, limit })
     }
 
     fn count(&mut self, tape: &str, exchange: u64, call: Open) {
         let (now, by) = match (call.limit, call.now) {
-            (Some(limit), _) => (Decided::Deny, format!("limit:{limit}")),
-            (None, Some(tried)) => (Decided::of(tried.verdict), tried.policy.unwrap_or_default()),
+            (Some(limit), _) => (BacktestDecision::Deny, format!("limit:{limit}")),
+            (None, Some(tried)) => (BacktestDecision::of(tried.verdict), tried.policy.unwrap_or_default()),
             (None, None) => {
                 self.report.unknown += 1;
                 return;
@@ -199,9 +199,9 @@ impl PermissionBacktest {
 impl Open {
     fn note(&mut self, decision: &DecisionEntry) {
         match (&*decision.by, &*decision.verdict) {
-            ("permissions", "hold") => self.then = Decided::Ask,
-            ("permissions", "deny") if self.then == Decided::Allow => self.then = Decided::Deny,
-            ("switches" | "limits", "refuse") => self.then = Decided::Deny,
+            ("permissions", "hold") => self.then = BacktestDecision::Ask,
+            ("permissions", "deny") if self.then == BacktestDecision::Allow => self.then = BacktestDecision::Deny,
+            ("switches" | "limits", "refuse") => self.then = BacktestDecision::Deny,
             _ => {}
         }
     }

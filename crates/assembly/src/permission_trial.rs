@@ -4,10 +4,10 @@ use crate::grants::{SetGrant, SetGrants};
 use crate::key_file::KeyFile;
 use crate::name_check::kept_catalog;
 use crate::{permissions, tool_labels};
-use signalbox_config::{Config, Member};
+use signalbox_config::{Config, MemberConfig};
 use signalbox_engine::catalog::{EntryRef, ListKind, Snapshot, Visibility as _};
 use signalbox_engine::{Caller, Identity, Principal, Proof};
-use signalbox_govern::directory::Said;
+use signalbox_govern::directory::DirectoryClaims;
 use signalbox_govern::permissions::{Access, Permissions};
 use signalbox_govern::policy::Circumstances;
 use signalbox_govern::{Directory, Grant};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Hypothetical caller of a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Supposed {
+pub struct TrialCaller {
     /// Principal of the caller.
     pub principal: String,
     /// Roles in addition to those that the configuration gives.
@@ -28,7 +28,7 @@ pub struct Supposed {
 
 /// Decision about a hypothetical call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
+pub struct TrialDecision {
     /// `allow`, `ask`, `deny` (the entry is listed, and the call denied) or `hide` (answered like an unknown name).
     pub verdict: &'static str,
     /// True if the caller sees the entry in lists.
@@ -59,7 +59,7 @@ impl PermissionTrial {
     /// If the file of switches cannot be read.
     pub fn new(config: &Config) -> Result<Self, permissions::SwitchFileFault> {
         let labels = Arc::new(tool_labels::of(config));
-        let grants = |members: &[(String, Member)]| -> HashMap<String, Grant> {
+        let grants = |members: &[(String, MemberConfig)]| -> HashMap<String, Grant> {
             members.iter().map(|(name, member)| (name.clone(), grant(member))).collect()
         };
         let auth = &config.auth;
@@ -94,7 +94,14 @@ impl PermissionTrial {
 
     /// Decides about a call. `entry` is `BACKEND/NAME`; `arguments` are a JSON object.
     #[must_use]
-    pub fn decide(&self, who: &Supposed, kind: ListKind, entry: &str, arguments: Option<&[u8]>, unix_ms: u64) -> Tried {
+    pub fn decide(
+        &self,
+        who: &TrialCaller,
+        kind: ListKind,
+        entry: &str,
+        arguments: Option<&[u8]>,
+        unix_ms: u64,
+    ) -> TrialDecision {
         let (backend, name) = entry.split_once('/').unwrap_or((entry, ""));
         let views = self.catalog.backends().iter().filter(|known| *known.name == *backend);
         let item = views.flat_map(|known| known.views.values()).find_map(|view| view.list(kind).named(name));
@@ -102,7 +109,7 @@ impl PermissionTrial {
         let caller = self.caller(who);
         let listed = self.permissions.lists(&caller, &entry);
         if let Some(fault) = self.permissions.stops(&caller, &entry) {
-            return Tried {
+            return TrialDecision {
                 verdict: "deny",
                 listed: false,
                 policy: Some("kill_switch".to_owned()),
@@ -115,24 +122,24 @@ impl PermissionTrial {
             Access::Usable(by) => {
                 let grant = by.as_ref().and_then(|by| self.grants.0.iter().find(|grant| grant.name() == **by)).cloned();
                 let reason = grant.as_ref().map(granted).unwrap_or_default();
-                return Tried { verdict: "allow", listed, policy: by.map(|by| by.to_string()), reason, grant };
+                return TrialDecision { verdict: "allow", listed, policy: by.map(|by| by.to_string()), reason, grant };
             }
             Access::AfterAsking(asking) => ("ask", asking.grounds),
             Access::Denied(denial) => ("deny", denial.grounds),
             Access::Hidden(denial) => ("hide", denial.grounds),
             Access::Closed => {
                 let reason = "the backend is closed to the caller".to_owned();
-                return Tried { verdict: "hide", listed, policy: None, reason, grant: None };
+                return TrialDecision { verdict: "hide", listed, policy: None, reason, grant: None };
             }
         };
         let (policy, reason) = (grounds.policy.map(|policy| policy.to_string()), grounds.reason);
-        Tried { verdict, listed, policy, reason, grant: None }
+        TrialDecision { verdict, listed, policy, reason, grant: None }
     }
 
-    fn caller(&self, who: &Supposed) -> Caller {
+    fn caller(&self, who: &TrialCaller) -> Caller {
         let mut roles = who.roles.clone();
         roles.extend(self.key_roles.get(&who.principal).into_iter().flatten().cloned());
-        let said = Said { roles, groups: who.groups.clone(), ..Said::default() };
+        let said = DirectoryClaims { roles, groups: who.groups.clone(), ..DirectoryClaims::default() };
         Caller::new(Identity {
             principal: Principal::named(&who.principal),
             proof: Proof::ApiKey,
@@ -159,7 +166,7 @@ fn key_roles(config: &Config) -> HashMap<String, Vec<String>> {
     all
 }
 
-fn grant(member: &Member) -> Grant {
+fn grant(member: &MemberConfig) -> Grant {
     Grant {
         roles: member.roles.clone(),
         groups: member.groups.clone(),
@@ -187,7 +194,7 @@ mod tests {
         let trial = PermissionTrial::new(&config).unwrap();
         let says = |principal: &str, roles: &[&str], entry: &str| {
             let roles = roles.iter().map(|&role| role.to_owned()).collect();
-            let who = Supposed { principal: principal.to_owned(), roles, groups: Vec::new() };
+            let who = TrialCaller { principal: principal.to_owned(), roles, groups: Vec::new() };
             let tried = trial.decide(&who, ListKind::Tools, entry, None, 0);
             (tried.verdict, tried.listed)
         };
@@ -229,7 +236,7 @@ mod tests {
         ]);
         let says = |config: &Config, principal: &str, entry: &str| {
             let trial = PermissionTrial::new(config).unwrap().with_grants(&all, config, 1_000);
-            let who = Supposed { principal: principal.to_owned(), ..Supposed::default() };
+            let who = TrialCaller { principal: principal.to_owned(), ..TrialCaller::default() };
             let tried = trial.decide(&who, ListKind::Tools, entry, None, 1_000);
             (tried.verdict, tried.listed, tried.policy.unwrap_or_default(), tried.reason)
         };

@@ -3,8 +3,8 @@
 use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
 use serde::{Deserialize, Serialize};
 use signalbox_config::{Config, KillSwitch, RoleRule};
-use signalbox_engine::chain::SubjectPattern;
-use signalbox_govern::permissions::{Off, Role, RoleBook, Switch, Switches, Target};
+use signalbox_engine::chain::EntryPattern;
+use signalbox_govern::permissions::{Role, RoleBook, Switch, SwitchOffReason, SwitchTarget, Switches};
 use signalbox_govern::{PermissionSet, Permissions, ToolLabels};
 use signalbox_runtime::Gateway;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,8 @@ pub(crate) fn take_over(permissions: &Permissions, before: &Config, next: &Confi
 fn set(config: &Config) -> PermissionSet {
     let rules = &config.permissions;
     let closed = config.backends.iter().filter(|backend| !backend.callers.is_empty());
-    let member = |(name, member): &(String, signalbox_config::Member)| (name.as_str().into(), texts(&member.roles));
+    let member =
+        |(name, member): &(String, signalbox_config::MemberConfig)| (name.as_str().into(), texts(&member.roles));
     let mut members = config.auth.users.iter().chain(&config.auth.groups);
     PermissionSet {
         callers: closed.map(|backend| (backend.name.as_str().into(), backend.callers.clone())).collect(),
@@ -64,7 +65,7 @@ fn set(config: &Config) -> PermissionSet {
 }
 
 fn role(rule: &RoleRule) -> Role {
-    let patterns = |texts: &[String]| texts.iter().map(|text| SubjectPattern::new(text)).collect();
+    let patterns = |texts: &[String]| texts.iter().map(|text| EntryPattern::new(text)).collect();
     Role {
         permissions: texts(&rule.permissions),
         allow: patterns(&rule.allow),
@@ -74,11 +75,11 @@ fn role(rule: &RoleRule) -> Role {
 }
 
 fn switches(rules: &KillSwitch) -> Switches {
-    let entries = |text: &String| Target::Entries(SubjectPattern::new(text));
-    let principals = |text: &String| Target::Principals(text.as_str().into());
+    let entries = |text: &String| SwitchTarget::Entries(EntryPattern::new(text));
+    let principals = |text: &String| SwitchTarget::Principals(text.as_str().into());
     let killed = rules.tools.iter().chain(&rules.backends).map(entries).chain(rules.principals.iter().map(principals));
-    let killed = killed.map(|target| (target, Off::Killed));
-    let aside = rules.quarantine.iter().map(entries).map(|target| (target, Off::Quarantined));
+    let killed = killed.map(|target| (target, SwitchOffReason::Killed));
+    let aside = rules.quarantine.iter().map(entries).map(|target| (target, SwitchOffReason::Quarantined));
     Switches(killed.chain(aside).map(|(target, off)| Switch { target, off, reason: "".into() }).collect())
 }
 
@@ -117,11 +118,11 @@ impl SetSwitch {
         let pattern = self.pattern.as_str();
         Switch {
             target: match self.principal {
-                true => Target::Principals(pattern.into()),
-                false => Target::Entries(SubjectPattern::new(pattern)),
+                true => SwitchTarget::Principals(pattern.into()),
+                false => SwitchTarget::Entries(EntryPattern::new(pattern)),
             },
             // A word of a later version still switches off.
-            off: Off::of(&self.off).unwrap_or(Off::Killed),
+            off: SwitchOffReason::of(&self.off).unwrap_or(SwitchOffReason::Killed),
             reason: self.reason.as_str().into(),
         }
     }
@@ -268,7 +269,7 @@ mod tests {
         file.change(|all| all.set(switch("files/write", "quarantined"))).unwrap();
         let kept = file.load().unwrap();
         assert_eq!((kept.0.len(), kept.0[0].off.as_str()), (1, "quarantined"));
-        assert_eq!(kept.switches().0[0].off, Off::Quarantined);
+        assert_eq!(kept.switches().0[0].off, SwitchOffReason::Quarantined);
         let mut lifted = kept.clone();
         assert!(!lifted.lift("files/write", true) && lifted.lift("files/write", false) && lifted.0.is_empty());
         std::fs::write(file.0.path(), "[{").unwrap();

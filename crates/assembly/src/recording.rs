@@ -17,7 +17,7 @@ use crate::data_dir::DataDir;
 use crate::logging;
 use crate::tape_to_file::TapeToFile;
 use following_tapes::FollowingTapes;
-use signalbox_config::{Config, Record, Seal};
+use signalbox_config::{Config, RecordConfig, Seal};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore};
 use signalbox_engine::{Fact, FactSink};
@@ -101,7 +101,7 @@ pub enum StorePlace {
 impl StorePlace {
     /// Returns the place that this configuration names.
     #[must_use]
-    pub fn of(record: &Record, data_dir: &Path) -> Self {
+    pub fn of(record: &RecordConfig, data_dir: &Path) -> Self {
         match &record.postgres {
             Some(url) => Self::Postgres(url.clone()),
             None => Self::Sqlite(data_dir.join(STORE_FILE)),
@@ -188,7 +188,7 @@ impl Recording {
     /// # Errors
     /// If recording cannot start.
     fn begin(
-        record: &Record,
+        record: &RecordConfig,
         origin: TapeOrigin,
         place: StorePlace,
         redaction: &RedactionSettings,
@@ -352,7 +352,7 @@ impl Recording {
     }
 
     /// Starts the thread that deletes tapes beyond the retention. A thread of its own, because a store may be slow.
-    fn prune_from_time_to_time(self: &Arc<Self>, record: &Record) {
+    fn prune_from_time_to_time(self: &Arc<Self>, record: &RecordConfig) {
         let (recording, retention) = (Arc::downgrade(self), record.retention);
         let (running, ended) = mpsc::channel::<()>();
         *self.running.lock().unpoisoned() = Some(running);
@@ -382,7 +382,7 @@ impl Recording {
 
 /// Starts the recorder: into a tape file if configured, else into the store, where further tapes may follow.
 fn start_recorder(
-    record: &Record,
+    record: &RecordConfig,
     mut settings: RecorderSettings,
     redactor: Redactor,
     tape: TapeInfo,

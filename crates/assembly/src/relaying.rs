@@ -4,7 +4,7 @@ use signalbox_config::Config;
 use signalbox_engine::Caller;
 use signalbox_engine::back::Wish;
 use signalbox_engine::catalog::{Audience, EntryRef, Visibility};
-use signalbox_engine::front::Face;
+use signalbox_engine::front::EndpointFace;
 use signalbox_relay::store::memory::MemoryStore;
 use signalbox_relay::store::redis::RedisStore;
 use signalbox_relay::{BACKEND, Relay, RelayConnector, RelaySettings, RelayStore, TRANSPORT};
@@ -73,8 +73,11 @@ pub(crate) fn visibility(relay: Option<&Arc<Relay>>, permissions: Arc<dyn Visibi
 
 /// Returns the face that callers of the relay see.
 pub(crate) fn face(relay: &Relay) -> TransportFace {
-    let face = Face::of_tools("codap-mcp-server", "1.0.0");
-    TransportFace { transport: TRANSPORT, face: Face { eager: true, open: !relay.settings.proof_needed, ..face } }
+    let face = EndpointFace::of_tools("codap-mcp-server", "1.0.0");
+    TransportFace {
+        transport: TRANSPORT,
+        face: EndpointFace { eager: true, open: !relay.settings.proof_needed, ..face },
+    }
 }
 
 /// Shows callers of the relay its backend alone, and all other callers everything else. Permissions decide within that.

@@ -8,7 +8,7 @@ mod plan;
 mod report;
 mod watch;
 
-pub use report::{Report, Summary};
+pub use report::{ReloadReport, Summary};
 
 use crate::admin_files::{AdminFiles, owner_of_newest};
 use crate::assemble::{self, App, AssembleError};
@@ -20,7 +20,7 @@ use crate::permissions::SwitchFile;
 use crate::signals::{Hangup, Hangups};
 use arc_swap::ArcSwap;
 use plan::Course;
-use report::Record;
+use report::ReloadRecord;
 use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_config::loader::{Loader, News};
 use signalbox_config::{Config, ConfigError};
@@ -65,13 +65,13 @@ impl From<AssembleError> for ReloadError {
 
 /// Cause of a reload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trigger {
+pub enum ReloadTrigger {
     File,
     Signal,
     Command,
 }
 
-impl Trigger {
+impl ReloadTrigger {
     fn as_str(self) -> &'static str {
         match self {
             Self::File => "the file changed",
@@ -95,7 +95,7 @@ pub struct Reloader {
     listens: bool,
     followers: Vec<Follower>,
     current: ArcSwap<Config>,
-    record: Record,
+    record: ReloadRecord,
     /// Allows one reload at a time.
     turn: Mutex<()>,
     admin_files: Arc<AdminFiles>,
@@ -106,7 +106,7 @@ impl Reloader {
     #[must_use]
     pub fn new(app: App, loader: Loader, config: Config, listens: bool, followers: Vec<Follower>) -> Arc<Self> {
         let current = ArcSwap::from_pointee(config);
-        let record = Record::new(&app.gateway);
+        let record = ReloadRecord::new(&app.gateway);
         let admin_files = Arc::new(AdminFiles::new(&current.load().data_dir));
         let (loader, turn) = (Arc::new(loader), Mutex::default());
         Arc::new(Self { app, loader, listens, followers, current, record, turn, admin_files })
@@ -137,7 +137,7 @@ impl Reloader {
 
     /// Returns the state of the configuration.
     #[must_use]
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> ReloadReport {
         self.record.report()
     }
 
@@ -147,9 +147,9 @@ impl Reloader {
     /// # Errors
     /// Returns the reason why the configuration is not applied. Nothing has changed then, except with
     /// [`ReloadError::Partly`].
-    pub async fn reload(&self, trigger: Trigger) -> Result<Summary, ReloadError> {
+    pub async fn reload(&self, trigger: ReloadTrigger) -> Result<Summary, ReloadError> {
         let _turn = self.turn.lock().await;
-        if trigger == Trigger::File {
+        if trigger == ReloadTrigger::File {
             let news = self.look().await;
             if news == News::Empty {
                 tracing::warn!("ignoring the empty configuration file; `signalbox reload` loads it anyway");
@@ -174,8 +174,8 @@ impl Reloader {
     }
 
     /// Records a reload that a changed file or a signal caused. The API records its own commands, with their caller.
-    fn tell_audit(&self, trigger: Trigger, done: &Result<Summary, ReloadError>) {
-        let Some(audit) = self.app.audit.as_ref().filter(|_| trigger != Trigger::Command) else { return };
+    fn tell_audit(&self, trigger: ReloadTrigger, done: &Result<Summary, ReloadError>) {
+        let Some(audit) = self.app.audit.as_ref().filter(|_| trigger != ReloadTrigger::Command) else { return };
         let files = self.loader.files();
         let shown: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let mut after = serde_json::json!({"ok": done.is_ok(), "trigger": trigger.as_str()});
@@ -230,7 +230,7 @@ impl Reloader {
         tokio::task::spawn_blocking(move || loader.look()).await.unwrap_or(News::None)
     }
 
-    async fn take_over(&self, trigger: Trigger) -> Result<Summary, ReloadError> {
+    async fn take_over(&self, trigger: ReloadTrigger) -> Result<Summary, ReloadError> {
         if self.app.gateway.is_draining() {
             return Err(ReloadError::Ending);
         }
@@ -289,7 +289,7 @@ impl Reloader {
         logging::set_level(next.log_level);
         summary.changed |= *before != next;
         self.current.store(Arc::new(next));
-        if trigger != Trigger::File {
+        if trigger != ReloadTrigger::File {
             self.try_again();
         }
         if !held_back.is_empty() {
@@ -306,10 +306,10 @@ impl Reloader {
     }
 
     /// Returns the backends of the next configuration: running ones that can stay, and new ones.
-    fn prepare(&self, before: &Config, next: &Config) -> Result<Prepared, AssembleError> {
+    fn prepare(&self, before: &Config, next: &Config) -> Result<PreparedBackends, AssembleError> {
         let running = self.app.gateway.backends();
         let settings = assemble::settings(next);
-        let mut prepared = Prepared::default();
+        let mut prepared = PreparedBackends::default();
         // The message limit is built into the connections.
         let same_bounds = before.gateway.max_message == next.gateway.max_message;
         for wanted in next.backends.iter().filter(|backend| !backend.disabled) {
@@ -321,7 +321,7 @@ impl Reloader {
                     prepared.retuned.push((Arc::clone(same), assemble::spec(wanted, &settings), tools));
                     Arc::clone(same)
                 }
-                _ => assemble::backend(next, wanted, (&self.app.reaper, &self.app.desk), &settings)?,
+                _ => assemble::backend(next, wanted, (&self.app.reaper, &self.app.oauth), &settings)?,
             };
             prepared.backends.push(backend);
         }
@@ -348,7 +348,7 @@ impl Reloader {
         let hearing = async {
             loop {
                 match hangups.next().await {
-                    Hangup::Reload => drop(self.reload(Trigger::Signal).await),
+                    Hangup::Reload => drop(self.reload(ReloadTrigger::Signal).await),
                     Hangup::TerminalGone => Hangups::end_process(),
                 }
             }
@@ -358,7 +358,7 @@ impl Reloader {
 }
 
 #[derive(Default)]
-struct Prepared {
+struct PreparedBackends {
     backends: Vec<Arc<Backend>>,
     retuned: Vec<(Arc<Backend>, BackendSpec, bool)>,
 }

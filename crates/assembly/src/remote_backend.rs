@@ -2,8 +2,8 @@
 
 use crate::assemble::AssembleError;
 use crate::backend_auth;
-use signalbox_config::{BackendConfig, BackendTarget, Era, UrlTransport};
-use signalbox_oauth::OauthDesk;
+use signalbox_config::{BackendConfig, BackendTarget, EraSetting, UrlTransport};
+use signalbox_oauth::OauthClientState;
 use signalbox_runtime::Connector;
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::http_back::{HttpConnector, HttpSpec};
@@ -16,13 +16,13 @@ use std::sync::Arc;
 /// Returns the connector of a backend with several addresses. It tries the next address before it retries one.
 pub(crate) fn many(
     backend: &BackendConfig,
-    desk: &Arc<OauthDesk>,
+    oauth: &Arc<OauthClientState>,
     limits: &Limits,
 ) -> Result<Arc<dyn Connector>, AssembleError> {
     let mut addresses = Vec::new();
     for (url, weight) in &backend.addresses.all {
         let label = url.authority().map_or_else(String::new, |authority| authority.as_str().to_owned());
-        addresses.push(Address { label, weight: *weight, connector: single(backend, url, desk, 0, limits)? });
+        addresses.push(Address { label, weight: *weight, connector: single(backend, url, oauth, 0, limits)? });
     }
     let spec = ManySpec {
         name: backend.name.as_str().into(),
@@ -37,7 +37,7 @@ pub(crate) fn many(
 pub(crate) fn single(
     backend: &BackendConfig,
     url: &http::Uri,
-    desk: &Arc<OauthDesk>,
+    oauth: &Arc<OauthClientState>,
     retries: u32,
     limits: &Limits,
 ) -> Result<Arc<dyn Connector>, AssembleError> {
@@ -45,7 +45,7 @@ pub(crate) fn single(
         return Err(AssembleError::NoAddress);
     };
     let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    let credentials = backend_auth::credentials(backend, desk);
+    let credentials = backend_auth::credentials(backend, oauth);
     if is_websocket(url) {
         let spec = WsSpec {
             headers,
@@ -67,7 +67,7 @@ pub(crate) fn single(
     Ok(match transport {
         UrlTransport::Sse => Arc::new(SseConnector::new(spec)?),
         // HTTP+SSE exists in the old era only. It is not probed for at several addresses.
-        UrlTransport::Auto if backend.era != Era::New && backend.addresses.all.is_empty() => {
+        UrlTransport::Auto if backend.era != EraSetting::New && backend.addresses.all.is_empty() => {
             Arc::new(AutoConnector::new(spec)?)
         }
         UrlTransport::Auto | UrlTransport::Http => Arc::new(HttpConnector::new(spec)?),

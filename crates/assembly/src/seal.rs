@@ -18,7 +18,7 @@ use signalbox_config::Config;
 use signalbox_govern::directory::Directory;
 use signalbox_runtime::{Gateway, MessageProofs};
 use signalbox_seal::TimeWindow;
-use signalbox_seal::validate::Mode;
+use signalbox_seal::validate::ValidationMode;
 use signature_proof::SignatureProof;
 use stated_limits::StatedLimits;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Signatures {
             directory: Arc::clone(directory),
             nonces: nonce_files::NonceFiles::new(folder.nonce_folder(), seal.nonces_per_key),
             window: TimeWindow { behind: seal.max_age, ahead: seal.time_window },
-            mode: if seal.validate_fully { Mode::Full } else { Mode::Light },
+            mode: if seal.validate_fully { ValidationMode::Full } else { ValidationMode::Light },
             profiles: seal.profiles.iter().filter_map(|name| name.parse().ok()).collect(),
             seen,
             stated: StatedLimits::default(),

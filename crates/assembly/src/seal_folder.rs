@@ -1,9 +1,9 @@
 //! Keys in the data folder: the installation's own signing key, and the set of keys that it trusts.
 
 use signalbox_seal::keys::files::{
-    FileError, load_key_set, load_signing_key, lock_folder, save_key_set, save_signing_key,
+    KeyStorageError, load_key_set, load_signing_key, lock_folder, save_key_set, save_signing_key,
 };
-use signalbox_seal::{KeyConflict, KeyError, KeySet, Role, SigningKey, TrustedKey};
+use signalbox_seal::{KeyConflict, KeyError, KeyRole, KeySet, SigningKey, TrustedKey};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -29,7 +29,7 @@ const OWN_NAME: &str = "gateway";
 pub enum SealFolderError {
     /// A key file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] KeyStorageError),
     /// A key cannot be generated.
     #[error("cannot make a signing key: {0}")]
     Key(#[from] KeyError),
@@ -114,7 +114,7 @@ impl SealFolder {
         // The trust comes first: a crash in between leaves a trusted key without a private key, never an untrusted key
         // in use.
         let mut keys = self.key_set()?;
-        keys.add(TrustedKey::new(key.verifying_key().clone(), OWN_NAME, &[Role::Gateway, Role::Recorder]))?;
+        keys.add(TrustedKey::new(key.verifying_key().clone(), OWN_NAME, &[KeyRole::Gateway, KeyRole::Recorder]))?;
         save_key_set(&self.key_set_file(), &keys)?;
         save_signing_key(&self.signing_key_file(), &key)?;
         Ok(key)
@@ -134,7 +134,7 @@ impl SealFolder {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn key_set(&self) -> Result<KeySet, FileError> {
+    pub fn key_set(&self) -> Result<KeySet, KeyStorageError> {
         load_key_set(&self.key_set_file())
     }
 
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(data.path().join("seal").metadata().unwrap().permissions().mode() & 0o777, 0o700);
         let keys = folder.key_set().unwrap();
         assert_eq!(keys.iter().map(|key| key.key.id()).collect::<Vec<_>>(), [&ids[0]]);
-        assert!(keys.trusted(&ids[0], &[Role::Recorder], 1_790_000_000).is_ok());
+        assert!(keys.trusted(&ids[0], &[KeyRole::Recorder], 1_790_000_000).is_ok());
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let folder = SealFolder::of(data.path());
         let west = SigningKey::generate().unwrap().named("west").unwrap();
-        let trusted = TrustedKey::new(west.verifying_key().clone(), "west", &[Role::Gateway]);
+        let trusted = TrustedKey::new(west.verifying_key().clone(), "west", &[KeyRole::Gateway]);
         folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
         save_signing_key(&folder.signing_key_file(), &west).unwrap();
         assert_eq!(folder.signing_key().unwrap().id(), "west");
@@ -192,7 +192,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let folder = SealFolder::of(data.path());
         let other = SigningKey::generate().unwrap();
-        let trusted = TrustedKey::new(other.verifying_key().clone(), "ada", &[Role::Client]);
+        let trusted = TrustedKey::new(other.verifying_key().clone(), "ada", &[KeyRole::Client]);
         folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
         let own = folder.signing_key().unwrap();
         let keys = folder.key_set().unwrap();

@@ -4,7 +4,7 @@ use crate::assemble::AssembleError;
 use crate::recording::StorePlace;
 use signalbox_config::{Config, LiveCalls, TapeConfig, TapeName};
 use signalbox_engine::record::StoreError;
-use signalbox_replay::{Live, TapeConnector, TapePlayer};
+use signalbox_replay::{LiveRouting, TapeConnector, TapePlayer};
 use signalbox_runtime::Connector;
 use signalbox_tape::TapeSource;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ pub(crate) fn connector(
     tracing::info!(backend = name, calls, all, "a tape answers for this backend");
     holes.to_string().lines().for_each(|hole| tracing::warn!(backend = name, "{hole}"));
     let live = match tape.live {
-        LiveCalls::None => Live::Never,
-        LiveCalls::New => Live::Unknown(server()?),
-        LiveCalls::All => Live::Always(server()?),
+        LiveCalls::None => LiveRouting::Never,
+        LiveCalls::New => LiveRouting::Unknown(server()?),
+        LiveCalls::All => LiveRouting::Always(server()?),
     };
     Ok(Arc::new(TapeConnector::new(name, Arc::new(player), live)))
 }

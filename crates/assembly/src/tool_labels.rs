@@ -1,8 +1,8 @@
 //! Labels of tools, from the configuration.
 
 use crate::assemble::{DEMO, uses_demo};
-use signalbox_config::{BackendConfig, Config, ToolLabelRule, TrustLevel as Configured};
-use signalbox_engine::chain::SubjectPattern;
+use signalbox_config::{BackendConfig, BackendTrust, Config, ToolLabelRule};
+use signalbox_engine::chain::EntryPattern;
 use signalbox_engine::standing::TrustLevel;
 use signalbox_govern::ToolLabels;
 use signalbox_govern::tool_labels::{BackendLabel, LabelRule};
@@ -29,10 +29,10 @@ fn backends(config: &Config) -> Vec<BackendLabel> {
         backend: backend.name.as_str().into(),
         category: backend.category.as_deref().map(Into::into),
         trust: match backend.trust_level {
-            Configured::System => TrustLevel::System,
-            Configured::Verified => TrustLevel::Verified,
-            Configured::Community => TrustLevel::Community,
-            Configured::Untrusted => TrustLevel::Untrusted,
+            BackendTrust::System => TrustLevel::System,
+            BackendTrust::Verified => TrustLevel::Verified,
+            BackendTrust::Community => TrustLevel::Community,
+            BackendTrust::Untrusted => TrustLevel::Untrusted,
         },
     };
     config.backends.iter().map(label).collect()
@@ -41,7 +41,7 @@ fn backends(config: &Config) -> Vec<BackendLabel> {
 fn rules(config: &Config) -> Vec<LabelRule> {
     let texts = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect();
     let rule = |rule: &ToolLabelRule| LabelRule {
-        pattern: SubjectPattern::new(&rule.pattern),
+        pattern: EntryPattern::new(&rule.pattern),
         categories: texts(&rule.categories),
         trust: rule.trust,
         permissions: texts(&rule.permissions),
@@ -55,7 +55,7 @@ fn demo_rule((pattern, categories, permissions): &(&str, &[&str], &[&str])) -> L
     debug_assert!(pattern.starts_with(DEMO), "these are the labels of the demo tools");
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).into()).collect();
     LabelRule {
-        pattern: SubjectPattern::new(pattern),
+        pattern: EntryPattern::new(pattern),
         categories: texts(categories),
         trust: Some(TrustLevel::Verified),
         permissions: texts(permissions),

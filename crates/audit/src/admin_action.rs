@@ -1,6 +1,6 @@
 //! Records of administrative actions: the principal, the origin, the change and its outcome.
 
-use crate::event::{EventType, Note, Object, RiskLevel};
+use crate::event::{AuditNote, EventType, Object, RiskLevel};
 use serde_json::Value;
 use signalbox_tape::redact::Redactor;
 
@@ -65,7 +65,7 @@ pub struct AdminAction<'a> {
 impl AdminAction<'_> {
     /// Returns the record of the action. Redacts the secrets left in its texts.
     #[must_use]
-    pub fn note(&self, unix_ms: u64, redactor: &Redactor) -> Note {
+    pub fn note(&self, unix_ms: u64, redactor: &Redactor) -> AuditNote {
         let clean = |text: &str| redactor.text(text.chars().take(MAX_TEXT).collect());
         let (mut user_context, mut details) = (String::new(), String::new());
         let mut user = Object::new(&mut user_context);
@@ -89,7 +89,7 @@ impl AdminAction<'_> {
         about.text("status", status);
         about.maybe("error", why.map(clean).as_deref());
         about.finish();
-        Note {
+        AuditNote {
             timestamp: unix_ms,
             event_type: EventType::AdminAction,
             source: ADMIN,

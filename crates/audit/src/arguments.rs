@@ -96,7 +96,7 @@ impl<'a> ExactValue<'a> {
         let bytes = bytes.trim_ascii();
         match bytes.first() {
             Some(b'{') if depth < MAX_DEPTH => {
-                let one = |member: json::Member| {
+                let one = |member: json::JsonMember| {
                     let name = json::string(member.key.of(bytes)).unwrap_or_default();
                     (name, Self::at(member.value.of(bytes), depth + 1))
                 };

@@ -1,6 +1,6 @@
 //! Records of emergency ("break glass") access: its grant and its end.
 
-use crate::event::{EventType, Note, Object, RiskLevel, SECURITY};
+use crate::event::{AuditNote, EventType, Object, RiskLevel, SECURITY};
 use signalbox_wire::timestamp;
 
 /// Start or end of an emergency grant.
@@ -23,7 +23,7 @@ pub struct BrokenGlass<'a> {
 impl BrokenGlass<'_> {
     /// Returns the record of the grant. Its start is critical, because an operator has to look at it at once.
     #[must_use]
-    pub fn note(&self, unix_ms: u64) -> Note {
+    pub fn note(&self, unix_ms: u64) -> AuditNote {
         let (mut user_context, mut details) = (String::new(), String::new());
         let mut user = Object::new(&mut user_context);
         user.text("principal", self.by);
@@ -35,7 +35,7 @@ impl BrokenGlass<'_> {
         about.text("until", &timestamp::rfc3339_millis(self.until));
         about.text("reason", self.because);
         about.finish();
-        Note {
+        AuditNote {
             timestamp: unix_ms,
             event_type: EventType::BreakGlass,
             source: SECURITY,

@@ -1,9 +1,9 @@
 //! The database columns derived from a record. They depend on the record alone, so that a verification can compare them
 //! with it.
 
-use crate::journal::Line;
+use crate::journal::JournalRecord;
 use crate::log::unix_ms;
-use crate::record::Record;
+use crate::record::AuditRecord;
 use signalbox_store::audit::{AuditRow, CallRow, StoredRecord};
 
 /// Converts the audit id `audit-RUN-EXCHANGE` to a UUID of version 8. The UUID holds both numbers, so that it sorts by
@@ -22,8 +22,8 @@ pub(crate) fn request_id(audit_id: &str) -> String {
 }
 
 /// Returns the database row of a record.
-pub(crate) fn row(line: &Line) -> AuditRow {
-    let Ok(record) = Record::read(&line.text) else {
+pub(crate) fn row(line: &JournalRecord) -> AuditRow {
+    let Ok(record) = AuditRecord::read(&line.text) else {
         let (event_type, risk) = ("unreadable".to_owned(), "high".to_owned());
         return AuditRow {
             seq: line.seq,
@@ -38,7 +38,7 @@ pub(crate) fn row(line: &Line) -> AuditRow {
 }
 
 /// Returns the database row of a record with this text.
-pub(crate) fn row_of(record: &Record, line: &str) -> AuditRow {
+pub(crate) fn row_of(record: &AuditRecord, line: &str) -> AuditRow {
     let text = |name: &str| record.detail(name).map(str::to_owned);
     let is_call = record.detail("phase") == Some("outcome");
     let call = is_call.then(|| CallRow {
@@ -64,7 +64,7 @@ pub(crate) fn row_of(record: &Record, line: &str) -> AuditRow {
     }
 }
 
-impl Record {
+impl AuditRecord {
     /// Returns the first column of the stored row that disagrees with the record.
     #[must_use]
     pub fn misfiled_column(&self, row: &StoredRecord<'_>) -> Option<&'static str> {

@@ -3,7 +3,7 @@
 
 use crate::journal::{Cursor, HEAD_FILE, JournalReader, chains, segments};
 use crate::place::SinkPlace;
-use crate::record::Record;
+use crate::record::AuditRecord;
 use crate::signed::{HEAD, SignedPlace};
 use crate::verify::AuditVerifier;
 use std::collections::HashMap;
@@ -115,7 +115,7 @@ fn confirm(verifier: &mut AuditVerifier<'_>, journal: &Path, chain: &str, first:
         return Ok(());
     }
     let found = JournalReader::new(journal).read(seq, seq, 1, 1)?;
-    let own = found.first().and_then(|line| Record::read(&line.text).ok()?.hashes());
+    let own = found.first().and_then(|line| AuditRecord::read(&line.text).ok()?.hashes());
     reached.confirmed = own.is_some_and(|(_, own)| own == hash);
     Ok(())
 }

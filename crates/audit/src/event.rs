@@ -160,7 +160,7 @@ impl<'a> AuditEvent<'a> {
 
 /// Queued event that belongs to no exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Note {
+pub struct AuditNote {
     /// Time of the event, in milliseconds since 1970.
     pub timestamp: u64,
     pub event_type: EventType,
@@ -173,7 +173,7 @@ pub struct Note {
     pub risk_level: RiskLevel,
 }
 
-impl Note {
+impl AuditNote {
     /// Returns the event, borrowing its texts.
     #[must_use]
     pub fn event(&self) -> AuditEvent<'_> {

@@ -1,6 +1,6 @@
 //! Export formats for other programs.
 
-use crate::record::Record;
+use crate::record::AuditRecord;
 use serde_json::Value;
 
 /// Columns of an exported table, in order.
@@ -32,7 +32,7 @@ pub fn csv_head() -> String {
 
 /// Returns a record as a row of a table (RFC 4180).
 #[must_use]
-pub fn csv_row(record: &Record) -> String {
+pub fn csv_row(record: &AuditRecord) -> String {
     let value = |name: &&str| {
         let own = match *name {
             "principal" | "trust_level" => &record.value["user_context"][*name],
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_row_has_every_column() {
         let line = r#"{"chain":"c","seq":1,"timestamp":"2026-11-17T10:00:00.000Z","event_type":"tool_invocation","source":"mcp_protocol","user_context":{"principal":"user:ada","trust_level":"verified"},"details":{"phase":"outcome","method":"tools/call","tool":"a,b","backend":"files","decision":"allow","status":"success","latency_ms":3},"risk_level":"high","correlation_id":"audit-1-2","prev":"","hash":""}"#;
-        let row = csv_row(&Record::read(line).unwrap());
+        let row = csv_row(&AuditRecord::read(line).unwrap());
         assert_eq!(
             row,
             "c,1,2026-11-17T10:00:00.000Z,tool_invocation,mcp_protocol,high,audit-1-2,user:ada,verified,outcome,tools/call,\"a,b\",files,allow,,success,3\r\n"

@@ -1,6 +1,6 @@
 //! The files of the file sink: one for today, and one beside it for each earlier day.
 
-use crate::record::Record;
+use crate::record::AuditRecord;
 use signalbox_wire::timestamp;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
@@ -88,7 +88,7 @@ pub fn earlier(path: &Path) -> io::Result<Vec<(i64, PathBuf)>> {
 pub(crate) fn newest_day(file: &Path) -> io::Result<Option<u64>> {
     let mut newest = None;
     lines(file, &mut |_, line| {
-        newest = newest.max(Record::read(line).ok().map(|record| record.at / 1000 / DAY_SECONDS.unsigned_abs()));
+        newest = newest.max(AuditRecord::read(line).ok().map(|record| record.at / 1000 / DAY_SECONDS.unsigned_abs()));
         true
     })?;
     Ok(newest)

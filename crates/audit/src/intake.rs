@@ -1,9 +1,9 @@
 //! The bounded queue of events to record.
 
-use crate::event::Note;
+use crate::event::AuditNote;
 use signalbox_engine::Fact;
 use signalbox_engine::audit::Intent;
-use signalbox_engine::fact::{Decision, Finished, RefusedFact};
+use signalbox_engine::fact::{Decision, FinishedFact, RefusedFact};
 use signalbox_engine::lock::LockResultExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -21,11 +21,11 @@ pub enum Input {
     /// Decision about an exchange.
     Decision(Arc<Decision>),
     /// End of an exchange.
-    Finished(Arc<Finished>),
+    Finished(Arc<FinishedFact>),
     /// Message rejected before it became an exchange.
     Refused(Arc<RefusedFact>),
     /// Event that is not a fact about a message.
-    Note(Box<Note>),
+    Note(Box<AuditNote>),
 }
 
 impl Input {
@@ -98,7 +98,7 @@ impl Intake {
     }
 
     /// Adds an event that is not a fact about a message. Counts it as lost if the queue is full.
-    pub fn push_note(&self, note: Note) {
+    pub fn push_note(&self, note: AuditNote) {
         let mut state = self.state.lock().unpoisoned();
         let _ = state.waiting.add(Input::Note(Box::new(note)));
         self.rouse(state);

@@ -5,12 +5,12 @@
 
 mod reader;
 
-pub use reader::{JournalReader, Line};
+pub use reader::{JournalReader, JournalRecord};
 
 use crate::chain::ChainPlace;
 use crate::place::SinkPlace;
-use crate::record::Record;
-use signalbox_seal::keys::files::{FileError, try_lock};
+use crate::record::AuditRecord;
+use signalbox_seal::keys::files::{KeyStorageError, try_lock};
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -39,7 +39,7 @@ pub enum JournalError {
     },
     /// The lock cannot be taken.
     #[error(transparent)]
-    Lock(#[from] FileError),
+    Lock(#[from] KeyStorageError),
     /// Too many processes write at the same time.
     #[error("{} holds {MAX_CHAINS} audit logs, and other processes write to all of them", .0.display())]
     TooMany(PathBuf),
@@ -282,7 +282,7 @@ fn recover(folder: &Path, chain: &str) -> io::Result<(VecDeque<(u64, u64)>, Chai
 }
 
 fn place_of(line: &str, chain: &str) -> Option<ChainPlace> {
-    let record = Record::read(line.trim_end()).ok().filter(|record| record.chain == chain)?;
+    let record = AuditRecord::read(line.trim_end()).ok().filter(|record| record.chain == chain)?;
     let (_, hash) = record.hashes()?;
     Some(ChainPlace { chain: chain.to_owned(), seq: record.seq, hash })
 }

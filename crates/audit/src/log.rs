@@ -3,15 +3,15 @@
 mod writing;
 
 use crate::chain::ChainPlace;
-use crate::event::Note;
+use crate::event::AuditNote;
+use crate::event_builder::{EventBuilder, TextPolicy};
 use crate::intake::{Input, Intake};
 use crate::journal::{Cursor, Journal, JournalError, ResumePoint};
-use crate::maker::{Maker, Words};
 use crate::progress::{AuditStats, LogProgress, SinkStats};
 use crate::settings::AuditSettings;
 use crate::sinks::{Runner, Sink};
 use bytes::Bytes;
-use signalbox_engine::audit::{Intended, Intent, IntentLog};
+use signalbox_engine::audit::{Intent, IntentLog, IntentWrite};
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fact, FactSink};
@@ -192,8 +192,8 @@ impl AuditLog {
         };
         runners.into_iter().try_for_each(Runner::spawn)?;
         let anchor = clocks();
-        let maker = Maker::new(
-            Words { redactor: settings.redactor.clone(), payloads: settings.payloads },
+        let maker = EventBuilder::new(
+            TextPolicy { redactor: settings.redactor.clone(), payloads: settings.payloads },
             settings.logged,
             settings.slow,
             run,
@@ -208,7 +208,7 @@ impl AuditLog {
     }
 
     /// Records an event that is not a fact about a message. Counts it as lost if the queue is full.
-    pub fn note(&self, note: Note) {
+    pub fn note(&self, note: AuditNote) {
         self.state.intake.push_note(note);
     }
 
@@ -246,7 +246,7 @@ impl Drop for AuditLog {
 }
 
 impl IntentLog for AuditLog {
-    fn intend(&self, mut intents: Vec<Intent>) -> Intended {
+    fn intend(&self, mut intents: Vec<Intent>) -> IntentWrite {
         if !self.intends.load(Ordering::Relaxed) {
             return Box::pin(std::future::ready(true));
         }

@@ -6,11 +6,11 @@ use crate::files;
 use crate::journal::JournalReader;
 use crate::log::unix_ms;
 use crate::place::SinkPlace;
-use crate::record::Record;
-use crate::signed::{Absence, SignedPlace};
-use crate::verify::{AuditFault, AuditVerifier, ChainEnd, FaultKind, MAX_FAULTS};
+use crate::record::AuditRecord;
+use crate::signed::{MissingReason, SignedPlace};
+use crate::verify::{AuditFault, AuditFaultKind, AuditVerifier, ChainEnd, MAX_FAULTS};
 use signalbox_engine::record::StoreError;
-use signalbox_seal::{ChainHash, KeySet, Role, SigningKey, TrustedKey};
+use signalbox_seal::{ChainHash, KeyRole, KeySet, SigningKey, TrustedKey};
 use signalbox_store::audit::StoredRecord;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -56,7 +56,8 @@ impl Pruner {
     #[must_use]
     pub fn new(key: SigningKey, mut keys: KeySet, journals: &Path) -> Self {
         // If `keys` has it already, that entry takes precedence.
-        let _ = keys.add(TrustedKey::new(key.verifying_key().clone(), "gateway", &[Role::Gateway, Role::Recorder]));
+        let _ =
+            keys.add(TrustedKey::new(key.verifying_key().clone(), "gateway", &[KeyRole::Gateway, KeyRole::Recorder]));
         Self { key, keys, journals: journals.to_owned() }
     }
 
@@ -179,7 +180,7 @@ impl Pruner {
         let mut verifier = self.verifier().of_place(place);
         let (mut any_old, mut any_young, mut cut, mut misfiled) = (false, false, None, None);
         rows(&mut |row| {
-            let record = Record::read(row.record);
+            let record = AuditRecord::read(row.record);
             if let Ok(record) = &record {
                 if !record.is_filed_in(row) {
                     misfiled = Some(record.seq);
@@ -200,7 +201,7 @@ impl Pruner {
         }
         match fault(&verifier) {
             // Several gateways may share a database. Each deletes what it can verify.
-            Some(AuditFault { kind: FaultKind::Untrusted(..), .. }) => return Ok(Expiry::Stays),
+            Some(AuditFault { kind: AuditFaultKind::Untrusted(..), .. }) => return Ok(Expiry::Stays),
             Some(fault) => return Ok(Expiry::Faulty(fault.clone())),
             None => {}
         }
@@ -212,7 +213,7 @@ impl Pruner {
     }
 
     fn checkpoint(&self, place: &SinkPlace, chain: &str, cut: &Cut) -> Option<String> {
-        let absence = if cut.unproved { Absence::PrunedUnproved } else { Absence::Pruned };
+        let absence = if cut.unproved { MissingReason::PrunedUnproved } else { MissingReason::Pruned };
         let (kind, chain, sink) = (absence.kind(place.sink), chain.to_owned(), Some(place.name.clone()));
         SignedPlace { kind, chain, from: 1, to: cut.seq, hash: cut.hash, at: unix_ms(), sink }.sign(&self.key)
     }
@@ -235,7 +236,7 @@ impl Pruner {
         let is_name = chain.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let found = is_name.then(|| JournalReader::new(&self.journals.join(chain)).read(seq, seq, 1, 1));
         let lines = found.and_then(Result::ok).unwrap_or_default();
-        let hashes = lines.first().and_then(|line| Record::read(&line.text).ok()?.hashes());
+        let hashes = lines.first().and_then(|line| AuditRecord::read(&line.text).ok()?.hashes());
         hashes.is_some_and(|(_, own)| own == *hash)
     }
 }
@@ -250,7 +251,7 @@ fn is_proved(verifier: &AuditVerifier<'_>, chain: &str, cut: &Cut) -> bool {
 fn fault<'v>(verifier: &'v AuditVerifier<'_>) -> Option<&'v AuditFault> {
     let faults = verifier.faults();
     let full = faults.get(MAX_FAULTS - 1);
-    faults.iter().find(|fault| !matches!(fault.kind, FaultKind::Missing(1, _))).or(full)
+    faults.iter().find(|fault| !matches!(fault.kind, AuditFaultKind::Missing(1, _))).or(full)
 }
 
 /// Feeds the lines of a file to a verifier, until `more` returns false.

@@ -2,7 +2,7 @@
 
 use crate::chain::SEALED;
 use crate::event::{EventType, RiskLevel};
-use crate::signed::{Absence, SignedPlace, StandIn};
+use crate::signed::{MissingReason, SignedPlace, StandIn};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use signalbox_seal::{ChainHash, unhex};
@@ -22,7 +22,7 @@ pub struct BadRecord;
 
 /// Parsed line of an audit log.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Record {
+pub struct AuditRecord {
     /// Name of its chain.
     pub chain: String,
     /// Number in the chain; of a gap, the last missing record.
@@ -37,7 +37,7 @@ pub struct Record {
     arguments: Option<Box<str>>,
 }
 
-impl Record {
+impl AuditRecord {
     /// Parses a line.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Record {
     /// Returns true if it stands for records deleted by age, and so has no age itself.
     #[must_use]
     pub fn is_checkpoint(&self) -> bool {
-        let is_by_age = |one: StandIn| matches!(one.absence, Absence::Pruned | Absence::PrunedUnproved);
+        let is_by_age = |one: StandIn| matches!(one.absence, MissingReason::Pruned | MissingReason::PrunedUnproved);
         self.event_type.is_none() && StandIn::of_kind(self.kind()).is_some_and(is_by_age)
     }
 
@@ -190,16 +190,16 @@ mod tests {
     fn arguments_keep_their_text() {
         let arguments = r#"{ "n":123456789012345678901234567890,"m": [1e400,0.1000000000000000000001] }"#;
         let line_of = line(&format!(r#"{{"phase":"intent","arguments":{arguments},"tool":"t"}}"#));
-        let record = Record::read(&line_of).unwrap();
+        let record = AuditRecord::read(&line_of).unwrap();
         assert_eq!((record.arguments(), record.detail("tool")), (Some(arguments), Some("t")));
         assert_eq!(record.shown(&line_of, true), line_of);
         let withheld = record.shown(&line_of, false);
         assert!(withheld.contains(r#""arguments":"[withheld]""#) && !withheld.contains("1e400"), "{withheld}");
-        let none = Record::read(&line(r#"{"phase":"intent","text":"arguments"}"#)).unwrap();
+        let none = AuditRecord::read(&line(r#"{"phase":"intent","text":"arguments"}"#)).unwrap();
         assert_eq!(none.arguments(), None);
         assert!(none.without_payloads()["details"].get("arguments").is_none());
         for bad in [r#"{"arguments":{x}}"#, r#"{"arguments":1,"arguments":2}"#, r#"{"arguments":01}"#] {
-            assert!(Record::read(&line(bad)).is_err(), "{bad}");
+            assert!(AuditRecord::read(&line(bad)).is_err(), "{bad}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Risk of a call (G-26), from the annotations of its tool and the trust in its caller.
 
+use crate::call_status::CallStatus;
 use crate::event::RiskLevel;
-use crate::status::Status;
 use signalbox_engine::Caller;
 use signalbox_engine::standing::TrustLevel;
 use signalbox_wire::json;
@@ -37,7 +37,7 @@ pub fn of_call(risk: RiskLevel, caller: &Caller) -> RiskLevel {
 
 /// Returns the risk once the outcome of the call is known.
 #[must_use]
-pub fn of_outcome(risk: RiskLevel, status: Status) -> RiskLevel {
+pub fn of_outcome(risk: RiskLevel, status: CallStatus) -> RiskLevel {
     if status.is_refusal() { risk.max(RiskLevel::Medium) } else { risk }
 }
 
@@ -62,7 +62,7 @@ mod tests {
             assert_eq!(of_call(of_definition(definition), &known), of_known);
             assert_eq!(of_call(of_definition(definition), &nobody), of_nobody);
         }
-        assert_eq!(of_outcome(RiskLevel::Low, Status::Denied), RiskLevel::Medium);
-        assert_eq!(of_outcome(RiskLevel::Low, Status::Success), RiskLevel::Low);
+        assert_eq!(of_outcome(RiskLevel::Low, CallStatus::Denied), RiskLevel::Medium);
+        assert_eq!(of_outcome(RiskLevel::Low, CallStatus::Success), RiskLevel::Low);
     }
 }

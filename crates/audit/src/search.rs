@@ -1,7 +1,7 @@
 //! Search in audit records.
 
 use crate::event::{EventType, RiskLevel};
-use crate::record::Record;
+use crate::record::AuditRecord;
 use signalbox_wire::glob::{self, Wildcards};
 
 /// Filter for records. An empty part matches everything.
@@ -29,7 +29,7 @@ pub struct AuditQuery {
 impl AuditQuery {
     /// Returns true if the record matches. Signed heads match only if the query asks for their kind.
     #[must_use]
-    pub fn fits(&self, record: &Record) -> bool {
+    pub fn fits(&self, record: &AuditRecord) -> bool {
         let kind = match (self.event_type, record.event_type) {
             (Some(wanted), kind) => kind == Some(wanted),
             (None, kind) => kind != Some(EventType::ChainHead),
@@ -57,9 +57,9 @@ impl AuditQuery {
 mod tests {
     use super::*;
 
-    fn record() -> Record {
+    fn record() -> AuditRecord {
         let line = r#"{"chain":"c","seq":1,"timestamp":"2026-11-17T10:00:00.000Z","event_type":"tool_invocation","source":"mcp_protocol","user_context":{"principal":"user:ada"},"details":{"tool":"delete","exposed":"files__delete","backend":"files","status":"denied"},"risk_level":"high","correlation_id":"audit-1-2","prev":"","hash":""}"#;
-        Record::read(line).unwrap()
+        AuditRecord::read(line).unwrap()
     }
 
     /// Every key of a search narrows it.

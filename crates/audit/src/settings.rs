@@ -1,6 +1,6 @@
 //! Settings of an audit log.
 
-use crate::maker::Logged;
+use crate::event_builder::EventSelection;
 use signalbox_seal::SigningKey;
 use signalbox_tape::redact::Redactor;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ pub struct AuditSettings {
     /// Folder of the journals.
     pub folder: PathBuf,
     /// Kinds of events to record.
-    pub logged: Logged,
+    pub logged: EventSelection,
     /// Redactor for all text from callers, backends and rules.
     pub redactor: Redactor,
     /// True if records contain arguments.

@@ -32,7 +32,7 @@ pub const HEAD: &str = "head";
 
 /// Reason why records are missing at a place.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Absence {
+pub enum MissingReason {
     /// The sink was too far behind.
     Gap,
     /// The records were written while the log went to another place, and are no longer in the journal.
@@ -49,15 +49,15 @@ pub struct StandIn {
     /// Kind as it is signed.
     pub kind: &'static str,
     /// Reason why the records are missing.
-    pub absence: Absence,
+    pub absence: MissingReason,
     /// The only kind of sink that it is valid for. Earlier versions signed kinds without a sink.
     pub sink: Option<&'static str>,
 }
 
 /// Every kind that stands for records. Sinks that cannot be verified use those without a sink.
 const STAND_INS: [StandIn; 12] = {
-    use Absence::{Elsewhere, Gap, Pruned, PrunedUnproved};
-    const fn of(kind: &'static str, absence: Absence, sink: Option<&'static str>) -> StandIn {
+    use MissingReason::{Elsewhere, Gap, Pruned, PrunedUnproved};
+    const fn of(kind: &'static str, absence: MissingReason, sink: Option<&'static str>) -> StandIn {
         StandIn { kind, absence, sink }
     }
     [
@@ -84,7 +84,7 @@ impl StandIn {
     }
 }
 
-impl Absence {
+impl MissingReason {
     /// Returns the kind to sign for this sink.
     #[must_use]
     pub fn kind(self, sink: &str) -> &'static str {

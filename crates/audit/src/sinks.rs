@@ -10,13 +10,13 @@ pub use file::FileSink;
 pub use remote::{AlertSink, Poster, RemoteSink};
 pub use syslog::{BadSyslogAddress, SyslogAddress, SyslogSink};
 
-pub use crate::journal::Line;
+pub use crate::journal::JournalRecord;
 use crate::journal::{Cursor, JournalReader};
 use crate::log::unix_ms;
 use crate::place::SinkPlace;
 use crate::progress::LogProgress;
-use crate::record::Record;
-use crate::signed::{Absence, SignedPlace};
+use crate::record::AuditRecord;
+use crate::signed::{MissingReason, SignedPlace};
 use signalbox_engine::record::StoreError;
 use signalbox_seal::SigningKey;
 use std::io;
@@ -76,7 +76,7 @@ pub trait Sink: Send + std::fmt::Debug {
     ///
     /// # Errors
     /// If it did not accept the records.
-    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError>;
+    fn write(&mut self, lines: &[JournalRecord]) -> Result<(), SinkError>;
 }
 
 /// Delivers records to one sink.
@@ -157,13 +157,13 @@ impl Runner {
     }
 
     /// Returns the signed line that stands for the skipped records before `next`.
-    fn gap(&self, next: u64, lines: &[Line]) -> Option<Line> {
-        let (hash, _) = Record::read(&lines.first()?.text).ok()?.hashes()?;
+    fn gap(&self, next: u64, lines: &[JournalRecord]) -> Option<JournalRecord> {
+        let (hash, _) = AuditRecord::read(&lines.first()?.text).ok()?.hashes()?;
         let (chain, from, to) = (self.chain.clone(), self.acked + 1, next - 1);
         let is_elsewhere = self.came_after.is_some_and(|last| to <= last);
-        let kind = if is_elsewhere { Absence::Elsewhere } else { Absence::Gap }.kind(self.sink.name());
+        let kind = if is_elsewhere { MissingReason::Elsewhere } else { MissingReason::Gap }.kind(self.sink.name());
         let sink = self.sink.place().map(|place| place.name.clone());
         let text = SignedPlace { kind, chain, from, to, hash, at: unix_ms(), sink }.sign(&self.key)?;
-        Some(Line { seq: to, text })
+        Some(JournalRecord { seq: to, text })
     }
 }

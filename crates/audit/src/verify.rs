@@ -7,15 +7,15 @@ pub use calls::CallVerifier;
 use crate::chain::{ChainPlace, SEALED, next};
 use crate::event::EventType;
 use crate::place::SinkPlace;
-use crate::record::{BadRecord, Record};
-use crate::signed::{Absence, HEAD, SignedPlace, StandIn};
-use signalbox_seal::{ChainHash, KeySet, Role, VerifyingKey, hex};
+use crate::record::{AuditRecord, BadRecord};
+use crate::signed::{HEAD, MissingReason, SignedPlace, StandIn};
+use signalbox_seal::{ChainHash, KeyRole, KeySet, VerifyingKey, hex};
 use signalbox_store::audit::StoredRecord;
 use std::collections::BTreeMap;
 
 /// Kind of a fault.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum FaultKind {
+pub enum AuditFaultKind {
     /// The line is no record.
     #[error("the line is no record of an audit log")]
     Unreadable,
@@ -73,12 +73,12 @@ pub struct AuditFault {
     pub place: String,
     /// Chain; empty if the line names none.
     pub chain: String,
-    pub kind: FaultKind,
+    pub kind: AuditFaultKind,
 }
 
 /// Result of a verification.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum AuditVerdict {
     /// Every record is unchanged, and none is missing.
     Whole,
     /// Every record is unchanged, and the log itself states that others are missing: they could not be written, the
@@ -121,12 +121,12 @@ pub struct AuditReport {
 impl AuditReport {
     /// Returns the overall result.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> AuditVerdict {
         match (self.faults.is_empty(), self.doubts.is_empty()) {
-            (false, _) => Verdict::Broken,
-            (true, false) => Verdict::Unproved,
-            (true, true) if self.lost + self.skipped + self.elsewhere > 0 => Verdict::WithGaps,
-            (true, true) => Verdict::Whole,
+            (false, _) => AuditVerdict::Broken,
+            (true, false) => AuditVerdict::Unproved,
+            (true, true) if self.lost + self.skipped + self.elsewhere > 0 => AuditVerdict::WithGaps,
+            (true, true) => AuditVerdict::Whole,
         }
     }
 }
@@ -192,13 +192,13 @@ impl<'a> AuditVerifier<'a> {
         self.place = place.map(|place| place.name.clone());
     }
 
-    pub(crate) fn fault(&mut self, place: &str, chain: &str, kind: FaultKind) {
+    pub(crate) fn fault(&mut self, place: &str, chain: &str, kind: AuditFaultKind) {
         if self.report.faults.len() < MAX_FAULTS {
             self.report.faults.push(AuditFault { place: place.to_owned(), chain: chain.to_owned(), kind });
         }
     }
 
-    fn doubt(&mut self, place: &str, chain: &str, kind: FaultKind) {
+    fn doubt(&mut self, place: &str, chain: &str, kind: AuditFaultKind) {
         if self.report.doubts.len() < MAX_FAULTS {
             self.report.doubts.push(AuditFault { place: place.to_owned(), chain: chain.to_owned(), kind });
         }
@@ -206,30 +206,30 @@ impl<'a> AuditVerifier<'a> {
 
     /// Verifies the next line of a log file.
     pub fn line(&mut self, place: &str, line: &str) {
-        self.record(place, line, Record::read(line));
+        self.record(place, line, AuditRecord::read(line));
     }
 
     /// Verifies a database row, whose columns must agree with its record.
     pub fn row(&mut self, place: &str, row: &StoredRecord<'_>) {
-        let record = Record::read(row.record);
+        let record = AuditRecord::read(row.record);
         if let Ok(record) = &record
             && let Some(column) = record.misfiled_column(row)
         {
-            self.fault(place, &record.chain, FaultKind::Misfiled(record.seq, column));
+            self.fault(place, &record.chain, AuditFaultKind::Misfiled(record.seq, column));
         }
         self.record(place, row.record, record);
     }
 
     /// Verifies a parsed line.
-    pub(crate) fn record(&mut self, place: &str, line: &str, record: Result<Record, BadRecord>) {
+    pub(crate) fn record(&mut self, place: &str, line: &str, record: Result<AuditRecord, BadRecord>) {
         self.report.records += 1;
-        let Ok(record) = record else { return self.fault(place, "", FaultKind::Unreadable) };
+        let Ok(record) = record else { return self.fault(place, "", AuditFaultKind::Unreadable) };
         let chain = record.chain.clone();
         let reached = self.reached.get(&chain);
         let expected = reached.map_or(1, |reached| reached.seq + 1);
         let first = if record.event_type.is_none() { record.value["from"].as_u64().unwrap_or(0) } else { record.seq };
         if first > expected {
-            self.fault(place, &chain, FaultKind::Missing(expected, first - 1));
+            self.fault(place, &chain, AuditFaultKind::Missing(expected, first - 1));
         } else if first < expected {
             // A process that was killed between its checkpoint and the deletion leaves records that the checkpoint
             // stands for.
@@ -237,7 +237,7 @@ impl<'a> AuditVerifier<'a> {
                 return;
             }
             // Compare it with nothing: the record before it here is not the one before it in the chain.
-            return self.fault(place, &chain, FaultKind::Reordered(record.seq));
+            return self.fault(place, &chain, AuditFaultKind::Reordered(record.seq));
         }
         if record.event_type.is_none() {
             return self.stand_in(place, &record);
@@ -249,11 +249,11 @@ impl<'a> AuditVerifier<'a> {
     }
 
     /// Verifies the hash of a record that is in sequence.
-    fn chained(&mut self, place: &str, line: &str, record: &Record) {
+    fn chained(&mut self, place: &str, line: &str, record: &AuditRecord) {
         let chain = &record.chain;
         let whole = record.hashes().and_then(|hashes| is_whole(line, &hashes).then_some(hashes));
         let Some((prev, hash)) = whole else {
-            self.fault(place, chain, FaultKind::Tampered(record.seq));
+            self.fault(place, chain, AuditFaultKind::Tampered(record.seq));
             return self.reach(place, chain, record.seq, record.hashes().map_or([0; 32], |(_, hash)| hash));
         };
         let before = match self.reached.get(chain) {
@@ -262,7 +262,7 @@ impl<'a> AuditVerifier<'a> {
             None => (record.seq == 1).then(|| ChainPlace::start(chain).hash),
         };
         if before.is_some_and(|before| before != prev) {
-            self.fault(place, chain, FaultKind::Tampered(record.seq));
+            self.fault(place, chain, AuditFaultKind::Tampered(record.seq));
         }
         let head = record.place().map(SignedPlace::read);
         self.reach(place, chain, record.seq, hash);
@@ -276,15 +276,15 @@ impl<'a> AuditVerifier<'a> {
                     self.sign(chain, record.seq);
                 }
             }
-            Some(_) => self.fault(place, chain, FaultKind::BadSignature(record.seq)),
+            Some(_) => self.fault(place, chain, AuditFaultKind::BadSignature(record.seq)),
         }
     }
 
     /// Verifies a signed place that stands for missing records.
-    fn stand_in(&mut self, place: &str, record: &Record) {
+    fn stand_in(&mut self, place: &str, record: &AuditRecord) {
         let chain = &record.chain;
         let Some((gap, key)) = record.signed_place().filter(|(gap, _)| gap.kind != HEAD && gap.from <= gap.to) else {
-            return self.fault(place, chain, FaultKind::BadSignature(record.seq));
+            return self.fault(place, chain, AuditFaultKind::BadSignature(record.seq));
         };
         let trusted = self.signer(place, chain, record.seq, &key, gap.at);
         self.reach(place, chain, gap.to, gap.hash);
@@ -295,22 +295,22 @@ impl<'a> AuditVerifier<'a> {
         let count = gap.to - gap.from + 1;
         let Some(StandIn { absence, sink, .. }) = StandIn::of_kind(gap.kind) else { return };
         if self.sink.is_some_and(|own| sink.is_some_and(|sink| sink != own)) {
-            self.fault(place, chain, FaultKind::OfAnotherSink(gap.to));
+            self.fault(place, chain, AuditFaultKind::OfAnotherSink(gap.to));
         } else if let Some(named) = gap.sink {
             self.stands_for(place, chain, gap.to, named);
         }
         match absence {
-            Absence::Gap => self.report.skipped += count,
-            Absence::Elsewhere => self.report.elsewhere += count,
-            Absence::Pruned | Absence::PrunedUnproved => {
+            MissingReason::Gap => self.report.skipped += count,
+            MissingReason::Elsewhere => self.report.elsewhere += count,
+            MissingReason::Pruned | MissingReason::PrunedUnproved => {
                 self.report.pruned += count;
                 if let Some(reached) = self.reached.get_mut(chain) {
                     reached.pruned = gap.to;
                 }
             }
         }
-        if absence == Absence::PrunedUnproved {
-            self.doubt(place, chain, FaultKind::PrunedUnproved(gap.to));
+        if absence == MissingReason::PrunedUnproved {
+            self.doubt(place, chain, AuditFaultKind::PrunedUnproved(gap.to));
         }
     }
 
@@ -319,10 +319,10 @@ impl<'a> AuditVerifier<'a> {
     fn stands_for(&mut self, place: &str, chain: &str, to: u64, named: String) {
         let expected = self.place.as_ref().or(self.named.as_ref());
         if expected.is_some_and(|expected| *expected != named) {
-            return self.fault(place, chain, FaultKind::OfAnotherSink(to));
+            return self.fault(place, chain, AuditFaultKind::OfAnotherSink(to));
         }
         if self.place.is_none() && self.named.is_none() {
-            self.doubt(place, chain, FaultKind::PlaceUnknown(to, named.clone()));
+            self.doubt(place, chain, AuditFaultKind::PlaceUnknown(to, named.clone()));
             self.named = Some(named);
         }
     }
@@ -330,11 +330,13 @@ impl<'a> AuditVerifier<'a> {
     /// Returns true and counts the signature if its key is trusted. Otherwise reports a fault.
     pub(crate) fn signer(&mut self, place: &str, chain: &str, seq: u64, key: &VerifyingKey, at: u64) -> bool {
         let seconds = i64::try_from(at / 1000).unwrap_or(i64::MAX);
-        let trusted =
-            self.keys.trusted(key.id(), &[Role::Recorder, Role::Gateway], seconds).is_ok_and(|known| known.key == *key);
+        let trusted = self
+            .keys
+            .trusted(key.id(), &[KeyRole::Recorder, KeyRole::Gateway], seconds)
+            .is_ok_and(|known| known.key == *key);
         match trusted {
             true => self.report.heads += 1,
-            false => self.fault(place, chain, FaultKind::Untrusted(seq, key.id().to_owned())),
+            false => self.fault(place, chain, AuditFaultKind::Untrusted(seq, key.id().to_owned())),
         }
         trusted
     }
@@ -360,14 +362,14 @@ impl<'a> AuditVerifier<'a> {
     pub fn came_to(&mut self, place: &str, chain: &str, seq: u64) {
         let reached = self.reached(chain);
         if reached < seq {
-            self.fault(place, chain, FaultKind::Missing(reached + 1, seq));
+            self.fault(place, chain, AuditFaultKind::Missing(reached + 1, seq));
         }
     }
 
     /// Reports that the stored head of a chain is not what was signed.
     pub(crate) fn bad_head(&mut self, place: &str, chain: &str) {
         let seq = self.reached(chain);
-        self.fault(place, chain, FaultKind::BadSignature(seq));
+        self.fault(place, chain, AuditFaultKind::BadSignature(seq));
     }
 
     /// Returns the last verified record of a chain; 0 if there is none.
@@ -418,14 +420,14 @@ impl<'a> AuditVerifier<'a> {
             let ChainEnd { seq, signed, place, journaled, confirmed, .. } = reached;
             self.report.chains += 1;
             self.report.unsigned += seq.saturating_sub(signed);
-            let unsigned = FaultKind::Unsigned(signed + 1, seq);
+            let unsigned = AuditFaultKind::Unsigned(signed + 1, seq);
             // A live process signs its last records within a moment, and its journal has them. Where others are signed,
             // a chain that is not signed at all was invented.
             let invented = if self.in_place { journaled || signed == 0 } else { signed == 0 && any_signature };
             match seq > signed && !confirmed {
                 true if invented => self.fault(&place, &chain, unsigned),
                 true => self.doubt(&place, &chain, unsigned),
-                false if self.in_place && !journaled => self.doubt(&place, &chain, FaultKind::EndUnknown(seq)),
+                false if self.in_place && !journaled => self.doubt(&place, &chain, AuditFaultKind::EndUnknown(seq)),
                 false => {}
             }
         }
@@ -435,7 +437,7 @@ impl<'a> AuditVerifier<'a> {
 
 /// Returns true if the line's hash matches its text.
 fn is_whole(line: &str, (prev, hash): &(ChainHash, ChainHash)) -> bool {
-    let Some(covered) = Record::covered(line) else { return false };
+    let Some(covered) = AuditRecord::covered(line) else { return false };
     let end = format!("{SEALED}{}\",\"hash\":\"{}\"}}", hex(prev), hex(hash));
     line.strip_prefix(covered) == Some(&end) && next(prev, covered.as_bytes()) == *hash
 }

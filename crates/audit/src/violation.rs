@@ -1,7 +1,7 @@
 //! Classification of rejections as security violations (G-22, G-27), with their severity.
 
 use crate::event::RiskLevel;
-use signalbox_engine::{Absence, Unreached};
+use signalbox_engine::{Absence, RefusedSubject};
 
 /// Security violation, as recorded and alerted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -57,7 +57,7 @@ pub const KILLED: &str = "killed";
 
 /// Returns the reason withheld from the caller, if it asked for an entry that is hidden from it.
 #[must_use]
-pub fn reason_of_absence(unreached: Option<&Unreached>) -> Option<&'static str> {
+pub fn reason_of_absence(unreached: Option<&RefusedSubject>) -> Option<&'static str> {
     match unreached?.absence {
         Absence::Hidden => Some(HIDDEN),
         Absence::SwitchedOff => Some(KILLED),
@@ -67,14 +67,14 @@ pub fn reason_of_absence(unreached: Option<&Unreached>) -> Option<&'static str> 
 
 /// Returns true if a switch precedes the permissions that hide the entry.
 #[must_use]
-pub fn is_switched_off(unreached: Option<&Unreached>) -> bool {
+pub fn is_switched_off(unreached: Option<&RefusedSubject>) -> bool {
     unreached.is_some_and(|unreached| unreached.absence == Absence::SwitchedOff)
 }
 
 /// Returns the violation behind a request without a route: a hidden entry, or a guess by a caller with limited
 /// permissions. An unknown name is a plain mistake if nothing is hidden from the caller.
 #[must_use]
-pub fn of_absence(unreached: Option<&Unreached>) -> Option<Violation> {
+pub fn of_absence(unreached: Option<&RefusedSubject>) -> Option<Violation> {
     match unreached?.absence {
         Absence::Hidden | Absence::UnknownToLimited => {
             Some(Violation { kind: "permission_denied", severity: RiskLevel::High })

@@ -2,8 +2,8 @@
 
 use crate::client::Client;
 use crate::event::AuthEvent;
-use crate::reply::{Refusal, Reply};
-use crate::settings::Settings;
+use crate::reply::{OauthRefusal, Reply};
+use crate::settings::ServerSettings;
 use signalbox_oauth::form;
 use signalbox_oauth::web_address::canonical;
 
@@ -42,7 +42,7 @@ impl Parameters {
 impl AuthorizationRequest {
     /// Parses the request of a known client. Errors go only to the person at the browser until the redirect URI is
     /// validated.
-    pub fn read(parameters: &Parameters, client: Client, settings: &Settings) -> Result<Self, Box<Reply>> {
+    pub fn read(parameters: &Parameters, client: Client, settings: &ServerSettings) -> Result<Self, Box<Reply>> {
         let given = parameters.get("redirect_uri");
         let redirect_uri = match (given, client.redirect_uris.as_slice()) {
             (Some(uri), _) if client.accepts(uri) => uri.to_owned(),
@@ -69,15 +69,15 @@ impl AuthorizationRequest {
         }
     }
 
-    fn check(&self, parameters: &Parameters, settings: &Settings) -> Result<String, Refusal> {
-        let bad = |why| Err(Refusal::new("invalid_request", why));
+    fn check(&self, parameters: &Parameters, settings: &ServerSettings) -> Result<String, OauthRefusal> {
+        let bad = |why| Err(OauthRefusal::new("invalid_request", why));
         if parameters.get("request").is_some() || parameters.get("request_uri").is_some() {
-            return Err(Refusal::new("request_not_supported", "parameters belong in the query"));
+            return Err(OauthRefusal::new("request_not_supported", "parameters belong in the query"));
         }
         match parameters.get("response_type") {
             Some("code") => {}
             None => return bad("response_type is missing"),
-            Some(_) => return Err(Refusal::new("unsupported_response_type", "only `code` is supported")),
+            Some(_) => return Err(OauthRefusal::new("unsupported_response_type", "only `code` is supported")),
         }
         if parameters.get("response_mode").is_some_and(|mode| mode != "query") {
             return bad("only the response mode `query` is supported");
@@ -91,13 +91,13 @@ impl AuthorizationRequest {
         };
         check_resource(parameters, settings)?;
         if parameters.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "none")) {
-            return Err(Refusal::new("login_required", "a person is always asked"));
+            return Err(OauthRefusal::new("login_required", "a person is always asked"));
         }
         Ok(challenge.to_owned())
     }
 
     /// Redirects the browser to the client with this response.
-    pub fn answer(&self, settings: &Settings, pairs: &[(&str, &str)]) -> Reply {
+    pub fn answer(&self, settings: &ServerSettings, pairs: &[(&str, &str)]) -> Reply {
         let mut pairs = pairs.to_vec();
         pairs.extend(self.state.as_deref().map(|state| ("state", state)));
         pairs.push(("iss", &settings.issuer));
@@ -105,14 +105,14 @@ impl AuthorizationRequest {
     }
 
     /// Redirects the browser to the client with an error.
-    pub fn refused(&self, settings: &Settings, refusal: Refusal) -> Reply {
+    pub fn refused(&self, settings: &ServerSettings, refusal: OauthRefusal) -> Reply {
         let reply = self.answer(settings, &[("error", refusal.code), ("error_description", refusal.why)]);
         reply.with_event(AuthEvent::refused(refusal.to_string())).with_client(Some(&self.client.id))
     }
 }
 
 /// Checks that the request names this resource or none. Clients of older revisions name none.
-pub(crate) fn check_resource(parameters: &Parameters, settings: &Settings) -> Result<(), Refusal> {
+pub(crate) fn check_resource(parameters: &Parameters, settings: &ServerSettings) -> Result<(), OauthRefusal> {
     let own = canonical(settings.resource.as_str());
     let is_own = |resource: &str| {
         let named = canonical(resource).filter(|_| !resource.contains('#'));
@@ -120,7 +120,7 @@ pub(crate) fn check_resource(parameters: &Parameters, settings: &Settings) -> Re
     };
     match parameters.get("resource") {
         Some(resource) if !is_own(resource) => {
-            Err(Refusal::new("invalid_target", "tokens for this resource are given elsewhere"))
+            Err(OauthRefusal::new("invalid_target", "tokens for this resource are given elsewhere"))
         }
         _ => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! Clients and their redirect URIs.
 
-use crate::reply::Refusal;
+use crate::reply::OauthRefusal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use signalbox_oauth::web_address::WebAddress;
@@ -24,15 +24,16 @@ pub struct Client {
     pub created: u64,
 }
 
-const METADATA: fn(&'static str) -> Refusal = |why| Refusal::new("invalid_client_metadata", why);
+const METADATA: fn(&'static str) -> OauthRefusal = |why| OauthRefusal::new("invalid_client_metadata", why);
 
 impl Client {
     /// Parses client metadata (RFC 7591).
     ///
     /// # Errors
     /// If it requires an unsupported feature, or a redirect URI is invalid.
-    pub fn read(id: String, document: &Value, created: u64) -> Result<Self, Refusal> {
-        let redirect = Refusal::new("invalid_redirect_uri", "redirect URIs are https or loopback, without a fragment");
+    pub fn read(id: String, document: &Value, created: u64) -> Result<Self, OauthRefusal> {
+        let redirect =
+            OauthRefusal::new("invalid_redirect_uri", "redirect URIs are https or loopback, without a fragment");
         let uris = document.get("redirect_uris").and_then(Value::as_array).ok_or(redirect)?;
         let uris: Option<Vec<String>> = uris.iter().map(|uri| uri.as_str().map(str::to_owned)).collect();
         let uris = uris.ok_or(redirect)?;
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn client(uris: &[&str]) -> Result<Client, Refusal> {
+    fn client(uris: &[&str]) -> Result<Client, OauthRefusal> {
         Client::read("c".to_owned(), &json!({"client_name": "Editor", "redirect_uris": uris}), 0)
     }
 

@@ -4,8 +4,8 @@ use crate::client::Client;
 use crate::event::AuthEvent;
 use crate::moment::{Moment, hashed, same};
 use crate::password::LocalUsers;
-use crate::reply::Refusal;
-use crate::settings::Settings;
+use crate::reply::OauthRefusal;
+use crate::settings::ServerSettings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -120,7 +120,7 @@ impl StoredState {
         client: &str,
         person: Person,
         scopes: Vec<String>,
-        settings: &Settings,
+        settings: &ServerSettings,
         moment: &Moment,
     ) -> (String, String) {
         self.sweep(moment.now);
@@ -154,22 +154,22 @@ impl StoredState {
         &mut self,
         token: &str,
         client: &str,
-        settings: &Settings,
+        settings: &ServerSettings,
         moment: &Moment,
-    ) -> Result<(String, String), Refusal> {
+    ) -> Result<(String, String), OauthRefusal> {
         self.sweep(moment.now);
-        let gone = Refusal::new("invalid_grant", "the refresh token is not good, or no longer");
+        let gone = OauthRefusal::new("invalid_grant", "the refresh token is not good, or no longer");
         let id = token.split_once('.').map(|(id, _)| id.to_owned()).ok_or(gone)?;
         let grant = self.grants.get_mut(&id).filter(|grant| grant.expires > moment.now).ok_or(gone)?;
         if !same(&grant.refresh, &hashed(token)) {
             self.end(&id);
-            return Err(Refusal::new(
+            return Err(OauthRefusal::new(
                 "invalid_grant",
                 "the refresh token was used before; all tokens of its grant are revoked",
             ));
         }
         if client != grant.client {
-            return Err(Refusal::new("invalid_grant", "the refresh token was given to another client"));
+            return Err(OauthRefusal::new("invalid_grant", "the refresh token was given to another client"));
         }
         let next = format!("{id}.{}", moment.draw());
         grant.refresh = hashed(&next);

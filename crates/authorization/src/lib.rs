@@ -41,10 +41,10 @@ pub use event::AuthEvent;
 pub use grants::Person;
 pub use moment::Moment;
 pub use password::{LocalUsers, PasswordCheck, UserError};
-pub use reply::{Refusal, Reply};
-pub use server::{AuthorizationServer, Authorize, Damaged, DocumentError};
-pub use settings::{Provider, Settings};
-pub use sign_in::{Consented, SignInStep, SignedIn, SwitchedOff};
+pub use reply::{OauthRefusal, Reply};
+pub use server::{AuthorizationServer, Authorize, DocumentError, ServerStateError};
+pub use settings::{IdentityProvider, ServerSettings};
+pub use sign_in::{ConsentOutcome, SignInStep, SignedIn, SwitchedOff};
 
 #[cfg(test)]
 mod tests;

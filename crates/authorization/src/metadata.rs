@@ -1,7 +1,7 @@
 //! Endpoints, and the metadata document of RFC 8414.
 
 use crate::reply::Reply;
-use crate::settings::Settings;
+use crate::settings::ServerSettings;
 use serde_json::json;
 
 /// Path of the metadata document.
@@ -24,7 +24,7 @@ pub const REVOKE: &str = "/auth/revoke";
 pub const JWKS: &str = "/auth/jwks";
 
 /// Builds the metadata document.
-pub(crate) fn document(settings: &Settings) -> Reply {
+pub(crate) fn document(settings: &ServerSettings) -> Reply {
     let at = |path: &str| format!("{}{path}", settings.issuer);
     let mut document = json!({
         "issuer": settings.issuer,

@@ -1,7 +1,7 @@
 //! Local users and their passwords, hashed with argon2id.
 
 use crate::moment::hashed;
-use crate::reply::Refusal;
+use crate::reply::OauthRefusal;
 use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
 use serde::{Deserialize, Serialize};
@@ -141,9 +141,9 @@ impl LocalUsers {
     }
 
     /// Prepares the verification of a user's password. It takes as long for an unknown user.
-    pub(crate) fn check(&self, name: &str, password: &str) -> Result<PasswordCheck, Refusal> {
+    pub(crate) fn check(&self, name: &str, password: &str) -> Result<PasswordCheck, OauthRefusal> {
         if password.len() > MAX_PASSWORD || name.len() > MAX_USER {
-            return Err(Refusal::new("invalid_request", "the name or the password is too long"));
+            return Err(OauthRefusal::new("invalid_request", "the name or the password is too long"));
         }
         let user = self.users.get(name);
         let hash = user.map_or(UNKNOWN_USER_HASH, |user| &user.password).to_owned();

@@ -20,13 +20,13 @@ pub struct Reply {
 /// Reason to refuse a request: an OAuth error code, and a sentence for operators of clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{code}: {why}")]
-pub struct Refusal {
+pub struct OauthRefusal {
     pub code: &'static str,
     /// Explanation of the error.
     pub why: &'static str,
 }
 
-impl Refusal {
+impl OauthRefusal {
     /// Creates a refusal from its code and explanation.
     #[must_use]
     pub const fn new(code: &'static str, why: &'static str) -> Self {
@@ -49,7 +49,7 @@ impl Reply {
 
     /// Creates an error reply according to RFC 6749.
     #[must_use]
-    pub fn refusal(status: u16, refusal: Refusal) -> Self {
+    pub fn refusal(status: u16, refusal: OauthRefusal) -> Self {
         let reply = Self::json(status, &json!({"error": refusal.code, "error_description": refusal.why}));
         reply.with_event(AuthEvent::refused(refusal.to_string()))
     }
@@ -87,7 +87,8 @@ impl Reply {
     }
 }
 
-/// Returns the headers of all replies to browsers. Forms carry their origin, so that those of other sites can be rejected.
+/// Returns the headers of all replies to browsers. Forms carry their origin, so that those of other sites can be
+/// rejected.
 fn guarded() -> Vec<(&'static str, String)> {
     guards("same-origin").to_vec()
 }

@@ -8,8 +8,8 @@ use crate::event::AuthEvent;
 use crate::grants::StoredState;
 use crate::moment::Moment;
 use crate::password::LocalUsers;
-use crate::reply::{Refusal, Reply};
-use crate::settings::Settings;
+use crate::reply::{OauthRefusal, Reply};
+use crate::settings::ServerSettings;
 use crate::sign_in::SignIns;
 use crate::tokens::Codes;
 use crate::{metadata, pages};
@@ -40,13 +40,13 @@ pub enum DocumentError {
     Status(u16),
     /// The document does not describe a valid client.
     #[error("{}", .0.why)]
-    Malformed(#[from] Refusal),
+    Malformed(#[from] OauthRefusal),
 }
 
 /// Error for a malformed state file.
 #[derive(Debug, thiserror::Error)]
 #[error("what the authorization server has kept is damaged: {0}")]
-pub struct Damaged(#[from] serde_json::Error);
+pub struct ServerStateError(#[from] serde_json::Error);
 
 /// Outcome of an authorization request.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub enum Authorize {
 /// Authorization server of the gateway.
 #[derive(Debug)]
 pub struct AuthorizationServer {
-    pub(crate) settings: Settings,
+    pub(crate) settings: ServerSettings,
     signer: RwLock<Arc<TokenSigner>>,
     inner: Mutex<Inner>,
 }
@@ -85,7 +85,12 @@ impl AuthorizationServer {
     ///
     /// # Errors
     /// If the state is malformed.
-    pub fn new(settings: Settings, signer: TokenSigner, stored: &str, users: LocalUsers) -> Result<Self, Damaged> {
+    pub fn new(
+        settings: ServerSettings,
+        signer: TokenSigner,
+        stored: &str,
+        users: LocalUsers,
+    ) -> Result<Self, ServerStateError> {
         let mut stored: StoredState =
             if stored.is_empty() { StoredState::default() } else { serde_json::from_str(stored)? };
         let provider = settings.provider.as_ref().map(|provider| provider.issuer.clone());
@@ -119,7 +124,7 @@ impl AuthorizationServer {
 
     /// Returns the settings of the server.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ServerSettings {
         &self.settings
     }
 
@@ -139,7 +144,7 @@ impl AuthorizationServer {
     ///
     /// # Errors
     /// If it cannot be written as JSON.
-    pub fn unsaved(&self) -> Result<Option<String>, Damaged> {
+    pub fn unsaved(&self) -> Result<Option<String>, ServerStateError> {
         let mut inner = self.inner();
         if !std::mem::take(&mut inner.unsaved) {
             return Ok(None);
@@ -252,15 +257,16 @@ impl AuthorizationServer {
     /// Registers a client (RFC 7591).
     pub fn register(&self, body: &[u8], address: Option<IpAddr>, moment: &Moment) -> Reply {
         if !self.settings.registration {
-            return Reply::refusal(403, Refusal::new("access_denied", "clients cannot register themselves here"));
+            return Reply::refusal(403, OauthRefusal::new("access_denied", "clients cannot register themselves here"));
         }
         let mut inner = self.inner();
         if !inner.registrations.admit(&address_key(address), moment.now) || !inner.stored.room_for_client(moment.now) {
-            let refusal = Refusal::new("temporarily_unavailable", "too many clients have registered; try again later");
+            let refusal =
+                OauthRefusal::new("temporarily_unavailable", "too many clients have registered; try again later");
             return Reply::refusal(429, refusal).with("retry-after", "3600".to_owned());
         }
         let document: Option<Value> = serde_json::from_slice(body).ok().filter(Value::is_object);
-        let malformed = Refusal::new("invalid_client_metadata", "the body is not a JSON object");
+        let malformed = OauthRefusal::new("invalid_client_metadata", "the body is not a JSON object");
         let client = document.ok_or(malformed).and_then(|document| Client::read(moment.draw(), &document, moment.now));
         match client {
             Err(refusal) => Reply::refusal(400, refusal),
@@ -302,12 +308,12 @@ impl Inner {
     }
 }
 
-const UNREAD: Refusal = Refusal::new("invalid_client", "it is not JSON");
+const UNREAD: OauthRefusal = OauthRefusal::new("invalid_client", "it is not JSON");
 
 /// Parses a metadata document. Its `client_id` must be the URL it was read from, so that a publisher controls only its
 /// own clients.
-fn read_document(url: &str, document: &[u8], now: u64) -> Result<Client, Refusal> {
-    let bad = |why| Refusal::new("invalid_client", why);
+fn read_document(url: &str, document: &[u8], now: u64) -> Result<Client, OauthRefusal> {
+    let bad = |why| OauthRefusal::new("invalid_client", why);
     if document.len() > MAX_DOCUMENT {
         return Err(bad("the client's metadata document is too large"));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Settings of one server.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Settings {
+pub struct ServerSettings {
     /// Issuer: the origin at which clients and browsers reach the server.
     pub issuer: String,
     /// The single resource that tokens are issued for.
@@ -23,19 +23,19 @@ pub struct Settings {
     /// Lifetime of an unused refresh token.
     pub refresh_lifetime: Duration,
     /// OpenID provider for people, if there is one.
-    pub provider: Option<Provider>,
+    pub provider: Option<IdentityProvider>,
 }
 
 /// OpenID provider of people.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Provider {
+pub struct IdentityProvider {
     /// Name on sign-in pages.
     pub name: String,
     /// Issuer, which distinguishes its people from those of another provider.
     pub issuer: String,
 }
 
-impl Settings {
+impl ServerSettings {
     /// Returns true if browsers connect over TLS.
     #[must_use]
     pub fn is_secure(&self) -> bool {

@@ -11,9 +11,9 @@ use crate::grants::Person;
 use crate::moment::{Moment, hashed, same};
 use crate::pages::{self, Asking};
 use crate::password::PasswordCheck;
-use crate::reply::{Refusal, Reply};
+use crate::reply::{OauthRefusal, Reply};
 use crate::server::{AuthorizationServer, Inner};
-use crate::settings::Settings;
+use crate::settings::ServerSettings;
 use core::net::IpAddr;
 use signalbox_engine::bounded::make_room;
 use signalbox_engine::rate::address_key;
@@ -50,7 +50,7 @@ impl Purpose {
         }
     }
 
-    fn page(&self, ticket: &str, settings: &Settings, wrong: Option<(u16, &str)>) -> Reply {
+    fn page(&self, ticket: &str, settings: &ServerSettings, wrong: Option<(u16, &str)>) -> Reply {
         let page = match self {
             Self::Client(asked) => pages::sign_in(
                 ticket,
@@ -135,7 +135,7 @@ pub enum SignInStep {
 
 /// Outcome of a person's answer.
 #[derive(Debug)]
-pub enum Consented {
+pub enum ConsentOutcome {
     /// The reply to send.
     Reply(Reply),
     /// The person agreed and has to sign in at the provider. Continue with this ticket at
@@ -148,7 +148,7 @@ impl SignIns {
     pub fn begin(
         &mut self,
         asked: AuthorizationRequest,
-        settings: &Settings,
+        settings: &ServerSettings,
         address: Option<IpAddr>,
         moment: &Moment,
     ) -> Reply {
@@ -159,7 +159,7 @@ impl SignIns {
         &mut self,
         purpose: Purpose,
         wrong: Option<(u16, &str)>,
-        settings: &Settings,
+        settings: &ServerSettings,
         address: Option<IpAddr>,
         moment: &Moment,
     ) -> Reply {
@@ -177,7 +177,7 @@ impl SignIns {
     }
 
     /// Returns the sign-in of a form, if it comes from the browser that began it.
-    fn find(&mut self, ticket: &str, cookies: &str, settings: &Settings, now: u64) -> Option<&mut SignIn> {
+    fn find(&mut self, ticket: &str, cookies: &str, settings: &ServerSettings, now: u64) -> Option<&mut SignIn> {
         let found = self.open.get_mut(ticket).filter(|one| one.expires > now)?;
         let name = cookie_name(settings, ticket);
         let mut values = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
@@ -296,8 +296,8 @@ impl AuthorizationServer {
     }
 
     /// Handles a person's answer to the consent page.
-    pub fn consent(&self, form: &str, cookies: &str, off: SwitchedOff<'_>, moment: &Moment) -> Consented {
-        let late = || Consented::Reply(pages::stop(400, LATE));
+    pub fn consent(&self, form: &str, cookies: &str, off: SwitchedOff<'_>, moment: &Moment) -> ConsentOutcome {
+        let late = || ConsentOutcome::Reply(pages::stop(400, LATE));
         let Some(parameters) = Parameters::read(form) else {
             return late();
         };
@@ -310,7 +310,7 @@ impl AuthorizationServer {
         let (person, declined) = match (&one.stage, &one.purpose) {
             (Stage::Elsewhere, _) if is_allowed => {
                 one.stage = Stage::Sent;
-                return Consented::Forward(ticket.to_owned());
+                return ConsentOutcome::Forward(ticket.to_owned());
             }
             (Stage::Elsewhere, Purpose::Client(_)) => (None, None),
             (Stage::SignedIn(person), Purpose::Client(_)) if is_allowed => (Some(person.clone()), None),
@@ -318,7 +318,7 @@ impl AuthorizationServer {
             _ => return late(),
         };
         let reply = self.answered(&mut inner, ticket, person, off, moment);
-        Consented::Reply(match declined {
+        ConsentOutcome::Reply(match declined {
             Some(person) => reply.with_person(Some(person)),
             None => reply,
         })
@@ -365,7 +365,8 @@ impl AuthorizationServer {
         let is_gone = |person: &Person| person.is_gone(&inner.users, inner.provider.as_deref());
         let reply = match person.filter(|person| !is_gone(person)) {
             Some(person) if off(&person.name) => {
-                let refused = asked.refused(&self.settings, Refusal::new("access_denied", "the user is switched off"));
+                let refused =
+                    asked.refused(&self.settings, OauthRefusal::new("access_denied", "the user is switched off"));
                 refused.with_person(Some(person.name))
             }
             Some(person) => {
@@ -375,7 +376,7 @@ impl AuthorizationServer {
                 inner.codes.keep(&code, asked, person, moment);
                 reply
             }
-            None => asked.refused(&self.settings, Refusal::new("access_denied", "the person did not allow it")),
+            None => asked.refused(&self.settings, OauthRefusal::new("access_denied", "the person did not allow it")),
         };
         reply.with("set-cookie", clear_cookie(&self.settings, ticket))
     }
@@ -383,17 +384,17 @@ impl AuthorizationServer {
 
 /// Returns the cookie name of a ticket. A name per ticket lets a browser have several open. The `__Host-` prefix
 /// requires TLS.
-fn cookie_name(settings: &Settings, ticket: &str) -> String {
+fn cookie_name(settings: &ServerSettings, ticket: &str) -> String {
     let prefix = if settings.is_secure() { "__Host-" } else { "" };
     let short: String = ticket.chars().take(8).collect();
     format!("{prefix}signalbox-{short}")
 }
 
-fn set_cookie(settings: &Settings, ticket: &str, value: &str) -> String {
+fn set_cookie(settings: &ServerSettings, ticket: &str, value: &str) -> String {
     let secure = if settings.is_secure() { "; Secure" } else { "" };
     format!("{}={value}; Path=/; Max-Age={TIME}; HttpOnly; SameSite=Lax{secure}", cookie_name(settings, ticket))
 }
 
-fn clear_cookie(settings: &Settings, ticket: &str) -> String {
+fn clear_cookie(settings: &ServerSettings, ticket: &str) -> String {
     set_cookie(settings, ticket, "").replace(&format!("Max-Age={TIME}"), "Max-Age=0")
 }

@@ -22,11 +22,11 @@ fn the_metadata_say_what_mcp_clients_look_for() {
         let address = document[format!("{endpoint}_endpoint")].as_str().unwrap();
         assert!(address.starts_with(ISSUER), "{endpoint}: {address}");
     }
-    let unread = Scene::with(Settings { client_documents: false, ..settings() }, "");
+    let unread = Scene::with(ServerSettings { client_documents: false, ..settings() }, "");
     assert_eq!(json_of(&unread.server.metadata())["client_id_metadata_document_supported"], false);
     let reply = unread.asked(DOCUMENT, &[]);
     assert!(reply.status == 400 && reply.body.contains("are not read here"), "{reply:?}");
-    let closed = Scene::with(Settings { registration: false, ..settings() }, "");
+    let closed = Scene::with(ServerSettings { registration: false, ..settings() }, "");
     assert_eq!(json_of(&closed.server.metadata()).get("registration_endpoint"), None);
     assert_eq!(closed.register(&[BACK]).status, 403);
 }
@@ -139,7 +139,7 @@ fn cookies_are_bound_to_the_host_and_to_one_request() {
     }
     assert!(!one.contains("Domain"));
     assert_ne!(one.split('=').next(), two.split('=').next(), "each request has a cookie of its own");
-    let plain = Scene::with(Settings { issuer: "http://127.0.0.1:8080".to_owned(), ..settings() }, "");
+    let plain = Scene::with(ServerSettings { issuer: "http://127.0.0.1:8080".to_owned(), ..settings() }, "");
     let cookie = cookie(&plain.asked(&plain.client(), &[]));
     assert!(cookie.starts_with("signalbox-") && !cookie.contains("Secure"), "{cookie}");
 }

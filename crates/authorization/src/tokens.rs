@@ -4,7 +4,7 @@ use crate::authorization_request::{AuthorizationRequest, Parameters, check_resou
 use crate::event::AuthEvent;
 use crate::grants::{Grant, Person};
 use crate::moment::{Moment, hashed, same};
-use crate::reply::{Refusal, Reply};
+use crate::reply::{OauthRefusal, Reply};
 use crate::server::{AuthorizationServer, Inner};
 use crate::sign_in::SwitchedOff;
 use serde_json::json;
@@ -41,15 +41,15 @@ impl Codes {
     }
 }
 
-const OFF: Refusal = Refusal::new("invalid_grant", "the user is switched off");
-const BAD_CODE: Refusal = Refusal::new("invalid_grant", "the code is not good, or no longer");
+const OFF: OauthRefusal = OauthRefusal::new("invalid_grant", "the user is switched off");
+const BAD_CODE: OauthRefusal = OauthRefusal::new("invalid_grant", "the code is not good, or no longer");
 
 impl AuthorizationServer {
     /// Handles a token request.
     pub fn token(&self, form: &str, off: SwitchedOff<'_>, moment: &Moment) -> Reply {
         let read = Parameters::read(form);
         let Some(parameters) = read else {
-            return Reply::refusal(400, Refusal::new("invalid_request", "the form cannot be read"));
+            return Reply::refusal(400, OauthRefusal::new("invalid_request", "the form cannot be read"));
         };
         let mut stopped = None;
         let mut off = |name: &str| {
@@ -60,8 +60,10 @@ impl AuthorizationServer {
         let done = check_resource(&parameters, &self.settings).and_then(|()| match parameters.get("grant_type") {
             Some("authorization_code") => self.redeem(&parameters, &mut off, moment),
             Some("refresh_token") => self.refresh(&parameters, &mut off, moment),
-            None => Err(Refusal::new("invalid_request", "grant_type is missing")),
-            Some(_) => Err(Refusal::new("unsupported_grant_type", "only authorization_code and refresh_token are")),
+            None => Err(OauthRefusal::new("invalid_request", "grant_type is missing")),
+            Some(_) => {
+                Err(OauthRefusal::new("unsupported_grant_type", "only authorization_code and refresh_token are"))
+            }
         });
         done.unwrap_or_else(|refusal| {
             Reply::refusal(400, refusal).with_client(parameters.get("client_id")).with_person(stopped)
@@ -73,8 +75,8 @@ impl AuthorizationServer {
         parameters: &Parameters,
         off: &mut dyn FnMut(&str) -> bool,
         moment: &Moment,
-    ) -> Result<Reply, Refusal> {
-        let missing = |why| Refusal::new("invalid_request", why);
+    ) -> Result<Reply, OauthRefusal> {
+        let missing = |why| OauthRefusal::new("invalid_request", why);
         let code = parameters.get("code").ok_or(missing("code is missing"))?;
         let client = parameters.get("client_id").ok_or(missing("client_id is missing"))?;
         let verifier = parameters.get("code_verifier").ok_or(missing("code_verifier is missing"))?;
@@ -86,18 +88,21 @@ impl AuthorizationServer {
                 inner.stored.end(&grant);
                 inner.unsaved = true;
             }
-            return Err(Refusal::new("invalid_grant", "the code was used before; all tokens of its grant are revoked"));
+            return Err(OauthRefusal::new(
+                "invalid_grant",
+                "the code was used before; all tokens of its grant are revoked",
+            ));
         };
         if known.given.saturating_add(CODE_LIFETIME * 1_000) <= moment.now || asked.client.id != client {
             return Err(BAD_CODE);
         }
         let redirect = parameters.get("redirect_uri");
         if redirect.is_some_and(|uri| uri != asked.redirect_uri) || (asked.redirect_given && redirect.is_none()) {
-            return Err(Refusal::new("invalid_grant", "redirect_uri is not the one that the code was sent to"));
+            return Err(OauthRefusal::new("invalid_grant", "redirect_uri is not the one that the code was sent to"));
         }
         let fits = (43..=128).contains(&verifier.len()) && is_unreserved(verifier);
         if !fits || !same(&pkce::challenge(verifier), &asked.challenge) {
-            return Err(Refusal::new("invalid_grant", "code_verifier is not that of the challenge"));
+            return Err(OauthRefusal::new("invalid_grant", "code_verifier is not that of the challenge"));
         }
         if person.is_gone(&inner.users, inner.provider.as_deref()) {
             return Err(BAD_CODE);
@@ -117,10 +122,10 @@ impl AuthorizationServer {
         parameters: &Parameters,
         off: &mut dyn FnMut(&str) -> bool,
         moment: &Moment,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Reply, OauthRefusal> {
         let token = parameters.get("refresh_token");
-        let token = token.ok_or(Refusal::new("invalid_request", "refresh_token is missing"))?;
-        let client = parameters.get("client_id").ok_or(Refusal::new("invalid_request", "client_id is missing"))?;
+        let token = token.ok_or(OauthRefusal::new("invalid_request", "refresh_token is missing"))?;
+        let client = parameters.get("client_id").ok_or(OauthRefusal::new("invalid_request", "client_id is missing"))?;
         let mut inner = self.inner();
         // The grant stays, for the day on which the user is switched on again.
         if inner.stored.grant_of(token).is_some_and(|grant| off(&grant.user)) {
@@ -153,7 +158,7 @@ impl AuthorizationServer {
         refresh: &str,
         scopes: &[String],
         moment: &Moment,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Reply, OauthRefusal> {
         let grant = inner.stored.grants.get_mut(id).ok_or(BAD_CODE)?;
         let (token_id, seconds) = (moment.draw(), self.settings.access_lifetime.as_secs());
         let now = moment.now / 1_000;
@@ -187,10 +192,10 @@ impl AuthorizationServer {
     /// refresh token ends the grant's access tokens too.
     pub fn revoke(&self, form: &str) -> Reply {
         let Some(parameters) = Parameters::read(form) else {
-            return Reply::refusal(400, Refusal::new("invalid_request", "the form cannot be read"));
+            return Reply::refusal(400, OauthRefusal::new("invalid_request", "the form cannot be read"));
         };
         let Some(token) = parameters.get("token") else {
-            return Reply::refusal(400, Refusal::new("invalid_request", "token is missing"));
+            return Reply::refusal(400, OauthRefusal::new("invalid_request", "token is missing"));
         };
         let mut inner = self.inner();
         let id = token.split_once('.').map(|(id, _)| id).unwrap_or_default();

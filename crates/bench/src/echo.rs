@@ -2,7 +2,7 @@
 
 use crate::answer::Echo;
 use crate::args::Args;
-use crate::workers::Workers;
+use crate::echo_workers::EchoWorkers;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -25,7 +25,7 @@ static SESSIONS: AtomicU64 = AtomicU64::new(1);
 pub fn run(args: &Args, server: Echo) -> io::Result<()> {
     // The server lives as long as the process, so leak it rather than count references.
     let server: &'static Echo = Box::leak(Box::new(server));
-    let workers = Workers::bind(args.required("listen")?, args.optional("workers")?)?;
+    let workers = EchoWorkers::bind(args.required("listen")?, args.optional("workers")?)?;
     println!("listening http://{}/mcp", workers.address()?);
     workers.serve(move || move |stream| serve(stream, server))
 }

@@ -7,7 +7,7 @@ const LINE_LIMIT: usize = 256;
 
 /// Number of notifications, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct EventCounts {
     /// Changes of a list.
     pub lists: u64,
     /// Updates of a resource.
@@ -32,12 +32,12 @@ pub struct EventCounter {
     chunk: Chunk,
     /// Start of the current line.
     line: Vec<u8>,
-    counts: Counts,
+    counts: EventCounts,
 }
 
 impl Default for EventCounter {
     fn default() -> Self {
-        Self { chunk: Chunk::Size(0), line: Vec::new(), counts: Counts::default() }
+        Self { chunk: Chunk::Size(0), line: Vec::new(), counts: EventCounts::default() }
     }
 }
 
@@ -68,7 +68,7 @@ impl EventCounter {
     }
 
     /// Returns the counts so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> EventCounts {
         self.counts
     }
 
@@ -108,7 +108,7 @@ fn begun(size: usize) -> Chunk {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, EventCounter};
+    use super::{EventCounter, EventCounts};
 
     #[test]
     fn counts_are_the_same_however_the_stream_is_cut() {
@@ -126,7 +126,7 @@ mod tests {
         for size in 1..body.len() {
             let mut counter = EventCounter::default();
             body.as_bytes().chunks(size).for_each(|piece| counter.feed(piece));
-            assert_eq!(counter.counts(), Counts { lists: 1, updates: 2, acknowledged: 0 }, "pieces of {size}");
+            assert_eq!(counter.counts(), EventCounts { lists: 1, updates: 2, acknowledged: 0 }, "pieces of {size}");
             assert!(counter.is_over());
         }
     }

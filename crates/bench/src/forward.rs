@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use crate::args::{Args, usage};
-use crate::workers::Workers;
+use crate::echo_workers::EchoWorkers;
 
 /// Maximum number of idle upstream connections per worker.
 const IDLE_LIMIT: usize = 1024;
@@ -35,7 +35,7 @@ pub fn run(args: &Args) -> io::Result<()> {
         .and_then(|rest| rest.split('/').next())
         .and_then(|authority| authority.parse().ok())
         .ok_or_else(|| usage(format!("--upstream {upstream}: expected http://IP:PORT")))?;
-    let workers = Workers::bind(args.required("listen")?, args.optional("workers")?)?;
+    let workers = EchoWorkers::bind(args.required("listen")?, args.optional("workers")?)?;
     println!("listening http://{}/mcp", workers.address()?);
     workers.serve(move || {
         let upstream = Arc::new(Upstream { address, idle: Mutex::default() });

@@ -15,8 +15,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::args::{Args, usage};
-use crate::connection::Connection;
 use crate::events::EventCounter;
+use crate::http_connection::HttpConnection;
 use crate::load::{LoadSession, refused};
 use crate::plan::ID_FIRST;
 use crate::request::{Channel, LoadEra, LoadTarget};
@@ -200,13 +200,13 @@ async fn open_stream(plan: &Plan) -> io::Result<(TcpStream, EventCounter)> {
     Ok((stream, events))
 }
 
-async fn ask(connection: &mut Connection, what: &str, request: &[u8]) -> io::Result<()> {
+async fn ask(connection: &mut HttpConnection, what: &str, request: &[u8]) -> io::Result<()> {
     let head = connection.exchange(request).await?;
     let failed = memchr::memmem::find(connection.body(), br#""error""#).is_some();
     if head.status == 200 && !failed { Ok(()) } else { Err(refused(what, &head, connection)) }
 }
 
-async fn connect(plan: &Plan) -> io::Result<Connection> {
+async fn connect(plan: &Plan) -> io::Result<HttpConnection> {
     let socket = if plan.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     if plan.slow {
         socket.set_recv_buffer_size(SLOW_BUFFER)?;
@@ -216,7 +216,7 @@ async fn connect(plan: &Plan) -> io::Result<Connection> {
     }
     let stream = socket.connect(plan.address).await?;
     stream.set_nodelay(true)?;
-    Ok(Connection::over(plan.address, stream))
+    Ok(HttpConnection::over(plan.address, stream))
 }
 
 /// Waits for the signal to read, then reads a stream to its end.

@@ -15,12 +15,12 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::args::Args;
-use crate::connection::{Connection, ResponseHead};
 use crate::gauge::{Peaks, Reading};
-use crate::outcome::{LoadOutcome, Tally};
+use crate::http_connection::{HttpConnection, ResponseHead};
+use crate::outcome::{LoadOutcome, LoadTally};
 use crate::pace::Pace;
-use crate::pages::Pages;
-use crate::pipe::Pipe;
+use crate::page_text::PageText;
+use crate::pipe_server::PipeServer;
 use crate::plan::{ID_FIRST, ID_SPAN, Plan};
 use crate::request::{Channel, LoadEra, LoadTarget, PreparedCall};
 
@@ -45,7 +45,7 @@ impl LoadPhase {
     }
 
     /// Records the outcome of a call. Latencies count only while measuring, failures always.
-    pub fn note(&self, tally: &mut Tally, latency: Duration, outcome: io::Result<()>) {
+    pub fn note(&self, tally: &mut LoadTally, latency: Duration, outcome: io::Result<()>) {
         match outcome {
             Err(error) => tally.fail(1, &error.to_string()),
             Ok(()) if self.0.load(Ordering::Relaxed) == MEASURING => tally.latencies.record(latency),
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
 
 /// Connections that are about to make calls.
 struct Ready {
-    running: JoinSet<Tally>,
+    running: JoinSet<LoadTally>,
     phase: LoadPhase,
     body_bytes: usize,
     pids: Vec<u32>,
@@ -93,7 +93,7 @@ async fn drive(plan: &Plan) -> io::Result<LoadOutcome> {
     let before = Reading::take(&pids)?;
     let started = Instant::now();
     phase.enter(MEASURING);
-    let mut tally = Tally::default();
+    let mut tally = LoadTally::default();
     let ended_early = timeout(plan.window, tally.gather(&mut running)).await;
     let elapsed = started.elapsed();
     phase.enter(OVER);
@@ -106,7 +106,7 @@ async fn drive(plan: &Plan) -> io::Result<LoadOutcome> {
 }
 
 async fn pipe(plan: &Plan) -> io::Result<Ready> {
-    let pipe = timeout(GRACE, Pipe::open(plan)).await??;
+    let pipe = timeout(GRACE, PipeServer::open(plan)).await??;
     let (phase, mut running) = (LoadPhase::default(), JoinSet::new());
     phase.enter(WARMING);
     let (body_bytes, pids) = (pipe.body_bytes(), vec![pipe.pid()]);
@@ -155,15 +155,15 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
 
 /// Connection that is ready for calls.
 pub struct LoadSession {
-    pub connection: Connection,
+    pub connection: HttpConnection,
     /// Id of the session, if the server gave one.
     pub id: Option<String>,
 }
 
 impl LoadSession {
-    async fn connection(target: &LoadTarget) -> io::Result<Connection> {
+    async fn connection(target: &LoadTarget) -> io::Result<HttpConnection> {
         match &target.way {
-            Channel::Http { address, .. } => Connection::open(*address).await,
+            Channel::Http { address, .. } => HttpConnection::open(*address).await,
             Channel::Pipe => Err(io::Error::other("a pipe has no connections")),
         }
     }
@@ -227,7 +227,7 @@ pub fn echo_tool(list: &[u8]) -> Option<String> {
 }
 
 /// Creates the error for a refused request.
-pub fn refused(what: &str, head: &ResponseHead, connection: &Connection) -> io::Error {
+pub fn refused(what: &str, head: &ResponseHead, connection: &HttpConnection) -> io::Error {
     let body = connection.body();
     let start = String::from_utf8_lossy(&body[..body.len().min(300)]);
     io::Error::other(format!("{what} was answered {} {start}", head.status))
@@ -235,17 +235,17 @@ pub fn refused(what: &str, head: &ResponseHead, connection: &Connection) -> io::
 
 /// Loop of one connection.
 struct Caller {
-    connection: Connection,
+    connection: HttpConnection,
     call: PreparedCall,
-    pages: Option<Pages>,
+    pages: Option<PageText>,
     next_id: u64,
     calls_left: u64,
     pace: Option<Pace>,
 }
 
 impl Caller {
-    async fn run(mut self, phase: LoadPhase) -> Tally {
-        let mut tally = Tally::default();
+    async fn run(mut self, phase: LoadPhase) -> LoadTally {
+        let mut tally = LoadTally::default();
         while self.calls_left > 0 && tally.errors < ERRORS_MAX && !phase.is_over() {
             self.calls_left -= 1;
             if let Some(pace) = &mut self.pace

@@ -5,20 +5,20 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::gauge::{Peaks, Reading};
-use crate::histogram::Histogram;
+use crate::latency_histogram::LatencyHistogram;
 use crate::plan::Plan;
 
 /// Results of one connection, or of all of them.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct LoadTally {
     /// Latencies of calls that were answered while measuring.
-    pub latencies: Histogram,
+    pub latencies: LatencyHistogram,
     /// Number of failed calls.
     pub errors: u64,
     first_error: Option<String>,
 }
 
-impl Tally {
+impl LoadTally {
     pub fn fail(&mut self, count: u64, why: &str) {
         self.errors += count;
         self.first_error.get_or_insert_with(|| why.to_owned());
@@ -53,7 +53,7 @@ pub struct LoadOutcome {
     /// Peak memory that they held.
     pub peaks: Peaks,
     /// Results of the connections.
-    pub tally: Tally,
+    pub tally: LoadTally,
 }
 
 impl LoadOutcome {

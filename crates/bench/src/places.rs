@@ -10,7 +10,7 @@ use tokio::runtime::Builder;
 use tokio::time::{sleep, timeout};
 
 use crate::args::{Args, usage};
-use crate::connection::Connection;
+use crate::http_connection::HttpConnection;
 use crate::load::{LoadSession, refused};
 use crate::process;
 use crate::request::{Channel, LoadEra, LoadTarget};
@@ -117,7 +117,7 @@ impl Walk {
     /// Opens a session with the process once it listens.
     async fn session(&self) -> io::Result<LoadSession> {
         let connection = loop {
-            match Connection::open(self.address).await {
+            match HttpConnection::open(self.address).await {
                 Ok(connection) => break connection,
                 Err(_) => sleep(RETRY).await,
             }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::args::{Args, usage};
-use crate::pages::Pages;
+use crate::page_text::PageText;
 use crate::request::{LoadEra, LoadTarget};
 
 /// The flags of `load` that take a value.
@@ -51,7 +51,7 @@ pub struct Plan {
     /// Size of a call's body, in bytes.
     pub payload: usize,
     /// Text of the calls, a different piece for each; `None` repeats one letter.
-    pub pages: Option<Pages>,
+    pub pages: Option<PageText>,
     /// Duration of the measurement.
     pub window: Duration,
     /// Duration of the warm-up before it.
@@ -97,7 +97,7 @@ impl Plan {
             connections,
             one_session: args.has("one-session"),
             payload,
-            pages: args.optional::<String>("pages")?.map(|folder| Pages::read(&folder)).transpose()?,
+            pages: args.optional::<String>("pages")?.map(|folder| PageText::read(&folder)).transpose()?,
             window: Duration::from_secs_f64(seconds),
             warmup: Duration::from_secs_f64(warmup),
             tool: args.optional("tool")?,

@@ -4,7 +4,7 @@ use super::backend::{bad, folder};
 use super::error::{ConfigError, Problem};
 use super::read::{Table, Text};
 use super::secret::{Secret, token_from_env};
-use signalbox_audit::Logged;
+use signalbox_audit::EventSelection;
 use signalbox_audit::sinks::SyslogAddress;
 use signalbox_store::PostgresStore;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const SINKS: [&str; 4] = ["file", "database", "remote", "syslog"];
 #[derive(Debug, Clone, PartialEq)]
 pub struct Audit {
     /// Kinds of events that are recorded.
-    pub logged: Logged,
+    pub logged: EventSelection,
     /// Days for which records are kept.
     pub retention_days: u64,
     /// `true` if a record must be on disk before its call is forwarded.
@@ -61,7 +61,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<Audit>, ConfigError> {
         ],
     )?;
     let audit = Audit {
-        logged: Logged {
+        logged: EventSelection {
             tool_invocations: table.flag("log_tool_invocations")?,
             security_events: table.flag("log_security_events")?,
             performance_events: table.flag("log_performance_events")?,
@@ -197,8 +197,12 @@ mod tests {
         assert_eq!(audit.file, Some("/var/log/groundhog/mcp-audit.log".into()));
         assert_eq!(audit.database.unwrap().expose(), "postgresql://user:pass@localhost/groundhog");
         assert_eq!((audit.remote, audit.retention_days, audit.fsync, audit.payloads), (None, 90, false, false));
-        let all =
-            Logged { tool_invocations: true, security_events: true, performance_events: true, protocol_errors: true };
+        let all = EventSelection {
+            tool_invocations: true,
+            security_events: true,
+            performance_events: true,
+            protocol_errors: true,
+        };
         assert_eq!(audit.logged, all);
         let remote = load(&text.replace("remote_sink = false", "remote_sink = true")).unwrap().unwrap();
         assert_eq!(remote.remote.as_deref(), Some("https://audit.example.com/api/events"));

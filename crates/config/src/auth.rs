@@ -56,9 +56,9 @@ pub struct Auth {
     /// Principals assigned to the holders of certificates.
     pub certificates: Vec<CertificateName>,
     /// Settings of users, by principal.
-    pub users: Vec<(String, Member)>,
+    pub users: Vec<(String, MemberConfig)>,
     /// Settings of groups, by name.
-    pub groups: Vec<(String, Member)>,
+    pub groups: Vec<(String, MemberConfig)>,
     /// The gateway's own authorization server, if enabled.
     pub server: Option<AuthServer>,
 }
@@ -117,7 +117,7 @@ pub struct CertificateName {
 
 /// Settings of a user or a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Member {
+pub struct MemberConfig {
     pub roles: Vec<String>,
     /// Groups that a user belongs to. Groups have none.
     pub groups: Vec<String>,
@@ -337,8 +337,8 @@ fn subject_pattern(table: &Table<'_>) -> Result<Option<SubjectPattern>, ConfigEr
     SubjectPattern::parse(&text.value).map(Some).map_err(|_| bad(table, &text, wanted))
 }
 
-fn member(table: &Table<'_>, is_user: bool) -> Result<Member, ConfigError> {
-    Ok(Member {
+fn member(table: &Table<'_>, is_user: bool) -> Result<MemberConfig, ConfigError> {
+    Ok(MemberConfig {
         roles: values(table.texts("roles")?),
         groups: if is_user { values(table.texts("groups")?) } else { Vec::new() },
         trust: trust(table)?,

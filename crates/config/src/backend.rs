@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::Uri;
 use signalbox_oauth::AuthSpec;
-use signalbox_runtime::{FailureRules, Lifetime, QuestionTime, Start};
+use signalbox_runtime::{FailureRules, Lifetime, QuestionTime, StartPolicy};
 use signalbox_transport::tls::BackTlsSpec;
 
 use super::addresses::Addresses;
@@ -37,7 +37,7 @@ pub struct BackendConfig {
     /// Category of its tools.
     pub category: Option<String>,
     /// Trust level of its tools.
-    pub trust_level: TrustLevel,
+    pub trust_level: BackendTrust,
     /// `true` if the backend is neither started nor offered.
     pub disabled: bool,
     /// `true` if requests to it are signed, because it is another gateway.
@@ -57,7 +57,7 @@ pub struct BackendConfig {
     /// When it may ask clients for sampling and elicitation.
     pub questions: QuestionTime,
     /// Era of MCP that it speaks.
-    pub era: Era,
+    pub era: EraSetting,
 }
 
 /// Location of a backend. `Debug` shows only the names of values that may be secret.
@@ -139,7 +139,7 @@ pub enum UrlTransport {
 /// Degree to which a backend's tools are trusted.
 #[derive(serde::Serialize, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum TrustLevel {
+pub enum BackendTrust {
     /// Part of the system itself.
     System,
     /// Checked by a party that the operator trusts.
@@ -151,7 +151,7 @@ pub enum TrustLevel {
 
 /// Eras of MCP: the old one has sessions and a handshake, the new one from 2026-07-28 on has neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Era {
+pub enum EraSetting {
     /// Detected by asking the server.
     Auto,
     /// Revisions older than 2026-07-28.
@@ -202,10 +202,10 @@ pub(super) fn check(
         callers: callers(table)?,
         category: category(table)?,
         trust_level: match table.choice("trust_level")?.as_str() {
-            "system" => TrustLevel::System,
-            "verified" => TrustLevel::Verified,
-            "community" => TrustLevel::Community,
-            _ => TrustLevel::Untrusted,
+            "system" => BackendTrust::System,
+            "verified" => BackendTrust::Verified,
+            "community" => BackendTrust::Community,
+            _ => BackendTrust::Untrusted,
         },
         disabled,
         seal: table.flag("seal")?,
@@ -215,8 +215,8 @@ pub(super) fn check(
         failing: super::failing::rules(table)?,
         lifetime: Lifetime {
             start: match table.choice("start")?.as_str() {
-                "first_use" => Start::FirstUse,
-                _ => Start::Eager,
+                "first_use" => StartPolicy::FirstUse,
+                _ => StartPolicy::Eager,
             },
             idle_stop: table.seconds("idle_stop")?,
         },
@@ -226,9 +226,9 @@ pub(super) fn check(
         },
         addresses: super::addresses::addresses(table)?,
         era: match table.choice("era")?.as_str() {
-            "old" => Era::Old,
-            "new" => Era::New,
-            _ => Era::Auto,
+            "old" => EraSetting::Old,
+            "new" => EraSetting::New,
+            _ => EraSetting::Auto,
         },
     })
 }

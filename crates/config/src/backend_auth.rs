@@ -7,7 +7,7 @@ use super::tls::file;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use signalbox_oauth::token_exchange::{ACCESS_TOKEN, ID_TOKEN};
 use signalbox_oauth::{
-    AssertionSpec, AuthSpec, ClientSpec, ExchangeSpec, Grant, OauthSpec, Provider, SecretSource, StaticSpec,
+    AssertionSpec, AuthSpec, ClientSpec, ExchangeSpec, GrantType, OauthSpec, Provider, SecretSource, StaticSpec,
 };
 use std::collections::BTreeMap;
 
@@ -97,22 +97,22 @@ fn oauth(table: &Table<'_>, kind: &str) -> Result<OauthSpec, ConfigError> {
         return Err(table.error(Problem::Needs("`client_id`, and its secret or key")));
     }
     let grant = match kind {
-        "client_credentials" => Grant::ClientCredentials,
-        "token_exchange" => Grant::TokenExchange(exchange(table, ACCESS_TOKEN)?),
+        "client_credentials" => GrantType::ClientCredentials,
+        "token_exchange" => GrantType::TokenExchange(exchange(table, ACCESS_TOKEN)?),
         "jwt_bearer" => {
             let (shared, users) = sources(table)?;
-            Grant::JwtBearer(AssertionSpec { shared, users })
+            GrantType::JwtBearer(AssertionSpec { shared, users })
         }
-        "enterprise" => Grant::Enterprise(exchange(table, ID_TOKEN)?),
-        _ => Grant::SignIn,
+        "enterprise" => GrantType::Enterprise(exchange(table, ID_TOKEN)?),
+        _ => GrantType::SignIn,
     };
     let per_user = match &grant {
         // The new token belongs to the owner of the exchanged one.
-        Grant::TokenExchange(spec) | Grant::Enterprise(spec) => {
+        GrantType::TokenExchange(spec) | GrantType::Enterprise(spec) => {
             table.flag("per_user")? || !spec.users.is_empty() || spec.from_caller
         }
-        Grant::JwtBearer(spec) => table.flag("per_user")? || !spec.users.is_empty(),
-        Grant::SignIn | Grant::ClientCredentials => table.flag("per_user")?,
+        GrantType::JwtBearer(spec) => table.flag("per_user")? || !spec.users.is_empty(),
+        GrantType::SignIn | GrantType::ClientCredentials => table.flag("per_user")?,
     };
     Ok(OauthSpec {
         grant,
@@ -216,7 +216,7 @@ pub(super) fn url(table: &Table<'_>, key: &str) -> Result<Option<String>, Config
 #[cfg(test)]
 mod tests {
     use crate::{BackendTarget, Config, ConfigError, Overrides};
-    use signalbox_oauth::{AuthSpec, Grant, SecretSource};
+    use signalbox_oauth::{AuthSpec, GrantType, SecretSource};
     use std::path::Path;
 
     fn load(auth: &str) -> Result<AuthSpec, ConfigError> {
@@ -257,10 +257,10 @@ mod tests {
             AuthSpec::Oauth(spec) => spec.grant,
             AuthSpec::Static(_) => panic!(),
         };
-        assert_eq!(grant("type = \"oauth\""), Grant::SignIn);
+        assert_eq!(grant("type = \"oauth\""), GrantType::SignIn);
         assert_eq!(
             grant("type = \"client_credentials\"\nclient_id = \"a\"\nclient_key_file = \"k\""),
-            Grant::ClientCredentials
+            GrantType::ClientCredentials
         );
         let own =
             "type = \"token_exchange\"\nexchange_url = \"https://idp.example/token\"\nexchange_subject = \"caller\"\n";
@@ -270,8 +270,8 @@ mod tests {
         assert!(on_socket.contains("exchange_subject"), "one connection would serve all callers: {on_socket}");
         assert!(load(&format!("{own}secret_env = \"T\"")).unwrap_err().to_string().contains("exchange_subject"));
         let exchange = "exchange_url = \"https://idp.example/token\"\nsecret_env = \"T\"\nclient_id = \"a\"";
-        assert!(matches!(grant(&format!("type = \"token_exchange\"\n{exchange}")), Grant::TokenExchange(_)));
-        let Grant::Enterprise(spec) = grant(&format!("type = \"enterprise\"\n{exchange}")) else { panic!() };
+        assert!(matches!(grant(&format!("type = \"token_exchange\"\n{exchange}")), GrantType::TokenExchange(_)));
+        let GrantType::Enterprise(spec) = grant(&format!("type = \"enterprise\"\n{exchange}")) else { panic!() };
         assert!(spec.token_type.ends_with(":id_token"));
     }
 

@@ -2,14 +2,14 @@
 
 use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
-use super::listen::{self, ANCHORS, HEALTH, Listen, METRICS, READY, Transport};
+use super::listen::{self, ANCHORS, HEALTH, ListenConfig, METRICS, READY, Transport};
 use super::read::{Table, Text};
 use super::{
-    Gateway, LogLevel, Settings, audit, auth, otel, outbound, performance, permissions, rate_limits, record, relay,
-    rules, seal, tls, tool_labels,
+    GatewayConfig, LogVerbosity, Settings, audit, auth, otel, outbound, performance, permissions, rate_limits, record,
+    relay, rules, seal, tls, tool_labels,
 };
 use http::uri::{Authority, PathAndQuery, Uri};
-use signalbox_oauth::oauth_desk::CALLBACK;
+use signalbox_oauth::oauth_client_state::CALLBACK;
 use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     }
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));
-    let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogLevel::Info);
+    let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogVerbosity::Info);
     Some(Settings {
         listen: listen?,
         gateway: knobs?,
@@ -102,7 +102,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     })
 }
 
-fn listen(table: &Table<'_>, authentication: bool) -> Result<Listen, ConfigError> {
+fn listen(table: &Table<'_>, authentication: bool) -> Result<ListenConfig, ConfigError> {
     let transport = match table.choice("type")?.as_str() {
         "websocket" => Transport::WebSocket,
         "tcp" => Transport::Tcp,
@@ -125,7 +125,7 @@ fn listen(table: &Table<'_>, authentication: bool) -> Result<Listen, ConfigError
         return Err(bad(table, &path, expected));
     }
     let tls = tls::listen(&table.table("tls")?, authentication)?;
-    let listen = Listen { transport, host: address, port: table.count("port")?, path: path.value, tls };
+    let listen = ListenConfig { transport, host: address, port: table.count("port")?, path: path.value, tls };
     if !listen.may_be_reached(authentication) {
         return Err(table.document.error(&host.path, host.at, Problem::BeyondLoopback));
     }
@@ -138,8 +138,8 @@ fn required<'a>(table: &Table<'a>, key: &str) -> Result<Text<'a>, ConfigError> {
     table.text(key)?.ok_or_else(|| table.key_error(key, expected))
 }
 
-fn gateway(table: &Table<'_>, security: &Table<'_>) -> Result<Gateway, ConfigError> {
-    Ok(Gateway {
+fn gateway(table: &Table<'_>, security: &Table<'_>) -> Result<GatewayConfig, ConfigError> {
+    Ok(GatewayConfig {
         first_list_wait: table.duration("first_list_wait")?,
         instructions: table.text("instructions")?.map_or_else(String::new, |text| text.value),
         drain: table.duration("drain")?,

@@ -45,7 +45,7 @@ impl fmt::Display for Warning {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigPlace {
     /// File, or another layer.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
     /// Line and column, if the problem has a position.
     pub position: Option<Position>,
     /// Key, if the file could be read that far.
@@ -55,33 +55,33 @@ pub struct ConfigPlace {
 impl ConfigPlace {
     /// Creates the place of a whole file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
-        Self { origin: Origin::File(path.into()), position: None, key: None }
+        Self { origin: SettingOrigin::File(path.into()), position: None, key: None }
     }
 
     /// Creates the place of a setting that overrides the file.
     pub fn overrides(name: &str) -> Self {
-        Self { origin: Origin::Overrides, position: None, key: Some(KeyPath::root().child(name)) }
+        Self { origin: SettingOrigin::Overrides, position: None, key: Some(KeyPath::root().child(name)) }
     }
 
     /// Creates the place of a problem that names its file itself.
     pub fn rules() -> Self {
-        Self { origin: Origin::Rules, position: None, key: None }
+        Self { origin: SettingOrigin::Rules, position: None, key: None }
     }
 
     /// Creates the place of an environment variable.
     pub fn variable(name: &str) -> Self {
-        Self { origin: Origin::Environment, position: None, key: Some(KeyPath::root().child(name)) }
+        Self { origin: SettingOrigin::Environment, position: None, key: Some(KeyPath::root().child(name)) }
     }
 }
 
 impl fmt::Display for ConfigPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
-            Origin::File(path) => write!(f, "{}", path.display())?,
-            Origin::Environment => f.write_str("environment")?,
-            Origin::Overrides => f.write_str("command line or environment")?,
-            Origin::Defaults => f.write_str("defaults")?,
-            Origin::Rules => return Ok(()),
+            SettingOrigin::File(path) => write!(f, "{}", path.display())?,
+            SettingOrigin::Environment => f.write_str("environment")?,
+            SettingOrigin::Overrides => f.write_str("command line or environment")?,
+            SettingOrigin::Defaults => f.write_str("defaults")?,
+            SettingOrigin::Rules => return Ok(()),
         }
         if let Some(position) = self.position {
             write!(f, ":{}:{}", position.line, position.column)?;
@@ -96,7 +96,7 @@ impl fmt::Display for ConfigPlace {
 
 /// Layer that a setting was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// Configuration file, by the path it was found under.
     File(PathBuf),
     /// Variables of the environment named `SIGNALBOX_*`.
@@ -190,7 +190,7 @@ pub enum Problem {
     BadHiddenValue(&'static str),
     /// Unusable address of a database. It may hold a password and is not shown.
     #[error("cannot be used: {0}")]
-    BadDatabase(signalbox_store::BadAddress),
+    BadDatabase(signalbox_store::PostgresAddressError),
     /// Feature that this version does not have.
     #[error("{feature} not in this version yet; {remedy}")]
     NotBuilt {

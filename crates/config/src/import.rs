@@ -11,11 +11,11 @@ use crate::loops::{OwnFile, leads_back};
 use crate::path::{KeyPath, is_bare};
 use crate::raw::{RawEntry, Value};
 use crate::read::Document;
-use crate::{ConfigError, Env, Listen, Note, Problem, Warning, with_foreign};
+use crate::{ConfigError, Env, ListenConfig, Note, Problem, Warning, with_foreign};
 
 /// Outcome of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportOutcome {
     /// Text of a `signalbox.toml`.
     pub toml: String,
     /// Warnings for the user.
@@ -26,7 +26,7 @@ pub struct Imported {
 ///
 /// A server that cannot be used is left out with a warning that says why. It is an error only if no other server
 /// remains. A variable that is not set causes a warning.
-pub fn import(json: &str, file: &Path, env: &Env<'_>) -> Result<Imported, ConfigError> {
+pub fn import(json: &str, file: &Path, env: &Env<'_>) -> Result<ImportOutcome, ConfigError> {
     let json = json.strip_prefix('\u{feff}').unwrap_or(json);
     let mut warnings = Vec::new();
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -53,7 +53,7 @@ pub fn import(json: &str, file: &Path, env: &Env<'_>) -> Result<Imported, Config
     })?;
     match left_out.filter(|_| !converted) {
         Some(error) => Err(error),
-        None => Ok(Imported { toml, warnings }),
+        None => Ok(ImportOutcome { toml, warnings }),
     }
 }
 
@@ -84,7 +84,7 @@ fn with_variables(document: &Document<'_>, server: &ForeignServer, warnings: &mu
 fn check(document: &Document<'_>, server: &ForeignServer, warnings: &mut Vec<Warning>) -> Result<(), ConfigError> {
     match foreign::check(document, server, std::time::Duration::MAX, warnings) {
         // A client that already uses this gateway lists it among its servers.
-        Ok(backend) if leads_back(&backend.target, &Listen::default(), OwnFile::Any) => {
+        Ok(backend) if leads_back(&backend.target, &ListenConfig::default(), OwnFile::Any) => {
             Err(document.error(server.path(), server.at(), Problem::LeadsBack))
         }
         Ok(_) => Ok(()),

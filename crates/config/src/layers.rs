@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::error::{self, ConfigError, ConfigPlace, Note, Problem, Warning};
 use super::listen::ListenAddr;
 use super::loops::INSIDE;
-use super::{Config, LogLevel, Record};
+use super::{Config, LogVerbosity, RecordConfig};
 use signalbox_wire::closest::closest;
 
 const LISTEN: &str = "SIGNALBOX_LISTEN";
@@ -30,9 +30,9 @@ pub struct Overrides {
     /// Folder of `--data-dir` or `SIGNALBOX_DATA_DIR`.
     pub data_dir: Option<PathBuf>,
     /// Level of `--log-level` or `SIGNALBOX_LOG_LEVEL`.
-    pub log_level: Option<LogLevel>,
+    pub log_level: Option<LogVerbosity>,
     /// Recording for commands that build a configuration of their own, such as `wrap --rules` and `proxy --rules`.
-    pub record: Option<Record>,
+    pub record: Option<RecordConfig>,
 }
 
 impl Overrides {
@@ -61,7 +61,7 @@ impl Overrides {
         if let Some(record) = &self.record {
             // Such a command has a server of its own. A baseline recorded from the configured servers does not apply to
             // it.
-            config.record = Record { baseline: None, ..record.clone() };
+            config.record = RecordConfig { baseline: None, ..record.clone() };
         }
     }
 }

@@ -68,15 +68,15 @@ use std::time::Duration;
 
 pub use addresses::Addresses;
 pub use audit::Audit;
-pub use auth::{Auth, CertificateName, Issuer, IssuerKeys, Member};
+pub use auth::{Auth, CertificateName, Issuer, IssuerKeys, MemberConfig};
 pub use auth_server::AuthServer;
-pub use backend::{BackendConfig, BackendTarget, Builtin, Era, TrustLevel, UrlTransport};
+pub use backend::{BackendConfig, BackendTarget, BackendTrust, Builtin, EraSetting, UrlTransport};
 pub use constraints::ConstraintRule;
 pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning};
 pub use expand::Env;
 pub use layers::{Environment, Overrides};
-pub use listen::{Listen, ListenAddr, ListenError, Transport};
-pub use locate::Located;
+pub use listen::{ListenAddr, ListenConfig, ListenError, Transport};
+pub use locate::ConfigLocation;
 pub use otel::{Otel, OtelMetrics};
 pub use performance::Performance;
 pub use permissions::{
@@ -84,7 +84,7 @@ pub use permissions::{
 };
 pub use play::{LiveCalls, TapeConfig, TapeName};
 pub use rate_limits::{RateLimits, RequestRates, ToolLimits};
-pub use record::{BaselineConfig, Record};
+pub use record::{BaselineConfig, RecordConfig};
 pub use relay::RelayConfig;
 pub use rules::Rules;
 pub use seal::{AnchorPlace, Seal};
@@ -96,17 +96,17 @@ pub use tools::ToolFilter;
 use check::Faults;
 use expand::Dialect;
 use read::{Document, Table};
-use signalbox_oauth::Outbound;
+use signalbox_oauth::OutboundSettings;
 
 /// Checked configuration of a gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// Address and transport that clients connect to.
-    pub listen: Listen,
+    pub listen: ListenConfig,
     /// Settings of the gateway itself.
-    pub gateway: Gateway,
+    pub gateway: GatewayConfig,
     /// Recording of tapes and their retention.
-    pub record: Record,
+    pub record: RecordConfig,
     /// Sealing of tapes, and signed requests.
     pub seal: Seal,
     /// Ways in which callers authenticate, and the accounts known by name.
@@ -128,18 +128,18 @@ pub struct Config {
     /// Backends in the order of the file, including disabled ones.
     pub backends: Vec<BackendConfig>,
     /// Addresses that OAuth requests on behalf of backends may go to, and how they are sent.
-    pub outbound: Outbound,
+    pub outbound: OutboundSettings,
     /// Folder for the gateway's state.
     pub data_dir: PathBuf,
     /// Verbosity of the log.
-    pub log_level: LogLevel,
+    pub log_level: LogVerbosity,
     /// File that the configuration was read from, if any.
     pub source: Option<PathBuf>,
 }
 
 /// Settings of the gateway itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gateway {
+pub struct GatewayConfig {
     /// Time that the first list waits for backends whose list is not known from an earlier run.
     pub first_list_wait: Duration,
     /// Instructions of the gateway itself to the model.
@@ -182,7 +182,7 @@ pub struct Gateway {
 
 /// Configuration together with the warnings about it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Loaded {
+pub struct CheckedConfig {
     pub config: Config,
     /// Tolerated problems, in the order of the file.
     pub warnings: Vec<Warning>,
@@ -190,7 +190,7 @@ pub struct Loaded {
 
 /// Verbosity of the log. Each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
+pub enum LogVerbosity {
     /// Only operations that failed.
     Error,
     /// Also unusual conditions that need attention.
@@ -203,7 +203,7 @@ pub enum LogLevel {
     Trace,
 }
 
-impl LogLevel {
+impl LogVerbosity {
     const ALL: [Self; 5] = [Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
 
     /// Returns the level's word in the configuration.
@@ -212,7 +212,7 @@ impl LogLevel {
     }
 }
 
-impl fmt::Display for LogLevel {
+impl fmt::Display for LogVerbosity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -223,7 +223,7 @@ impl fmt::Display for LogLevel {
 #[error("expected {}", error::list(keys::LOG_LEVELS))]
 pub struct LogLevelError;
 
-impl FromStr for LogLevel {
+impl FromStr for LogVerbosity {
     type Err = LogLevelError;
 
     fn from_str(word: &str) -> Result<Self, LogLevelError> {
@@ -233,9 +233,9 @@ impl FromStr for LogLevel {
 
 /// Settings of a file, before the other layers.
 struct Settings {
-    listen: Listen,
-    gateway: Gateway,
-    record: Record,
+    listen: ListenConfig,
+    gateway: GatewayConfig,
+    record: RecordConfig,
     seal: Seal,
     auth: Auth,
     rate_limits: RateLimits,
@@ -246,26 +246,31 @@ struct Settings {
     relay: Option<RelayConfig>,
     rules: Rules,
     backends: Vec<BackendConfig>,
-    outbound: Outbound,
+    outbound: OutboundSettings,
     data_dir: Option<PathBuf>,
-    log_level: LogLevel,
+    log_level: LogVerbosity,
 }
 
 impl Config {
     /// Reads the located file and lays `overrides` over it.
-    pub fn load(found: &Located, env: &Env<'_>, overrides: &Overrides) -> Result<Loaded, ConfigError> {
+    pub fn load(found: &ConfigLocation, env: &Env<'_>, overrides: &Overrides) -> Result<CheckedConfig, ConfigError> {
         match found {
-            Located::Defaults => Self::assemble(None, "", env, overrides),
-            Located::File(path) => Self::parse(path, &locate::read(path)?, env, overrides),
+            ConfigLocation::Defaults => Self::assemble(None, "", env, overrides),
+            ConfigLocation::File(path) => Self::parse(path, &locate::read(path)?, env, overrides),
         }
     }
 
     /// Parses a text that was read already. `file` is its name in messages and the base of relative folders.
-    pub fn parse(file: &Path, text: &str, env: &Env<'_>, overrides: &Overrides) -> Result<Loaded, ConfigError> {
+    pub fn parse(file: &Path, text: &str, env: &Env<'_>, overrides: &Overrides) -> Result<CheckedConfig, ConfigError> {
         Self::assemble(Some(file), text, env, overrides)
     }
 
-    fn assemble(file: Option<&Path>, text: &str, env: &Env<'_>, overrides: &Overrides) -> Result<Loaded, ConfigError> {
+    fn assemble(
+        file: Option<&Path>,
+        text: &str,
+        env: &Env<'_>,
+        overrides: &Overrides,
+    ) -> Result<CheckedConfig, ConfigError> {
         let mut warnings = Vec::new();
         let settings = settings(file, text, env, &mut warnings)?;
         let in_state = || locate::user_folder(env, "XDG_STATE_HOME", ".local/state");
@@ -295,9 +300,9 @@ impl Config {
             source: file.map(Path::to_owned),
         };
         overrides.apply(&mut config);
-        let found = match Located::find(None, None, Path::new("."), env) {
-            Located::File(found) => Some(found),
-            Located::Defaults => None,
+        let found = match ConfigLocation::find(None, None, Path::new("."), env) {
+            ConfigLocation::File(found) => Some(found),
+            ConfigLocation::Defaults => None,
         };
         let own = loops::OwnFile::Known(file, found.as_deref());
         for backend in config.backends.iter_mut().filter(|backend| !backend.disabled) {
@@ -311,7 +316,7 @@ impl Config {
         if !config.listen.may_be_reached(config.auth.required) {
             return Err(ConfigError::new(ConfigPlace::overrides("listen"), Problem::BeyondLoopback));
         }
-        Ok(Loaded { config, warnings })
+        Ok(CheckedConfig { config, warnings })
     }
 }
 

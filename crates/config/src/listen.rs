@@ -15,7 +15,7 @@ pub const ANCHORS: &str = "/anchors";
 
 /// Address, transport and path that clients connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listen {
+pub struct ListenConfig {
     /// Transport spoken on the address.
     pub transport: Transport,
     /// Loopback address. Any other address is allowed only if clients must authenticate.
@@ -28,7 +28,7 @@ pub struct Listen {
     pub tls: Option<ListenTls>,
 }
 
-impl Default for Listen {
+impl Default for ListenConfig {
     /// Returns the listener of an empty configuration.
     fn default() -> Self {
         let host = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -36,7 +36,7 @@ impl Default for Listen {
     }
 }
 
-impl Listen {
+impl ListenConfig {
     /// Returns `true` if strangers cannot use the address: it is a loopback one, or clients must authenticate, by a
     /// certificate or because the file requires `authentication`.
     #[must_use]

@@ -1,6 +1,6 @@
 //! Reads the configuration again, in the same way as at the start.
 
-use super::{Config, ConfigError, Environment, Loaded, Located, PolicyFolder, locate};
+use super::{CheckedConfig, Config, ConfigError, ConfigLocation, Environment, PolicyFolder, locate};
 use signalbox_engine::lock::LockResultExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -52,9 +52,10 @@ impl Loader {
         if let Some(found) = &self.lock().found {
             return Some(found.clone());
         }
-        match Located::find(self.flag.as_deref(), self.environment.config.as_deref(), Path::new("."), &*self.env) {
-            Located::File(file) => Some(file),
-            Located::Defaults => None,
+        match ConfigLocation::find(self.flag.as_deref(), self.environment.config.as_deref(), Path::new("."), &*self.env)
+        {
+            ConfigLocation::File(file) => Some(file),
+            ConfigLocation::Defaults => None,
         }
     }
 
@@ -69,7 +70,7 @@ impl Loader {
     ///
     /// # Errors
     /// Returns everything that is wrong with the configuration.
-    pub fn load(&self) -> Result<Loaded, ConfigError> {
+    pub fn load(&self) -> Result<CheckedConfig, ConfigError> {
         let file = self.file();
         let text = file.as_deref().map(locate::read);
         {
@@ -81,7 +82,7 @@ impl Loader {
         let text = text.transpose()?.unwrap_or_default();
         let mut loaded = match file {
             Some(file) => Config::parse(&file, &text, &*self.env, &self.environment.overrides),
-            None => Config::load(&Located::Defaults, &*self.env, &self.environment.overrides),
+            None => Config::load(&ConfigLocation::Defaults, &*self.env, &self.environment.overrides),
         }?;
         loaded.warnings.extend(self.environment.warnings(&text));
         let policies = loaded.config.permissions.policies.iter().flat_map(PolicyFolder::watched);
@@ -104,7 +105,8 @@ impl Loader {
             Ok(loaded) => return Ok((loaded.config.data_dir, None)),
             Err(error) => error,
         };
-        let defaults = Config::load(&Located::Defaults, &*self.env, &self.environment.overrides)?.config.data_dir;
+        let defaults =
+            Config::load(&ConfigLocation::Defaults, &*self.env, &self.environment.overrides)?.config.data_dir;
         if self.environment.overrides.data_dir.is_some() {
             return Ok((defaults, Some(error)));
         }

@@ -15,13 +15,13 @@ pub const MAX_FILE: u64 = 1024 * 1024;
 
 /// Location of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Located {
+pub enum ConfigLocation {
     File(PathBuf),
     /// No file was found, so the defaults apply.
     Defaults,
 }
 
-impl Located {
+impl ConfigLocation {
     /// Finds the configuration: `-c FILE`, else `SIGNALBOX_CONFIG`, else `signalbox.toml` in `current`, else in the
     /// user's config folder, else the defaults.
     ///

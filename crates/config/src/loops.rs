@@ -1,7 +1,7 @@
 //! Detects backends that lead back to the gateway itself.
 
 use crate::backend::BackendTarget;
-use crate::listen::Listen;
+use crate::listen::ListenConfig;
 use std::path::{Path, PathBuf};
 
 /// Variable with the configurations, one per line, of the gateways that started this process as a backend.
@@ -36,7 +36,7 @@ pub(crate) enum OwnFile<'a> {
 }
 
 /// Returns `true` if this backend is the gateway that listens at `listen`, or one that runs with the same file.
-pub(crate) fn leads_back(target: &BackendTarget, listen: &Listen, own: OwnFile<'_>) -> bool {
+pub(crate) fn leads_back(target: &BackendTarget, listen: &ListenConfig, own: OwnFile<'_>) -> bool {
     match target {
         BackendTarget::Url { url, .. } => is_listener(url, listen),
         BackendTarget::Command { program, args, .. } => is_own_program(program, args, own),
@@ -44,7 +44,7 @@ pub(crate) fn leads_back(target: &BackendTarget, listen: &Listen, own: OwnFile<'
     }
 }
 
-fn is_listener(url: &http::Uri, listen: &Listen) -> bool {
+fn is_listener(url: &http::Uri, listen: &ListenConfig) -> bool {
     let secure = matches!(url.scheme_str(), Some("https" | "wss"));
     let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });
     let host = url.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
@@ -88,7 +88,7 @@ mod tests {
     fn a_listener_by_default_is_that_of_an_empty_configuration() {
         let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
         let loaded = Config::parse(Path::new("signalbox.toml"), "", &env, &Overrides::default()).unwrap();
-        assert_eq!(loaded.config.listen, Listen::default());
+        assert_eq!(loaded.config.listen, ListenConfig::default());
     }
 
     #[test]

@@ -5,11 +5,11 @@ use super::backend_auth::url;
 use super::error::{ConfigError, Problem};
 use super::read::Table;
 use super::tls::file;
-use signalbox_oauth::Outbound;
+use signalbox_oauth::OutboundSettings;
 use signalbox_oauth::client_identity::is_client_metadata_url;
 use signalbox_transport::tls::BackTlsSpec;
 
-pub(super) fn check(table: &Table<'_>) -> Result<Outbound, ConfigError> {
+pub(super) fn check(table: &Table<'_>) -> Result<OutboundSettings, ConfigError> {
     let mut allow = Vec::new();
     for text in table.texts("allow")? {
         let entry = text.value.parse();
@@ -30,7 +30,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Outbound, ConfigError> {
         let problem = Problem::BadHiddenValue("an https address, or one of loopback: browsers bring codes there");
         return Err(table.key_error("public_url", problem));
     }
-    Ok(Outbound {
+    Ok(OutboundSettings {
         allow,
         tls: BackTlsSpec { ca_file: file(table, "ca_file")?, ..BackTlsSpec::default() },
         client_metadata_url: client_metadata_url.map(|text| text.value),

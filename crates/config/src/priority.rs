@@ -4,13 +4,13 @@ use super::error::{ConfigError, Problem};
 use super::raw::Value;
 use super::read::Table;
 use signalbox_tape::glob::Glob;
-use signalbox_tape::recorder::{Priorities, Priority, Trigger};
+use signalbox_tape::recorder::{Priorities, Priority, SamplingTrigger};
 
 /// Maximum number of rules.
 const MAX_RULES: usize = 64;
 
 /// Reads the rules in the table `record`.
-pub(super) fn priorities(record: &Table<'_>, seed: u64, always: Trigger) -> Result<Priorities, ConfigError> {
+pub(super) fn priorities(record: &Table<'_>, seed: u64, always: SamplingTrigger) -> Result<Priorities, ConfigError> {
     let nodes = match record.entry("priority").map(|entry| &entry.node.value) {
         Some(Value::List(nodes)) => nodes.as_slice(),
         _ => &[],
@@ -38,7 +38,7 @@ mod tests {
     use signalbox_tape::recorder::Sampling;
     use std::path::Path;
 
-    fn read(text: &str) -> Result<crate::Record, ConfigError> {
+    fn read(text: &str) -> Result<crate::RecordConfig, ConfigError> {
         let overrides = Overrides { data_dir: Some("/nowhere".into()), ..Overrides::default() };
         let loaded = Config::parse(Path::new("signalbox.toml"), text, &|_| None, &overrides);
         loaded.map(|loaded| loaded.config.record)

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::check::Faults;
-use super::error::{self, ConfigError, ConfigPlace, Origin, Position, Problem};
+use super::error::{self, ConfigError, ConfigPlace, Position, Problem, SettingOrigin};
 use super::expand::{Dialect, Env, ExpandFault, expand};
 use super::keys::{self, ConfigKey, KeyKind, KeyState, KnownPath, LEAST_SECONDS, MOST_SEED};
 use super::path::KeyPath;
@@ -25,7 +25,7 @@ pub(crate) struct Document<'a> {
 impl Document<'_> {
     /// Returns the place of a key or value.
     pub(crate) fn place(&self, key: &KeyPath, at: usize) -> ConfigPlace {
-        let origin = self.file.map_or(Origin::Defaults, |file| Origin::File(file.to_owned()));
+        let origin = self.file.map_or(SettingOrigin::Defaults, |file| SettingOrigin::File(file.to_owned()));
         ConfigPlace { origin, position: Some(Position::of(self.text, at)), key: Some(key.clone()) }
     }
 

@@ -11,7 +11,9 @@ use signalbox_engine::record::Retention;
 use signalbox_replay::BaselineSettings;
 use signalbox_store::PostgresStore;
 use signalbox_tape::glob::Glob;
-use signalbox_tape::recorder::{Choice, Filter, OnFull, Priorities, RecorderSettings, Sampling, TapeBounds, Trigger};
+use signalbox_tape::recorder::{
+    Choice, Filter, OnFull, Priorities, RecorderSettings, Sampling, SamplingTrigger, TapeBounds,
+};
 use signalbox_tape::redact::{Action, KeyRule, PathRule, PatternRule, RedactionSettings, Redactor};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,7 +27,7 @@ const GATHER: Duration = Duration::from_millis(100);
 
 /// Settings of the recorder, its store and its retention.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Record {
+pub struct RecordConfig {
     /// `true` if anything is recorded.
     pub enabled: bool,
     /// Address of a PostgreSQL database. Without one, SQLite in the data folder is used.
@@ -73,7 +75,7 @@ pub struct BaselineConfig {
     pub settings: BaselineSettings,
 }
 
-impl Record {
+impl RecordConfig {
     /// Returns the settings of the recorder.
     #[must_use]
     pub fn recorder(&self) -> RecorderSettings {
@@ -97,7 +99,7 @@ impl Record {
 }
 
 /// Checks the table `record`.
-pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
+pub(super) fn check(table: &Table<'_>) -> Result<RecordConfig, ConfigError> {
     let on_full = match table.choice("on_full")?.as_str() {
         "wait" => OnFull::Wait(table.duration("wait")?),
         _ => OnFull::Gap,
@@ -110,7 +112,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
         let checked = PostgresStore::check(&url.value);
         checked.map_err(|error| table.document.error(&url.path, url.at, Problem::BadDatabase(error)))?;
     }
-    Ok(Record {
+    Ok(RecordConfig {
         enabled: table.flag("enabled")?,
         postgres: postgres.map(|url| Secret::new(url.value)),
         file: None,
@@ -182,16 +184,16 @@ fn sampling(table: &Table<'_>) -> Result<Sampling, ConfigError> {
             exchanges: table.count("ring")?,
             within: table.seconds("ring_time")?,
             after,
-            on: Trigger { verdicts: texts(table, "ring_verdicts")?, ..always },
+            on: SamplingTrigger { verdicts: texts(table, "ring_verdicts")?, ..always },
         },
         _ => Sampling::All,
     })
 }
 
 /// Returns the trigger for exchanges that are kept whatever share applies.
-fn always(table: &Table<'_>) -> Result<Trigger, ConfigError> {
+fn always(table: &Table<'_>) -> Result<SamplingTrigger, ConfigError> {
     let slower_than = table.seconds("slower_than")?;
-    Ok(Trigger { errors: table.flag("always_errors")?, slower_than, verdicts: vec![] })
+    Ok(SamplingTrigger { errors: table.flag("always_errors")?, slower_than, verdicts: vec![] })
 }
 
 fn filter(table: &Table<'_>) -> Result<Filter, ConfigError> {

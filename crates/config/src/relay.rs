@@ -5,14 +5,14 @@ use super::error::{ConfigError, Problem};
 use super::read::Table;
 use http::Uri;
 use signalbox_relay::store::redis::address::RedisAddress;
-use signalbox_relay::{ListedTools, Phase, RelayLimits, when};
+use signalbox_relay::{ListedTools, MigrationPhase, RelayLimits, when};
 use std::time::Duration;
 
 /// Settings of the relay for tools in web pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelayConfig {
     /// Phase of the legacy routes.
-    pub phase: Phase,
+    pub phase: MigrationPhase,
     /// Time after which an unused session ends.
     pub ttl: Duration,
     /// Address of the gateway without a slash at the end. `None` stands for the listener's own address.
@@ -34,7 +34,7 @@ pub struct RelayConfig {
 pub(super) fn check(table: &Table<'_>) -> Result<Option<RelayConfig>, ConfigError> {
     let limits = table.table("limits")?;
     let word = table.choice("phase")?;
-    let phase = Phase::ALL.into_iter().find(|phase| phase.word() == word).unwrap_or_default();
+    let phase = MigrationPhase::ALL.into_iter().find(|phase| phase.word() == word).unwrap_or_default();
     let word = table.choice("tools")?;
     let tools = ListedTools::ALL.into_iter().find(|tools| tools.word() == word).unwrap_or_default();
     let relay = RelayConfig {
@@ -168,14 +168,14 @@ mod tests {
         let plain = load("[relay]\nenabled = true\n").unwrap().unwrap();
         assert_eq!(
             (plain.phase, plain.ttl, plain.tools),
-            (Phase::Dual, Duration::from_secs(600), ListedTools::Document)
+            (MigrationPhase::Dual, Duration::from_secs(600), ListedTools::Document)
         );
         assert_eq!(plain.limits, RelayLimits::default());
         let text = "[relay]\nenabled = true\nphase = 'deprecated'\nttl = '2m'\npublic_url = 'https://box.example/'\n\
                     origins = ['https://codap.concord.org']\ntools = 'both'\nanonymous = true\nsunset = '2027-06-30'\n\
                     [relay.limits]\nqueue = 5\nbody = 2048\nrequest_timeout = '3s'\nrequest_ttl = '1h'\n";
         let relay = load(text).unwrap().unwrap();
-        assert_eq!((relay.phase, relay.tools, relay.anonymous), (Phase::Deprecated, ListedTools::Both, true));
+        assert_eq!((relay.phase, relay.tools, relay.anonymous), (MigrationPhase::Deprecated, ListedTools::Both, true));
         assert_eq!(relay.public_url.as_deref(), Some("https://box.example"));
         assert_eq!((relay.limits.queue, relay.limits.body), (5, 2_048));
         assert_eq!(relay.limits.request_ttl, Duration::from_secs(3_600), "CO-5");

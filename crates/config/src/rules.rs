@@ -3,7 +3,7 @@
 use super::check::Faults;
 use super::error::{ConfigError, ConfigPlace, Problem};
 use super::read::Table;
-use signalbox_rules::{FileError, Files, RuleError, RuleSet};
+use signalbox_rules::{Files, OutsideFileError, RuleError, RuleSet};
 use std::cell::RefCell;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -50,19 +50,19 @@ struct Beside<'a> {
 }
 
 impl Files for Beside<'_> {
-    fn read(&self, name: &str, most: usize) -> Result<String, FileError> {
+    fn read(&self, name: &str, most: usize) -> Result<String, OutsideFileError> {
         let file = self.folder.join(name);
         if !std::fs::metadata(&file)?.is_file() {
-            return Err(FileError::NoFile);
+            return Err(OutsideFileError::NoFile);
         }
         let mut bytes = Vec::new();
         // One byte above the limit shows that the file is too large.
         let end = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
         std::fs::File::open(&file)?.take(end).read_to_end(&mut bytes)?;
         if bytes.len() > most {
-            return Err(FileError::TooLarge { most });
+            return Err(OutsideFileError::TooLarge { most });
         }
-        let text = String::from_utf8(bytes).map_err(|_| FileError::NoText)?;
+        let text = String::from_utf8(bytes).map_err(|_| OutsideFileError::NoText)?;
         let mut read = self.read.borrow_mut();
         if !read.contains(&file) {
             read.push(file);

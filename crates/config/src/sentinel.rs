@@ -1,6 +1,6 @@
 //! Implements `signalbox import sentinel.toml`: writes the configuration of a Sentinel gateway as our own (NO-15).
 
-use crate::import::{Imported, key, quoted};
+use crate::import::{ImportOutcome, key, quoted};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -136,7 +136,7 @@ pub fn is_sentinel(text: &str) -> bool {
 ///
 /// # Errors
 /// Returns the first setting that cannot be converted.
-pub fn import(text: &str, file: &Path) -> Result<Imported, SentinelError> {
+pub fn import(text: &str, file: &Path) -> Result<ImportOutcome, SentinelError> {
     let fail = |error: String| SentinelError { file: file.display().to_string(), error };
     let sentinel: Sentinel = toml::from_str(text).map_err(|error| fail(error.message().to_owned()))?;
     let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -156,7 +156,7 @@ pub fn import(text: &str, file: &Path) -> Result<Imported, SentinelError> {
             texts(disabled_backends)
         );
     }
-    Ok(Imported { toml: out, warnings: Vec::new() })
+    Ok(ImportOutcome { toml: out, warnings: Vec::new() })
 }
 
 fn gateway(out: &mut String, sentinel: &Sentinel) {

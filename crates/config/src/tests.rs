@@ -11,7 +11,7 @@ mod traces;
 
 use super::*;
 use foreign::{CLAUDE, IMPORTED};
-use signalbox_runtime::{Lifetime, Start};
+use signalbox_runtime::{Lifetime, StartPolicy};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn env(name: &str) -> Option<String> {
     Some(value.to_owned())
 }
 
-fn load(file: &str, text: &str) -> Result<Loaded, ConfigError> {
+fn load(file: &str, text: &str) -> Result<CheckedConfig, ConfigError> {
     Config::parse(Path::new(file), text, &env, &Overrides::default())
 }
 
@@ -124,7 +124,7 @@ fn a_tape_has_the_bounds_of_the_file_and_none_without() {
 #[test]
 fn a_full_file() {
     let config = load("/etc/box/signalbox.toml", FULL).expect("a good file").config;
-    let listen = Listen {
+    let listen = ListenConfig {
         transport: Transport::Http,
         host: "127.0.0.1".parse().expect("an address"),
         port: 0,
@@ -132,7 +132,7 @@ fn a_full_file() {
         tls: None,
     };
     assert_eq!(config.listen, listen);
-    let gateway = Gateway {
+    let gateway = GatewayConfig {
         first_list_wait: Duration::from_millis(1500),
         instructions: String::new(),
         drain: Duration::from_secs(2),
@@ -159,7 +159,7 @@ fn a_full_file() {
     };
     assert_eq!(config.gateway, gateway);
     assert_eq!(config.data_dir, Path::new("/home/ann/data"));
-    assert_eq!(config.log_level, LogLevel::Debug);
+    assert_eq!(config.log_level, LogVerbosity::Debug);
     assert_eq!(config.source.as_deref(), Some(Path::new("/etc/box/signalbox.toml")));
     let names: Vec<&str> = config.backends.iter().map(|backend| backend.name.as_str()).collect();
     assert_eq!(names, ["zeta", "a.b-1", "off"]);
@@ -181,7 +181,7 @@ fn a_command_backend() {
         tools: ToolFilter { include: texts(&["read_*"]), exclude: texts(&["*_all"]) },
         callers: Vec::new(),
         category: Some("files".to_owned()),
-        trust_level: TrustLevel::Verified,
+        trust_level: BackendTrust::Verified,
         disabled: false,
         seal: false,
         timeout: Duration::from_millis(500),
@@ -191,7 +191,7 @@ fn a_command_backend() {
         failing: signalbox_runtime::FailureRules::default(),
         lifetime: signalbox_runtime::Lifetime::default(),
         questions: signalbox_runtime::QuestionTime::default(),
-        era: Era::Old,
+        era: EraSetting::Old,
         tape: None,
     };
     assert_eq!(backend, expected);
@@ -206,7 +206,7 @@ fn a_remote_backend() {
     assert_eq!(url.to_string(), "http://localhost:9000/mcp?key=s3cret");
     assert_eq!(headers["authorization"], "Bearer s3cret");
     assert_eq!(backends[1].timeout, Duration::from_secs(90));
-    assert_eq!(backends[1].era, Era::New);
+    assert_eq!(backends[1].era, EraSetting::New);
     assert!(backends[2].disabled);
 }
 
@@ -220,11 +220,11 @@ fn secrets_stay_out_of_debug_output() {
 /// Proves SO-17.
 #[test]
 fn defaults() {
-    let config = Config::load(&Located::Defaults, &env, &Overrides::default()).expect("defaults").config;
+    let config = Config::load(&ConfigLocation::Defaults, &env, &Overrides::default()).expect("defaults").config;
     assert_eq!(config, Config { source: None, ..good("") });
     assert_eq!((config.listen.host.to_string().as_str(), config.listen.port), ("127.0.0.1", 8080));
     assert_eq!(config.listen.path, "/mcp");
-    let gateway = Gateway {
+    let gateway = GatewayConfig {
         first_list_wait: Duration::from_secs(30),
         instructions: String::new(),
         drain: Duration::from_secs(10),
@@ -247,12 +247,12 @@ fn defaults() {
     };
     assert_eq!(config.gateway, gateway);
     assert_eq!(config.data_dir, Path::new("/home/ann/.local/state/signalbox"));
-    assert_eq!(config.log_level, LogLevel::Info);
+    assert_eq!(config.log_level, LogVerbosity::Info);
     let backend = good("[backends.a]\ncommand = 'x'\n").backends.remove(0);
     assert_eq!(backend.timeout, Duration::from_secs(60));
     assert_eq!(backend.start_timeout, Duration::from_secs(30));
-    assert_eq!((backend.max_children, backend.era), (8, Era::Auto));
-    assert_eq!((backend.trust_level, backend.category), (TrustLevel::Community, None));
+    assert_eq!((backend.max_children, backend.era), (8, EraSetting::Auto));
+    assert_eq!((backend.trust_level, backend.category), (BackendTrust::Community, None));
 }
 
 #[test]
@@ -367,10 +367,10 @@ fn a_time_has_a_unit_or_is_one_of_seconds() {
 #[test]
 fn a_process_runs_from_the_start_unless_it_is_said_otherwise() {
     let of = |more: &str| good(&format!("[backends.a]\ncommand = 'x'\n{more}")).backends.remove(0).lifetime;
-    assert_eq!(of(""), Lifetime { start: Start::Eager, idle_stop: None });
-    assert_eq!(of("start = 'first_use'\n"), Lifetime { start: Start::FirstUse, idle_stop: None });
+    assert_eq!(of(""), Lifetime { start: StartPolicy::Eager, idle_stop: None });
+    assert_eq!(of("start = 'first_use'\n"), Lifetime { start: StartPolicy::FirstUse, idle_stop: None });
     let ten = Some(Duration::from_secs(600));
-    assert_eq!(of("start = 'eager'\nidle_stop = '10m'\n"), Lifetime { start: Start::Eager, idle_stop: ten });
+    assert_eq!(of("start = 'eager'\nidle_stop = '10m'\n"), Lifetime { start: StartPolicy::Eager, idle_stop: ten });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::backend::bad;
 use super::error::{ConfigError, Problem};
 use super::read::Table;
-use signalbox_transport::tls::{BackTlsSpec, ClientAuth, MinVersion, PairFiles};
+use signalbox_transport::tls::{BackTlsSpec, ClientCertPolicy, MinVersion, PairFiles};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct ListenTls {
     /// Certificates shown to clients.
     pub certificates: Certificates,
     /// Certificates demanded from clients.
-    pub client_auth: ClientAuth,
+    pub client_auth: ClientCertPolicy,
     /// Oldest version that is accepted.
     pub min_version: MinVersion,
     /// Time limit for a handshake.
@@ -29,7 +29,7 @@ impl ListenTls {
     /// Returns `true` if every client must authenticate with a certificate.
     #[must_use]
     pub fn authenticates(&self) -> bool {
-        matches!(self.client_auth, ClientAuth::Required(_))
+        matches!(self.client_auth, ClientCertPolicy::Required(_))
     }
 }
 
@@ -105,18 +105,18 @@ fn certificates(table: &Table<'_>) -> Result<Certificates, ConfigError> {
 }
 
 /// Reads the certificates that clients must show. If there are other ways to authenticate, a certificate is optional.
-fn client_auth(table: &Table<'_>, authentication: bool) -> Result<ClientAuth, ConfigError> {
+fn client_auth(table: &Table<'_>, authentication: bool) -> Result<ClientCertPolicy, ConfigError> {
     let (word, given) = (table.choice("client_auth")?, table.has("client_auth"));
     match (word.as_str(), file(table, "ca_file")?) {
-        ("none", _) => Ok(ClientAuth::None),
+        ("none", _) => Ok(ClientCertPolicy::None),
         (_, None) if given => Err(table.key_error(
             "client_auth",
             Problem::Needs("a `ca_file` with the authorities that sign clients' certificates"),
         )),
-        (_, None) => Ok(ClientAuth::None),
-        ("optional", Some(file)) => Ok(ClientAuth::Optional(file)),
-        (_, Some(file)) if authentication && !given => Ok(ClientAuth::Optional(file)),
-        (_, Some(file)) => Ok(ClientAuth::Required(file)),
+        (_, None) => Ok(ClientCertPolicy::None),
+        ("optional", Some(file)) => Ok(ClientCertPolicy::Optional(file)),
+        (_, Some(file)) if authentication && !given => Ok(ClientCertPolicy::Optional(file)),
+        (_, Some(file)) => Ok(ClientCertPolicy::Required(file)),
     }
 }
 

@@ -17,7 +17,7 @@ mod sign_in;
 mod switches;
 pub mod transparent;
 
-use crate::status::{Overview, ProcessInfo};
+use crate::status::{ProcessInfo, StatusReporter};
 use http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,7 +26,7 @@ use signalbox_assembly::assemble::App;
 use signalbox_assembly::name_check;
 use signalbox_assembly::reload::Reloader;
 use signalbox_assembly::seal_folder::SealFolder;
-use signalbox_transport::router::{Problem, RoutedAnswer, RoutedBody, RoutedRequest};
+use signalbox_transport::router::{RouteFault, RoutedAnswer, RoutedBody, RoutedRequest};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,19 +34,19 @@ use std::time::Duration;
 const MAX_NAME: usize = 128;
 
 /// State behind the API: the reloader, the status and the anchors of one process.
-pub struct Served {
+pub struct ApiState {
     reloader: Arc<Reloader>,
-    overview: Overview,
+    overview: StatusReporter,
     anchors: Arc<AnchorBook>,
 }
 
-impl Served {
+impl ApiState {
     /// Creates the state for the process that `reloader` configures. Needs a Tokio runtime.
     #[must_use]
     pub fn new(reloader: &Arc<Reloader>, place: ProcessInfo) -> Arc<Self> {
         name_check::follow(reloader);
         let anchors = Arc::new(AnchorBook::new(SealFolder::of(&reloader.current().data_dir)));
-        Arc::new(Self { reloader: Arc::clone(reloader), overview: Overview::new(reloader, place), anchors })
+        Arc::new(Self { reloader: Arc::clone(reloader), overview: StatusReporter::new(reloader, place), anchors })
     }
 
     fn app(&self) -> &App {
@@ -59,23 +59,23 @@ fn ok(value: &Value) -> RoutedAnswer {
     RoutedAnswer::json(StatusCode::OK, value.to_string())
 }
 
-fn bad(why: impl std::fmt::Display) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, why)
+fn bad(why: impl std::fmt::Display) -> RouteFault {
+    RouteFault::new(StatusCode::BAD_REQUEST, why)
 }
 
 /// Parses the body as JSON. An empty body stands for `{}`.
-async fn json<T: DeserializeOwned>(body: RoutedBody) -> Result<T, Problem> {
+async fn json<T: DeserializeOwned>(body: RoutedBody) -> Result<T, RouteFault> {
     let body = body.bytes().await?;
     let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
     serde_json::from_slice(body).map_err(|error| bad(format_args!("the body: {error}")))
 }
 
 /// Parses the number in the path.
-fn id(request: &RoutedRequest) -> Result<u64, Problem> {
+fn id(request: &RoutedRequest) -> Result<u64, RouteFault> {
     number(request.segment("id"))
 }
 
-fn number(text: &str) -> Result<u64, Problem> {
+fn number(text: &str) -> Result<u64, RouteFault> {
     text.parse().map_err(|_| bad(format_args!("`{text}` is not a number")))
 }
 

@@ -23,7 +23,7 @@ use program::LaunchSpec;
 use serde_json::Value;
 use signalbox_assembly::assemble::uses_demo;
 use signalbox_assembly::name_check;
-use signalbox_config::{BackendConfig, BackendTarget, Config, ConfigError, Env, Loaded, Located};
+use signalbox_config::{BackendConfig, BackendTarget, CheckedConfig, Config, ConfigError, ConfigLocation, Env};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -31,21 +31,21 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// Input of the checks.
-pub struct Patient<'a> {
+pub struct DoctorInput<'a> {
     /// Location of the configuration.
-    pub found: &'a Located,
+    pub found: &'a ConfigLocation,
     /// Loaded configuration, or the error.
-    pub loaded: Result<Loaded, ConfigError>,
+    pub loaded: Result<CheckedConfig, ConfigError>,
     /// Environment of this process.
     pub env: &'a Env<'a>,
 }
 
 /// Runs all checks and returns the findings in order.
-pub async fn examine(patient: Patient<'_>) -> Vec<Finding> {
+pub async fn examine(input: DoctorInput<'_>) -> Vec<Finding> {
     let mut findings = vec![Finding::ok("versions", format!("signalbox: {}", env!("CARGO_PKG_VERSION")))];
-    let text = configuration::text(patient.found);
+    let text = configuration::text(input.found);
     let now = SystemTime::now();
-    match &patient.loaded {
+    match &input.loaded {
         Err(error) => findings.push(configuration::unusable(error)),
         Ok(loaded) => findings.extend(configuration::loaded(loaded)),
     }
@@ -53,8 +53,8 @@ pub async fn examine(patient: Patient<'_>) -> Vec<Finding> {
         findings.extend(configuration::file(path, text));
         findings.extend(certificates(path, text, now));
     }
-    match patient.loaded {
-        Ok(loaded) => findings.extend(machine_and_backends(&loaded.config, patient.env, now).await),
+    match input.loaded {
+        Ok(loaded) => findings.extend(machine_and_backends(&loaded.config, input.env, now).await),
         Err(_) => {
             findings.push(Finding::note("backends", "nothing else can be checked until the configuration is usable"));
         }

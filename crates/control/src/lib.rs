@@ -4,9 +4,9 @@
 pub mod api;
 pub mod control_socket;
 pub mod doctor;
+pub mod in_process_session;
 pub mod metrics;
 pub mod open_files;
-pub mod pipe;
 pub mod remote_call;
 pub mod status;
 pub mod table;

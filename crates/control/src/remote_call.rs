@@ -1,7 +1,7 @@
 //! A single `tools/call` at an MCP server of revision 2026-07-28, without a session.
 
 use crate::control_socket::AskError;
-use crate::pipe::{PipeError, ServerMessage};
+use crate::in_process_session::{PipeError, ServerMessage};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, Uri};

@@ -6,7 +6,7 @@
 mod audited;
 pub mod columns;
 mod limits;
-pub mod rates;
+pub mod rate_sampler;
 pub mod show;
 pub mod traffic;
 mod transparent;
@@ -19,8 +19,8 @@ use serde::Serialize;
 use signalbox_assembly::grants::SetGrant;
 use signalbox_assembly::name_check;
 use signalbox_assembly::recording::{AnchorStats, Recording};
-use signalbox_assembly::reload::{Reloader, Report};
-use signalbox_config::{BackendConfig, Config, TrustLevel};
+use signalbox_assembly::reload::{ReloadReport, Reloader};
+use signalbox_config::{BackendConfig, BackendTrust, Config};
 use signalbox_replay::{Baseline, BaselineStats};
 use signalbox_runtime::status::Status;
 use signalbox_tape::recorder::RecorderStats;
@@ -43,28 +43,28 @@ pub struct Process {
     pub config: Option<PathBuf>,
     pub data_dir: PathBuf,
     /// Configuration in force, and the outcome of reloads.
-    pub reload: Report,
+    pub reload: ReloadReport,
     /// Labels from the configuration, by backend name.
-    pub labels: BTreeMap<String, Labels>,
+    pub labels: BTreeMap<String, OperatorLabels>,
     #[serde(skip)]
     bounds: Bounds,
 }
 
 /// Operator's labels of a backend.
 #[derive(Clone, Debug, Serialize)]
-pub struct Labels {
+pub struct OperatorLabels {
     /// Category of its tools.
     pub category: Option<String>,
     /// Trust level of its tools.
-    pub trust_level: TrustLevel,
+    pub trust_level: BackendTrust,
 }
 
 impl Process {
     /// Creates the properties of a process that runs `command` with this configuration.
     #[must_use]
-    pub fn new(command: &'static str, url: Option<String>, config: &Config, reload: Report) -> Self {
+    pub fn new(command: &'static str, url: Option<String>, config: &Config, reload: ReloadReport) -> Self {
         let label = |backend: &BackendConfig| {
-            let labels = Labels { category: backend.category.clone(), trust_level: backend.trust_level };
+            let labels = OperatorLabels { category: backend.category.clone(), trust_level: backend.trust_level };
             (backend.name.clone(), labels)
         };
         Self {
@@ -210,13 +210,13 @@ pub struct ProcessInfo {
 }
 
 /// Reporter of the state of a process.
-pub struct Overview {
+pub struct StatusReporter {
     reloader: Arc<Reloader>,
     place: ProcessInfo,
     recent: Arc<TrafficSampler>,
 }
 
-impl Overview {
+impl StatusReporter {
     /// Creates the reporter of this process. Needs a Tokio runtime, on which it samples the traffic of the last minute.
     #[must_use]
     pub fn new(reloader: &Arc<Reloader>, place: ProcessInfo) -> Self {

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, stdout};
 
 /// Appearance of a command's output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Style {
+pub struct OutputStyle {
     /// Maximum width in columns. `None` without a terminal.
     pub width: Option<usize>,
     /// True if colours may be used.
@@ -25,7 +25,7 @@ pub enum Tone {
 const USUAL_WIDTH: usize = 80;
 const USUAL_HEIGHT: usize = 24;
 
-impl Style {
+impl OutputStyle {
     /// Returns the style of standard output: plain if it is not a terminal, without colours if `NO_COLOR` is set or the
     /// terminal is dumb.
     #[must_use]
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn colours_need_a_terminal_and_nobody_who_objects() {
-        assert!(Style::new(true, false).colour && !Style::new(true, true).colour);
-        assert_eq!(Style::new(false, false), Style { width: None, colour: false });
+        assert!(OutputStyle::new(true, false).colour && !OutputStyle::new(true, true).colour);
+        assert_eq!(OutputStyle::new(false, false), OutputStyle { width: None, colour: false });
     }
 }

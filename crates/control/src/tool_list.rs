@@ -1,6 +1,6 @@
 //! Output of `tools list`: every tool with its backend, and the backends whose tools are missing.
 
-use crate::pipe::{Pipe, PipeError};
+use crate::in_process_session::{InProcessSession, PipeError};
 use crate::table;
 use serde_json::{Map, Value, json};
 use signalbox_config::Config;
@@ -25,7 +25,7 @@ impl ToolList {
     ///
     /// # Errors
     /// If the gateway refuses.
-    pub async fn ask(pipe: &mut Pipe, gateway: &Gateway, config: &Config) -> Result<Self, PipeError> {
+    pub async fn ask(pipe: &mut InProcessSession, gateway: &Gateway, config: &Config) -> Result<Self, PipeError> {
         let mut tools = Vec::new();
         let mut params = json!({});
         loop {

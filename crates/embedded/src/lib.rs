@@ -22,7 +22,7 @@ pub use progress::Progress;
 pub use toolbox::{Answer, CallOutcome, RunningCall, ServerDescription, Toolbox, read_only};
 
 use bytes::Bytes;
-use session::Session;
+use session::ServerSession;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 /// Serves messages until the peer closes the connection.
@@ -30,7 +30,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 /// When `incoming` ends, running calls are completed and answered. When `outgoing` is closed or this future is dropped,
 /// they are aborted.
 pub async fn serve(toolbox: impl Toolbox, mut incoming: Receiver<Bytes>, outgoing: Sender<Bytes>) {
-    let mut session = Session::new(toolbox, outgoing.clone());
+    let mut session = ServerSession::new(toolbox, outgoing.clone());
     let mut open = true;
     while open || session.is_busy() {
         let reply = tokio::select! {

@@ -1,7 +1,7 @@
 //! Progress reports of a call.
 
 use super::message;
-use super::revision::Revision;
+use super::revision::McpRevision;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
@@ -10,13 +10,13 @@ use tokio::sync::mpsc::Sender;
 #[derive(Debug, Clone)]
 pub struct Progress {
     token: Option<Value>,
-    revision: Revision,
+    revision: McpRevision,
     outgoing: Sender<Bytes>,
 }
 
 impl Progress {
     /// Creates a reporter for `outgoing` with the caller's `token`. Without a token, it sends nothing.
-    pub(crate) fn new(token: Option<Value>, revision: Revision, outgoing: Sender<Bytes>) -> Self {
+    pub(crate) fn new(token: Option<Value>, revision: McpRevision, outgoing: Sender<Bytes>) -> Self {
         Self { token, revision, outgoing }
     }
 
@@ -24,7 +24,7 @@ impl Progress {
     pub async fn report(&self, done: u64, total: u64, text: String) {
         let Some(token) = &self.token else { return };
         let mut params = json!({"progressToken": token, "progress": done, "total": total});
-        if self.revision >= Revision::V2025_03_26 {
+        if self.revision >= McpRevision::V2025_03_26 {
             params["message"] = text.into();
         }
         // A closed channel ends the whole server, so this call can ignore it.

@@ -1,7 +1,7 @@
 //! Builds results in the form of the caller's revision.
 
 use super::message::{self, INVALID_PARAMS, Id, RpcError};
-use super::revision::{META_SERVER, Revision};
+use super::revision::{META_SERVER, McpRevision};
 use super::toolbox::{Answer, CallOutcome, ServerDescription};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 const TTL_MS: u64 = 3_600_000;
 
 /// Builds the server info.
-pub fn server_info(about: ServerDescription, revision: Revision) -> Value {
+pub fn server_info(about: ServerDescription, revision: McpRevision) -> Value {
     let mut info = json!({"name": about.name, "version": about.version});
-    if revision >= Revision::V2025_06_18 {
+    if revision >= McpRevision::V2025_06_18 {
         info["title"] = about.title.into();
     }
     info
 }
 
 /// Builds a result that must not be cached.
-pub fn result(id: &Id, about: ServerDescription, revision: Revision, mut body: Map<String, Value>) -> Bytes {
+pub fn result(id: &Id, about: ServerDescription, revision: McpRevision, mut body: Map<String, Value>) -> Bytes {
     if revision.is_stateless() {
         body.insert("resultType".into(), "complete".into());
         let meta = body.entry("_meta").or_insert_with(|| json!({}));
@@ -29,7 +29,7 @@ pub fn result(id: &Id, about: ServerDescription, revision: Revision, mut body: M
 }
 
 /// Builds a result that any client may cache.
-pub fn cacheable(id: &Id, about: ServerDescription, revision: Revision, mut body: Map<String, Value>) -> Bytes {
+pub fn cacheable(id: &Id, about: ServerDescription, revision: McpRevision, mut body: Map<String, Value>) -> Bytes {
     if revision.is_stateless() {
         body.insert("ttlMs".into(), TTL_MS.into());
         body.insert("cacheScope".into(), "public".into());
@@ -38,7 +38,7 @@ pub fn cacheable(id: &Id, about: ServerDescription, revision: Revision, mut body
 }
 
 /// Removes members that `revision` does not have from tool definitions.
-pub fn tools(mut tools: Vec<Value>, revision: Revision) -> Value {
+pub fn tools(mut tools: Vec<Value>, revision: McpRevision) -> Value {
     for tool in &mut tools {
         if let Value::Object(members) = tool {
             members.retain(|name, _| revision >= introduced(name));
@@ -48,11 +48,11 @@ pub fn tools(mut tools: Vec<Value>, revision: Revision) -> Value {
 }
 
 /// Returns the revision that introduced a member of a tool.
-fn introduced(member: &str) -> Revision {
+fn introduced(member: &str) -> McpRevision {
     match member {
-        "annotations" => Revision::V2025_03_26,
-        "title" | "outputSchema" | "_meta" => Revision::V2025_06_18,
-        _ => Revision::V2024_11_05,
+        "annotations" => McpRevision::V2025_03_26,
+        "title" | "outputSchema" | "_meta" => McpRevision::V2025_06_18,
+        _ => McpRevision::V2024_11_05,
     }
 }
 
@@ -60,9 +60,9 @@ fn introduced(member: &str) -> Revision {
 ///
 /// A failure is a result that the model can read, except for invalid arguments before 2025-11-25, which are a protocol
 /// error.
-pub fn tool(id: &Id, about: ServerDescription, revision: Revision, answer: Answer) -> Bytes {
+pub fn tool(id: &Id, about: ServerDescription, revision: McpRevision, answer: Answer) -> Bytes {
     let is_error = match answer.ending {
-        CallOutcome::BadArguments(data) if revision < Revision::V2025_11_25 => {
+        CallOutcome::BadArguments(data) if revision < McpRevision::V2025_11_25 => {
             return RpcError::new(INVALID_PARAMS, answer.text).with_data(data).into_bytes(Some(id));
         }
         CallOutcome::Done => false,
@@ -70,7 +70,7 @@ pub fn tool(id: &Id, about: ServerDescription, revision: Revision, answer: Answe
     };
     let mut body = Map::new();
     body.insert("content".into(), json!([{"type": "text", "text": answer.text}]));
-    if let Some(structured) = answer.structured.filter(|_| revision >= Revision::V2025_06_18) {
+    if let Some(structured) = answer.structured.filter(|_| revision >= McpRevision::V2025_06_18) {
         body.insert("structuredContent".into(), structured);
     }
     body.insert("isError".into(), is_error.into());

@@ -13,7 +13,7 @@ pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Published revision of the protocol. Later ones compare greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Revision {
+pub enum McpRevision {
     /// First published revision.
     V2024_11_05,
     /// Adds tool annotations and progress messages.
@@ -26,9 +26,9 @@ pub enum Revision {
     V2026_07_28,
 }
 
-impl Revision {
+impl McpRevision {
     /// Revision offered to a client whose own is unknown or stateless.
-    pub const LAST_WITH_SESSIONS: Revision = Revision::V2025_11_25;
+    pub const LAST_WITH_SESSIONS: McpRevision = McpRevision::V2025_11_25;
 
     /// Revisions served without a session.
     pub const STATELESS: [&'static str; 1] = ["2026-07-28"];
@@ -37,28 +37,28 @@ impl Revision {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Revision::V2024_11_05 => "2024-11-05",
-            Revision::V2025_03_26 => "2025-03-26",
-            Revision::V2025_06_18 => "2025-06-18",
-            Revision::V2025_11_25 => "2025-11-25",
-            Revision::V2026_07_28 => "2026-07-28",
+            McpRevision::V2024_11_05 => "2024-11-05",
+            McpRevision::V2025_03_26 => "2025-03-26",
+            McpRevision::V2025_06_18 => "2025-06-18",
+            McpRevision::V2025_11_25 => "2025-11-25",
+            McpRevision::V2026_07_28 => "2026-07-28",
         }
     }
 
     /// Negotiates the revision for `initialize`: the client's own if it is known and has sessions, otherwise the last
     /// one with sessions.
     #[must_use]
-    pub fn negotiate(asked: &str) -> Revision {
-        [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18]
+    pub fn negotiate(asked: &str) -> McpRevision {
+        [McpRevision::V2024_11_05, McpRevision::V2025_03_26, McpRevision::V2025_06_18]
             .into_iter()
             .find(|known| known.name() == asked)
-            .unwrap_or(Revision::LAST_WITH_SESSIONS)
+            .unwrap_or(McpRevision::LAST_WITH_SESSIONS)
     }
 
     /// Returns `true` if requests are stateless.
     #[must_use]
     pub fn is_stateless(self) -> bool {
-        self == Revision::V2026_07_28
+        self == McpRevision::V2026_07_28
     }
 }
 
@@ -66,19 +66,19 @@ impl Revision {
 ///
 /// # Errors
 /// If the request names an unsupported revision or lacks required metadata.
-pub fn of_request(request: &Request, session: Option<Revision>) -> Result<Revision, RpcError> {
+pub fn of_request(request: &Request, session: Option<McpRevision>) -> Result<McpRevision, RpcError> {
     let meta = request.meta();
     let version = meta.and_then(|meta| meta.get(META_VERSION));
     let capabilities = meta.and_then(|meta| meta.get(META_CAPABILITIES));
     match (version, capabilities, session) {
         (None, None, Some(revision)) => Ok(revision),
-        (None, None, None) if request.method == "ping" => Ok(Revision::LAST_WITH_SESSIONS),
-        (Some(Value::String(version)), _, _) if !Revision::STATELESS.contains(&version.as_str()) => {
+        (None, None, None) if request.method == "ping" => Ok(McpRevision::LAST_WITH_SESSIONS),
+        (Some(Value::String(version)), _, _) if !McpRevision::STATELESS.contains(&version.as_str()) => {
             let text = format!("Protocol version {version:?} is not served here.");
-            let data = json!({"supported": Revision::STATELESS, "requested": version});
+            let data = json!({"supported": McpRevision::STATELESS, "requested": version});
             Err(RpcError::new(UNSUPPORTED_VERSION, text).with_data(data))
         }
-        (Some(Value::String(_)), Some(Value::Object(_)), _) => Ok(Revision::V2026_07_28),
+        (Some(Value::String(_)), Some(Value::Object(_)), _) => Ok(McpRevision::V2026_07_28),
         (Some(Value::String(_)), _, _) => Err(missing(META_CAPABILITIES, "an object")),
         _ => Err(missing(META_VERSION, "a string")),
     }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::message::{Incoming, parse};
 
-    fn revision(params: Value, session: Option<Revision>) -> Result<Revision, i32> {
+    fn revision(params: Value, session: Option<McpRevision>) -> Result<McpRevision, i32> {
         let text = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string();
         let Incoming::Request(request) = parse(text.as_bytes()) else {
             panic!("{text}");
@@ -107,20 +107,20 @@ mod tests {
     #[test]
     fn initialize_answers_a_known_old_revision_or_the_last_with_sessions() {
         for old in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-            assert_eq!(Revision::negotiate(old).name(), old);
+            assert_eq!(McpRevision::negotiate(old).name(), old);
         }
         for other in ["2026-07-28", "2099-01-01", "", "1.0"] {
-            assert_eq!(Revision::negotiate(other).name(), "2025-11-25");
+            assert_eq!(McpRevision::negotiate(other).name(), "2025-11-25");
         }
     }
 
     #[test]
     fn the_keys_of_a_request_decide_before_the_session_does() {
-        let old = Some(Revision::V2025_03_26);
+        let old = Some(McpRevision::V2025_03_26);
         let full = json!({"_meta": {META_VERSION: "2026-07-28", META_CAPABILITIES: {}}});
-        assert_eq!(revision(json!({}), old), Ok(Revision::V2025_03_26));
-        assert_eq!(revision(full.clone(), old), Ok(Revision::V2026_07_28));
-        assert_eq!(revision(full, None), Ok(Revision::V2026_07_28));
+        assert_eq!(revision(json!({}), old), Ok(McpRevision::V2025_03_26));
+        assert_eq!(revision(full.clone(), old), Ok(McpRevision::V2026_07_28));
+        assert_eq!(revision(full, None), Ok(McpRevision::V2026_07_28));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::message::{
 };
 use super::progress::Progress;
 use super::reply;
-use super::revision::{self, Revision};
+use super::revision::{self, McpRevision};
 use super::toolbox::{ServerDescription, Toolbox};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -18,16 +18,16 @@ const MAX_RUNNING: usize = 64;
 
 /// State of a session.
 #[derive(Debug)]
-pub struct Session<T> {
+pub struct ServerSession<T> {
     toolbox: T,
     about: ServerDescription,
     outgoing: Sender<Bytes>,
-    revision: Option<Revision>,
+    revision: Option<McpRevision>,
     tasks: JoinSet<(Id, Bytes)>,
     running: HashMap<Id, AbortHandle>,
 }
 
-impl<T: Toolbox> Session<T> {
+impl<T: Toolbox> ServerSession<T> {
     /// Creates a session. `outgoing` carries progress; replies are returned.
     pub fn new(toolbox: T, outgoing: Sender<Bytes>) -> Self {
         let about = toolbox.about();
@@ -106,7 +106,7 @@ impl<T: Toolbox> Session<T> {
             let text = "`params.protocolVersion` must be a string.";
             return Err(RpcError::new(INVALID_PARAMS, text));
         };
-        let revision = Revision::negotiate(asked);
+        let revision = McpRevision::negotiate(asked);
         self.revision = Some(revision);
         let mut body = Map::new();
         body.insert("protocolVersion".into(), revision.name().into());
@@ -116,7 +116,7 @@ impl<T: Toolbox> Session<T> {
         Ok(reply::result(&request.id, self.about, revision, body))
     }
 
-    fn call(&mut self, request: Request, revision: Revision) -> Result<(), RpcError> {
+    fn call(&mut self, request: Request, revision: McpRevision) -> Result<(), RpcError> {
         if self.running.contains_key(&request.id) {
             let text = "A request with this id is still running.";
             return Err(RpcError::new(INVALID_REQUEST, text));
@@ -145,15 +145,15 @@ impl<T: Toolbox> Session<T> {
         RpcError::new(INVALID_PARAMS, text).with_data(json!({"reason": "unknown_tool"}))
     }
 
-    fn discover(&self, request: &Request, revision: Revision) -> Bytes {
+    fn discover(&self, request: &Request, revision: McpRevision) -> Bytes {
         let mut body = Map::new();
-        body.insert("supportedVersions".into(), json!(Revision::STATELESS));
+        body.insert("supportedVersions".into(), json!(McpRevision::STATELESS));
         body.insert("capabilities".into(), json!({"tools": {}}));
         body.insert("instructions".into(), self.about.instructions.into());
         reply::cacheable(&request.id, self.about, revision, body)
     }
 
-    fn list(&self, request: &Request, revision: Revision) -> Result<Bytes, RpcError> {
+    fn list(&self, request: &Request, revision: McpRevision) -> Result<Bytes, RpcError> {
         if request.params.contains_key("cursor") {
             let text = "There is one page only, so no cursor was ever given out.";
             return Err(RpcError::new(INVALID_PARAMS, text));
@@ -217,8 +217,8 @@ mod tests {
     #[tokio::test]
     async fn an_answer_that_is_cancelled_on_its_way_is_not_given_even_if_the_id_is_used_again() {
         let (outgoing, _progress) = tokio::sync::mpsc::channel(1);
-        let mut session = Session::new(Echo, outgoing);
-        session.revision = Some(Revision::LAST_WITH_SESSIONS);
+        let mut session = ServerSession::new(Echo, outgoing);
+        session.revision = Some(McpRevision::LAST_WITH_SESSIONS);
         let cancel = br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
         assert_eq!(session.receive(echo("first").as_bytes()), None);
         // One thread runs everything here, so by then the first call has its answer.

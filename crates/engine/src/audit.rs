@@ -37,10 +37,10 @@ pub struct Intent {
 }
 
 /// Resolves to true once intents are written, or to false if they cannot be and the calls must not leave.
-pub type Intended = Pin<Box<dyn Future<Output = bool> + Send>>;
+pub type IntentWrite = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// Writes intents to the audit log.
 pub trait IntentLog: Send + Sync {
     /// Accepts intents. Must not block; the sender of the calls awaits the returned future.
-    fn intend(&self, intents: Vec<Intent>) -> Intended;
+    fn intend(&self, intents: Vec<Intent>) -> IntentWrite;
 }

@@ -38,7 +38,7 @@ impl ShownCertificate {
 
 /// Proof that a connection itself carries, independent of the requests on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Shown {
+pub enum ConnectionProof {
     /// The client certificate of a TLS connection.
     Certificate(ShownCertificate),
     /// The owner of the other end of the pipe or socket.
@@ -53,7 +53,7 @@ pub struct Arrival<'a> {
     /// Address of the other end.
     pub address: Option<SocketAddr>,
     /// Proof that the connection carries.
-    pub shown: Option<&'a Shown>,
+    pub shown: Option<&'a ConnectionProof>,
     /// Reads a header of the request by its name in lower case; a pipe has none.
     pub header: &'a dyn Fn(&str) -> Option<&'a [u8]>,
     /// Time of arrival, in milliseconds since 1970.
@@ -65,7 +65,7 @@ impl Arrival<'_> {
     #[must_use]
     pub fn certificate(&self) -> Option<&ShownCertificate> {
         match self.shown {
-            Some(Shown::Certificate(certificate)) => Some(certificate),
+            Some(ConnectionProof::Certificate(certificate)) => Some(certificate),
             _ => None,
         }
     }
@@ -114,7 +114,7 @@ impl Authenticators {
     /// Accepts client certificates and owners of pipes. Any other caller counts as `principal`, unproved.
     #[must_use]
     pub fn open(principal: Principal) -> Self {
-        Self::new(vec![Arc::new(ByCertificate), Arc::new(LocalUser), Arc::new(Unproved(principal))])
+        Self::new(vec![Arc::new(ByCertificate), Arc::new(OwnerAuthenticator), Arc::new(AssumedPrincipal(principal))])
     }
 
     /// Identifies the caller of a request.
@@ -161,16 +161,16 @@ impl Authenticator for ByCertificate {
 
 /// Identifies callers by the owner of the pipe or socket.
 #[derive(Copy, Clone, Debug)]
-pub struct LocalUser;
+pub struct OwnerAuthenticator;
 
-impl Authenticator for LocalUser {
+impl Authenticator for OwnerAuthenticator {
     fn name(&self) -> &'static str {
         "local_user"
     }
 
     fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault> {
         Ok(match arrival.shown {
-            Some(Shown::Owner(principal)) => Some(identity(principal, Proof::LocalUser, arrival)),
+            Some(ConnectionProof::Owner(principal)) => Some(identity(principal, Proof::LocalUser, arrival)),
             _ => None,
         })
     }
@@ -178,9 +178,9 @@ impl Authenticator for LocalUser {
 
 /// Identifies every caller as this principal. Only for listeners that are reachable only by users of this machine.
 #[derive(Clone, Debug)]
-pub struct Unproved(pub Principal);
+pub struct AssumedPrincipal(pub Principal);
 
-impl Authenticator for Unproved {
+impl Authenticator for AssumedPrincipal {
     fn name(&self) -> &'static str {
         "none"
     }
@@ -199,7 +199,7 @@ fn identity(principal: &Principal, proof: Proof, arrival: &Arrival<'_>) -> Ident
 mod tests {
     use super::*;
 
-    fn arrival(shown: Option<&Shown>) -> Arrival<'_> {
+    fn arrival(shown: Option<&ConnectionProof>) -> Arrival<'_> {
         Arrival { transport: "http", address: None, shown, header: &|_| None, now: 0 }
     }
 
@@ -212,7 +212,7 @@ mod tests {
             names: Vec::new(),
             expires: Some(5),
         };
-        let (cert, user) = (Shown::Certificate(certificate), Shown::Owner(Principal::local("ann")));
+        let (cert, user) = (ConnectionProof::Certificate(certificate), ConnectionProof::Owner(Principal::local("ann")));
         let who = |arrival: &Arrival<'_>| {
             let caller = all.identify(arrival).unwrap();
             (caller.principal().to_string(), caller.identity().proof)
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_certificate_that_has_expired_proves_nobody() {
-        let shown = Shown::Certificate(ShownCertificate {
+        let shown = ConnectionProof::Certificate(ShownCertificate {
             principal: Principal::certificate("ab"),
             subject: DistinguishedName::default(),
             names: Vec::new(),

@@ -40,12 +40,12 @@ mod questions;
 pub use handshake::{ClientOffer, Wish};
 pub use outbound::{Account, BackCommand, BackendMessage, Draft, Outbound, ToBackend, probe};
 
-use crate::bridge::{self, BackendFeatures, Reach};
+use crate::bridge::{self, BackendFeatures, CallProgress};
 use crate::correlation::{Correlator, PendingRequest, StrayAnswer, Strays};
 use crate::exchange::{Call, MethodName};
 use crate::fact::Outcome;
 use crate::fault::{Fault, FaultKind};
-use crate::front::Authorized;
+use crate::front::AuthorizedCall;
 use crate::operation_metrics::{OperationTimer, error_type};
 use crate::profile::{ClientProfile, ServerProfile};
 use crate::question_origin::{self, UnaskableQuestion};
@@ -69,13 +69,13 @@ enum Purpose<O> {
         method: MethodName,
         client: Revision,
         /// The unmodified call, stored if the backend may ask for more input.
-        repeatable: Option<Authorized>,
+        repeatable: Option<AuthorizedCall>,
         /// Profile of the client, stored if an old backend may create a task for the call.
         task_client: Option<Arc<ClientProfile>>,
         /// Task whose result the request waits for, in place of the call that created the task.
         task: Option<Box<str>>,
         /// The unmodified call, stored if its caller may have to sign in first.
-        sign_in_call: Option<Authorized>,
+        sign_in_call: Option<AuthorizedCall>,
     },
 }
 
@@ -164,7 +164,13 @@ impl<O: Clone> BackMachine<O> {
     ///
     /// # Errors
     /// Returns a fault if the call cannot be translated to this backend's revision.
-    pub fn call(&mut self, origin: O, call: Authorized, timeout: Duration, now: Instant) -> Result<Outbound, Fault> {
+    pub fn call(
+        &mut self,
+        origin: O,
+        call: AuthorizedCall,
+        timeout: Duration,
+        now: Instant,
+    ) -> Result<Outbound, Fault> {
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
         let sign_in_call = self.keeps_calls.then(|| call.clone());
         let mut authorized = call;
@@ -299,7 +305,7 @@ impl<O: Clone> BackMachine<O> {
                 let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
                 let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
                 let fitted = bridge::answer(&method, (client, backend), &message, &mut edits, &mut rewritten);
-                if let (Ok(Reach::Whole), Some(profile)) = (&fitted, &self.profile)
+                if let (Ok(CallProgress::Whole), Some(profile)) = (&fitted, &self.profile)
                     && client.era() == Era::Modern
                     && backend.era() == Era::Legacy
                     && profile.info.starts_with(b"{")
@@ -309,14 +315,16 @@ impl<O: Clone> BackMachine<O> {
                 if !rewritten.is_empty() {
                     out.push(BackCommand::Rewritten(rewritten));
                 }
-                if let (Ok(Reach::Task), Some(client)) = (&fitted, task_client) {
+                if let (Ok(CallProgress::Task), Some(client)) = (&fitted, task_client) {
                     return out.push(BackCommand::TaskMade { to: origin, message, edits, status, client });
                 }
                 out.push(match (fitted, repeatable) {
-                    (Ok(reach @ Reach::Whole), Some(call)) if message.kind() == Kind::Response && wants_task(&call) => {
+                    (Ok(reach @ CallProgress::Whole), Some(call))
+                        if message.kind() == Kind::Response && wants_task(&call) =>
+                    {
                         BackCommand::Unfinished { to: origin, message, reach, call }
                     }
-                    (Ok(Reach::Whole), _) => BackCommand::Answer { to: origin, message, edits, status },
+                    (Ok(CallProgress::Whole), _) => BackCommand::Answer { to: origin, message, edits, status },
                     (Ok(reach), Some(call)) => BackCommand::Unfinished { to: origin, message, reach, call },
                     (Ok(_), None) => {
                         let fault = bridge::not_bridged("a result that is not complete", client, backend);

@@ -11,7 +11,7 @@
 //! otherwise              is unchanged                         is unchanged
 //! ```
 //!
-//! One answer may not be the end of a call ([`Reach`]). Flows of several messages have a machine of their own:
+//! One answer may not be the end of a call ([`CallProgress`]). Flows of several messages have a machine of their own:
 //!
 //! ```text
 //!               ┌─ Whole ─► the client is answered
@@ -37,7 +37,7 @@ pub mod capabilities;
 pub mod content;
 pub mod digest;
 pub mod errors;
-pub mod hosted;
+pub mod hosted_task;
 pub mod listing;
 pub(crate) mod object;
 pub mod questions;
@@ -75,7 +75,7 @@ impl BackendFeatures {
 
 /// Progress of a call with one answer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Reach {
+pub enum CallProgress {
     /// The call is complete.
     Whole,
     /// The backend wants something from the client first (new era).
@@ -135,20 +135,20 @@ pub fn answer(
     message: &Envelope,
     edits: &mut Edits,
     rewritten: &mut Vec<&'static str>,
-) -> Result<Reach, Fault> {
+) -> Result<CallProgress, Fault> {
     if message.kind() == Kind::Error {
         match (client.era(), backend.era()) {
             (Era::Modern, Era::Legacy) => errors::to_modern(method, message, edits),
             (Era::Legacy, Era::Modern) => errors::to_legacy(method, message, edits),
             _ => {}
         }
-        return Ok(Reach::Whole);
+        return Ok(CallProgress::Whole);
     }
     match (client.era(), backend.era()) {
         (Era::Modern, Era::Legacy) => match made_task(method, message) {
             Some((span, task)) => {
                 edits.replace(span, task);
-                return Ok(Reach::Task);
+                return Ok(CallProgress::Task);
             }
             None => content::upgrade(method, message, edits),
         },
@@ -156,8 +156,8 @@ pub fn answer(
             let found = content::ResultMembers::read(message);
             match found.result_type(message).as_deref() {
                 None | Some("complete") => *rewritten = content::fit(method, client, message, &found, edits),
-                Some("input_required") => return Ok(Reach::Input),
-                Some("task") => return Ok(Reach::Task),
+                Some("input_required") => return Ok(CallProgress::Input),
+                Some("task") => return Ok(CallProgress::Task),
                 Some(other) => return Err(not_bridged(&format!("a result of type `{other}`"), client, backend)),
             }
         }
@@ -166,7 +166,7 @@ pub fn answer(
         }
         _ => {}
     }
-    Ok(Reach::Whole)
+    Ok(CallProgress::Whole)
 }
 
 /// Adds `serverInfo` to a result, as every result of the new era should have it.

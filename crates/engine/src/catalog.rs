@@ -50,12 +50,12 @@ mod view_bounds;
 mod visibility;
 
 pub use item::{Item, ItemError};
-pub use names::Style;
+pub use names::NameStyle;
 pub use persist::{PersistError, read as read_saved, write as write_saved};
 pub use snapshot::{Page, Route, Snapshot, list_result};
 pub use view::{ItemList, ListOwners, ListTerms, Selector, View, ViewKey};
 pub use view_bounds::{MAX_PRIVATE_VIEWS, MAX_VIEWS, VIEW_BYTES, VIEW_SHARE};
-pub use visibility::{Audience, EntryRef, OpenToAll, Sight, Visibility};
+pub use visibility::{Audience, CallerView, EntryRef, OpenToAll, Visibility};
 
 use crate::backend_user::BackendUser;
 use crate::caller::Principal;
@@ -103,10 +103,10 @@ impl ListKind {
 
     /// Returns the style of their qualified names.
     #[must_use]
-    pub fn style(self) -> Style {
+    pub fn style(self) -> NameStyle {
         match self {
-            Self::Tools | Self::Prompts => Style::Name,
-            Self::Resources | Self::Templates => Style::Uri,
+            Self::Tools | Self::Prompts => NameStyle::Name,
+            Self::Resources | Self::Templates => NameStyle::Uri,
         }
     }
 
@@ -144,7 +144,7 @@ impl ListKind {
 
 /// Lists that a change touched.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Changed {
+pub struct ListChanges {
     /// True if `tools/list` may differ.
     pub tools: bool,
     /// True if `prompts/list` may differ.
@@ -153,7 +153,7 @@ pub struct Changed {
     pub resources: bool,
 }
 
-impl Changed {
+impl ListChanges {
     /// Returns true if any list may differ.
     #[must_use]
     pub fn any(self) -> bool {
@@ -326,15 +326,15 @@ impl Catalog {
     }
 
     /// Stores the lists that a backend gave to a connection of this view.
-    pub fn set_view(&mut self, backend: &str, key: ViewKey, mut view: View) -> Changed {
+    pub fn set_view(&mut self, backend: &str, key: ViewKey, mut view: View) -> ListChanges {
         let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
-            return Changed::default();
+            return ListChanges::default();
         };
         entry.order(&mut view);
         // Clients of a new view have been shown the nearest one until now.
         let changed = match entry.shown(&key) {
             Some(known) => view.differs(known),
-            None => Changed::everything(&view),
+            None => ListChanges::everything(&view),
         };
         entry.make_room(&key);
         entry.share_lists(&mut view);
@@ -348,16 +348,16 @@ impl Catalog {
     }
 
     /// Drops the lists of this principal at a private backend.
-    pub fn forget_views_of(&mut self, backend: &str, principal: &Principal) -> Changed {
+    pub fn forget_views_of(&mut self, backend: &str, principal: &Principal) -> ListChanges {
         let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
-            return Changed::default();
+            return ListChanges::default();
         };
         let is_own = |key: &ViewKey| key.whose.as_ref().is_some_and(|whose| whose.principal() == principal);
         let keys: Vec<ViewKey> = entry.views.keys().filter(|key| is_own(key)).cloned().collect();
         let dropped: Vec<Arc<View>> = keys.iter().filter_map(|key| entry.views.remove(key)).collect();
         entry.ages.retain(|key| !is_own(key));
         self.generation += u64::from(!dropped.is_empty());
-        dropped.iter().map(|view| Changed::everything(view)).fold(Changed::default(), Changed::or)
+        dropped.iter().map(|view| ListChanges::everything(view)).fold(ListChanges::default(), ListChanges::or)
     }
 
     /// Sets the fingerprint of the program that gave a backend's lists.
@@ -418,16 +418,16 @@ impl Catalog {
     }
 
     /// Shows or hides a backend's entries in lists.
-    pub fn set_listed(&mut self, backend: &str, listed: bool) -> Changed {
+    pub fn set_listed(&mut self, backend: &str, listed: bool) -> ListChanges {
         let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
-            return Changed::default();
+            return ListChanges::default();
         };
         if entry.listed == listed {
-            return Changed::default();
+            return ListChanges::default();
         }
         entry.listed = listed;
         self.generation += 1;
-        entry.views.values().map(|view| Changed::everything(view)).fold(Changed::default(), Changed::or)
+        entry.views.values().map(|view| ListChanges::everything(view)).fold(ListChanges::default(), ListChanges::or)
     }
 
     /// Returns the state of each backend, in configured order.

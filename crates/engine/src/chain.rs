@@ -36,21 +36,21 @@
 
 mod case;
 pub mod consent;
+mod entry_pattern;
 mod judgement;
 mod person;
-mod subject_pattern;
 
-pub use case::{Case, HoldAnswer, HoldQuestion, Phase, Resumed};
+pub use case::{Case, HoldAnswer, HoldQuestion, HoldResponse, Phase};
 pub use consent::{Consent, ConsentOf};
+pub use entry_pattern::{EntryNames, EntryPattern};
 pub use judgement::{Effect, Hold, Judgement, Ruling, Rulings, Verdict};
 pub use person::{EditError, edited, settle};
-pub use subject_pattern::{EntryNames, SubjectPattern};
 
 /// Maximum size of a webhook's response in bytes. It equals the size of the largest message sent to a webhook, because
 /// the webhook may send that back changed.
 pub const MAX_WEBHOOK_ANSWER: usize = 4 * 1024 * 1024;
 
-use crate::fact::Finished;
+use crate::fact::FinishedFact;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use signalbox_wire::Envelope;
@@ -62,7 +62,7 @@ pub trait Interceptor: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Judges one message in one phase. `resumed` carries the answer if the interceptor held the message before.
-    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement;
+    fn judge(&self, case: &Case<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement;
 
     /// Returns true while the interceptor would pass every message and record nothing, so that nothing need be prepared
     /// for it. Called for every message, so it must be cheap.
@@ -105,7 +105,7 @@ pub trait Interceptor: Send + Sync {
     }
 
     /// Notifies the interceptor that the exchange is over.
-    fn finished(&self, _finished: &Finished) {}
+    fn finished(&self, _finished: &FinishedFact) {}
 
     /// Notifies the interceptor that the call that began with this exchange is over: its last round asked the client
     /// for nothing more.
@@ -122,7 +122,7 @@ pub struct Resume<'a> {
     /// Number of interceptors that passed the message before the one that held it.
     pub passed: usize,
     /// Input for the interceptor that held the message.
-    pub told: Resumed<'a>,
+    pub told: HoldResponse<'a>,
 }
 
 /// Result of running a chain.
@@ -315,7 +315,7 @@ impl Chain {
     }
 
     /// Notifies every interceptor that an exchange is over.
-    pub fn finished(&self, finished: &Finished) {
+    pub fn finished(&self, finished: &FinishedFact) {
         for one in self.0.iter() {
             one.finished(finished);
         }

@@ -6,10 +6,10 @@ use crate::caller::Caller;
 use crate::chain::{Effect, HoldQuestion, Phase};
 use crate::exchange::MethodName;
 use crate::fact::Fact;
-use crate::front::{Authorized, AuthorizedFollow, ToClient};
+use crate::front::{AuthorizedCall, AuthorizedFollow, ToClient};
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use crate::limit::Limit;
-use crate::read_cache::{Generation, Terms};
+use crate::read_cache::{CacheTerms, Generation};
 use bytes::Bytes;
 use signalbox_wire::Era;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub enum Command {
         /// Configured name of the backend.
         backend: Arc<str>,
         /// The call to send.
-        call: Authorized,
+        call: AuthorizedCall,
     },
     /// Send a notification to the backends that the session is connected to.
     Tell(Draft),
@@ -59,7 +59,7 @@ pub enum Command {
         /// Configured name of the backend.
         backend: Arc<str>,
         /// The request to send.
-        call: Authorized,
+        call: AuthorizedCall,
     },
     /// Remember which backend hosts a task of the caller.
     TaskHome {
@@ -80,7 +80,7 @@ pub enum Command {
         /// The interceptor's question, which decides who answers it.
         question: HoldQuestion,
         /// The message, as shown to the person or webhook that decides.
-        held: Box<Held>,
+        held: Box<MessageOnHold>,
     },
     /// Withdraw a question, because its exchange ended.
     Withdraw {
@@ -94,7 +94,7 @@ pub enum Command {
         /// Configured name of the backend.
         backend: Arc<str>,
         /// The request to send.
-        call: Authorized,
+        call: AuthorizedCall,
     },
     /// Carry out side effects of interceptors. A fork comes as [`Command::Fork`] instead.
     Effects(Vec<Effect>),
@@ -121,7 +121,7 @@ pub enum Command {
         /// The result to cache.
         result: Bytes,
         /// Cache terms of the result.
-        terms: Terms,
+        terms: CacheTerms,
         /// Generation of the resource when the request was made.
         asked: Generation,
         /// Era of the client that asked, which is also that of the connection.
@@ -145,7 +145,7 @@ pub enum Command {
 
 /// Held message, as shown to the person or webhook that decides about it.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct MessageOnHold {
     /// Phase in which the message is held.
     pub phase: Phase,
     /// Method of its exchange.
@@ -178,7 +178,7 @@ pub struct Watch {
     /// True to subscribe, false to unsubscribe.
     pub on: bool,
     /// The call, for a backend connection that belongs to this session only.
-    pub call: Authorized,
+    pub call: AuthorizedCall,
 }
 
 /// Change to the set of resources and tasks that a client's `subscriptions/listen` follows.

@@ -1,10 +1,10 @@
 //! Events from the driver to the front machine. The machine learns of the outside in no other way.
 
-use crate::bridge::Reach;
-use crate::catalog::Changed;
+use crate::bridge::CallProgress;
+use crate::catalog::ListChanges;
 use crate::chain::HoldAnswer;
 use crate::fault::Fault;
-use crate::front::Authorized;
+use crate::front::AuthorizedCall;
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, Revision};
@@ -78,9 +78,9 @@ pub enum Event {
         /// The backend's answer, unmodified.
         message: Envelope,
         /// Progress of the call with this answer.
-        reach: Reach,
+        reach: CallProgress,
         /// The call as the client made it.
-        call: Authorized,
+        call: AuthorizedCall,
         /// The revision agreed with the backend.
         backend: Revision,
     },
@@ -128,7 +128,7 @@ pub enum Event {
         /// Fault for the caller, with the address to open.
         fault: Fault,
         /// The call as the client made it.
-        call: Authorized,
+        call: AuthorizedCall,
     },
     /// A backend asks the client something (old era only).
     Asked {
@@ -181,7 +181,7 @@ pub enum Event {
     /// The catalog changed, so clients may have to be notified.
     ListsChanged {
         /// Lists whose content may differ.
-        changed: Changed,
+        changed: ListChanges,
     },
     /// The session ends: by DELETE, end of input, expiry or shutdown.
     Close,

@@ -1,7 +1,7 @@
 //! A client's request from arrival to outcome, and the call that leaves for a backend because of it.
 
 use crate::caller::Caller;
-use crate::catalog::Style;
+use crate::catalog::NameStyle;
 use crate::dialect;
 use crate::front::CompletedTemplate;
 use crate::keys::{ExchangeId, SessionKey, StreamId};
@@ -9,7 +9,7 @@ use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
 use crate::read_cache::Generation;
 use crate::subject_names::{SubjectNames, style_of};
-use crate::trace::{Trace, TraceSent};
+use crate::trace::{CallTrace, Trace};
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
 use signalbox_wire::{Edits, Envelope, Era, RawId, Span, json, method};
@@ -82,20 +82,20 @@ pub struct Exchange {
     /// Trace of the request, if it is traced.
     pub trace: Option<Box<Trace>>,
     /// Subject of the request, if it was refused before a route was found.
-    pub unreached: Option<Box<Unreached>>,
+    pub unreached: Option<Box<RefusedSubject>>,
 }
 
 /// Subject of a request that was refused before a route was found. It is separate from [`Exchange::subject`], which
 /// names an existing entry, because metrics and tallies are kept by that.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unreached {
-    /// The name or URI, at most [`Unreached::MAX_NAME`] characters of it.
+pub struct RefusedSubject {
+    /// The name or URI, at most [`RefusedSubject::MAX_NAME`] characters of it.
     pub name: Box<str>,
     /// Reason why there is no route.
     pub absence: Absence,
 }
 
-impl Unreached {
+impl RefusedSubject {
     /// Maximum number of characters stored of a name.
     pub const MAX_NAME: usize = 500;
 }
@@ -132,8 +132,8 @@ impl Exchange {
 
     /// Returns the naming style of its subject.
     #[must_use]
-    pub fn style(&self) -> Style {
-        if self.completes_resource { Style::Uri } else { style_of(&self.method) }
+    pub fn style(&self) -> NameStyle {
+        if self.completes_resource { NameStyle::Uri } else { style_of(&self.method) }
     }
 }
 
@@ -168,7 +168,7 @@ pub struct Call {
     /// Answers and state of a later round.
     pub round: Option<RoundSpans>,
     /// Trace context for the backend, if the call is traced.
-    pub trace: Option<Arc<TraceSent>>,
+    pub trace: Option<Arc<CallTrace>>,
     /// Number of retries because the call certainly had not reached the backend.
     pub tries: u32,
     /// True once the client has agreed to sign in at the backend. The call then waits for the end of the sign-in.

@@ -2,7 +2,7 @@
 
 use crate::caller::Caller;
 use crate::chain::{Ruling, Rulings};
-use crate::exchange::{MethodName, Unreached};
+use crate::exchange::{MethodName, RefusedSubject};
 use crate::keys::{ExchangeId, SessionKey};
 use crate::profile::ClientProfile;
 use crate::trace::{Carrier, Trace};
@@ -96,7 +96,7 @@ pub enum Fact {
     /// A message passed a point.
     Message(MessageFact),
     /// A message that was recorded as passed was lost after all.
-    Lost(Arc<Lost>),
+    Lost(Arc<LostFact>),
     /// A message was decided about.
     Decision(Arc<Decision>),
     /// A session began, or its client initialized.
@@ -111,7 +111,7 @@ pub enum Fact {
         caller: Caller,
     },
     /// An exchange ended, with its outcome.
-    Finished(Arc<Finished>),
+    Finished(Arc<FinishedFact>),
     /// A request was refused before it became an exchange.
     Refused(Arc<RefusedFact>),
 }
@@ -184,7 +184,7 @@ pub struct MessageFact {
     /// Reason why the message did not reach its receiver or had no effect, if so.
     pub lost: Option<&'static str>,
     /// The transport's data, if recorded: the id of the SSE event, the heads of the HTTP request and response.
-    pub carried: Option<Arc<Carried>>,
+    pub carried: Option<Arc<TransportData>>,
 }
 
 impl MessageFact {
@@ -198,7 +198,7 @@ impl MessageFact {
 
 /// The transport's data about a message.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Carried {
+pub struct TransportData {
     /// Id of the SSE event that carried it.
     pub event_id: Option<Box<str>>,
     /// Head of its HTTP request or response, without credentials.
@@ -222,7 +222,7 @@ pub struct HttpHead {
 
 /// Loss of a message after it was recorded as passed.
 #[derive(Clone, Debug)]
-pub struct Lost {
+pub struct LostFact {
     /// Time of the loss.
     pub at: Instant,
     /// Session of the message.
@@ -257,8 +257,8 @@ pub struct RefusedFact {
     pub detail: String,
     /// Exchange whose part was refused, if any.
     pub exchange: Option<ExchangeId>,
-    /// Subject of the request, if known; see [`Finished::unreached`].
-    pub unreached: Option<Box<Unreached>>,
+    /// Subject of the request, if known; see [`FinishedFact::unreached`].
+    pub unreached: Option<Box<RefusedSubject>>,
 }
 
 /// All decisions about a message at one time.
@@ -305,7 +305,7 @@ pub struct SessionFact {
 
 /// End of an exchange, with its measurements.
 #[derive(Clone, Debug)]
-pub struct Finished {
+pub struct FinishedFact {
     /// Time of the end.
     pub at: Instant,
     /// Session of the exchange.
@@ -340,7 +340,7 @@ pub struct Finished {
     pub trace: Option<Box<Trace>>,
     /// Subject of a request that was refused before a route was found. Only for the audit log: callers can read tapes,
     /// and must not learn if an entry is hidden or unknown.
-    pub unreached: Option<Box<Unreached>>,
+    pub unreached: Option<Box<RefusedSubject>>,
 }
 
 /// Subscriber to facts, such as the recorder or a metrics table.
@@ -353,8 +353,8 @@ pub trait FactSink: Send + Sync {
     fn traces(&self) -> bool {
         false
     }
-    /// Starts the trace of a request, which its [`Finished`] returns. If several subscribers trace, only the first is
-    /// called.
+    /// Starts the trace of a request, which its [`FinishedFact`] returns. If several subscribers trace, only the first
+    /// is called.
     fn begin(&self, _message: &Envelope, _carrier: Carrier<'_>) -> Option<Box<Trace>> {
         None
     }

@@ -45,8 +45,8 @@ mod context;
 mod dialect;
 mod effects;
 mod ending;
+mod endpoint_face;
 mod exchanges;
-mod face;
 mod facts;
 mod holding;
 mod initialize;
@@ -73,10 +73,10 @@ mod unreached;
 
 pub use completed_template::CompletedTemplate;
 pub use context::Context;
-pub use face::Face;
+pub use endpoint_face::EndpointFace;
 pub use initialize::Lifecycle;
-pub use judging::{Authorized, AuthorizedFollow};
-pub use listen::Awaited;
+pub use judging::{AuthorizedCall, AuthorizedFollow};
+pub use listen::NeededLists;
 pub use modern::supported_versions;
 pub use sending::ToClient;
 

@@ -4,7 +4,7 @@
 //! allocated once a method has been seen on a backend. Labels come from closed sets or are capped, so a hostile client
 //! cannot grow the table.
 
-use crate::fact::{Fact, FactSink, Finished, Outcome};
+use crate::fact::{Fact, FactSink, FinishedFact, Outcome};
 use crate::histogram::{Durations, Histogram, micros};
 use signalbox_wire::method;
 use std::sync::OnceLock;
@@ -99,7 +99,7 @@ struct Cell {
 }
 
 impl Cell {
-    fn add(&self, finished: &Finished) {
+    fn add(&self, finished: &FinishedFact) {
         self.outcomes.add(finished.outcome.label());
         self.took.add(finished.took);
         self.total_us.fetch_add(micros(finished.took), Ordering::Relaxed);
@@ -192,7 +192,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     fn finished(backend: &str, method: &'static str, outcome: Outcome, ms: u64) -> Fact {
-        Fact::Finished(Arc::new(Finished {
+        Fact::Finished(Arc::new(FinishedFact {
             at: Instant::now(),
             session: SessionKey(1),
             caller: Caller::anonymous("http"),

@@ -54,14 +54,14 @@ impl Default for ReadCache {
 
 /// Cache terms of a result.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Terms {
+pub struct CacheTerms {
     /// Time for which the result may be cached.
     pub ttl: Duration,
     /// True if the result is the same for every caller; otherwise only the caller that asked may cache it.
     pub public: bool,
 }
 
-impl Terms {
+impl CacheTerms {
     /// Terms that forbid caching.
     pub const NOT_AT_ALL: Self = Self { ttl: Duration::ZERO, public: false };
 
@@ -111,7 +111,7 @@ impl ReadCache {
         uri: &str,
         principal: &Principal,
         result: &[u8],
-        terms: Terms,
+        terms: CacheTerms,
         asked: Generation,
         now: Instant,
     ) {
@@ -189,7 +189,7 @@ mod tests {
         let (backend, now): (Arc<str>, _) = ("a".into(), Instant::now());
         for (result, shared) in [(PRIVATE, false), (PUBLIC, true)] {
             let mut cache = ReadCache::default();
-            cache.keep(&backend, "x:1", &me, result, Terms::read(result).unwrap(), Generation::default(), now);
+            cache.keep(&backend, "x:1", &me, result, CacheTerms::read(result).unwrap(), Generation::default(), now);
             assert!(cache.get(&backend, "x:1", &me, now).is_some());
             assert_eq!(cache.get(&backend, "x:1", &you, now).is_some(), shared);
             assert!(cache.get(&backend, "x:2", &me, now).is_none());
@@ -201,7 +201,7 @@ mod tests {
     fn a_result_is_good_for_as_long_as_the_backend_says_and_until_it_changes() {
         let (me, backend, now): (_, Arc<str>, _) = (Principal::local("me"), "a".into(), Instant::now());
         let mut cache = ReadCache::default();
-        let terms = Terms::read(PUBLIC).unwrap();
+        let terms = CacheTerms::read(PUBLIC).unwrap();
         cache.keep(&backend, "x:1", &me, PUBLIC, terms, cache.generation("a", "x:1"), now);
         let (_, left) = cache.get(&backend, "x:1", &me, now + Duration::from_millis(400)).unwrap();
         assert_eq!(left, Duration::from_millis(600));
@@ -214,7 +214,7 @@ mod tests {
     fn a_result_that_a_change_overtook_is_not_kept() {
         let (me, backend, now): (_, Arc<str>, _) = (Principal::local("me"), "a".into(), Instant::now());
         let mut cache = ReadCache::default();
-        let terms = Terms::read(PUBLIC).unwrap();
+        let terms = CacheTerms::read(PUBLIC).unwrap();
         let changes: [fn(&mut ReadCache); 2] = [|cache| cache.forget("a", "x:1"), |cache| cache.forget_backend("a")];
         for change in changes {
             let asked = cache.generation("a", "x:1");
@@ -228,12 +228,12 @@ mod tests {
 
     #[test]
     fn what_may_not_be_kept_has_no_terms() {
-        let read = |rest: &str| Terms::read(format!(r#"{{"resultType":"complete"{rest}}}"#).as_bytes());
+        let read = |rest: &str| CacheTerms::read(format!(r#"{{"resultType":"complete"{rest}}}"#).as_bytes());
         for rest in ["", r#","ttlMs":0"#, r#","ttlMs":-1"#, r#","ttlMs":"9""#, r#","ttlMs":1.5"#] {
             assert_eq!(read(rest), None);
         }
         for result in [r#"{"resultType":"input_required","ttlMs":9}"#, r#"{"ttlMs":9}"#] {
-            assert_eq!(Terms::read(result.as_bytes()), None);
+            assert_eq!(CacheTerms::read(result.as_bytes()), None);
         }
         assert_eq!(read(r#","ttlMs":99999999999999"#).unwrap().ttl, MAX_TTL);
     }
@@ -243,7 +243,7 @@ mod tests {
         let (me, backend, now): (_, Arc<str>, _) = (Principal::local("me"), "a".into(), Instant::now());
         let mut cache = ReadCache::default();
         let big = vec![b' '; MAX_RESULT];
-        let terms = Terms { ttl: Duration::from_secs(1), public: true };
+        let terms = CacheTerms { ttl: Duration::from_secs(1), public: true };
         for number in 0..MAX_BYTES / MAX_RESULT + 5 {
             cache.keep(&backend, &format!("x:{number}"), &me, &big, terms, Generation::default(), now);
         }

@@ -12,9 +12,9 @@ mod store;
 pub mod tally;
 mod tape_info;
 
-pub use around::{BackendSeen, ClientEntry, Gap, LostEntry, RefusedEntry, RulesEntry, SessionInfo};
+pub use around::{BackendOffer, ClientEntry, Gap, LostEntry, RefusedEntry, RulesEntry, SessionInfo};
 pub use entry::{Content, DecisionEntry, Entry, FinishedEntry};
 pub use message::{Body, MessageEntry, MessageKind};
 pub use query::{EntryPage, Hit, MethodStats, NotificationStats, Query, Stats};
-pub use store::{Pruned, Retention, StoreError, TapeStore, TapeWriter};
+pub use store::{PruneReport, Retention, StoreError, TapeStore, TapeWriter};
 pub use tape_info::{TapeInfo, TapeKind};

@@ -6,7 +6,7 @@
 //! that permits something, or follows a "not", must match all of them, because the backend decides which one it reads.
 //! Patterns are read in the same ways, so that one that is written like the URI permits it.
 
-use crate::catalog::Style;
+use crate::catalog::NameStyle;
 use crate::name_pattern::NamePattern;
 use signalbox_wire::method;
 use signalbox_wire::uri_readings::{Omission, UriReadings};
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 /// Names of one subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubjectNames<'a> {
-    style: Style,
+    style: NameStyle,
     written: NameForm<'a>,
     /// Other readings of a URI.
     read: Vec<NameForm<'a>>,
@@ -47,16 +47,16 @@ impl NameForm<'_> {
 impl<'a> SubjectNames<'a> {
     /// Returns the names of a subject; `own` is the backend's name for it.
     #[must_use]
-    pub fn new(style: Style, own: Cow<'a, str>, backend: Option<&str>) -> Self {
+    pub fn new(style: NameStyle, own: Cow<'a, str>, backend: Option<&str>) -> Self {
         let form = |own: Cow<'a, str>, omits| NameForm {
             qualified: backend.map(|backend| style.qualify(backend, &own)),
-            ambiguous: style == Style::Name && backend.is_some() && own.contains("__"),
+            ambiguous: style == NameStyle::Name && backend.is_some() && own.contains("__"),
             own,
             omits,
         };
         let readings = match style {
-            Style::Name => UriReadings::Known(Vec::new()),
-            Style::Uri => UriReadings::of(&own),
+            NameStyle::Name => UriReadings::Known(Vec::new()),
+            NameStyle::Uri => UriReadings::of(&own),
         };
         let (read, unreadable) = match readings {
             UriReadings::Known(all) => {
@@ -69,7 +69,7 @@ impl<'a> SubjectNames<'a> {
 
     /// Returns the names of a subject that the client named by its qualified name.
     #[must_use]
-    pub fn divided(style: Style, spelled: &str) -> Option<Self> {
+    pub fn divided(style: NameStyle, spelled: &str) -> Option<Self> {
         let (backend, own) = style.divide(spelled)?;
         Some(Self::new(style, own.into_owned().into(), Some(backend)))
     }
@@ -90,7 +90,7 @@ impl<'a> SubjectNames<'a> {
     #[must_use]
     pub fn meet(&self, strictly: bool, patterns: &[NamePattern]) -> bool {
         let any = |fits: &dyn Fn(&NamePattern) -> bool| patterns.iter().any(fits);
-        if self.style == Style::Name {
+        if self.style == NameStyle::Name {
             return any(&|pattern| self.written.fits(&|name| pattern.fits(name), strictly));
         }
         if any(&|pattern| pattern.is_all() || self.written.any(&|name| name == pattern.text())) {
@@ -117,10 +117,10 @@ impl<'a> SubjectNames<'a> {
 
 /// Returns the naming style of a method's subjects. Those of completions have either style.
 #[must_use]
-pub fn style_of(name: &str) -> Style {
+pub fn style_of(name: &str) -> NameStyle {
     match name {
-        method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => Style::Uri,
-        _ => Style::Name,
+        method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => NameStyle::Uri,
+        _ => NameStyle::Name,
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     fn meets(uri: &str, strictly: bool, pattern: &str) -> bool {
-        let names = SubjectNames::new(Style::Uri, uri.into(), Some("files"));
+        let names = SubjectNames::new(NameStyle::Uri, uri.into(), Some("files"));
         names.meet(strictly, &[NamePattern::new(pattern)])
     }
 
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_name_has_no_readings() {
-        let tool = SubjectNames::new(Style::Name, "files__read".into(), Some("evil"));
+        let tool = SubjectNames::new(NameStyle::Name, "files__read".into(), Some("evil"));
         let meets = |strictly, pattern| tool.meet(strictly, &[NamePattern::new(pattern)]);
         assert!(meets(false, "files__*") && meets(true, "evil__*"));
         assert!(!meets(true, "files__*"), "another backend's name permits nothing");

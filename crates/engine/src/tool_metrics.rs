@@ -4,7 +4,7 @@
 //! [`MAX_TOOLS`], are counted together, so that a client cannot grow the table with invented names. A spelling that was
 //! seen before is found without a lock.
 
-use crate::fact::{Finished, Outcome};
+use crate::fact::{FinishedFact, Outcome};
 use crate::labelled_durations::{BucketReading, LabelledDurations, TOOL_BOUNDS_US};
 use crate::lock::LockResultExt as _;
 use crate::metrics::Outcomes;
@@ -140,7 +140,7 @@ impl ToolMetrics {
 
     /// Counts the end of a tool call; other exchanges are ignored. `qualified` maps a backend's name to a listed tool,
     /// and is called for new spellings. Returns true if the memory of its backend is to be measured.
-    pub fn add(&self, finished: &Finished, qualified: impl FnOnce(&str) -> Option<String>) -> bool {
+    pub fn add(&self, finished: &FinishedFact, qualified: impl FnOnce(&str) -> Option<String>) -> bool {
         if finished.method != method::TOOLS_CALL {
             return false;
         }
@@ -250,8 +250,8 @@ mod tests {
     use signalbox_wire::Era;
     use std::time::Instant;
 
-    fn ended(name: &str, outcome: Outcome, ms: u64) -> Finished {
-        Finished {
+    fn ended(name: &str, outcome: Outcome, ms: u64) -> FinishedFact {
+        FinishedFact {
             at: Instant::now(),
             session: SessionKey(1),
             caller: Caller::anonymous("http"),
@@ -278,7 +278,7 @@ mod tests {
         own.starts_with('t').then(|| format!("a__{own}"))
     }
 
-    fn add(metrics: &ToolMetrics, finished: &Finished) -> bool {
+    fn add(metrics: &ToolMetrics, finished: &FinishedFact) -> bool {
         metrics.add(finished, listed)
     }
 
@@ -291,7 +291,7 @@ mod tests {
         }
         add(&metrics, &ended("tell", Outcome::Fault("rate_limited"), 1));
         add(&metrics, &ended("made up", Outcome::Fault("unknown_tool"), 1));
-        add(&metrics, &Finished { method: method::TOOLS_LIST.into(), ..ended("tell", Outcome::Ok, 1) });
+        add(&metrics, &FinishedFact { method: method::TOOLS_LIST.into(), ..ended("tell", Outcome::Ok, 1) });
         let read = metrics.read();
         let names: Vec<&str> = read.iter().map(|tool| &*tool.tool).collect();
         assert_eq!(names, ["a__tell", "other"]);

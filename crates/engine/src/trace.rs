@@ -45,7 +45,7 @@ pub struct Trace {
     /// The client's session id, in a form that opens no session.
     pub session: Option<Box<str>>,
     /// Context sent to the backend.
-    pub told: Arc<TraceSent>,
+    pub told: Arc<CallTrace>,
     /// End of the exchange, once it has ended.
     pub ended: Option<ExchangeEnd>,
 }
@@ -63,13 +63,13 @@ pub struct ExchangeEnd {
 
 /// Trace context for the backend, and the time it was sent.
 #[derive(Debug)]
-pub struct TraceSent {
+pub struct CallTrace {
     /// Span of the call at the backend.
     pub call: TraceParent,
     /// The `tracestate` to send.
     pub state: TraceState,
     /// Departure of the call, once it was sent.
-    pub sent: OnceLock<Sent>,
+    pub sent: OnceLock<CallDeparture>,
 }
 
 /// The `tracestate` of a call.
@@ -85,7 +85,7 @@ pub enum TraceState {
 
 /// Departure of a call to a backend.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct CallDeparture {
     /// Time at which the call left.
     pub at: Instant,
     /// Id of the call on that connection.
@@ -121,7 +121,7 @@ pub(crate) fn complete(
     Some(Box::new(Trace { ended: Some(ended), ..Trace::clone(trace) }))
 }
 
-impl TraceSent {
+impl CallTrace {
     /// Returns its members of `_meta`, as raw JSON.
     pub(crate) fn members(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut members = vec![(meta::TRACEPARENT, json::quote(&self.call.to_string()).into_bytes())];
@@ -157,7 +157,7 @@ impl TraceSent {
 
     /// Records that the call was sent. Later rounds change nothing: the span covers all of them.
     pub(crate) fn record_sent(&self, call: &Call, id: u64, revision: Revision, at: Instant) {
-        let _ = self.sent.set(Sent { at, id, revision, name: call.name.clone() });
+        let _ = self.sent.set(CallDeparture { at, id, revision, name: call.name.clone() });
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
             era: from,
             log_level: None,
             round: None,
-            trace: Some(Arc::new(TraceSent { call: CALL, state, sent: OnceLock::new() })),
+            trace: Some(Arc::new(CallTrace { call: CALL, state, sent: OnceLock::new() })),
             tries: 0,
             awaits_sign_in: false,
         };

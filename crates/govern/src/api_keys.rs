@@ -20,9 +20,9 @@ pub const RANDOM: usize = ID + 32;
 const ID: usize = 6;
 
 /// API key in clear text. Neither its `Debug` output nor an error reveals it.
-pub struct Secret(String);
+pub struct ApiKeySecret(String);
 
-impl Secret {
+impl ApiKeySecret {
     /// Returns the key, to be shown once.
     #[must_use]
     pub fn reveal(&self) -> &str {
@@ -30,7 +30,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ApiKeySecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }
@@ -92,7 +92,7 @@ impl ApiKey {
 
 /// Error for a key file that cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyFileError {
+pub enum ApiKeyFileError {
     /// The file is not the JSON that this program writes.
     #[error("the file of API keys is damaged: {0}")]
     Malformed(#[from] serde_json::Error),
@@ -116,14 +116,14 @@ impl ApiKeys {
     ///
     /// # Errors
     /// If [`ApiKeys::to_text`] did not write it.
-    pub fn parse(text: &str) -> Result<Self, KeyFileError> {
+    pub fn parse(text: &str) -> Result<Self, ApiKeyFileError> {
         let keys: Self = serde_json::from_str(text)?;
         for (id, key) in &keys.keys {
             if key.sha256.len() != 64 || !key.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                return Err(KeyFileError::Hash(id.clone()));
+                return Err(ApiKeyFileError::Hash(id.clone()));
             }
             if key.trust.as_deref().is_some_and(|word| TrustLevel::of(word).is_none()) {
-                return Err(KeyFileError::Trust(id.clone()));
+                return Err(ApiKeyFileError::Trust(id.clone()));
             }
         }
         Ok(keys)
@@ -133,12 +133,12 @@ impl ApiKeys {
     ///
     /// # Errors
     /// Never in practice: every field can be written as JSON.
-    pub fn to_text(&self) -> Result<String, KeyFileError> {
+    pub fn to_text(&self) -> Result<String, ApiKeyFileError> {
         Ok(serde_json::to_string_pretty(self)?)
     }
 
     /// Adds a key made of these random bytes. Returns its id and the secret to show.
-    pub fn add(&mut self, new: NewKey, random: &[u8; RANDOM], now: u64) -> (String, Secret) {
+    pub fn add(&mut self, new: NewKey, random: &[u8; RANDOM], now: u64) -> (String, ApiKeySecret) {
         let (id, secret) = random.split_at(ID);
         let (id, secret) = (hex(id), URL_SAFE_NO_PAD.encode(secret));
         let key = ApiKey {
@@ -152,7 +152,7 @@ impl ApiKeys {
             expires: new.expires,
             revoked: None,
         };
-        let shown = Secret(format!("{PREFIX}{id}_{secret}"));
+        let shown = ApiKeySecret(format!("{PREFIX}{id}_{secret}"));
         self.keys.insert(id.clone(), key);
         (id, shown)
     }

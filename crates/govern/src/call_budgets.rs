@@ -8,9 +8,9 @@
 use crate::day_counts::{DayCounts, MAX_COUNTED};
 use signalbox_engine::bridge::digest::write_canonical;
 use signalbox_engine::catalog::{EntryRef, ListKind};
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
-use signalbox_engine::chain::{EntryNames, SubjectPattern};
-use signalbox_engine::fact::Finished;
+use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict};
+use signalbox_engine::chain::{EntryNames, EntryPattern};
+use signalbox_engine::fact::FinishedFact;
 use signalbox_engine::keys::{KeyMap, TextMap};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::tool_label::TimeoutSource;
@@ -27,7 +27,7 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolBounds {
     /// Tools that the bounds apply to.
-    pub pattern: SubjectPattern,
+    pub pattern: EntryPattern,
     /// Maximum number of concurrent calls.
     pub max_concurrent: Option<u64>,
     /// Maximum size of a response, in bytes.
@@ -298,7 +298,7 @@ impl Interceptor for CallBudgets {
         "budgets"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         let judged = match case.phase {
             Phase::Request => self.request(case),
             Phase::Response => self.response(case),
@@ -321,7 +321,7 @@ impl Interceptor for CallBudgets {
         matches!(phase, Phase::Request | Phase::Response) && !self.is_idle()
     }
 
-    fn finished(&self, finished: &Finished) {
+    fn finished(&self, finished: &FinishedFact) {
         if !self.is_idle() {
             self.state.lock().unpoisoned().done(finished.exchange);
         }
@@ -342,7 +342,7 @@ mod tests {
     fn bounds(pattern: &str) -> ToolBounds {
         let none = None;
         ToolBounds {
-            pattern: SubjectPattern::new(pattern),
+            pattern: EntryPattern::new(pattern),
             max_concurrent: none,
             max_result: none,
             max_repeats: none,

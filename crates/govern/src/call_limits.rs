@@ -6,7 +6,7 @@
 
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{
-    Case, EntryNames, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict,
+    Case, EntryNames, EntryPattern, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict,
 };
 use signalbox_engine::keys::TextMap;
 use signalbox_engine::lock::LockResultExt as _;
@@ -85,7 +85,7 @@ pub type Rates = [ScopeRates; 4];
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolRate {
     /// Tools that the rate applies to.
-    pub pattern: SubjectPattern,
+    pub pattern: EntryPattern,
     pub per_minute: u64,
 }
 
@@ -122,7 +122,7 @@ impl LimitRules {
 
 /// Limit that a request exceeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct UsedUp {
+pub struct ExceededLimit {
     /// Scope of the limit.
     pub scope: LimitScope,
     pub rate: Rate,
@@ -197,13 +197,13 @@ impl CallLimits {
     ///
     /// # Errors
     /// The exhausted limit with the longest wait. Nothing is taken in this case.
-    pub fn take(&self, user: &str, tool: Option<&str>, now: Instant) -> Result<(), UsedUp> {
+    pub fn take(&self, user: &str, tool: Option<&str>, now: Instant) -> Result<(), ExceededLimit> {
         let mut state = self.state.lock().unpoisoned();
         let rates = state.rules.of(tool);
         let both = tool.filter(|_| !rates[3].is_none()).map(|tool| format!("{user}\0{tool}"));
         let keys = [Some(""), Some(user), tool, both.as_deref()];
         let mut taken: [Option<(&str, Buckets)>; 4] = [None; 4];
-        let mut worst: Option<UsedUp> = None;
+        let mut worst: Option<ExceededLimit> = None;
         for (at, key) in keys.iter().enumerate() {
             let (Some(key), false) = (key, rates[at].is_none()) else { continue };
             let key = state.key_for(at, key, now);
@@ -213,7 +213,7 @@ impl CallLimits {
                 match rate.take(*bucket, now) {
                     Ok(full) => *bucket = Some(full),
                     Err(wait) if worst.is_none_or(|worst| worst.wait < wait) => {
-                        worst = Some(UsedUp { scope: LimitScope::ALL[at], rate, wait });
+                        worst = Some(ExceededLimit { scope: LimitScope::ALL[at], rate, wait });
                     }
                     Err(_) => {}
                 }
@@ -261,7 +261,7 @@ impl Interceptor for CallLimits {
         "limits"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         if is_free(case) {
             return Judgement::pass();
         }
@@ -296,7 +296,7 @@ impl Interceptor for CallLimits {
     }
 }
 
-fn refused(UsedUp { scope, rate, wait }: &UsedUp) -> Judgement {
+fn refused(ExceededLimit { scope, rate, wait }: &ExceededLimit) -> Judgement {
     // Round up to whole seconds, at least one: a client that retries at once would be refused again.
     let seconds = wait.as_millis().div_ceil(1000).max(1);
     let per = if rate.per.as_secs() == 1 { "second" } else { "minute" };
@@ -348,7 +348,7 @@ mod tests {
     /// Proves NO-8.
     #[test]
     fn the_rate_of_a_tool_stands_in_place_of_the_default() {
-        let rate = |pattern, per_minute| ToolRate { pattern: SubjectPattern::new(pattern), per_minute };
+        let rate = |pattern, per_minute| ToolRate { pattern: EntryPattern::new(pattern), per_minute };
         let default = ScopeRates { per_second: None, per_minute: Some(2) };
         let scopes = [ScopeRates::default(), ScopeRates::default(), ScopeRates::default(), default];
         let tools = vec![rate("*/search", 4), rate("*/slow", 1), rate("crm/*", 3)];

@@ -1,6 +1,6 @@
 //! Authenticates callers by client certificate. Configured rules map certificates to principals.
 
-use crate::directory::{Directory, Said};
+use crate::directory::{Directory, DirectoryClaims};
 use crate::subject_pattern::SubjectPattern;
 use arc_swap::ArcSwap;
 use signalbox_engine::Proof;
@@ -77,7 +77,10 @@ impl Authenticator for CertificateAuthenticator {
         let credential = self.issued.lock().unpoisoned().0.beside(shown.principal.as_str(), shown.expires);
         let rule = self.rules.iter().find(|rule| rule.is_meant(shown));
         let principal = rule.map_or_else(|| shown.principal.clone(), |rule| Principal::named(&rule.principal));
-        let said = Said { roles: rule.map(|rule| rule.roles.clone()).unwrap_or_default(), ..Said::default() };
+        let said = DirectoryClaims {
+            roles: rule.map(|rule| rule.roles.clone()).unwrap_or_default(),
+            ..DirectoryClaims::default()
+        };
         let standing = self.directory.load().standing(principal.as_str(), said, Some(credential));
         Ok(Some(Identity {
             principal,
@@ -93,7 +96,7 @@ impl Authenticator for CertificateAuthenticator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_engine::authenticator::Shown;
+    use signalbox_engine::authenticator::ConnectionProof;
     use signalbox_engine::distinguished_name::{DistinguishedName, NameAttribute};
 
     fn one((kind, value): (&str, &str)) -> Vec<NameAttribute> {
@@ -107,7 +110,7 @@ mod tests {
             names: vec!["dns:box.example".into(), "uri:spiffe://example/ada".into()],
             expires: Some(1_000),
         };
-        let shown = Shown::Certificate(certificate);
+        let shown = ConnectionProof::Certificate(certificate);
         let arrival = Arrival { transport: "http", address: None, shown: Some(&shown), header: &|_| None, now: 0 };
         CertificateAuthenticator::new(rules, Arc::default()).identify(&arrival).unwrap().unwrap()
     }

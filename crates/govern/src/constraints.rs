@@ -9,7 +9,7 @@ use crate::policy::Circumstances;
 use arc_swap::ArcSwap;
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{
-    Case, EntryNames, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict,
+    Case, EntryNames, EntryPattern, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict,
 };
 use signalbox_engine::dialect::validation::{AccessConstraint, ConstraintKind};
 use signalbox_engine::{Caller, Fault, FaultKind};
@@ -24,7 +24,7 @@ const MAX_SHOWN: usize = 100;
 pub struct Scope {
     /// Name of the constraint: its pattern as written.
     pub name: Arc<str>,
-    pub tools: SubjectPattern,
+    pub tools: EntryPattern,
     /// Roles of the callers it applies to; empty for every caller.
     pub roles: Vec<Box<str>>,
 }
@@ -183,7 +183,7 @@ impl Interceptor for ConstraintCheck {
         "constraints"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         let Some((name, why)) = self.broken(case) else { return Judgement::pass() };
         let shadow = self.permissions.set().shadow;
         let word = if shadow { "would_deny" } else { "deny" };
@@ -214,7 +214,7 @@ mod tests {
 
     fn constraint() -> PathConstraint {
         let folders = Folders::new(&["/srv/docs".to_owned()]).unwrap();
-        let scope = Scope { name: "files".into(), tools: SubjectPattern::new("files"), roles: Vec::new() };
+        let scope = Scope { name: "files".into(), tools: EntryPattern::new("files"), roles: Vec::new() };
         PathConstraint { scope, arguments: vec!["path".into(), "paths".into()], folders, shown: "`/srv/docs`".into() }
     }
 

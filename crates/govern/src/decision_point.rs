@@ -9,15 +9,15 @@
 //! It decides about uses of entries, not about lists, and only after roles and policies have allowed the use. A
 //! decision is cached for `cache`, keyed by caller, rights, address, entry, definition and arguments.
 
-use crate::permissions::{ApprovalDigest, Approvals, Permissions, Use, entry_of};
+use crate::permissions::{ApprovalDigest, ApprovalUse, Approvals, Permissions, entry_of};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::caller::Identity;
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{
-    Case, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict,
+    Case, Hold, HoldAnswer, HoldQuestion, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict,
 };
-use signalbox_engine::chain::{EntryNames, SubjectPattern};
+use signalbox_engine::chain::{EntryNames, EntryPattern};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::{Fault, FaultKind};
 use std::collections::HashMap;
@@ -51,7 +51,7 @@ pub struct PointRules {
     /// True if calls proceed while the service does not answer.
     pub allow_when_down: bool,
     /// Entries that the service decides about.
-    pub entries: Vec<SubjectPattern>,
+    pub entries: Vec<EntryPattern>,
 }
 
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ impl DecisionPoint {
         case: &Case<'_>,
         entry: &EntryRef<'_>,
         rules: &PointRules,
-        resumed: Option<Resumed<'_>>,
+        resumed: Option<HoldResponse<'_>>,
     ) -> Judgement {
         let Some(exchange) = case.exchange else { return Judgement::pass() };
         let arguments = case.message.param("arguments").map(|span| span.of(case.message.bytes())).unwrap_or_default();
@@ -105,7 +105,7 @@ impl DecisionPoint {
             entry.definition.unwrap_or_default(),
             arguments,
         ]);
-        let used = Use { call: exchange.operation, exchange: exchange.id, round: case.round };
+        let used = ApprovalUse { call: exchange.operation, exchange: exchange.id, round: case.round };
         if let Some(resumed) = resumed {
             return self.resume(rules, used, bound, resumed.answer, case);
         }
@@ -131,7 +131,7 @@ impl DecisionPoint {
     fn resume(
         &self,
         rules: &PointRules,
-        used: Use,
+        used: ApprovalUse,
         bound: ApprovalDigest,
         answer: &HoldAnswer,
         case: &Case<'_>,
@@ -282,7 +282,7 @@ impl Interceptor for DecisionPoint {
         "decision_point"
     }
 
-    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
         let Some(rules) = self.state.lock().unpoisoned().rules.clone() else { return Judgement::pass() };
         if case.phase != Phase::Request {
             return Judgement::pass();
@@ -354,7 +354,7 @@ mod tests {
             timeout: Duration::from_secs(1),
             cache: Some(Duration::from_secs(60)),
             allow_when_down: false,
-            entries: vec![SubjectPattern::new("*")],
+            entries: vec![EntryPattern::new("*")],
         }
     }
 
@@ -383,7 +383,7 @@ mod tests {
             now: Instant::now(),
             unix_ms: 0,
         };
-        let used = Use { call: ExchangeId(1), exchange: ExchangeId(1), round: 1 };
+        let used = ApprovalUse { call: ExchangeId(1), exchange: ExchangeId(1), round: 1 };
         let judge = |answer| point.resume(&rules, used, ApprovalDigest::to(&[b"x"]), &answer, &case).verdict;
         assert!(matches!(judge(HoldAnswer::Failed("it is gone".to_owned())), Verdict::Pass));
         let refused = judge(HoldAnswer::Overloaded("too many".to_owned()));

@@ -17,7 +17,7 @@ pub struct Grant {
 
 /// Claims of a credential about its holder.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Said {
+pub struct DirectoryClaims {
     pub roles: Vec<String>,
     pub groups: Vec<String>,
     /// Scopes, if the credential has any notion of them.
@@ -77,7 +77,7 @@ impl Directory {
     /// Returns the standing of a principal with such a credential. The configured trust of a user takes precedence;
     /// among groups, the most trusted one counts.
     #[must_use]
-    pub fn standing(&self, principal: &str, said: Said, credential: Option<Credential>) -> Arc<Standing> {
+    pub fn standing(&self, principal: &str, said: DirectoryClaims, credential: Option<Credential>) -> Arc<Standing> {
         let user = self.users.get(principal);
         let mut groups = said.groups;
         groups.extend(user.into_iter().flat_map(|user| user.groups.iter().cloned()));
@@ -128,14 +128,14 @@ mod tests {
         let scopes = includes.map(|(scope, included)| (scope.to_owned(), texts(included))).into();
         let directory = Directory::default().with_scopes(scopes);
         let scopes = |said: &[&str]| -> Vec<String> {
-            let said = Said { scopes: Some(texts(said)), ..Said::default() };
+            let said = DirectoryClaims { scopes: Some(texts(said)), ..DirectoryClaims::default() };
             let standing = directory.standing("user:ada", said, None);
             standing.scopes.iter().flatten().map(ToString::to_string).collect()
         };
         assert_eq!(scopes(&["files"]), ["files", "files:read", "files:write"]);
         assert_eq!(scopes(&["files:write"]), ["files:read", "files:write"]);
         assert_eq!(scopes(&["files:read"]), ["files:read"]);
-        assert!(directory.standing("user:ada", Said::default(), None).scopes.is_none());
+        assert!(directory.standing("user:ada", DirectoryClaims::default(), None).scopes.is_none());
     }
 
     #[test]
@@ -147,11 +147,19 @@ mod tests {
             HashMap::from([("ops".to_owned(), ops)]),
             TrustLevel::Verified,
         );
-        let ada = directory.standing("user:ada", Said { roles: texts(&["reader"]), ..Said::default() }, None);
+        let ada = directory.standing(
+            "user:ada",
+            DirectoryClaims { roles: texts(&["reader"]), ..DirectoryClaims::default() },
+            None,
+        );
         assert_eq!((ada.trust, ada.has_role("admin"), ada.has_role("reader")), (TrustLevel::Community, true, true));
-        let bob = directory.standing("user:bob", Said { groups: texts(&["ops", "nobody"]), ..Said::default() }, None);
+        let bob = directory.standing(
+            "user:bob",
+            DirectoryClaims { groups: texts(&["ops", "nobody"]), ..DirectoryClaims::default() },
+            None,
+        );
         assert_eq!((bob.trust, bob.groups.len()), (TrustLevel::System, 2));
-        let eve = directory.standing("user:eve", Said::default(), None);
+        let eve = directory.standing("user:eve", DirectoryClaims::default(), None);
         assert_eq!((eve.trust, eve.roles.len()), (TrustLevel::Verified, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! Bodies of the fuzz targets in /fuzz.
 
 use crate::api_keys::ApiKeys;
-use crate::jwks::KeySet;
+use crate::jwks::JsonWebKeySet;
 use crate::token::Parts;
 
 /// Parses any bytes as a token, a key set and a key file. Nothing panics, and a parsed token has exactly three parts.
@@ -12,7 +12,7 @@ pub fn credential(data: &[u8]) {
         assert_eq!(data.iter().filter(|byte| **byte == b'.').count(), 2, "a token has three parts");
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let _ = KeySet::parse(text, &["EdDSA", "ES256", "RS256"].map(|name| name.parse().expect("an algorithm")));
+    let _ = JsonWebKeySet::parse(text, &["EdDSA", "ES256", "RS256"].map(|name| name.parse().expect("an algorithm")));
     if let Ok(keys) = ApiKeys::parse(text) {
         let again = ApiKeys::parse(&keys.to_text().expect("what was read can be written"));
         assert_eq!(again.expect("what was written can be read"), keys);

@@ -14,7 +14,7 @@ pub const MAX_KEYS: usize = 100;
 
 /// Key that verifies tokens.
 #[derive(Clone)]
-pub struct VerifyingKey {
+pub struct TokenKey {
     /// Key id from the JWK.
     pub kid: Option<Box<str>>,
     /// Algorithms it may be used with, regardless of what a token claims.
@@ -22,7 +22,7 @@ pub struct VerifyingKey {
     pub(crate) key: DecodingKey,
 }
 
-impl fmt::Debug for VerifyingKey {
+impl fmt::Debug for TokenKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VerifyingKey")
             .field("kid", &self.kid)
@@ -33,15 +33,15 @@ impl fmt::Debug for VerifyingKey {
 
 /// Keys of an issuer.
 #[derive(Clone, Debug, Default)]
-pub struct KeySet {
-    pub keys: Vec<VerifyingKey>,
+pub struct JsonWebKeySet {
+    pub keys: Vec<TokenKey>,
     /// Number of unusable keys: of another kind, for another use, or malformed.
     pub skipped: usize,
 }
 
 /// Error for a key set that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum KeySetError {
+pub enum JsonWebKeySetError {
     /// The text exceeds [`MAX_BYTES`].
     #[error("the key set has {0} bytes; at most {MAX_BYTES} are read")]
     TooLarge(usize),
@@ -65,26 +65,26 @@ struct RawSet<'a> {
     keys: Vec<&'a RawValue>,
 }
 
-impl KeySet {
+impl JsonWebKeySet {
     /// Parses a JWKS. Keeps the keys that verify signatures with one of the `allowed` algorithms; shared secrets are
     /// never accepted.
     ///
     /// # Errors
     /// If the text is not a JWKS, or none of its keys can be used.
-    pub fn parse(text: &str, allowed: &[Algorithm]) -> Result<Self, KeySetError> {
+    pub fn parse(text: &str, allowed: &[Algorithm]) -> Result<Self, JsonWebKeySetError> {
         if text.len() > MAX_BYTES {
-            return Err(KeySetError::TooLarge(text.len()));
+            return Err(JsonWebKeySetError::TooLarge(text.len()));
         }
         let raw: RawSet<'_> = serde_json::from_str(text)?;
         if raw.keys.len() > MAX_KEYS {
-            return Err(KeySetError::TooMany(raw.keys.len()));
+            return Err(JsonWebKeySetError::TooMany(raw.keys.len()));
         }
         // Issuers publish keys of unsupported kinds beside the ones that we can use.
         let read = |raw: &&RawValue| verifying_key(&serde_json::from_str(raw.get()).ok()?, allowed);
-        let keys: Vec<VerifyingKey> = raw.keys.iter().filter_map(read).collect();
+        let keys: Vec<TokenKey> = raw.keys.iter().filter_map(read).collect();
         if keys.is_empty() {
             let names: Vec<String> = allowed.iter().map(|algorithm| format!("{algorithm:?}")).collect();
-            return Err(KeySetError::NoKey(names.join(", ")));
+            return Err(JsonWebKeySetError::NoKey(names.join(", ")));
         }
         Ok(Self { skipped: raw.keys.len() - keys.len(), keys })
     }
@@ -93,18 +93,18 @@ impl KeySet {
     ///
     /// # Errors
     /// If it is too short to resist guessing.
-    pub fn secret(secret: &[u8]) -> Result<Self, KeySetError> {
+    pub fn secret(secret: &[u8]) -> Result<Self, JsonWebKeySetError> {
         if secret.len() < 32 {
-            return Err(KeySetError::ShortSecret(secret.len()));
+            return Err(JsonWebKeySetError::ShortSecret(secret.len()));
         }
         let key = DecodingKey::from_secret(secret);
-        Ok(Self { keys: vec![VerifyingKey { kid: None, algorithms: vec![Algorithm::HS256], key }], skipped: 0 })
+        Ok(Self { keys: vec![TokenKey { kid: None, algorithms: vec![Algorithm::HS256], key }], skipped: 0 })
     }
 
     /// Finds the key for this key id and algorithm. A token without a key id is verified only if exactly one key
     /// matches.
     #[must_use]
-    pub fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<&VerifyingKey> {
+    pub fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<&TokenKey> {
         let mut fitting = self.keys.iter().filter(|key| {
             let named = match (kid, key.kid.as_deref()) {
                 (Some(wanted), Some(kid)) => wanted == kid,
@@ -123,7 +123,7 @@ impl KeySet {
     }
 }
 
-fn verifying_key(jwk: &Jwk, allowed: &[Algorithm]) -> Option<VerifyingKey> {
+fn verifying_key(jwk: &Jwk, allowed: &[Algorithm]) -> Option<TokenKey> {
     if jwk.common.public_key_use.as_ref().is_some_and(|usage| *usage != PublicKeyUse::Signature) {
         return None;
     }
@@ -139,7 +139,7 @@ fn verifying_key(jwk: &Jwk, allowed: &[Algorithm]) -> Option<VerifyingKey> {
         return None;
     }
     let key = DecodingKey::from_jwk(jwk).ok()?;
-    Some(VerifyingKey { kid: jwk.common.key_id.as_deref().map(Box::from), algorithms, key })
+    Some(TokenKey { kid: jwk.common.key_id.as_deref().map(Box::from), algorithms, key })
 }
 
 /// Returns the algorithms that a key of this kind can sign with. Shared secrets have none: they do not belong in a
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_key_is_used_only_with_what_its_kind_can_do() {
-        let keys = KeySet::parse(&set(&[ED]), &[Algorithm::EdDSA, Algorithm::RS256]).unwrap();
+        let keys = JsonWebKeySet::parse(&set(&[ED]), &[Algorithm::EdDSA, Algorithm::RS256]).unwrap();
         assert!(keys.find(Some("e"), Algorithm::EdDSA).is_some());
         assert!(keys.find(Some("e"), Algorithm::RS256).is_none());
         assert!(keys.find(Some("e"), Algorithm::HS256).is_none());
@@ -186,20 +186,25 @@ mod tests {
     fn secrets_and_encryption_keys_of_a_public_set_are_left_out() {
         let secret = r#"{"kty":"oct","kid":"s","alg":"HS256","k":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}"#;
         let encryption = ED.replace(r#""kid""#, r#""use":"enc","kid""#);
-        let keys =
-            KeySet::parse(&set(&[secret, &encryption, r#"{"kty":"new"}"#, ED]), &[Algorithm::EdDSA, Algorithm::HS256]);
+        let keys = JsonWebKeySet::parse(
+            &set(&[secret, &encryption, r#"{"kty":"new"}"#, ED]),
+            &[Algorithm::EdDSA, Algorithm::HS256],
+        );
         let keys = keys.unwrap();
         assert_eq!((keys.keys.len(), keys.skipped), (1, 3));
-        assert!(KeySet::parse(&set(&[secret]), &[Algorithm::HS256]).is_err());
+        assert!(JsonWebKeySet::parse(&set(&[secret]), &[Algorithm::HS256]).is_err());
     }
 
     #[test]
     fn what_is_not_a_key_set_is_refused_with_the_reason() {
         assert!(
-            KeySet::parse("<html>", &[Algorithm::EdDSA]).unwrap_err().to_string().contains("not a JSON Web Key Set")
+            JsonWebKeySet::parse("<html>", &[Algorithm::EdDSA])
+                .unwrap_err()
+                .to_string()
+                .contains("not a JSON Web Key Set")
         );
         let many = vec![ED; MAX_KEYS + 1];
-        assert!(KeySet::parse(&set(&many), &[Algorithm::EdDSA]).unwrap_err().to_string().contains("101 keys"));
-        assert!(matches!(KeySet::secret(b"short"), Err(KeySetError::ShortSecret(5))));
+        assert!(JsonWebKeySet::parse(&set(&many), &[Algorithm::EdDSA]).unwrap_err().to_string().contains("101 keys"));
+        assert!(matches!(JsonWebKeySet::secret(b"short"), Err(JsonWebKeySetError::ShortSecret(5))));
     }
 }

@@ -1,7 +1,7 @@
 //! Authenticates callers by the API keys of this gateway.
 
 use crate::api_keys::{ApiKeys, PREFIX};
-use crate::directory::{Directory, Said};
+use crate::directory::{Directory, DirectoryClaims};
 use crate::{bearer, invalid};
 use arc_swap::ArcSwap;
 use signalbox_engine::authenticator::{Arrival, Authenticator};
@@ -110,7 +110,7 @@ impl KeyAuthenticator {
         let standing = used.standing.get_or_insert_with(|| {
             let (credential, revocation) = Credential::new(&format!("key/{id}"), key.expires);
             revocations.push(revocation);
-            let said = Said {
+            let said = DirectoryClaims {
                 roles: key.roles.clone(),
                 groups: Vec::new(),
                 scopes: key.scopes.clone(),

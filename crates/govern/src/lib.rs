@@ -40,7 +40,7 @@ pub mod token_authenticator;
 pub mod tool_labels;
 pub mod verified_tokens;
 
-pub use api_keys::{ApiKey, ApiKeys, KeyFileError, NewKey, Secret};
+pub use api_keys::{ApiKey, ApiKeyFileError, ApiKeySecret, ApiKeys, NewKey};
 pub use call_budgets::CallBudgets;
 pub use call_limits::CallLimits;
 pub use certificates::{CertificateAuthenticator, CertificateRule};
@@ -48,7 +48,7 @@ pub use constraints::ConstraintCheck;
 pub use day_counts::DayCounts;
 pub use decision_point::DecisionPoint;
 pub use directory::{Directory, Grant};
-pub use jwks::{KeySet, KeySetError};
+pub use jwks::{JsonWebKeySet, JsonWebKeySetError};
 pub use key_authenticator::{KeyAuthenticator, SharedKeys};
 pub use permissions::{PermissionSet, Permissions};
 pub use policy::Policies;

@@ -36,22 +36,22 @@ mod validation;
 
 pub use access::{Access, Denial};
 pub use approval_links::ApprovalLinks;
-pub use approvals::{ApprovalDigest, Approvals, GrantOutcome, MAX_APPROVALS, Use};
+pub use approvals::{ApprovalDigest, ApprovalUse, Approvals, GrantOutcome, MAX_APPROVALS};
 pub use call_check::CallCheck;
 pub use call_check::entry_of;
-pub use roles::{Reach, Role, RoleBook, Why};
+pub use roles::{Role, RoleAccess, RoleBook, Why};
 pub use switch_check::SwitchCheck;
-pub use switches::{Off, Switch, Switches, Target};
+pub use switches::{Switch, SwitchOffReason, SwitchTarget, Switches};
 pub use timed_grants::{BREAK_GLASS, TimedGrant, TimedGrants};
 
-use crate::policy::{AskOf, Asking, Circumstances, EntityAttributes, Policies, Verdict};
+use crate::policy::{AskOf, Asking, Circumstances, EntityAttributes, Policies, PolicyVerdict};
 use crate::tool_labels::ToolLabels;
 use access::Entitlement;
 use arc_swap::{ArcSwap, Guard};
 use entitlements::{EntitlementQuery, Entitlements, Traits};
 use roles::EXECUTE;
 use signalbox_engine::NamePattern;
-use signalbox_engine::catalog::{Audience, EntryRef, ListKind, Style, Visibility};
+use signalbox_engine::catalog::{Audience, EntryRef, ListKind, NameStyle, Visibility};
 use signalbox_engine::chain::ConsentOf;
 use signalbox_engine::dialect::{PermissionSource as _, ScopePermissions};
 use signalbox_engine::subject_names::SubjectNames;
@@ -294,15 +294,15 @@ impl Permissions {
             return entitlement.access.clone();
         };
         match (policies.decide_readings(prepared, arguments, around), &entitlement.access) {
-            (Verdict::Permit(policy), Access::Usable(None)) => Access::Usable(Some(policy)),
-            (Verdict::Permit(_), other) => other.clone(),
-            (Verdict::Ask(asking), Access::AfterAsking(by_role)) => match set.consent_of(by_role.of) {
+            (PolicyVerdict::Permit(policy), Access::Usable(None)) => Access::Usable(Some(policy)),
+            (PolicyVerdict::Permit(_), other) => other.clone(),
+            (PolicyVerdict::Ask(asking), Access::AfterAsking(by_role)) => match set.consent_of(by_role.of) {
                 // An approver's consent is stronger than the caller's.
                 ConsentOf::Approver => Access::AfterAsking(by_role.clone()),
                 _ => Access::AfterAsking(asking),
             },
-            (Verdict::Ask(asking), _) => entitlement.by_grant().unwrap_or(Access::AfterAsking(asking)),
-            (Verdict::Forbid(grounds), _) => match entitlement.by_grant().filter(|_| grounds.is_lack()) {
+            (PolicyVerdict::Ask(asking), _) => entitlement.by_grant().unwrap_or(Access::AfterAsking(asking)),
+            (PolicyVerdict::Forbid(grounds), _) => match entitlement.by_grant().filter(|_| grounds.is_lack()) {
                 Some(granted) => granted,
                 None if entitlement.is_listed() => Access::Denied(grounds.into()),
                 None => Access::Hidden(grounds.into()),
@@ -385,14 +385,14 @@ impl Permissions {
         }
         let roles = set.roles_of(caller);
         let access = match set.roles.reach(roles, entry) {
-            Reach::Hidden(why) => return Access::Hidden(Denial { is_lack: why.role.is_none(), ..why.into() }),
-            Reach::Listed(why) => {
+            RoleAccess::Hidden(why) => return Access::Hidden(Denial { is_lack: why.role.is_none(), ..why.into() }),
+            RoleAccess::Listed(why) => {
                 Access::Denied(Denial { is_lack: true, permission: Some(EXECUTE.into()), ..why.into() })
             }
-            Reach::AfterAsking(why) => {
+            RoleAccess::AfterAsking(why) => {
                 Access::AfterAsking(Asking { grounds: Denial::from(why).grounds, of: AskOf::Configured })
             }
-            Reach::Usable => Access::Usable(None),
+            RoleAccess::Usable => Access::Usable(None),
         };
         match lacking {
             // A role that may list the entry may know what is missing.
@@ -416,10 +416,10 @@ impl Permissions {
 
 /// Returns true unless the entry is a resource or template outside of these patterns.
 fn may_use_resource(patterns: &[Box<str>], entry: &EntryRef<'_>) -> bool {
-    if patterns.is_empty() || entry.kind.style() != Style::Uri {
+    if patterns.is_empty() || entry.kind.style() != NameStyle::Uri {
         return true;
     }
-    let names = SubjectNames::new(Style::Uri, entry.name.into(), Some(entry.backend));
+    let names = SubjectNames::new(NameStyle::Uri, entry.name.into(), Some(entry.backend));
     patterns.iter().any(|pattern| names.meet(true, &[NamePattern::new(pattern)]))
 }
 

@@ -24,10 +24,10 @@ mod readings;
 pub mod rule;
 pub mod values;
 
-pub use check::{KnownTool, Warning};
+pub use check::{KnownTool, PolicyWarning};
 pub use entities::{BASE_SCHEMA, Circumstances, EntityAttributes};
 pub use readings::PreparedReadings;
-pub use rule::{AskOf, BundleError, Rule};
+pub use rule::{AskOf, BundleError, PolicyRule};
 
 use cedar_policy::{AuthorizationError, Authorizer, Context, Decision, PolicySet, Request, Response};
 use conditions::Mentions;
@@ -48,7 +48,7 @@ const MAX_KEY: usize = 512;
 
 /// Decision of the policies.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum PolicyVerdict {
     /// Permitted by this policy.
     Permit(Arc<str>),
     Forbid(Grounds),
@@ -99,7 +99,7 @@ enum Listing {
 /// Policies of a bundle, indexed by the entry or backend they name.
 #[derive(Debug, Default)]
 pub struct Policies {
-    rules: Vec<Rule>,
+    rules: Vec<PolicyRule>,
     ids: HashMap<Arc<str>, usize>,
     /// Policies that name an entry or a backend.
     named: HashMap<(String, String), Vec<usize>>,
@@ -116,9 +116,9 @@ pub struct PreparedPolicies {
     firm: Option<PolicySet>,
     mentions: Mentions,
     listing: Listing,
-    constant: Option<Verdict>,
+    constant: Option<PolicyVerdict>,
     /// Cached verdicts, by the arguments that the policies look at.
-    verdicts: Mutex<TextMap<Box<[u8]>, Verdict>>,
+    verdicts: Mutex<TextMap<Box<[u8]>, PolicyVerdict>>,
 }
 
 impl PreparedPolicies {
@@ -164,7 +164,7 @@ impl Policies {
     pub fn load(files: &[(String, String)]) -> Result<Self, BundleError> {
         let mut bundle = Self::default();
         for (file, text) in files {
-            for rule in Rule::all(file, text)? {
+            for rule in PolicyRule::all(file, text)? {
                 bundle.add(rule)?;
             }
         }
@@ -172,7 +172,7 @@ impl Policies {
         Ok(bundle)
     }
 
-    fn add(&mut self, rule: Rule) -> Result<(), BundleError> {
+    fn add(&mut self, rule: PolicyRule) -> Result<(), BundleError> {
         let place = self.rules.len();
         if self.ids.insert(Arc::clone(&rule.id), place).is_some() {
             return Err(BundleError::SameId { file: rule.file.to_string(), id: rule.id.to_string() });
@@ -187,13 +187,18 @@ impl Policies {
 
     /// Returns all policies, in the order of the files.
     #[must_use]
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[PolicyRule] {
         &self.rules
     }
 
     /// Decides about a use of a prepared entry with these arguments, a JSON object.
     #[must_use]
-    pub fn decide(&self, prepared: &PreparedPolicies, arguments: Option<&[u8]>, around: &Circumstances) -> Verdict {
+    pub fn decide(
+        &self,
+        prepared: &PreparedPolicies,
+        arguments: Option<&[u8]>,
+        around: &Circumstances,
+    ) -> PolicyVerdict {
         if let Some(constant) = &prepared.constant {
             return constant.clone();
         }
@@ -228,8 +233,8 @@ impl Policies {
         known: &EntityAttributes<'_>,
     ) -> Option<PreparedPolicies> {
         let parties = Parties::new(caller, entry, read, known)?;
-        let rules: Vec<&Rule> = self.slice(entry).collect();
-        let set = |wanted: &dyn Fn(&Rule) -> bool| {
+        let rules: Vec<&PolicyRule> = self.slice(entry).collect();
+        let set = |wanted: &dyn Fn(&PolicyRule) -> bool| {
             let mut set = PolicySet::new();
             for rule in rules.iter().filter(|rule| wanted(rule)) {
                 set.add(rule.policy.clone()).ok()?;
@@ -255,7 +260,7 @@ impl Policies {
     }
 
     /// Returns the policies that could apply to an entry.
-    fn slice<'a>(&'a self, entry: &'a EntryRef<'_>) -> impl Iterator<Item = &'a Rule> {
+    fn slice<'a>(&'a self, entry: &'a EntryRef<'_>) -> impl Iterator<Item = &'a PolicyRule> {
         let (type_name, _) = entities::words(entry.kind);
         let of = |type_name: &str, id: String| self.named.get(&(type_name.to_owned(), id)).into_iter().flatten();
         let own = of(type_name, entities::entry_id(entry.backend, entry.name));
@@ -263,19 +268,19 @@ impl Policies {
         places.filter_map(|place| self.rules.get(*place)).filter(move |rule| rule.is_for(entry))
     }
 
-    fn judge(&self, prepared: &PreparedPolicies, context: Context) -> Verdict {
+    fn judge(&self, prepared: &PreparedPolicies, context: Context) -> PolicyVerdict {
         let Some(request) = request(&prepared.parties, context) else {
             return forbid(None, "it cannot be judged".to_owned());
         };
         let entities = &prepared.parties.entities;
         let response = Authorizer::new().is_authorized(&request, &prepared.policies, entities);
         match self.verdict(&response) {
-            Verdict::Ask(asking) => {
+            PolicyVerdict::Ask(asking) => {
                 // A person can lift the policies that ask, but cannot make up for a missing permission.
-                let Some(firm) = &prepared.firm else { return Verdict::Ask(asking) };
+                let Some(firm) = &prepared.firm else { return PolicyVerdict::Ask(asking) };
                 let without = Authorizer::new().is_authorized(&request, firm, entities);
                 match self.verdict(&without) {
-                    Verdict::Permit(_) => Verdict::Ask(asking),
+                    PolicyVerdict::Permit(_) => PolicyVerdict::Ask(asking),
                     other => other,
                 }
             }
@@ -283,25 +288,25 @@ impl Policies {
         }
     }
 
-    fn verdict(&self, response: &Response) -> Verdict {
+    fn verdict(&self, response: &Response) -> PolicyVerdict {
         if let Some(error) = response.diagnostics().errors().next() {
             let AuthorizationError::PolicyEvaluationError(error) = error;
             let id = self.rule(error.policy_id().as_ref()).map(|rule| Arc::clone(&rule.id));
             return forbid(id, format!("the policy cannot be evaluated: {}", error.inner()));
         }
-        let mut deciding: Vec<&Rule> =
+        let mut deciding: Vec<&PolicyRule> =
             response.diagnostics().reason().filter_map(|id| self.rule(id.as_ref())).collect();
         // Policies that cannot be lifted go first, then those that need an approver.
         deciding.sort_by_key(|rule| (rule.ask.is_some(), rule.ask_of, Arc::clone(&rule.id)));
         match (response.decision(), deciding.first()) {
-            (Decision::Allow, Some(rule)) => Verdict::Permit(Arc::clone(&rule.id)),
+            (Decision::Allow, Some(rule)) => PolicyVerdict::Permit(Arc::clone(&rule.id)),
             (Decision::Allow | Decision::Deny, None) => forbid(None, NOT_PERMITTED.to_owned()),
             (Decision::Deny, Some(rule)) => {
                 let policy = Some(Arc::clone(&rule.id));
                 match &rule.ask {
                     Some(ask) => {
                         let grounds = Grounds { policy, reason: ask.to_string() };
-                        Verdict::Ask(Asking { grounds, of: rule.ask_of })
+                        PolicyVerdict::Ask(Asking { grounds, of: rule.ask_of })
                     }
                     None => {
                         let told = rule.reason.as_ref().map(|reason| reason.to_string());
@@ -312,13 +317,13 @@ impl Policies {
         }
     }
 
-    fn rule(&self, id: &str) -> Option<&Rule> {
+    fn rule(&self, id: &str) -> Option<&PolicyRule> {
         self.rules.get(*self.ids.get(id)?)
     }
 }
 
-fn forbid(policy: Option<Arc<str>>, reason: String) -> Verdict {
-    Verdict::Forbid(Grounds { policy, reason })
+fn forbid(policy: Option<Arc<str>>, reason: String) -> PolicyVerdict {
+    PolicyVerdict::Forbid(Grounds { policy, reason })
 }
 
 fn request(parties: &Parties, context: Context) -> Option<Request> {
@@ -352,7 +357,7 @@ fn context(mentions: &Mentions, arguments: &[u8], around: &Circumstances) -> Res
 
 /// Decides by the weaker forms of the policies whether lists show the entry. A weakened `permit` that fails to evaluate
 /// counts as satisfied: with some arguments, Cedar may not evaluate the failing part.
-fn listing(parties: &Parties, rules: &[&Rule]) -> Option<Listing> {
+fn listing(parties: &Parties, rules: &[&PolicyRule]) -> Option<Listing> {
     let mut set = PolicySet::new();
     let mut weaker = HashSet::new();
     for rule in rules {

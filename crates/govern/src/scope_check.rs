@@ -2,7 +2,7 @@
 
 use signalbox_engine::catalog::EntryRef;
 use signalbox_engine::chain::{
-    Case, EntryNames, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict,
+    Case, EntryNames, EntryPattern, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict,
 };
 use signalbox_engine::standing::Standing;
 use signalbox_engine::{Caller, Fault, FaultKind};
@@ -11,7 +11,7 @@ use signalbox_engine::{Caller, Fault, FaultKind};
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct ScopeRule {
     scope: Box<str>,
-    patterns: Vec<SubjectPattern>,
+    patterns: Vec<EntryPattern>,
 }
 
 /// Interceptor that enforces scopes.
@@ -29,7 +29,7 @@ impl ScopeCheck {
     pub fn new(required: &[String], scopes: &[(String, Vec<String>)]) -> Self {
         let rule = |(scope, patterns): &(String, Vec<String>)| ScopeRule {
             scope: scope.as_str().into(),
-            patterns: patterns.iter().map(|text| SubjectPattern::new(text)).collect(),
+            patterns: patterns.iter().map(|text| EntryPattern::new(text)).collect(),
         };
         Self {
             required: required.iter().map(|scope| scope.as_str().into()).collect(),
@@ -41,7 +41,7 @@ impl ScopeCheck {
     fn needed(&self, case: &Case<'_>) -> Vec<Box<str>> {
         let mut needed = self.required.clone();
         let names = case.exchange.and_then(|exchange| exchange.subject_names());
-        let is_meant = |pattern: &SubjectPattern| pattern.fits(case, names.as_ref());
+        let is_meant = |pattern: &EntryPattern| pattern.fits(case, names.as_ref());
         let meant = self.rules.iter().filter(|rule| rule.patterns.iter().any(is_meant));
         needed.extend(meant.map(|rule| rule.scope.clone()));
         needed
@@ -81,7 +81,7 @@ impl Interceptor for ScopeCheck {
         "scopes"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         let Some(fault) = self.would_refuse(case) else { return Judgement::pass() };
         let rulings = Ruling::of("refuse", fault.message.clone()).into();
         Judgement { verdict: Verdict::Refuse(fault), rulings, effects: Vec::new() }

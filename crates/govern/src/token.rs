@@ -1,7 +1,7 @@
 //! Tokens in the form of RFC 7519 and RFC 9068: verification of a token against the keys and rules of its issuer.
 
-use crate::directory::Said;
-use crate::jwks::{KeySet, VerifyingKey};
+use crate::directory::DirectoryClaims;
+use crate::jwks::{JsonWebKeySet, TokenKey};
 use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -94,14 +94,14 @@ pub struct VerifiedClaims {
     /// Client that it was issued to, if the token names it.
     pub client: Option<String>,
     /// Claims about the holder.
-    pub said: Said,
+    pub said: DirectoryClaims,
 }
 
 /// Issuer with its keys, which can be replaced while tokens are verified.
 pub struct TokenIssuer {
     /// Requirements on its tokens.
     pub rules: IssuerRules,
-    keys: ArcSwap<KeySet>,
+    keys: ArcSwap<JsonWebKeySet>,
     /// Ids of revoked tokens.
     revoked: ArcSwap<HashSet<String>>,
 }
@@ -155,17 +155,17 @@ fn object(part: &str, which: &'static str) -> Result<Map<String, Value>, TokenEr
 impl TokenIssuer {
     /// Creates an issuer with these keys.
     #[must_use]
-    pub fn new(rules: IssuerRules, keys: KeySet) -> Self {
+    pub fn new(rules: IssuerRules, keys: JsonWebKeySet) -> Self {
         Self { rules, keys: ArcSwap::from_pointee(keys), revoked: ArcSwap::default() }
     }
 
     /// Returns the current keys.
     #[must_use]
-    pub fn keys(&self) -> Arc<KeySet> {
+    pub fn keys(&self) -> Arc<JsonWebKeySet> {
         self.keys.load_full()
     }
 
-    pub fn replace_keys(&self, keys: KeySet) {
+    pub fn replace_keys(&self, keys: JsonWebKeySet) {
         self.keys.store(Arc::new(keys));
     }
 
@@ -221,7 +221,7 @@ impl TokenIssuer {
         }
     }
 
-    fn claims(&self, parts: &Parts<'_>, key: &VerifyingKey, now: u64) -> Result<VerifiedClaims, TokenError> {
+    fn claims(&self, parts: &Parts<'_>, key: &TokenKey, now: u64) -> Result<VerifiedClaims, TokenError> {
         let claims = &parts.claims;
         if parts.issuer() != Some(&self.rules.issuer) {
             return Err(TokenError::Issuer);
@@ -257,7 +257,7 @@ impl TokenIssuer {
         })
     }
 
-    fn holder_claims(&self, claims: &Map<String, Value>) -> Said {
+    fn holder_claims(&self, claims: &Map<String, Value>) -> DirectoryClaims {
         let all = |paths: &[String]| paths.iter().flat_map(|path| strings(member(claims, path))).collect();
         let scopes = match (claims.get("scope"), claims.get("scp")) {
             (Some(Value::String(scope)), _) | (None, Some(Value::String(scope))) => {
@@ -266,7 +266,12 @@ impl TokenIssuer {
             (Some(list), _) | (None, Some(list)) => Some(strings(Some(list))),
             (None, None) => Some(Vec::new()),
         };
-        Said { roles: all(&self.rules.role_claims), groups: all(&self.rules.group_claims), scopes, trust: None }
+        DirectoryClaims {
+            roles: all(&self.rules.role_claims),
+            groups: all(&self.rules.group_claims),
+            scopes,
+            trust: None,
+        }
     }
 }
 

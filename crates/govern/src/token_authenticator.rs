@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Reason to refresh the keys of an issuer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum KeysWanted {
+pub enum KeyRefreshReason {
     /// A token is about to be verified: keys that can be read at once are refreshed.
     BeforeUse,
     /// A token names a key that the issuer did not have at the last refresh.
@@ -24,7 +24,7 @@ pub enum KeysWanted {
 }
 
 /// Callback that refreshes the keys of an issuer.
-pub type KeySupply = Box<dyn Fn(&TokenIssuer, KeysWanted) + Send + Sync>;
+pub type KeySupply = Box<dyn Fn(&TokenIssuer, KeyRefreshReason) + Send + Sync>;
 
 /// Authenticator for bearer tokens.
 pub struct TokenAuthenticator {
@@ -87,10 +87,10 @@ impl TokenAuthenticator {
         let parts = Parts::of(token)?;
         let named = |issuer: &&Arc<TokenIssuer>| parts.issuer() == Some(&issuer.rules.issuer);
         let issuer = self.issuers.iter().find(named).ok_or(TokenError::Issuer)?;
-        (self.supply)(issuer, KeysWanted::BeforeUse);
+        (self.supply)(issuer, KeyRefreshReason::BeforeUse);
         let verified = issuer.verify(&parts, now).inspect_err(|error| {
             if *error == TokenError::Key {
-                (self.supply)(issuer, KeysWanted::Unknown);
+                (self.supply)(issuer, KeyRefreshReason::Unknown);
             }
         })?;
         let token_kept = self.keep(issuer, verified, token);

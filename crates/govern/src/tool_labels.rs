@@ -3,7 +3,7 @@
 //! All patterns that match a tool apply. Categories and permissions are united, the lowest trust level wins, and so
 //! does the last version. If no pattern gives a trust level, that of the backend applies.
 
-use signalbox_engine::chain::SubjectPattern;
+use signalbox_engine::chain::EntryPattern;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::standing::TrustLevel;
 pub use signalbox_engine::tool_label::{LabelSource, ToolLabel};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 /// Label for the tools that a pattern matches.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LabelRule {
-    pub pattern: SubjectPattern,
+    pub pattern: EntryPattern,
     /// Categories of the tools.
     pub categories: Vec<Box<str>>,
     /// Trust level, if given.
@@ -110,7 +110,7 @@ mod tests {
     fn rule(pattern: &str, categories: &[&str], trust: Option<TrustLevel>, permissions: &[&str]) -> LabelRule {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).into()).collect();
         let (categories, permissions) = (texts(categories), texts(permissions));
-        LabelRule { pattern: SubjectPattern::new(pattern), categories, trust, permissions, version: None }
+        LabelRule { pattern: EntryPattern::new(pattern), categories, trust, permissions, version: None }
     }
 
     fn texts(of: &[Box<str>]) -> Vec<&str> {

@@ -5,14 +5,14 @@ const MAX_VALUE: usize = 8 * 1024;
 
 /// Authentication challenge: a scheme and its parameters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Challenge {
+pub struct AuthChallenge {
     /// Scheme, in lower case.
     pub scheme: String,
     /// Parameters, with names in lower case.
     pub params: Vec<(String, String)>,
 }
 
-impl Challenge {
+impl AuthChallenge {
     /// Returns the bearer challenge among these header values.
     #[must_use]
     pub fn bearer(values: &[String]) -> Option<Self> {
@@ -35,9 +35,9 @@ impl Challenge {
 
 /// Parses all challenges of a value, up to the first malformed one.
 #[must_use]
-pub fn read(value: &str) -> Vec<Challenge> {
+pub fn read(value: &str) -> Vec<AuthChallenge> {
     let mut rest = value.get(..MAX_VALUE).unwrap_or(value);
-    let mut found: Vec<Challenge> = Vec::new();
+    let mut found: Vec<AuthChallenge> = Vec::new();
     loop {
         rest = rest.trim_start_matches([' ', '\t', ',']);
         let Some((word, after)) = token(rest) else { return found };
@@ -51,7 +51,7 @@ pub fn read(value: &str) -> Vec<Challenge> {
             }
             (Some(_), None) => return found,
             (None, _) => {
-                found.push(Challenge { scheme: word.to_ascii_lowercase(), params: Vec::new() });
+                found.push(AuthChallenge { scheme: word.to_ascii_lowercase(), params: Vec::new() });
                 rest = after;
             }
         }
@@ -94,12 +94,12 @@ mod tests {
         let all = read(value);
         assert_eq!(all.len(), 2);
         assert_eq!((all[0].scheme.as_str(), all[0].param("realm")), ("basic", Some("a, b")));
-        let bearer = Challenge::bearer(&[value.to_owned()]).unwrap();
+        let bearer = AuthChallenge::bearer(&[value.to_owned()]).unwrap();
         assert_eq!(bearer.scopes(), ["x", "y"]);
         assert_eq!(bearer.param("resource_metadata"), Some("https://a/\"b"));
-        let bare = Challenge::bearer(&["Negotiate".to_owned(), "bearer".to_owned()]).unwrap();
+        let bare = AuthChallenge::bearer(&["Negotiate".to_owned(), "bearer".to_owned()]).unwrap();
         assert!(bare.params.is_empty() && bare.scopes().is_empty());
-        let unquoted = Challenge::bearer(&["Bearer resource_metadata=https://a/b, scope=x".to_owned()]).unwrap();
+        let unquoted = AuthChallenge::bearer(&["Bearer resource_metadata=https://a/b, scope=x".to_owned()]).unwrap();
         assert_eq!((unquoted.param("resource_metadata"), unquoted.param("scope")), (Some("https://a/b"), Some("x")));
     }
 

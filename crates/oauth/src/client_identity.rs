@@ -2,7 +2,7 @@
 
 use crate::discovery::ServerMetadata;
 use crate::error::{OauthError, code};
-use crate::outbound::Outbound;
+use crate::outbound::OutboundSettings;
 use crate::secret_text::SecretText;
 use crate::spec::ClientSpec;
 use crate::web_address::WebAddress;
@@ -93,7 +93,7 @@ impl ClientIdentity {
 
     /// Creates the identity of a client whose id is the URL of its metadata document, if the server supports that.
     #[must_use]
-    pub fn by_document(outbound: &Outbound, server: &ServerMetadata, redirect_uri: &str) -> Option<Self> {
+    pub fn by_document(outbound: &OutboundSettings, server: &ServerMetadata, redirect_uri: &str) -> Option<Self> {
         let url = outbound.client_metadata_url.as_ref().filter(|_| server.client_id_metadata_document_supported)?;
         Some(Self {
             issuer: server.issuer.clone(),
@@ -111,7 +111,7 @@ impl ClientIdentity {
     /// # Errors
     /// If the server does not support registration, or refuses.
     pub async fn registered(
-        outbound: &Outbound,
+        outbound: &OutboundSettings,
         server: &ServerMetadata,
         redirect_uri: &str,
         scopes: &[String],
@@ -233,7 +233,7 @@ mod tests {
             assert!(!is_client_metadata_url(bad), "{bad}");
         }
         let url = Some("https://a.example/client.json".to_owned());
-        let outbound = Outbound { client_metadata_url: url, ..Outbound::default() };
+        let outbound = OutboundSettings { client_metadata_url: url, ..OutboundSettings::default() };
         let mut knows = server(None);
         assert!(ClientIdentity::by_document(&outbound, &knows, "r").is_none());
         knows.client_id_metadata_document_supported = true;
@@ -249,7 +249,8 @@ mod tests {
 
     #[test]
     fn a_registration_serves_only_its_issuer() {
-        let outbound = Outbound { client_metadata_url: Some("https://a/c".to_owned()), ..Outbound::default() };
+        let outbound =
+            OutboundSettings { client_metadata_url: Some("https://a/c".to_owned()), ..OutboundSettings::default() };
         let one = ServerMetadata { client_id_metadata_document_supported: true, ..server(None) };
         let client = ClientIdentity::by_document(&outbound, &one, "r").unwrap();
         let other = ServerMetadata { issuer: "https://other".to_owned(), ..one.clone() };

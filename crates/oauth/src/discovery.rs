@@ -1,7 +1,7 @@
 //! Discovery of a protected server's authorization server: RFC 9728, then RFC 8414 and OpenID Connect discovery.
 
 use crate::error::OauthError;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundSettings;
 use crate::web_address::{WebAddress, canonical};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -63,7 +63,7 @@ pub struct DiscoveredServer {
 /// # Errors
 /// If there is no usable authorization server.
 pub async fn discover(
-    outbound: &Outbound,
+    outbound: &OutboundSettings,
     url: &str,
     hint: Option<&str>,
     wanted: Option<&str>,
@@ -97,7 +97,7 @@ pub async fn discover(
 
 /// Fetches the metadata of a protected server: from the URL in its challenge, by its path, or at its root.
 async fn resource_metadata(
-    outbound: &Outbound,
+    outbound: &OutboundSettings,
     address: &WebAddress,
     hint: Option<&str>,
 ) -> Result<Option<ResourceMetadata>, OauthError> {
@@ -121,7 +121,7 @@ fn resource_places(address: &WebAddress) -> Vec<String> {
 }
 
 /// Fetches the metadata of an authorization server. Rejects documents of another issuer.
-pub(crate) async fn server_metadata(outbound: &Outbound, issuer: &str) -> Result<ServerMetadata, OauthError> {
+pub(crate) async fn server_metadata(outbound: &OutboundSettings, issuer: &str) -> Result<ServerMetadata, OauthError> {
     let address = WebAddress::read(issuer).ok_or(OauthError::NoServer)?;
     for place in server_places(&address) {
         let Some(metadata) = document::<ServerMetadata>(outbound, &place).await? else { continue };
@@ -151,7 +151,7 @@ fn server_places(address: &WebAddress) -> Vec<String> {
 }
 
 /// Fetches a JSON document. `None` if there is none.
-async fn document<T: DeserializeOwned>(outbound: &Outbound, url: &str) -> Result<Option<T>, OauthError> {
+async fn document<T: DeserializeOwned>(outbound: &OutboundSettings, url: &str) -> Result<Option<T>, OauthError> {
     let answer = outbound.get(url).await?;
     match answer.status {
         200 => Ok(serde_json::from_slice(&answer.body).ok()),

@@ -7,6 +7,7 @@
 //! ([`outbound`]).
 
 pub mod browser_page;
+pub mod callback_listener;
 pub mod challenge;
 pub mod client_identity;
 pub mod discovery;
@@ -16,9 +17,8 @@ pub mod form;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod loopback_door;
+pub mod oauth_client_state;
 pub mod oauth_credentials;
-pub mod oauth_desk;
 pub mod openid;
 pub mod outbound;
 pub mod page_host;
@@ -35,13 +35,13 @@ pub mod token_request;
 pub mod vault;
 pub mod web_address;
 
+pub use callback_listener::CallbackListener;
 pub use error::OauthError;
-pub use loopback_door::CallbackListener;
+pub use oauth_client_state::OauthClientState;
 pub use oauth_credentials::OauthCredentials;
-pub use oauth_desk::OauthDesk;
-pub use outbound::{AllowEntry, Outbound};
+pub use outbound::{AllowEntry, OutboundSettings};
 pub use secret_source::SecretSource;
 pub use secret_text::SecretText;
-pub use spec::{AssertionSpec, AuthSpec, ClientSpec, ExchangeSpec, Grant, OauthSpec, Provider, StaticSpec};
+pub use spec::{AssertionSpec, AuthSpec, ClientSpec, ExchangeSpec, GrantType, OauthSpec, Provider, StaticSpec};
 pub use static_credentials::StaticCredentials;
 pub use vault::Vault;

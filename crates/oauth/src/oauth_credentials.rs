@@ -1,25 +1,25 @@
 //! OAuth tokens for one backend: sent while they are fresh, refreshed before they expire, and replaced when the backend
 //! refuses them.
 
-use crate::challenge::Challenge;
+use crate::challenge::AuthChallenge;
 use crate::client_identity::ClientIdentity;
 use crate::discovery::ServerMetadata;
 use crate::discovery::{self, DiscoveredServer};
 use crate::error::OauthError;
 use crate::exchanged_tokens::ExchangedTokens;
-use crate::oauth_desk::{CALLBACK, OauthDesk};
+use crate::oauth_client_state::{CALLBACK, OauthClientState};
 use crate::private_key::now;
 use crate::secret_source::SecretSource;
 use crate::secret_text::SecretText;
-use crate::sign_in::{Holder, SignIn};
-use crate::spec::{ExchangeSpec, Grant, OauthSpec};
+use crate::sign_in::{SignIn, TokenHolder};
+use crate::spec::{ExchangeSpec, GrantType, OauthSpec};
 use crate::token_exchange::{self, token_endpoint};
 use crate::token_request::{TokenContext, TokenSet};
 use crate::web_address::{WebAddress, canonical};
 use http::header::{AUTHORIZATION, HeaderValue};
 use signalbox_engine::{BackendUser, Fault, FaultKind, Principal};
 use signalbox_runtime::clock::unix_millis;
-use signalbox_runtime::{Asker, BackendCredentials, Behalf, BoxFuture, Credential, Refusal};
+use signalbox_runtime::{AuthHeader, AuthRefusal, BackendCredentials, BoxFuture, RequestIdentity, RequestSender};
 use signalbox_transport::web_client::DialGuard as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ struct Inner {
     /// URL of the backend, with http or https.
     url: String,
     spec: OauthSpec,
-    desk: Arc<OauthDesk>,
+    oauth: Arc<OauthClientState>,
     /// Exchanged tokens, which are kept in memory only.
     exchanged: ExchangedTokens,
 }
@@ -56,17 +56,17 @@ enum Renewal {
 impl OauthCredentials {
     /// Creates the client for the backend at this URL.
     #[must_use]
-    pub fn new(backend: &str, url: &str, spec: OauthSpec, desk: Arc<OauthDesk>) -> Self {
+    pub fn new(backend: &str, url: &str, spec: OauthSpec, oauth: Arc<OauthClientState>) -> Self {
         let url = match url.strip_prefix("ws") {
             Some(rest) => format!("http{rest}"),
             None => url.to_owned(),
         };
-        if let Grant::TokenExchange(ExchangeSpec { from_caller: true, .. })
-        | Grant::Enterprise(ExchangeSpec { from_caller: true, .. }) = &spec.grant
+        if let GrantType::TokenExchange(ExchangeSpec { from_caller: true, .. })
+        | GrantType::Enterprise(ExchangeSpec { from_caller: true, .. }) = &spec.grant
         {
-            desk.callers.want();
+            oauth.callers.want();
         }
-        Self(Arc::new(Inner { backend: backend.into(), url, spec, desk, exchanged: ExchangedTokens::default() }))
+        Self(Arc::new(Inner { backend: backend.into(), url, spec, oauth, exchanged: ExchangedTokens::default() }))
     }
 
     /// Returns the URL at which a person signs in for this principal. `challenges` are those of the server, if known.
@@ -76,7 +76,7 @@ impl OauthCredentials {
     pub async fn sign_in_url(&self, whose: &Principal, challenges: &[String]) -> Result<String, OauthError> {
         let inner = &self.0;
         let holder = inner.holder(Some(whose))?;
-        let challenge = Challenge::bearer(challenges);
+        let challenge = AuthChallenge::bearer(challenges);
         let found = inner.discover(challenge.as_ref()).await?;
         let scopes = inner.scopes(&holder, challenge.as_ref(), &found, None).await?;
         inner.ask(&holder, found, scopes).await
@@ -86,19 +86,19 @@ impl OauthCredentials {
     ///
     /// # Errors
     /// Never for a principal.
-    pub fn holder(&self, whose: &Principal) -> Result<Holder, OauthError> {
+    pub fn holder(&self, whose: &Principal) -> Result<TokenHolder, OauthError> {
         self.0.holder(Some(whose))
     }
 }
 
 impl Inner {
-    fn holder(&self, whose: Option<&Principal>) -> Result<Holder, OauthError> {
+    fn holder(&self, whose: Option<&Principal>) -> Result<TokenHolder, OauthError> {
         let subject = match (self.spec.per_user, whose) {
             (false, _) => EVERYBODY,
             (true, Some(whose)) => whose.as_str(),
             (true, None) => return Err(OauthError::NoSubject),
         };
-        Ok(Holder { backend: self.backend.to_string(), subject: subject.to_owned() })
+        Ok(TokenHolder { backend: self.backend.to_string(), subject: subject.to_owned() })
     }
 
     /// Returns true if a token is for the server at our URL. The name of the backend may have belonged to another
@@ -115,20 +115,20 @@ impl Inner {
     /// Returns true if the tokens of callers are exchanged.
     fn is_from_caller(&self) -> bool {
         match &self.spec.grant {
-            Grant::TokenExchange(spec) | Grant::Enterprise(spec) => spec.from_caller,
+            GrantType::TokenExchange(spec) | GrantType::Enterprise(spec) => spec.from_caller,
             _ => false,
         }
     }
 
     /// Returns the token of the caller; for requests of the gateway itself, such as lists, that of the user the
     /// connection was opened for. A caller without a token never uses the token of another caller of its principal.
-    fn subject_token(whose: &Behalf) -> Result<SecretText, OauthError> {
+    fn subject_token(whose: &RequestIdentity) -> Result<SecretText, OauthError> {
         let credential = match &whose.asker {
-            Asker::Caller(caller) => {
+            RequestSender::Caller(caller) => {
                 caller.identity().standing.as_ref().and_then(|standing| standing.credential.as_ref())
             }
-            Asker::Gateway => whose.user.as_ref().and_then(BackendUser::credential),
-            Asker::Gone => None,
+            RequestSender::Gateway => whose.user.as_ref().and_then(BackendUser::credential),
+            RequestSender::Gone => None,
         };
         let good = credential.filter(|credential| credential.fault(unix_millis()).is_none());
         let token = good.and_then(|credential| credential.token.as_ref());
@@ -136,19 +136,19 @@ impl Inner {
     }
 
     /// Returns the token to send now. `None` if the request is to be tried without one.
-    async fn current(&self, whose: &Behalf) -> Result<Option<TokenSet>, OauthError> {
+    async fn current(&self, whose: &RequestIdentity) -> Result<Option<TokenSet>, OauthError> {
         if self.is_from_caller() {
             return Ok(self.exchanged.get(&Self::subject_token(whose)?, now()));
         }
         let holder = self.holder(whose.principal())?;
-        match self.desk.token(&holder).await?.filter(|token| self.is_for_us(token)) {
+        match self.oauth.token(&holder).await?.filter(|token| self.is_for_us(token)) {
             Some(token) if token.is_fresh(now()) => return Ok(Some(token)),
             None => return Ok(None),
             Some(_) => {}
         }
-        let turn = self.desk.turn(&holder);
+        let turn = self.oauth.turn(&holder);
         let _turn = turn.lock().await;
-        let kept = self.desk.token_in_store(&holder).await?.filter(|token| self.is_for_us(token));
+        let kept = self.oauth.token_in_store(&holder).await?.filter(|token| self.is_for_us(token));
         let Some(token) = kept else { return Ok(None) };
         if token.is_fresh(now()) {
             return Ok(Some(token));
@@ -164,7 +164,7 @@ impl Inner {
     }
 
     /// Refreshes a token, if it has a refresh token.
-    async fn refresh(&self, holder: &Holder, token: &TokenSet) -> Result<Option<TokenSet>, OauthError> {
+    async fn refresh(&self, holder: &TokenHolder, token: &TokenSet) -> Result<Option<TokenSet>, OauthError> {
         let Some(refresh) = &token.refresh else { return Ok(None) };
         let Some(client) = self.known_client(token).await? else { return Ok(None) };
         let context = TokenContext {
@@ -175,9 +175,9 @@ impl Inner {
             scopes: &token.scopes,
         };
         let grant = [("grant_type", "refresh_token"), ("refresh_token", refresh.expose())];
-        let mut new = context.ask(&self.desk.outbound, &grant).await?;
+        let mut new = context.ask(&self.oauth.outbound, &grant).await?;
         new.refresh = new.refresh.or_else(|| token.refresh.clone());
-        self.desk.keep(holder, new.clone()).await?;
+        self.oauth.keep(holder, new.clone()).await?;
         Ok(Some(new))
     }
 
@@ -190,17 +190,17 @@ impl Inner {
                 Some(ClientIdentity { auth: token.client_auth, ..client }).filter(|own| own.id == token.client_id)
             );
         }
-        if let Some(client) = self.desk.kept_client(token).await? {
+        if let Some(client) = self.oauth.kept_client(token).await? {
             return Ok(Some(client));
         }
         let reads = ServerMetadata { client_id_metadata_document_supported: true, ..server };
-        let client = ClientIdentity::by_document(&self.desk.outbound, &reads, "");
+        let client = ClientIdentity::by_document(&self.oauth.outbound, &reads, "");
         Ok(client.filter(|client| client.id == token.client_id))
     }
 
     /// Returns another token after the backend refused a request.
-    async fn renewed(&self, whose: &Behalf, refusal: Refusal) -> Result<Renewal, OauthError> {
-        let challenge = Challenge::bearer(&refusal.challenges);
+    async fn renewed(&self, whose: &RequestIdentity, refusal: AuthRefusal) -> Result<Renewal, OauthError> {
+        let challenge = AuthChallenge::bearer(&refusal.challenges);
         let challenge = challenge.as_ref();
         let lacks_scope = challenge.and_then(|challenge| challenge.param("error")) == Some("insufficient_scope");
         if refusal.status == 403 && !lacks_scope {
@@ -212,10 +212,10 @@ impl Inner {
         }
         let whose = whose.principal();
         // Wait before taking the turn, which the end of a sign-in needs too.
-        self.desk.wait_for_browser(&holder).await;
-        let turn = self.desk.turn(&holder);
+        self.oauth.wait_for_browser(&holder).await;
+        let turn = self.oauth.turn(&holder);
         let _turn = turn.lock().await;
-        let kept = self.desk.token_in_store(&holder).await?.filter(|token| self.is_for_us(token));
+        let kept = self.oauth.token_in_store(&holder).await?.filter(|token| self.is_for_us(token));
         if let Some(token) = &kept
             && refusal.used.as_ref() != Some(&credential(token))
             && !token.is_over(now())
@@ -225,7 +225,7 @@ impl Inner {
         let found = self.discover(challenge).await?;
         // A token belongs to one issuer and one server. If these have changed, it is useless.
         let kept = kept.filter(|token| token.issuer == found.server.issuer && token.resource == found.resource);
-        let wanted = challenge.map(Challenge::scopes).unwrap_or_default();
+        let wanted = challenge.map(AuthChallenge::scopes).unwrap_or_default();
         if let Some(token) = &kept {
             let had = wanted.iter().all(|scope| token.scopes.contains(scope));
             if lacks_scope && had {
@@ -237,51 +237,51 @@ impl Inner {
         }
         let scopes = self.scopes(&holder, challenge, &found, kept.as_ref().filter(|_| lacks_scope)).await?;
         let token = match &self.spec.grant {
-            Grant::SignIn => {
-                self.desk.want(&holder, &scopes).await?;
+            GrantType::SignIn => {
+                self.oauth.want(&holder, &scopes).await?;
                 return self.ask(&holder, found, scopes).await.map(Renewal::Ask);
             }
             _ if !lacks_scope && kept.is_some_and(|token| now() < token.given + TOO_SOON) => {
                 return Ok(Renewal::Nothing);
             }
-            Grant::ClientCredentials => self.client_credentials(&found, &scopes).await?,
-            Grant::TokenExchange(spec) => {
+            GrantType::ClientCredentials => self.client_credentials(&found, &scopes).await?,
+            GrantType::TokenExchange(spec) => {
                 let subject = subject(spec.shared.as_ref(), &spec.users, whose).await?;
                 self.exchange(spec, &subject, &found, &scopes).await?
             }
-            Grant::JwtBearer(spec) => {
+            GrantType::JwtBearer(spec) => {
                 let client = self.own_client(&found).await?;
                 let assertion = subject(spec.shared.as_ref(), &spec.users, whose).await?;
-                let outbound = &self.desk.outbound;
+                let outbound = &self.oauth.outbound;
                 token_exchange::jwt_bearer(outbound, &client, &assertion, &found, &scopes).await?
             }
-            Grant::Enterprise(spec) => {
+            GrantType::Enterprise(spec) => {
                 let subject = subject(spec.shared.as_ref(), &spec.users, whose).await?;
                 self.enterprise(spec, &subject, &found, &scopes).await?
             }
         };
-        self.desk.keep(&holder, token.clone()).await?;
+        self.oauth.keep(&holder, token.clone()).await?;
         Ok(Renewal::Token(token))
     }
 
     /// Exchanges the caller's token again after the backend refused a request.
     async fn exchange_again(
         &self,
-        whose: &Behalf,
-        holder: &Holder,
-        refusal: &Refusal,
-        challenge: Option<&Challenge>,
+        whose: &RequestIdentity,
+        holder: &TokenHolder,
+        refusal: &AuthRefusal,
+        challenge: Option<&AuthChallenge>,
     ) -> Result<Renewal, OauthError> {
         let lacks_scope = challenge.and_then(|one| one.param("error")) == Some("insufficient_scope");
         let subject = Self::subject_token(whose)?;
-        let turn = self.desk.turn(holder);
+        let turn = self.oauth.turn(holder);
         let _turn = turn.lock().await;
         let kept = self.exchanged.get(&subject, now());
         if let Some(token) = kept.as_ref().filter(|token| refusal.used.as_ref() != Some(&credential(token))) {
             return Ok(Renewal::Token(token.clone()));
         }
         let found = self.discover(challenge).await?;
-        let wanted = challenge.map(Challenge::scopes).unwrap_or_default();
+        let wanted = challenge.map(AuthChallenge::scopes).unwrap_or_default();
         let had = |token: &TokenSet| wanted.iter().all(|scope| token.scopes.contains(scope));
         let is_fresh = |token: &TokenSet| now() < token.given + TOO_SOON;
         if kept.as_ref().is_some_and(|token| if lacks_scope { had(token) } else { is_fresh(token) }) {
@@ -289,18 +289,18 @@ impl Inner {
         }
         let scopes = self.scopes(holder, challenge, &found, kept.as_ref().filter(|_| lacks_scope)).await?;
         let token = match &self.spec.grant {
-            Grant::TokenExchange(spec) => self.exchange(spec, &subject, &found, &scopes).await?,
-            Grant::Enterprise(spec) => self.enterprise(spec, &subject, &found, &scopes).await?,
-            Grant::SignIn | Grant::ClientCredentials | Grant::JwtBearer(_) => return Ok(Renewal::Nothing),
+            GrantType::TokenExchange(spec) => self.exchange(spec, &subject, &found, &scopes).await?,
+            GrantType::Enterprise(spec) => self.enterprise(spec, &subject, &found, &scopes).await?,
+            GrantType::SignIn | GrantType::ClientCredentials | GrantType::JwtBearer(_) => return Ok(Renewal::Nothing),
         };
         self.exchanged.keep(&subject, token.clone(), now());
         Ok(Renewal::Token(token))
     }
 
     /// Returns the authorization server for the backend's tokens.
-    async fn discover(&self, challenge: Option<&Challenge>) -> Result<DiscoveredServer, OauthError> {
+    async fn discover(&self, challenge: Option<&AuthChallenge>) -> Result<DiscoveredServer, OauthError> {
         let own = || self.spec.resource.clone().or_else(|| canonical(&self.url)).ok_or(OauthError::NoServer);
-        if let Grant::TokenExchange(spec) = &self.spec.grant {
+        if let GrantType::TokenExchange(spec) = &self.spec.grant {
             // The exchange endpoint is configured, so no discovery is needed.
             let issuer = self.spec.issuer.clone().unwrap_or_else(|| spec.url.clone());
             let server = ServerMetadata { issuer, token_endpoint: Some(spec.url.clone()), ..ServerMetadata::default() };
@@ -310,9 +310,9 @@ impl Inner {
         let mut wanted = self.spec.issuer.clone();
         // A configured client is registered at one issuer. Its credentials go to no other.
         if wanted.is_none() && self.spec.client.is_some() {
-            wanted = self.desk.vault.read().await?.issuers.get(&*self.backend).cloned();
+            wanted = self.oauth.vault.read().await?.issuers.get(&*self.backend).cloned();
         }
-        let mut found = discovery::discover(&self.desk.outbound, &self.url, hint, wanted.as_deref()).await?;
+        let mut found = discovery::discover(&self.oauth.outbound, &self.url, hint, wanted.as_deref()).await?;
         if let Some(resource) = &self.spec.resource {
             found.resource.clone_from(resource);
         }
@@ -323,20 +323,20 @@ impl Inner {
     /// also the previous ones.
     async fn scopes(
         &self,
-        holder: &Holder,
-        challenge: Option<&Challenge>,
+        holder: &TokenHolder,
+        challenge: Option<&AuthChallenge>,
         found: &DiscoveredServer,
         before: Option<&TokenSet>,
     ) -> Result<Vec<String>, OauthError> {
-        let mut scopes = challenge.map(Challenge::scopes).unwrap_or_default();
+        let mut scopes = challenge.map(AuthChallenge::scopes).unwrap_or_default();
         if scopes.is_empty() {
-            let kept = self.desk.vault.read().await?;
+            let kept = self.oauth.vault.read().await?;
             let wanted = kept.wanted.get(&holder.backend).and_then(|all| all.get(&holder.subject)).cloned();
             scopes = wanted.unwrap_or_else(|| found.scopes.clone());
         }
         let more = before.map(|token| token.scopes.clone()).unwrap_or_default();
         let offline = found.server.scopes_supported.iter().filter(|scope| *scope == OFFLINE);
-        let offline: Vec<String> = offline.filter(|_| self.spec.grant == Grant::SignIn).cloned().collect();
+        let offline: Vec<String> = offline.filter(|_| self.spec.grant == GrantType::SignIn).cloned().collect();
         for scope in self.spec.scopes.iter().chain(&more).chain(&offline) {
             if !scopes.contains(scope) {
                 scopes.push(scope.clone());
@@ -346,19 +346,24 @@ impl Inner {
     }
 
     /// Begins a sign-in and returns the URL for the person.
-    async fn ask(&self, holder: &Holder, found: DiscoveredServer, scopes: Vec<String>) -> Result<String, OauthError> {
-        let base = self.desk.base(holder).await?;
+    async fn ask(
+        &self,
+        holder: &TokenHolder,
+        found: DiscoveredServer,
+        scopes: Vec<String>,
+    ) -> Result<String, OauthError> {
+        let base = self.oauth.base(holder).await?;
         let redirect = format!("{base}{CALLBACK}");
-        let client = self.desk.client(self.spec.client.as_ref(), &found.server, &redirect, &scopes).await?;
+        let client = self.oauth.client(self.spec.client.as_ref(), &found.server, &redirect, &scopes).await?;
         let endpoint = found.server.authorization_endpoint.as_deref().and_then(|url| url.parse::<http::Uri>().ok());
         let plain = endpoint.as_ref().is_some_and(|url| url.scheme_str() != Some("https"));
         let host = endpoint.as_ref().and_then(http::Uri::host).unwrap_or_default();
-        if plain && !self.desk.outbound.may_be_plain(host.trim_matches(['[', ']'])) {
+        if plain && !self.oauth.outbound.may_be_plain(host.trim_matches(['[', ']'])) {
             return Err(OauthError::BadMetadata("people would sign in without TLS"));
         }
         let takes_resource = self.spec.provider.takes_resource();
         let sign_in = SignIn::begin(holder.clone(), client, found, scopes, takes_resource)?;
-        Ok(self.desk.add_sign_in(&base, sign_in))
+        Ok(self.oauth.add_sign_in(&base, sign_in))
     }
 
     async fn client_credentials(&self, found: &DiscoveredServer, scopes: &[String]) -> Result<TokenSet, OauthError> {
@@ -368,7 +373,7 @@ impl Inner {
         if !scope.is_empty() {
             grant.push(("scope", &scope));
         }
-        self.context(&client, found, scopes)?.ask(&self.desk.outbound, &grant).await
+        self.context(&client, found, scopes)?.ask(&self.oauth.outbound, &grant).await
     }
 
     /// Returns the configured client at the backend's authorization server.
@@ -386,7 +391,7 @@ impl Inner {
     ) -> Result<TokenSet, OauthError> {
         let client = spec.client.as_ref().or(self.spec.client.as_ref()).ok_or(OauthError::NoClient)?;
         let client = ClientIdentity::configured(client, &found.server, "").await?;
-        token_exchange::exchange(&self.desk.outbound, spec, subject, &self.context(&client, found, scopes)?).await
+        token_exchange::exchange(&self.oauth.outbound, spec, subject, &self.context(&client, found, scopes)?).await
     }
 
     async fn enterprise(
@@ -401,7 +406,7 @@ impl Inner {
         let provider = ServerMetadata { issuer: spec.url.clone(), ..ServerMetadata::default() };
         let at_provider = ClientIdentity::configured(spec.client.as_ref().unwrap_or(own), &provider, "").await?;
 
-        token_exchange::enterprise(&self.desk.outbound, spec, &at_provider, &at_server, subject, found, scopes).await
+        token_exchange::enterprise(&self.oauth.outbound, spec, &at_provider, &at_server, subject, found, scopes).await
     }
 
     fn context<'a>(
@@ -447,9 +452,9 @@ async fn subject(
 }
 
 /// Builds the header of a token, which consists of visible ASCII characters.
-fn credential(token: &TokenSet) -> Credential {
+fn credential(token: &TokenSet) -> AuthHeader {
     let value = HeaderValue::from_str(&format!("Bearer {}", token.access.expose()));
-    Credential::new(AUTHORIZATION, value.unwrap_or_else(|_| HeaderValue::from_static("Bearer")))
+    AuthHeader::new(AUTHORIZATION, value.unwrap_or_else(|_| HeaderValue::from_static("Bearer")))
 }
 
 impl BackendCredentials for OauthCredentials {
@@ -461,7 +466,7 @@ impl BackendCredentials for OauthCredentials {
         self.0.is_from_caller()
     }
 
-    fn current(&self, whose: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn current(&self, whose: RequestIdentity) -> BoxFuture<Result<Option<AuthHeader>, Fault>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             let token = inner.current(&whose).await.map_err(|error| inner.fault(&error))?;
@@ -471,12 +476,13 @@ impl BackendCredentials for OauthCredentials {
 
     fn sign_in_end(&self, user: &BackendUser, agreed: bool) -> Option<BoxFuture<()>> {
         let holder = self.0.holder(Some(user.principal())).ok()?;
-        let desk = Arc::clone(&self.0.desk);
-        desk.is_awaited(&holder, agreed)
-            .then(|| -> BoxFuture<()> { Box::pin(async move { desk.wait_for_end(&holder, agreed).await }) })
+        let oauth = Arc::clone(&self.0.oauth);
+        oauth
+            .is_awaited(&holder, agreed)
+            .then(|| -> BoxFuture<()> { Box::pin(async move { oauth.wait_for_end(&holder, agreed).await }) })
     }
 
-    fn renewed(&self, whose: Behalf, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn renewed(&self, whose: RequestIdentity, refusal: AuthRefusal) -> BoxFuture<Result<Option<AuthHeader>, Fault>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             match inner.renewed(&whose, refusal).await {

@@ -3,7 +3,7 @@
 use crate::client_identity::{ClientAuth, ClientIdentity, with_secret};
 use crate::discovery::{ServerMetadata, server_metadata};
 use crate::error::OauthError;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundSettings;
 use crate::secret_text::SecretText;
 use crate::token_request::send;
 use crate::{form, pkce};
@@ -51,7 +51,7 @@ impl OpenIdClient {
     ///
     /// # Errors
     /// If the request fails, or the metadata are unusable.
-    pub async fn metadata(&self, outbound: &Outbound) -> Result<ServerMetadata, OauthError> {
+    pub async fn metadata(&self, outbound: &OutboundSettings) -> Result<ServerMetadata, OauthError> {
         server_metadata(outbound, &self.issuer).await
     }
 
@@ -83,7 +83,7 @@ impl OpenIdClient {
     /// If the response is from another provider or declines, or the provider rejects the code.
     pub async fn id_token(
         &self,
-        outbound: &Outbound,
+        outbound: &OutboundSettings,
         server: &ServerMetadata,
         request: &OpenIdRequest,
         response: OpenIdResponse<'_>,
@@ -142,7 +142,7 @@ mod tests {
             assert!(url.contains(part), "{url}");
         }
         assert!(client.authorization_url(&ServerMetadata::default(), &request).is_err());
-        let outbound = Outbound::default();
+        let outbound = OutboundSettings::default();
         for issuer in [None, Some("https://evil.example"), Some("https://idp.example/")] {
             let response = OpenIdResponse { code: Some("c"), issuer };
             let answer = client.id_token(&outbound, &server, &request, response).await;

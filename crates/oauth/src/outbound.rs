@@ -73,7 +73,7 @@ fn same(one: &[u8], other: &[u8], bits: u8) -> bool {
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Outbound {
+pub struct OutboundSettings {
     /// Hosts and networks that may be contacted although they are not public, and without TLS.
     pub allow: Vec<AllowEntry>,
     pub tls: BackTlsSpec,
@@ -85,7 +85,7 @@ pub struct Outbound {
     pub key_command: Vec<String>,
 }
 
-impl DialGuard for Outbound {
+impl DialGuard for OutboundSettings {
     fn may_dial(&self, host: &str, address: IpAddr) -> bool {
         is_public(address) || self.allow.iter().any(|entry| entry.covers(host, address))
     }
@@ -101,7 +101,7 @@ impl DialGuard for Outbound {
     }
 }
 
-impl Outbound {
+impl OutboundSettings {
     /// Fetches a JSON document, without credentials.
     ///
     /// # Errors
@@ -257,11 +257,11 @@ mod tests {
 
     #[test]
     fn only_what_is_allowed_by_name_is_an_exception() {
-        let none = Outbound::default();
+        let none = OutboundSettings::default();
         let loopback: IpAddr = Ipv4Addr::LOCALHOST.into();
         assert!(!none.may_dial("localhost", loopback) && !none.may_be_plain("localhost"));
         let allow = ["LocalHost", "10.0.0.0/8", "fd00::/8"].map(|text| text.parse().unwrap()).to_vec();
-        let some = Outbound { allow, ..Outbound::default() };
+        let some = OutboundSettings { allow, ..OutboundSettings::default() };
         assert!(some.may_dial("localhost", loopback) && some.may_be_plain("localhost"));
         assert!(!some.may_dial("evil.example", loopback) && !some.may_be_plain("evil.example"));
         assert!(some.may_dial("x", "10.9.9.9".parse().unwrap()) && !some.may_be_plain("x"));

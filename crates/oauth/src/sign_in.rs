@@ -22,7 +22,7 @@ const MAX_SIGN_INS: usize = 256;
 
 /// Holder of a token: a subject at a backend.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Holder {
+pub struct TokenHolder {
     pub backend: String,
     /// Principal, or `*` if all callers share one token.
     pub subject: String,
@@ -32,7 +32,7 @@ pub struct Holder {
 #[derive(Clone, Debug)]
 pub struct SignIn {
     /// Holder that the token will belong to.
-    pub holder: Holder,
+    pub holder: TokenHolder,
     /// Identity of the gateway at the authorization server.
     pub client: ClientIdentity,
     /// Result of discovery. It fixes the issuer before the browser leaves.
@@ -69,7 +69,7 @@ impl SignIn {
     /// # Errors
     /// If the server does not support PKCE with S256, or has no authorization endpoint.
     pub fn begin(
-        holder: Holder,
+        holder: TokenHolder,
         client: ClientIdentity,
         found: DiscoveredServer,
         scopes: Vec<String>,
@@ -183,7 +183,7 @@ pub struct SignIns(HashMap<String, SignIn>);
 impl SignIns {
     /// Returns an unopened sign-in of this holder with the same scopes and issuer.
     #[must_use]
-    pub fn waiting(&self, holder: &Holder, scopes: &[String], issuer: &str) -> Option<&SignIn> {
+    pub fn waiting(&self, holder: &TokenHolder, scopes: &[String], issuer: &str) -> Option<&SignIn> {
         let fits = |one: &&SignIn| {
             one.holder == *holder && one.opened.is_none() && one.scopes == scopes && one.found.server.issuer == issuer
         };
@@ -199,20 +199,20 @@ impl SignIns {
 
     /// Returns true if a sign-in was offered to this holder so long ago that a person may be about to open it.
     #[must_use]
-    pub fn is_offered(&self, holder: &Holder, since: &Range<Duration>) -> bool {
+    pub fn is_offered(&self, holder: &TokenHolder, since: &Range<Duration>) -> bool {
         let recent = |one: &SignIn| since.contains(&one.begun.elapsed());
         self.0.values().any(|one| one.holder == *holder && one.opened.is_none() && recent(one))
     }
 
     /// Returns true if this holder has a sign-in that can still be opened.
     #[must_use]
-    pub fn is_unopened(&self, holder: &Holder) -> bool {
+    pub fn is_unopened(&self, holder: &TokenHolder) -> bool {
         self.0.values().any(|one| one.holder == *holder && one.is_waiting())
     }
 
     /// Returns true if a person is in the browser for this holder.
     #[must_use]
-    pub fn is_open(&self, holder: &Holder) -> bool {
+    pub fn is_open(&self, holder: &TokenHolder) -> bool {
         self.0
             .values()
             .any(|one| one.holder == *holder && one.opened.is_some_and(|opened| opened.elapsed() < IN_BROWSER))
@@ -220,13 +220,13 @@ impl SignIns {
 
     /// Returns the holder of a ticket.
     #[must_use]
-    pub fn holder(&self, ticket: &str) -> Option<&Holder> {
+    pub fn holder(&self, ticket: &str) -> Option<&TokenHolder> {
         self.0.values().find(|one| one.ticket == ticket && one.is_waiting()).map(|one| &one.holder)
     }
 
     /// Returns the holder of the sign-in with this state.
     #[must_use]
-    pub fn returning(&self, state: &str) -> Option<&Holder> {
+    pub fn returning(&self, state: &str) -> Option<&TokenHolder> {
         self.0.get(state).filter(|one| one.may_return()).map(|one| &one.holder)
     }
 
@@ -309,7 +309,7 @@ mod tests {
             expires: 0,
         };
         let found = DiscoveredServer { resource: "https://a.example/mcp".to_owned(), scopes: Vec::new(), server };
-        let holder = Holder { backend: "b".to_owned(), subject: "*".to_owned() };
+        let holder = TokenHolder { backend: "b".to_owned(), subject: "*".to_owned() };
         SignIn::begin(holder, client, found, vec!["x".to_owned(), "y".to_owned()], true)
     }
 

@@ -44,7 +44,7 @@ pub struct StaticSpec {
 #[derive(Clone, PartialEq, Debug)]
 pub struct OauthSpec {
     /// Grant by which tokens are obtained.
-    pub grant: Grant,
+    pub grant: GrantType,
     /// True if each principal has its own tokens.
     pub per_user: bool,
     /// Configured client, if any.
@@ -61,7 +61,7 @@ pub struct OauthSpec {
 
 /// Grant by which tokens are obtained.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Grant {
+pub enum GrantType {
     /// A person signs in.
     SignIn,
     /// The client uses its own credentials.

@@ -4,7 +4,7 @@ use crate::secret_source::{SecretError, SecretSource};
 use crate::spec::StaticSpec;
 use http::header::HeaderValue;
 use signalbox_engine::{Fault, FaultKind, Principal};
-use signalbox_runtime::{BackendCredentials, Behalf, BoxFuture, Credential, Refusal};
+use signalbox_runtime::{AuthHeader, AuthRefusal, BackendCredentials, BoxFuture, RequestIdentity};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ struct Inner {
     backend: Arc<str>,
     spec: StaticSpec,
     /// Secrets read so far, by principal; the empty name is the shared one.
-    read: Mutex<HashMap<String, (Credential, Instant)>>,
+    read: Mutex<HashMap<String, (AuthHeader, Instant)>>,
 }
 
 impl StaticCredentials {
@@ -42,7 +42,7 @@ impl Inner {
     }
 
     /// Returns the secret, from the cache unless it was refused or is too old.
-    async fn give(&self, whose: Option<&Principal>, refused: Option<&Credential>) -> Result<Option<Credential>, Fault> {
+    async fn give(&self, whose: Option<&Principal>, refused: Option<&AuthHeader>) -> Result<Option<AuthHeader>, Fault> {
         let Some((key, source)) = self.source(whose) else {
             let text = format!("backend `{}` has no credential for this caller", self.backend);
             return Err(Fault::new(FaultKind::Refused, text).with_str("backend", &self.backend));
@@ -63,7 +63,7 @@ impl Inner {
             scheme => format!("{scheme} {}", secret.expose()),
         };
         let value = HeaderValue::from_str(&text).map_err(|_| self.fault(&SecretError::Empty(source.place())))?;
-        let credential = Credential::new(self.spec.header.clone(), value);
+        let credential = AuthHeader::new(self.spec.header.clone(), value);
         read.insert(key, (credential.clone(), Instant::now()));
         // The same secret would be refused again.
         Ok(Some(credential).filter(|credential| refused != Some(credential)))
@@ -80,12 +80,12 @@ impl BackendCredentials for StaticCredentials {
         !self.0.spec.users.is_empty()
     }
 
-    fn current(&self, whose: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn current(&self, whose: RequestIdentity) -> BoxFuture<Result<Option<AuthHeader>, Fault>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move { inner.give(whose.principal(), None).await })
     }
 
-    fn renewed(&self, whose: Behalf, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn renewed(&self, whose: RequestIdentity, refusal: AuthRefusal) -> BoxFuture<Result<Option<AuthHeader>, Fault>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             match (refusal.status, refusal.used) {
@@ -101,8 +101,8 @@ mod tests {
     use super::*;
     use http::header::AUTHORIZATION;
 
-    fn refusal(used: &Credential) -> Refusal {
-        Refusal { status: 401, challenges: Vec::new(), used: Some(used.clone()) }
+    fn refusal(used: &AuthHeader) -> AuthRefusal {
+        AuthRefusal { status: 401, challenges: Vec::new(), used: Some(used.clone()) }
     }
 
     #[tokio::test]
@@ -127,14 +127,17 @@ mod tests {
         let first = credentials.current(Some(Principal::anonymous()).into()).await.unwrap().unwrap();
         assert_eq!(first.value, "Bearer one");
         std::fs::write(&shared, "two\n").unwrap();
-        assert_eq!(credentials.current(Behalf::default()).await.unwrap().unwrap().value, "Bearer one");
+        assert_eq!(credentials.current(RequestIdentity::default()).await.unwrap().unwrap().value, "Bearer one");
         tokio::time::sleep(LEAST_AGE).await;
-        let second = credentials.renewed(Behalf::default(), refusal(&first)).await.unwrap().unwrap();
+        let second = credentials.renewed(RequestIdentity::default(), refusal(&first)).await.unwrap().unwrap();
         assert_eq!(second.value, "Bearer two");
-        assert_eq!(credentials.renewed(Behalf::default(), refusal(&first)).await.unwrap(), Some(second.clone()));
+        assert_eq!(
+            credentials.renewed(RequestIdentity::default(), refusal(&first)).await.unwrap(),
+            Some(second.clone())
+        );
         tokio::time::sleep(LEAST_AGE).await;
         assert_eq!(
-            credentials.renewed(Behalf::default(), refusal(&second)).await.unwrap(),
+            credentials.renewed(RequestIdentity::default(), refusal(&second)).await.unwrap(),
             None,
             "the same would be refused again"
         );

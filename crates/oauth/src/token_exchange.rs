@@ -3,7 +3,7 @@
 use crate::client_identity::ClientIdentity;
 use crate::discovery::{DiscoveredServer, ServerMetadata};
 use crate::error::OauthError;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundSettings;
 use crate::secret_text::SecretText;
 use crate::spec::ExchangeSpec;
 use crate::token_request::{TokenContext, TokenSet, send};
@@ -26,7 +26,7 @@ const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 /// # Errors
 /// If the endpoint refuses.
 pub async fn exchange(
-    outbound: &Outbound,
+    outbound: &OutboundSettings,
     spec: &ExchangeSpec,
     subject: &SecretText,
     context: &TokenContext<'_>,
@@ -57,7 +57,7 @@ struct Assertion {
 /// # Errors
 /// If either refuses.
 pub async fn enterprise(
-    outbound: &Outbound,
+    outbound: &OutboundSettings,
     spec: &ExchangeSpec,
     at_provider: &ClientIdentity,
     at_server: &ClientIdentity,
@@ -99,7 +99,7 @@ pub async fn enterprise(
 /// # Errors
 /// If the server refuses.
 pub async fn jwt_bearer(
-    outbound: &Outbound,
+    outbound: &OutboundSettings,
     client: &ClientIdentity,
     assertion: &SecretText,
     found: &DiscoveredServer,

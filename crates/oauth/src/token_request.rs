@@ -3,7 +3,7 @@
 use crate::client_identity::{ClientAuth, ClientIdentity};
 use crate::error::{OauthError, code};
 use crate::form;
-use crate::outbound::Outbound;
+use crate::outbound::OutboundSettings;
 use crate::private_key::{self, now};
 use crate::secret_text::SecretText;
 use base64::Engine as _;
@@ -77,7 +77,7 @@ impl TokenContext<'_> {
     ///
     /// # Errors
     /// If the request fails, or the endpoint refuses.
-    pub async fn ask(&self, outbound: &Outbound, grant: &[(&str, &str)]) -> Result<TokenSet, OauthError> {
+    pub async fn ask(&self, outbound: &OutboundSettings, grant: &[(&str, &str)]) -> Result<TokenSet, OauthError> {
         let mut pairs = grant.to_vec();
         if self.takes_resource {
             pairs.push(("resource", self.resource));
@@ -128,7 +128,7 @@ struct TokenAnswer {
 
 /// Posts a form to a token endpoint as this client. Returns only successful responses.
 pub(crate) async fn send(
-    outbound: &Outbound,
+    outbound: &OutboundSettings,
     client: &ClientIdentity,
     endpoint: &str,
     pairs: &[(&str, &str)],

@@ -6,7 +6,7 @@ use crate::token_request::TokenSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use signalbox_seal::keys::files::{FileError, lock_folder, save_private};
+use signalbox_seal::keys::files::{KeyStorageError, lock_folder, save_private};
 use signalbox_seal::{AEAD_KEY_BYTES, AeadKey};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,7 +31,7 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 pub enum VaultError {
     /// A file cannot be written.
     #[error(transparent)]
-    Write(#[from] FileError),
+    Write(#[from] KeyStorageError),
     /// A file cannot be read.
     #[error("{} cannot be used: {why}", path.display())]
     Io {

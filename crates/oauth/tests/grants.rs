@@ -8,9 +8,10 @@ use signalbox_engine::{BackendUser, Caller, FaultKind, Identity, Principal, Proo
 use signalbox_oauth::page_host::PageHost;
 use signalbox_oauth::token_exchange::{ACCESS_TOKEN, ID_TOKEN};
 use signalbox_oauth::{
-    ClientSpec, ExchangeSpec, Grant, OauthCredentials, OauthDesk, OauthSpec, Outbound, Provider, SecretSource, Vault,
+    ClientSpec, ExchangeSpec, GrantType, OauthClientState, OauthCredentials, OauthSpec, OutboundSettings, Provider,
+    SecretSource, Vault,
 };
-use signalbox_runtime::{Asker, BackendCredentials as _, Behalf, Credential, Refusal};
+use signalbox_runtime::{AuthHeader, AuthRefusal, BackendCredentials as _, RequestIdentity, RequestSender};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -132,12 +133,12 @@ fn usual(base: &str, path: &str, form: &HashMap<String, String>) -> (u16, Value)
     }
 }
 
-fn desk(folder: &Path) -> Arc<OauthDesk> {
-    let outbound = Outbound { allow: vec!["127.0.0.1".parse().unwrap()], ..Outbound::default() };
-    OauthDesk::new(outbound, Vault::of(folder, Vec::new()), PageHost::Person)
+fn oauth(folder: &Path) -> Arc<OauthClientState> {
+    let outbound = OutboundSettings { allow: vec!["127.0.0.1".parse().unwrap()], ..OutboundSettings::default() };
+    OauthClientState::new(outbound, Vault::of(folder, Vec::new()), PageHost::Person)
 }
 
-fn spec(grant: Grant) -> OauthSpec {
+fn spec(grant: GrantType) -> OauthSpec {
     OauthSpec {
         grant,
         per_user: false,
@@ -155,29 +156,33 @@ fn client(folder: &Path, id: &str) -> ClientSpec {
     ClientSpec { id: id.to_owned(), secret: Some(SecretSource::File(file)), key_file: None }
 }
 
-fn refusal(status: u16, challenge: &str, used: Option<&Credential>) -> Refusal {
-    Refusal { status, challenges: vec![challenge.to_owned()], used: used.cloned() }
+fn refusal(status: u16, challenge: &str, used: Option<&AuthHeader>) -> AuthRefusal {
+    AuthRefusal { status, challenges: vec![challenge.to_owned()], used: used.cloned() }
 }
 
 #[tokio::test]
 async fn the_scopes_of_the_challenge_count_and_a_step_up_keeps_those_of_before() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(usual).await;
-    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
-    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
-    assert_eq!(credentials.current(Behalf::default()).await.unwrap(), None);
-    let first =
-        credentials.renewed(Behalf::default(), refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
+    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(GrantType::ClientCredentials) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, oauth(folder.path()));
+    assert_eq!(credentials.current(RequestIdentity::default()).await.unwrap(), None);
+    let first = credentials
+        .renewed(RequestIdentity::default(), refusal(401, "Bearer scope=\"read\"", None))
+        .await
+        .unwrap()
+        .unwrap();
     let more = "Bearer error=\"insufficient_scope\", scope=\"write\"";
-    let second = credentials.renewed(Behalf::default(), refusal(403, more, Some(&first))).await.unwrap().unwrap();
+    let second =
+        credentials.renewed(RequestIdentity::default(), refusal(403, more, Some(&first))).await.unwrap().unwrap();
     assert_ne!(first.value, second.value);
     assert_eq!(
-        credentials.renewed(Behalf::default(), refusal(403, more, Some(&second))).await.unwrap(),
+        credentials.renewed(RequestIdentity::default(), refusal(403, more, Some(&second))).await.unwrap(),
         None,
         "asked for already"
     );
     assert_eq!(
-        credentials.renewed(Behalf::default(), refusal(403, "Bearer", Some(&second))).await.unwrap(),
+        credentials.renewed(RequestIdentity::default(), refusal(403, "Bearer", Some(&second))).await.unwrap(),
         None,
         "no matter of scopes"
     );
@@ -192,33 +197,33 @@ async fn the_scopes_of_the_challenge_count_and_a_step_up_keeps_those_of_before()
 async fn one_flow_at_a_time_and_a_token_is_kept_for_the_next_process() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(usual).await;
-    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
+    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(GrantType::ClientCredentials) };
     let url = format!("{}/mcp", server.base());
-    let credentials = Arc::new(OauthCredentials::new("b", &url, spec.clone(), desk(folder.path())));
+    let credentials = Arc::new(OauthCredentials::new("b", &url, spec.clone(), oauth(folder.path())));
     let mut all = tokio::task::JoinSet::new();
     for _ in 0..20 {
         let credentials = Arc::clone(&credentials);
         all.spawn(async move {
-            credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap().value
+            credentials.renewed(RequestIdentity::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap().value
         });
     }
     let values = all.join_all().await;
     assert!(values.iter().all(|value| *value == values[0]));
     assert_eq!(server.forms("/token").len(), 1);
-    let next = OauthCredentials::new("b", &url, spec, desk(folder.path()));
-    assert_eq!(next.current(Behalf::default()).await.unwrap().unwrap().value, values[0]);
+    let next = OauthCredentials::new("b", &url, spec, oauth(folder.path()));
+    assert_eq!(next.current(RequestIdentity::default()).await.unwrap().unwrap().value, values[0]);
 }
 
 #[tokio::test]
 async fn a_token_is_not_sent_to_another_server_under_the_same_name() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(usual).await;
-    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
-    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec.clone(), desk(folder.path()));
-    credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(GrantType::ClientCredentials) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec.clone(), oauth(folder.path()));
+    credentials.renewed(RequestIdentity::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
     for (url, sent) in [(format!("{}/mcp", server.base()), true), ("https://evil.example/mcp".to_owned(), false)] {
-        let credentials = OauthCredentials::new("b", &url, spec.clone(), desk(folder.path()));
-        assert_eq!(credentials.current(Behalf::default()).await.unwrap().is_some(), sent, "{url}");
+        let credentials = OauthCredentials::new("b", &url, spec.clone(), oauth(folder.path()));
+        assert_eq!(credentials.current(RequestIdentity::default()).await.unwrap().is_some(), sent, "{url}");
     }
 }
 
@@ -245,9 +250,12 @@ async fn each_principal_has_its_own_token() {
         token_type: ACCESS_TOKEN.to_owned(),
         audience: Some("tracker".to_owned()),
     };
-    let spec =
-        OauthSpec { client: Some(client(folder.path(), "me")), per_user: true, ..spec(Grant::TokenExchange(exchange)) };
-    let credentials = OauthCredentials::new("b", "https://b.example/mcp", spec, desk(folder.path()));
+    let spec = OauthSpec {
+        client: Some(client(folder.path(), "me")),
+        per_user: true,
+        ..spec(GrantType::TokenExchange(exchange))
+    };
+    let credentials = OauthCredentials::new("b", "https://b.example/mcp", spec, oauth(folder.path()));
     let (ada, bob) = (Principal::local("ada"), Principal::local("bob"));
     for _ in 0..3 {
         for (who, token) in [(&ada, "Bearer made-up-for-ada"), (&bob, "Bearer made-up-for-bob")] {
@@ -264,7 +272,7 @@ async fn each_principal_has_its_own_token() {
     let eve =
         credentials.renewed(Some(Principal::local("eve")).into(), refusal(401, "Bearer", None)).await.unwrap_err();
     assert_eq!(eve.kind, FaultKind::Refused, "that says nothing of the backend");
-    assert!(credentials.current(Behalf::default()).await.is_err(), "nobody is nobody");
+    assert!(credentials.current(RequestIdentity::default()).await.is_err(), "nobody is nobody");
     // The members of RFC 8693, section 2.1.
     let form = &server.forms("/exchange")[0];
     assert_eq!(form["grant_type"], "urn:ietf:params:oauth:grant-type:token-exchange");
@@ -274,7 +282,7 @@ async fn each_principal_has_its_own_token() {
 }
 
 /// A request of corp:ada, with this token or without any. The token is good until it is revoked.
-fn request_of_ada(token: Option<&str>) -> (Behalf, Revocation) {
+fn request_of_ada(token: Option<&str>) -> (RequestIdentity, Revocation) {
     let (mut credential, revocation) = Shown::new("corp/-", None);
     credential.token = token.map(SubjectToken::new);
     let standing = Standing { credential: Some(credential), ..Standing::default() };
@@ -287,7 +295,10 @@ fn request_of_ada(token: Option<&str>) -> (Behalf, Revocation) {
         transport: "http",
         standing: Some(Arc::new(standing)),
     });
-    (Behalf { user: Some(BackendUser::of(principal, &caller)), asker: Asker::Caller(caller) }, revocation)
+    (
+        RequestIdentity { user: Some(BackendUser::of(principal, &caller)), asker: RequestSender::Caller(caller) },
+        revocation,
+    )
 }
 
 /// A backend that takes what is got in exchange for callers' tokens, and the server that exchanges them: each into one
@@ -313,14 +324,15 @@ async fn exchanging(folder: &Path, expires_in: u64) -> (FakeServer, Arc<OauthCre
         token_type: ACCESS_TOKEN.to_owned(),
         audience: None,
     };
-    let spec = OauthSpec { client: Some(client(folder, "me")), per_user: true, ..spec(Grant::TokenExchange(exchange)) };
-    let desk = desk(folder);
-    let credentials = Arc::new(OauthCredentials::new("b", "https://b.example/mcp", spec, Arc::clone(&desk)));
+    let spec =
+        OauthSpec { client: Some(client(folder, "me")), per_user: true, ..spec(GrantType::TokenExchange(exchange)) };
+    let oauth = oauth(folder);
+    let credentials = Arc::new(OauthCredentials::new("b", "https://b.example/mcp", spec, Arc::clone(&oauth)));
     (server, credentials)
 }
 
 /// The credential of a request: the second one, if the first was refused.
-async fn sent_with(credentials: &OauthCredentials, whose: &Behalf) -> Result<String, FaultKind> {
+async fn sent_with(credentials: &OauthCredentials, whose: &RequestIdentity) -> Result<String, FaultKind> {
     let known = credentials.current(whose.clone()).await.map_err(|fault| fault.kind)?;
     let given = match known {
         Some(known) => known,
@@ -339,7 +351,7 @@ async fn what_is_exchanged_is_bound_to_the_token_that_the_request_shows() {
     let (strong, revocation) = request_of_ada(Some("strong"));
     let ((weak, _), (key, _), (worthless, _)) =
         (request_of_ada(Some("weak")), request_of_ada(None), request_of_ada(Some("worthless")));
-    let gone = Behalf { asker: Asker::Gone, ..strong.clone() };
+    let gone = RequestIdentity { asker: RequestSender::Gone, ..strong.clone() };
     for _ in 0..3 {
         assert_eq!(sent_with(&credentials, &strong).await.unwrap(), "Bearer made-up-for-strong-1");
         assert_eq!(sent_with(&credentials, &weak).await.unwrap(), "Bearer made-up-for-weak-1");
@@ -352,10 +364,10 @@ async fn what_is_exchanged_is_bound_to_the_token_that_the_request_shows() {
     }
     // What the gateway asks by itself, as for lists, goes with the token of the user whose connection it is.
     for (whose, sent) in [(&strong, "Bearer made-up-for-strong-1"), (&weak, "Bearer made-up-for-weak-1")] {
-        let lists = Behalf { asker: Asker::Gateway, ..whose.clone() };
+        let lists = RequestIdentity { asker: RequestSender::Gateway, ..whose.clone() };
         assert_eq!(sent_with(&credentials, &lists).await.unwrap(), sent);
     }
-    let lists = Behalf { asker: Asker::Gateway, ..key.clone() };
+    let lists = RequestIdentity { asker: RequestSender::Gateway, ..key.clone() };
     assert_eq!(sent_with(&credentials, &lists).await, Err(FaultKind::Refused));
     let exchanged = server.forms("/exchange").iter().filter(|form| form["subject_token"] != "worthless").count();
     assert_eq!(exchanged, 2, "each token once");
@@ -424,10 +436,10 @@ async fn rfc_8693_2_3_the_example_of_the_standard_is_sent_and_its_answer_is_take
     let credentials = OauthCredentials::new(
         "b",
         "https://backend.example.com/api",
-        spec(Grant::TokenExchange(exchange)),
-        desk(folder.path()),
+        spec(GrantType::TokenExchange(exchange)),
+        oauth(folder.path()),
     );
-    let given = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    let given = credentials.renewed(RequestIdentity::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
     assert_eq!(given.value, format!("Bearer {ISSUED}"));
     let mut sent = server.forms("/as/token.oauth2").remove(0);
     // We say which kind we want; the example leaves that to the server.
@@ -472,8 +484,8 @@ async fn enterprise_granting(
         token_type: ID_TOKEN.to_owned(),
         audience: None,
     };
-    let spec = OauthSpec { client: Some(client(folder, "at-server")), ..spec(Grant::Enterprise(exchange)) };
-    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder));
+    let spec = OauthSpec { client: Some(client(folder, "at-server")), ..spec(GrantType::Enterprise(exchange)) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, oauth(folder));
     (provider, server, credentials)
 }
 
@@ -483,7 +495,11 @@ const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 async fn the_assertion_is_for_the_issuer_and_names_the_resource() {
     let folder = tempfile::tempdir().unwrap();
     let (provider, server, credentials) = enterprise(folder.path(), ID_JAG).await;
-    credentials.renewed(Behalf::default(), refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
+    credentials
+        .renewed(RequestIdentity::default(), refusal(401, "Bearer scope=\"read\"", None))
+        .await
+        .unwrap()
+        .unwrap();
     let form = &provider.forms("/token")[0];
     assert_eq!(form["audience"], server.base());
     assert_eq!(form["resource"], format!("{}/mcp", server.base()));
@@ -495,14 +511,18 @@ async fn the_assertion_is_for_the_issuer_and_names_the_resource() {
 async fn the_assertion_becomes_a_token_for_that_resource_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (_provider, server, credentials) = enterprise(folder.path(), ID_JAG).await;
-    credentials.renewed(Behalf::default(), refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
+    credentials
+        .renewed(RequestIdentity::default(), refusal(401, "Bearer scope=\"read\"", None))
+        .await
+        .unwrap()
+        .unwrap();
     let form = &server.forms("/token")[0];
     assert_eq!(form["grant_type"], "urn:ietf:params:oauth:grant-type:jwt-bearer");
     assert_eq!((form["assertion"].as_str(), form["scope"].as_str()), ("made-up-assertion", "read"));
     assert_eq!(form["resource"], format!("{}/mcp", server.base()));
     let folder = tempfile::tempdir().unwrap();
     let (_provider, server, credentials) = enterprise(folder.path(), ACCESS_TOKEN).await;
-    let other = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap_err();
+    let other = credentials.renewed(RequestIdentity::default(), refusal(401, "Bearer", None)).await.unwrap_err();
     assert!(other.message.contains("the token exchange"), "{other}");
     assert!(server.forms("/token").is_empty(), "what is no assertion is given to nobody");
 }
@@ -512,12 +532,12 @@ async fn no_scope_is_asked_for_that_the_provider_did_not_grant() {
     let folder = tempfile::tempdir().unwrap();
     let (provider, server, credentials) = enterprise_granting(folder.path(), ID_JAG, Some("admin read")).await;
     let challenge = "Bearer scope=\"read write\"";
-    let token = credentials.renewed(Behalf::default(), refusal(401, challenge, None)).await.unwrap().unwrap();
+    let token = credentials.renewed(RequestIdentity::default(), refusal(401, challenge, None)).await.unwrap().unwrap();
     assert_eq!(provider.forms("/token")[0]["scope"], "read write");
     assert_eq!(server.forms("/token")[0]["scope"], "read");
     // The provider has been asked for it, so that the refusal stands.
     let lacking = refusal(403, "Bearer error=\"insufficient_scope\", scope=\"write\"", Some(&token));
-    assert!(credentials.renewed(Behalf::default(), lacking).await.unwrap().is_none());
+    assert!(credentials.renewed(RequestIdentity::default(), lacking).await.unwrap().is_none());
     assert_eq!(provider.forms("/token").len(), 1);
 }
 
@@ -530,14 +550,14 @@ async fn a_registration_says_the_application_type_and_a_refused_one_is_told() {
     })
     .await;
     let at = format!("{}/mcp", server.base());
-    let credentials = OauthCredentials::new("b", &at, spec(Grant::SignIn), desk(folder.path()));
-    let fault = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap_err();
+    let credentials = OauthCredentials::new("b", &at, spec(GrantType::SignIn), oauth(folder.path()));
+    let fault = credentials.renewed(RequestIdentity::default(), refusal(401, "Bearer", None)).await.unwrap_err();
     assert_eq!(fault.kind, FaultKind::BackendDown);
     assert!(fault.message.contains("refused the registration (invalid_redirect_uri)"), "{fault}");
     let asked: Value = serde_json::from_str(&server.forms("/register")[0]["json"]).unwrap();
     assert_eq!(asked["application_type"], "native", "{asked}");
     // Another attempt registers again: a refusal is not kept.
-    credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap_err();
+    credentials.renewed(RequestIdentity::default(), refusal(401, "Bearer", None)).await.unwrap_err();
     assert_eq!(server.forms("/register").len(), 2);
 }
 
@@ -554,9 +574,9 @@ async fn an_identity_provider_without_tls_is_not_asked() {
         token_type: ID_TOKEN.to_owned(),
         audience: None,
     };
-    let spec = OauthSpec { client: Some(client(folder.path(), "x")), ..spec(Grant::Enterprise(exchange)) };
-    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
-    let fault = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap_err();
+    let spec = OauthSpec { client: Some(client(folder.path(), "x")), ..spec(GrantType::Enterprise(exchange)) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, oauth(folder.path()));
+    let fault = credentials.renewed(RequestIdentity::default(), refusal(401, "Bearer", None)).await.unwrap_err();
     assert!(fault.message.contains("only https is used"), "{fault}");
     assert!(provider.forms("/token").is_empty());
 }
@@ -571,9 +591,9 @@ async fn metadata_of_another_issuer_are_discarded() {
         _ => usual(base, path, form),
     })
     .await;
-    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
-    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
-    let fault = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap_err();
+    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(GrantType::ClientCredentials) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, oauth(folder.path()));
+    let fault = credentials.renewed(RequestIdentity::default(), refusal(401, "Bearer", None)).await.unwrap_err();
     assert!(fault.message.contains("they are of another issuer"), "{fault}");
     assert!(server.forms("/token").is_empty());
 }
@@ -591,11 +611,12 @@ async fn a_client_that_was_registered_by_hand_is_not_shown_to_another_issuer() {
         _ => usual(base, path, form),
     })
     .await;
-    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
-    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
-    let first = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(GrantType::ClientCredentials) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, oauth(folder.path()));
+    let first = credentials.renewed(RequestIdentity::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
     *moved.lock().unwrap() = Some(other.base());
-    let fault = credentials.renewed(Behalf::default(), refusal(401, "Bearer", Some(&first))).await.unwrap_err();
+    let fault =
+        credentials.renewed(RequestIdentity::default(), refusal(401, "Bearer", Some(&first))).await.unwrap_err();
     assert!(fault.message.contains("has changed"), "{fault}");
     assert!(other.seen.lock().unwrap().is_empty());
 }
@@ -605,9 +626,9 @@ async fn only_the_provider_that_refuses_it_gets_no_resource() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(usual).await;
     let own = client(folder.path(), "me");
-    let spec = OauthSpec { client: Some(own), provider: Provider::Entra, ..spec(Grant::ClientCredentials) };
-    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
-    credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    let spec = OauthSpec { client: Some(own), provider: Provider::Entra, ..spec(GrantType::ClientCredentials) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, oauth(folder.path()));
+    credentials.renewed(RequestIdentity::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
     assert!(!server.forms("/token")[0].contains_key("resource"));
 }
 
@@ -615,11 +636,11 @@ async fn only_the_provider_that_refuses_it_gets_no_resource() {
 async fn a_sign_in_is_offered_once_to_whoever_asks_for_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let server = FakeServer::start(usual).await;
-    let desk = desk(folder.path());
+    let oauth = oauth(folder.path());
     let credentials =
-        OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec(Grant::SignIn), Arc::clone(&desk));
+        OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec(GrantType::SignIn), Arc::clone(&oauth));
     let ask = async |challenge: &str| {
-        credentials.renewed(Behalf::default(), refusal(401, challenge, None)).await.unwrap_err()
+        credentials.renewed(RequestIdentity::default(), refusal(401, challenge, None)).await.unwrap_err()
     };
     let first = ask("Bearer").await;
     assert_eq!(first.kind, FaultKind::SignInNeeded);

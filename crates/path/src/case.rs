@@ -14,7 +14,7 @@ pub enum Framing {
 
 /// One kind of call.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Case {
+pub struct CallCase {
     /// Era of the client.
     pub client: Era,
     /// Era of the backend.
@@ -25,7 +25,7 @@ pub struct Case {
     pub framing: Framing,
 }
 
-impl Case {
+impl CallCase {
     /// Returns every case: both eras, small and large, JSON and events, and the two bridged directions.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
@@ -42,7 +42,7 @@ impl Case {
     }
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for CallCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |era| if era == Era::Legacy { "old" } else { "new" };
         f.write_str(word(self.client))?;

@@ -1,6 +1,6 @@
 //! Scan for credentials in messages without any, which happens to almost every recorded message.
 
-use crate::PathError;
+use crate::CountError;
 use signalbox_scan::Scanner;
 use std::fmt;
 use std::hint::black_box;
@@ -32,11 +32,11 @@ impl Clean {
     }
 
     /// Scans the message this many times.
-    pub fn look(self, times: u32) -> Result<(), PathError> {
+    pub fn look(self, times: u32) -> Result<(), CountError> {
         let (scanner, message) = (Scanner::built_in(), self.message());
         for _ in 0..times {
             if scanner.may_hold(black_box(message.as_bytes())) {
-                return Err(PathError::Unexpected { expected: "clean text", found: message });
+                return Err(CountError::Unexpected { expected: "clean text", found: message });
             }
         }
         Ok(())

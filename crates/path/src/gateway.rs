@@ -1,7 +1,7 @@
 //! The machines of a gateway without their surroundings: one client, one backend, and the runtime's part between them.
 
-use crate::PathError;
-use crate::case::{Case, Framing};
+use crate::CountError;
+use crate::case::{CallCase, Framing};
 use crate::messages::{self, Answers};
 use bytes::Bytes;
 use signalbox_engine::back::{BackCommand, ClientOffer, Wish};
@@ -14,7 +14,7 @@ use signalbox_engine::operations::Operations;
 use signalbox_engine::read_cache::Generation;
 use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
-    Authorized, BackMachine, Caller, CapSet, Catalog, Chain, Command, Context, Event, ExchangeId, FrontMachine,
+    AuthorizedCall, BackMachine, Caller, CapSet, Catalog, Chain, Command, Context, Event, ExchangeId, FrontMachine,
     SessionKey, Snapshot, StreamId,
 };
 use signalbox_wire::{Envelope, Era, HeaderValues, Limits, Message, Revision, SseDecoder, header};
@@ -27,8 +27,8 @@ const INFO: &str = r#"{"name":"signalbox","version":"0"}"#;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// State machines of a gateway, with their inputs.
-pub struct Gateway {
-    case: Case,
+pub struct PathGateway {
+    case: CallCase,
     limits: Limits,
     catalog: Snapshot,
     chain: Chain,
@@ -46,9 +46,9 @@ pub struct Gateway {
     answers: Answers,
 }
 
-impl Gateway {
+impl PathGateway {
     /// Opens the session and the connection.
-    pub fn open(case: Case) -> Result<Self, PathError> {
+    pub fn open(case: CallCase) -> Result<Self, CountError> {
         let caller = Caller::anonymous("http");
         let wish = if case.backend == Era::Modern { Wish::Modern } else { Wish::Legacy };
         let offer = ClientOffer {
@@ -84,17 +84,17 @@ impl Gateway {
     }
 
     /// Performs the handshakes of both sides, and fills the catalog.
-    fn greet(&mut self) -> Result<(), PathError> {
+    fn greet(&mut self) -> Result<(), CountError> {
         let mut out = Vec::new();
         self.back.opened(self.now, &mut out);
         let word = if self.case.backend == Era::Modern { messages::DISCOVERED } else { messages::WELCOME };
         self.back.received(parsed(word)?, None, None, self.now, &mut out);
-        let profile = self.back.profile().cloned().ok_or_else(|| PathError::Unexpected {
+        let profile = self.back.profile().cloned().ok_or_else(|| CountError::Unexpected {
             expected: "a connection that is ready",
             found: format!("{out:?}"),
         })?;
         let item = Item::read(ListKind::Tools, Bytes::from_static(messages::TOOL.as_bytes()))
-            .map_err(|error| PathError::Refused(error.to_string()))?;
+            .map_err(|error| CountError::Refused(error.to_string()))?;
         let mut view = View::empty(profile);
         view.set(ListKind::Tools, vec![item]);
         let mut catalog = Catalog::new([Arc::from(BACKEND)]);
@@ -110,7 +110,7 @@ impl Gateway {
     }
 
     /// Takes one call from the client's bytes to the answer's.
-    pub fn call(&mut self) -> Result<(), PathError> {
+    pub fn call(&mut self) -> Result<(), CountError> {
         let message = self.read_request()?;
         if self.case.client == Era::Modern {
             self.front = FrontMachine::new(SessionKey(2), self.caller.clone(), Mode::Stateless);
@@ -118,7 +118,7 @@ impl Gateway {
         self.front(Event::Received { stream: STREAM, message });
         let (exchange, call) = self.forwarded()?;
         let sent = self.back.call(exchange, call, TIMEOUT, self.now);
-        let sent = sent.map_err(|fault| PathError::Refused(fault.message.to_string()))?;
+        let sent = sent.map_err(|fault| CountError::Refused(fault.message.to_string()))?;
         let key = sent.key().unwrap_or_default();
         let answer = self.read_answer(self.answers.to(key))?;
         self.back.received(answer, Some(key), Some(200), self.now, &mut self.back_commands);
@@ -127,15 +127,15 @@ impl Gateway {
                 self.front(Event::Answered { exchange: to, message, edits, status });
             }
             other => {
-                return Err(PathError::Unexpected { expected: "the backend's answer", found: format!("{other:?}") });
+                return Err(CountError::Unexpected { expected: "the backend's answer", found: format!("{other:?}") });
             }
         }
         self.answered()
     }
 
     /// Reads a body as the HTTP front does before its session sees it.
-    fn read_request(&self) -> Result<Envelope, PathError> {
-        let refused = |error: &dyn std::fmt::Display| PathError::Refused(error.to_string());
+    fn read_request(&self) -> Result<Envelope, CountError> {
+        let refused = |error: &dyn std::fmt::Display| CountError::Refused(error.to_string());
         let message = Envelope::read(self.request.clone(), &self.limits).map_err(|refusal| refused(&refusal))?;
         if self.case.client == Era::Modern {
             header::check(headers, &message).map_err(|error| refused(&error))?;
@@ -144,8 +144,8 @@ impl Gateway {
     }
 
     /// Reads an answer as the link does before its connection sees it.
-    fn read_answer(&self, bytes: Bytes) -> Result<Envelope, PathError> {
-        let refused = |error: &dyn std::fmt::Display| PathError::Refused(error.to_string());
+    fn read_answer(&self, bytes: Bytes) -> Result<Envelope, CountError> {
+        let refused = |error: &dyn std::fmt::Display| CountError::Refused(error.to_string());
         let bytes = match self.case.framing {
             Framing::Json => bytes,
             Framing::Sse => {
@@ -154,18 +154,21 @@ impl Gateway {
                 match decoder.next_event() {
                     Some(Ok(event)) => event.data,
                     other => {
-                        return Err(PathError::Unexpected { expected: "an event", found: format!("{other:?}") });
+                        return Err(CountError::Unexpected { expected: "an event", found: format!("{other:?}") });
                     }
                 }
             }
         };
         let message = match Message::look(bytes, &self.limits) {
             Ok(Message::Single(message)) => message,
-            Ok(other) => return Err(PathError::Unexpected { expected: "one message", found: format!("{other:?}") }),
+            Ok(other) => return Err(CountError::Unexpected { expected: "one message", found: format!("{other:?}") }),
             Err(rejected) => return Err(refused(&rejected.error)),
         };
         if !message.holds(&self.limits) {
-            return Err(PathError::Unexpected { expected: "an answer after the rules", found: format!("{message:?}") });
+            return Err(CountError::Unexpected {
+                expected: "an answer after the rules",
+                found: format!("{message:?}"),
+            });
         }
         Ok(message)
     }
@@ -205,15 +208,15 @@ impl Gateway {
         self.front.handle(event, &ctx, &mut self.commands);
     }
 
-    fn forwarded(&mut self) -> Result<(ExchangeId, Authorized), PathError> {
+    fn forwarded(&mut self) -> Result<(ExchangeId, AuthorizedCall), CountError> {
         match self.commands.pop() {
             Some(Command::Forward { exchange, call, .. }) => Ok((exchange, call)),
-            other => Err(PathError::Unexpected { expected: "a call for the backend", found: format!("{other:?}") }),
+            other => Err(CountError::Unexpected { expected: "a call for the backend", found: format!("{other:?}") }),
         }
     }
 
     /// Counts the facts as the program does, and checks that the client gets its answer.
-    fn answered(&mut self) -> Result<(), PathError> {
+    fn answered(&mut self) -> Result<(), CountError> {
         let mut found = None;
         for command in self.commands.drain(..) {
             match command {
@@ -224,7 +227,7 @@ impl Gateway {
         }
         match found {
             Some(bytes) if bytes.len() >= self.answers.least() && holds_id(&bytes) => Ok(()),
-            other => Err(PathError::Unexpected { expected: "the client's answer", found: format!("{other:?}") }),
+            other => Err(CountError::Unexpected { expected: "the client's answer", found: format!("{other:?}") }),
         }
     }
 }
@@ -244,9 +247,9 @@ fn headers(name: &str) -> HeaderValues<'static> {
     }
 }
 
-fn parsed(text: &'static str) -> Result<Envelope, PathError> {
+fn parsed(text: &'static str) -> Result<Envelope, CountError> {
     Envelope::parse(Bytes::from_static(text.as_bytes()))
-        .map_err(|rejected| PathError::Refused(rejected.error.to_string()))
+        .map_err(|rejected| CountError::Refused(rejected.error.to_string()))
 }
 
 #[cfg(test)]
@@ -255,8 +258,8 @@ mod tests {
 
     #[test]
     fn every_case_comes_to_its_answer() {
-        for case in Case::all() {
-            let mut gateway = Gateway::open(case).unwrap();
+        for case in CallCase::all() {
+            let mut gateway = PathGateway::open(case).unwrap();
             for _ in 0..3 {
                 gateway.call().unwrap();
             }

@@ -9,9 +9,9 @@ mod clean;
 mod gateway;
 mod messages;
 
-use case::Case;
+use case::CallCase;
 use clean::Clean;
-use gateway::Gateway;
+use gateway::PathGateway;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -20,7 +20,7 @@ usage: signalbox-path CASE CALLS   brings CALLS calls of this kind to their answ
 
 /// Error of a run.
 #[derive(Debug, thiserror::Error)]
-pub enum PathError {
+pub enum CountError {
     /// The arguments do not match the usage.
     #[error("{USAGE}")]
     Usage,
@@ -48,11 +48,11 @@ fn main() -> ExitCode {
 }
 
 #[allow(clippy::print_stdout, reason = "the list of cases is the output")]
-fn run() -> Result<(), PathError> {
+fn run() -> Result<(), CountError> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match &words[..] {
         [word] if word == "cases" => {
-            for case in Case::all() {
+            for case in CallCase::all() {
                 println!("{case}");
             }
             for clean in Clean::all() {
@@ -61,17 +61,17 @@ fn run() -> Result<(), PathError> {
             Ok(())
         }
         [name, calls] => {
-            let calls: u32 = calls.parse().map_err(|_| PathError::Usage)?;
+            let calls: u32 = calls.parse().map_err(|_| CountError::Usage)?;
             if let Some(clean) = Clean::all().into_iter().find(|clean| clean.to_string() == *name) {
                 return clean.look(calls);
             }
-            let case = Case::all().into_iter().find(|case| case.to_string() == *name).ok_or(PathError::Usage)?;
-            let mut gateway = Gateway::open(case)?;
+            let case = CallCase::all().into_iter().find(|case| case.to_string() == *name).ok_or(CountError::Usage)?;
+            let mut gateway = PathGateway::open(case)?;
             for _ in 0..calls {
                 gateway.call()?;
             }
             Ok(())
         }
-        _ => Err(PathError::Usage),
+        _ => Err(CountError::Usage),
     }
 }

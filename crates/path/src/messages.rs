@@ -1,6 +1,6 @@
 //! Messages of the client and the backend of the bench.
 
-use crate::case::{Case, Framing};
+use crate::case::{CallCase, Framing};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use signalbox_wire::Era;
 
@@ -20,7 +20,7 @@ pub const CALL_ID: &str = "100000000007";
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}},"#;
 
 /// Returns the client's request.
-pub fn request(case: Case) -> Bytes {
+pub fn request(case: CallCase) -> Bytes {
     let meta = if case.client == Era::Modern { META } else { "" };
     let head = format!(
         r#"{{"jsonrpc":"2.0","id":{CALL_ID},"method":"tools/call","params":{{{meta}"name":"echo","arguments":{{"text":""#
@@ -29,7 +29,7 @@ pub fn request(case: Case) -> Bytes {
 }
 
 /// Returns the text that the tool echoes.
-fn text(case: Case) -> String {
+fn text(case: CallCase) -> String {
     "x".repeat(case.size.saturating_sub(128).max(64))
 }
 
@@ -41,7 +41,7 @@ pub struct Answers {
 
 impl Answers {
     /// Creates answers for calls of this kind.
-    pub fn new(case: Case) -> Self {
+    pub fn new(case: CallCase) -> Self {
         let ending = if case.backend == Era::Modern { r#","resultType":"complete""# } else { "" };
         let rest = format!(r#","result":{{"content":[{{"type":"text","text":"{}"}}]{ending}}}}}"#, text(case));
         Self { framing: case.framing, rest }

@@ -1,12 +1,12 @@
 //! A call of a page's tool, from the queue to its end.
 
 use crate::code::Code;
-use crate::counts::Counts;
+use crate::counters::RelayCounters;
 use crate::json_text::JsonText;
 use crate::random;
 use crate::relay::Relay;
 use crate::settings::millis;
-use crate::store::{EventReader, PushOutcome, RelayEvent};
+use crate::store::{EventReader, QueueOutcome, RelayEvent};
 use crate::tool_request::{ToolAnswer, ToolRequest, WorkerError};
 use signalbox_runtime::clock::unix_millis;
 use std::sync::Arc;
@@ -52,12 +52,12 @@ impl RelayCall {
         let mut withdrawal =
             Withdrawal { relay: Arc::clone(relay), code: self.code.clone(), id: id.clone(), armed: true };
         match self.push(relay, &id).await {
-            Ok(PushOutcome::Queued) => {}
-            Ok(PushOutcome::NoSession) => {
+            Ok(QueueOutcome::Queued) => {}
+            Ok(QueueOutcome::NoSession) => {
                 withdrawal.armed = false;
                 return CallEnd::Expired;
             }
-            Ok(PushOutcome::Full) => {
+            Ok(QueueOutcome::Full) => {
                 withdrawal.armed = false;
                 let most = relay.settings.limits.queue;
                 return failed("queue_full", &format!("{most} requests wait for the page already"));
@@ -74,7 +74,7 @@ impl RelayCall {
             };
             match event {
                 Err(_) => {
-                    Counts::add(&relay.counts.timeouts);
+                    RelayCounters::add(&relay.counts.timeouts);
                     let _ = relay.store.withdraw(&self.code, &id, "timeout", unix_millis()).await;
                     break failed("timeout", &too_slow(self.within));
                 }
@@ -94,7 +94,7 @@ impl RelayCall {
         end
     }
 
-    async fn push(&self, relay: &Relay, id: &str) -> Result<PushOutcome, crate::store::StoreError> {
+    async fn push(&self, relay: &Relay, id: &str) -> Result<QueueOutcome, crate::store::RelayStoreError> {
         let now = unix_millis();
         let deadline = now.saturating_add(millis(self.within));
         let request = ToolRequest {
@@ -112,7 +112,7 @@ impl RelayCall {
     /// Subscribes again after events were missed. If the request is still queued, its answer is yet to come; otherwise
     /// its outcome is unknown.
     async fn reread(&self, relay: &Relay, id: &str) -> Result<EventReader, CallEnd> {
-        let trouble = |error: crate::store::StoreError| failed("internal_error", &error.to_string());
+        let trouble = |error: crate::store::RelayStoreError| failed("internal_error", &error.to_string());
         let events = relay.store.subscribe(&self.code).await.map_err(trouble)?;
         let now = unix_millis();
         if relay.store.by_code(&self.code, now).await.map_err(trouble)?.is_none() {

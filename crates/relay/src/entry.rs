@@ -1,12 +1,12 @@
-//! `/api/mcp`: the MCP endpoint of the relay, as an [`Entry`] of the HTTP front end.
+//! `/api/mcp`: the MCP endpoint of the relay, as a [`SecondaryEndpoint`] of the HTTP front end.
 
 use crate::code::Code;
-use crate::counts::Counts;
+use crate::counters::RelayCounters;
 use crate::link::{SESSION_EXPIRED, expired_data};
 use crate::random;
-use crate::refusal::{Refusal, retry_after};
+use crate::refusal::{LegacyRefusal, retry_after};
 use crate::relay::{Relay, TRANSPORT};
-use crate::settings::{Phase, millis};
+use crate::settings::{MigrationPhase, millis};
 use crate::stray_codes::{has_stray_codes, without_stray_codes};
 use crate::tools::{CONNECT, SESSION_CODE};
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use signalbox_engine::rate::address_key;
 use signalbox_engine::{Caller, Principal};
 use signalbox_runtime::BoxFuture;
 use signalbox_runtime::clock::unix_millis;
-use signalbox_transport::http_front::{Entry, Named, OpenedRoom};
+use signalbox_transport::http_front::{SecondaryEndpoint, SecondaryRequest, SecondarySession};
 use signalbox_transport::router::RoutedAnswer;
 use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, json as wire_json, method};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ const INVALID_PARAMS: i64 = -32602;
 #[derive(Clone, Debug)]
 pub struct RelayEntry(pub Arc<Relay>);
 
-impl Entry for RelayEntry {
+impl SecondaryEndpoint for RelayEntry {
     fn path(&self) -> &str {
         PATH
     }
@@ -72,26 +72,27 @@ impl Entry for RelayEntry {
 
     fn admit(&self, caller: &Caller) -> Result<(), Duration> {
         let key = address_key(caller.identity().address.map(|address| address.ip()));
-        self.0.mcp_rate.take(&key, Instant::now()).inspect_err(|_| Counts::add(&self.0.counts.rate_limited))
+        self.0.mcp_rate.take(&key, Instant::now()).inspect_err(|_| RelayCounters::add(&self.0.counts.rate_limited))
     }
 
     fn limited(&self, id: Option<&RawId>, wait: Duration) -> RoutedAnswer {
         rate_limited(id, "Rate limit exceeded", wait)
     }
 
-    fn open(&self, caller: Caller, id: Option<RawId>) -> BoxFuture<Result<OpenedRoom, RoutedAnswer>> {
+    fn open(&self, caller: Caller, id: Option<RawId>) -> BoxFuture<Result<SecondarySession, RoutedAnswer>> {
         let relay = Arc::clone(&self.0);
         Box::pin(async move {
             let key = address_key(caller.identity().address.map(|address| address.ip()));
             if let Err(wait) = relay.session_rate.take(&key, Instant::now()) {
-                Counts::add(&relay.counts.rate_limited);
+                RelayCounters::add(&relay.counts.rate_limited);
                 return Err(rate_limited(id.as_ref(), "Rate limit exceeded: too many new sessions", wait));
             }
-            let refused =
-                |refusal: Refusal| rpc_error(refusal.name().1, id.as_ref(), INTERNAL_ERROR, &refusal.to_string(), None);
-            let session = random::uuid().map_err(|_| refused(Refusal::Internal))?;
+            let refused = |refusal: LegacyRefusal| {
+                rpc_error(refusal.name().1, id.as_ref(), INTERNAL_ERROR, &refusal.to_string(), None)
+            };
+            let session = random::uuid().map_err(|_| refused(LegacyRefusal::Internal))?;
             let new = relay.create(Some(&session)).await.map_err(refused)?;
-            Ok(OpenedRoom { principal: relay.session_target(&caller, &session, &new.record), session })
+            Ok(SecondarySession { principal: relay.session_target(&caller, &session, &new.record), session })
         })
     }
 
@@ -102,22 +103,22 @@ impl Entry for RelayEntry {
             let Some(mut record) = found.map_err(|_| unavailable())? else { return Ok(None) };
             match relay.touch(&mut record).await {
                 Ok(()) => Ok(Some(relay.session_target(&caller, &session, &record))),
-                Err(Refusal::Internal) => Err(unavailable()),
+                Err(LegacyRefusal::Internal) => Err(unavailable()),
                 Err(_) => Ok(None),
             }
         })
     }
 
-    fn named(&self, caller: Caller, message: Envelope) -> BoxFuture<Result<Named, RoutedAnswer>> {
+    fn named(&self, caller: Caller, message: Envelope) -> BoxFuture<Result<SecondaryRequest, RoutedAnswer>> {
         let relay = Arc::clone(&self.0);
         Box::pin(async move {
             let (code, message) = without_code(message);
             let message = without_stray_codes(message);
-            let Some(code) = code else { return Ok(Named { principal: relay.nowhere(&caller), message }) };
+            let Some(code) = code else { return Ok(SecondaryRequest { principal: relay.nowhere(&caller), message }) };
             let id = message.id();
             // This revision has no -32002. Clients that look for it find it in the data, beside the standard code.
-            let refused = |refusal: Refusal| match &refusal {
-                Refusal::RateLimited { wait, .. } => rate_limited(id.as_ref(), &refusal.to_string(), *wait),
+            let refused = |refusal: LegacyRefusal| match &refusal {
+                LegacyRefusal::RateLimited { wait, .. } => rate_limited(id.as_ref(), &refusal.to_string(), *wait),
                 _ => {
                     let original = refusal.name().0.to_ascii_uppercase();
                     let data = json!({"originalCode": original, "legacyCode": SESSION_EXPIRED});
@@ -128,11 +129,11 @@ impl Entry for RelayEntry {
             let key = address_key(caller.identity().address.map(|address| address.ip()));
             let Ok(code) = Code::parse(&code) else {
                 relay.guessed(&key);
-                let text = Refusal::InvalidSessionCode.to_string();
+                let text = LegacyRefusal::InvalidSessionCode.to_string();
                 return Err(rpc_error(StatusCode::BAD_REQUEST, id.as_ref(), INVALID_PARAMS, &text, None));
             };
             let record = relay.find(&code, &key).await.map_err(refused)?;
-            Ok(Named { principal: relay.code_target(&caller, &record), message })
+            Ok(SecondaryRequest { principal: relay.code_target(&caller, &record), message })
         })
     }
 
@@ -181,7 +182,7 @@ impl Entry for RelayEntry {
             "transport": "streamable-http",
             "phase": phase.word(),
             "features": phase.features(),
-            "legacy": phase != Phase::McpOnly,
+            "legacy": phase != MigrationPhase::McpOnly,
         });
         RoutedAnswer::json(StatusCode::OK, body.to_string())
     }

@@ -21,7 +21,7 @@ use signalbox_engine::catalog::ListOwners;
 use signalbox_engine::{Fault, Principal};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
-use signalbox_transport::in_process::{InProcessConnector, Visitor};
+use signalbox_transport::in_process::{InProcessConnector, ServerChannels};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ const OVERLOADED: i64 = -32603;
 /// Revisions that the server side speaks.
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-type Serve = Box<dyn Fn(Visitor) -> BoxFuture<()> + Send + Sync>;
+type Serve = Box<dyn Fn(ServerChannels) -> BoxFuture<()> + Send + Sync>;
 
 /// Connector that opens connections to pages.
 pub struct RelayConnector {
@@ -58,7 +58,7 @@ impl RelayConnector {
     #[must_use]
     pub fn new(relay: &Arc<Relay>) -> Self {
         let served = Arc::clone(relay);
-        let serve: Serve = Box::new(move |visitor: Visitor| Box::pin(serve(Arc::clone(&served), visitor)));
+        let serve: Serve = Box::new(move |visitor: ServerChannels| Box::pin(serve(Arc::clone(&served), visitor)));
         Self { inner: InProcessConnector::new(BACKEND, serve), relay: Arc::clone(relay) }
     }
 }
@@ -94,8 +94,8 @@ impl Connector for RelayConnector {
 }
 
 /// Serves one connection until it is closed.
-async fn serve(relay: Arc<Relay>, visitor: Visitor) {
-    let Visitor { mut incoming, outgoing, principal } = visitor;
+async fn serve(relay: Arc<Relay>, visitor: ServerChannels) {
+    let ServerChannels { mut incoming, outgoing, principal } = visitor;
     let target = principal.as_ref().map_or(PageTarget::Nowhere, |principal| relay.target_of(principal));
     let mut conversation = Conversation {
         target,

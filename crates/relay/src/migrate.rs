@@ -36,7 +36,7 @@ pub enum MigrateError {
 
 /// Flavor of MCP to translate to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Style {
+pub enum TargetFlavor {
     /// With sessions: revision 2025-11-25 and older.
     Sessions,
     /// Without sessions: revision 2026-07-28.
@@ -93,7 +93,7 @@ impl LegacyCall {
     ///
     /// # Errors
     /// If it is not a legacy call.
-    pub fn to_mcp(&self, style: Style) -> Result<String, MigrateError> {
+    pub fn to_mcp(&self, style: TargetFlavor) -> Result<String, MigrateError> {
         let (base, path, query) = split(&self.url);
         let body = self.read_body()?;
         let code = ["sessionCode", "code"].iter().find_map(|name| {
@@ -103,8 +103,10 @@ impl LegacyCall {
         let mut out = Translation { text: String::new(), base, code, style };
         match path {
             "/api/sessions" => match style {
-                Style::Sessions => out.message("a session, whose id comes in the header Mcp-Session-Id", &initialize()),
-                Style::Stateless => {
+                TargetFlavor::Sessions => {
+                    out.message("a session, whose id comes in the header Mcp-Session-Id", &initialize())
+                }
+                TargetFlavor::Stateless => {
                     out.say("There are no sessions in 2026-07-28: each call names the page by `sessionCode`.")
                 }
             },
@@ -137,7 +139,7 @@ struct Translation<'a> {
     text: String,
     base: &'a str,
     code: Option<String>,
-    style: Style,
+    style: TargetFlavor,
 }
 
 impl Translation<'_> {
@@ -146,7 +148,7 @@ impl Translation<'_> {
     }
 
     fn connect(&mut self) {
-        if let (Style::Sessions, Some(code)) = (self.style, self.code.clone()) {
+        if let (TargetFlavor::Sessions, Some(code)) = (self.style, self.code.clone()) {
             let params = json!({"name": "connect_to_session", "arguments": {"sessionId": code}});
             let message = self.request("tools/call", params);
             self.message("once in a session: which page is meant", &message);
@@ -156,14 +158,14 @@ impl Translation<'_> {
 
     /// Adds the session code to the parameters of a call in the stateless style, where every call names its page.
     fn named(&self, mut params: Value) -> Value {
-        if let (Style::Stateless, Some(code)) = (self.style, &self.code) {
+        if let (TargetFlavor::Stateless, Some(code)) = (self.style, &self.code) {
             params["arguments"]["sessionCode"] = code.as_str().into();
         }
         params
     }
 
     fn request(&self, method: &str, mut params: Value) -> Value {
-        if self.style == Style::Stateless {
+        if self.style == TargetFlavor::Stateless {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                 "io.modelcontextprotocol/clientCapabilities": {},
@@ -181,11 +183,11 @@ impl Translation<'_> {
         let _ = write!(self.text, "POST {}/api/mcp\nContent-Type: application/json\n", self.base);
         let method = message["method"].as_str().unwrap_or_default();
         match self.style {
-            Style::Sessions if method != "initialize" => {
+            TargetFlavor::Sessions if method != "initialize" => {
                 self.text.push_str("Mcp-Session-Id: (the id that initialize gave)\n")
             }
-            Style::Sessions => {}
-            Style::Stateless => {
+            TargetFlavor::Sessions => {}
+            TargetFlavor::Stateless => {
                 let _ = write!(self.text, "MCP-Protocol-Version: 2026-07-28\nMcp-Method: {method}\n");
                 if let Some(name) = message["params"]["name"].as_str() {
                     let _ = writeln!(self.text, "Mcp-Name: {name}");
@@ -222,7 +224,7 @@ fn parameter(query: &str, name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn curl(words: &[&str], style: Style) -> Result<String, MigrateError> {
+    fn curl(words: &[&str], style: TargetFlavor) -> Result<String, MigrateError> {
         LegacyCall::of_curl(words.iter().map(|word| (*word).to_owned()))?.to_mcp(style)
     }
 
@@ -240,7 +242,7 @@ mod tests {
             body,
             "https://box.example/api/request",
         ];
-        let told = curl(&words, Style::Sessions).unwrap();
+        let told = curl(&words, TargetFlavor::Sessions).unwrap();
         let expected = "# once in a session: which page is meant\nPOST https://box.example/api/mcp\nContent-Type: application/json\n\
             Mcp-Session-Id: (the id that initialize gave)\n\n\
             {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"connect_to_session\",\"arguments\":{\"sessionId\":\"ABC123XY\"}}}\n\n\
@@ -248,22 +250,22 @@ mod tests {
             Mcp-Session-Id: (the id that initialize gave)\n\n\
             {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"createDataContext\",\"arguments\":{\"name\":\"StudentData\"}}}\n";
         assert_eq!(told, expected);
-        let stateless = curl(&words, Style::Stateless).unwrap();
+        let stateless = curl(&words, TargetFlavor::Stateless).unwrap();
         assert!(stateless.contains(r#""arguments":{"name":"StudentData","sessionCode":"ABC123XY"}"#), "{stateless}");
         assert!(stateless.contains("Mcp-Name: createDataContext\n"));
         let json = r#"{"method":"GET","path":"/api/metadata?sessionCode=ABC123XY"}"#;
-        let listed = LegacyCall::of_json(json).unwrap().to_mcp(Style::Sessions).unwrap();
+        let listed = LegacyCall::of_json(json).unwrap().to_mcp(TargetFlavor::Sessions).unwrap();
         assert!(listed.ends_with("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n"), "{listed}");
     }
 
     #[test]
     fn what_is_no_legacy_call_is_told() {
-        assert_eq!(curl(&["-X", "POST"], Style::Sessions), Err(MigrateError::NoUrl));
-        assert_eq!(curl(&["/api/request", "-d"], Style::Sessions), Err(MigrateError::NoValue("-d".to_owned())));
-        assert_eq!(curl(&["/api/request", "-d", "{}"], Style::Sessions), Err(MigrateError::NoTool));
-        assert_eq!(curl(&["http://h/x"], Style::Sessions), Err(MigrateError::NotLegacy("/x".to_owned())));
-        assert!(matches!(curl(&["/api/request", "--data=["], Style::Sessions), Err(MigrateError::Body(_))));
-        assert!(curl(&["http://h/api/stream?code=A"], Style::Sessions).unwrap().starts_with("# The result"));
-        assert!(curl(&["http://h/api/sessions"], Style::Sessions).unwrap().contains("\"initialize\""));
+        assert_eq!(curl(&["-X", "POST"], TargetFlavor::Sessions), Err(MigrateError::NoUrl));
+        assert_eq!(curl(&["/api/request", "-d"], TargetFlavor::Sessions), Err(MigrateError::NoValue("-d".to_owned())));
+        assert_eq!(curl(&["/api/request", "-d", "{}"], TargetFlavor::Sessions), Err(MigrateError::NoTool));
+        assert_eq!(curl(&["http://h/x"], TargetFlavor::Sessions), Err(MigrateError::NotLegacy("/x".to_owned())));
+        assert!(matches!(curl(&["/api/request", "--data=["], TargetFlavor::Sessions), Err(MigrateError::Body(_))));
+        assert!(curl(&["http://h/api/stream?code=A"], TargetFlavor::Sessions).unwrap().starts_with("# The result"));
+        assert!(curl(&["http://h/api/sessions"], TargetFlavor::Sessions).unwrap().contains("\"initialize\""));
     }
 }

@@ -12,7 +12,7 @@ pub(crate) const VERSION: &str = "1.0.0";
 
 /// Reason to refuse a legacy request.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum LegacyRefusal {
     /// The route serves another method.
     #[error("only {0} is served here")]
     MethodNotAllowed(&'static str),
@@ -83,7 +83,7 @@ pub enum Refusal {
     Internal,
 }
 
-impl Refusal {
+impl LegacyRefusal {
     /// Name of a refusal for lack of memory.
     pub const NO_ROOM: &'static str = "overloaded";
 
@@ -173,14 +173,15 @@ mod tests {
     /// Proves CO-3 and CO-4.
     #[test]
     fn refusals_have_the_names_that_clients_know() {
-        let answer = Refusal::SessionExpired.answer(Some("ABC123XY"));
+        let answer = LegacyRefusal::SessionExpired.answer(Some("ABC123XY"));
         assert_eq!(answer.status, StatusCode::GONE);
-        let body = Refusal::SessionExpired.body(Some("ABC123XY")).to_string();
+        let body = LegacyRefusal::SessionExpired.body(Some("ABC123XY")).to_string();
         let expected = r#"{"error":"session_expired","message":"Session expired","code":"SESSION_EXPIRED","sessionCode":"ABC123XY"}"#;
         assert_eq!(body, expected);
-        let limited = Refusal::RateLimited { what: "new sessions", wait: Duration::from_millis(1_500) }.answer(None);
+        let limited =
+            LegacyRefusal::RateLimited { what: "new sessions", wait: Duration::from_millis(1_500) }.answer(None);
         assert_eq!(limited.headers[RETRY_AFTER], "2", "not before it is over");
-        let other = Refusal::VersionNotAcceptable("2.0.0".to_owned()).answer(None);
+        let other = LegacyRefusal::VersionNotAcceptable("2.0.0".to_owned()).answer(None);
         assert_eq!(
             (other.status, &other.headers["supported-versions"]),
             (StatusCode::NOT_ACCEPTABLE, &VERSION.parse().unwrap()),

@@ -2,13 +2,13 @@
 
 use crate::buckets::Buckets;
 use crate::code::Code;
-use crate::counts::Counts;
+use crate::counters::RelayCounters;
 use crate::random::{self, NoRandomness};
-use crate::refusal::Refusal;
+use crate::refusal::LegacyRefusal;
 use crate::session::{NewSession, SessionRecord, mcp_mark};
 use crate::settings::{RelaySettings, millis};
 use crate::shares::Shares;
-use crate::store::{CreateOutcome, RelayStore, StoreError};
+use crate::store::{CreateOutcome, RelayStore, RelayStoreError};
 use crate::stream_roles::StreamRoles;
 use crate::tools::ToolSet;
 use serde_json::Value;
@@ -77,7 +77,7 @@ pub struct Relay {
     /// Memory shares that messages are charged to.
     pub shares: Shares,
     pub tools: ToolSet,
-    pub counts: Counts,
+    pub counts: RelayCounters,
     /// Roles of event streams: worker or client.
     pub roles: StreamRoles,
     /// Rate of new sessions per address.
@@ -131,7 +131,7 @@ impl Relay {
         let limits = &settings.limits;
         Arc::new(Self {
             tools: ToolSet::new(settings.tools),
-            counts: Counts::default(),
+            counts: RelayCounters::default(),
             shares: Shares::default(),
             roles: StreamRoles::default(),
             session_rate: Buckets::per_minute(limits.sessions_per_minute),
@@ -203,23 +203,23 @@ impl Relay {
     ///
     /// # Errors
     /// If there are too many sessions, or the store is unreachable.
-    pub async fn create(&self, mcp_id: Option<&str>) -> Result<NewSession, Refusal> {
+    pub async fn create(&self, mcp_id: Option<&str>) -> Result<NewSession, LegacyRefusal> {
         for _ in 0..TRIES {
             let at = unix_millis();
-            let new =
-                SessionRecord::make(mcp_id, at, self.settings.ttl_ms()).map_err(|NoRandomness| Refusal::Internal)?;
+            let new = SessionRecord::make(mcp_id, at, self.settings.ttl_ms())
+                .map_err(|NoRandomness| LegacyRefusal::Internal)?;
             let created = self.store.create(new.record.clone(), self.settings.limits.max_sessions, at).await;
             match created.map_err(|error| self.failed(&error))? {
                 CreateOutcome::Both => {
-                    Counts::add(&self.counts.sessions);
+                    RelayCounters::add(&self.counts.sessions);
                     self.note_issued(&new.record.code);
                     return Ok(new);
                 }
                 CreateOutcome::Taken => {}
-                CreateOutcome::Full => return Err(Refusal::Full),
+                CreateOutcome::Full => return Err(LegacyRefusal::Full),
             }
         }
-        Err(Refusal::Internal)
+        Err(LegacyRefusal::Internal)
     }
 
     /// Finds the session of a code and extends its life. Wrong codes are counted per `who`, such as an address: after
@@ -227,25 +227,25 @@ impl Relay {
     ///
     /// # Errors
     /// If there is no such session, or there were too many wrong codes.
-    pub async fn find(&self, code: &Code, who: &str) -> Result<SessionRecord, Refusal> {
+    pub async fn find(&self, code: &Code, who: &str) -> Result<SessionRecord, LegacyRefusal> {
         if self.wrong_rate.is_empty(who, Instant::now()) {
-            Counts::add(&self.counts.rate_limited);
-            return Err(Refusal::RateLimited { what: "wrong session codes", wait: Duration::from_secs(60) });
+            RelayCounters::add(&self.counts.rate_limited);
+            return Err(LegacyRefusal::RateLimited { what: "wrong session codes", wait: Duration::from_secs(60) });
         }
         let at = unix_millis();
         let found = match self.store.by_code(code, at).await {
-            Err(error @ StoreError::Unreadable(_)) => {
+            Err(error @ RelayStoreError::Unreadable(_)) => {
                 self.failed(&error);
-                return Err(Refusal::SessionValidationFailed);
+                return Err(LegacyRefusal::SessionValidationFailed);
             }
             found => found.map_err(|error| self.failed(&error))?,
         };
         let Some(mut record) = found else {
             if self.issued.lock().unpoisoned().contains(code) {
-                return Err(Refusal::SessionExpired);
+                return Err(LegacyRefusal::SessionExpired);
             }
             self.guessed(who);
-            return Err(Refusal::SessionNotFound);
+            return Err(LegacyRefusal::SessionNotFound);
         };
         self.touch(&mut record).await?;
         Ok(record)
@@ -267,7 +267,7 @@ impl Relay {
 
     /// Counts a wrong code.
     pub fn guessed(&self, who: &str) {
-        Counts::add(&self.counts.wrong_codes);
+        RelayCounters::add(&self.counts.wrong_codes);
         let _ = self.wrong_rate.take(who, Instant::now());
     }
 
@@ -275,7 +275,7 @@ impl Relay {
     ///
     /// # Errors
     /// If the session has ended, or the store is unreachable.
-    pub async fn touch(&self, record: &mut SessionRecord) -> Result<(), Refusal> {
+    pub async fn touch(&self, record: &mut SessionRecord) -> Result<(), LegacyRefusal> {
         let at = unix_millis();
         let until = at.saturating_add(self.settings.ttl_ms());
         // Skip the write for most messages: an eighth of the lifetime makes no difference.
@@ -285,13 +285,13 @@ impl Relay {
         record.until = until;
         match self.store.touch(&record.code, until, at).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Refusal::SessionExpired),
+            Ok(false) => Err(LegacyRefusal::SessionExpired),
             Err(error) => Err(self.failed(&error)),
         }
     }
 
     /// Maps a failure of the store to a refusal that reveals nothing. The log has the details.
-    pub fn failed(&self, error: &StoreError) -> Refusal {
+    pub fn failed(&self, error: &RelayStoreError) -> LegacyRefusal {
         let now = unix_millis();
         let last = self.last_failure_log.load(Ordering::Relaxed);
         if now.saturating_sub(last) >= FAILURE_LOG_INTERVAL_MS
@@ -299,15 +299,15 @@ impl Relay {
         {
             tracing::warn!(%error, "the relay's store fails; this is told every 10 s at most");
         }
-        Refusal::Internal
+        LegacyRefusal::Internal
     }
 
     /// Refuses and counts a message that exceeds the memory budget.
-    pub fn no_room(&self, refused: OverBudget) -> Refusal {
+    pub fn no_room(&self, refused: OverBudget) -> LegacyRefusal {
         if let Some(gateway) = self.gateway() {
             gateway.counters.refused(Limit::Memory);
         }
-        Refusal::NoRoom(refused)
+        LegacyRefusal::NoRoom(refused)
     }
 
     /// Registers the target of an MCP session.
@@ -368,7 +368,7 @@ impl Relay {
     ///
     /// # Errors
     /// If the store is unreachable.
-    pub async fn bound(&self, target: &PageTarget) -> Result<Option<SessionRecord>, StoreError> {
+    pub async fn bound(&self, target: &PageTarget) -> Result<Option<SessionRecord>, RelayStoreError> {
         match target {
             PageTarget::Session(id) => self.store.by_mcp(id, unix_millis()).await,
             PageTarget::Code(code) => self.store.by_code(code, unix_millis()).await,

@@ -11,17 +11,17 @@ mod stream;
 mod tools;
 mod well_known;
 
-use crate::counts::family;
-use crate::refusal::Refusal;
+use crate::counters::family;
+use crate::refusal::LegacyRefusal;
 use crate::relay::Relay;
-use crate::settings::Phase;
+use crate::settings::MigrationPhase;
 use crate::when;
 use http::header::{CACHE_CONTROL, LINK, REFERRER_POLICY, WARNING};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use legacy_request::{RouteRefusal, user_agent};
 pub use response::{MAX_ERROR, MAX_PROGRESS};
 use signalbox_engine::{Caller, Fault, FaultKind};
-use signalbox_transport::router::{Access, Mount, Route, RoutedAnswer, RoutedRequest};
+use signalbox_transport::router::{HttpRoute, Mount, RouteAccess, RoutedAnswer, RoutedRequest};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -75,18 +75,18 @@ pub fn is_legacy(path: &str) -> bool {
 
 /// Returns all routes of a relay.
 #[must_use]
-pub fn routes(relay: &Arc<Relay>) -> Vec<Route> {
+pub fn routes(relay: &Arc<Relay>) -> Vec<HttpRoute> {
     let mut all = Vec::new();
     for legacy in LEGACY {
         for method in METHODS {
             let (relay, limit) = (Arc::clone(relay), relay.settings.limits.body);
             // Other methods become calls, which are refused and recorded as such.
             let is_read = method == Method::GET;
-            let route = Route::new(method, legacy.path, Mount::Listener, move |asked: RoutedRequest| {
+            let route = HttpRoute::new(method, legacy.path, Mount::Listener, move |asked: RoutedRequest| {
                 let relay = Arc::clone(&relay);
                 async move { Ok(serve(relay, legacy, asked).await) }
             });
-            let route = route.access(Access::Open).max_body(limit);
+            let route = route.access(RouteAccess::Open).max_body(limit);
             all.push(if is_read { route.guarded() } else { route });
         }
     }
@@ -97,14 +97,14 @@ pub fn routes(relay: &Arc<Relay>) -> Vec<Route> {
 }
 
 /// Returns the route of the relay's metrics, for callers that may use MCP. `/metrics` includes them too.
-fn metrics(relay: &Arc<Relay>) -> Route {
+fn metrics(relay: &Arc<Relay>) -> HttpRoute {
     let relay = Arc::clone(relay);
-    Route::new(Method::GET, METRICS, Mount::Listener, move |_| {
+    HttpRoute::new(Method::GET, METRICS, Mount::Listener, move |_| {
         let mut page = relay.counts.page(relay.settings.phase, relay.store.counts());
         page.push_str(&relay.store.metrics());
         async move { Ok(RoutedAnswer::whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page)) }
     })
-    .access(Access::Caller)
+    .access(RouteAccess::Caller)
 }
 
 /// Serves a legacy request according to the migration phase.
@@ -113,14 +113,14 @@ async fn serve(relay: Arc<Relay>, legacy: Legacy, asked: RoutedRequest) -> Route
     relay.counts.used(legacy.name, client);
     // Pages need some of the routes in every phase: stream, answers, tools and sessions.
     let for_pages = !matches!(legacy.path, "/api/metadata" | "/api/request");
-    let gone = relay.settings.phase == Phase::McpOnly && !(for_pages && legacy_request::is_page(&asked));
+    let gone = relay.settings.phase == MigrationPhase::McpOnly && !(for_pages && legacy_request::is_page(&asked));
     let caller = asked.caller.clone();
     let answered = match asked.method.as_str() {
-        _ if gone => Err(RouteRefusal::of(Refusal::Gone(relay.base().to_owned()))),
+        _ if gone => Err(RouteRefusal::of(LegacyRefusal::Gone(relay.base().to_owned()))),
         method if method == legacy.method || (method == "HEAD" && legacy.method == "GET") => {
             (legacy.handler)(Arc::clone(&relay), asked).await
         }
-        _ => Err(RouteRefusal::of(Refusal::MethodNotAllowed(legacy.method))),
+        _ => Err(RouteRefusal::of(LegacyRefusal::MethodNotAllowed(legacy.method))),
     };
     let mut answer = answered.unwrap_or_else(|refused| {
         let answer = refused.answer();
@@ -129,7 +129,9 @@ async fn serve(relay: Arc<Relay>, legacy: Legacy, asked: RoutedRequest) -> Route
     });
     answer.headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
     answer.headers.insert(REFERRER_POLICY, NO_REFERRER);
-    if relay.settings.phase != Phase::Dual && !(for_pages && !gone && relay.settings.phase == Phase::McpOnly) {
+    if relay.settings.phase != MigrationPhase::Dual
+        && !(for_pages && !gone && relay.settings.phase == MigrationPhase::McpOnly)
+    {
         deprecate(&relay, &mut answer, client);
     }
     answer

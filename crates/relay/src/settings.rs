@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Phase of the migration from the legacy routes to MCP.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub enum Phase {
+pub enum MigrationPhase {
     #[default]
     Dual,
     /// Both are served. Responses of the legacy routes announce their removal.
@@ -13,7 +13,7 @@ pub enum Phase {
     McpOnly,
 }
 
-impl Phase {
+impl MigrationPhase {
     /// All phases, in order.
     pub const ALL: [Self; 3] = [Self::Dual, Self::Deprecated, Self::McpOnly];
 
@@ -70,7 +70,7 @@ impl ListedTools {
 #[derive(Clone, Debug)]
 pub struct RelaySettings {
     /// Phase of the migration.
-    pub phase: Phase,
+    pub phase: MigrationPhase,
     /// Lifetime of an unused session.
     pub ttl: Duration,
     /// Base URL for pages and clients, without a trailing slash.
@@ -128,7 +128,7 @@ impl Default for RelayLimits {
 impl Default for RelaySettings {
     fn default() -> Self {
         Self {
-            phase: Phase::Dual,
+            phase: MigrationPhase::Dual,
             ttl: Duration::from_secs(600),
             public_url: "http://127.0.0.1:8080".to_owned(),
             origins: Vec::new(),

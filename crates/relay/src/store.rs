@@ -32,11 +32,11 @@ pub const EVENT_QUEUE: usize = 256;
 pub const MAX_ANSWERED: usize = 256;
 
 /// Future of a store operation.
-pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, RelayStoreError>> + Send + 'a>>;
 
 /// Error of a store operation.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum RelayStoreError {
     /// The store is unreachable or does not answer.
     #[error("the relay's store cannot be reached: {0}")]
     Unreachable(String),
@@ -58,7 +58,7 @@ pub enum CreateOutcome {
 
 /// Outcome of queueing a request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum PushOutcome {
+pub enum QueueOutcome {
     /// The request is queued, and its worker is notified.
     Queued,
     /// The queue is full.
@@ -169,7 +169,8 @@ pub trait RelayStore: Send + Sync {
     fn set_tools<'a>(&'a self, code: &'a Code, tools: &'a str, now: u64) -> StoreFuture<'a, bool>;
 
     /// Queues a request, up to `most`. Requests past their deadline do not count. Notifies subscribers.
-    fn push<'a>(&'a self, code: &'a Code, request: ToolRequest, most: usize, now: u64) -> StoreFuture<'a, PushOutcome>;
+    fn push<'a>(&'a self, code: &'a Code, request: ToolRequest, most: usize, now: u64)
+    -> StoreFuture<'a, QueueOutcome>;
 
     /// Returns the requests that wait for an answer, oldest first.
     fn unanswered<'a>(&'a self, code: &'a Code, now: u64) -> StoreFuture<'a, Vec<ToolRequest>>;
@@ -246,7 +247,7 @@ pub trait RelayStore: Send + Sync {
     fn counts(&self) -> (usize, usize);
 
     /// Returns the reason why the store is unusable at the moment, if it is.
-    fn trouble(&self) -> Option<StoreError> {
+    fn trouble(&self) -> Option<RelayStoreError> {
         None
     }
 

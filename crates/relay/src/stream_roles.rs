@@ -11,7 +11,7 @@ const MAX_PEERS: usize = 10_000;
 
 /// Role of an event stream.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Role {
+pub enum StreamRole {
     /// Carries requests to a page.
     Worker,
     /// Carries results to a client.
@@ -44,7 +44,7 @@ impl Default for StreamRoles {
 
 impl StreamRoles {
     /// Records the role that a peer, by address and name, has shown in this session.
-    pub fn note(&self, session: &str, peer: &str, role: Role) {
+    pub fn note(&self, session: &str, peer: &str, role: StreamRole) {
         let mut seen = self.seen.lock().unpoisoned();
         if seen.len() >= MAX_PEERS {
             seen.clear();
@@ -52,8 +52,8 @@ impl StreamRoles {
         let posted = seen.entry((session.into(), peer.into())).or_default();
         let before = *posted;
         match role {
-            Role::Client => posted.requests = true,
-            Role::Worker => posted.answers = true,
+            StreamRole::Client => posted.requests = true,
+            StreamRole::Worker => posted.answers = true,
         }
         let changed = before != *posted;
         drop(seen);
@@ -64,11 +64,11 @@ impl StreamRoles {
 
     /// Returns the role that a peer has shown in this session. `None` if a page and a client share address and name.
     #[must_use]
-    pub fn of(&self, session: &str, peer: &str) -> Option<Role> {
+    pub fn of(&self, session: &str, peer: &str) -> Option<StreamRole> {
         let posted = self.seen.lock().unpoisoned().get(&(session.into(), peer.into())).copied()?;
         match posted {
-            PeerActivity { requests: true, answers: false } => Some(Role::Client),
-            PeerActivity { requests: false, answers: true } => Some(Role::Worker),
+            PeerActivity { requests: true, answers: false } => Some(StreamRole::Client),
+            PeerActivity { requests: false, answers: true } => Some(StreamRole::Worker),
             _ => None,
         }
     }
@@ -89,23 +89,23 @@ mod tests {
         let roles = StreamRoles::default();
         let mut changes = roles.follow();
         assert_eq!(roles.of("s", "a"), None);
-        roles.note("s", "a", Role::Client);
+        roles.note("s", "a", StreamRole::Client);
         assert!(changes.has_changed().unwrap());
         changes.mark_unchanged();
-        roles.note("s", "a", Role::Client);
+        roles.note("s", "a", StreamRole::Client);
         assert!(!changes.has_changed().unwrap(), "nothing new");
-        assert_eq!((roles.of("s", "a"), roles.of("s", "b")), (Some(Role::Client), None));
+        assert_eq!((roles.of("s", "a"), roles.of("s", "b")), (Some(StreamRole::Client), None));
     }
 
     #[test]
     fn what_is_posted_in_one_session_says_nothing_about_another() {
         let roles = StreamRoles::default();
-        roles.note("one", "school", Role::Client);
-        roles.note("two", "school", Role::Worker);
-        assert_eq!(roles.of("one", "school"), Some(Role::Client));
-        assert_eq!(roles.of("two", "school"), Some(Role::Worker));
+        roles.note("one", "school", StreamRole::Client);
+        roles.note("two", "school", StreamRole::Worker);
+        assert_eq!(roles.of("one", "school"), Some(StreamRole::Client));
+        assert_eq!(roles.of("two", "school"), Some(StreamRole::Worker));
         assert_eq!(roles.of("three", "school"), None);
-        roles.note("one", "school", Role::Worker);
+        roles.note("one", "school", StreamRole::Worker);
         assert_eq!(roles.of("one", "school"), None, "a page and a client of one address and name");
     }
 }

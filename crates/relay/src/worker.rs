@@ -2,11 +2,11 @@
 //! executed them.
 
 use crate::code::Code;
-use crate::counts::Counts;
+use crate::counters::RelayCounters;
 use crate::mcp_result::minified;
 use crate::relay::Relay;
-use crate::settings::Phase;
-use crate::store::StoreError;
+use crate::settings::MigrationPhase;
+use crate::store::RelayStoreError;
 use crate::tool_request::{Delivery, ToolAnswer, ToolRequest, WorkerError};
 use serde_json::Value;
 use signalbox_runtime::clock::unix_millis;
@@ -59,7 +59,7 @@ impl Worker {
     ///
     /// # Errors
     /// If the store is unreachable.
-    pub async fn take_lead(&self, relay: &Relay) -> Result<bool, StoreError> {
+    pub async fn take_lead(&self, relay: &Relay) -> Result<bool, RelayStoreError> {
         let now = unix_millis();
         let until = now.saturating_add(relay.lease_ms());
         relay.store.take_lead(&self.code, &self.holder, &self.stream, until, now).await
@@ -70,7 +70,7 @@ impl Worker {
     ///
     /// # Errors
     /// If the store is unreachable.
-    pub async fn due(&mut self, relay: &Arc<Relay>) -> Result<Vec<String>, StoreError> {
+    pub async fn due(&mut self, relay: &Arc<Relay>) -> Result<Vec<String>, RelayStoreError> {
         let now = unix_millis();
         let waiting = relay.store.unanswered(&self.code, now).await?;
         // Answered requests are not sent again, so their ids can be dropped.
@@ -87,20 +87,20 @@ impl Worker {
                 Delivery::First => false,
                 Delivery::Again => true,
                 Delivery::Unknown => {
-                    Counts::add(&relay.counts.unknown_outcomes);
+                    RelayCounters::add(&relay.counts.unknown_outcomes);
                     let answer = ToolAnswer::Error(WorkerError::outcome_unknown());
                     relay.store.answer(&self.code, &request.id, answer, now).await?;
                     continue;
                 }
             };
             if relay.store.mark_sent(&self.code, &request.id, &self.journal, now).await? {
-                Counts::add(&relay.counts.delivered);
+                RelayCounters::add(&relay.counts.delivered);
                 if again {
-                    Counts::add(&relay.counts.redelivered);
+                    RelayCounters::add(&relay.counts.redelivered);
                 }
                 let text = match relay.settings.phase {
-                    Phase::McpOnly => to_compact_json(&request, again),
-                    Phase::Dual | Phase::Deprecated => to_json(&self.code, &request, again),
+                    MigrationPhase::McpOnly => to_compact_json(&request, again),
+                    MigrationPhase::Dual | MigrationPhase::Deprecated => to_json(&self.code, &request, again),
                 };
                 bytes += text.len();
                 due.push(text);

@@ -32,7 +32,7 @@ mod tape_context;
 mod tests;
 
 pub use class::{Class, Reason};
-pub use report::{Example, Group, Report, TapeNote};
+pub use report::{BacktestExample, BacktestReport, Group, TapeNote};
 
 use event_reader::EventReader;
 use signalbox_engine::record::{Entry, StoreError, TapeInfo};
@@ -42,14 +42,14 @@ use signalbox_rules::RuleSet;
 #[derive(Debug)]
 pub struct Backtest {
     set: RuleSet,
-    report: Report,
+    report: BacktestReport,
 }
 
 impl Backtest {
     /// Creates a backtest that lists at most `examples` examples for each kind of difference.
     #[must_use]
     pub fn new(set: RuleSet, examples: usize) -> Self {
-        Self { set, report: Report::new(examples) }
+        Self { set, report: BacktestReport::new(examples) }
     }
 
     /// Evaluates every message of a tape. A tape is one run of a process, so limiters and caches start out empty.
@@ -78,7 +78,7 @@ impl Backtest {
 
     /// Returns the results so far.
     #[must_use]
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &BacktestReport {
         &self.report
     }
 }

@@ -12,7 +12,7 @@
 use crate::match_key::MatchKey;
 use crate::paths::Paths;
 use crate::recorded_call::{RecordedCall, RecordedMessage, Step};
-use crate::side::{Heading, Side};
+use crate::recorded_side::{Heading, RecordedSide};
 use bytes::Bytes;
 use serde_json::Value;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind};
@@ -33,7 +33,7 @@ const LATE_ENTRIES: u64 = 64;
 /// Assembles calls from entries in tape order.
 #[derive(Debug)]
 pub struct CallGatherer {
-    side: Side,
+    side: RecordedSide,
     ignored: Paths,
     bodies: Bodies,
     open: HashMap<u64, OpenCall>,
@@ -56,7 +56,7 @@ struct OpenCall {
 impl CallGatherer {
     /// Creates a gatherer for the calls of one side. Match keys leave out the ignored paths.
     #[must_use]
-    pub fn new(side: Side, ignored: Paths) -> Self {
+    pub fn new(side: RecordedSide, ignored: Paths) -> Self {
         Self {
             side,
             ignored,
@@ -249,7 +249,7 @@ pub(crate) fn era(request: &Value) -> Era {
 /// The first error of `entries`.
 pub fn gather<E>(
     entries: impl Iterator<Item = Result<Entry, E>>,
-    side: Side,
+    side: RecordedSide,
     ignored: Paths,
 ) -> Result<Vec<Arc<RecordedCall>>, E> {
     let mut gatherer = CallGatherer::new(side, ignored);

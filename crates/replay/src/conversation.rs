@@ -16,7 +16,7 @@ use crate::nearest;
 use crate::playback::Playback;
 use crate::quick_answers::QuickAnswers;
 use crate::tape_connector::PlaybackStats;
-use crate::tape_player::{Cursor, Lookup, TapePlayer};
+use crate::tape_player::{Lookup, TapeCursor, TapePlayer};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::back::ToBackend;
@@ -50,7 +50,7 @@ pub(crate) struct Conversation {
     live: Option<Arc<dyn Link>>,
     always: bool,
     events: Arc<dyn LinkEvents>,
-    cursor: Arc<Mutex<Cursor>>,
+    cursor: Arc<Mutex<TapeCursor>>,
     quick: Arc<QuickAnswers>,
     tasks: JoinSet<()>,
     running: HashMap<u64, AbortHandle>,

@@ -52,13 +52,13 @@ pub struct Comparison {
 
 /// Message to compare, with the masks of its tape if parts were redacted.
 #[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
+pub struct DiffSide<'a> {
     pub message: &'a Value,
     /// Masks of the redacted parts, or `None` if the message is whole.
     pub masks: Option<&'a Masks>,
 }
 
-impl<'a> From<&'a Value> for Side<'a> {
+impl<'a> From<&'a Value> for DiffSide<'a> {
     fn from(message: &'a Value) -> Self {
         Self { message, masks: None }
     }
@@ -156,7 +156,7 @@ impl Comparison {
 
     /// Compares two JSON-RPC messages. Ignores their ids, and counts redacted places without comparing them.
     #[must_use]
-    pub fn compare_messages(&self, recorded: Side<'_>, new: Side<'_>) -> Differences {
+    pub fn compare_messages(&self, recorded: DiffSide<'_>, new: DiffSide<'_>) -> Differences {
         let mut walk = Walk::new(self, [recorded.masks, new.masks]);
         walk.message(recorded.message, new.message);
         walk.found

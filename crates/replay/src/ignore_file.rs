@@ -21,7 +21,7 @@ pub struct IgnoredPlaces {
 
 /// Error in one line of an ignore file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum LineError {
+pub enum IgnoreLineError {
     /// The line is not a path.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -44,7 +44,7 @@ pub enum IgnoreFileError {
         path: PathBuf,
         /// Line number, starting at 1.
         line: usize,
-        error: LineError,
+        error: IgnoreLineError,
     },
 }
 
@@ -66,12 +66,12 @@ pub fn add(path: &Path, places: &mut IgnoredPlaces) -> Result<(), IgnoreFileErro
 ///
 /// # Errors
 /// The number of the invalid line, and its error.
-pub fn read(text: &str, places: &mut IgnoredPlaces) -> Result<(), (usize, LineError)> {
+pub fn read(text: &str, places: &mut IgnoredPlaces) -> Result<(), (usize, IgnoreLineError)> {
     let lines = text.lines().map(str::trim).enumerate();
     for (index, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
         let added = match ValuePattern::read(line) {
-            Some(pattern) => pattern.and_then(|pattern| places.patterns.add(pattern)).map_err(LineError::from),
-            None => places.paths.add(line).map_err(LineError::from),
+            Some(pattern) => pattern.and_then(|pattern| places.patterns.add(pattern)).map_err(IgnoreLineError::from),
+            None => places.paths.add(line).map_err(IgnoreLineError::from),
         };
         added.map_err(|error| (index + 1, error))?;
     }

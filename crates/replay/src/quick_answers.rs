@@ -12,7 +12,7 @@ use crate::call_gatherer::era;
 use crate::playback::{Playback, Questions};
 use crate::recorded_call::RecordedCall;
 use crate::tape_connector::PlaybackStats;
-use crate::tape_player::{Cursor, TapePlayer};
+use crate::tape_player::{TapeCursor, TapePlayer};
 use serde_json::Value;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::lock::LockResultExt as _;
@@ -27,7 +27,7 @@ pub(crate) struct QuickAnswers {
     pub(crate) player: Arc<TapePlayer>,
     pub(crate) played: Arc<PlaybackStats>,
     pub(crate) events: Arc<dyn LinkEvents>,
-    pub(crate) cursor: Arc<Mutex<Cursor>>,
+    pub(crate) cursor: Arc<Mutex<TapeCursor>>,
     pub(crate) questions: Arc<Questions>,
     /// Number of messages queued for the conversation.
     pub(crate) pending: AtomicUsize,

@@ -23,7 +23,7 @@
 //! ```no_run
 //! use signalbox_replay::call_gatherer::gather;
 //! use signalbox_replay::run::{Connection, MessageTransformer, RunSettings, Runner};
-//! use signalbox_replay::{Paths, RecordedCall, Side};
+//! use signalbox_replay::{Paths, RecordedCall, RecordedSide};
 //! use signalbox_tape::TapeSource;
 //!
 //! /// Sends every call to a test account.
@@ -37,7 +37,7 @@
 //!
 //! # async fn example(mut connection: Connection) -> Result<(), Box<dyn std::error::Error>> {
 //! let mut tape = TapeSource::open("talk.tape".as_ref())?;
-//! let side = Side::of(&mut tape)?;
+//! let side = RecordedSide::of(&mut tape)?;
 //! let calls = gather(tape.entries(None), side, Paths::default())?;
 //! let settings = RunSettings { allow_writes: true, ..RunSettings::default() };
 //! let mut runner = Runner::new(&settings).with(&TestAccount);
@@ -73,11 +73,11 @@ mod withheld_writes;
 pub use connection::{Connection, RunError};
 pub use control::ReplayControl;
 pub use control_handle::ReplayHandle;
-pub use lineage::{Lineage, Standing, UnresolvedValue};
+pub use lineage::{Lineage, UnresolvedValue, ValueStanding};
 pub use notification::RecordedNotification;
 pub use pairing::Doubt;
 pub use rebinding::Rebinding;
-pub use report::{CallReport, RunReport, Verdict};
+pub use report::{CallReport, ReplayVerdict, RunReport};
 pub use settings::{OnError, Order, RunSettings, read_only_tools};
 pub use transform::{MessageTransformer, TimeShift};
 pub use volatile::Volatility;
@@ -204,7 +204,7 @@ impl<'a> Runner<'a> {
         }
         let told: HashSet<u64> = self.report.calls.iter().map(|call| call.seq).collect();
         for call in calls.iter().filter(|call| !told.contains(&call.seq)) {
-            self.note(call, Verdict::Skipped, None);
+            self.note(call, ReplayVerdict::Skipped, None);
         }
         Ok(())
     }
@@ -226,16 +226,16 @@ impl<'a> Runner<'a> {
     }
 
     /// Returns the request to send now, or the verdict if it must not be sent.
-    fn request(&self, call: &RecordedCall) -> Result<Value, Verdict> {
+    fn request(&self, call: &RecordedCall) -> Result<Value, ReplayVerdict> {
         if is_handshake(&call.method) {
-            return Err(Verdict::Handshake);
+            return Err(ReplayVerdict::Handshake);
         }
         if !self.settings.wants(call) {
-            return Err(Verdict::Filtered);
+            return Err(ReplayVerdict::Filtered);
         }
         let request = self.rebound(call)?;
         if !self.settings.may_send(call) {
-            return Err(Verdict::FromTape);
+            return Err(ReplayVerdict::FromTape);
         }
         match self.objection(call) {
             Some(verdict) => Err(verdict),
@@ -245,24 +245,27 @@ impl<'a> Runner<'a> {
 
     /// Returns the reason to withhold a call that uses a value from an earlier answer without a certain counterpart
     /// now.
-    fn objection(&self, call: &RecordedCall) -> Option<Verdict> {
+    fn objection(&self, call: &RecordedCall) -> Option<ReplayVerdict> {
         let unsettled = self.rebinding.unsettled(call)?;
         let only_reads = self.settings.only_reads(call);
         if let Some(doubt) = unsettled.doubt {
             let why = format!("`{}` of call {} {}", unsettled.value, unsettled.call, doubt.words());
-            return (unsettled.is_id || !only_reads).then_some(Verdict::Unclear(why));
+            return (unsettled.is_id || !only_reads).then_some(ReplayVerdict::Unclear(why));
         }
         let source = self.report.calls.iter().rev().find(|told| told.number == unsettled.call);
-        let was_left_out = source.is_none_or(|told| matches!(told.verdict, Verdict::Filtered | Verdict::Skipped));
-        let depends = Verdict::Depends { call: unsettled.call, differences: None };
+        let was_left_out =
+            source.is_none_or(|told| matches!(told.verdict, ReplayVerdict::Filtered | ReplayVerdict::Skipped));
+        let depends = ReplayVerdict::Depends { call: unsettled.call, differences: None };
         (!only_reads || unsettled.is_id && !was_left_out).then_some(depends)
     }
 
     /// Returns the recorded request with recorded values replaced by the server's new ones.
-    fn rebound(&self, call: &RecordedCall) -> Result<Value, Verdict> {
+    fn rebound(&self, call: &RecordedCall) -> Result<Value, ReplayVerdict> {
         let whole = call.request.as_ref().filter(|_| !call.redacted);
         let request = whole.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
-        let Some(mut request) = request else { return Err(Verdict::Hole("its request is not whole on the tape")) };
+        let Some(mut request) = request else {
+            return Err(ReplayVerdict::Hole("its request is not whole on the tape"));
+        };
         self.rebinding.transform_request(&mut request, call);
         self.transformers.iter().for_each(|one| one.transform_request(&mut request, call));
         Ok(request)
@@ -343,7 +346,7 @@ impl<'a> Runner<'a> {
         for (_, waiting) in late.collect::<Vec<_>>() {
             schedule.done(waiting.index);
             if let Some(call) = calls.get(waiting.index) {
-                self.note(call, Verdict::Unanswered, Some(waiting.sent.elapsed()));
+                self.note(call, ReplayVerdict::Unanswered, Some(waiting.sent.elapsed()));
             }
         }
     }
@@ -352,7 +355,7 @@ impl<'a> Runner<'a> {
         self.transformers.iter().for_each(|one| one.transform_response(&mut answer, call));
         let recorded = call.answer.as_ref().and_then(|said| serde_json::from_slice::<Value>(said.bytes.as_ref()?).ok());
         let Some(mut recorded) = recorded else {
-            return self.note(call, Verdict::Hole("its answer is not whole on the tape"), Some(took));
+            return self.note(call, ReplayVerdict::Hole("its answer is not whole on the tape"), Some(took));
         };
         self.rebinding.learn(&recorded, &answer, call, &self.settings.comparison.ignored);
         self.rebinding.apply(&mut recorded);
@@ -366,19 +369,19 @@ impl<'a> Runner<'a> {
 
     fn differences(&self, call: &RecordedCall, recorded: &Value, answer: &Value) -> Differences {
         let masks = call.answer.as_ref().filter(|said| said.redacted).map(|_| &self.settings.masks);
-        let side = crate::diff::Side { message: recorded, masks };
+        let side = crate::diff::DiffSide { message: recorded, masks };
         self.settings.comparison.compare_messages(side, answer.into())
     }
 
-    fn verdict(&self, call: &RecordedCall, differences: Differences, took: Option<Duration>) -> Verdict {
+    fn verdict(&self, call: &RecordedCall, differences: Differences, took: Option<Duration>) -> ReplayVerdict {
         if !differences.is_same() {
             return match self.withheld.behind(call, &differences, &self.rebinding) {
-                Some(write) => Verdict::Depends { call: write, differences: Some(differences) },
-                None => Verdict::Different(differences),
+                Some(write) => ReplayVerdict::Depends { call: write, differences: Some(differences) },
+                None => ReplayVerdict::Different(differences),
             };
         }
         let late = took.and_then(|took| Some((self.is_late(call, took)?, took)));
-        late.map_or(Verdict::Same, |(recorded, took)| Verdict::Slow { recorded, took })
+        late.map_or(ReplayVerdict::Same, |(recorded, took)| ReplayVerdict::Slow { recorded, took })
     }
 
     /// Returns the recorded duration of a call if `took` exceeds it by more than the budget.
@@ -388,9 +391,11 @@ impl<'a> Runner<'a> {
         self.settings.timing.is_some_and(|budget| took > recorded + budget).then_some(recorded)
     }
 
-    fn note(&mut self, call: &RecordedCall, verdict: Verdict, took: Option<Duration>) {
-        let is_unsent =
-            matches!(verdict, Verdict::FromTape | Verdict::Unclear(_) | Verdict::Depends { differences: None, .. });
+    fn note(&mut self, call: &RecordedCall, verdict: ReplayVerdict, took: Option<Duration>) {
+        let is_unsent = matches!(
+            verdict,
+            ReplayVerdict::FromTape | ReplayVerdict::Unclear(_) | ReplayVerdict::Depends { differences: None, .. }
+        );
         if is_unsent && !self.settings.only_reads(call) {
             self.withheld.add(call, &self.rebinding);
         }

@@ -18,7 +18,7 @@ const QUEUE: usize = 1024;
 
 /// Routing of calls between the tape and a live server.
 #[derive(Clone)]
-pub enum Live {
+pub enum LiveRouting {
     /// Answers from the tape only, and rejects calls that are not on it.
     Never,
     /// Sends calls that are not on the tape to this server.
@@ -27,7 +27,7 @@ pub enum Live {
     Always(Arc<dyn Connector>),
 }
 
-impl Live {
+impl LiveRouting {
     fn connector(&self) -> Option<&Arc<dyn Connector>> {
         match self {
             Self::Never => None,
@@ -36,7 +36,7 @@ impl Live {
     }
 }
 
-impl fmt::Debug for Live {
+impl fmt::Debug for LiveRouting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Never => "Never",
@@ -62,14 +62,14 @@ pub struct PlaybackStats {
 pub struct TapeConnector {
     name: Arc<str>,
     player: Arc<TapePlayer>,
-    live: Live,
+    live: LiveRouting,
     played: Arc<PlaybackStats>,
 }
 
 impl TapeConnector {
     /// Creates a connector for the backend `name`.
     #[must_use]
-    pub fn new(name: impl Into<Arc<str>>, player: Arc<TapePlayer>, live: Live) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, player: Arc<TapePlayer>, live: LiveRouting) -> Self {
         Self { name: name.into(), player, live, played: Arc::default() }
     }
 
@@ -83,7 +83,7 @@ impl TapeConnector {
 impl Connector for TapeConnector {
     fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
         let (name, player, played) = (Arc::clone(&self.name), Arc::clone(&self.player), Arc::clone(&self.played));
-        let always = matches!(self.live, Live::Always(_));
+        let always = matches!(self.live, LiveRouting::Always(_));
         let live = self.live.connector().map(|connector| connector.open(Arc::clone(&events)));
         Box::pin(async move {
             let live = match live {

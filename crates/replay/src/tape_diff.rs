@@ -82,7 +82,7 @@ pub struct TapeDiff {
     /// Calls that differ, in the order of the old tape, up to [`TapeDiffSettings::limit`].
     pub calls: Vec<CallChange>,
     /// Totals over all calls.
-    pub counts: Counts,
+    pub counts: DiffCounts,
     /// Call durations by method and by tool.
     pub timings: Vec<TimingRow>,
     /// Changes in what the servers offer.
@@ -105,7 +105,7 @@ impl TapeDiff {
 
 /// Totals over all calls, whether or not they are listed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Counts {
+pub struct DiffCounts {
     /// Calls of the old tape.
     pub old: u64,
     /// Calls of the new tape.

@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - a tape is only read, never written;
-//! - equal calls are found in the order of their requests, each once per [`Cursor`], regardless of the calls in
+//! - equal calls are found in the order of their requests, each once per [`TapeCursor`], regardless of the calls in
 //!   between;
 //! - a call that cannot be played (no body, no answer) is never found, and is counted in [`Holes`].
 
@@ -16,10 +16,10 @@ use crate::call_index::CallIndex;
 use crate::edited_answers::EditedAnswers;
 use crate::holes::Holes;
 use crate::match_key::MatchKey;
-use crate::offer::{Hello, Items, Offer};
 use crate::paths::Paths;
 use crate::recorded_call::RecordedCall;
-use crate::side::Side;
+use crate::recorded_side::RecordedSide;
+use crate::tape_offer::{Hello, Items, TapeOffer};
 use bytes::Bytes;
 use serde_json::Value;
 use signalbox_engine::catalog::ListKind;
@@ -80,14 +80,14 @@ impl Default for PlayerSettings {
 
 /// Progress of one conversation on the tape.
 #[derive(Debug, Default)]
-pub struct Cursor {
+pub struct TapeCursor {
     /// Number of requests for each call.
     asked: HashMap<MatchKey, usize>,
     /// Furthest position played so far.
     place: u64,
 }
 
-impl Cursor {
+impl TapeCursor {
     /// Returns the furthest position played.
     #[must_use]
     pub fn place(&self) -> u64 {
@@ -119,9 +119,9 @@ pub struct TapePlayer {
 
 struct PlayerState {
     source: TapeSource,
-    side: Side,
+    side: RecordedSide,
     gatherer: CallGatherer,
-    offer: Offer,
+    offer: TapeOffer,
     holes: Holes,
     read: u64,
     ended: bool,
@@ -196,7 +196,7 @@ impl TapePlayer {
     /// to a later lookup.
     pub fn find_known(
         &self,
-        cursor: &mut Cursor,
+        cursor: &mut TapeCursor,
         key: MatchKey,
         is_wanted: impl Fn(&RecordedCall) -> bool,
     ) -> Option<Arc<RecordedCall>> {
@@ -213,7 +213,7 @@ impl TapePlayer {
     ///
     /// # Errors
     /// If the tape cannot be read.
-    pub fn find(&self, cursor: &mut Cursor, request: &Value) -> Result<Lookup, StoreError> {
+    pub fn find(&self, cursor: &mut TapeCursor, request: &Value) -> Result<Lookup, StoreError> {
         let Some(key) = self.key_of(request) else { return Ok(Lookup::Nothing(None)) };
         if let Some(call) = self.find_by_key(cursor, key)? {
             return Ok(Lookup::Call(call));
@@ -229,14 +229,18 @@ impl TapePlayer {
     ///
     /// # Errors
     /// If the tape cannot be read.
-    pub fn find_equal(&self, cursor: &mut Cursor, request: &Value) -> Result<Option<Arc<RecordedCall>>, StoreError> {
+    pub fn find_equal(
+        &self,
+        cursor: &mut TapeCursor,
+        request: &Value,
+    ) -> Result<Option<Arc<RecordedCall>>, StoreError> {
         match self.key_of(request) {
             Some(key) => self.find_by_key(cursor, key),
             None => Ok(None),
         }
     }
 
-    fn find_by_key(&self, cursor: &mut Cursor, key: MatchKey) -> Result<Option<Arc<RecordedCall>>, StoreError> {
+    fn find_by_key(&self, cursor: &mut TapeCursor, key: MatchKey) -> Result<Option<Arc<RecordedCall>>, StoreError> {
         let asked = cursor.asked.get(&key).copied().unwrap_or_default();
         let call = loop {
             let mut reading = self.reading();
@@ -276,15 +280,15 @@ impl TapePlayer {
 impl PlayerState {
     fn new(mut source: TapeSource, settings: &PlayerSettings) -> Result<Self, StoreError> {
         let side = match &settings.backend {
-            Some(name) => Side::Backend(Arc::clone(name)),
-            None => Side::of(&mut source)?,
+            Some(name) => RecordedSide::Backend(Arc::clone(name)),
+            None => RecordedSide::of(&mut source)?,
         };
         let holes = Holes::of_tape(&source);
         Ok(Self {
             source,
             gatherer: CallGatherer::new(side.clone(), settings.ignored.clone()),
             side,
-            offer: Offer::default(),
+            offer: TapeOffer::default(),
             holes,
             read: 0,
             ended: false,
@@ -421,7 +425,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use signalbox_engine::fact::Point;
-    use signalbox_engine::record::{BackendSeen, Body, Content, Entry, MessageEntry, MessageKind, TapeInfo, TapeKind};
+    use signalbox_engine::record::{BackendOffer, Body, Content, Entry, MessageEntry, MessageKind, TapeInfo, TapeKind};
     use signalbox_tape::TapeFileWriter;
     use std::fs::File;
 
@@ -473,7 +477,7 @@ mod tests {
         json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "t", "arguments": {"a": argument}}})
     }
 
-    fn said(player: &TapePlayer, cursor: &mut Cursor, argument: &str) -> String {
+    fn said(player: &TapePlayer, cursor: &mut TapeCursor, argument: &str) -> String {
         match player.find(cursor, &request(argument)).unwrap() {
             Lookup::Call(call) => {
                 let answer: Value = serde_json::from_slice(call.answer.unwrap_said()).unwrap();
@@ -501,7 +505,7 @@ mod tests {
         tape.call(2, "y", "other");
         tape.call(3, "x", "second");
         let player = tape.play(PlayerSettings::default());
-        let (mut one, mut other) = (Cursor::default(), Cursor::default());
+        let (mut one, mut other) = (TapeCursor::default(), TapeCursor::default());
         assert_eq!(said(&player, &mut one, "x"), "first");
         assert_eq!(said(&player, &mut one, "x"), "second");
         assert_eq!(said(&player, &mut other, "x"), "first");
@@ -517,7 +521,7 @@ mod tests {
         tape.call(2, "x", "second");
         for (repeat, expected) in [(Repeat::Last, "second second"), (Repeat::Cycle, "first second")] {
             let player = tape.play(PlayerSettings { repeat, ..PlayerSettings::default() });
-            let mut cursor = Cursor::default();
+            let mut cursor = TapeCursor::default();
             let mut next = || said(&player, &mut cursor, "x");
             assert_eq!((next(), next()), ("first".to_owned(), "second".to_owned()));
             assert_eq!(format!("{} {}", next(), next()), expected);
@@ -541,7 +545,7 @@ mod tests {
         }
         tape.message(1, Point::ClientOut, MessageKind::Result, answer("of the first"));
         let player = tape.play(PlayerSettings::default());
-        let mut cursor = Cursor::default();
+        let mut cursor = TapeCursor::default();
         assert_eq!(said(&player, &mut cursor, "x"), "of the first");
         assert_eq!(said(&player, &mut cursor, "x"), "of the second");
     }
@@ -551,7 +555,7 @@ mod tests {
         let names = |listed: &[u8], error: bool| {
             let mut tape = Tape::new();
             let parts = vec![("tools".into(), Bytes::copy_from_slice(listed))];
-            let seen = BackendSeen { backend: "b".into(), parts, ..BackendSeen::default() };
+            let seen = BackendOffer { backend: "b".into(), parts, ..BackendOffer::default() };
             tape.push(None, Content::Backend(Box::new(seen)));
             match error {
                 false => tape.call(1, "x", "y"),
@@ -583,7 +587,7 @@ mod tests {
         let mut tape = Tape::new();
         let long = "y".repeat(20_000);
         let parts = vec![("tools".into(), Bytes::from_static(br#"[{"name":"t"}]"#))];
-        let seen = BackendSeen { backend: "b".into(), parts, ..BackendSeen::default() };
+        let seen = BackendOffer { backend: "b".into(), parts, ..BackendOffer::default() };
         tape.push(None, Content::Backend(Box::new(seen)));
         for number in 1..=3_000 {
             tape.call(number, &number.to_string(), &format!("{number} {long}"));
@@ -591,7 +595,7 @@ mod tests {
         let player = tape.play(PlayerSettings::default());
         let (read, all) = player.calls();
         assert!(read < 3_000 && !all, "{read}");
-        let mut cursor = Cursor::default();
+        let mut cursor = TapeCursor::default();
         let mut number = |argument: &str| said(&player, &mut cursor, argument).split(' ').next().unwrap().to_owned();
         assert_eq!(number("2999"), "2999");
         assert!(player.reading().kept_bytes <= CACHE && !player.reading().kept.contains_key(&0));
@@ -612,7 +616,7 @@ mod tests {
         let holes = player.holes();
         assert_eq!((holes.left, holes.unanswered), (1, 1));
         assert_eq!(holes.to_string().lines().count(), 2, "{holes}");
-        assert_eq!(said(&player, &mut Cursor::default(), "x"), "nothing, near None");
+        assert_eq!(said(&player, &mut TapeCursor::default(), "x"), "nothing, near None");
     }
 
     /// Proves S-47.
@@ -625,7 +629,7 @@ mod tests {
         answers.insert(1, &json!({"result": {"content": "another"}}));
         let settings = PlayerSettings { until: Some(1), answers: Arc::new(answers), ..PlayerSettings::default() };
         let player = tape.play(settings);
-        let mut cursor = Cursor::default();
+        let mut cursor = TapeCursor::default();
         assert_eq!(said(&player, &mut cursor, "x"), "another");
         assert_eq!(said(&player, &mut cursor, "x"), "recorded 1 times");
     }

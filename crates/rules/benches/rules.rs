@@ -6,14 +6,14 @@ use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
 use signalbox_engine::Caller;
 use signalbox_engine::chain::{Case, Interceptor, Phase};
-use signalbox_rules::{RuleSet, Rules};
+use signalbox_rules::{RuleInterceptor, RuleSet};
 use signalbox_wire::{Envelope, Limits};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-fn hundred(rule: impl Fn(usize) -> String) -> Rules {
+fn hundred(rule: impl Fn(usize) -> String) -> RuleInterceptor {
     let text: String = (0..100).map(|number| format!("[[rules]]\nid = \"r{number}\"\n{}\n", rule(number))).collect();
-    Rules::new(RuleSet::parse("bench", &text).unwrap(), 1)
+    RuleInterceptor::new(RuleSet::parse("bench", &text).unwrap(), 1)
 }
 
 fn rules(criterion: &mut Criterion) {

@@ -3,7 +3,7 @@
 //! `cargo run -p signalbox-rules --example no_shouting`
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Verdict};
+use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Verdict};
 use signalbox_engine::fault::{Fault, FaultKind};
 
 struct NoShouting;
@@ -13,7 +13,7 @@ impl Interceptor for NoShouting {
         "no_shouting"
     }
 
-    fn judge(&self, case: &Case<'_>, _resumed: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _resumed: Option<HoldResponse<'_>>) -> Judgement {
         let arguments = case.message.param("arguments").map(|span| span.of(case.message.bytes()));
         let text = String::from_utf8_lossy(arguments.unwrap_or_default());
         let shouts = text.contains(char::is_uppercase) && !text.contains(char::is_lowercase);

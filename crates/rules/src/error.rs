@@ -7,14 +7,14 @@ use std::fmt;
 #[error("{place}{problem}{}", more.iter().map(|one| format!("\n{one}")).collect::<String>())]
 pub struct RuleError {
     pub place: RulePlace,
-    pub problem: Box<Problem>,
+    pub problem: Box<RuleProblem>,
     /// Further problems in the same set of files.
     pub more: Vec<RuleError>,
 }
 
 impl RuleError {
     /// Creates an error with a single problem.
-    pub(crate) fn new(place: RulePlace, problem: Problem) -> Self {
+    pub(crate) fn new(place: RulePlace, problem: RuleProblem) -> Self {
         Self { place, problem: Box::new(problem), more: Vec::new() }
     }
 
@@ -53,7 +53,7 @@ impl fmt::Display for RulePlace {
 
 /// Problem in a rule file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Problem {
+pub enum RuleProblem {
     /// Error of the TOML parser.
     #[error("not valid TOML: {0}")]
     Toml(String),
@@ -86,20 +86,20 @@ pub enum Problem {
     Json(String),
     /// A referenced file cannot be read.
     #[error("cannot be read: {0}")]
-    Unreadable(crate::outside::FileError),
+    Unreadable(crate::outside::OutsideFileError),
     /// Problem in a referenced file.
     #[error("`{file}`: {problem}")]
     InFile {
         /// File name as given in the rule.
         file: String,
-        problem: Box<Problem>,
+        problem: Box<RuleProblem>,
     },
     /// Problem in one of several results.
     #[error("result {number}: {problem}")]
     OfResult {
         /// Number of the result, counted from 1.
         number: usize,
-        problem: Box<Problem>,
+        problem: Box<RuleProblem>,
     },
     /// A template contains an unknown `${NAME}`.
     #[error("unknown name `${{{name}}}`; {} Write `$${{` for a literal `${{`", match suggestion { Some(known) => format!("did you mean `${{{known}}}`?"), None => format!("expected one of {}.", list(known)) })]
@@ -147,7 +147,7 @@ pub enum Problem {
 
 /// Harmless problem that the user should know of.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Warning {
+pub struct RuleWarning {
     /// Position of the rule.
     pub place: RulePlace,
     pub rule: String,
@@ -155,7 +155,7 @@ pub struct Warning {
     pub text: String,
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for RuleWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}rule `{}` {}", self.place, self.rule, self.text)
     }

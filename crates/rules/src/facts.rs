@@ -3,12 +3,12 @@
 use crate::candidate::Beginning;
 use crate::limits;
 use crate::pointer::{Pointer, follow};
-use signalbox_engine::catalog::Style;
+use signalbox_engine::catalog::NameStyle;
 use signalbox_engine::chain::{Case, Phase};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_engine::standing::SubjectToken;
 use signalbox_engine::subject_names::{SubjectNames, style_of};
-use signalbox_wire::completion_ref::{self, Referenced};
+use signalbox_wire::completion_ref::{self, ReferenceKind};
 use signalbox_wire::{Envelope, Span, json, method};
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -235,14 +235,14 @@ impl<'a> MessageView<'a> {
         self.names.get_or_init(find).as_ref()
     }
 
-    fn style(&self) -> Style {
+    fn style(&self) -> NameStyle {
         let name = self.method().unwrap_or_default();
-        let referenced = || reference_of(self.message).map(|(kind, _)| kind == Referenced::Resource);
+        let referenced = || reference_of(self.message).map(|(kind, _)| kind == ReferenceKind::Resource);
         let resource = match name == method::COMPLETION_COMPLETE && self.facts.phase == Phase::Request {
             true => referenced().unwrap_or(self.facts.completes_resource),
             false => self.facts.completes_resource,
         };
-        if resource { Style::Uri } else { style_of(name) }
+        if resource { NameStyle::Uri } else { style_of(name) }
     }
 
     /// Returns a value of the message. `slot` is the cache slot of this pointer.
@@ -349,7 +349,7 @@ pub(crate) fn subject_of(message: &Envelope) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the kind of reference in a completion request, and the span of its name.
-fn reference_of(message: &Envelope) -> Option<(Referenced, Span)> {
+fn reference_of(message: &Envelope) -> Option<(ReferenceKind, Span)> {
     let outer = message.param("ref")?;
     let (kind, span) = completion_ref::read(outer.of(message.bytes())).ok()?;
     Some((kind, span.shift(outer.start)))

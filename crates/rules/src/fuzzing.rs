@@ -4,7 +4,7 @@
 #![allow(clippy::expect_used, reason = "a fuzz target reports what does not hold by panicking")]
 
 use crate::rule_set::RuleSet;
-use crate::try_message::{Supposed, try_message};
+use crate::try_message::{AssumedContext, try_message};
 
 const MESSAGE: &[u8] =
     br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello","n":3}}}"#;
@@ -19,7 +19,7 @@ pub fn rules(data: &[u8]) {
     assert_eq!(again.describe(), set.describe());
     let _ = set.warnings();
     for message in [MESSAGE, ANSWER] {
-        let supposed = Supposed { method: Some("tools/call".to_owned()), ..Supposed::default() };
+        let supposed = AssumedContext { method: Some("tools/call".to_owned()), ..AssumedContext::default() };
         try_message(&set, message, &supposed, std::time::Instant::now()).expect("the message is valid");
     }
 }

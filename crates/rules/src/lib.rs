@@ -1,7 +1,8 @@
 //! Rules for messages: read from TOML, evaluated on raw bytes, and able to change messages in flight.
 //!
-//! [`RuleSet`] is a validated set of rules. [`Rules`] is the interceptor that evaluates it on every message. A verdict
-//! gets its external inputs through [`Outside`] and records them in the rulings, so that it can be recomputed.
+//! [`RuleSet`] is a validated set of rules. [`RuleInterceptor`] is the interceptor that evaluates it on every message.
+//! A verdict gets its external inputs through [`Outside`] and records them in the rulings, so that it can be
+//! recomputed.
 
 mod act;
 mod action;
@@ -17,6 +18,7 @@ mod facts;
 #[doc(hidden)]
 pub mod fuzzing;
 mod index;
+mod interceptor;
 mod limiter;
 pub mod limits;
 mod live;
@@ -37,7 +39,6 @@ mod recorded_inputs;
 mod recorded_verdict;
 mod rule;
 mod rule_set;
-mod rules;
 mod template;
 mod try_message;
 mod value_test;
@@ -48,14 +49,14 @@ pub mod webhook;
 #[cfg(test)]
 mod tests;
 
-pub use error::{RuleError, Warning};
+pub use error::{RuleError, RuleWarning};
 pub use facts::Hides;
+pub use interceptor::RuleInterceptor;
 pub use live::Overflows;
 pub use names::KnownNames;
 pub use outside::Outside;
-pub use outside::{FileError, Files};
+pub use outside::{Files, OutsideFileError};
 pub use recorded_inputs::RecordedInputs;
-pub use recorded_verdict::{Lack, RecordedContext, RecordedVerdict, Use, answer_of};
+pub use recorded_verdict::{Lack, RecordedContext, RecordedVerdict, StateUse, answer_of};
 pub use rule_set::{RuleRow, RuleSet, RuleTrace};
-pub use rules::Rules;
-pub use try_message::{Supposed, Tried, try_message, try_with};
+pub use try_message::{AssumedContext, TrialOutcome, try_message, try_with};

@@ -2,7 +2,7 @@
 
 use crate::action::Action;
 use crate::condition::Leaf;
-use crate::error::Warning;
+use crate::error::RuleWarning;
 use crate::rule::Rule;
 use signalbox_wire::glob::{self, Wildcards};
 
@@ -26,11 +26,11 @@ impl KnownNames {
 }
 
 /// Returns a warning for each unknown name in enabled rules.
-pub(crate) fn unknown(rules: &[Rule], known: &KnownNames) -> Vec<Warning> {
+pub(crate) fn unknown(rules: &[Rule], known: &KnownNames) -> Vec<RuleWarning> {
     let mut out = Vec::new();
     for rule in rules.iter().filter(|rule| rule.enabled) {
         let mut warn = |text: String| {
-            out.push(Warning { place: rule.place.clone(), rule: rule.id.to_string(), text });
+            out.push(RuleWarning { place: rule.place.clone(), rule: rule.id.to_string(), text });
         };
         let mut leaves = Vec::new();
         rule.when.leaves(&mut leaves);

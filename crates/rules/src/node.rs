@@ -1,6 +1,6 @@
 //! Parsed rule file as a tree whose values know their position, with typed accessors and errors.
 
-use crate::error::{Problem, RuleError, RulePlace, shown};
+use crate::error::{RuleError, RulePlace, RuleProblem, shown};
 use crate::limits;
 use crate::outside::Files;
 use serde_json::Value as Json;
@@ -58,13 +58,13 @@ impl<'a> RuleNode<'a> {
         self.source.place(self.at, &self.key)
     }
 
-    pub fn fail(&self, problem: Problem) -> RuleError {
+    pub fn fail(&self, problem: RuleProblem) -> RuleError {
         RuleError::new(self.place(), problem)
     }
 
     /// Creates an error that states what was expected.
     pub fn expected(&self, expected: impl Into<String>) -> RuleError {
-        self.fail(Problem::Expected { expected: expected.into(), found: self.describe_value() })
+        self.fail(RuleProblem::Expected { expected: expected.into(), found: self.describe_value() })
     }
 
     fn describe_value(&self) -> String {
@@ -106,7 +106,7 @@ impl<'a> RuleNode<'a> {
             if !known.contains(&name) {
                 let place = self.source.place(key.span().start, &self.child(name, value).key);
                 let suggestion = closest(name, known);
-                let problem = Problem::UnknownKey { suggestion, known: known.to_vec() };
+                let problem = RuleProblem::UnknownKey { suggestion, known: known.to_vec() };
                 return Err(RuleError::new(place, problem));
             }
         }
@@ -140,7 +140,7 @@ impl<'a> RuleNode<'a> {
     fn check_length(&self, length: usize) -> Result<(), RuleError> {
         if length > limits::LIST {
             let remedy = "split them over several rules";
-            return Err(self.fail(Problem::TooMany { what: "entries", limit: limits::LIST, remedy }));
+            return Err(self.fail(RuleProblem::TooMany { what: "entries", limit: limits::LIST, remedy }));
         }
         Ok(())
     }
@@ -239,7 +239,7 @@ impl<'a> RuleTable<'a> {
     }
 
     pub fn need(&self, key: &'static str) -> Result<RuleNode<'a>, RuleError> {
-        self.get(key).ok_or_else(|| self.node.fail(Problem::Missing(key)))
+        self.get(key).ok_or_else(|| self.node.fail(RuleProblem::Missing(key)))
     }
 
     /// Returns the entries that exist for these keys, in this order.

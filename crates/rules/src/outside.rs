@@ -162,12 +162,12 @@ pub trait Files {
     ///
     /// # Errors
     /// If the file cannot be read.
-    fn read(&self, name: &str, most: usize) -> Result<String, FileError>;
+    fn read(&self, name: &str, most: usize) -> Result<String, OutsideFileError>;
 }
 
 /// Reason why a file cannot be read. The text follows the file's name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum FileError {
+pub enum OutsideFileError {
     /// The rules are not in a file, so relative paths have no base.
     #[error("these rules are not in a file, so a relative path has no base; write the result into the rule")]
     NoneBeside,
@@ -186,7 +186,7 @@ pub enum FileError {
     NoText,
 }
 
-impl From<std::io::Error> for FileError {
+impl From<std::io::Error> for OutsideFileError {
     fn from(error: std::io::Error) -> Self {
         Self::System(error.to_string())
     }
@@ -197,7 +197,7 @@ impl From<std::io::Error> for FileError {
 pub struct NoFiles;
 
 impl Files for NoFiles {
-    fn read(&self, _: &str, _: usize) -> Result<String, FileError> {
-        Err(FileError::NoneBeside)
+    fn read(&self, _: &str, _: usize) -> Result<String, OutsideFileError> {
+        Err(OutsideFileError::NoneBeside)
     }
 }

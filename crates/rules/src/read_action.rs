@@ -3,7 +3,7 @@
 use crate::action::{
     Action, Cache, FAIL_KINDS, FailKind, InjectedFault, MessageTarget, RateLimit, SPREADS, Spread, Webhook,
 };
-use crate::error::{Problem, RuleError};
+use crate::error::{RuleError, RuleProblem};
 use crate::facts::Root;
 use crate::limits;
 use crate::node::{RuleNode, RuleTable};
@@ -45,7 +45,7 @@ pub(crate) fn action(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let table = node.table("a table with one action, such as { block = \"not here\" }", &KEYS)?;
     let mut given = table.present(&KEYS);
     let (Some((key, value)), None) = (given.pop(), given.pop()) else {
-        return Err(node.fail(Problem::Beside(
+        return Err(node.fail(RuleProblem::Beside(
             "expected exactly one action in a table; give every action a table of its own, in the order in which they are to run",
         )));
     };
@@ -119,7 +119,7 @@ fn target(node: &RuleNode<'_>, pointer: &str) -> Result<MessageTarget, RuleError
         let expected = "a pointer that starts with /params/ or /result/, such as \"/params/arguments/limit\"; \
                         to replace all of it use `replace_params` or `replace_result`"
             .to_owned();
-        node.fail(Problem::Expected { expected, found: crate::error::shown(pointer) })
+        node.fail(RuleProblem::Expected { expected, found: crate::error::shown(pointer) })
     })?;
     Ok(MessageTarget { root, pointer })
 }
@@ -189,7 +189,7 @@ fn webhook(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     }
     let wait = get("wait").map(|wait| wait.flag()).transpose()?.unwrap_or(false);
     let block_on_failure = match get("on_failure") {
-        Some(failure) if !wait => return Err(failure.fail(Problem::Beside("has no effect without `wait = true`"))),
+        Some(failure) if !wait => return Err(failure.fail(RuleProblem::Beside("has no effect without `wait = true`"))),
         Some(failure) => word(&failure, &[("block", true), ("allow", false)])?,
         None => true,
     };
@@ -259,14 +259,14 @@ fn fault(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let after = match (table.get("after"), kind) {
         (Some(node), FailKind::Timeout | FailKind::Slow) => node.duration(limits::WAIT)?,
         (Some(node), _) => {
-            return Err(node.fail(Problem::Beside("`after` applies only to the kinds `timeout` and `slow`")));
+            return Err(node.fail(RuleProblem::Beside("`after` applies only to the kinds `timeout` and `slow`")));
         }
         (None, FailKind::Timeout) => Duration::from_secs(30),
         (None, _) => Duration::from_secs(2),
     };
     let spread = match (table.get("spread"), kind) {
         (Some(node), FailKind::Slow) => word(&node, &SPREADS)?,
-        (Some(node), _) => return Err(node.fail(Problem::Beside("`spread` applies only to the kind `slow`"))),
+        (Some(node), _) => return Err(node.fail(RuleProblem::Beside("`spread` applies only to the kind `slow`"))),
         (None, _) => Spread::Fixed,
     };
     Ok(Action::Fault(InjectedFault { kind, probability, seed: seed(&table)?, after, spread }))

@@ -1,7 +1,7 @@
 //! Parses the `when` of a rule.
 
 use crate::condition::{Condition, Globs, Leaf, MethodTest, Subjects};
-use crate::error::{Problem, RuleError};
+use crate::error::{RuleError, RuleProblem};
 use crate::facts::Root;
 use crate::limits;
 use crate::node::RuleNode;
@@ -49,7 +49,7 @@ const VALUE_TESTS: [&str; 11] = [
 pub(crate) fn condition(node: &RuleNode<'_>, depth: usize) -> Result<Condition, RuleError> {
     if depth > limits::DEPTH {
         let remedy = "split the tree into several rules";
-        return Err(node.fail(Problem::TooMany {
+        return Err(node.fail(RuleProblem::TooMany {
             what: "levels of `and`, `or` and `not`",
             limit: limits::DEPTH,
             remedy,
@@ -169,7 +169,7 @@ fn values(node: &RuleNode<'_>, root: Root) -> Result<Vec<Condition>, RuleError> 
         let pointer = whole.or_else(|| Pointer::parse(name)).ok_or_else(|| {
             let (found, example) = (crate::error::shown(name), example(root));
             let expected = format!("a JSON pointer, such as \"{example}\", of at most {} parts", limits::SEGMENTS);
-            entry.fail(Problem::Expected { expected, found })
+            entry.fail(RuleProblem::Expected { expected, found })
         })?;
         for test in value_tests(&entry)? {
             all.push(leaf(Leaf::Value { root, pointer: pointer.clone(), inside, slot: 0, test }));
@@ -242,7 +242,7 @@ fn regex(node: &RuleNode<'_>) -> Result<Regex, RuleError> {
             regex::Error::CompiledTooBig(_) => "too large; shorten it".to_owned(),
             other => other.to_string().lines().last().unwrap_or("cannot be parsed").trim().to_owned(),
         };
-        node.fail(Problem::Regex(words))
+        node.fail(RuleProblem::Regex(words))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Parses `mock`, whose results are in the rule or in a file next to it.
 
 use crate::action::{Action, Mock, MockFile};
-use crate::error::{Problem, RuleError};
+use crate::error::{RuleError, RuleProblem};
 use crate::limits;
 use crate::node::RuleNode;
 use crate::read_action::{object, seed};
@@ -18,18 +18,18 @@ pub(crate) fn mock(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     if let Some(file) = table.get("file") {
         let [result, json, list] = ["result", "json", "list"].map(|key| table.get(key));
         if result.or(json).or(list).is_some() {
-            return Err(node.fail(Problem::Beside("`file` can only be combined with `random = true`")));
+            return Err(node.fail(RuleProblem::Beside("`file` can only be combined with `random = true`")));
         }
         let random = table.get("random").map(|flag| flag.flag()).transpose()?.unwrap_or(false);
         if !random && table.get("seed").is_some() {
-            return Err(node.fail(Problem::Beside("`seed` has no effect without `random`")));
+            return Err(node.fail(RuleProblem::Beside("`seed` has no effect without `random`")));
         }
         return from_file(&file, random, seed(&table)?);
     }
     let mut given = table.present(&WAYS);
     let (Some((key, value)), None) = (given.pop(), given.pop()) else { return Err(node.expected(expected)) };
     if key != "random" && table.get("seed").is_some() {
-        return Err(node.fail(Problem::Beside("`seed` has no effect without `random`")));
+        return Err(node.fail(RuleProblem::Beside("`seed` has no effect without `random`")));
     }
     let results = || -> Result<Vec<JsonTemplate>, RuleError> {
         let items = value.list("a list of results")?;
@@ -42,7 +42,7 @@ pub(crate) fn mock(node: &RuleNode<'_>) -> Result<Action, RuleError> {
         "result" => Mock::Always(object(&value)?),
         "json" => {
             let text = value.text("a JSON object as text", limits::VALUE)?;
-            let json = serde_json::from_str(text).map_err(|error| value.fail(Problem::Json(error.to_string())))?;
+            let json = serde_json::from_str(text).map_err(|error| value.fail(RuleProblem::Json(error.to_string())))?;
             match json {
                 Json::Object(_) => Mock::Always(JsonTemplate::compile(&value, &json)?),
                 _ => return Err(value.expected("a JSON object")),
@@ -61,17 +61,17 @@ fn from_file(node: &RuleNode<'_>, random: bool, seed: Option<u64>) -> Result<Act
     if !plain || name.contains('\0') {
         return Err(node.expected("the name of a file in the folder of this one or below it"));
     }
-    let fail = |problem| node.fail(Problem::InFile { file: name.to_owned(), problem: Box::new(problem) });
-    let text = node.source.files.read(name, limits::MOCK_FILE).map_err(|why| fail(Problem::Unreadable(why)))?;
+    let fail = |problem| node.fail(RuleProblem::InFile { file: name.to_owned(), problem: Box::new(problem) });
+    let text = node.source.files.read(name, limits::MOCK_FILE).map_err(|why| fail(RuleProblem::Unreadable(why)))?;
     if text.len() > limits::MOCK_FILE {
-        return Err(fail(Problem::FileTooLarge { limit: limits::MOCK_FILE }));
+        return Err(fail(RuleProblem::FileTooLarge { limit: limits::MOCK_FILE }));
     }
     let results = results(&text).map_err(&fail)?;
     let compile = |(index, json): (usize, &Json)| {
-        let found = |error: RuleError| fail(Problem::OfResult { number: index + 1, problem: error.problem });
+        let found = |error: RuleError| fail(RuleProblem::OfResult { number: index + 1, problem: error.problem });
         match json {
             Json::Object(_) => JsonTemplate::compile(node, json).map_err(found),
-            _ => Err(fail(Problem::OfResult { number: index + 1, problem: Box::new(no_object()) })),
+            _ => Err(fail(RuleProblem::OfResult { number: index + 1, problem: Box::new(no_object()) })),
         }
     };
     let mut all = results.iter().enumerate().map(compile).collect::<Result<Vec<_>, _>>()?;
@@ -84,10 +84,10 @@ fn from_file(node: &RuleNode<'_>, random: bool, seed: Option<u64>) -> Result<Act
     Ok(Action::Mock(mock, Some(MockFile { name: name.into(), digest, bytes })))
 }
 
-fn results(text: &str) -> Result<Vec<Json>, Problem> {
+fn results(text: &str) -> Result<Vec<Json>, RuleProblem> {
     let mut values = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<Json>() {
-        values.push(value.map_err(|error| Problem::Json(error.to_string()))?);
+        values.push(value.map_err(|error| RuleProblem::Json(error.to_string()))?);
         check_count(&values)?;
     }
     if let [Json::Array(_)] = values.as_slice()
@@ -98,19 +98,19 @@ fn results(text: &str) -> Result<Vec<Json>, Problem> {
     }
     if values.is_empty() {
         let expected = "at least one result, as a JSON object".to_owned();
-        return Err(Problem::Expected { expected, found: "none".to_owned() });
+        return Err(RuleProblem::Expected { expected, found: "none".to_owned() });
     }
     Ok(values)
 }
 
-fn check_count(values: &[Json]) -> Result<(), Problem> {
+fn check_count(values: &[Json]) -> Result<(), RuleProblem> {
     let (what, limit) = ("results", limits::MOCK_RESULTS);
     if values.len() > limit {
-        return Err(Problem::TooMany { what, limit, remedy: "spread them over several files and rules" });
+        return Err(RuleProblem::TooMany { what, limit, remedy: "spread them over several files and rules" });
     }
     Ok(())
 }
 
-fn no_object() -> Problem {
-    Problem::Expected { expected: "a JSON object".to_owned(), found: "something else".to_owned() }
+fn no_object() -> RuleProblem {
+    RuleProblem::Expected { expected: "a JSON object".to_owned(), found: "something else".to_owned() }
 }

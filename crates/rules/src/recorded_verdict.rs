@@ -28,7 +28,7 @@ pub struct RecordedVerdict {
     /// Information that the verdict needs but the tape lacks.
     pub lacks: Vec<Lack>,
     /// State that the verdict depends on.
-    pub uses: Vec<Use>,
+    pub uses: Vec<StateUse>,
 }
 
 /// Information that a verdict needs but the tape lacks.
@@ -44,7 +44,7 @@ pub enum Lack {
 
 /// Use of state from earlier messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Use {
+pub struct StateUse {
     /// Rule that owns the state.
     pub rule: Arc<str>,
     /// Age limit of the messages that matter, or `None` if all do.
@@ -80,7 +80,7 @@ pub(crate) struct TapeOutside<'a> {
     live: &'a Live,
     inputs: RefCell<Vec<(&'a str, &'a str, &'a str)>>,
     lacks: RefCell<Vec<Lack>>,
-    uses: RefCell<Vec<Use>>,
+    uses: RefCell<Vec<StateUse>>,
 }
 
 impl TapeOutside<'_> {
@@ -98,7 +98,7 @@ impl TapeOutside<'_> {
     }
 
     fn uses(&self, slot: &Slot, reaches: Option<Duration>) {
-        self.uses.borrow_mut().push(Use { rule: Arc::clone(&slot.rule), reaches });
+        self.uses.borrow_mut().push(StateUse { rule: Arc::clone(&slot.rule), reaches });
     }
 }
 

@@ -1,6 +1,6 @@
 use crate::action::{Action, MockFile};
 use crate::condition::Condition;
-use crate::error::{Problem, RuleError, RulePlace};
+use crate::error::{RuleError, RulePlace, RuleProblem};
 use crate::limits;
 use crate::node::RuleNode;
 use crate::phases::Phases;
@@ -58,7 +58,7 @@ impl Rule {
         let (phases, methods) = reach(&when, &then);
         if let Some(method) = unseen_question(&when, phases) {
             let place = table.get("when").unwrap_or_else(|| table.node().clone());
-            return Err(place.fail(Problem::UnseenQuestion { method }));
+            return Err(place.fail(RuleProblem::UnseenQuestion { method }));
         }
         check_placement(&table.need("then")?, &then, phases)?;
         let canonical = canonical(node, &then)?;
@@ -128,7 +128,7 @@ fn count_patterns(node: &RuleNode<'_>, when: &Condition) -> Result<usize, RuleEr
     when.leaves(&mut leaves);
     if leaves.len() > limits::CONDITIONS {
         let remedy = "split it into several rules";
-        return Err(node.fail(Problem::TooMany { what: "conditions", limit: limits::CONDITIONS, remedy }));
+        return Err(node.fail(RuleProblem::TooMany { what: "conditions", limit: limits::CONDITIONS, remedy }));
     }
     Ok(leaves.iter().filter(|leaf| leaf.is_pattern()).count())
 }
@@ -144,7 +144,7 @@ fn actions(node: &RuleNode<'_>) -> Result<Vec<Action>, RuleError> {
     }
     if items.len() > limits::ACTIONS {
         let remedy = "split it into several rules";
-        return Err(node.fail(Problem::TooMany { what: "actions", limit: limits::ACTIONS, remedy }));
+        return Err(node.fail(RuleProblem::TooMany { what: "actions", limit: limits::ACTIONS, remedy }));
     }
     items.iter().map(action).collect()
 }
@@ -156,5 +156,5 @@ fn check_placement(node: &RuleNode<'_>, then: &[Action], phases: Phases) -> Resu
     };
     let (action, fits, looks) = (action.word(), action.fits().words(), phases.words());
     let remedy = "set `phase` in `when`, or use a separate rule";
-    Err(node.fail(Problem::Misplaced { action, fits, looks, remedy }))
+    Err(node.fail(RuleProblem::Misplaced { action, fits, looks, remedy }))
 }

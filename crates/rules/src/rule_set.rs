@@ -3,7 +3,7 @@
 use crate::action::Action;
 use crate::candidate::RuleCandidate;
 use crate::condition::Leaf;
-use crate::error::{Problem, RuleError, Warning};
+use crate::error::{RuleError, RuleProblem, RuleWarning};
 use crate::index::Index;
 use crate::limits;
 use crate::names::KnownNames;
@@ -95,11 +95,11 @@ impl RuleSet {
         let text = source.text;
         let fail = |at, problem| RuleError::new(source.place(at, ""), problem);
         if text.len() > limits::FILE {
-            return Err(fail(0, Problem::FileTooLarge { limit: limits::FILE }));
+            return Err(fail(0, RuleProblem::FileTooLarge { limit: limits::FILE }));
         }
         let table = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            fail(at, Problem::Toml(error.message().lines().next().unwrap_or_default().to_owned()))
+            fail(at, RuleProblem::Toml(error.message().lines().next().unwrap_or_default().to_owned()))
         })?;
         let root = toml::Spanned::new(table.span(), toml::de::DeValue::Table(table.into_inner()));
         let root = RuleNode::new(source, String::new(), &root);
@@ -197,13 +197,13 @@ impl RuleSet {
 
     /// Returns a warning for each enabled rule that names an unknown backend or tool.
     #[must_use]
-    pub fn unknown_names(&self, known: &KnownNames) -> Vec<Warning> {
+    pub fn unknown_names(&self, known: &KnownNames) -> Vec<RuleWarning> {
         crate::names::unknown(&self.rules, known)
     }
 
     /// Returns a warning for each rule that can never match or is never reached.
     #[must_use]
-    pub fn warnings(&self) -> Vec<Warning> {
+    pub fn warnings(&self) -> Vec<RuleWarning> {
         crate::warnings::warnings(&self.rules)
     }
 
@@ -276,8 +276,8 @@ fn awaits(rule: &Rule) -> Phases {
     if rule.reads_request { answers.or(Phases::REQUEST) } else { answers }
 }
 
-fn too_many() -> Problem {
-    Problem::TooMany { what: "rules", limit: limits::RULES, remedy: "one rule may name several tools or methods" }
+fn too_many() -> RuleProblem {
+    RuleProblem::TooMany { what: "rules", limit: limits::RULES, remedy: "one rule may name several tools or methods" }
 }
 
 /// Regular expressions take more memory than anything else in a rule.
@@ -287,7 +287,7 @@ fn check_patterns(rules: &[Rule]) -> Result<(), RuleError> {
         Some(rule) if many => {
             let (what, limit) = ("regular expressions", limits::PATTERNS);
             let remedy = "use `in`, `starts_with` or `contains`, or join some with `|`";
-            Err(RuleError::new(rule.place.clone(), Problem::TooMany { what, limit, remedy }))
+            Err(RuleError::new(rule.place.clone(), RuleProblem::TooMany { what, limit, remedy }))
         }
         _ => Ok(()),
     }
@@ -299,7 +299,7 @@ fn check_files(rules: &[Rule]) -> Result<(), RuleError> {
         Some(rule) if bytes > limits::MOCK_FILES => {
             let (what, limit) = ("bytes in mock files", limits::MOCK_FILES);
             let remedy = "shorten them, or use fewer";
-            Err(RuleError::new(rule.place.clone(), Problem::TooMany { what, limit, remedy }))
+            Err(RuleError::new(rule.place.clone(), RuleProblem::TooMany { what, limit, remedy }))
         }
         _ => Ok(()),
     }
@@ -311,7 +311,7 @@ fn check_ids(rules: &[Rule]) -> Result<(), RuleError> {
         if let Some(first) = seen.insert(&rule.id, rule) {
             let line = first.place.position.map_or(0, |(line, _)| line);
             let first = format!("{}, line {line}", first.place.file);
-            let problem = Problem::DuplicateId { id: rule.id.to_string(), first };
+            let problem = RuleProblem::DuplicateId { id: rule.id.to_string(), first };
             return Err(RuleError::new(rule.place.clone(), problem));
         }
     }

@@ -1,7 +1,7 @@
 //! Templates for texts and JSON values. `{{/params/arguments/city}}` inserts a value of the message, `${tool}` one of
 //! its properties.
 
-use crate::error::{Problem, RuleError};
+use crate::error::{RuleError, RuleProblem};
 use crate::facts::{MessageView, Root};
 use crate::limits;
 use crate::node::RuleNode;
@@ -323,7 +323,7 @@ fn name(node: &RuleNode<'_>, name: &str) -> Result<Hole, RuleError> {
     let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
     let suggestion = closest(name, &known);
     let name = name.chars().take(40).collect();
-    Err(node.fail(Problem::UnknownName { name, suggestion, known }))
+    Err(node.fail(RuleProblem::UnknownName { name, suggestion, known }))
 }
 
 /// Parses a pointer placeholder. `inner` lacks the first slash.

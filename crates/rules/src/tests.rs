@@ -1,13 +1,13 @@
 //! Dialogues with rules: what a client and a backend say, and what the rules make of it.
 
+use crate::interceptor::RuleInterceptor;
 use crate::rule_set::RuleSet;
-use crate::rules::Rules;
 use bytes::Bytes;
 use signalbox_engine::chain::{
-    Case, Effect, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Rulings, Verdict,
+    Case, Effect, HoldAnswer, HoldQuestion, HoldResponse, Interceptor, Judgement, Phase, Ruling, Rulings, Verdict,
 };
 use signalbox_engine::exchange::Exchange;
-use signalbox_engine::fact::{Finished, Outcome};
+use signalbox_engine::fact::{FinishedFact, Outcome};
 use signalbox_engine::keys::{ExchangeId, SessionKey, StreamId};
 use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_wire::{Envelope, Era, RawId};
@@ -34,7 +34,7 @@ fn caller(principal: &str) -> Caller {
 }
 
 struct Dialogue {
-    rules: Rules,
+    rules: RuleInterceptor,
     start: Instant,
     now: Instant,
     caller: Caller,
@@ -64,7 +64,7 @@ impl Dialogue {
     fn with(set: RuleSet) -> Self {
         let start = Instant::now();
         Self {
-            rules: Rules::new(set, 1),
+            rules: RuleInterceptor::new(set, 1),
             start,
             now: start,
             caller: caller("local:ada"),
@@ -118,11 +118,11 @@ impl Dialogue {
     /// What the last wait came to.
     fn hears(&mut self, answer: &HoldAnswer) -> String {
         let (cursor, message, phase) = self.held.take().expect("nothing is held");
-        self.says(phase, &message, Some(Resumed { cursor, answer }))
+        self.says(phase, &message, Some(HoldResponse { cursor, answer }))
     }
 
     fn finishes(&mut self) {
-        self.rules.finished(&Finished {
+        self.rules.finished(&FinishedFact {
             at: self.now,
             session: SessionKey(1),
             caller: self.caller.clone(),
@@ -143,7 +143,7 @@ impl Dialogue {
         });
     }
 
-    fn says(&mut self, phase: Phase, message: &Envelope, resumed: Option<Resumed<'_>>) -> String {
+    fn says(&mut self, phase: Phase, message: &Envelope, resumed: Option<HoldResponse<'_>>) -> String {
         let Judgement { verdict, rulings, effects } =
             self.with_case(phase, message, |rules, case| rules.judge(case, resumed));
         self.rulings = rulings;
@@ -153,7 +153,12 @@ impl Dialogue {
     }
 
     /// Shows a message to the rules.
-    fn with_case<T>(&self, phase: Phase, message: &Envelope, judge: impl FnOnce(&Rules, &Case<'_>) -> T) -> T {
+    fn with_case<T>(
+        &self,
+        phase: Phase,
+        message: &Envelope,
+        judge: impl FnOnce(&RuleInterceptor, &Case<'_>) -> T,
+    ) -> T {
         let exchange = self.exchange();
         let of_exchange = matches!(phase, Phase::Request | Phase::Response);
         let case = Case {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Assumed context of a message.
 #[derive(Clone, Debug)]
-pub struct Supposed {
+pub struct AssumedContext {
     /// Phase, derived from the message if absent.
     pub phase: Option<Phase>,
     /// Request that an answer belongs to.
@@ -32,7 +32,7 @@ pub struct Supposed {
     pub unix_ms: u64,
 }
 
-impl Default for Supposed {
+impl Default for AssumedContext {
     fn default() -> Self {
         Self {
             phase: None,
@@ -51,7 +51,7 @@ impl Default for Supposed {
 
 /// Outcome of a trial evaluation.
 #[derive(Debug)]
-pub struct Tried {
+pub struct TrialOutcome {
     pub verdict: Verdict,
     /// Rulings of the rules that matched, with their inputs.
     pub rulings: Rulings,
@@ -65,7 +65,12 @@ pub struct Tried {
 ///
 /// # Errors
 /// If the message or the given request is not a valid JSON-RPC message.
-pub fn try_message(set: &RuleSet, message: &[u8], supposed: &Supposed, now: Instant) -> Result<Tried, Refusal> {
+pub fn try_message(
+    set: &RuleSet,
+    message: &[u8],
+    supposed: &AssumedContext,
+    now: Instant,
+) -> Result<TrialOutcome, Refusal> {
     try_with(set, message, supposed, now, &NoHistory)
 }
 
@@ -76,10 +81,10 @@ pub fn try_message(set: &RuleSet, message: &[u8], supposed: &Supposed, now: Inst
 pub fn try_with(
     set: &RuleSet,
     message: &[u8],
-    supposed: &Supposed,
+    supposed: &AssumedContext,
     now: Instant,
     outside: &dyn Outside,
-) -> Result<Tried, Refusal> {
+) -> Result<TrialOutcome, Refusal> {
     let read = |bytes: &[u8]| Envelope::read(Bytes::copy_from_slice(bytes), &Limits::default());
     let message = read(message)?;
     let request = supposed.request.as_ref().map(|bytes| read(bytes)).transpose()?;
@@ -127,5 +132,5 @@ pub fn try_with(
         judged.effects.append(&mut next.effects);
         judged = Judgement { verdict: next.verdict, rulings: rulings.into(), effects: judged.effects };
     }
-    Ok(Tried { verdict: judged.verdict, rulings: judged.rulings, effects: judged.effects, waited })
+    Ok(TrialOutcome { verdict: judged.verdict, rulings: judged.rulings, effects: judged.effects, waited })
 }

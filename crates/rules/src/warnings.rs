@@ -2,7 +2,7 @@
 
 use crate::action::Action;
 use crate::condition::{Leaf, MethodTest};
-use crate::error::Warning;
+use crate::error::RuleWarning;
 use crate::facts::Root;
 use crate::phases::Phases;
 use crate::pointer::Pointer;
@@ -10,12 +10,12 @@ use crate::reach::Methods;
 use crate::rule::Rule;
 use signalbox_wire::method;
 
-pub(crate) fn warnings(rules: &[Rule]) -> Vec<Warning> {
+pub(crate) fn warnings(rules: &[Rule]) -> Vec<RuleWarning> {
     let mut out = Vec::new();
     // Rules that match every message of some phases, with the action that ends them.
     let mut enders: Vec<(&Rule, Phases, &Action)> = Vec::new();
     for rule in rules.iter().filter(|rule| rule.enabled) {
-        let warn = |text: String| Warning { place: rule.place.clone(), rule: rule.id.to_string(), text };
+        let warn = |text: String| RuleWarning { place: rule.place.clone(), rule: rule.id.to_string(), text };
         if rule.phases == Phases::NONE || rule.methods.is_empty() {
             out.push(warn("can never match: its conditions exclude each other".to_owned()));
             continue;

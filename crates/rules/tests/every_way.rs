@@ -13,7 +13,7 @@ use signalbox_engine::read_cache::Generation;
 use signalbox_engine::{
     Caller, CapSet, Catalog, Chain, Command, Event, ServerProfile, SessionKey, Snapshot, TaskCalls,
 };
-use signalbox_rules::{RuleSet, Rules};
+use signalbox_rules::{RuleInterceptor, RuleSet};
 use signalbox_wire::{Envelope, Era, Revision};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -119,7 +119,7 @@ fn chain(rule: &str) -> Chain {
         "rules.toml",
         &format!("[[rules]]\nid = \"r\"\nwhen = {{ {rule} }}\nthen = {{ block = \"no\" }}\n"),
     );
-    Chain::new(vec![Arc::new(Rules::new(set.unwrap(), 1))])
+    Chain::new(vec![Arc::new(RuleInterceptor::new(set.unwrap(), 1))])
 }
 
 fn tool() -> impl Strategy<Value = String> {
@@ -169,7 +169,8 @@ proptest! {
                     let reached = reaches(&snapshot, &chain(&rule), era, "tools/call", "name", name);
                     prop_assert_eq!(reached, None, "{} passes {}", name, rule);
                 }
-                // A rule that lets nothing through but another backend's tools is not passed by a name that looks like one.
+                // A rule that lets nothing through but another backend's tools is not passed by a name that looks like
+                // one.
                 for other in BACKENDS.iter().filter(|other| **other != backend) {
                     let rule = format!("not = {{ tool = \"{other}__*\" }}");
                     let reached = reaches(&snapshot, &chain(&rule), era, "tools/call", "name", name);

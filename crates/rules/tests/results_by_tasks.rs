@@ -6,17 +6,17 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use signalbox_engine::bridge::Reach;
+use signalbox_engine::bridge::CallProgress;
 use signalbox_engine::catalog::{Item, ListKind, View, ViewKey};
 use signalbox_engine::front::{Context, FrontMachine, Mode};
 use signalbox_engine::keys::{Numbers, StreamId};
 use signalbox_engine::operations::Operations;
 use signalbox_engine::read_cache::Generation;
 use signalbox_engine::{
-    Authorized, Caller, CapSet, Catalog, Chain, Command, Event, ExchangeId, Fact, ServerProfile, SessionKey, Snapshot,
-    TaskCalls,
+    AuthorizedCall, Caller, CapSet, Catalog, Chain, Command, Event, ExchangeId, Fact, ServerProfile, SessionKey,
+    Snapshot, TaskCalls,
 };
-use signalbox_rules::{RuleSet, Rules};
+use signalbox_rules::{RuleInterceptor, RuleSet};
 use signalbox_wire::{Edits, Envelope, Era, Revision, Span};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -117,7 +117,7 @@ impl Scene<'_> {
     }
 
     /// A request of the client, and the call that leaves because of it.
-    fn asks(&mut self, id: u32, method: &str, mut params: Value) -> Option<(ExchangeId, Authorized)> {
+    fn asks(&mut self, id: u32, method: &str, mut params: Value) -> Option<(ExchangeId, AuthorizedCall)> {
         if self.way.client == Era::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -140,7 +140,7 @@ impl Scene<'_> {
     }
 
     /// The call becomes a task.
-    fn made(&mut self, exchange: ExchangeId, call: Authorized) -> String {
+    fn made(&mut self, exchange: ExchangeId, call: AuthorizedCall) -> String {
         let modern =
             json!({"resultType": "task", "taskId": "t", "status": "working", "createdAt": "c", "ttlMs": 60000});
         let legacy = json!({"task": {"taskId": "t", "status": "working", "createdAt": "c", "ttl": 60000}});
@@ -149,7 +149,7 @@ impl Scene<'_> {
                 let message = json!({"jsonrpc": "2.0", "id": 7, "result": modern}).to_string();
                 let message = Envelope::parse(message.into()).unwrap();
                 let backend = Revision::LATEST;
-                sent(&self.handle(Event::Unfinished { exchange, message, reach: Reach::Task, call, backend }))
+                sent(&self.handle(Event::Unfinished { exchange, message, reach: CallProgress::Task, call, backend }))
             }
             (Era::Legacy, Era::Legacy) => self.answered(exchange, &legacy, |_| Edits::new()),
             (Era::Modern, Era::Modern) => self.answered(exchange, &modern, |_| Edits::new()),
@@ -175,7 +175,7 @@ fn sent(out: &[Command]) -> String {
 /// What the client gets in the end of a call of this tool, whose backend answers with this text.
 fn gets(rule: &str, then: &str, way: Way, (backend, tool): (&str, &str), text: &str) -> String {
     let file = format!("[[rules]]\nid = \"r\"\nwhen = {{ {rule} }}\nthen = {then}\n");
-    let chain = Chain::new(vec![Arc::new(Rules::new(RuleSet::parse("rules.toml", &file).unwrap(), 1))]);
+    let chain = Chain::new(vec![Arc::new(RuleInterceptor::new(RuleSet::parse("rules.toml", &file).unwrap(), 1))]);
     let revision = if way.backend == Era::Legacy { Revision::LATEST_LEGACY } else { Revision::LATEST };
     let snapshot = catalog(revision);
     let machine = |session| FrontMachine::new(SessionKey(session), Caller::anonymous("http"), Mode::Pipe);
@@ -292,7 +292,7 @@ fn a_rule_that_only_tells_lets_the_result_of_a_forgotten_call_pass() {
 #[test]
 fn a_rule_on_questions_holds_those_of_tasks() {
     let file = "[[rules]]\nid = \"r\"\nwhen = { phase = \"question\" }\nthen = { block = \"no\" }\n";
-    let chain = Chain::new(vec![Arc::new(Rules::new(RuleSet::parse("rules.toml", file).unwrap(), 1))]);
+    let chain = Chain::new(vec![Arc::new(RuleInterceptor::new(RuleSet::parse("rules.toml", file).unwrap(), 1))]);
     let snapshot = catalog(Revision::LATEST);
     let way = Way { client: Era::Modern, backend: Era::Modern, task: true, forgotten: false };
     let machine = FrontMachine::new(SessionKey(1), Caller::anonymous("http"), Mode::Pipe);

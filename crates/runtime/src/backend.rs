@@ -82,8 +82,8 @@ pub use health::HealthStatus;
 pub use pool::{ExclusiveUse, MAX_POOLED, MAX_POOLED_EACH};
 use signalbox_engine::catalog::ListOwners;
 use signalbox_engine::lock::LockResultExt;
-pub use spec::{BackendSpec, FailureRules, Lifetime, QuestionTime, Start};
-pub use state::{Home, Support};
+pub use spec::{BackendSpec, FailureRules, Lifetime, QuestionTime, StartPolicy};
+pub use state::{EraSupport, Home};
 pub(crate) use subscriptions::FollowTargets;
 pub use subscriptions::{MAX_WATCHES, MAX_WATCHES_EACH};
 
@@ -96,7 +96,7 @@ use arc_swap::ArcSwap;
 use signalbox_engine::back::Wish;
 use signalbox_engine::budget::Share;
 use signalbox_engine::health::Health;
-use signalbox_engine::{Authorized, Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
+use signalbox_engine::{AuthorizedCall, Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
 use signalbox_wire::{Limits, method};
 use state::BackendState;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -185,14 +185,14 @@ impl Backend {
 
     /// Accepts a client's call unless the breaker refuses it. The breaker is not asked about a further round of a call
     /// that was accepted before.
-    pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) {
+    pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: AuthorizedCall) {
         if call.awaits_sign_in {
             return self.accept_after_sign_in(session, exchange, call);
         }
         self.admit(session, exchange, call);
     }
 
-    fn admit(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) {
+    fn admit(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: AuthorizedCall) {
         if call.round.is_none()
             && let Err(fault) = self.guard.admit(&self.name, session, exchange, || self.spec().timeout)
         {
@@ -237,7 +237,7 @@ impl Backend {
     }
 
     /// Fails a call that has not reached the backend, or asks its caller to sign in first.
-    pub(crate) fn refuse_call(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault, call: Authorized) {
+    pub(crate) fn refuse_call(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault, call: AuthorizedCall) {
         if fault.kind != FaultKind::SignInNeeded {
             return self.refuse(session, exchange, fault);
         }

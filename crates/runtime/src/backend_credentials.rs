@@ -15,13 +15,13 @@ pub const MAX_CREDENTIAL_TRIES: u32 = 3;
 
 /// Header that authenticates a request at a backend.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Credential {
+pub struct AuthHeader {
     pub name: HeaderName,
     /// Header value, which is secret.
     pub value: HeaderValue,
 }
 
-impl Credential {
+impl AuthHeader {
     /// Creates a credential whose value is not shown in logs.
     #[must_use]
     pub fn new(name: HeaderName, mut value: HeaderValue) -> Self {
@@ -30,7 +30,7 @@ impl Credential {
     }
 }
 
-impl fmt::Debug for Credential {
+impl fmt::Debug for AuthHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credential").field("name", &self.name).finish_non_exhaustive()
     }
@@ -38,17 +38,17 @@ impl fmt::Debug for Credential {
 
 /// Response of a backend that refuses a credential, with status 401 or 403.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct AuthRefusal {
     pub status: u16,
     /// Values of `WWW-Authenticate`, in order.
     pub challenges: Vec<String>,
     /// Credential that the request carried, if any.
-    pub used: Option<Credential>,
+    pub used: Option<AuthHeader>,
 }
 
 /// Sender of a request to a backend.
 #[derive(Clone, Debug, Default)]
-pub enum Asker {
+pub enum RequestSender {
     /// The gateway, on behalf of the user of the connection. Also used if the credential does not depend on the caller.
     #[default]
     Gateway,
@@ -60,20 +60,20 @@ pub enum Asker {
 
 /// User and sender of a request to a backend.
 #[derive(Clone, Debug, Default)]
-pub struct Behalf {
+pub struct RequestIdentity {
     /// User of the connection, if known.
     pub user: Option<BackendUser>,
     /// Sender of the request.
-    pub asker: Asker,
+    pub asker: RequestSender,
 }
 
-impl From<Option<Principal>> for Behalf {
+impl From<Option<Principal>> for RequestIdentity {
     fn from(principal: Option<Principal>) -> Self {
-        Self { user: principal.map(BackendUser::from), asker: Asker::Gateway }
+        Self { user: principal.map(BackendUser::from), asker: RequestSender::Gateway }
     }
 }
 
-impl Behalf {
+impl RequestIdentity {
     /// Returns the principal of the connection, if known.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
@@ -98,7 +98,7 @@ pub trait BackendCredentials: Send + Sync {
     ///
     /// # Errors
     /// A fault that says why there is none, and what the caller has to do.
-    fn current(&self, whose: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>>;
+    fn current(&self, whose: RequestIdentity) -> BoxFuture<Result<Option<AuthHeader>, Fault>>;
 
     /// Waits for the end of a sign-in of this user that is open in a browser, or, if `agreed`, that is offered but not
     /// opened yet. Returns `None` if there is none. The wait is bounded.
@@ -111,5 +111,5 @@ pub trait BackendCredentials: Send + Sync {
     ///
     /// # Errors
     /// A fault that says why there is none, and what the caller has to do.
-    fn renewed(&self, whose: Behalf, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>>;
+    fn renewed(&self, whose: RequestIdentity, refusal: AuthRefusal) -> BoxFuture<Result<Option<AuthHeader>, Fault>>;
 }

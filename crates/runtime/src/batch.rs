@@ -1,6 +1,6 @@
 //! Batches (revision 2025-03-26): messages of one JSON array, and the answers that such arrays still await.
 
-use crate::outbox::Out;
+use crate::outbox::OutgoingMessage;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Caller, Fault, StreamId};
 use signalbox_wire::{Envelope, Kind, RawId};
@@ -49,14 +49,14 @@ struct OutstandingAnswers {
     to: StreamId,
     left: usize,
     /// Answers so far, if they are to be sent together.
-    collected: Option<Vec<Out>>,
+    collected: Option<Vec<OutgoingMessage>>,
 }
 
 impl OutstandingAnswers {
     /// Returns all answers as one array, once the last one is there.
-    fn complete(&mut self) -> Option<Out> {
+    fn complete(&mut self) -> Option<OutgoingMessage> {
         let collected = self.collected.as_mut().filter(|all| self.left == 0 && !all.is_empty())?;
-        Some(Out::joined(std::mem::take(collected)))
+        Some(OutgoingMessage::joined(std::mem::take(collected)))
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum CancelOutcome {
     /// None: other answers are outstanding, or no call of the batch was answered.
     Pending,
     /// Write the remaining answers, which are complete, as one array.
-    Complete(StreamId, Out),
+    Complete(StreamId, OutgoingMessage),
     /// End the stream after this message.
     EndStream,
 }
@@ -86,7 +86,7 @@ impl Batches {
     }
 
     /// Handles an outgoing message. Returns what to write now, and to which stream.
-    pub(crate) fn pass(&mut self, stream: StreamId, mut out: Out) -> Option<(StreamId, Out)> {
+    pub(crate) fn pass(&mut self, stream: StreamId, mut out: OutgoingMessage) -> Option<(StreamId, OutgoingMessage)> {
         let Some(outstanding) = self.0.get_mut(&stream) else { return Some((stream, out)) };
         let to = outstanding.to;
         if !out.last {
@@ -139,16 +139,16 @@ mod tests {
     const CALLS: StreamId = StreamId(5);
     const PIPE: StreamId = StreamId(1);
 
-    fn answer(text: &'static str) -> Out {
-        Out::for_test(text, true)
+    fn answer(text: &'static str) -> OutgoingMessage {
+        OutgoingMessage::for_test(text, true)
     }
 
-    fn note() -> Out {
-        Out::for_test("note", false)
+    fn note() -> OutgoingMessage {
+        OutgoingMessage::for_test("note", false)
     }
 
     /// What is written, as `STREAM TEXT`, with `!` behind the last of a stream.
-    fn pass(batches: &mut Batches, out: Out) -> String {
+    fn pass(batches: &mut Batches, out: OutgoingMessage) -> String {
         match batches.pass(CALLS, out) {
             Some((to, out)) => {
                 let text = String::from_utf8_lossy(out.bytes()).into_owned();

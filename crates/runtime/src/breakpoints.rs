@@ -1,7 +1,7 @@
 //! Breakpoints: conditions for messages that are held for a person. They are set and cleared while the gateway runs.
 
 use signalbox_engine::chain::{
-    self, Case, Hold, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict,
+    self, Case, Hold, HoldQuestion, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict,
 };
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{NamePattern, SubjectNames};
@@ -67,7 +67,7 @@ pub enum BreakpointError {
 
 /// Breakpoint in force, with its number and its condition.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SetBreakpoint {
+pub struct ActiveBreakpoint {
     /// Number of the breakpoint in this process.
     pub id: u64,
     /// Condition of the breakpoint.
@@ -88,7 +88,7 @@ pub struct Breakpoints {
 #[derive(Debug, Default)]
 struct BreakpointTable {
     last: u64,
-    by_id: BTreeMap<u64, SetBreakpoint>,
+    by_id: BTreeMap<u64, ActiveBreakpoint>,
 }
 
 impl Breakpoints {
@@ -102,14 +102,14 @@ impl Breakpoints {
     ///
     /// # Errors
     /// If the breakpoint is invalid, or there are too many.
-    pub fn set(&self, breakpoint: Breakpoint) -> Result<SetBreakpoint, BreakpointError> {
+    pub fn set(&self, breakpoint: Breakpoint) -> Result<ActiveBreakpoint, BreakpointError> {
         check(&breakpoint)?;
         let mut inner = self.lock();
         if inner.by_id.len() >= MAX_BREAKPOINTS {
             return Err(BreakpointError::TooMany);
         }
         inner.last += 1;
-        let set = SetBreakpoint { id: inner.last, breakpoint, hits: 0 };
+        let set = ActiveBreakpoint { id: inner.last, breakpoint, hits: 0 };
         inner.by_id.insert(set.id, set.clone());
         self.count(&inner);
         Ok(set)
@@ -117,7 +117,7 @@ impl Breakpoints {
 
     /// Returns the active breakpoints, oldest first.
     #[must_use]
-    pub fn list(&self) -> Vec<SetBreakpoint> {
+    pub fn list(&self) -> Vec<ActiveBreakpoint> {
         self.lock().by_id.values().cloned().collect()
     }
 
@@ -125,7 +125,7 @@ impl Breakpoints {
     ///
     /// # Errors
     /// If no breakpoint has this number.
-    pub fn clear(&self, id: u64) -> Result<SetBreakpoint, BreakpointError> {
+    pub fn clear(&self, id: u64) -> Result<ActiveBreakpoint, BreakpointError> {
         let mut inner = self.lock();
         let cleared = inner.by_id.remove(&id).ok_or(BreakpointError::Unknown(id));
         self.count(&inner);
@@ -151,12 +151,12 @@ impl Breakpoints {
     }
 
     /// Returns the first breakpoint that matches this message, and counts the hit.
-    fn meet(&self, case: &Case<'_>) -> Option<SetBreakpoint> {
+    fn meet(&self, case: &Case<'_>) -> Option<ActiveBreakpoint> {
         // A message that cannot be held must not use up a breakpoint for the next call.
         let exchange = case.exchange.filter(|_| case.can_wait)?;
         let mut inner = self.lock();
         let names = exchange.subject_names();
-        let meets = |set: &&mut SetBreakpoint| set.breakpoint.fits(case.phase, &exchange.method, names.as_ref());
+        let meets = |set: &&mut ActiveBreakpoint| set.breakpoint.fits(case.phase, &exchange.method, names.as_ref());
         // A request that answers the backend's questions continues an earlier call and does not count as the next one.
         let fresh = case.phase != Phase::Request || case.round <= 1;
         let met = inner.by_id.values_mut().find(|set| (fresh || set.breakpoint.next.is_none()) && meets(set))?;
@@ -241,7 +241,7 @@ impl Interceptor for Breakpoints {
         self.set.load(Ordering::Relaxed) == 0
     }
 
-    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
         if let Some(resumed) = resumed {
             return chain::settle(case, resumed.answer, Some(rule(resumed.cursor.into())), &self.limits);
         }

@@ -2,7 +2,7 @@
 
 use crate::backend::ExclusiveUse;
 use crate::gateway::Gateway;
-use crate::origin::Party;
+use crate::origin::Attribution;
 use crate::peer::Peer;
 use crate::session::Session;
 use bytes::Bytes;
@@ -39,7 +39,7 @@ pub struct BridgedCallDriver {
     /// Set if the client accepts URL elicitation.
     takes_urls: bool,
     exclusive_use: Mutex<Option<ExclusiveUse>>,
-    last: Mutex<Party>,
+    last: Mutex<Attribution>,
     machine: Mutex<BridgedCall<Waiter>>,
 }
 
@@ -74,7 +74,7 @@ impl BridgedCallDriver {
                 br#"{"mode":"url"}"#,
             ),
             exclusive_use: Mutex::new(exclusive_use),
-            last: Mutex::new(Party::of(&waiter.0, Some(waiter.1))),
+            last: Mutex::new(Attribution::of(&waiter.0, Some(waiter.1))),
             machine: Mutex::new(BridgedCall::new(waiter, call.client.capabilities.clone(), backend.1, stay)),
         })
     }
@@ -86,10 +86,10 @@ impl BridgedCallDriver {
     }
 
     /// Returns the party that the call runs for: its present waiter, or the last one.
-    pub(crate) fn party(&self) -> Party {
+    pub(crate) fn party(&self) -> Attribution {
         let mut last = self.last.lock().unpoisoned();
         if let Some((session, exchange)) = self.waiter() {
-            *last = Party::of(&session, Some(exchange));
+            *last = Attribution::of(&session, Some(exchange));
         }
         last.clone()
     }

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::backends::Backends;
 use arc_swap::ArcSwap;
 use signalbox_engine::Principal;
-use signalbox_engine::catalog::{Catalog, Changed, Snapshot, VIEW_SHARE, View, ViewKey, read_saved, write_saved};
+use signalbox_engine::catalog::{Catalog, ListChanges, Snapshot, VIEW_SHARE, View, ViewKey, read_saved, write_saved};
 use signalbox_engine::lock::LockResultExt;
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
@@ -83,10 +83,10 @@ impl CatalogKeeper {
     }
 
     /// Stores the lists of a backend.
-    pub fn set_view(&self, backend: &Backend, key: ViewKey, view: View) -> Changed {
+    pub fn set_view(&self, backend: &Backend, key: ViewKey, view: View) -> ListChanges {
         self.change(|model| {
             let owner = model.owners.get_mut(&backend.name).filter(|owner| owner.backend == backend.id);
-            let Some(owner) = owner else { return Changed::default() };
+            let Some(owner) = owner else { return ListChanges::default() };
             let inherited = std::mem::take(&mut owner.inherited);
             model.catalog.set_source(&backend.name, backend.spec().source);
             match inherited {
@@ -97,20 +97,20 @@ impl CatalogKeeper {
     }
 
     /// Drops the lists of this principal at a backend with per-principal lists.
-    pub fn forget_views_of(&self, backend: &Backend, principal: &Principal) -> Changed {
+    pub fn forget_views_of(&self, backend: &Backend, principal: &Principal) -> ListChanges {
         self.change(|model| model.catalog.forget_views_of(&backend.name, principal))
     }
 
     /// Drops the tools that a backend may no longer offer.
-    pub fn keep_tools(&self, backend: &Backend, keep: impl Fn(&str) -> bool) -> Changed {
+    pub fn keep_tools(&self, backend: &Backend, keep: impl Fn(&str) -> bool) -> ListChanges {
         self.change(|model| match model.is_owner(backend) {
             true => model.catalog.keep_tools(&backend.name, keep),
-            false => Changed::default(),
+            false => ListChanges::default(),
         })
     }
 
     /// Applies a new set of backends. Known lists stay until the new backend of the name has been read.
-    pub fn reconfigure(&self, backends: &Backends) -> Changed {
+    pub fn reconfigure(&self, backends: &Backends) -> ListChanges {
         self.change(|model| {
             let mut before = std::mem::take(&mut model.owners);
             for backend in backends.iter() {
@@ -143,10 +143,10 @@ impl CatalogKeeper {
     }
 
     /// Shows or hides the entries of a backend.
-    pub fn set_listed(&self, backend: &Backend, listed: bool) -> Changed {
+    pub fn set_listed(&self, backend: &Backend, listed: bool) -> ListChanges {
         self.change(|model| match model.is_owner(backend) {
             true => model.catalog.set_listed(&backend.name, listed),
-            false => Changed::default(),
+            false => ListChanges::default(),
         })
     }
 
@@ -155,7 +155,7 @@ impl CatalogKeeper {
         self.generation.send_modify(|generation| *generation += 1);
     }
 
-    fn change(&self, with: impl FnOnce(&mut Model) -> Changed) -> Changed {
+    fn change(&self, with: impl FnOnce(&mut Model) -> ListChanges) -> ListChanges {
         let mut model = self.lock();
         if self.snapshot.load().was_shown() {
             model.catalog.settle();

@@ -8,15 +8,15 @@ use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::clock::{self, Ticker};
 use crate::counters::{Counters, network_transport};
+use crate::credential_registry::CredentialRegistry;
 use crate::fact_buffer::FactBuffers;
 use crate::governance::Governance;
 use crate::holds::Holds;
 use crate::link::BoxFuture;
 use crate::parked_calls::ParkedCalls;
 use crate::peer::Peer;
-use crate::presence::Presence;
 use crate::proving::MessageProofs;
-use crate::reads::Reads;
+use crate::read_cache::SharedReadCache;
 use crate::runtimes::Runtimes;
 use crate::session::{AuditTrail, Session};
 use crate::session_store::SessionStore;
@@ -76,10 +76,10 @@ pub struct Gateway {
     /// Calls that wait for input from their clients.
     pub parks: ParkedCalls,
     /// Valid credentials of each principal.
-    pub presence: Presence,
+    pub presence: CredentialRegistry,
     /// Modern requests whose caller has a credential that can end.
     pub(crate) ending: SessionTable,
-    pub reads: Reads,
+    pub reads: SharedReadCache,
     /// Map from tasks of modern clients to their backends.
     pub tasks: TaskDirectory,
     /// Tokio runtimes that the gateway's tasks run on.
@@ -132,9 +132,9 @@ impl Gateway {
             instance: Self::new_session_id()?.into(),
             budget,
             parks: ParkedCalls::new(max_parked_bytes)?,
-            presence: Presence::default(),
+            presence: CredentialRegistry::default(),
             ending: SessionTable::default(),
-            reads: Reads::default(),
+            reads: SharedReadCache::default(),
             tasks: TaskDirectory::default(),
             runtimes: Runtimes::default(),
             holds: Holds::default(),

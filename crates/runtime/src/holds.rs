@@ -4,7 +4,7 @@ use crate::session::Session;
 use crate::webhooks::WebhookError;
 use bytes::Bytes;
 use signalbox_engine::chain::{Consent, HoldAnswer, HoldQuestion};
-use signalbox_engine::command::Held;
+use signalbox_engine::command::MessageOnHold;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Event, ExchangeId, Limit, Principal, SessionKey};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub struct HeldMessage {
     /// Time at which the hold expires.
     pub until: Instant,
     /// The message and its context.
-    pub held: Arc<Held>,
+    pub held: Arc<MessageOnHold>,
 }
 
 struct PendingHold {
@@ -171,7 +171,7 @@ impl Holds {
         exchange: ExchangeId,
         asked: ApprovalRequest,
         until: Instant,
-        held: Arc<Held>,
+        held: Arc<MessageOnHold>,
     ) -> Result<(HeldMessage, oneshot::Receiver<HoldAnswer>), HoldAnswer> {
         let (answer, answered) = oneshot::channel();
         let mut inner = self.lock();
@@ -218,7 +218,12 @@ fn word(answer: &HoldAnswer) -> &'static str {
 }
 
 /// Gets the answer to an interceptor's question and passes it to the session.
-pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, question: HoldQuestion, held: Box<Held>) {
+pub(crate) async fn consult(
+    session: Arc<Session>,
+    exchange: ExchangeId,
+    question: HoldQuestion,
+    held: Box<MessageOnHold>,
+) {
     let answer = match question {
         HoldQuestion::Pause(time) => {
             // Only a weak reference is kept while waiting, so that a session that ends meanwhile is freed at once.
@@ -269,7 +274,7 @@ async fn ask_person(
     session: &Arc<Session>,
     exchange: ExchangeId,
     asked: ApprovalRequest,
-    held: Box<Held>,
+    held: Box<MessageOnHold>,
 ) -> Option<HoldAnswer> {
     let answer = wait_for_person(session, exchange, asked, held).await?;
     session.gateway.holds.count(&answer);
@@ -280,7 +285,7 @@ async fn wait_for_person(
     session: &Arc<Session>,
     exchange: ExchangeId,
     asked: ApprovalRequest,
-    held: Box<Held>,
+    held: Box<MessageOnHold>,
 ) -> Option<HoldAnswer> {
     let until = tokio::time::Instant::now() + asked.within;
     let tells = held.gives_progress;

@@ -1,15 +1,15 @@
-//! A legacy backend's task that a modern client owns: runs the engine's [`Hosted`] and carries out its commands. The
-//! task is bound to the connection that created it.
+//! A legacy backend's task that a modern client owns: runs the engine's [`HostedTaskMachine`] and carries out its
+//! commands. The task is bound to the connection that created it.
 
 use crate::bridged_call_driver::Waiter;
-use crate::origin::{Origin, Party};
+use crate::origin::{Attribution, Origin};
 use crate::peer::Peer;
 use bytes::Bytes;
-use signalbox_engine::bridge::hosted::{Hosted, HostedCommand, TaskQuery};
+use signalbox_engine::bridge::hosted_task::{HostedCommand, HostedTaskMachine, TaskQuery};
 use signalbox_engine::bridge::tasks;
 use signalbox_engine::correlation::MAX_CALL;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Authorized, BackendUser, ClientProfile, Event, Fault, FaultKind, PeerId};
+use signalbox_engine::{AuthorizedCall, BackendUser, ClientProfile, Event, Fault, FaultKind, PeerId};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, json, method};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -33,8 +33,8 @@ pub struct HostedTask {
     pub peer_id: PeerId,
     peer: Weak<Peer>,
     timeout: Duration,
-    last: Mutex<Party>,
-    machine: Mutex<Hosted<StateReceiver>>,
+    last: Mutex<Attribution>,
+    machine: Mutex<HostedTaskMachine<StateReceiver>>,
 }
 
 impl HostedTask {
@@ -47,7 +47,7 @@ impl HostedTask {
         backend: Revision,
         timeout: Duration,
     ) -> Option<Self> {
-        let machine = Hosted::new(made, client.capabilities.clone(), backend)?;
+        let machine = HostedTaskMachine::new(made, client.capabilities.clone(), backend)?;
         Some(Self {
             id: machine.state().id.as_str().into(),
             user: peer.user.clone(),
@@ -65,7 +65,7 @@ impl HostedTask {
     }
 
     /// Returns the party that the task runs for: the sender of the last request about it.
-    pub(crate) fn party(&self) -> Party {
+    pub(crate) fn party(&self) -> Attribution {
         self.last.lock().unpoisoned().clone()
     }
 
@@ -88,8 +88,8 @@ impl HostedTask {
     }
 
     /// Handles a client's request about the task.
-    pub fn request(self: &Arc<Self>, waiter: Waiter, call: &Authorized) {
-        *self.last.lock().unpoisoned() = Party::of(&waiter.0, Some(waiter.1));
+    pub fn request(self: &Arc<Self>, waiter: Waiter, call: &AuthorizedCall) {
+        *self.last.lock().unpoisoned() = Attribution::of(&waiter.0, Some(waiter.1));
         let receiver = StateReceiver::Call(waiter);
         self.drive(|machine, out| match &*call.method {
             method::TASKS_GET => machine.get(receiver, out),
@@ -127,7 +127,10 @@ impl HostedTask {
         self.drive(|machine, out| machine.answered(about, answer, out));
     }
 
-    fn drive(self: &Arc<Self>, run: impl FnOnce(&mut Hosted<StateReceiver>, &mut Vec<HostedCommand<StateReceiver>>)) {
+    fn drive(
+        self: &Arc<Self>,
+        run: impl FnOnce(&mut HostedTaskMachine<StateReceiver>, &mut Vec<HostedCommand<StateReceiver>>),
+    ) {
         let mut commands = Vec::new();
         run(&mut self.lock(), &mut commands);
         for command in commands {
@@ -173,7 +176,7 @@ impl HostedTask {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Hosted<StateReceiver>> {
+    fn lock(&self) -> MutexGuard<'_, HostedTaskMachine<StateReceiver>> {
         self.machine.lock().unpoisoned()
     }
 }

@@ -3,14 +3,14 @@
 //! A link carries messages in both directions. Sending never waits: a message that cannot be accepted now is refused.
 //! All incoming events are delivered to the [`LinkEvents`] that the link was opened with.
 
-use crate::backend_credentials::Asker;
+use crate::backend_credentials::RequestSender;
 use crate::status::AddressStatus;
 use bytes::Bytes;
 use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::budget::Share;
 use signalbox_engine::catalog::ListOwners;
 use signalbox_engine::{BackendUser, Fault};
-use signalbox_wire::{Envelope, Rejected};
+use signalbox_wire::{Envelope, RejectedMessage};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -73,8 +73,8 @@ pub trait LinkEvents: Send + Sync {
     fn user(&self) -> Option<BackendUser>;
 
     /// Returns the sender of a request in flight.
-    fn asker(&self, _key: u64) -> Asker {
-        Asker::Gateway
+    fn asker(&self, _key: u64) -> RequestSender {
+        RequestSender::Gateway
     }
 
     /// Returns the memory budget for messages of the backend, if it is bounded.
@@ -113,7 +113,7 @@ pub trait LinkEvents: Send + Sync {
     fn told(&self, _answer: &Bytes) {}
 
     /// Reports dropped input that is not a message and belongs to no request.
-    fn garbage(&self, _why: &Rejected) {}
+    fn garbage(&self, _why: &RejectedMessage) {}
 
     /// Reports dropped input, with the reason.
     fn dropped(&self, _reason: &'static str) {}

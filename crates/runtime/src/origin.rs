@@ -1,13 +1,13 @@
 //! Origin of a request to a backend, which gets the answer, and the party that messages are attributed to in facts.
 
 use crate::backend::{ExclusiveUse, GuardedCall};
-use crate::backend_credentials::Asker;
+use crate::backend_credentials::RequestSender;
 use crate::bridged_call_driver::{BridgedCallDriver, Waiter};
 use crate::gateway::Gateway;
 use crate::hosted_task::HostedTask;
 use crate::session::Session;
 use signalbox_engine::back::Account;
-use signalbox_engine::bridge::hosted::TaskQuery;
+use signalbox_engine::bridge::hosted_task::TaskQuery;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{ExchangeId, Fact, Fault};
 use signalbox_wire::Envelope;
@@ -61,14 +61,14 @@ impl Origin {
 
     /// Returns the party that the request and everything that follows from it is attributed to.
     #[must_use]
-    pub fn party(&self) -> Party {
+    pub fn party(&self) -> Attribution {
         match self {
             Self::Exchange(session, id, _) | Self::Listen(session, id) | Self::Fork(session, id) => {
-                Party::of(session, Some(*id))
+                Attribution::of(session, Some(*id))
             }
             Self::BridgedCall(call) => call.party(),
             Self::Hosted(task, _) => task.party(),
-            Self::Watches(_) | Self::Own(_) | Self::Discard => Party::GATEWAY,
+            Self::Watches(_) | Self::Own(_) | Self::Discard => Attribution::GATEWAY,
         }
     }
 
@@ -147,9 +147,9 @@ impl OwnReply {
 
 /// Party that a message on a connection is attributed to: a session, or the gateway itself.
 #[derive(Clone, Default)]
-pub struct Party(Option<(Arc<Session>, Option<ExchangeId>)>);
+pub struct Attribution(Option<(Arc<Session>, Option<ExchangeId>)>);
 
-impl Party {
+impl Attribution {
     pub const GATEWAY: Self = Self(None);
 
     /// Creates the party of a session, and of an exchange if the message belongs to one.
@@ -170,10 +170,12 @@ impl Party {
     }
 
     /// Returns the sender of the request that the message belongs to.
-    pub(crate) fn asker(&self) -> Asker {
+    pub(crate) fn asker(&self) -> RequestSender {
         match &self.0 {
-            Some((session, exchange)) => session.caller_of(*exchange).map_or(Asker::Gone, Asker::Caller),
-            None => Asker::Gateway,
+            Some((session, exchange)) => {
+                session.caller_of(*exchange).map_or(RequestSender::Gone, RequestSender::Caller)
+            }
+            None => RequestSender::Gateway,
         }
     }
 

@@ -23,7 +23,7 @@ pub const AWAY_BYTES: usize = 256 * 1024;
 
 /// A message on its way to a client. Only a front machine can create one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Out {
+pub struct OutgoingMessage {
     bytes: Bytes,
     /// Set for the last message of its stream.
     pub last: bool,
@@ -38,7 +38,7 @@ pub struct Out {
     others: Vec<u64>,
 }
 
-impl Out {
+impl OutgoingMessage {
     /// Wraps a message of a front machine.
     #[must_use]
     pub fn new(message: ToClient) -> Self {
@@ -111,8 +111,8 @@ fn on_one_line(bytes: Bytes) -> Bytes {
 #[derive(Debug, Default)]
 struct OutboxState {
     /// Head of the queue, since most streams have only one message. `queue` is empty if this is `None`.
-    first: Option<Out>,
-    queue: VecDeque<Out>,
+    first: Option<OutgoingMessage>,
+    queue: VecDeque<OutgoingMessage>,
     bytes: usize,
     /// Number of messages ever queued.
     taken: u64,
@@ -136,21 +136,21 @@ pub enum Away {
 }
 
 impl OutboxState {
-    fn is_full(&self, out: &Out, droppable: bool) -> bool {
+    fn is_full(&self, out: &OutgoingMessage, droppable: bool) -> bool {
         let many = self.len() >= OUTBOX_BOUND;
         let large = self.away != Away::Here && self.bytes + out.bytes.len() > AWAY_BYTES;
         let bounded = droppable || self.away == Away::AllBounded;
         (bounded && (many || large)) || self.len() >= OUTBOX_LIMIT
     }
 
-    fn pop(&mut self) -> Option<Out> {
+    fn pop(&mut self) -> Option<OutgoingMessage> {
         let out = self.first.take()?;
         self.first = self.queue.pop_front();
         self.bytes -= out.bytes.len();
         Some(out)
     }
 
-    fn push(&mut self, out: Out) {
+    fn push(&mut self, out: OutgoingMessage) {
         match self.first {
             None => self.first = Some(out),
             Some(_) => self.queue.push_back(out),
@@ -179,7 +179,7 @@ pub enum PushOutcome {
 
 impl Outbox {
     /// Queues a message. Never blocks.
-    pub fn push(&self, out: Out, droppable: bool) -> PushOutcome {
+    pub fn push(&self, out: OutgoingMessage, droppable: bool) -> PushOutcome {
         let mut inner = self.lock();
         if inner.closed {
             return PushOutcome::Closed;
@@ -203,12 +203,12 @@ impl Outbox {
     }
 
     /// Returns the next message, or `None` once the stream has ended.
-    pub async fn next(&self) -> Option<Out> {
+    pub async fn next(&self) -> Option<OutgoingMessage> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
     /// Polls for the next message.
-    pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Out>> {
+    pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<OutgoingMessage>> {
         let mut inner = self.lock();
         if let Some(out) = inner.pop() {
             if out.last {
@@ -227,7 +227,7 @@ impl Outbox {
     }
 
     /// Returns the next message, if one is queued.
-    pub fn try_next(&self) -> Option<Out> {
+    pub fn try_next(&self) -> Option<OutgoingMessage> {
         self.lock().pop()
     }
 
@@ -289,8 +289,8 @@ fn wake(mut inner: MutexGuard<'_, OutboxState>) {
 mod tests {
     use super::*;
 
-    fn out(text: &'static str, last: bool) -> Out {
-        Out::for_test(text, last)
+    fn out(text: &'static str, last: bool) -> OutgoingMessage {
+        OutgoingMessage::for_test(text, last)
     }
 
     #[tokio::test]
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_reader_that_is_away_is_bounded_in_bytes_and_the_gap_is_known() {
-        let large = || Out { bytes: Bytes::from(vec![b'x'; AWAY_BYTES / 2]), ..out("", false) };
+        let large = || OutgoingMessage { bytes: Bytes::from(vec![b'x'; AWAY_BYTES / 2]), ..out("", false) };
         let outbox = Outbox::default();
         for _ in 0..4 {
             assert_eq!(outbox.push(large(), true), PushOutcome::Taken);

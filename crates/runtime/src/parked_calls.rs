@@ -8,7 +8,7 @@ use crate::session::Session;
 use signalbox_engine::bridge::digest::request_digest_input;
 use signalbox_engine::bridge::ticket::{Claim, Sealer, Ticket};
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Authorized, Call, Event, ExchangeId, Fault, FaultKind, Principal};
+use signalbox_engine::{AuthorizedCall, Call, Event, ExchangeId, Fault, FaultKind, Principal};
 use signalbox_wire::json;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -162,7 +162,7 @@ impl Gateway {
         backend: &Arc<Backend>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Authorized,
+        call: AuthorizedCall,
     ) {
         let verdict = self.read_ticket(session, &call).and_then(|ticket| match ticket.claim {
             Claim::Again { .. } if declines(&call) => {
@@ -189,7 +189,13 @@ impl Gateway {
     }
 
     /// Handles a call to a backend that was removed after routing. Its parked call or task may still be there.
-    pub(crate) fn forward_late(&self, session: &Arc<Session>, exchange: ExchangeId, backend: &str, call: Authorized) {
+    pub(crate) fn forward_late(
+        &self,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        backend: &str,
+        call: AuthorizedCall,
+    ) {
         match self.backends().named(backend).next() {
             Some(backend) => backend.dispatch(session, exchange, call),
             None => session.handle(Event::Failed { exchange, fault: Self::no_backend(backend) }),
@@ -220,7 +226,7 @@ impl Gateway {
         &self,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: &Authorized,
+        call: &AuthorizedCall,
         park: u128,
         round: u32,
     ) -> Result<(), Fault> {

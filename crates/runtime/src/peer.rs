@@ -14,7 +14,7 @@ mod watching;
 
 use crate::backend::{Backend, ConnectionRole, ExclusiveUse, Guard, GuardedCall};
 use crate::link::Link;
-use crate::origin::{Origin, OwnAnswer, OwnReply, Party};
+use crate::origin::{Attribution, Origin, OwnAnswer, OwnReply};
 use crate::session::Session;
 use live_tasks::LiveTasks;
 use signalbox_engine::back::{BackCommand, BackMachine, Draft, Outbound, Wish};
@@ -22,7 +22,9 @@ use signalbox_engine::call_index::CallIndex;
 use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Authorized, BackendUser, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile};
+use signalbox_engine::{
+    AuthorizedCall, BackendUser, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile,
+};
 use signalbox_wire::Era;
 use smallvec::SmallVec;
 use std::collections::{HashSet, VecDeque};
@@ -36,7 +38,7 @@ use watching::WatchState;
 pub struct QueuedCall {
     pub session: Arc<Session>,
     pub exchange: ExchangeId,
-    pub call: Authorized,
+    pub call: AuthorizedCall,
     /// Time at which the call fails if it is still queued.
     pub deadline: Instant,
     /// Exclusive use of the connection, if the call has it.
@@ -202,7 +204,7 @@ impl Peer {
     }
 
     /// Sends a message that gets no answer: a notification, or the answer to a question.
-    pub fn send_one_way(&self, draft: Draft, party: &Party) {
+    pub fn send_one_way(&self, draft: Draft, party: &Attribution) {
         let mut inner = self.lock();
         if inner.machine.replies(&draft, crate::clock::now()) {
             self.replied.notify_one();

@@ -50,7 +50,7 @@ mod stream_reader;
 use crate::batch::Batches;
 use crate::fact_buffer::LastBuffer;
 use crate::gateway::Gateway;
-use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
+use crate::outbox::{OUTBOX_BOUND, Outbox, OutgoingMessage};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use commands::RoundTimers;
 pub use intents::AuditTrail;
@@ -73,7 +73,7 @@ pub use stream_reader::{EventCount, StreamReader};
 
 /// Reason why a session does not accept a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum NotTaken {
+pub enum ReceiveError {
     /// The stream for the answer has ended.
     Gone,
     /// The client reads that stream too slowly.
@@ -279,7 +279,7 @@ impl Session {
     ///
     /// # Errors
     /// If that stream has ended, or is too full for another answer.
-    pub fn receive_on_general(self: &Arc<Self>, message: &Envelope, carrier: Carrier<'_>) -> Result<(), NotTaken> {
+    pub fn receive_on_general(self: &Arc<Self>, message: &Envelope, carrier: Carrier<'_>) -> Result<(), ReceiveError> {
         let stream = self.general_for(message.kind() == Kind::Request)?;
         let now = self.touch();
         self.handle_at(Event::Received { stream, message: message.clone() }, carrier, now);
@@ -287,12 +287,12 @@ impl Session {
     }
 
     /// Returns the general stream if it is open. If an answer is expected, the stream must also have space for it.
-    fn general_for(&self, answer: bool) -> Result<StreamId, NotTaken> {
+    fn general_for(&self, answer: bool) -> Result<StreamId, ReceiveError> {
         let inner = self.lock();
         let open = inner.general.and_then(|id| inner.streams.get(&id).map(|outbox| (id, outbox)));
         match open.filter(|(_, outbox)| !outbox.is_closed()) {
-            None => Err(NotTaken::Gone),
-            Some((_, outbox)) if answer && outbox.len() >= OUTBOX_BOUND => Err(NotTaken::Behind),
+            None => Err(ReceiveError::Gone),
+            Some((_, outbox)) if answer && outbox.len() >= OUTBOX_BOUND => Err(ReceiveError::Behind),
             Some((id, _)) => Ok(id),
         }
     }
@@ -322,7 +322,7 @@ impl Session {
         if let Some(outbox) =
             stream.filter(|_| knows && self.mode == Mode::Session).and_then(|id| inner.streams.get(&id))
         {
-            outbox.push(Out::parting(retry), true);
+            outbox.push(OutgoingMessage::parting(retry), true);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Opening of sessions: limits, the principal they act for, and the face that the gateway shows them.
 
 use crate::counters::Counters;
+use crate::credential_registry;
 use crate::gateway::{Gateway, TransportFace};
-use crate::presence;
 use crate::session::Session;
-use signalbox_engine::front::{Face, Mode};
+use signalbox_engine::front::{EndpointFace, Mode};
 use signalbox_engine::{Caller, Fault, FaultKind, Principal, SessionKey};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ const IDLE: Duration = Duration::from_secs(60);
 
 impl Gateway {
     /// Returns the face that this caller is shown, or `None` for the usual one.
-    pub(crate) fn face(&self, caller: &Caller) -> Option<&Face> {
+    pub(crate) fn face(&self, caller: &Caller) -> Option<&EndpointFace> {
         let TransportFace { transport, face } = self.face.as_ref()?;
         (caller.identity().transport == *transport).then_some(face)
     }
@@ -113,7 +113,7 @@ impl Gateway {
             session.record_introduction();
             Counters::add(&self.counters.sessions_opened);
             self.sessions.insert(&session);
-        } else if presence::credential_of(&session.caller).is_some() {
+        } else if credential_registry::credential_of(&session.caller).is_some() {
             self.ending.follow(&session);
         }
         session

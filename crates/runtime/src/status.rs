@@ -4,7 +4,7 @@ use crate::backend::{Backend, BreakerStatus, HealthStatus, Home};
 use crate::gateway::Gateway;
 use serde::Serialize;
 use signalbox_engine::bridge::TASKS;
-use signalbox_engine::bridge::report::{Reached, report};
+use signalbox_engine::bridge::report::{BackendReach, report};
 use signalbox_engine::catalog::ListKind;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -192,7 +192,7 @@ impl Backend {
         };
         let report = match (&state.home, &view) {
             (Home::Up(peer), Some(view)) => peer.profile().map(|profile| {
-                report(Reached {
+                report(BackendReach {
                     revision: profile.revision,
                     one_era: state.support.legacy == Some(false) || state.support.modern == Some(false),
                     streams: self.connector.carries_headers(),

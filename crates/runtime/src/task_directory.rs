@@ -5,7 +5,7 @@ use crate::hosted_task::HostedTask;
 use crate::session::Session;
 use signalbox_engine::bridge::tasks::TaskState;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Authorized, Event, ExchangeId, Fault, FaultKind, PeerId, Principal};
+use signalbox_engine::{AuthorizedCall, Event, ExchangeId, Fault, FaultKind, PeerId, Principal};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -135,7 +135,7 @@ fn has_room(entries: &mut HashMap<Principal, HashMap<Box<str>, TaskEntry>>, prin
 
 impl Gateway {
     /// Handles a modern client's request about a task of a legacy backend.
-    pub(crate) fn task_request(&self, session: &Arc<Session>, exchange: ExchangeId, call: &Authorized) {
+    pub(crate) fn task_request(&self, session: &Arc<Session>, exchange: ExchangeId, call: &AuthorizedCall) {
         let name = call.name.as_deref().unwrap_or_default();
         match self.tasks.hosted(&session.principal, name) {
             Some(task) => task.request((Arc::clone(session), exchange), call),

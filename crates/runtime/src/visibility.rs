@@ -1,7 +1,7 @@
 //! Visibility of catalog entries, and notification of sessions when lists change.
 
 use crate::gateway::Gateway;
-use signalbox_engine::catalog::{Changed, ListKind, Sight, ViewKey, Visibility};
+use signalbox_engine::catalog::{CallerView, ListChanges, ListKind, ViewKey, Visibility};
 use signalbox_engine::{BackendUser, Caller, Event, Principal};
 
 impl Gateway {
@@ -16,25 +16,25 @@ impl Gateway {
     pub fn reveals_tool(&self, caller: &Caller, principal: &Principal, exposed: &str) -> bool {
         let user = BackendUser::of(principal.clone(), caller);
         let catalog = self.catalog.snapshot();
-        let sight = self.visibility().map(|visibility| Sight::of(visibility, caller));
-        let route = match sight.as_ref().and_then(Sight::sole) {
+        let sight = self.visibility().map(|visibility| CallerView::of(visibility, caller));
+        let route = match sight.as_ref().and_then(CallerView::sole) {
             Some(sole) => catalog.own_tool(sole, exposed),
             None => catalog.tool(exposed),
         };
         route.is_some_and(|route| {
-            let is_revealed = |sight: &Sight<'_>| sight.reveals(&catalog.entry_of(ListKind::Tools, &route, &user));
+            let is_revealed = |sight: &CallerView<'_>| sight.reveals(&catalog.entry_of(ListKind::Tools, &route, &user));
             catalog.is_listed_for(ListKind::Tools, &route, &user) && sight.as_ref().is_none_or(is_revealed)
         })
     }
 
     /// Notifies clients that their lists have changed, because callers may now see other entries.
     pub fn visibility_changed(&self) {
-        let changed = Changed { tools: true, prompts: true, resources: true };
+        let changed = ListChanges { tools: true, prompts: true, resources: true };
         self.notify_lists_changed(changed, None);
     }
 
     /// Notifies sessions that lists have changed: all of them, or those that see the lists of this view.
-    pub(crate) fn notify_lists_changed(&self, changed: Changed, view: Option<&ViewKey>) {
+    pub(crate) fn notify_lists_changed(&self, changed: ListChanges, view: Option<&ViewKey>) {
         if !changed.any() {
             return;
         }

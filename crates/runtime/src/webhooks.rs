@@ -43,17 +43,17 @@ pub enum WebhookError {
 }
 
 /// Future of a post: the status and body of the response, or the error.
-pub type Posted = Pin<Box<dyn Future<Output = Result<(u16, Bytes), WebhookError>> + Send>>;
+pub type PostFuture = Pin<Box<dyn Future<Output = Result<(u16, Bytes), WebhookError>> + Send>>;
 
 /// HTTP client that posts JSON.
-pub trait Post: Send + Sync {
+pub trait WebhookTransport: Send + Sync {
     /// Posts `body` and reads a bounded response. Sends `bearer` as a bearer token, if given.
-    fn post(&self, url: &str, body: Bytes, bearer: Option<&str>) -> Posted;
+    fn post(&self, url: &str, body: Bytes, bearer: Option<&str>) -> PostFuture;
 }
 
 /// Webhook client of one gateway.
 pub struct Webhooks {
-    post: Option<Arc<dyn Post>>,
+    post: Option<Arc<dyn WebhookTransport>>,
     asking: Arc<CallerPlaces>,
     telling: Arc<Semaphore>,
     failed: Arc<AtomicU64>,
@@ -62,7 +62,7 @@ pub struct Webhooks {
 impl Webhooks {
     /// Creates a webhook client that posts with `post`.
     #[must_use]
-    pub fn new(post: Option<Arc<dyn Post>>) -> Self {
+    pub fn new(post: Option<Arc<dyn WebhookTransport>>) -> Self {
         Self {
             post,
             asking: CallerPlaces::new(MAX_ASKED),
@@ -150,8 +150,8 @@ mod tests {
     /// An address that never answers.
     struct Silent;
 
-    impl Post for Silent {
-        fn post(&self, _: &str, _: Bytes, _: Option<&str>) -> Posted {
+    impl WebhookTransport for Silent {
+        fn post(&self, _: &str, _: Bytes, _: Option<&str>) -> PostFuture {
             Box::pin(std::future::pending())
         }
     }
@@ -159,8 +159,8 @@ mod tests {
     /// An address that answers after a second.
     struct Slow;
 
-    impl Post for Slow {
-        fn post(&self, _: &str, body: Bytes, _: Option<&str>) -> Posted {
+    impl WebhookTransport for Slow {
+        fn post(&self, _: &str, body: Bytes, _: Option<&str>) -> PostFuture {
             Box::pin(async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 Ok((200, body))
@@ -175,8 +175,8 @@ mod tests {
         tokens: Mutex<Vec<Option<String>>>,
     }
 
-    impl Post for Moody {
-        fn post(&self, _: &str, _: Bytes, bearer: Option<&str>) -> Posted {
+    impl WebhookTransport for Moody {
+        fn post(&self, _: &str, _: Bytes, bearer: Option<&str>) -> PostFuture {
             self.tokens.lock().unwrap().push(bearer.map(str::to_owned));
             let status = self.statuses.lock().unwrap().pop().unwrap_or(503);
             Box::pin(async move { Ok((status, Bytes::new())) })
@@ -191,7 +191,7 @@ mod tests {
             [(vec![200, 500, 429], 600, 3, 0), (vec![], 600, MAX_TRIES as usize, 1), (vec![], 5, 3, 1)]
         {
             let post = Arc::new(Moody { statuses: Mutex::new(statuses), ..Moody::default() });
-            let webhooks = Webhooks::new(Some(Arc::clone(&post) as Arc<dyn Post>));
+            let webhooks = Webhooks::new(Some(Arc::clone(&post) as Arc<dyn WebhookTransport>));
             let notice = HoldNotice { url: "http://a".into(), body: Bytes::new(), bearer: Some("t0ken".into()) };
             assert!(webhooks.notify(notice, Instant::now() + Duration::from_secs(within)));
             tokio::time::sleep(Duration::from_secs(300)).await;

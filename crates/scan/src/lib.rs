@@ -24,4 +24,4 @@ mod rule;
 mod scanner;
 
 pub use rule::{BadRules, Check, Rule};
-pub use scanner::{Findings, Found, MAX_FOUND, MAX_TEXT, Scanner};
+pub use scanner::{CredentialMatch, Findings, MAX_FOUND, MAX_TEXT, Scanner};

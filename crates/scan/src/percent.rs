@@ -6,7 +6,7 @@ use memchr::memchr_iter;
 const ESCAPE: usize = 3;
 
 /// A text with its `%XX` escapes decoded.
-pub(crate) struct Decoded {
+pub(crate) struct DecodedText {
     pub(crate) bytes: Vec<u8>,
     /// Offsets of the decoded escapes. Each shifts the following bytes by two.
     escapes: Vec<usize>,
@@ -37,8 +37,8 @@ pub(crate) fn escapes(text: &[u8]) -> Escapes {
 }
 
 /// Decodes every `%XX` escape.
-pub(crate) fn decode(text: &[u8]) -> Decoded {
-    let mut decoded = Decoded { bytes: Vec::with_capacity(text.len()), escapes: Vec::new() };
+pub(crate) fn decode(text: &[u8]) -> DecodedText {
+    let mut decoded = DecodedText { bytes: Vec::with_capacity(text.len()), escapes: Vec::new() };
     let mut from = 0;
     for at in memchr_iter(b'%', text) {
         let Some(byte) = escape(text, at) else { continue };
@@ -51,7 +51,7 @@ pub(crate) fn decode(text: &[u8]) -> Decoded {
     decoded
 }
 
-impl Decoded {
+impl DecodedText {
     /// Returns the offset in the original text of an offset in the decoded bytes.
     pub(crate) fn place(&self, at: usize) -> usize {
         at + (ESCAPE - 1) * self.escapes_before(at)

@@ -27,7 +27,7 @@ pub struct Scanner {
 
 /// A credential in a text.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Found<'a> {
+pub struct CredentialMatch<'a> {
     /// Offset of its first byte.
     pub start: usize,
     /// Offset after its last byte.
@@ -40,14 +40,14 @@ pub struct Found<'a> {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Findings<'a> {
     /// Credentials in order, without overlaps.
-    pub found: Vec<Found<'a>>,
+    pub found: Vec<CredentialMatch<'a>>,
     /// True if there may be more, because the text was too long or a bound was reached.
     pub more: bool,
 }
 
 /// Findings of a search so far, and its remaining budget.
 struct Search<'a> {
-    found: Vec<Found<'a>>,
+    found: Vec<CredentialMatch<'a>>,
     /// Number of bytes that patterns may still examine.
     work: usize,
     more: bool,
@@ -214,7 +214,7 @@ impl<'a> Search<'a> {
         let tail = text.get(to..to + length).unwrap_or_default();
         if let Some(rule) = rule.filter(|_| checks::is_tail(tail)) {
             let (start, end) = place(from, to + length);
-            self.found.push(Found { start, end, kind: &rule.id });
+            self.found.push(CredentialMatch { start, end, kind: &rule.id });
         }
     }
 
@@ -249,7 +249,7 @@ impl<'a> Search<'a> {
             let random = rule.entropy.is_none_or(|least| checks::entropy(bytes) >= least);
             if !bytes.is_empty() && random && rule.check.is_none_or(|check| checks::passes(check, bytes, text, name)) {
                 let (start, end) = place(secret.start, secret.end);
-                self.found.push(Found { start, end, kind: &rule.id });
+                self.found.push(CredentialMatch { start, end, kind: &rule.id });
             }
             if self.found.len() > 4 * MAX_FOUND {
                 self.more = true;

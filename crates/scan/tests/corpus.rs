@@ -1,7 +1,8 @@
 //! Nothing is found in ordinary code, prose, JSON and logs.
 //!
-//! The code and prose are this repository's own; JSON, logs, lock files, minified code and pictures are made from seeds, so
-//! that they are the same everywhere. `MCP_TEST_CORPUS=FOLDER` looks through the texts of another folder as well.
+//! The code and prose are this repository's own; JSON, logs, lock files, minified code and pictures are made from
+//! seeds, so that they are the same everywhere. `MCP_TEST_CORPUS=FOLDER` looks through the texts of another folder as
+//! well.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 
@@ -18,8 +19,8 @@ const LEAST: usize = 3_000_000;
 
 /// Files of the repository that hold made-up credentials, since they are about them.
 const ABOUT_SECRETS: &[&str] = &[
-    "crates/audit/src/maker/tests.rs",
-    "crates/assembly/src/approval_desk.rs",
+    "crates/audit/src/event_builder/tests.rs",
+    "crates/assembly/src/approval_notifier.rs",
     "crates/authorization/src/password.rs",
     "crates/config/src/audit.rs",
     "crates/govern/src/fuzzing.rs",
@@ -74,8 +75,9 @@ fn faults(name: &str, text: &[u8]) -> Vec<String> {
     let shown = |start: usize, end: usize| {
         String::from_utf8_lossy(&text[start.saturating_sub(40)..(end + 10).min(text.len())]).into_owned()
     };
-    let told =
-        |found: &signalbox_scan::Found<'_>| format!("{name}: {} {:?}", found.kind, shown(found.start, found.end));
+    let told = |found: &signalbox_scan::CredentialMatch<'_>| {
+        format!("{name}: {} {:?}", found.kind, shown(found.start, found.end))
+    };
     findings.found.iter().map(told).collect()
 }
 

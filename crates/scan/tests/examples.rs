@@ -194,7 +194,7 @@ fn tokens_are_known_by_how_they_begin_whatever_their_length() {
             let token = format!("{begin}{}", random.take(letters, length));
             let text = format!("deploy with {token}, then look");
             let findings = scanner().find(text.as_bytes());
-            let covered = |found: &signalbox_scan::Found<'_>| text[found.start..found.end].contains(&token);
+            let covered = |found: &signalbox_scan::CredentialMatch<'_>| text[found.start..found.end].contains(&token);
             assert!(findings.found.iter().any(covered), "{text}: {:?}", findings.found);
             assert!(scanner().may_hold(text.as_bytes()), "{text}");
         }

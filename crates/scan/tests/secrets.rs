@@ -16,7 +16,7 @@ fn is_found(marked: &str) -> bool {
     let end = marked.find('»').unwrap() - '«'.len_utf8();
     let text = marked.replace(['«', '»'], "");
     let findings = Scanner::built_in().find(text.as_bytes());
-    let covers = |at: usize, found: &signalbox_scan::Found<'_>| match found.start <= at && at < found.end {
+    let covers = |at: usize, found: &signalbox_scan::CredentialMatch<'_>| match found.start <= at && at < found.end {
         true => found.end,
         false => at,
     };

@@ -6,7 +6,7 @@
 
 use crate::canonical::{EncodeError, Encoder};
 use crate::domain::Domain;
-use crate::key_set::{KeySet, Role, Untrusted};
+use crate::key_set::{KeyRole, KeySet, TrustError};
 use crate::profile::Profile;
 use crate::proto;
 use crate::signature::{ALGORITHM, Signature, is_supported_algorithm};
@@ -57,7 +57,7 @@ pub enum HopError {
         /// Index of the hop, from 1.
         at: usize,
         /// Reason why the key is not trusted.
-        why: Untrusted,
+        why: TrustError,
     },
     /// The algorithm of a hop is not supported.
     #[error("hop {at} is signed by {algorithm:?}, which is not supported")]
@@ -108,7 +108,7 @@ impl Hop {
             let algorithm = self.algorithm.chars().take(64).collect();
             return Err(HopError::UnsupportedAlgorithm { at, algorithm });
         }
-        let trusted = keys.trusted(&self.key_id, &[Role::Gateway], now);
+        let trusted = keys.trusted(&self.key_id, &[KeyRole::Gateway], now);
         let trusted = trusted.map_err(|why| HopError::Untrusted { at, why })?;
         let signature = Signature::from_bytes(&self.signature).map_err(|_| HopError::Tampered(at))?;
         let signed = canonical(previous, &self.from, &self.to, &self.key_id).map_err(|_| HopError::Tampered(at))?;
@@ -193,9 +193,9 @@ mod tests {
     fn only_unbroken_hops_of_trusted_gateways_are_followed() {
         let (west, east, eve) = (gateway(1, "west"), gateway(2, "east"), gateway(3, "eve"));
         let mut keys = KeySet::new();
-        keys.add(TrustedKey::new(west.verifying_key().clone(), "west", &[Role::Gateway])).unwrap();
-        keys.add(TrustedKey::new(east.verifying_key().clone(), "east", &[Role::Gateway])).unwrap();
-        keys.add(TrustedKey::new(eve.verifying_key().clone(), "eve", &[Role::Client])).unwrap();
+        keys.add(TrustedKey::new(west.verifying_key().clone(), "west", &[KeyRole::Gateway])).unwrap();
+        keys.add(TrustedKey::new(east.verifying_key().clone(), "east", &[KeyRole::Gateway])).unwrap();
+        keys.add(TrustedKey::new(eve.verifying_key().clone(), "eve", &[KeyRole::Client])).unwrap();
         let first = Hop::sign(&west, b"request", "east__web__search", "web__search").unwrap();
         let second = Hop::sign(&east, &first.signature, "web__search", "search").unwrap();
         let follow = |hops: &[Hop], name| follow_hops(hops, b"request", "east__web__search", name, &keys, 0);

@@ -8,7 +8,7 @@ use crate::verifying_key::VerifyingKey;
 
 /// Role of a key: the kinds of data it may sign.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Role {
+pub enum KeyRole {
     /// Signs the requests that it sends.
     Client,
     /// Signs the responses that it sends.
@@ -24,7 +24,7 @@ pub enum Role {
 #[error("a key is trusted as `client`, `server`, `gateway` or `recorder`, not as {0:?}")]
 pub struct UnknownRole(pub String);
 
-impl Role {
+impl KeyRole {
     /// All roles, in order of definition.
     pub const ALL: [Self; 4] = [Self::Client, Self::Server, Self::Gateway, Self::Recorder];
 
@@ -40,13 +40,13 @@ impl Role {
     }
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for KeyRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Role {
+impl FromStr for KeyRole {
     type Err = UnknownRole;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -62,7 +62,7 @@ pub struct TrustedKey {
     /// Principal of the owner, which a valid signature proves.
     pub name: String,
     /// Roles in which the key may sign.
-    pub roles: Vec<Role>,
+    pub roles: Vec<KeyRole>,
     /// Start of validity; `None` for no start.
     pub valid_from: Option<i64>,
     /// End of validity, exclusive; `None` for no end.
@@ -76,7 +76,7 @@ pub struct TrustedKey {
 impl TrustedKey {
     /// Creates a key that is trusted in these roles without a time limit.
     #[must_use]
-    pub fn new(key: VerifyingKey, name: &str, roles: &[Role]) -> Self {
+    pub fn new(key: VerifyingKey, name: &str, roles: &[KeyRole]) -> Self {
         let (name, roles) = (name.to_owned(), roles.to_vec());
         Self { key, name, roles, valid_from: None, valid_until: None, revoked_at: None, replaces: None }
     }
@@ -84,7 +84,7 @@ impl TrustedKey {
 
 /// Reason why a key is not trusted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Untrusted {
+pub enum TrustError {
     /// The set does not contain the key.
     #[error("the key {0:?} is not known")]
     Unknown(String),
@@ -103,7 +103,7 @@ pub enum Untrusted {
         /// Id of the key.
         id: String,
         /// Roles of which one is required.
-        roles: Vec<Role>,
+        roles: Vec<KeyRole>,
     },
 }
 
@@ -167,8 +167,8 @@ impl KeySet {
     ///
     /// # Errors
     /// If the set does not contain the key.
-    pub fn revoke(&mut self, id: &str, at: i64) -> Result<(), Untrusted> {
-        let key = self.keys.get_mut(id).ok_or_else(|| Untrusted::Unknown(shown(id)))?;
+    pub fn revoke(&mut self, id: &str, at: i64) -> Result<(), TrustError> {
+        let key = self.keys.get_mut(id).ok_or_else(|| TrustError::Unknown(shown(id)))?;
         key.revoked_at = Some(key.revoked_at.map_or(at, |earlier| earlier.min(at)));
         Ok(())
     }
@@ -188,7 +188,7 @@ impl KeySet {
     /// # Errors
     /// If the old key does not exist, or the new one already does.
     pub fn rotate(&mut self, old: &str, new: VerifyingKey, at: i64, overlap_until: i64) -> Result<(), RotateError> {
-        let known = self.keys.get(old).ok_or_else(|| Untrusted::Unknown(shown(old)))?;
+        let known = self.keys.get(old).ok_or_else(|| TrustError::Unknown(shown(old)))?;
         let until = known.valid_until.map_or(overlap_until, |earlier| earlier.min(overlap_until));
         let mut fresh = TrustedKey::new(new, &known.name, &known.roles);
         fresh.valid_from = Some(at);
@@ -204,19 +204,19 @@ impl KeySet {
     ///
     /// # Errors
     /// The reason why it is not trusted.
-    pub fn trusted(&self, id: &str, roles: &[Role], now: i64) -> Result<&TrustedKey, Untrusted> {
-        let key = self.keys.get(id).ok_or_else(|| Untrusted::Unknown(shown(id)))?;
+    pub fn trusted(&self, id: &str, roles: &[KeyRole], now: i64) -> Result<&TrustedKey, TrustError> {
+        let key = self.keys.get(id).ok_or_else(|| TrustError::Unknown(shown(id)))?;
         if key.revoked_at.is_some_and(|at| now >= at) {
-            return Err(Untrusted::Revoked(shown(id)));
+            return Err(TrustError::Revoked(shown(id)));
         }
         if key.valid_from.is_some_and(|from| now < from) {
-            return Err(Untrusted::NotYetValid(shown(id)));
+            return Err(TrustError::NotYetValid(shown(id)));
         }
         if key.valid_until.is_some_and(|until| now >= until) {
-            return Err(Untrusted::Expired(shown(id)));
+            return Err(TrustError::Expired(shown(id)));
         }
         if !roles.iter().any(|role| key.roles.contains(role)) {
-            return Err(Untrusted::Role { id: shown(id), roles: roles.to_vec() });
+            return Err(TrustError::Role { id: shown(id), roles: roles.to_vec() });
         }
         Ok(key)
     }
@@ -227,7 +227,7 @@ impl KeySet {
 pub enum RotateError {
     /// The old key does not exist.
     #[error(transparent)]
-    Old(#[from] Untrusted),
+    Old(#[from] TrustError),
     /// The new key cannot be added.
     #[error(transparent)]
     New(#[from] KeyConflict),
@@ -250,24 +250,24 @@ mod tests {
     #[test]
     fn a_key_is_trusted_in_its_time_and_its_roles() {
         let mut keys = KeySet::new();
-        let mut ada = TrustedKey::new(public(1, "ada"), "Ada", &[Role::Client]);
+        let mut ada = TrustedKey::new(public(1, "ada"), "Ada", &[KeyRole::Client]);
         (ada.valid_from, ada.valid_until) = (Some(10), Some(20));
         keys.add(ada).unwrap();
-        let at = |now| keys.trusted("ada", &[Role::Client, Role::Gateway], now).map(|key| key.name.as_str());
-        assert_eq!(at(9), Err(Untrusted::NotYetValid("ada".to_owned())));
+        let at = |now| keys.trusted("ada", &[KeyRole::Client, KeyRole::Gateway], now).map(|key| key.name.as_str());
+        assert_eq!(at(9), Err(TrustError::NotYetValid("ada".to_owned())));
         assert_eq!(at(10), Ok("Ada"));
         assert_eq!(at(19), Ok("Ada"));
-        assert_eq!(at(20), Err(Untrusted::Expired("ada".to_owned())));
-        let error = keys.trusted("ada", &[Role::Server, Role::Gateway], 15).unwrap_err();
+        assert_eq!(at(20), Err(TrustError::Expired("ada".to_owned())));
+        let error = keys.trusted("ada", &[KeyRole::Server, KeyRole::Gateway], 15).unwrap_err();
         assert_eq!(error.to_string(), "the key \"ada\" is not trusted as server or gateway");
-        assert_eq!(keys.trusted("eve", &Role::ALL, 15), Err(Untrusted::Unknown("eve".to_owned())));
+        assert_eq!(keys.trusted("eve", &KeyRole::ALL, 15), Err(TrustError::Unknown("eve".to_owned())));
     }
 
     #[test]
     fn all_keys_of_a_name_are_revoked_at_once() {
         let mut keys = KeySet::new();
         for (seed, id, name) in [(1, "one", "ada"), (2, "two", "ada"), (3, "three", "ada"), (4, "other", "eve")] {
-            keys.add(TrustedKey::new(public(seed, id), name, &[Role::Client])).unwrap();
+            keys.add(TrustedKey::new(public(seed, id), name, &[KeyRole::Client])).unwrap();
         }
         keys.revoke("one", 5).unwrap();
         keys.revoke("three", 20).unwrap();
@@ -279,23 +279,23 @@ mod tests {
     #[test]
     fn a_revoked_key_stays_revoked_and_cannot_come_back_under_another_id() {
         let mut keys = KeySet::new();
-        keys.add(TrustedKey::new(public(1, "ada"), "Ada", &[Role::Client])).unwrap();
+        keys.add(TrustedKey::new(public(1, "ada"), "Ada", &[KeyRole::Client])).unwrap();
         keys.revoke("ada", 15).unwrap();
         keys.revoke("ada", 30).unwrap();
-        assert_eq!(keys.trusted("ada", &Role::ALL, 15), Err(Untrusted::Revoked("ada".to_owned())));
-        assert!(keys.trusted("ada", &Role::ALL, 14).is_ok());
-        let again = TrustedKey::new(public(1, "bob"), "Bob", &Role::ALL);
+        assert_eq!(keys.trusted("ada", &KeyRole::ALL, 15), Err(TrustError::Revoked("ada".to_owned())));
+        assert!(keys.trusted("ada", &KeyRole::ALL, 14).is_ok());
+        let again = TrustedKey::new(public(1, "bob"), "Bob", &KeyRole::ALL);
         assert_eq!(keys.add(again), Err(KeyConflict::SameKey("ada".to_owned())));
-        let same_id = TrustedKey::new(public(2, "ada"), "Eve", &Role::ALL);
+        let same_id = TrustedKey::new(public(2, "ada"), "Eve", &KeyRole::ALL);
         assert_eq!(keys.add(same_id), Err(KeyConflict::Id("ada".to_owned())));
     }
 
     #[test]
     fn a_rotated_key_is_trusted_for_a_while_beside_the_new_one() {
         let mut keys = KeySet::new();
-        keys.add(TrustedKey::new(public(1, "ada"), "Ada", &[Role::Client])).unwrap();
+        keys.add(TrustedKey::new(public(1, "ada"), "Ada", &[KeyRole::Client])).unwrap();
         keys.rotate("ada", public(2, "ada-2"), 100, 200).unwrap();
-        let at = |id: &str, now| keys.trusted(id, &[Role::Client], now).is_ok();
+        let at = |id: &str, now| keys.trusted(id, &[KeyRole::Client], now).is_ok();
         assert_eq!([at("ada", 99), at("ada", 199), at("ada", 200)], [true, true, false]);
         assert_eq!([at("ada-2", 99), at("ada-2", 100), at("ada-2", 300)], [false, true, true]);
         assert_eq!(keys.get("ada-2").unwrap().replaces.as_deref(), Some("ada"));

@@ -117,7 +117,7 @@ pub use aead::{AEAD_KEY_BYTES, AEAD_OVERHEAD, AeadKey};
 pub use domain::{Domain, UnknownDomain};
 pub use hash::{sha256, sha256_of};
 pub use hop::{Hop, HopError, MAX_HOPS, SignHopError, follow_hops};
-pub use key_set::{KeyConflict, KeySet, Role, RotateError, TrustedKey, UnknownRole, Untrusted};
+pub use key_set::{KeyConflict, KeyRole, KeySet, RotateError, TrustError, TrustedKey, UnknownRole};
 pub use message::{MessageLimits, deserialize_request, deserialize_response, serialize_request, serialize_response};
 pub use message_error::MessageError;
 pub use nonces::{NonceBook, NonceMemory, NonceVerdict};

@@ -16,18 +16,18 @@
 //! describes its sender. Errors carry `_meta` inside `error`.
 //!
 //! ```
-//! use signalbox_seal::signed_json::{Terms, Verifier, sign_request};
-//! use signalbox_seal::{KeySet, NonceBook, Profile, Role, SigningKey, TimeWindow, TrustedKey};
+//! use signalbox_seal::signed_json::{SignatureTerms, SignatureVerifier, sign_request};
+//! use signalbox_seal::{KeyRole, KeySet, NonceBook, Profile, SigningKey, TimeWindow, TrustedKey};
 //!
 //! let key = SigningKey::generate()?;
 //! let call = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#;
-//! let signed = sign_request(call, &key, &Terms::new("9f1c2a77e0b34d58", 1_000_000, 1_060_000))?;
+//! let signed = sign_request(call, &key, &SignatureTerms::new("9f1c2a77e0b34d58", 1_000_000, 1_060_000))?;
 //!
 //! let mut keys = KeySet::new();
-//! keys.add(TrustedKey::new(key.verifying_key().clone(), "ada", &[Role::Client]))?;
+//! keys.add(TrustedKey::new(key.verifying_key().clone(), "ada", &[KeyRole::Client]))?;
 //! let nonces = NonceBook::new(1_000);
 //! let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
-//! let verifier = Verifier { keys: &keys, window, nonces: &nonces, profiles };
+//! let verifier = SignatureVerifier { keys: &keys, window, nonces: &nonces, profiles };
 //! assert_eq!(verifier.request(&signed, 1_000_500)?.principal, "ada");
 //! assert_eq!(verifier.request(&signed, 1_000_500).unwrap_err().to_string(), "the message was seen before");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -42,7 +42,7 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Kind, Limits, meta};
 
 pub use message_signature::{FirstSigner, MessageSignature, SignedHop};
-pub use verify::{Verified, Verifier};
+pub use verify::{SignatureVerifier, VerifiedSignature};
 pub use verify_error::VerifyError;
 
 use crate::canonical::EncodeError;
@@ -55,7 +55,7 @@ use crate::signing_key::{KeyError, SigningKey};
 
 /// Parameters of a signature that the signer chooses. Times are in milliseconds since 1970.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Terms {
+pub struct SignatureTerms {
     /// Text of 8 to 128 characters that this key has never used before.
     pub nonce: String,
     /// Time at which the message is signed.
@@ -70,7 +70,7 @@ pub struct Terms {
     pub first_signer: Option<FirstSigner>,
 }
 
-impl Terms {
+impl SignatureTerms {
     /// Creates terms for `mcp-cbor/2`, without any optional part.
     #[must_use]
     pub fn new(nonce: &str, signed_at: u64, expires_at: u64) -> Self {
@@ -121,7 +121,7 @@ impl From<SignHopError> for SignError {
 ///
 /// # Errors
 /// If the message is not a request, or cannot be signed.
-pub fn sign_request(message: &[u8], key: &SigningKey, terms: &Terms) -> Result<Bytes, SignError> {
+pub fn sign_request(message: &[u8], key: &SigningKey, terms: &SignatureTerms) -> Result<Bytes, SignError> {
     let envelope = read(message, "request")?;
     if !matches!(envelope.kind(), Kind::Request | Kind::Notification) {
         return Err(not_a("request", "it is a response"));
@@ -135,7 +135,7 @@ pub fn sign_request(message: &[u8], key: &SigningKey, terms: &Terms) -> Result<B
 ///
 /// # Errors
 /// If the message is not a response, or cannot be signed.
-pub fn sign_response(message: &[u8], key: &SigningKey, terms: &Terms) -> Result<Bytes, SignError> {
+pub fn sign_response(message: &[u8], key: &SigningKey, terms: &SignatureTerms) -> Result<Bytes, SignError> {
     let envelope = read(message, "response")?;
     if matches!(envelope.kind(), Kind::Request | Kind::Notification) {
         return Err(not_a("response", "it is a request"));
@@ -171,7 +171,7 @@ fn sign(
     envelope: &Envelope,
     domain: Domain,
     key: &SigningKey,
-    terms: &Terms,
+    terms: &SignatureTerms,
     name: Option<String>,
 ) -> Result<Bytes, SignError> {
     if !message_signature::NONCE.contains(&terms.nonce.len()) {

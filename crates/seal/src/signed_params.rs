@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use prost_types::value::Kind;
 use prost_types::{Struct, Value as StructValue};
-use signalbox_wire::completion_ref::{self, Referenced};
+use signalbox_wire::completion_ref::{self, ReferenceKind};
 use signalbox_wire::{json, meta, method};
 
 use crate::canonical::{EncodeError, MapEncoder, Value};
@@ -37,8 +37,8 @@ fn name_path(method: &str, params: &[u8]) -> &'static [&'static str] {
         method::COMPLETION_COMPLETE => {
             let reference = json::member(params, "ref").map(|span| span.of(params));
             match reference.and_then(|reference| completion_ref::read(reference).ok()) {
-                Some((Referenced::Prompt, _)) => &["ref", "name"],
-                Some((Referenced::Resource, _)) => &["ref", "uri"],
+                Some((ReferenceKind::Prompt, _)) => &["ref", "name"],
+                Some((ReferenceKind::Resource, _)) => &["ref", "uri"],
                 // Such a request is refused, so everything in it is signed as it is.
                 None => &[],
             }

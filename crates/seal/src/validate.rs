@@ -14,7 +14,7 @@ mod validation_error;
 pub use semantics::{MAX_FREQUENCY_PER_HOUR, allowed_actions};
 pub use validation_error::{SecurityError, SemanticsError, SyntaxError, ValidationError};
 
-use crate::key_set::{KeySet, Role};
+use crate::key_set::{KeyRole, KeySet};
 use crate::message_error::MessageError;
 use crate::nonces::{NonceMemory, NonceVerdict};
 use crate::prepare::{
@@ -30,7 +30,7 @@ const NANOS_PER_MILLI: i64 = 1_000_000;
 
 /// Checks that are performed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
+pub enum ValidationMode {
     /// Checks time, trust, nonce and expiry.
     #[default]
     Light,
@@ -42,7 +42,7 @@ pub enum Mode {
 #[derive(Copy, Clone)]
 pub struct Validator<'a> {
     /// Checks that are performed.
-    pub mode: Mode,
+    pub mode: ValidationMode,
     /// Tolerated age of a request, and how far it may be ahead.
     pub window: TimeWindow,
     /// Keys that the validator trusts.
@@ -58,7 +58,7 @@ pub struct Validator<'a> {
 impl<'a> Validator<'a> {
     /// Creates a validator with the default limits, which accepts both profiles.
     #[must_use]
-    pub fn new(mode: Mode, keys: &'a KeySet, nonces: &'a dyn NonceMemory) -> Self {
+    pub fn new(mode: ValidationMode, keys: &'a KeySet, nonces: &'a dyn NonceMemory) -> Self {
         let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
         Self { mode, window, keys, nonces, profiles, max_frequency_per_hour: MAX_FREQUENCY_PER_HOUR }
     }
@@ -69,7 +69,7 @@ impl<'a> Validator<'a> {
     /// The first check that fails, by stage.
     pub fn request(&self, request: &McpRequest, now: i64) -> Result<&'a str, ValidationError> {
         self.syntax(request, now)?;
-        if self.mode == Mode::Full {
+        if self.mode == ValidationMode::Full {
             semantics::check(request, self.max_frequency_per_hour)?;
         }
         Ok(self.security(request, now)?)
@@ -90,7 +90,7 @@ impl<'a> Validator<'a> {
                 return Err(SyntaxError::Missing(field));
             }
         }
-        if self.mode == Mode::Light {
+        if self.mode == ValidationMode::Light {
             return Ok(());
         }
         if request.mcp_version.is_empty() {
@@ -111,7 +111,7 @@ impl<'a> Validator<'a> {
             return Err(SecurityError::ProfileNotAccepted(profile));
         }
         let seconds = now.div_euclid(NANOS_PER_SECOND);
-        let key = self.keys.trusted(&signature.key_id, &[Role::Client, Role::Gateway], seconds)?;
+        let key = self.keys.trusted(&signature.key_id, &[KeyRole::Client, KeyRole::Gateway], seconds)?;
         let identity = request.requestor_identity.as_ref().map(|identity| identity.public_key.as_ref());
         if identity.is_some_and(|public| !public.is_empty() && public != key.key.as_bytes()) {
             return Err(SecurityError::OtherIdentity);

@@ -3,7 +3,7 @@
 use signalbox_assembly::assemble;
 use signalbox_config::{Config, Transport};
 use signalbox_tape::recorder::Sampling;
-use signalbox_transport::tls::SelfSigned;
+use signalbox_transport::tls::GeneratedCertificate;
 use signalbox_wire::timestamp;
 use std::fmt::Write as _;
 
@@ -40,9 +40,9 @@ pub fn serving(config: &Config, url: &str, not_recording: Option<&str>) -> Strin
 
 /// Formats how a client can trust our self-signed certificate.
 #[must_use]
-pub fn trusting(own: &SelfSigned) -> String {
+pub fn trusting(own: &GeneratedCertificate) -> String {
     let ca_file = own.ca_file.display();
-    let SelfSigned { info, .. } = own;
+    let GeneratedCertificate { info, .. } = own;
     format!(
         "  trust     {ca_file}, for this machine until {}\n  \
            sha256    {}\n  \
@@ -131,7 +131,7 @@ fn next(config: &Config) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_config::{Located, Overrides};
+    use signalbox_config::{ConfigLocation, Overrides};
 
     /// Proves G-32.
     #[test]
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn with_authentication_the_lines_to_connect_have_the_header() {
         let env = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
-        let mut config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
+        let mut config = Config::load(&ConfigLocation::Defaults, &env, &Overrides::default()).unwrap().config;
         let shown = |config: &Config| serving(config, "http://127.0.0.1:8080/mcp", None);
         assert!(!shown(&config).contains("KEY"), "{}", shown(&config));
         config.auth.required = true;
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_banner_says_that_calls_are_recorded_only_where_all_are() {
         let env = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
-        let mut config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
+        let mut config = Config::load(&ConfigLocation::Defaults, &env, &Overrides::default()).unwrap().config;
         assert!(recording(&config).starts_with("every call is recorded, with"), "{}", recording(&config));
         config.record.sampling = Sampling::Slow { took: std::time::Duration::from_secs(1) };
         assert!(
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_banner_says_where_and_how() {
         let env = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
-        let config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
+        let config = Config::load(&ConfigLocation::Defaults, &env, &Overrides::default()).unwrap().config;
         assert_eq!(
             serving(&config, "http://127.0.0.1:8080/mcp", None),
             concat!(

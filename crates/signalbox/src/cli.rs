@@ -49,12 +49,12 @@ pub use seal_args::{
 pub use sign_in_args::SignInArgs;
 use sign_in_args::{LOGIN_HELP, LOGOUT_HELP};
 use signalbox_config::duration;
-use signalbox_config::{ListenAddr, LogLevel};
+use signalbox_config::{ListenAddr, LogVerbosity};
 use std::path::PathBuf;
 use std::time::Duration;
 use tape_args::TAPE_HELP;
 pub use tape_args::{
-    DiffArgs, ExportArgs, Format, ImportFormat, PlacesArgs, ProveArgs, PruneArgs, RedactArgs, ShowArgs, TapeCommand,
+    DiffArgs, ExportArgs, Format, ImportFormatArg, PlacesArgs, ProveArgs, PruneArgs, RedactArgs, ShowArgs, TapeCommand,
     VerifyArgs,
 };
 pub use tape_search_args::{EntryType, SearchArgs};
@@ -64,10 +64,10 @@ pub use user_args::UsersCommand;
 /// The gate that every MCP tool call goes through.
 ///
 /// Signalbox stands between MCP clients and MCP servers: all servers ("backends") of one configuration file behind one
-/// endpoint, over the network (`serve`: HTTP, HTTP+SSE, WebSocket, TCP) or standard input and output (`stdio`). Without a
-/// command it serves over HTTP; without a configuration it offers a few safe demo tools. `signalbox ./server.js` and
-/// `signalbox npx -y some-server` mean `wrap`, `signalbox http://…` means `proxy`, `signalbox :9000` means `serve` on that
-/// port, and `signalbox talk.tape` shows a tape to a person and serves it to a program at the other end of a pipe.
+/// endpoint, over the network (`serve`: HTTP, HTTP+SSE, WebSocket, TCP) or standard input and output (`stdio`). Without
+/// a command it serves over HTTP; without a configuration it offers a few safe demo tools. `signalbox ./server.js` and
+/// `signalbox npx -y some-server` mean `wrap`, `signalbox http://…` means `proxy`, `signalbox :9000` means `serve` on
+/// that port, and `signalbox talk.tape` shows a tape to a person and serves it to a program at the other end of a pipe.
 #[derive(Debug, Parser)]
 #[command(name = "signalbox", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
@@ -76,7 +76,7 @@ pub struct Cli {
     pub global: Global,
     /// Command to run. Without one, `serve` runs.
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<CliCommand>,
 }
 
 const AFTER_HELP: &str = "\
@@ -97,7 +97,7 @@ pub struct Global {
     pub data_dir: Option<PathBuf>,
     /// Verbosity of the log: error, warn, info, debug or trace
     #[arg(long, global = true, value_name = "LEVEL")]
-    pub log_level: Option<LogLevel>,
+    pub log_level: Option<LogVerbosity>,
     /// Print results and logs as JSON
     #[arg(long, global = true)]
     pub json: bool,
@@ -111,7 +111,7 @@ pub struct Global {
 
 /// Commands of the program.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Serve all backends over HTTP, HTTP+SSE and WebSocket, or over TCP (the default)
     #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
@@ -147,8 +147,8 @@ pub enum Command {
     },
     /// Watch calls as they happen, and decide on held ones
     ///
-    /// Shows a list of calls on the terminal, with a filter, the details of each call, and held messages on top. With --json,
-    /// or without a terminal, prints one line of JSON for each fact.
+    /// Shows a list of calls on the terminal, with a filter, the details of each call, and held messages on top. With
+    /// --json, or without a terminal, prints one line of JSON for each fact.
     #[command(after_help = hold::WATCH_HELP)]
     Watch(WatchArgs),
     /// Show connected clients, or end a session
@@ -159,9 +159,9 @@ pub enum Command {
     },
     /// Check the setup, and say how to fix what is wrong
     ///
-    /// Checks the configuration, the data folder, the port, certificates, the clock and the limits of the system, and starts
-    /// every backend for a moment, unless a gateway runs them already. Each finding says what was found, where, and what
-    /// to do about it. Exits with 1 if something does not work.
+    /// Checks the configuration, the data folder, the port, certificates, the clock and the limits of the system, and
+    /// starts every backend for a moment, unless a gateway runs them already. Each finding says what was found, where,
+    /// and what to do about it. Exits with 1 if something does not work.
     #[command(after_help = DOCTOR_HELP)]
     Doctor,
     /// Show, search, measure, export and delete recordings
@@ -235,8 +235,8 @@ pub enum Command {
     },
     /// Sign in at a backend that is protected by OAuth
     ///
-    /// Prints the address to open in a browser on this machine, waits until the sign-in is complete, and keeps the token in the
-    /// data folder, where running gateways find it.
+    /// Prints the address to open in a browser on this machine, waits until the sign-in is complete, and keeps the
+    /// token in the data folder, where running gateways find it.
     #[command(after_help = LOGIN_HELP)]
     Login(SignInArgs),
     /// Forget the token of a backend
@@ -432,7 +432,7 @@ mod tests {
     fn global_flags_go_before_and_after_the_command() {
         for line in ["signalbox -c x --json status", "signalbox status -c x --json"] {
             let cli = Cli::try_parse_from(line.split(' ')).unwrap();
-            assert!(cli.global.json && matches!(cli.command, Some(Command::Status(_))), "{line}");
+            assert!(cli.global.json && matches!(cli.command, Some(CliCommand::Status(_))), "{line}");
         }
         assert!(Cli::try_parse_from(["signalbox"]).unwrap().command.is_none());
     }

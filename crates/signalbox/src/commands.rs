@@ -35,7 +35,7 @@ mod users;
 mod watch;
 mod wrap;
 
-use crate::cli::{Cli, Command, ConfigCommand, Global, ServeArgs};
+use crate::cli::{Cli, CliCommand, ConfigCommand, Global, ServeArgs};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::json;
@@ -43,7 +43,7 @@ use signalbox_assembly::data_dir::run_folder;
 use signalbox_assembly::logging;
 use signalbox_config::loader::Loader;
 use signalbox_config::loops;
-use signalbox_config::{Environment, Loaded, LogLevel, Overrides, reference};
+use signalbox_config::{CheckedConfig, Environment, LogVerbosity, Overrides, reference};
 use signalbox_control::control_socket::{self, ProcessAddress};
 use std::future::Future;
 use std::path::PathBuf;
@@ -58,67 +58,67 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     // An empty variable counts as not set, as for the variables of the configuration.
     global.url = global.url.filter(|url| !url.is_empty());
     global.key = global.key.filter(|key| !key.is_empty());
-    match cli.command.unwrap_or_else(|| Command::Serve(ServeArgs::default())) {
-        Command::Serve(args) => {
+    match cli.command.unwrap_or_else(|| CliCommand::Serve(ServeArgs::default())) {
+        CliCommand::Serve(args) => {
             let loader = loader(&global, Overrides { listen: args.listen, ..Overrides::default() })?;
             refuse_inside_itself(&loader)?;
             let loaded = loader.load()?;
             let _logs = logging::start(loaded.config.log_level, global.json);
             block_on(serve::run(loaded, loader, global.json))
         }
-        Command::Stdio => {
+        CliCommand::Stdio => {
             let loader = loader(&global, Overrides::default())?;
             refuse_inside_itself(&loader)?;
             let loaded = loader.load()?;
             let _logs = logging::start(loaded.config.log_level, global.json);
             block_on(stdio::run(loaded, loader))
         }
-        Command::Wrap(args) => {
+        CliCommand::Wrap(args) => {
             if let Some(rules) = &args.rules {
                 return governed::wrap(&global, &args, rules);
             }
-            let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Warn), global.json);
+            let _logs = logging::start(global.log_level.unwrap_or(LogVerbosity::Warn), global.json);
             block_on(wrap::run(&global, args))
         }
-        Command::Proxy(args) => {
+        CliCommand::Proxy(args) => {
             if let Some(rules) = &args.rules {
                 return governed::proxy(&global, &args, rules);
             }
-            let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Info), global.json);
+            let _logs = logging::start(global.log_level.unwrap_or(LogVerbosity::Info), global.json);
             block_on(proxy::run(&global, args))
         }
-        Command::Tools { command } => quietly(&global, tools::run(&global, command)),
-        Command::Status(args) => quietly(&global, status::run(&global, &args)),
-        Command::Reload => quietly(&global, reload::run(&global)),
-        Command::Hold { command } => quietly(&global, hold::run(&global, command)),
-        Command::Watch(args) => quietly(&global, watch::run(&global, &args)),
-        Command::Sessions { command } => quietly(&global, sessions::run(&global, command)),
-        Command::Doctor => quietly(&global, doctor::run(&global)),
-        Command::Man(args) => man::run(&args),
-        Command::Tape { command } => tape::run(&global, command),
-        Command::Replay { command } => replay::run(&global, command),
-        Command::Backtest(args) => backtest::run(&global, &args),
-        Command::Rules { command } => rules::run(&global, command),
-        Command::Switch { command } => quietly(&global, switch::run(&global, command)),
-        Command::Grant { command } => quietly(&global, grant::run(&global, command)),
-        Command::Policy { command } => policy::run(&global, command),
-        Command::Relay { command } => relay::run(command),
-        Command::Audit { command } => audit::run(&global, command),
-        Command::Keys { command } => api_keys::run(&global, command),
-        Command::Users { command } => users::run(&global, command),
-        Command::Seal { command } => seal::run(&global, command),
-        Command::Login(args) => {
+        CliCommand::Tools { command } => quietly(&global, tools::run(&global, command)),
+        CliCommand::Status(args) => quietly(&global, status::run(&global, &args)),
+        CliCommand::Reload => quietly(&global, reload::run(&global)),
+        CliCommand::Hold { command } => quietly(&global, hold::run(&global, command)),
+        CliCommand::Watch(args) => quietly(&global, watch::run(&global, &args)),
+        CliCommand::Sessions { command } => quietly(&global, sessions::run(&global, command)),
+        CliCommand::Doctor => quietly(&global, doctor::run(&global)),
+        CliCommand::Man(args) => man::run(&args),
+        CliCommand::Tape { command } => tape::run(&global, command),
+        CliCommand::Replay { command } => replay::run(&global, command),
+        CliCommand::Backtest(args) => backtest::run(&global, &args),
+        CliCommand::Rules { command } => rules::run(&global, command),
+        CliCommand::Switch { command } => quietly(&global, switch::run(&global, command)),
+        CliCommand::Grant { command } => quietly(&global, grant::run(&global, command)),
+        CliCommand::Policy { command } => policy::run(&global, command),
+        CliCommand::Relay { command } => relay::run(command),
+        CliCommand::Audit { command } => audit::run(&global, command),
+        CliCommand::Keys { command } => api_keys::run(&global, command),
+        CliCommand::Users { command } => users::run(&global, command),
+        CliCommand::Seal { command } => seal::run(&global, command),
+        CliCommand::Login(args) => {
             let (done, of) = (login::login(&global, &args), json!({"user": args.user}));
             administration::note_done(&global, done, ("backend.login", &args.backend), Some(of))
         }
-        Command::Logout(args) => {
+        CliCommand::Logout(args) => {
             let (done, of) = (login::logout(&global, &args), json!({"user": args.user}));
             administration::note_done(&global, done, ("backend.logout", &args.backend), Some(of))
         }
-        Command::Check => check::run(&global),
-        Command::Import(args) => import::run(&args),
-        Command::Completions { shell } => completions::run(shell),
-        Command::Config { command: ConfigCommand::Reference } => {
+        CliCommand::Check => check::run(&global),
+        CliCommand::Import(args) => import::run(&args),
+        CliCommand::Completions { shell } => completions::run(shell),
+        CliCommand::Config { command: ConfigCommand::Reference } => {
             output::result(&reference::markdown())?;
             Ok(ExitCode::SUCCESS)
         }
@@ -140,7 +140,7 @@ fn refuse_inside_itself(loader: &Loader) -> Result<(), Failure> {
 /// Starts logging for a short-lived command. Its result is on standard output, so only errors are logged unless the
 /// user asks for more.
 fn quiet_logs(global: &Global) -> logging::Flusher {
-    logging::start(global.log_level.unwrap_or(LogLevel::Error), global.json)
+    logging::start(global.log_level.unwrap_or(LogVerbosity::Error), global.json)
 }
 
 /// Runs a short-lived command to its end, with quiet logs.
@@ -150,7 +150,7 @@ fn quietly(global: &Global, command: impl Future<Output = Result<ExitCode, Failu
 }
 
 /// Loads the configuration from the file, the environment and the flags.
-fn load(global: &Global, flags: Overrides) -> Result<Loaded, Failure> {
+fn load(global: &Global, flags: Overrides) -> Result<CheckedConfig, Failure> {
     Ok(loader(global, flags)?.load()?)
 }
 

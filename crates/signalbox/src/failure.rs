@@ -14,7 +14,7 @@ use signalbox_config::ConfigError;
 use signalbox_config::rules::RulesError;
 use signalbox_config::sentinel::SentinelError;
 use signalbox_control::control_socket::{AskError, ProcessAddress};
-use signalbox_control::pipe::PipeError;
+use signalbox_control::in_process_session::PipeError;
 use signalbox_engine::record::StoreError;
 use signalbox_oauth::OauthError;
 use signalbox_tape::TapeFileError;

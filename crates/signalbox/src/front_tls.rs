@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::{banner, output};
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_config::{Certificates, Config, ListenTls, Transport};
-use signalbox_transport::tls::{FrontTls, FrontTlsSpec, PairFiles, SelfSigned};
+use signalbox_transport::tls::{FrontTls, FrontTlsSpec, GeneratedCertificate, PairFiles};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 pub struct FrontSecurity {
     /// Certificates in use. [`FrontTls::reload`] replaces all of them, or none.
     pub tls: Arc<FrontTls>,
-    own: Option<SelfSigned>,
+    own: Option<GeneratedCertificate>,
 }
 
 impl FrontSecurity {
@@ -28,7 +28,7 @@ impl FrontSecurity {
         let (pairs, own) = match &listen.certificates {
             Certificates::Files(pairs) => (pairs.clone(), None),
             Certificates::SelfSigned => {
-                let own = SelfSigned::prepare(&data_dir.tls())?;
+                let own = GeneratedCertificate::prepare(&data_dir.tls())?;
                 (vec![own.pair.clone()], Some(own))
             }
         };

@@ -5,11 +5,11 @@ use crate::cli::{Global, TapeTo};
 use crate::commands::{data_dir, loader};
 use crate::failure::Failure;
 use signalbox_assembly::data_dir::DataDir;
-use signalbox_assembly::live::Live;
+use signalbox_assembly::live_feed::LiveFeed;
 use signalbox_assembly::recording::{LateStore, STORE_FILE, StorePlace, TapeSealing, redactor, session_hash, tape_id};
 use signalbox_assembly::tape_to_file::TapeToFile;
-use signalbox_config::{Config, Overrides, Record};
-use signalbox_control::api::transparent::{self, Passing};
+use signalbox_config::{Config, Overrides, RecordConfig};
+use signalbox_control::api::transparent::{self, TransparentApi};
 use signalbox_control::control_socket::Control;
 use signalbox_control::status::{Passage, PassageOverview};
 use signalbox_engine::FactSink;
@@ -40,7 +40,7 @@ pub struct TransparentTape<I> {
     pub feed: Feed<I>,
     running: Running<I>,
     tape: Option<Tape>,
-    live: Arc<Live>,
+    live: Arc<LiveFeed>,
     metrics: Arc<MethodMetrics>,
     folder: Option<PathBuf>,
 }
@@ -73,7 +73,7 @@ impl<I> TransparentTape<I> {
     {
         let folder = data_dir(global).ok();
         let tape = if to.no_tape { None } else { Tape::begin(global, to, kind, target)? };
-        let (live, metrics) = (Live::new(), Arc::new(MethodMetrics::default()));
+        let (live, metrics) = (LiveFeed::new(), Arc::new(MethodMetrics::default()));
         let mut sinks: Vec<Arc<dyn FactSink>> = vec![live.clone(), metrics.clone()];
         sinks.extend(tape.iter().map(|tape| Arc::clone(&tape.recorder) as _));
         let (feed, running) = Feed::start(tap(), sinks).map_err(Failure::Start)?;
@@ -96,7 +96,7 @@ impl<I> TransparentTape<I> {
         let data_dir = DataDir::prepare(self.folder.as_deref()?).inspect_err(|error| unseen(error)).ok()?;
         let passage = Passage { command, url, target, data_dir: data_dir.path().to_owned() };
         let tape = self.tape.as_ref().map(|tape| (tape.shown.clone(), Arc::clone(&tape.recorder)));
-        let passing = Passing::new(PassageOverview::new(passage, &self.metrics, tape), &self.live);
+        let passing = TransparentApi::new(PassageOverview::new(passage, &self.metrics, tape), &self.live);
         let router = transparent::router(&passing).inspect_err(|error| unseen(error)).ok()?;
         let gateway = empty_gateway().inspect_err(|fault| unseen(fault)).ok()?;
         Control::open(&data_dir, &gateway, &router)
@@ -180,7 +180,7 @@ impl OpenTape {
     }
 
     /// Returns a database as target, with secrets redacted as `serve` does: others may read a database.
-    fn database(configured: &TapeConfig, record: &Record, info: TapeInfo) -> Result<Self, Failure> {
+    fn database(configured: &TapeConfig, record: &RecordConfig, info: TapeInfo) -> Result<Self, Failure> {
         let redactor = redactor(&record.redaction)?;
         let mut info = TapeInfo { redaction: redactor.describe(), ..info };
         let seal = configured.seal(&mut info);

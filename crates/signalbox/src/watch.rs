@@ -1,7 +1,7 @@
 //! `signalbox watch`: live traffic on a terminal.
 //!
-//! [`View`] is a state machine: it takes events and keys, returns actions, and draws itself into a buffer. It must not
-//! use a terminal, a socket or a clock; those are in [`screen`] and [`keyboard`], and in the command.
+//! [`WatchView`] is a state machine: it takes events and keys, returns actions, and draws itself into a buffer. It must
+//! not use a terminal, a socket or a clock; those are in [`screen`] and [`keyboard`], and in the command.
 
 pub mod calls;
 mod detail;
@@ -13,4 +13,4 @@ pub(crate) mod text;
 pub mod view;
 
 pub use keyboard::Key;
-pub use view::{Action, Event, View};
+pub use view::{WatchAction, WatchEvent, WatchView};

@@ -7,13 +7,13 @@
 #![allow(clippy::print_stdout, reason = "it reports what it measured")]
 
 use bytes::Bytes;
-use signalbox_engine::fact::{Finished, MessageFact, Outcome, Point};
+use signalbox_engine::fact::{FinishedFact, MessageFact, Outcome, Point};
 use signalbox_engine::record::{TapeInfo, TapeKind, TapeStore};
 use signalbox_engine::{Caller, ExchangeId, Fact, FactSink as _, SessionKey};
 use signalbox_seal::SigningKey;
 use signalbox_store::SqliteStore;
 use signalbox_tape::recorder::OnFull;
-use signalbox_tape::seal::Verdict;
+use signalbox_tape::seal::SealVerdict;
 use signalbox_tape::{
     Anchor, Recorder, RecorderSettings, RedactionSettings, Redactor, SealSettings, TapeFileWriter, TapeSource,
 };
@@ -101,7 +101,7 @@ fn call(number: u64) -> Vec<Fact> {
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"Found 3 invoices for customer {number}: the first is pending, the others are paid."}}],"isError":false}}}}"#
         )
     };
-    let finished = Finished {
+    let finished = FinishedFact {
         at: Instant::now(),
         session: SessionKey(1),
         caller: caller.clone(),
@@ -143,7 +143,7 @@ fn export(source: &mut TapeSource, path: &Path) -> Result<(), Failed> {
 fn verify(place: &str, mut source: TapeSource) -> Result<f64, Failed> {
     let started = Instant::now();
     let report = source.verify(|| ());
-    if report.verdict != Verdict::Valid {
+    if report.verdict != SealVerdict::Valid {
         return Err(format!("in {place}: {report:?}").into());
     }
     let rate = report.entries as f64 / started.elapsed().as_secs_f64();
@@ -163,7 +163,7 @@ fn flips(path: &Path) -> Result<usize, Failed> {
         std::fs::write(&changed, &bytes)?;
         bytes[place] ^= 1 << (flip % 8);
         let found =
-            TapeSource::open(&changed).map_or(true, |mut source| source.verify(|| ()).verdict == Verdict::Broken);
+            TapeSource::open(&changed).map_or(true, |mut source| source.verify(|| ()).verdict == SealVerdict::Broken);
         if !found {
             println!("seal: the flip of a bit at byte {place} of {} was not found", bytes.len());
             unseen += 1;

@@ -4,7 +4,7 @@
 use crate::content::POINTS;
 use crate::pack::{DecodeError, Unpack, put_bytes, put_number, put_optional, put_pairs, put_text};
 use bytes::Bytes;
-use signalbox_engine::record::{BackendSeen, ClientEntry, LostEntry, RefusedEntry, RulesEntry, SessionInfo};
+use signalbox_engine::record::{BackendOffer, ClientEntry, LostEntry, RefusedEntry, RulesEntry, SessionInfo};
 use std::sync::Arc;
 
 /// Packs the description of a session.
@@ -64,7 +64,7 @@ pub fn unpack_client(raw: &mut Unpack<'_>) -> Result<ClientEntry, DecodeError> {
 }
 
 /// Packs the catalog of a backend. Its name has a column.
-pub fn pack_backend(raw: &mut Vec<u8>, seen: &BackendSeen) {
+pub fn pack_backend(raw: &mut Vec<u8>, seen: &BackendOffer) {
     put_text(raw, &seen.view);
     put_optional(raw, seen.revision.as_deref());
     put_text(raw, &seen.hash);
@@ -79,7 +79,7 @@ pub fn pack_backend(raw: &mut Vec<u8>, seen: &BackendSeen) {
 }
 
 /// Unpacks the form that [`pack_backend`] writes.
-pub fn unpack_backend(backend: Option<Arc<str>>, raw: &mut Unpack<'_>) -> Result<BackendSeen, DecodeError> {
+pub fn unpack_backend(backend: Option<Arc<str>>, raw: &mut Unpack<'_>) -> Result<BackendOffer, DecodeError> {
     let (view, revision, hash) = (raw.text()?, raw.optional()?, raw.text()?);
     let mut parts = Vec::new();
     for _ in 0..raw.count()? {
@@ -88,7 +88,7 @@ pub fn unpack_backend(backend: Option<Arc<str>>, raw: &mut Unpack<'_>) -> Result
     let count = raw.count()?;
     let left = (0..count).map(|_| raw.text()).collect::<Result<_, _>>()?;
     let redacted = raw.byte()? != 0;
-    Ok(BackendSeen { backend: backend.unwrap_or_default(), view, revision, hash, parts, left, redacted })
+    Ok(BackendOffer { backend: backend.unwrap_or_default(), view, revision, hash, parts, left, redacted })
 }
 
 /// Packs the rules in force.

@@ -2,7 +2,7 @@
 //! entry. Most entries have few or none of them.
 
 use crate::pack::{DecodeError, Unpack, put_bytes, put_number, put_optional, put_pairs, put_text};
-use signalbox_engine::fact::{Carried, HttpHead};
+use signalbox_engine::fact::{HttpHead, TransportData};
 use signalbox_engine::record::{Content, Entry, MessageEntry};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ fn unpack_message(raw: &mut Unpack<'_>, flags: u64, message: &mut MessageEntry) 
     if has(EVENT) || has(HTTP) {
         let event_id = if has(EVENT) { Some(raw.text()?.into()) } else { None };
         let http = if has(HTTP) { Some(unpack_http(raw)?) } else { None };
-        message.carried = Some(Arc::new(Carried { event_id, http }));
+        message.carried = Some(Arc::new(TransportData { event_id, http }));
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ mod tests {
             number: 300,
             again: NonZeroU64::new(7),
             lost: Some("closed".into()),
-            carried: Some(Arc::new(Carried { event_id: Some("e".into()), http: Some(head) })),
+            carried: Some(Arc::new(TransportData { event_id: Some("e".into()), http: Some(head) })),
             ..MessageEntry::new(Point::ClientOut, MessageKind::Result, 0, Body::Left)
         };
         let plain = MessageEntry::new(Point::ClientOut, MessageKind::Result, 0, Body::Left);

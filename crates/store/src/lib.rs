@@ -61,5 +61,5 @@ mod text;
 mod word_set;
 
 pub use limits::{MAX_LIMIT, MAX_PAGE_BYTES, MAX_TEXT_BYTES};
-pub use postgres::{BadAddress, PostgresStore};
+pub use postgres::{PostgresAddressError, PostgresStore};
 pub use sqlite::SqliteStore;

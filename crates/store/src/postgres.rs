@@ -24,10 +24,10 @@ use ::postgres::Client;
 pub(crate) use address::PostgresAddress;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
-    Entry, EntryPage, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
+    Entry, EntryPage, PruneReport, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
 };
 use signalbox_seal::SigningKey;
-pub use ssl::BadAddress;
+pub use ssl::PostgresAddressError;
 use std::sync::Mutex;
 use writer::PostgresWriter;
 
@@ -75,7 +75,7 @@ impl PostgresStore {
     /// # Errors
     /// If the URL is invalid, the database cannot be reached, or a later version wrote it.
     pub fn open(url: &str) -> Result<Self, StoreError> {
-        let bad = |why: BadAddress| StoreError::Open { place: "the database".into(), why: why.to_string() };
+        let bad = |why: PostgresAddressError| StoreError::Open { place: "the database".into(), why: why.to_string() };
         let place = PostgresAddress::read(url).map_err(bad)?;
         let mut client = place.connect()?;
         let prepared = schema::prepare(&mut client, &place);
@@ -99,7 +99,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// If the URL is invalid. The error never quotes the URL, which may contain the password.
-    pub fn check(url: &str) -> Result<(), BadAddress> {
+    pub fn check(url: &str) -> Result<(), PostgresAddressError> {
         PostgresAddress::read(url).map(|_| ())
     }
 
@@ -186,7 +186,7 @@ impl TapeStore for PostgresStore {
         })
     }
 
-    fn prune(&self, retention: &Retention, now: u64) -> Result<Pruned, StoreError> {
+    fn prune(&self, retention: &Retention, now: u64) -> Result<PruneReport, StoreError> {
         self.ask(|client| prune::prune(client, retention, now, self.key.as_ref()))
     }
 }

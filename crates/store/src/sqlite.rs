@@ -23,7 +23,7 @@ pub(crate) use connection::{SqliteFile, create_if};
 use rusqlite::{ErrorCode, ffi};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
-    Entry, EntryPage, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
+    Entry, EntryPage, PruneReport, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
 };
 use signalbox_seal::SigningKey;
 use std::path::Path;
@@ -80,7 +80,7 @@ impl SqliteStore {
     }
 
     /// Runs a query on a connection that no other thread uses meanwhile.
-    fn ask<T>(&self, question: impl FnOnce(&mut SqliteReader) -> Result<T, Failure>) -> Result<T, StoreError> {
+    fn ask<T>(&self, question: impl FnOnce(&mut SqliteReader) -> Result<T, SqliteFailure>) -> Result<T, StoreError> {
         let idle = self.readers.lock().unpoisoned().pop();
         let reader = match idle {
             Some(reader) => Ok(reader),
@@ -169,14 +169,14 @@ impl TapeStore for SqliteStore {
         })
     }
 
-    fn prune(&self, retention: &Retention, now: u64) -> Result<Pruned, StoreError> {
+    fn prune(&self, retention: &Retention, now: u64) -> Result<PruneReport, StoreError> {
         self.ask(|reader| prune::prune(reader, retention, now, self.key.as_ref()))
     }
 }
 
 /// Error before the path of the file is added.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum SqliteFailure {
     /// SQLite reported an error.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
@@ -188,7 +188,7 @@ pub enum Failure {
     Store(#[from] StoreError),
 }
 
-impl Failure {
+impl SqliteFailure {
     /// Converts the failure to an error of the store, with the path of the file.
     pub fn into_store_error(self, place: &str) -> StoreError {
         match self {

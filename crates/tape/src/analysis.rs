@@ -2,18 +2,18 @@
 //! became slower or less reliable. All of it reads through the store port, entry by entry, in bounded memory.
 
 mod anomalies;
-mod counts;
 mod facets;
 mod flow;
 mod pages;
 mod slowest;
+mod value_counts;
 
 pub use anomalies::{Anomalies, Anomaly, Oddness};
-pub use counts::{Counts, Most};
 pub use facets::{Facets, facets_of};
 pub use flow::Flow;
 pub use pages::Pages;
 pub use slowest::{Slow, Slowest};
+pub use value_counts::{Most, ValueCounts};
 
 use signalbox_engine::record::{Content, Entry, FinishedEntry, Query, StoreError, TapeInfo, TapeStore};
 

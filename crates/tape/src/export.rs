@@ -20,7 +20,7 @@ mod quoting;
 mod tests;
 pub mod vitest;
 
-pub use calls::{Target, is_url};
+pub use calls::{ExportTarget, is_url};
 pub use error::ExportError;
 
 use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo};

@@ -8,8 +8,8 @@ use crate::export;
 use crate::file::frame::{self, FrameKind};
 use crate::file::proto;
 use crate::import::{Entries, ImportFormat};
-use crate::redact::{Action, KeyRule, PathRule, Redacted, RedactionSettings, Redactor};
-use crate::seal::{Anchors, InclusionProof, Verifier};
+use crate::redact::{Action, KeyRule, PathRule, Redaction, RedactionSettings, Redactor};
+use crate::seal::{Anchors, InclusionProof, TapeVerifier};
 use crate::{Bodies, Select, TapeFile, TapeFileWriter};
 use bytes::Bytes;
 use prost::Message;
@@ -59,7 +59,7 @@ fn read_again(data: &[u8]) {
     let mut bodies = Bodies::default();
     read.iter().for_each(|entry| drop(bodies.whole(entry.clone())));
     let _ = crate::explain(&read);
-    let (mut verifier, mut whole) = (Verifier::new(&info), Bodies::default());
+    let (mut verifier, mut whole) = (TapeVerifier::new(&info), Bodies::default());
     let _ = read.iter().all(|entry| verifier.push(whole.whole(entry.clone())));
     let _ = verifier.finish();
     let mut writer = TapeFileWriter::new(vec![], &info, &sessions).expect("memory takes it");
@@ -105,7 +105,7 @@ pub fn redact(data: &[u8]) {
     let valid = scan(&bytes, &limits).is_ok();
     let message = Envelope::parse(bytes.clone());
     for redactor in &*REDACTORS {
-        let Redacted::Changed(changed) = redactor.message(&bytes, Some("tools/call")) else { continue };
+        let Redaction::Changed(changed) = redactor.message(&bytes, Some("tools/call")) else { continue };
         if valid {
             assert_eq!(scan(&changed, &limits), Ok(()), "{}", String::from_utf8_lossy(&changed));
         }
@@ -144,7 +144,7 @@ pub fn export_calls(data: &[u8]) {
     let Ok(recording) = crate::import::read(&Bytes::copy_from_slice(data), ImportFormat::Messages) else { return };
     let entries: Vec<_> = Entries::new(recording, Redactor::none(), None, 1).collect();
     let info = TapeInfo::new("i".to_owned(), TapeKind::Import, String::new(), 1);
-    let target = export::Target::new(&info, None, "i".to_owned());
+    let target = export::ExportTarget::new(&info, None, "i".to_owned());
     let made = |write: Exporter| {
         let (mut out, mut all) = (Vec::new(), entries.iter().cloned().map(Ok));
         let source = export::Source { info: &info, sessions: &[], entries: &mut all };
@@ -170,11 +170,11 @@ pub fn export_calls(data: &[u8]) {
     made(|source, target, out| export::curl::write(source, target, out));
 }
 
-type Exporter = fn(export::Source<'_>, &export::Target, &mut Vec<u8>) -> Result<(), export::ExportError>;
+type Exporter = fn(export::Source<'_>, &export::ExportTarget, &mut Vec<u8>) -> Result<(), export::ExportError>;
 
 /// Checks that an import yields entries in order, ends each exchange at most once, and survives a tape file.
 fn import(data: &[u8], format: ImportFormat) {
-    let _ = crate::import::Content::of(data);
+    let _ = crate::import::FileContent::of(data);
     let Ok(recording) = crate::import::read(&Bytes::copy_from_slice(data), format) else { return };
     let entries: Vec<_> = Entries::new(recording, Redactor::none(), None, 1).collect();
     let mut ended = HashSet::new();

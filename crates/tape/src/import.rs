@@ -1,7 +1,7 @@
 //! Imports recordings of other programs into a tape.
 //!
-//! The reader of each format makes a [`Recording`]: the conversations and the messages of each side. [`Entries`] turns
-//! it into the entries that a recorder would have written.
+//! The reader of each format makes an [`ImportedRecording`]: the conversations and the messages of each side.
+//! [`Entries`] turns it into the entries that a recorder would have written.
 
 mod cassette;
 mod conversation;
@@ -24,9 +24,9 @@ mod tests;
 
 pub use entries::Entries;
 pub use error::ImportError;
-pub use format::{Content, ImportFormat};
+pub use format::{FileContent, ImportFormat};
 pub use left_out::{LeftOut, Missing};
-pub use recording::{Heard, Recording, Side, Talk};
+pub use recording::{ImportedMessage, ImportedRecording, Side, Talk};
 
 use bytes::Bytes;
 
@@ -37,7 +37,7 @@ pub const MAX_FILE: u64 = 256 << 20;
 ///
 /// # Errors
 /// Fails if the file is too large or is not of that format; the error names the place of the mistake.
-pub fn read(file: &Bytes, format: ImportFormat) -> Result<Recording, ImportError> {
+pub fn read(file: &Bytes, format: ImportFormat) -> Result<ImportedRecording, ImportError> {
     if file.len() as u64 > MAX_FILE {
         return Err(ImportError::TooLarge { most: MAX_FILE >> 20 });
     }

@@ -32,7 +32,7 @@
 //! - **Entries are numbered when they are certain to be on the tape**, so that sampling leaves no holes in the
 //!   numbers.
 //! - **A barrier resolves once**: with `Ok` when everything before it is on disk, or else with the reason
-//!   ([`NotRecorded`]). If the store fails, waiting barriers fail at once and not after the retries.
+//!   ([`BarrierError`]). If the store fails, waiting barriers fail at once and not after the retries.
 //! - **A batch is offered again until the store takes it.** If the error may concern a single entry, each entry is
 //!   offered alone after five tries, and one that the store refuses becomes a gap.
 //! - **A tape that is large or old ends between two entries** ([`TapeSeries`]), and the next one continues with the
@@ -51,11 +51,11 @@ mod barrier;
 mod clients;
 mod clock;
 mod counters;
+mod entry_builder;
 mod exchanges;
 mod fact_order;
 mod filter;
 mod introductions;
-mod maker;
 pub(crate) mod message;
 mod message_arena;
 mod numbering;
@@ -76,16 +76,16 @@ mod withheld;
 mod words;
 mod writing;
 
-pub use barrier::{Barrier, NotRecorded};
+pub use barrier::{Barrier, BarrierError};
 pub use clock::Anchor;
 pub use counters::{GapReason, RecorderStats};
 pub use exchanges::MAX_EXCHANGES;
 pub use filter::{Choice, Filter};
 pub use priority::{Priorities, Priority};
 pub use queue::MAX_BARRIERS;
-pub use sampling::{Sampling, Trigger};
+pub use sampling::{Sampling, SamplingTrigger};
 pub use session_hash::SessionHash;
-pub use settings::{Hold, OnFull, RecorderSettings};
+pub use settings::{HoldLimits, OnFull, RecorderSettings};
 pub use tape_bounds::{GRACE, TapeBounds};
 pub use tape_series::{NextTape, NextTapeError, TapeFactory, TapeSeries};
 
@@ -94,11 +94,11 @@ use signalbox_engine::lock::LockResultExt;
 use crate::redact::Redactor;
 use crate::seal::Chain;
 use counters::Counters;
+use entry_builder::EntryBuilder;
 use fact_order::FactOrder;
-use maker::Maker;
 use queue::Queue;
 use recorder_input::RecorderInput;
-use signalbox_engine::record::{BackendSeen, RulesEntry, TapeWriter};
+use signalbox_engine::record::{BackendOffer, RulesEntry, TapeWriter};
 use signalbox_engine::{Fact, FactSink};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -155,7 +155,7 @@ impl Recorder {
     ) -> std::io::Result<Self> {
         let counters = Arc::new(Counters::default());
         let queue = Arc::new(Queue::new(&settings, Arc::clone(&counters)));
-        let maker = Maker::new(&settings, redactor, anchor, Arc::clone(&counters), series.is_some());
+        let maker = EntryBuilder::new(&settings, redactor, anchor, Arc::clone(&counters), series.is_some());
         let chain = settings.seal.clone().map(Chain::new);
         let writing = Writing {
             queue: Arc::clone(&queue),
@@ -176,7 +176,7 @@ impl Recorder {
     }
 
     /// Records the current offer of a backend.
-    pub fn backend(&self, seen: BackendSeen) {
+    pub fn backend(&self, seen: BackendOffer) {
         self.queue.tell(RecorderInput::Backend(Instant::now(), Box::new(seen)));
     }
 

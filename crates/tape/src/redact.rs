@@ -6,6 +6,7 @@ mod action;
 mod changes;
 mod cipher;
 mod decryptor;
+mod escape_map;
 mod keys;
 mod patterns;
 mod pointers;
@@ -13,7 +14,6 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod walk;
-mod written;
 
 pub use action::Action;
 pub use cipher::{BadKey, EncryptionKey, MAX_KEY_ID};
@@ -28,7 +28,7 @@ use patterns::Patterns;
 use pointers::Pointers;
 use signalbox_wire::{Envelope, Span, json};
 use std::sync::Arc;
-use walk::{Walk, Walked};
+use walk::{Walk, WalkOutcome};
 
 /// Compiled redaction rules. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ struct Rules {
 
 /// Result of the redaction of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Redacted {
+pub enum Redaction {
     /// The message needs no redaction.
     Same,
     /// The message after redaction.
@@ -104,9 +104,9 @@ impl Redactor {
 
     /// Redacts a message. `method` is its own, or that of the request that it answers.
     #[must_use]
-    pub fn message(&self, bytes: &Bytes, method: Option<&str>) -> Redacted {
+    pub fn message(&self, bytes: &Bytes, method: Option<&str>) -> Redaction {
         match &self.0 {
-            None => Redacted::Same,
+            None => Redaction::Same,
             Some(rules) => rules.message(bytes, method),
         }
     }
@@ -115,9 +115,9 @@ impl Redactor {
     #[must_use]
     pub fn bytes(&self, bytes: &Bytes) -> (Bytes, bool) {
         match self.message(bytes, None) {
-            Redacted::Same => (bytes.clone(), false),
-            Redacted::Changed(bytes) => (bytes, true),
-            Redacted::Withheld => (Bytes::from_static(action::REPLACEMENT.as_bytes()), true),
+            Redaction::Same => (bytes.clone(), false),
+            Redaction::Changed(bytes) => (bytes, true),
+            Redaction::Withheld => (Bytes::from_static(action::REPLACEMENT.as_bytes()), true),
         }
     }
 
@@ -127,41 +127,41 @@ impl Redactor {
         let Some(rules) = &self.0 else { return text };
         let bytes = Bytes::from(text);
         let kept = match rules.message(&bytes, None) {
-            Redacted::Same => bytes,
-            Redacted::Changed(bytes) => bytes,
-            Redacted::Withheld => Bytes::from_static(action::REPLACEMENT.as_bytes()),
+            Redaction::Same => bytes,
+            Redaction::Changed(bytes) => bytes,
+            Redaction::Withheld => Bytes::from_static(action::REPLACEMENT.as_bytes()),
         };
         String::from_utf8(kept.into()).unwrap_or_else(|_| action::REPLACEMENT.to_owned())
     }
 }
 
 impl Rules {
-    fn message(&self, bytes: &Bytes, method: Option<&str>) -> Redacted {
+    fn message(&self, bytes: &Bytes, method: Option<&str>) -> Redaction {
         if u32::try_from(bytes.len()).is_err() {
-            return Redacted::Withheld;
+            return Redaction::Withheld;
         }
         let mut changes = Changes::default();
         let mut walk = Walk::new(self, bytes, method);
         let walked = walk.run(&mut changes);
         match walked {
-            Walked::Json => {}
-            Walked::NotJson(at) => {
+            WalkOutcome::Json => {}
+            WalkOutcome::NotJson(at) => {
                 walk.documents(at, &mut changes);
                 self.patterns.raw(bytes, &self.hashing, &mut changes);
             }
-            Walked::TooDeep => return Redacted::Withheld,
+            WalkOutcome::TooDeep => return Redaction::Withheld,
         }
         if changes.incomplete {
-            return Redacted::Withheld;
+            return Redaction::Withheld;
         }
         if changes.is_empty() {
-            return Redacted::Same;
+            return Redaction::Same;
         }
         let changed = changes.into_edits().apply(bytes);
-        if walked == Walked::Json && !still_valid(bytes, &changed) {
-            return Redacted::Withheld;
+        if walked == WalkOutcome::Json && !still_valid(bytes, &changed) {
+            return Redaction::Withheld;
         }
-        Redacted::Changed(changed)
+        Redaction::Changed(changed)
     }
 }
 

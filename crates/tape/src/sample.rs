@@ -3,9 +3,9 @@
 
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
-use signalbox_engine::fact::{Carried, HttpHead};
+use signalbox_engine::fact::{HttpHead, TransportData};
 use signalbox_engine::record::{
-    BackendSeen, Body, ClientEntry, Content, DecisionEntry, Entry, FinishedEntry, Gap, LostEntry, MessageEntry,
+    BackendOffer, Body, ClientEntry, Content, DecisionEntry, Entry, FinishedEntry, Gap, LostEntry, MessageEntry,
     MessageKind, RefusedEntry, RulesEntry, SessionInfo, TapeInfo, TapeKind,
 };
 use std::num::NonZeroU64;
@@ -142,14 +142,14 @@ pub(crate) fn all_entries() -> Vec<Entry> {
     tape.mark(|message| {
         message.number = 42;
         message.redacted = true;
-        message.carried = Some(Arc::new(Carried { event_id: None, http: Some(http()) }));
+        message.carried = Some(Arc::new(TransportData { event_id: None, http: Some(http()) }));
     });
     tape.message(5, Point::ClientOut, MessageKind::Result, r#"{"jsonrpc":"2.0","id":5,"result":{}}"#);
     tape.mark(|message| {
         message.number = 43;
         message.again = NonZeroU64::new(42);
         message.lost = Some("closed".into());
-        message.carried = Some(Arc::new(Carried { event_id: Some("7_1".into()), http: None }));
+        message.carried = Some(Arc::new(TransportData { event_id: Some("7_1".into()), http: None }));
     });
     tape.put(5, Content::Lost(LostEntry { number: 43, point: Point::ClientOut, reason: "overflow".into() }));
     let info = SessionInfo {
@@ -176,8 +176,8 @@ pub(crate) fn all_entries() -> Vec<Entry> {
     tape.entries
 }
 
-fn backend() -> BackendSeen {
-    BackendSeen {
+fn backend() -> BackendOffer {
+    BackendOffer {
         backend: "math".into(),
         view: "2025-11-25".into(),
         revision: Some("2025-11-25".into()),

@@ -3,7 +3,7 @@
 //!
 //! `docs/seal.md` describes the hashes byte by byte. In short: `body` commits to a message so that parts of it can be
 //! removed later, `form` is the canonical form of an entry, in which that commitment stands for the body, `Chain` links
-//! the forms, and [`Verifier`] recomputes all of it.
+//! the forms, and [`TapeVerifier`] recomputes all of it.
 
 mod anchored;
 mod body;
@@ -27,11 +27,11 @@ pub use body::{MAX_LEAVES, leaves};
 pub use chain::join;
 pub use inclusion_proof::{BadProof, InclusionProof, MAX_PROOF, NoProof, ProofFault, ProvedEntry};
 pub use redaction::{NoRedaction, SealedRedaction};
-pub use report::{Fault, FaultKind, RedactedEntry, Report, Signer, Verdict};
+pub use report::{RedactedEntry, SealFault, SealFaultKind, SealReport, SealVerdict, Signer};
 pub use settings::{BadSeal, HeadSink, SealSettings};
 pub use signed_head::{NoHead, SignedHead};
 pub use tape_sealer::TapeSealer;
-pub use verify::Verifier;
+pub use verify::TapeVerifier;
 
 pub(crate) use body::{BodySealer, SealedBody};
 pub(crate) use chain::{Chain, Draft};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use signalbox_engine::catalog::{ListKind, View, ViewKey};
-use signalbox_engine::record::BackendSeen;
+use signalbox_engine::record::BackendOffer;
 use signalbox_wire::Era;
 use signalbox_wire::hex::push_hex;
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ const HASH_BYTES: usize = 16;
 /// Returns the offer of a backend to one kind of client. Parts that are too large are omitted, but still included in
 /// the hash.
 #[must_use]
-pub fn backend(name: &Arc<str>, key: &ViewKey, view: &View) -> BackendSeen {
+pub fn backend(name: &Arc<str>, key: &ViewKey, view: &View) -> BackendOffer {
     let profile = &view.profile;
     let instructions = profile.instructions.as_ref().map(|text| Bytes::copy_from_slice(text.as_bytes()));
     let own = [
@@ -38,9 +38,9 @@ pub(crate) fn of_parts(
     view: String,
     revision: Option<&str>,
     parts: impl Iterator<Item = (&'static str, Option<Bytes>)>,
-) -> BackendSeen {
+) -> BackendOffer {
     let (backend, revision) = (Arc::clone(name), revision.map(str::to_owned));
-    let mut seen = BackendSeen { backend, view, revision, ..BackendSeen::default() };
+    let mut seen = BackendOffer { backend, view, revision, ..BackendOffer::default() };
     let mut hash = Sha256::new_with_prefix(seen.revision.as_deref().unwrap_or_default());
     let mut room = MAX_PARTS;
     for (name, part) in parts {

@@ -3,7 +3,7 @@
 mod read_ahead;
 
 use crate::analysis::Pages;
-use crate::seal::{Anchors, InclusionProof, NoProof, ProofMaker, Report, Verifier};
+use crate::seal::{Anchors, InclusionProof, NoProof, ProofMaker, SealReport, TapeVerifier};
 use crate::{Bodies, Select, TapeFile, TapeFileError};
 use read_ahead::read_ahead;
 use signalbox_engine::record::{Entry, Query, SessionInfo, StoreError, TapeInfo, TapeStore};
@@ -86,13 +86,13 @@ impl TapeSource {
     }
 
     /// Verifies a sealed tape. Calls `progress` for every entry.
-    pub fn verify(&mut self, progress: impl FnMut()) -> Report {
+    pub fn verify(&mut self, progress: impl FnMut()) -> SealReport {
         self.verify_against(Anchors::default(), progress)
     }
 
     /// Verifies a sealed tape, and compares it with signed heads stored elsewhere.
-    pub fn verify_against(&mut self, anchors: Anchors, mut progress: impl FnMut()) -> Report {
-        let mut verifier = Verifier::against(self.info(), anchors);
+    pub fn verify_against(&mut self, anchors: Anchors, mut progress: impl FnMut()) -> SealReport {
+        let mut verifier = TapeVerifier::against(self.info(), anchors);
         match self {
             Self::Stored(store, tape) => {
                 let query = Query { tape: Some(tape.id.clone()), ..Query::default() };
@@ -225,7 +225,7 @@ impl TapeSource {
 const MOST_TRIED: u64 = 10_000;
 
 /// Verifies the entries after this position, each read separately, up to the first unreadable one.
-fn one_by_one(store: &dyn TapeStore, tape: &str, after: Option<u64>, verifier: &mut Verifier) {
+fn one_by_one(store: &dyn TapeStore, tape: &str, after: Option<u64>, verifier: &mut TapeVerifier) {
     let last = after.unwrap_or(0);
     for place in last + 1..=last.saturating_add(MOST_TRIED) {
         // Reads backwards: a store may also decode the entry beyond the last wanted one, which was read before.

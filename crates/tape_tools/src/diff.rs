@@ -8,7 +8,7 @@ use crate::show::Show;
 use serde_json::{Value, json};
 use signalbox_embedded::Arguments;
 use signalbox_engine::record::{MessageEntry, Query};
-use signalbox_replay::diff::{Comparison, Difference, Differences, Masks, Side};
+use signalbox_replay::diff::{Comparison, DiffSide, Difference, Differences, Masks};
 use signalbox_replay::{MatchKey, Paths};
 use signalbox_tape::{Story, story};
 use signalbox_wire::printable;
@@ -106,8 +106,8 @@ impl Diff {
         };
         let (one_masks, other_masks) = (masks(first, one), masks(second, other));
         Ok(self.comparison.compare_messages(
-            Side { message: &one_value, masks: one_masks.as_ref() },
-            Side { message: &other_value, masks: other_masks.as_ref() },
+            DiffSide { message: &one_value, masks: one_masks.as_ref() },
+            DiffSide { message: &other_value, masks: other_masks.as_ref() },
         ))
     }
 }

@@ -12,11 +12,11 @@ use signalbox_seal::keys::files::{load_key_set, save_key_set, save_signing_key};
 use signalbox_seal::proto::mcp_message::Message;
 use signalbox_seal::proto::mcp_request::Params;
 use signalbox_seal::proto::{Action, PermissionSpecification, PurposeCategory};
-use signalbox_seal::signed_json::{Terms, Verifier, sign_request};
+use signalbox_seal::signed_json::{SignatureTerms, SignatureVerifier, sign_request};
 use signalbox_seal::{
-    CryptoSignature, Head, HeadKind, KeySet, McpMessage, McpRequest, NonceBook, Permission, Profile, PurposeDna,
-    RequestorIdentity, Role, SigningKey, TimeWindow, Timestamp, TrustedKey, message_from_json, message_from_protobuf,
-    message_to_json, message_to_protobuf, prepare_request_for_signing, sha256, verify_response,
+    CryptoSignature, Head, HeadKind, KeyRole, KeySet, McpMessage, McpRequest, NonceBook, Permission, Profile,
+    PurposeDna, RequestorIdentity, SigningKey, TimeWindow, Timestamp, TrustedKey, message_from_json,
+    message_from_protobuf, message_to_json, message_to_protobuf, prepare_request_for_signing, sha256, verify_response,
 };
 use signalbox_tape::TapeSource;
 use signalbox_tape::seal::SignedHead;
@@ -56,7 +56,7 @@ fn sign_as_ada(request: &mut McpRequest) {
     });
 }
 
-fn trusted(key: &SigningKey, name: &str, role: Role) -> TrustedKey {
+fn trusted(key: &SigningKey, name: &str, role: KeyRole) -> TrustedKey {
     TrustedKey::new(key.verifying_key().clone(), name, &[role])
 }
 
@@ -69,8 +69,8 @@ fn nonce() -> String {
     format!("nonce-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-fn terms() -> Terms {
-    Terms::new(&nonce(), now(), now() + MINUTE)
+fn terms() -> SignatureTerms {
+    SignatureTerms::new(&nonce(), now(), now() + MINUTE)
 }
 
 /// A data folder whose gateway trusts these keys, and signs with this one.
@@ -89,9 +89,9 @@ fn folder(keys: Vec<TrustedKey>, own: Option<&SigningKey>) -> tempfile::TempDir 
 
 /// A gateway before the fixture that takes signed calls of its tools only. It trusts Ada, and Bob no longer.
 async fn guarded() -> GatewayProcess {
-    let mut bob = trusted(&key(2, "bob-key"), "bob", Role::Client);
+    let mut bob = trusted(&key(2, "bob-key"), "bob", KeyRole::Client);
     bob.revoked_at = Some(1_000);
-    let folder = folder(vec![trusted(&ada(), "ada", Role::Client), bob], None);
+    let folder = folder(vec![trusted(&ada(), "ada", KeyRole::Client), bob], None);
     let config = format!("[seal]\nrequire = [\"one/*\"]\n{}", child("one", ServedEra::Both, "").unwrap());
     GatewayProcess::serve_in(folder, &config).await.unwrap()
 }
@@ -220,7 +220,7 @@ async fn signed_calls_are_accepted_as_json_and_as_protobuf() {
     let keys = load_key_set(&gateway.data_dir().join("seal/keys.toml")).unwrap();
     let nonces = NonceBook::new(10);
     let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
-    let verifier = Verifier { keys: &keys, window, nonces: &nonces, profiles };
+    let verifier = SignatureVerifier { keys: &keys, window, nonces: &nonces, profiles };
     let hash = sha256(request.as_bytes());
     assert_eq!(verifier.response(&answer.body, Some(&hash), now()).unwrap().principal, "gateway");
 
@@ -294,15 +294,15 @@ async fn next_answer(socket: &mut WebSocketStream<TcpStream>) -> (Bytes, Value) 
 
 /// The refusals that any transport meets: what is sent, and the word for it.
 fn forgeries() -> Vec<(String, &'static str)> {
-    let of = |terms: Terms| {
+    let of = |terms: SignatureTerms| {
         String::from_utf8(sign_request(call(9, "greet", "Eve").as_bytes(), &ada(), &terms).unwrap().to_vec()).unwrap()
     };
     let good = || signed(9, "greet", &ada());
     vec![
         (good().replace("Eve", "Mallory"), "tampered"),
-        (of(Terms::new(&nonce(), now() - MINUTE, now() - 1)), "expired"),
-        (of(Terms::new(&nonce(), now() - 6 * MINUTE, now() + MINUTE)), "expired"),
-        (of(Terms::new(&nonce(), now() + 6 * MINUTE, now() + 7 * MINUTE)), "from_the_future"),
+        (of(SignatureTerms::new(&nonce(), now() - MINUTE, now() - 1)), "expired"),
+        (of(SignatureTerms::new(&nonce(), now() - 6 * MINUTE, now() + MINUTE)), "expired"),
+        (of(SignatureTerms::new(&nonce(), now() + 6 * MINUTE, now() + 7 * MINUTE)), "from_the_future"),
         (signed(9, "greet", &key(7, "nobody")), "unknown_key"),
         (signed(9, "greet", &key(2, "bob-key")), "revoked_key"),
         (good().replace("Ed25519", "RS256"), "unsupported_algorithm"),
@@ -359,12 +359,13 @@ async fn every_forgery_is_refused_with_its_own_error_and_recorded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_call_goes_through_two_gateways_that_both_rename() {
     let west = key(3, "west-key");
-    let east_folder = folder(vec![trusted(&ada(), "ada", Role::Client), trusted(&west, "west", Role::Gateway)], None);
+    let east_folder =
+        folder(vec![trusted(&ada(), "ada", KeyRole::Client), trusted(&west, "west", KeyRole::Gateway)], None);
     let fixtures = [child("one", ServedEra::Old, "").unwrap(), child("two", ServedEra::Old, "").unwrap()];
     let config = format!("[seal]\nrequire = [\"two/*\"]\n{}", fixtures.concat());
     let east = GatewayProcess::serve_in(east_folder, &config).await.unwrap();
     let west_folder =
-        folder(vec![trusted(&ada(), "ada", Role::Client), trusted(&west, "west", Role::Gateway)], Some(&west));
+        folder(vec![trusted(&ada(), "ada", KeyRole::Client), trusted(&west, "west", KeyRole::Gateway)], Some(&west));
     let rule = r#"
 [[rules]]
 id = "polite"
@@ -448,7 +449,7 @@ fn purposeful_call(id: u64, change: impl FnOnce(&mut McpRequest)) -> Vec<u8> {
 /// Proves PO-15 and PO-16.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_validates_in_full_asks_for_purpose_and_permissions() {
-    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
+    let folder = folder(vec![trusted(&ada(), "ada", KeyRole::Client)], None);
     let config =
         format!("[seal]\nrequire = [\"one/*\"]\nvalidate = \"full\"\n{}", child("one", ServedEra::Both, "").unwrap());
     let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
@@ -484,7 +485,7 @@ async fn a_gateway_that_validates_in_full_asks_for_purpose_and_permissions() {
 
 /// A gateway that signs answers with this key, and trusts Ada.
 async fn signing(own: &SigningKey) -> GatewayProcess {
-    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], Some(own));
+    let folder = folder(vec![trusted(&ada(), "ada", KeyRole::Client)], Some(own));
     GatewayProcess::serve_in(folder, &child("one", ServedEra::Both, "").unwrap()).await.unwrap()
 }
 
@@ -561,7 +562,7 @@ async fn answers_as_protobuf_over_a_web_socket_are_signed_in_the_specified_form(
 /// Proves PO-15 and PO-16.
 #[tokio::test(flavor = "multi_thread")]
 async fn old_requests_are_taken_and_what_they_state_is_kept_and_recorded() {
-    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
+    let folder = folder(vec![trusted(&ada(), "ada", KeyRole::Client)], None);
     let config = format!(
         "[seal]\nrequire = [\"one/*\"]\nvalidate = \"full\"\n[mcp.protocol.audit]\nenabled = true\n{}",
         child("one", ServedEra::Both, "").unwrap()
@@ -597,7 +598,7 @@ async fn old_requests_are_taken_and_what_they_state_is_kept_and_recorded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_may_be_as_old_as_max_age_says() {
     let aged = |id: u64, minutes: u64| {
-        let terms = Terms::new(&nonce(), now() - minutes * MINUTE, now() + MINUTE);
+        let terms = SignatureTerms::new(&nonce(), now() - minutes * MINUTE, now() + MINUTE);
         let signed = sign_request(call(id, "greet", "Eve").as_bytes(), &ada(), &terms).unwrap();
         String::from_utf8(signed.to_vec()).unwrap()
     };
@@ -637,7 +638,7 @@ async fn a_process_that_was_killed_still_refuses_what_it_took_before() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn little_is_read_of_callers_whom_only_their_signature_proves() {
-    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
+    let folder = folder(vec![trusted(&ada(), "ada", KeyRole::Client)], None);
     let config = format!("[seal]\nrequire = [\"*\"]\n{}", child("one", ServedEra::Both, "").unwrap());
     let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
     let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
@@ -666,10 +667,10 @@ async fn little_is_read_of_callers_whom_only_their_signature_proves() {
 async fn another_gateway_keeps_the_signed_heads_of_a_tape() {
     let west = key(3, "west-key");
     let south = key(4, "south-key");
-    let trusts = vec![trusted(&west, "west", Role::Gateway), trusted(&south, "south", Role::Recorder)];
+    let trusts = vec![trusted(&west, "west", KeyRole::Gateway), trusted(&south, "south", KeyRole::Recorder)];
     let audited = format!("[mcp.protocol.audit]\nenabled = true\n{}", child("one", ServedEra::Both, "").unwrap());
     let east = GatewayProcess::serve_in(folder(trusts, None), &audited).await.unwrap();
-    let west_folder = folder(vec![trusted(&west, "gateway", Role::Recorder)], Some(&west));
+    let west_folder = folder(vec![trusted(&west, "gateway", KeyRole::Recorder)], Some(&west));
     let anchor = format!("[seal]\nanchor = [\"http://{}/anchors\"]\nhead_every = 3\n", east.address());
     let config = anchor + &child("one", ServedEra::Both, "").unwrap();
     let gateway = GatewayProcess::serve_in(west_folder, &config).await.unwrap();
@@ -740,7 +741,7 @@ async fn another_gateway_keeps_the_signed_heads_of_a_tape() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_python_client_made_of_our_proto_lists_and_calls_tools_of_a_real_server() {
     let Some(backend) = real_server() else { return eprintln!("SKIP: the real servers are not installed") };
-    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
+    let folder = folder(vec![trusted(&ada(), "ada", KeyRole::Client)], None);
     let seed = folder.path().join("seed");
     std::fs::write(&seed, [1; 32]).unwrap();
     let config = format!("[seal]\nrequire = [\"*\"]\n{backend}");
@@ -773,7 +774,7 @@ fn real_server() -> Option<String> {
 
 /// A gateway before the fixture that trusts Ada, with these settings of `[seal]`.
 async fn trusting(seal: &str) -> GatewayProcess {
-    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
+    let folder = folder(vec![trusted(&ada(), "ada", KeyRole::Client)], None);
     let config = format!("[seal]\n{seal}\n{}", child("one", ServedEra::Both, "").unwrap());
     GatewayProcess::serve_in(folder, &config).await.unwrap()
 }
@@ -781,7 +782,7 @@ async fn trusting(seal: &str) -> GatewayProcess {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_profile_is_accepted_only_where_it_is_configured() {
     let json = |id| {
-        let terms = Terms { profile: Profile::One, ..terms() };
+        let terms = SignatureTerms { profile: Profile::One, ..terms() };
         sign_request(call(id, "greet", "Eve").as_bytes(), &ada(), &terms).unwrap()
     };
     let protobuf = |id, profile: &str| purposeful_call(id, |request| request.profile = profile.to_owned());
@@ -812,7 +813,7 @@ async fn a_forged_signature_over_long_numbers_is_refused_at_every_way_in() {
     let gateway = trusting("profiles = ['mcp-cbor/1']").await;
     let numbers = format!("[{}]", vec!["1e308"; 90_000].join(","));
     let forge = |id| {
-        let terms = Terms { profile: Profile::One, ..terms() };
+        let terms = SignatureTerms { profile: Profile::One, ..terms() };
         let signed = sign_request(call(id, "greet", "Eve").as_bytes(), &ada(), &terms).unwrap();
         String::from_utf8(signed.to_vec()).unwrap().replace("\"Eve\"", &numbers)
     };

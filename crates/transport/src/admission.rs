@@ -130,26 +130,26 @@ mod tests {
 
     #[test]
     fn the_number_of_places_follows_the_rules_while_some_are_taken() {
-        let door = Admission::new(2, &[], &[]);
-        let (first, second) = (door.enter(), door.enter());
-        assert!(first.is_some() && second.is_some() && door.enter().is_none());
-        door.set(1, &[], &[]);
+        let admission = Admission::new(2, &[], &[]);
+        let (first, second) = (admission.enter(), admission.enter());
+        assert!(first.is_some() && second.is_some() && admission.enter().is_none());
+        admission.set(1, &[], &[]);
         drop(first);
-        assert!(door.enter().is_none(), "one is still there, which is the most");
+        assert!(admission.enter().is_none(), "one is still there, which is the most");
         drop(second);
-        let only = door.enter();
-        assert!(only.is_some() && door.enter().is_none());
+        let only = admission.enter();
+        assert!(only.is_some() && admission.enter().is_none());
     }
 
     #[test]
     fn hosts_follow_the_rules() {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "box.example".parse().unwrap());
-        let door = Admission::new(1, &[], &[]);
-        assert!(!door.admits(&headers, true));
-        door.set(1, &[], &["box.example".to_owned()]);
-        assert!(door.admits(&headers, true));
-        door.set(1, &[], &[]);
-        assert!(!door.admits(&headers, true));
+        let admission = Admission::new(1, &[], &[]);
+        assert!(!admission.admits(&headers, true));
+        admission.set(1, &[], &["box.example".to_owned()]);
+        assert!(admission.admits(&headers, true));
+        admission.set(1, &[], &[]);
+        assert!(!admission.admits(&headers, true));
     }
 }

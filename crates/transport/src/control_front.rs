@@ -5,7 +5,7 @@ use crate::front_clock::TICK;
 use crate::http_front::{ClientConnection, FrontSpec, FrontState, handle_control, serve_http};
 use crate::router::Router;
 use signalbox_engine::Principal;
-use signalbox_engine::authenticator::{Authenticators, LocalUser, Shown};
+use signalbox_engine::authenticator::{Authenticators, ConnectionProof, OwnerAuthenticator};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_runtime::Gateway;
 use std::io;
@@ -31,7 +31,7 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
         admission: Admission::new(MAX_CONNECTIONS, &[], &[]),
         header_timeout: HEADER_TIMEOUT,
         reader_timeout: READER_TIMEOUT,
-        authenticators: Authenticators::new(vec![Arc::new(LocalUser)]),
+        authenticators: Authenticators::new(vec![Arc::new(OwnerAuthenticator)]),
         transport: "control",
         ..FrontSpec::default()
     };
@@ -79,7 +79,7 @@ async fn enter(listener: &UnixListener, room: &Arc<Semaphore>) -> io::Result<(Un
 }
 
 /// Returns the user at the other end of the socket.
-fn user_of(socket: &UnixStream) -> Option<Shown> {
+fn user_of(socket: &UnixStream) -> Option<ConnectionProof> {
     let peer = socket.peer_cred().ok()?;
-    Some(Shown::Owner(Principal::named(&format!("uid:{}", peer.uid()))))
+    Some(ConnectionProof::Owner(Principal::named(&format!("uid:{}", peer.uid()))))
 }

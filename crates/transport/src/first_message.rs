@@ -7,7 +7,7 @@
 //! Any other first message is answered as unauthenticated, and the connection is closed.
 
 use bytes::Bytes;
-use signalbox_engine::authenticator::{Arrival, Authenticators, Shown};
+use signalbox_engine::authenticator::{Arrival, Authenticators, ConnectionProof};
 use signalbox_engine::{Caller, Fault, FaultKind, Identity, Principal, Proof};
 use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
@@ -24,7 +24,7 @@ pub(crate) struct PendingConnection<'a> {
     pub authenticators: &'a Authenticators,
     pub transport: &'static str,
     pub address: Option<SocketAddr>,
-    pub shown: Option<&'a Shown>,
+    pub shown: Option<&'a ConnectionProof>,
 }
 
 /// A refused first message.

@@ -8,10 +8,10 @@ use crate::tls::der;
 use bytes::BytesMut;
 
 /// Name and body of a target.
-pub type FuzzTarget = (&'static str, fn(&[u8]));
+pub type NamedFuzzTarget = (&'static str, fn(&[u8]));
 
 /// All targets by name.
-pub const TARGETS: &[FuzzTarget] = &[("http_head", http_head), ("http_body", http_body), ("der", der)];
+pub const TARGETS: &[NamedFuzzTarget] = &[("http_head", http_head), ("http_body", http_body), ("der", der)];
 
 /// Maximum length of inputs whose every prefix is tried.
 const TRIED_AT_EVERY_BYTE: usize = 400;

@@ -49,7 +49,6 @@ mod client_connection;
 mod client_connections;
 mod connection;
 mod cors;
-mod entry;
 mod get;
 mod guard;
 mod heads;
@@ -59,6 +58,7 @@ mod post;
 mod protobuf_post;
 mod resume;
 mod routed;
+mod secondary_endpoint;
 mod secure;
 mod service;
 mod socket;
@@ -73,11 +73,11 @@ pub(crate) use accepts::Accepts;
 pub(crate) use client_connection::ClientConnection;
 pub(crate) use client_connections::ClientConnections;
 pub(crate) use connection::serve_http;
-pub use entry::{Entry, Named, OpenedRoom};
 pub(crate) use guard::OriginGuard;
 pub use path_secret::PathSecret;
 pub use place::IDLE;
 pub use resume::{MAX_PARKED, MAX_PARKED_BYTES, MAX_PARKED_PER_SESSION, PARKED_FOR};
+pub use secondary_endpoint::{SecondaryEndpoint, SecondaryRequest, SecondarySession};
 pub(crate) use service::handle_control;
 pub use sse::{POST_PATH, STREAM_PATH};
 
@@ -140,7 +140,7 @@ pub struct FrontSpec {
     /// Path that is opened by a dedicated bearer secret.
     pub path_secret: Option<PathSecret>,
     /// Second MCP endpoint, which represents a server of its own.
-    pub entry: Option<Arc<dyn Entry>>,
+    pub entry: Option<Arc<dyn SecondaryEndpoint>>,
 }
 
 impl Default for FrontSpec {

@@ -22,7 +22,7 @@ const END_WAIT: Duration = Duration::from_millis(250);
 
 /// Arguments of a server task.
 #[derive(Debug)]
-pub struct Visitor {
+pub struct ServerChannels {
     /// Messages for the server.
     pub incoming: mpsc::Receiver<Bytes>,
     /// Sender for the server's messages.
@@ -39,7 +39,7 @@ pub struct InProcessConnector<F> {
 
 impl<F> InProcessConnector<F>
 where
-    F: Fn(Visitor) -> BoxFuture<()> + Send + Sync + 'static,
+    F: Fn(ServerChannels) -> BoxFuture<()> + Send + Sync + 'static,
 {
     /// Creates a connector for the backend with this name.
     #[must_use]
@@ -56,7 +56,7 @@ impl<F> fmt::Debug for InProcessConnector<F> {
 
 impl<F> Connector for InProcessConnector<F>
 where
-    F: Fn(Visitor) -> BoxFuture<()> + Send + Sync + 'static,
+    F: Fn(ServerChannels) -> BoxFuture<()> + Send + Sync + 'static,
 {
     fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
         let (name, server) = (Arc::clone(&self.name), Arc::clone(&self.server));
@@ -64,7 +64,7 @@ where
             let (queue, incoming) = mpsc::channel(QUEUE);
             let (outgoing, from) = mpsc::channel(QUEUE);
             let (close, closing) = watch::channel(false);
-            let server = tokio::spawn(server(Visitor {
+            let server = tokio::spawn(server(ServerChannels {
                 incoming,
                 outgoing,
                 principal: events.user().map(|user| user.principal().clone()),
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::child::recorder::{outbound, recorder};
 
-    fn echo(mut visitor: Visitor) -> BoxFuture<()> {
+    fn echo(mut visitor: ServerChannels) -> BoxFuture<()> {
         Box::pin(async move {
             while let Some(bytes) = visitor.incoming.recv().await {
                 assert_ne!(bytes, "panic");
@@ -216,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_is_refused() {
-        let stuck = |visitor: Visitor| -> BoxFuture<()> {
+        let stuck = |visitor: ServerChannels| -> BoxFuture<()> {
             Box::pin(async move {
                 let _held = visitor;
                 std::future::pending::<()>().await;

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::budget::Share;
 use signalbox_engine::{BackendUser, Fault};
-use signalbox_runtime::{Asker, BoxFuture, LinkEvents};
-use signalbox_wire::{Envelope, Rejected};
+use signalbox_runtime::{BoxFuture, LinkEvents, RequestSender};
+use signalbox_wire::{Envelope, RejectedMessage};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl<N: LinkObserver> LinkEvents for ObservedEvents<N> {
         self.events.user()
     }
 
-    fn asker(&self, key: u64) -> Asker {
+    fn asker(&self, key: u64) -> RequestSender {
         self.events.asker(key)
     }
 
@@ -92,7 +92,7 @@ impl<N: LinkObserver> LinkEvents for ObservedEvents<N> {
         self.events.told(answer);
     }
 
-    fn garbage(&self, why: &Rejected) {
+    fn garbage(&self, why: &RejectedMessage) {
         self.events.garbage(why);
     }
 
@@ -188,7 +188,7 @@ mod tests {
             self.note("told");
         }
 
-        fn garbage(&self, _: &Rejected) {
+        fn garbage(&self, _: &RejectedMessage) {
             self.note("garbage");
         }
 

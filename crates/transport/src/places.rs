@@ -16,7 +16,7 @@ pub use fair_share::LEAST_HOLDERS;
 
 use crate::admission::{Admission, ConnectionPermit};
 use crate::front_clock::over;
-use fair_share::{Candidate, DisplacedConnection, Holder, Holdings};
+use fair_share::{ConnectionHolder, DisplacedConnection, EvictionCandidate, Holdings};
 use signalbox_engine::caller::Identity;
 use signalbox_engine::{Caller, Fault, FaultKind, Principal, Proof};
 use signalbox_runtime::Gateway;
@@ -70,8 +70,8 @@ pub(crate) trait Evictable {
     fn take_place(&self, reason: EvictionReason, now: u32) -> Option<ConnectionPermit>;
 
     /// Returns the party that the connection counts for.
-    fn holder(&self) -> Holder {
-        Holder::of(self.known_caller().as_ref(), self.address())
+    fn holder(&self) -> ConnectionHolder {
+        ConnectionHolder::of(self.known_caller().as_ref(), self.address())
     }
 
     /// Returns the caller for records about the connection: an unknown one at its address until the caller is known.
@@ -95,7 +95,7 @@ pub(crate) struct OverdrawnHolder {
     pub held: usize,
     /// Number of connections that it may keep while others want places.
     pub share: usize,
-    holder: Holder,
+    holder: ConnectionHolder,
 }
 
 impl OverdrawnHolder {
@@ -103,8 +103,8 @@ impl OverdrawnHolder {
     pub fn report(&self, gateway: &Gateway) {
         let Self { held, share, .. } = self;
         let name = match &self.holder {
-            Holder::Proved(principal) => principal.as_str().to_owned(),
-            Holder::Unproved(address) => {
+            ConnectionHolder::Proved(principal) => principal.as_str().to_owned(),
+            ConnectionHolder::Unproved(address) => {
                 format!("{} (unproved)", address.map_or("?".to_owned(), |one| one.to_string()))
             }
         };
@@ -144,7 +144,7 @@ pub(crate) struct Places<C> {
     /// Number of connections in use that were displaced since then, including those that had already ended.
     taken: usize,
     /// Tick of the last report of each holder.
-    reported: HashMap<Holder, u32>,
+    reported: HashMap<ConnectionHolder, u32>,
 }
 
 impl<C> Default for Places<C> {
@@ -198,10 +198,10 @@ impl<C: Evictable> Places<C> {
         let is_reserved = |connection: Arc<C>| connection.activity(now) == Activity::Unseated;
         self.reserve.retain(|connection| connection.upgrade().is_some_and(is_reserved));
         while !self.reserve.is_empty() {
-            let mut addresses: HashMap<Holder, (usize, Reverse<usize>)> = HashMap::new();
+            let mut addresses: HashMap<ConnectionHolder, (usize, Reverse<usize>)> = HashMap::new();
             for (at, connection) in self.reserve.iter().enumerate() {
                 let address = connection.upgrade().and_then(|connection| connection.address());
-                addresses.entry(Holder::of(None, address)).or_insert((0, Reverse(at))).0 += 1;
+                addresses.entry(ConnectionHolder::of(None, address)).or_insert((0, Reverse(at))).0 += 1;
             }
             let (_, Reverse(oldest)) = addresses.into_values().max()?;
             let connection = self.reserve.remove(oldest)?.upgrade();
@@ -214,7 +214,7 @@ impl<C: Evictable> Places<C> {
 
     /// Finds a place for a connection of this holder: a free one, that of an idle connection, or that of the newest
     /// stream of the holder that has the most connections above its share.
-    pub fn make_room(&mut self, admission: &Arc<Admission>, holder: &Holder, now: u32) -> Option<FoundPlace> {
+    pub fn make_room(&mut self, admission: &Arc<Admission>, holder: &ConnectionHolder, now: u32) -> Option<FoundPlace> {
         if let Some(permit) = admission.enter().or_else(|| self.idle_place(now)) {
             return Some(FoundPlace { permit, report: None });
         }
@@ -245,7 +245,7 @@ impl<C: Evictable> Places<C> {
     }
 
     /// Records a report of this holder. Returns `false` if the last one was too recent.
-    fn is_due(&mut self, holder: &Holder, now: u32) -> bool {
+    fn is_due(&mut self, holder: &ConnectionHolder, now: u32) -> bool {
         if self.reported.get(holder).is_some_and(|then| !over(*then, now, REPORT_EACH)) {
             return false;
         }
@@ -263,7 +263,7 @@ impl<C: Evictable> Places<C> {
                 Activity::Unseated => return None,
                 activity => activity == Activity::InUse,
             };
-            Some(Candidate { connection: Weak::clone(weak), holder: connection.holder(), is_in_use, number })
+            Some(EvictionCandidate { connection: Weak::clone(weak), holder: connection.holder(), is_in_use, number })
         };
         let candidates = (0..).zip(&self.all).filter_map(candidate).collect();
         self.holdings = Some(Holdings::new(most, candidates));
@@ -293,7 +293,7 @@ impl<C: Evictable> Places<C> {
         let ranked = |weak: &Weak<C>| {
             let connection = weak.upgrade()?;
             let Activity::Idle(since) = connection.activity(now) else { return None };
-            Some(((matches!(connection.holder(), Holder::Proved(_)), since), Weak::clone(weak)))
+            Some(((matches!(connection.holder(), ConnectionHolder::Proved(_)), since), Weak::clone(weak)))
         };
         let mut idle: Vec<_> = self.all.iter().filter_map(ranked).collect();
         idle.sort_by_key(|(rank, _)| *rank);

@@ -8,15 +8,15 @@
 
 mod answer;
 mod pattern;
-mod problem;
-mod query;
+mod query_params;
 mod request;
+mod route_fault;
 
 pub use answer::{AnswerBody, AnswerEvent, Broken, Chunks, Events, RoutedAnswer, StreamBody};
 pub use pattern::PatternError;
-pub use problem::{AllowedMethods, Problem};
-pub use query::{MAX_PARAMETERS, Query, QueryError, Undecodable};
+pub use query_params::{MAX_PARAMETERS, QueryError, QueryParams, Undecodable};
 pub use request::{RoutedBody, RoutedRequest};
+pub use route_fault::{AllowedMethods, RouteFault};
 
 use http::request::Parts;
 use http::{Method, StatusCode};
@@ -34,16 +34,16 @@ use std::time::Duration;
 pub const MAX_BODY: usize = 64 * 1024;
 
 /// Result of a handler: an answer, or the problem to report instead.
-pub type Answered = Result<RoutedAnswer, Problem>;
+pub type HandlerResult = Result<RoutedAnswer, RouteFault>;
 
 /// Future of a running handler.
-type HandlerFuture = Pin<Box<dyn Future<Output = Answered> + Send>>;
+type HandlerFuture = Pin<Box<dyn Future<Output = HandlerResult> + Send>>;
 
 /// The listener that a request arrived at.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Door {
+pub enum Listener {
     /// The TCP listener, open to clients.
-    Listener,
+    Tcp,
     /// The control socket, open to the process's owner.
     Control,
 }
@@ -61,22 +61,22 @@ pub enum Mount {
 impl Mount {
     /// Returns `true` if requests at this listener can reach the route.
     #[must_use]
-    pub fn is_at(self, door: Door) -> bool {
+    pub fn is_at(self, listener: Listener) -> bool {
         match self {
-            Self::Listener => door == Door::Listener,
-            Self::Control => door == Door::Control,
+            Self::Listener => listener == Listener::Tcp,
+            Self::Control => listener == Listener::Control,
             Self::Both => true,
         }
     }
 
     fn meets(self, other: Self) -> bool {
-        [Door::Listener, Door::Control].into_iter().any(|door| self.is_at(door) && other.is_at(door))
+        [Listener::Tcp, Listener::Control].into_iter().any(|listener| self.is_at(listener) && other.is_at(listener))
     }
 }
 
 /// Callers that may use a route at the TCP listener. At the control socket the owner may use all routes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Access {
+pub enum RouteAccess {
     /// Any caller, authenticated or not.
     Open,
     /// Any caller that may use MCP.
@@ -88,11 +88,11 @@ pub enum Access {
 }
 
 /// A method and path with their handler.
-pub struct Route {
+pub struct HttpRoute {
     method: Method,
     path: &'static str,
     mount: Mount,
-    access: Access,
+    access: RouteAccess,
     max_body: usize,
     audited: Option<&'static str>,
     is_probe: bool,
@@ -100,19 +100,19 @@ pub struct Route {
     handler: Box<dyn Fn(RoutedRequest) -> HandlerFuture + Send + Sync>,
 }
 
-impl Route {
+impl HttpRoute {
     /// Creates a route. The handler must not block. A `GET` route also answers `HEAD`.
     pub fn new<H, F>(method: Method, path: &'static str, mount: Mount, handler: H) -> Self
     where
         H: Fn(RoutedRequest) -> F + Send + Sync + 'static,
-        F: Future<Output = Answered> + Send + 'static,
+        F: Future<Output = HandlerResult> + Send + 'static,
     {
         let handler = Box::new(move |request| -> HandlerFuture { Box::pin(handler(request)) });
         Self {
             method,
             path,
             mount,
-            access: Access::Caller,
+            access: RouteAccess::Caller,
             max_body: MAX_BODY,
             audited: None,
             is_probe: false,
@@ -123,7 +123,7 @@ impl Route {
 
     /// Restricts the route to these callers.
     #[must_use]
-    pub fn access(self, access: Access) -> Self {
+    pub fn access(self, access: RouteAccess) -> Self {
         Self { access, ..self }
     }
 
@@ -152,10 +152,10 @@ impl Route {
         Self { is_guarded: true, ..self }
     }
 
-    /// Returns `true` if the route may refuse callers or its use is audited. Handlers of [`Access::Caller`] may check
-    /// roles themselves.
+    /// Returns `true` if the route may refuse callers or its use is audited. Handlers of [`RouteAccess::Caller`] may
+    /// check roles themselves.
     fn is_observed(&self) -> bool {
-        self.audited.is_some() || self.access != Access::Open
+        self.audited.is_some() || self.access != RouteAccess::Open
     }
 
     /// Returns the method of the route.
@@ -208,7 +208,7 @@ pub enum RouteError {
 #[derive(Debug)]
 pub struct RouteUse<'a> {
     /// Listener that the request arrived at.
-    pub door: Door,
+    pub listener: Listener,
     /// Audit name of the route, or its path if it has none.
     pub action: &'static str,
     /// Path and query as sent.
@@ -229,7 +229,7 @@ pub trait RouteObserver: Send + Sync {
     fn used(&self, used: &RouteUse<'_>);
 
     /// Records that an authenticated caller requested a route that does not exist. Must not block.
-    fn missed(&self, caller: &Caller, target: &str, problem: &Problem) {
+    fn missed(&self, caller: &Caller, target: &str, problem: &RouteFault) {
         let _ = (caller, target, problem);
     }
 }
@@ -243,7 +243,7 @@ pub trait RouteGuard: Send + Sync {
 /// All routes. If several match, the first one applies.
 #[derive(Default)]
 pub struct Router {
-    routes: Vec<(Pattern, Route)>,
+    routes: Vec<(Pattern, HttpRoute)>,
     observer: Option<Arc<dyn RouteObserver>>,
     guard: Option<Arc<dyn RouteGuard>>,
 }
@@ -253,12 +253,12 @@ impl Router {
     ///
     /// # Errors
     /// Returns an error if a path is invalid or two routes match the same requests.
-    pub fn new(list: impl IntoIterator<Item = Route>) -> Result<Self, RouteError> {
-        let mut routes: Vec<(Pattern, Route)> = Vec::new();
+    pub fn new(list: impl IntoIterator<Item = HttpRoute>) -> Result<Self, RouteError> {
+        let mut routes: Vec<(Pattern, HttpRoute)> = Vec::new();
         for route in list {
             let pattern =
                 Pattern::parse(route.path).map_err(|error| RouteError::Pattern { path: route.path, error })?;
-            let same = |(other, earlier): &&(Pattern, Route)| {
+            let same = |(other, earlier): &&(Pattern, HttpRoute)| {
                 earlier.method == route.method && earlier.mount.meets(route.mount) && other.is_like(&pattern)
             };
             if let Some((_, earlier)) = routes.iter().find(same) {
@@ -283,33 +283,38 @@ impl Router {
     }
 
     /// Returns the routes in their order.
-    pub fn routes(&self) -> impl Iterator<Item = &Route> {
+    pub fn routes(&self) -> impl Iterator<Item = &HttpRoute> {
         self.routes.iter().map(|(_, route)| route)
     }
 
     /// Finds the matching route and the path segments it captures.
-    fn find<'p>(&self, door: Door, method: &Method, path: &'p str) -> Result<(&Route, Captures<'p>), Problem> {
+    fn find<'p>(
+        &self,
+        listener: Listener,
+        method: &Method,
+        path: &'p str,
+    ) -> Result<(&HttpRoute, Captures<'p>), RouteFault> {
         let mut allowed = AllowedMethods::default();
-        for (pattern, route) in self.routes.iter().filter(|(_, route)| route.mount.is_at(door)) {
+        for (pattern, route) in self.routes.iter().filter(|(_, route)| route.mount.is_at(listener)) {
             let Some(captured) = pattern.captures(path) else { continue };
             if route.takes(method) {
                 return Ok((route, captured));
             }
             allowed.add(&route.method);
         }
-        Err(if allowed.is_empty() { Problem::NothingHere } else { Problem::Method(allowed) })
+        Err(if allowed.is_empty() { RouteFault::NothingHere } else { RouteFault::Method(allowed) })
     }
 
     /// Returns `true` if the matching route is open to unauthenticated callers.
     #[must_use]
-    pub fn is_open(&self, door: Door, method: &Method, path: &str) -> bool {
-        self.find(door, method, path).is_ok_and(|(route, _)| route.access == Access::Open)
+    pub fn is_open(&self, listener: Listener, method: &Method, path: &str) -> bool {
+        self.find(listener, method, path).is_ok_and(|(route, _)| route.access == RouteAccess::Open)
     }
 
     /// Returns `true` if the matching route is served even while all places for connections are taken.
     #[must_use]
-    pub fn is_probe(&self, door: Door, method: &Method, path: &str) -> bool {
-        self.find(door, method, path).is_ok_and(|(route, _)| route.is_probe)
+    pub fn is_probe(&self, listener: Listener, method: &Method, path: &str) -> bool {
+        self.find(listener, method, path).is_ok_and(|(route, _)| route.is_probe)
     }
 
     /// Answers a request that arrived at this listener. Each read of its body must finish within `within`.
@@ -318,14 +323,14 @@ impl Router {
     /// Returns the problem to report instead of an answer.
     pub async fn answer(
         &self,
-        door: Door,
+        listener: Listener,
         request: http::Request<Incoming>,
         caller: Caller,
         within: Duration,
-    ) -> Answered {
+    ) -> HandlerResult {
         let (Parts { method, uri, headers, .. }, body) = request.into_parts();
-        let (route, captured) = self.find(door, &method, uri.path()).inspect_err(|problem| {
-            if let (Some(observer), Door::Listener) = (&self.observer, door)
+        let (route, captured) = self.find(listener, &method, uri.path()).inspect_err(|problem| {
+            if let (Some(observer), Listener::Tcp) = (&self.observer, listener)
                 && caller.identity().proof != Proof::Unproved
             {
                 observer.missed(&caller, &format!("{method} {}", uri.path()), problem);
@@ -333,27 +338,27 @@ impl Router {
         })?;
         let request = RequestParts { method, uri: &uri, headers, captured: &captured, body };
         let Some(observer) = self.observer.as_deref().filter(|_| route.is_observed()) else {
-            self.admit(door, route, &caller)?;
+            self.admit(listener, route, &caller)?;
             return serve(route, request, caller, within).await;
         };
         let observed_caller = caller.clone();
-        let answered = match self.admit(door, route, &caller) {
+        let answered = match self.admit(listener, route, &caller) {
             Ok(()) => serve(route, request, caller, within).await,
             Err(problem) => Err(problem),
         };
-        observe(observer, door, route, &uri, &observed_caller, &answered);
+        observe(observer, listener, route, &uri, &observed_caller, &answered);
         answered
     }
 
     /// Checks that a caller may use a route. The control socket belongs to the user of this machine, who may use all.
-    fn admit(&self, door: Door, route: &Route, caller: &Caller) -> Result<(), Problem> {
-        if door == Door::Control {
+    fn admit(&self, listener: Listener, route: &HttpRoute, caller: &Caller) -> Result<(), RouteFault> {
+        if listener == Listener::Control {
             return Ok(());
         }
         admit(route.access, caller)?;
-        let guard = self.guard.as_deref().filter(|_| route.access != Access::Open || route.is_guarded);
+        let guard = self.guard.as_deref().filter(|_| route.access != RouteAccess::Open || route.is_guarded);
         match guard.and_then(|guard| guard.refusal(caller)) {
-            Some(why) => Err(Problem::new(StatusCode::FORBIDDEN, why)),
+            Some(why) => Err(RouteFault::new(StatusCode::FORBIDDEN, why)),
             None => Ok(()),
         }
     }
@@ -368,7 +373,7 @@ struct RequestParts<'a> {
     body: Incoming,
 }
 
-async fn serve(route: &Route, request: RequestParts<'_>, caller: Caller, within: Duration) -> Answered {
+async fn serve(route: &HttpRoute, request: RequestParts<'_>, caller: Caller, within: Duration) -> HandlerResult {
     let RequestParts { method, uri, headers, captured, body } = request;
     let body = RoutedBody::new(body, route.max_body, within)?;
     let request = RoutedRequest::new(method, uri, headers, captured, caller, body)?;
@@ -378,11 +383,11 @@ async fn serve(route: &Route, request: RequestParts<'_>, caller: Caller, within:
 /// Reports a request to an audited route, and any request refused for its caller, to the observer.
 fn observe(
     observer: &dyn RouteObserver,
-    door: Door,
-    route: &Route,
+    listener: Listener,
+    route: &HttpRoute,
     uri: &http::Uri,
     caller: &Caller,
-    answered: &Answered,
+    answered: &HandlerResult,
 ) {
     let problem = answered.as_ref().err().map(ToString::to_string);
     let (status, body) = match answered {
@@ -395,7 +400,7 @@ fn observe(
         return;
     }
     observer.used(&RouteUse {
-        door,
+        listener,
         action: route.audited.unwrap_or(route.path),
         target: uri.path_and_query().map_or("/", |target| target.as_str()),
         caller,
@@ -405,24 +410,24 @@ fn observe(
     });
 }
 
-fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
+fn admit(access: RouteAccess, caller: &Caller) -> Result<(), RouteFault> {
     match access {
-        Access::Role(_) | Access::EitherRole(_) if caller.identity().proof == Proof::Unproved => {
-            Err(Problem::Unauthenticated)
+        RouteAccess::Role(_) | RouteAccess::EitherRole(_) if caller.identity().proof == Proof::Unproved => {
+            Err(RouteFault::Unauthenticated)
         }
-        Access::EitherRole(roles) if !roles.iter().any(|role| caller.identity().has_role(role)) => {
-            Err(Problem::Role(roles[0]))
+        RouteAccess::EitherRole(roles) if !roles.iter().any(|role| caller.identity().has_role(role)) => {
+            Err(RouteFault::Role(roles[0]))
         }
-        Access::Role(role) if !caller.identity().has_role(role) => Err(Problem::Role(role)),
+        RouteAccess::Role(role) if !caller.identity().has_role(role) => Err(RouteFault::Role(role)),
         _ => Ok(()),
     }
 }
 
 /// Runs a handler. A panic in it fails this request only.
-async fn catch_panic(route: &Route, request: RoutedRequest) -> Answered {
+async fn catch_panic(route: &HttpRoute, request: RoutedRequest) -> HandlerResult {
     let failed = |what: &str| {
         tracing::error!(method = %route.method, path = route.path, "a handler panicked while it {what}");
-        Err(Problem::Failed)
+        Err(RouteFault::Failed)
     };
     let Ok(mut doing) = catch_unwind(AssertUnwindSafe(|| (route.handler)(request))) else {
         return failed("began");
@@ -438,12 +443,12 @@ async fn catch_panic(route: &Route, request: RoutedRequest) -> Answered {
 mod tests {
     use super::*;
 
-    fn route(method: Method, path: &'static str, mount: Mount) -> Route {
-        Route::new(method, path, mount, async |_| Err(Problem::NothingHere))
+    fn route(method: Method, path: &'static str, mount: Mount) -> HttpRoute {
+        HttpRoute::new(method, path, mount, async |_| Err(RouteFault::NothingHere))
     }
 
-    fn found(router: &Router, door: Door, method: Method, path: &str) -> Result<&'static str, Problem> {
-        router.find(door, &method, path).map(|(route, _)| route.path)
+    fn found(router: &Router, listener: Listener, method: Method, path: &str) -> Result<&'static str, RouteFault> {
+        router.find(listener, &method, path).map(|(route, _)| route.path)
     }
 
     #[test]
@@ -456,21 +461,21 @@ mod tests {
             route(Method::PUT, "/{*rest}", Mount::Control),
         ];
         let router = Router::new(routes).unwrap();
-        let found = |door, method, path| found(&router, door, method, path);
-        let methods = |door, path| match found(door, Method::PATCH, path) {
-            Err(Problem::Method(allowed)) => allowed.to_string(),
+        let found = |listener, method, path| found(&router, listener, method, path);
+        let methods = |listener, path| match found(listener, Method::PATCH, path) {
+            Err(RouteFault::Method(allowed)) => allowed.to_string(),
             other => format!("{other:?}"),
         };
-        for door in [Door::Listener, Door::Control] {
-            assert_eq!(found(door, Method::GET, "/a/first"), Ok("/a/first"));
-            assert_eq!(found(door, Method::HEAD, "/a/first"), Ok("/a/first"));
+        for listener in [Listener::Tcp, Listener::Control] {
+            assert_eq!(found(listener, Method::GET, "/a/first"), Ok("/a/first"));
+            assert_eq!(found(listener, Method::HEAD, "/a/first"), Ok("/a/first"));
         }
-        assert_eq!(found(Door::Listener, Method::GET, "/a/x"), Ok("/a/{name}"));
-        assert_eq!(found(Door::Control, Method::GET, "/a/x"), Ok("/a/{other}"));
-        assert_eq!(found(Door::Control, Method::PUT, "/a/x"), Ok("/{*rest}"));
-        assert_eq!(found(Door::Listener, Method::PUT, "/b"), Err(Problem::NothingHere));
-        assert_eq!(methods(Door::Listener, "/a/x"), "GET");
-        assert_eq!(methods(Door::Control, "/a/x"), "GET, DELETE or PUT");
+        assert_eq!(found(Listener::Tcp, Method::GET, "/a/x"), Ok("/a/{name}"));
+        assert_eq!(found(Listener::Control, Method::GET, "/a/x"), Ok("/a/{other}"));
+        assert_eq!(found(Listener::Control, Method::PUT, "/a/x"), Ok("/{*rest}"));
+        assert_eq!(found(Listener::Tcp, Method::PUT, "/b"), Err(RouteFault::NothingHere));
+        assert_eq!(methods(Listener::Tcp, "/a/x"), "GET");
+        assert_eq!(methods(Listener::Control, "/a/x"), "GET, DELETE or PUT");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use signalbox_engine::front::Mode;
 use signalbox_engine::{Caller, Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::outbox::OUTBOX_BOUND;
-use signalbox_runtime::{Gateway, Out, Session, StreamReader};
+use signalbox_runtime::{Gateway, OutgoingMessage, Session, StreamReader};
 use signalbox_wire::{Envelope, Era, LineDecoder, LineError, single_line};
 use std::io;
 use std::sync::Arc;
@@ -253,7 +253,7 @@ impl Front {
         Ok(())
     }
 
-    fn line(&self, out: &Out) -> Option<Bytes> {
+    fn line(&self, out: &OutgoingMessage) -> Option<Bytes> {
         let bytes = out.bytes();
         if out.part {
             // A pipe stays open, so there is no break after which the client reconnects.

@@ -20,11 +20,11 @@ mod stdio_tap;
 #[cfg(test)]
 mod tests;
 
-pub use conversation::{Conversation, Side, Who};
+pub use conversation::{Conversation, TapSide, Who};
 pub use feed::{Feed, MAX_HELD, Running, Tap, TapLoss, Weigh};
 pub use http_event::{HttpEvent, HttpStep, ObservedRequest, ObservedResponse};
 pub use http_tap::{HttpTap, MAX_GATHERED};
-pub use line_cutter::{LineCutter, Piece};
+pub use line_cutter::{LineCutter, LinePiece};
 pub use observed_sessions::{MAX_SESSIONS, SESSION_TIMEOUT};
 pub use open_requests::{CANCELLED_FOR, MAX_WAITING, UNANSWERED_AFTER};
 pub use stdio_tap::{Chunk, StdioTap};

@@ -12,7 +12,7 @@ use crate::stdio_front::{self, StdioError};
 use crate::tls::{FrontTls, HandshakeOutcome, last_words};
 use crate::turned_away::RefusalSender;
 use crate::workers::Workers;
-use signalbox_engine::authenticator::{Arrival, Authenticators, Shown};
+use signalbox_engine::authenticator::{Arrival, Authenticators, ConnectionProof};
 use signalbox_engine::{Caller, Fault, FaultKind, Limit, Proof};
 use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
@@ -161,7 +161,7 @@ async fn authenticate<R, W>(
     output: W,
     gateway: &Arc<Gateway>,
     spec: &TcpSpec,
-    shown: Option<&Shown>,
+    shown: Option<&ConnectionProof>,
     client: &TcpClient,
 ) where
     R: AsyncRead + Send + Unpin + 'static,

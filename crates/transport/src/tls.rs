@@ -18,11 +18,11 @@ mod tests;
 mod words;
 
 pub use back::{BackTls, BackTlsSpec};
-pub use file::{FileError, FileProblem, examine, is_exposed};
-pub use front::{ClientAuth, FrontTls, FrontTlsSpec, ReadAgain, TlsError, TlsStatus};
+pub use file::{FileProblem, TlsFileError, examine, is_exposed};
+pub use front::{ClientCertPolicy, FrontTls, FrontTlsSpec, ReadAgain, TlsError, TlsStatus};
 pub use inspect::{CertificateInfo, InspectError, SOON, Validity, inspect};
 pub use pair::PairFiles;
-pub use self_signed::{SelfSigned, SelfSignedError};
+pub use self_signed::{GeneratedCertificate, SelfSignedError};
 
 pub(crate) use back::BackTlsError;
 pub(crate) use handshake::{HandshakeOutcome, last_words};

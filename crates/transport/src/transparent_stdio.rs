@@ -10,7 +10,7 @@ mod copying;
 mod tests;
 
 use crate::child::group::Group;
-use crate::tap::{Chunk, Feed, Side};
+use crate::tap::{Chunk, Feed, TapSide};
 use copying::{CopyProgress, copy};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::ffi::OsString;
@@ -106,7 +106,7 @@ where
     if let Some(to_server) = to_server {
         let (feed, tell) = (feed.clone(), tell.clone());
         thread("to-server", move || {
-            let end = copy(input, to_server, Side::Client, feed.as_ref(), &CopyProgress::default());
+            let end = copy(input, to_server, TapSide::Client, feed.as_ref(), &CopyProgress::default());
             let _ =
                 tell.blocking_send(if end.is_reader() { ServerEvent::ClientGone } else { ServerEvent::InputClosed });
         })?;
@@ -114,7 +114,7 @@ where
     if let Some(from_server) = from_server {
         let (progress, tell) = (Arc::clone(&progress), tell.clone());
         thread("to-client", move || {
-            let end = copy(from_server, output, Side::Server, feed.as_ref(), &progress);
+            let end = copy(from_server, output, TapSide::Server, feed.as_ref(), &progress);
             if !end.is_reader() {
                 let _ = tell.blocking_send(ServerEvent::ClientGone);
             }

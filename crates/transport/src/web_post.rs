@@ -7,7 +7,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method};
 use signalbox_engine::chain::MAX_WEBHOOK_ANSWER;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_runtime::{Post, Posted, WebhookError};
+use signalbox_runtime::{PostFuture, WebhookError, WebhookTransport};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -54,8 +54,8 @@ impl WebPost {
     }
 }
 
-impl Post for WebPost {
-    fn post(&self, url: &str, body: Bytes, bearer: Option<&str>) -> Posted {
+impl WebhookTransport for WebPost {
+    fn post(&self, url: &str, body: Bytes, bearer: Option<&str>) -> PostFuture {
         let place = self.place(url);
         let bearer = bearer.map(|token| HeaderValue::try_from(format!("Bearer {token}")));
         Box::pin(async move {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::envelope::{Envelope, EnvelopeError, Rejected};
+use crate::envelope::{Envelope, EnvelopeError, RejectedMessage};
 use crate::json;
 use crate::limits::Limits;
 
@@ -12,7 +12,7 @@ pub enum Message {
     /// Single message, not in an array.
     Single(Envelope),
     /// Array of messages. Each invalid element is rejected on its own.
-    Batch(Vec<Result<Envelope, Rejected>>),
+    Batch(Vec<Result<Envelope, RejectedMessage>>),
 }
 
 impl Message {
@@ -20,7 +20,7 @@ impl Message {
     ///
     /// # Errors
     /// If the bytes are not JSON, the single message is rejected, or the batch is empty or too long.
-    pub fn parse(bytes: Bytes, max_batch: usize) -> Result<Self, Rejected> {
+    pub fn parse(bytes: Bytes, max_batch: usize) -> Result<Self, RejectedMessage> {
         if !is_array(&bytes) {
             return Envelope::parse(bytes).map(Self::Single);
         }
@@ -31,14 +31,14 @@ impl Message {
     ///
     /// # Errors
     /// The errors of [`Message::parse`].
-    pub fn look(bytes: Bytes, limits: &Limits) -> Result<Self, Rejected> {
+    pub fn look(bytes: Bytes, limits: &Limits) -> Result<Self, RejectedMessage> {
         if !is_array(&bytes) {
             return Envelope::look(bytes, limits).map(Self::Single);
         }
         Self::parse_batch(&bytes, limits.batch)
     }
 
-    fn parse_batch(bytes: &Bytes, max_batch: usize) -> Result<Self, Rejected> {
+    fn parse_batch(bytes: &Bytes, max_batch: usize) -> Result<Self, RejectedMessage> {
         let elements = split(bytes, max_batch)?;
         Ok(Self::Batch(elements.into_iter().map(Envelope::parse).collect()))
     }
@@ -54,7 +54,7 @@ pub fn is_array(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// If the bytes are not an array, or it is empty or too long.
-pub fn split(bytes: &Bytes, max_batch: usize) -> Result<Vec<Bytes>, Rejected> {
+pub fn split(bytes: &Bytes, max_batch: usize) -> Result<Vec<Bytes>, RejectedMessage> {
     if u32::try_from(bytes.len()).is_err() {
         return Err(EnvelopeError::TooLarge.into());
     }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::envelope::Kind;
 
-    fn parse(text: &'static str) -> Result<Message, Rejected> {
+    fn parse(text: &'static str) -> Result<Message, RejectedMessage> {
         Message::parse(Bytes::from_static(text.as_bytes()), 3)
     }
 

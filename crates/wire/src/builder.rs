@@ -118,13 +118,13 @@ macro_rules! params_methods {
 
 /// Builder of a request.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct RequestBuilder {
     id: RawId,
     method: String,
     params: Params,
 }
 
-impl Request {
+impl RequestBuilder {
     /// Creates a request for `method`. Its id is 0 until [`Self::id`] sets another one.
     #[must_use]
     pub fn new(method: &str) -> Self {
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn requests_are_built_in_a_chain_with_automatic_ids() {
         let mut ids = Ids::new();
-        let built = Request::new("tools/call")
+        let built = RequestBuilder::new("tools/call")
             .auto_id(&mut ids)
             .param_str("name", "say \"hi\"")
             .param_raw("arguments", "{}")
@@ -290,14 +290,17 @@ mod tests {
             built,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say \"hi\"","arguments":{},"_meta":{"progressToken":7}}}"#
         );
-        assert_eq!(Request::new("ping").auto_id(&mut ids).build(), r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#);
+        assert_eq!(
+            RequestBuilder::new("ping").auto_id(&mut ids).build(),
+            r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#
+        );
         assert_eq!(Ids::starting_at(u64::MAX).next_number(), u64::MAX);
     }
 
     /// Proves S-9.
     #[test]
     fn raw_params_can_be_added_to() {
-        let built = Request::new("m")
+        let built = RequestBuilder::new("m")
             .id(RawId::string("a"))
             .params_raw(br#"{"x":1,"_meta":{"a":1}}"#)
             .param_raw("x", b"2")

@@ -5,14 +5,14 @@ use crate::json;
 
 /// Kind of entry that a completion request refers to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Referenced {
+pub enum ReferenceKind {
     /// Prompt, referred to by name.
     Prompt,
     /// Resource or resource template, referred to by URI.
     Resource,
 }
 
-impl Referenced {
+impl ReferenceKind {
     /// Returns the member of the reference that identifies the entry.
     #[must_use]
     pub fn key(self) -> &'static str {
@@ -41,12 +41,12 @@ pub enum ReferenceError {
 ///
 /// # Errors
 /// If the type is unknown, or the members do not match the type.
-pub fn read(reference: &[u8]) -> Result<(Referenced, Span), ReferenceError> {
+pub fn read(reference: &[u8]) -> Result<(ReferenceKind, Span), ReferenceError> {
     let member = |key: &str| json::member(reference, key);
     let kind = member("type").and_then(|span| json::string(span.of(reference)));
     let kind = match kind.as_deref() {
-        Some("ref/prompt") => Referenced::Prompt,
-        Some("ref/resource") => Referenced::Resource,
+        Some("ref/prompt") => ReferenceKind::Prompt,
+        Some("ref/resource") => ReferenceKind::Resource,
         _ => return Err(ReferenceError::Type),
     };
     if member("name").is_some() && member("uri").is_some() {
@@ -62,8 +62,8 @@ mod tests {
     #[test]
     fn a_reference_has_one_reading() {
         for (text, read_as) in [
-            (r#"{"type":"ref/prompt","name":"p","title":"P"}"#, Ok((Referenced::Prompt, "\"p\""))),
-            (r#"{"uri":"u:x","type":"ref\u002fresource"}"#, Ok((Referenced::Resource, "\"u:x\""))),
+            (r#"{"type":"ref/prompt","name":"p","title":"P"}"#, Ok((ReferenceKind::Prompt, "\"p\""))),
+            (r#"{"uri":"u:x","type":"ref\u002fresource"}"#, Ok((ReferenceKind::Resource, "\"u:x\""))),
             (r#"{"type":"ref/resource","uri":"u:x","name":"p"}"#, Err(ReferenceError::Both)),
             (r#"{"type":"ref/prompt","uri":"u:x","n\u0061me":"p"}"#, Err(ReferenceError::Both)),
             (r#"{"type":"ref/prompt","uri":"u:x"}"#, Err(ReferenceError::Missing("name"))),

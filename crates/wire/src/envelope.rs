@@ -16,7 +16,7 @@ use crate::scanner;
 use crate::span::Span;
 
 pub use crate::outline::{InnerMember, InnerMembers};
-pub use crate::rejected::{EnvelopeError, Rejected};
+pub use crate::rejected_message::{EnvelopeError, RejectedMessage};
 
 /// Kind of a message, derived from its members.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -57,7 +57,7 @@ pub enum Refusal {
     Scan(#[from] ScanError),
     /// Valid JSON, but not a JSON-RPC message.
     #[error("{0}")]
-    Message(#[from] Rejected),
+    Message(#[from] RejectedMessage),
 }
 
 impl Envelope {
@@ -65,7 +65,7 @@ impl Envelope {
     ///
     /// # Errors
     /// If the bytes are not one JSON object, or the object is not a JSON-RPC 2.0 message.
-    pub fn parse(bytes: Bytes) -> Result<Self, Rejected> {
+    pub fn parse(bytes: Bytes) -> Result<Self, RejectedMessage> {
         let parts = Parts::find(&bytes)?;
         Self::of(bytes, Box::new(EnvelopeIndex { parts, ..EnvelopeIndex::default() }))
     }
@@ -90,7 +90,7 @@ impl Envelope {
     ///
     /// # Errors
     /// The errors of [`Envelope::parse`].
-    pub fn look(bytes: Bytes, limits: &Limits) -> Result<Self, Rejected> {
+    pub fn look(bytes: Bytes, limits: &Limits) -> Result<Self, RejectedMessage> {
         match Self::read(bytes.clone(), limits) {
             Ok(message) => Ok(message),
             Err(Refusal::Message(rejected)) => Err(rejected),
@@ -98,8 +98,8 @@ impl Envelope {
         }
     }
 
-    fn of(bytes: Bytes, mut inside: Box<EnvelopeIndex>) -> Result<Self, Rejected> {
-        let reject = |error| Rejected { error, id: inside.parts.answerable_id(&bytes) };
+    fn of(bytes: Bytes, mut inside: Box<EnvelopeIndex>) -> Result<Self, RejectedMessage> {
+        let reject = |error| RejectedMessage { error, id: inside.parts.answerable_id(&bytes) };
         let kind = inside.parts.kind(&bytes).map_err(reject)?;
         if let Some(span) = inside.parts.get(EnvelopeMember::Method) {
             inside.method = match method::intern_token(span.of(&bytes)) {
@@ -310,7 +310,7 @@ fn join3(head: &[u8], middle: &[&[u8]], tail: &[u8]) -> Bytes {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Envelope, Rejected> {
+    fn parse(text: &str) -> Result<Envelope, RejectedMessage> {
         Envelope::parse(Bytes::copy_from_slice(text.as_bytes()))
     }
 

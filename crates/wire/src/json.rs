@@ -14,7 +14,7 @@ pub use crate::skip::{skip_string, skip_value, skip_whitespace};
 
 /// Member of an object, as positions in the object's bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Member {
+pub struct JsonMember {
     /// Span of the key, including quotes.
     pub key: Span,
     /// Span of the value.
@@ -51,7 +51,7 @@ pub fn members(object: &[u8]) -> Members<'_> {
 impl Members<'_> {
     /// Returns the next member, `None` after the closing bracket, or the position at which the object is malformed.
     #[inline]
-    pub(crate) fn step(&mut self) -> Result<Option<Member>, SyntaxError> {
+    pub(crate) fn step(&mut self) -> Result<Option<JsonMember>, SyntaxError> {
         let outcome = self.advance();
         if outcome.is_err() {
             self.state = State::Broken;
@@ -60,7 +60,7 @@ impl Members<'_> {
     }
 
     #[inline]
-    fn advance(&mut self) -> Result<Option<Member>, SyntaxError> {
+    fn advance(&mut self) -> Result<Option<JsonMember>, SyntaxError> {
         let bytes = self.bytes;
         let mut at = skip_whitespace(bytes, self.at);
         match (self.state, bytes.get(at)) {
@@ -88,7 +88,7 @@ impl Members<'_> {
         let end = skip_value(bytes, value).ok_or(SyntaxError { at: value, expected: "a complete value" })?;
         self.at = end;
         self.state = State::Rest;
-        Ok(Some(Member { key: Span::new(at, key_end), value: Span::new(value, end), whole: Span::new(at, end) }))
+        Ok(Some(JsonMember { key: Span::new(at, key_end), value: Span::new(value, end), whole: Span::new(at, end) }))
     }
 
     /// Returns the position after the closing bracket, once the iterator has reached it.
@@ -99,10 +99,10 @@ impl Members<'_> {
 }
 
 impl Iterator for Members<'_> {
-    type Item = Member;
+    type Item = JsonMember;
 
     #[inline]
-    fn next(&mut self) -> Option<Member> {
+    fn next(&mut self) -> Option<JsonMember> {
         self.step().ok().flatten()
     }
 }

@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use crate::envelope::Kind;
 use crate::id::RawId;
-use crate::json::{self, Member};
+use crate::json::{self, JsonMember};
 use crate::number;
 use crate::outline;
-use crate::rejected::{EnvelopeError, Rejected};
+use crate::rejected_message::{EnvelopeError, RejectedMessage};
 use crate::span::Span;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct Parts([Option<Span>; 6]);
 
 impl Parts {
     /// Locates the envelope members. Checks the JSON structure of the top level, but not the values.
-    pub fn find(bytes: &Bytes) -> Result<Self, Rejected> {
+    pub fn find(bytes: &Bytes) -> Result<Self, RejectedMessage> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(EnvelopeError::TooLarge.into());
         }
@@ -76,9 +76,10 @@ impl Parts {
         match duplicate {
             // With two ids, neither is certain to be the one that the sender waits for.
             Some(EnvelopeMember::Id) => Err(EnvelopeError::DuplicateMember("id").into()),
-            Some(part) => {
-                Err(Rejected { error: EnvelopeError::DuplicateMember(part.name()), id: parts.answerable_id(bytes) })
-            }
+            Some(part) => Err(RejectedMessage {
+                error: EnvelopeError::DuplicateMember(part.name()),
+                id: parts.answerable_id(bytes),
+            }),
             None => Ok(parts),
         }
     }
@@ -105,7 +106,7 @@ impl Parts {
 
     /// Records an envelope member and ignores others. Fails with the member if it is a duplicate.
     #[inline]
-    fn note(&mut self, bytes: &[u8], member: Member) -> Result<(), EnvelopeMember> {
+    fn note(&mut self, bytes: &[u8], member: JsonMember) -> Result<(), EnvelopeMember> {
         let token = member.key.of(bytes);
         let escaped = memchr::memchr(b'\\', token).is_some();
         let Some(part) = outline::name(token, escaped).as_deref().and_then(EnvelopeMember::named) else {

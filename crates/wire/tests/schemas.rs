@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde_json::Value;
-use signalbox_wire::{Envelope, Kind, Notification, RawId, Request, Revision, method};
+use signalbox_wire::{Envelope, Kind, Notification, RawId, RequestBuilder, Revision, method};
 
 /// In the schema of 2026-07-28, but only as shapes inside `inputRequests`.
 const INSIDE_INPUT_REQUESTS: [&str; 3] =
@@ -46,7 +46,7 @@ fn a_message_of_every_method_is_read() {
         let (bytes, kind): (Bytes, Kind) = if method::is_notification(name) {
             (Notification::new(name).param_raw("x", "1").build(), Kind::Notification)
         } else {
-            (Request::new(name).id(RawId::string("a")).param_raw("x", "1").build(), Kind::Request)
+            (RequestBuilder::new(name).id(RawId::string("a")).param_raw("x", "1").build(), Kind::Request)
         };
         let envelope = Envelope::parse(bytes).unwrap();
         assert_eq!((envelope.kind(), envelope.method()), (kind, Some(name)));

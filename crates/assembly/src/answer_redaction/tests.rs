@@ -4,15 +4,15 @@
 use super::*;
 use serde_json::{Value, json};
 use signalbox_config::Overrides;
-use signalbox_engine::bridge::Reach;
+use signalbox_engine::bridge::CallProgress;
 use signalbox_engine::catalog::{Item, View, ViewKey};
 use signalbox_engine::front::{Context, FrontMachine, Mode};
 use signalbox_engine::keys::{Numbers, StreamId};
 use signalbox_engine::operations::Operations;
 use signalbox_engine::read_cache::Generation;
 use signalbox_engine::{
-    Authorized, BackendUser, CapSet, Catalog, Chain, Command, Event, ExchangeId, Principal, ServerProfile, SessionKey,
-    Snapshot, TaskCalls,
+    AuthorizedCall, BackendUser, CapSet, Catalog, Chain, Command, Event, ExchangeId, Principal, ServerProfile,
+    SessionKey, Snapshot, TaskCalls,
 };
 use signalbox_wire::{Edits, Era, Revision};
 use std::path::Path;
@@ -137,7 +137,7 @@ impl Scene {
     }
 
     /// A request of the client, what it is told at once, and the call that leaves because of it.
-    fn asks(&mut self, method: &str, mut params: Value) -> (String, Option<(ExchangeId, Authorized)>) {
+    fn asks(&mut self, method: &str, mut params: Value) -> (String, Option<(ExchangeId, AuthorizedCall)>) {
         if self.way.client == Era::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -183,7 +183,7 @@ impl Scene {
                 let message = json!({"jsonrpc": "2.0", "id": 7, "result": modern}).to_string();
                 let message = Envelope::parse(message.into()).unwrap();
                 let backend = Revision::LATEST;
-                sent(&self.handle(Event::Unfinished { exchange, message, reach: Reach::Task, call, backend }))
+                sent(&self.handle(Event::Unfinished { exchange, message, reach: CallProgress::Task, call, backend }))
             }
             (Era::Legacy, Era::Legacy) => self.answered(exchange, &legacy, None),
             (Era::Modern, Era::Modern) => self.answered(exchange, &modern, None),

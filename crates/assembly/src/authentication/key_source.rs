@@ -4,9 +4,9 @@ use super::AuthError;
 use signalbox_config::{Issuer, IssuerKeys};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_govern::jwks::MAX_BYTES;
-use signalbox_govern::{IssuerRules, KeySet, KeySetError, TokenIssuer};
+use signalbox_govern::{IssuerRules, JsonWebKeySet, JsonWebKeySetError, TokenIssuer};
 use signalbox_oauth::OauthError;
-use signalbox_oauth::outbound::Outbound;
+use signalbox_oauth::outbound::OutboundSettings;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -36,9 +36,11 @@ impl KeySource {
     pub fn load(config: &Issuer, rules: IssuerRules) -> Result<Self, AuthError> {
         let failed = |why| AuthError::KeySet { issuer: config.name.clone(), why };
         let (keys, file, url) = match &config.keys {
-            IssuerKeys::Secret(secret) => (KeySet::secret(secret.expose().as_bytes()).map_err(failed)?, None, None),
+            IssuerKeys::Secret(secret) => {
+                (JsonWebKeySet::secret(secret.expose().as_bytes()).map_err(failed)?, None, None)
+            }
             IssuerKeys::File(path) => (read(path, &rules)?, Some(path.clone()), None),
-            IssuerKeys::Url(url) => (KeySet::default(), None, Some(url.clone())),
+            IssuerKeys::Url(url) => (JsonWebKeySet::default(), None, Some(url.clone())),
         };
         let stamp = Mutex::new(file.as_deref().and_then(changed));
         Ok(Self {
@@ -57,7 +59,7 @@ impl KeySource {
     pub fn remove(&self) -> bool {
         let first = !self.removed.swap(true, Ordering::Relaxed);
         if first {
-            self.issuer.replace_keys(KeySet::default());
+            self.issuer.replace_keys(JsonWebKeySet::default());
         }
         first
     }
@@ -90,7 +92,7 @@ impl KeySource {
 
     /// Refreshes the keys from the address that serves them, or returns at once if there is none. A failed read keeps
     /// the current keys and is retried.
-    pub async fn follow(&self, outbound: &Outbound) {
+    pub async fn follow(&self, outbound: &OutboundSettings) {
         let Some(url) = &self.url else { return };
         while !self.is_removed() {
             let wait = match self.fetch(outbound, url).await {
@@ -106,7 +108,7 @@ impl KeySource {
         }
     }
 
-    async fn fetch(&self, outbound: &Outbound, url: &str) -> Result<(), FetchError> {
+    async fn fetch(&self, outbound: &OutboundSettings, url: &str) -> Result<(), FetchError> {
         let answer = outbound.get(url).await?;
         if answer.status != 200 {
             return Err(FetchError::Status(answer.status));
@@ -115,7 +117,7 @@ impl KeySource {
         if self.is_removed() {
             return Ok(());
         }
-        self.issuer.replace_keys(KeySet::parse(text, &self.issuer.rules.algorithms)?);
+        self.issuer.replace_keys(JsonWebKeySet::parse(text, &self.issuer.rules.algorithms)?);
         self.replaced.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -141,18 +143,18 @@ enum FetchError {
     #[error("the answer is not text")]
     NotText,
     #[error(transparent)]
-    Keys(#[from] KeySetError),
+    Keys(#[from] JsonWebKeySetError),
 }
 
 fn changed(file: &Path) -> Option<SystemTime> {
     std::fs::metadata(file).ok()?.modified().ok()
 }
 
-fn read(path: &Path, rules: &IssuerRules) -> Result<KeySet, AuthError> {
+fn read(path: &Path, rules: &IssuerRules) -> Result<JsonWebKeySet, AuthError> {
     let issuer = || rules.name.clone();
     let mut text = String::new();
     let most = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX).saturating_add(1);
     let read = File::open(path).and_then(|file| file.take(most).read_to_string(&mut text));
     read.map_err(|why| AuthError::File { issuer: issuer(), path: path.to_owned(), why })?;
-    KeySet::parse(&text, &rules.algorithms).map_err(|why| AuthError::KeySet { issuer: issuer(), why })
+    JsonWebKeySet::parse(&text, &rules.algorithms).map_err(|why| AuthError::KeySet { issuer: issuer(), why })
 }

@@ -118,9 +118,9 @@ pub(super) const METRICS_NOT_EXPORTED: &str = "metrics_not_exported";
 
 /// Counts losses in the gateway's drop counters, once the gateway exists.
 #[derive(Default)]
-pub(super) struct NotExported(OnceLock<Weak<Gateway>>);
+pub(super) struct ExportDropCounter(OnceLock<Weak<Gateway>>);
 
-impl NotExported {
+impl ExportDropCounter {
     /// Sets the gateway whose counters are used.
     pub(super) fn count_at(&self, gateway: Weak<Gateway>) {
         let _ = self.0.set(gateway);

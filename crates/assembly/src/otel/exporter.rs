@@ -1,6 +1,6 @@
 //! Exports spans to a collector from a thread of its own, which never delays a request.
 
-use super::collector::{Collector, NotExported, SPAN_NOT_EXPORTED, instance};
+use super::collector::{Collector, ExportDropCounter, SPAN_NOT_EXPORTED, instance};
 use super::semantics::Places;
 use super::tracer::Tracer;
 use super::{Span, proto};
@@ -43,7 +43,7 @@ impl Telemetry {
     /// If the system provides no thread.
     pub fn start(otel: &Otel, config: &Config, pipe: bool) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUE);
-        let lost = Arc::new(NotExported::default());
+        let lost = Arc::new(ExportDropCounter::default());
         let exporter = Exporter::new(otel.clone(), Arc::clone(&lost));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new()
@@ -82,11 +82,11 @@ struct Exporter {
     collector: Collector,
     service_name: String,
     instance: String,
-    lost: Arc<NotExported>,
+    lost: Arc<ExportDropCounter>,
 }
 
 impl Exporter {
-    fn new(otel: Otel, lost: Arc<NotExported>) -> Self {
+    fn new(otel: Otel, lost: Arc<ExportDropCounter>) -> Self {
         let collector = Collector::new(otel.endpoint, otel.headers);
         Self { collector, service_name: otel.service_name, instance: instance(), lost }
     }

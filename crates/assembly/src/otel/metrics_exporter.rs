@@ -1,6 +1,6 @@
 //! Exports metrics to a collector at intervals, from a thread of its own, which never delays a request.
 
-use super::collector::{Collector, METRICS_NOT_EXPORTED, NotExported, instance};
+use super::collector::{Collector, ExportDropCounter, METRICS_NOT_EXPORTED, instance};
 use super::proto;
 use crate::call_metrics::CallMetrics;
 use crate::metric_family::{self, MetricFamily};
@@ -33,7 +33,7 @@ impl MetricsExport {
 
     fn start(otel: &OtelMetrics, calls: &Arc<CallMetrics>, gateway: &Arc<Gateway>) -> io::Result<Self> {
         let (last, asked) = mpsc::channel(1);
-        let lost = NotExported::default();
+        let lost = ExportDropCounter::default();
         lost.count_at(Arc::downgrade(gateway));
         let exporter = Exporter {
             collector: Collector::new(otel.endpoint.clone(), otel.headers.clone()),
@@ -70,7 +70,7 @@ struct Exporter {
     instance: String,
     since: u64,
     counted: (Arc<CallMetrics>, Weak<Gateway>),
-    lost: NotExported,
+    lost: ExportDropCounter,
 }
 
 impl Exporter {

@@ -3,8 +3,8 @@
 use super::{Span, SpanKind, cut};
 use crate::recording::unix_nanos;
 use signalbox_config::{BackendTarget, Config};
-use signalbox_engine::fact::{Finished, Outcome};
-use signalbox_engine::trace::{Sent, Trace};
+use signalbox_engine::fact::{FinishedFact, Outcome};
+use signalbox_engine::trace::{CallDeparture, Trace};
 use signalbox_wire::{TraceParent, json, method};
 use std::collections::HashMap;
 use std::time::Instant;
@@ -64,7 +64,7 @@ impl SpanClock {
 }
 
 /// Returns the spans of an exchange: the client's request, and the call at the backend if there was one.
-pub(super) fn spans(finished: &Finished, trace: &Trace, places: &Places, clock: SpanClock) -> Vec<Span> {
+pub(super) fn spans(finished: &FinishedFact, trace: &Trace, places: &Places, clock: SpanClock) -> Vec<Span> {
     let mut spans = vec![server(finished, trace, places, clock)];
     if let Some(sent) = trace.told.sent.get() {
         spans.push(client(finished, trace, sent, places, clock));
@@ -72,7 +72,7 @@ pub(super) fn spans(finished: &Finished, trace: &Trace, places: &Places, clock: 
     spans
 }
 
-fn server(finished: &Finished, trace: &Trace, places: &Places, clock: SpanClock) -> Span {
+fn server(finished: &FinishedFact, trace: &Trace, places: &Places, clock: SpanClock) -> Span {
     let start = finished.at.checked_sub(finished.took).unwrap_or(finished.at);
     let origin = SpanOrigin { own: trace.span, parent: trace.parent, start, clock };
     let mut span = common(SpanKind::Server, origin, finished, finished.subject.as_deref());
@@ -92,7 +92,7 @@ fn server(finished: &Finished, trace: &Trace, places: &Places, clock: SpanClock)
     span
 }
 
-fn client(finished: &Finished, trace: &Trace, sent: &Sent, places: &Places, clock: SpanClock) -> Span {
+fn client(finished: &FinishedFact, trace: &Trace, sent: &CallDeparture, places: &Places, clock: SpanClock) -> Span {
     let origin = SpanOrigin { own: trace.told.call, parent: Some(trace.span.span), start: sent.at, clock };
     let mut span = common(SpanKind::Client, origin, finished, sent.name.as_deref());
     span.text("jsonrpc.request.id", &sent.id.to_string());
@@ -117,7 +117,7 @@ struct SpanOrigin {
     clock: SpanClock,
 }
 
-fn common(kind: SpanKind, origin: SpanOrigin, finished: &Finished, subject: Option<&str>) -> Span {
+fn common(kind: SpanKind, origin: SpanOrigin, finished: &FinishedFact, subject: Option<&str>) -> Span {
     let SpanOrigin { own, parent, start, clock } = origin;
     let known = method::intern(&finished.method);
     let mut span = Span {
@@ -156,7 +156,7 @@ fn common(kind: SpanKind, origin: SpanOrigin, finished: &Finished, subject: Opti
 }
 
 /// Adds the attributes of a failure. A cancelled request is not a failure.
-fn failed(span: &mut Span, finished: &Finished, trace: &Trace) {
+fn failed(span: &mut Span, finished: &FinishedFact, trace: &Trace) {
     let code = trace.ended.as_ref().and_then(|ended| ended.code.as_deref());
     let kind = match finished.outcome {
         Outcome::Ok | Outcome::Cancelled => return,
@@ -174,14 +174,14 @@ fn failed(span: &mut Span, finished: &Finished, trace: &Trace) {
 mod tests {
     use super::*;
     use crate::otel::Value;
-    use signalbox_engine::trace::{TraceSent, TraceState};
+    use signalbox_engine::trace::{CallTrace, TraceState};
     use signalbox_engine::{Caller, ExchangeId, SessionKey};
     use signalbox_wire::Era;
     use std::sync::{Arc, OnceLock};
     use std::time::Duration;
 
     fn span_of(method: &'static str, subject: Option<&str>, outcome: Outcome) -> Span {
-        let finished = Finished {
+        let finished = FinishedFact {
             at: Instant::now(),
             session: SessionKey(7),
             caller: Caller::anonymous("http"),
@@ -201,7 +201,7 @@ mod tests {
             unreached: None,
         };
         let own = TraceParent { trace: [1; 16], span: [2; 8], flags: 1 };
-        let told = Arc::new(TraceSent { call: own, state: TraceState::Kept, sent: OnceLock::new() });
+        let told = Arc::new(CallTrace { call: own, state: TraceState::Kept, sent: OnceLock::new() });
         let trace = Trace { span: own, parent: None, session: None, told, ended: None };
         let places = Places { clients: "pipe", backends: HashMap::new() };
         let mut spans = spans(&finished, &trace, &places, SpanClock::read());

@@ -1,11 +1,11 @@
 //! Assigns each request its place in a trace, and makes spans of finished exchanges.
 
-use super::collector::{NotExported, QUEUE_FULL};
+use super::collector::{ExportDropCounter, QUEUE_FULL};
 use super::exporter::Job;
 use super::semantics::{Places, SpanClock, spans};
 use aws_lc_rs::digest;
 use signalbox_config::otel::Ratio;
-use signalbox_engine::trace::{self, Trace, TraceSent, TraceState};
+use signalbox_engine::trace::{self, CallTrace, Trace, TraceState};
 use signalbox_engine::{Carrier, Fact, FactSink};
 use signalbox_wire::hex::hex;
 use signalbox_wire::trace_parent::{MAX_STATE, SAMPLED};
@@ -21,7 +21,7 @@ pub struct Tracer {
     pub(super) ratio: Ratio,
     pub(super) places: Places,
     pub(super) jobs: mpsc::Sender<Job>,
-    pub(super) lost: Arc<NotExported>,
+    pub(super) lost: Arc<ExportDropCounter>,
 }
 
 /// Origin of a trace.
@@ -72,7 +72,7 @@ impl FactSink for Tracer {
             None => (ids.trace, if self.ratio.takes(ids.trace) { SAMPLED } else { 0 }),
         };
         let at = |span| TraceParent { trace, span, flags };
-        let told = TraceSent { call: at(ids.call), state, sent: OnceLock::new() };
+        let told = CallTrace { call: at(ids.call), state, sent: OnceLock::new() };
         let session = carrier.session.filter(|_| flags & SAMPLED != 0).map(digest_of);
         let parent = parent.map(|parent| parent.span);
         Some(Box::new(Trace { span: at(ids.own), parent, session, told: Arc::new(told), ended: None }))
@@ -111,7 +111,7 @@ impl Ids {
 
 /// Returns the trace of a client that does not record it. It is propagated, so that no backend begins another one.
 fn unrecorded(parent: TraceParent, state: TraceState) -> Box<Trace> {
-    let told = Arc::new(TraceSent { call: parent, state, sent: OnceLock::new() });
+    let told = Arc::new(CallTrace { call: parent, state, sent: OnceLock::new() });
     Box::new(Trace { span: parent, parent: None, session: None, told, ended: None })
 }
 
@@ -125,15 +125,15 @@ fn digest_of(session: &str) -> Box<str> {
 mod tests {
     use super::*;
     use crate::assemble::{StateFiles, assemble};
-    use signalbox_config::{Config, Located, Overrides};
-    use signalbox_engine::fact::{Finished, Outcome};
+    use signalbox_config::{Config, ConfigLocation, Overrides};
+    use signalbox_engine::fact::{FinishedFact, Outcome};
     use signalbox_engine::{Caller, ExchangeId, Principal, SessionKey};
     use signalbox_oauth::page_host::PageHost;
     use signalbox_wire::Era;
     use std::time::{Duration, Instant};
 
     fn finished(trace: Option<Box<Trace>>) -> Fact {
-        Fact::Finished(Arc::new(Finished {
+        Fact::Finished(Arc::new(FinishedFact {
             at: Instant::now(),
             session: SessionKey(1),
             caller: Caller::anonymous("http"),
@@ -157,10 +157,10 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_drops_and_counts_and_does_not_wait() {
         let env = |name: &str| (name == "HOME").then(|| "/".to_owned());
-        let config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
+        let config = Config::load(&ConfigLocation::Defaults, &env, &Overrides::default()).unwrap().config;
         let app = assemble(&config, Principal::anonymous(), StateFiles::default(), None, PageHost::Person).unwrap();
         let (jobs, mut queue) = mpsc::channel(1);
-        let lost = Arc::new(NotExported::default());
+        let lost = Arc::new(ExportDropCounter::default());
         lost.count_at(Arc::downgrade(&app.gateway));
         let tracer = Tracer { ratio: Ratio::new(1.0), places: Places::new(&config, false), jobs, lost };
         let message = Envelope::parse(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.into()).unwrap();

@@ -8,7 +8,7 @@
 use bytes::Bytes;
 use signalbox_config::AnchorPlace;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_runtime::{Post as _, WebhookError};
+use signalbox_runtime::{WebhookError, WebhookTransport as _};
 use signalbox_tape::seal::{HeadSink, SignedHead};
 use signalbox_transport::web_post::WebPost;
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ const LAST_WITHIN: Duration = Duration::from_secs(5);
 
 /// Reason why a place did not accept a head.
 #[derive(Debug, thiserror::Error)]
-enum NotAnchored {
+enum AnchorPlaceError {
     #[error(transparent)]
     File(#[from] io::Error),
     #[error(transparent)]
@@ -236,7 +236,7 @@ impl Worker {
         }
     }
 
-    fn failed(&self, error: &NotAnchored) {
+    fn failed(&self, error: &AnchorPlaceError) {
         self.counters.failed.fetch_add(1, Relaxed);
         let said = format!("{}: {error}", self.place);
         if self.counters.last_error.lock().unpoisoned().replace(said).is_none() {
@@ -244,18 +244,18 @@ impl Worker {
         }
     }
 
-    fn send(&mut self, head: &SignedHead) -> Result<(), NotAnchored> {
+    fn send(&mut self, head: &SignedHead) -> Result<(), AnchorPlaceError> {
         let json = head.to_json().to_string();
         match &self.place {
-            AnchorPlace::File(path) => append(path, &json).map_err(NotAnchored::File),
+            AnchorPlace::File(path) => append(path, &json).map_err(AnchorPlaceError::File),
             AnchorPlace::Web(url) => {
                 let (runtime, web) = match &mut self.web {
                     Some(web) => web,
                     none => none.insert((Builder::new_current_thread().enable_all().build()?, WebPost::default())),
                 };
                 let posted = async { tokio::time::timeout(POST_WITHIN, web.post(url, Bytes::from(json), None)).await };
-                let (status, _) = runtime.block_on(posted).map_err(|_| NotAnchored::Late)??;
-                if (200..300).contains(&status) { Ok(()) } else { Err(NotAnchored::Status(status)) }
+                let (status, _) = runtime.block_on(posted).map_err(|_| AnchorPlaceError::Late)??;
+                if (200..300).contains(&status) { Ok(()) } else { Err(AnchorPlaceError::Status(status)) }
             }
         }
     }

@@ -3,7 +3,7 @@
 use signalbox_config::{BackendConfig, Config};
 
 /// Setting that applies without a restart.
-struct Live {
+struct LiveSetting {
     key: &'static str,
     differs: fn(&Config, &Config) -> bool,
     copy: fn(&Config, &mut Config),
@@ -11,7 +11,7 @@ struct Live {
 
 macro_rules! live {
     ($key:literal, $($field:ident).+) => {
-        Live {
+        LiveSetting {
             key: $key,
             differs: |before, next| before.$($field).+ != next.$($field).+,
             copy: |next, into| into.$($field).+.clone_from(&next.$($field).+),
@@ -20,7 +20,7 @@ macro_rules! live {
 }
 
 /// Settings that apply without a restart. All others need one.
-const LIVE: &[Live] = &[
+const LIVE: &[LiveSetting] = &[
     live!("mcp.protocol.security.session_timeout", gateway.session_timeout),
     live!("mcp.protocol.security.max_concurrent_sessions", gateway.max_sessions),
     live!("gateway.first_list_wait", gateway.first_list_wait),
@@ -44,7 +44,7 @@ const LIVE: &[Live] = &[
     live!("auth.max_sessions", auth.max_sessions),
     live!("mcp.protocol.security.error_detail", auth.error_detail),
     live!("mcp.protocol.security.tool_error_detail", auth.tool_error_detail),
-    Live {
+    LiveSetting {
         key: "auth.server.openid",
         differs: |before, next| provider(before) != provider(next),
         copy: |next, into| {
@@ -56,8 +56,12 @@ const LIVE: &[Live] = &[
             }
         },
     },
-    Live { key: "auth.jwt", differs: |before, next| before.auth.issuers != next.auth.issuers, copy: copy_issuers },
-    Live {
+    LiveSetting {
+        key: "auth.jwt",
+        differs: |before, next| before.auth.issuers != next.auth.issuers,
+        copy: copy_issuers,
+    },
+    LiveSetting {
         key: "mcp.protocol.audit",
         differs: |before, next| before.audit != next.audit,
         copy: |next, into| {
@@ -74,10 +78,10 @@ const LIVE: &[Live] = &[
 ];
 
 /// Setting that needs a restart: its key, and whether it differs.
-type Fixed = (&'static str, fn(&Config, &Config) -> bool);
+type FixedSetting = (&'static str, fn(&Config, &Config) -> bool);
 
 /// Settings that need a restart, by the keys in reports.
-const FIXED: &[Fixed] = &[
+const FIXED: &[FixedSetting] = &[
     ("mcp.protocol.transport.type", |before, next| before.listen.transport != next.listen.transport),
     ("mcp.protocol.transport.host", |before, next| before.listen.host != next.listen.host),
     ("mcp.protocol.transport.port", |before, next| before.listen.port != next.listen.port),

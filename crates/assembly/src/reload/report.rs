@@ -56,7 +56,7 @@ impl fmt::Display for Summary {
 
 /// State of the configuration for `signalbox status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct ReloadReport {
     /// Number of the current configuration, 1 at the start.
     pub generation: u64,
     /// Time at which the configuration was loaded.
@@ -79,14 +79,14 @@ fn now() -> String {
 }
 
 /// Report with the gateway's counters, which are updated together.
-pub(super) struct Record {
+pub(super) struct ReloadRecord {
     gateway: Arc<Gateway>,
-    report: Mutex<Report>,
+    report: Mutex<ReloadReport>,
 }
 
-impl Record {
+impl ReloadRecord {
     pub(super) fn new(gateway: &Arc<Gateway>) -> Self {
-        let report = Report {
+        let report = ReloadReport {
             generation: 1,
             loaded_at: now(),
             reloads: 0,
@@ -99,7 +99,7 @@ impl Record {
         Self { gateway: Arc::clone(gateway), report: Mutex::new(report) }
     }
 
-    pub(super) fn report(&self) -> Report {
+    pub(super) fn report(&self) -> ReloadReport {
         self.lock().clone()
     }
 
@@ -145,7 +145,7 @@ impl Record {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Report> {
+    fn lock(&self) -> MutexGuard<'_, ReloadReport> {
         self.report.lock().unpoisoned()
     }
 }

@@ -5,7 +5,7 @@
 //! support of the system. A file is read only after it has been unchanged for a while, because it may still be being
 //! written.
 
-use super::{Reloader, Trigger};
+use super::{ReloadTrigger, Reloader};
 use signalbox_config::Config;
 use signalbox_config::loader::Loader;
 use std::os::unix::fs::MetadataExt as _;
@@ -87,7 +87,7 @@ pub(super) async fn watch(reloader: &Arc<Reloader>, loader: &Loader) {
         let seen = tokio::task::spawn_blocking(move || files.iter().map(|file| mark(file)).collect()).await;
         if seen.is_ok_and(|seen| watcher.look(seen)) {
             // `reload` logs and reports the outcome. It does nothing if the content is unchanged.
-            let _ = reloader.reload(Trigger::File).await;
+            let _ = reloader.reload(ReloadTrigger::File).await;
         }
     }
 }

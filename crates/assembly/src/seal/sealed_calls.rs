@@ -4,12 +4,12 @@
 
 use super::own_key::OwnKey;
 use super::signature_proof::refuse;
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict};
-use signalbox_engine::fact::Finished;
+use signalbox_engine::chain::{Case, EntryPattern, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict};
+use signalbox_engine::fact::FinishedFact;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{ExchangeId, Proof};
 use signalbox_runtime::Gateway;
-use signalbox_seal::signed_json::{FirstSigner, SignError, Terms, sign_response, signature_of};
+use signalbox_seal::signed_json::{FirstSigner, SignError, SignatureTerms, sign_response, signature_of};
 use signalbox_seal::{hex, sha256};
 use signalbox_wire::{Envelope, Limits, Refusal};
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ const NONCE_BYTES: usize = 16;
 pub struct SealedCalls {
     key: Arc<OwnKey>,
     /// Patterns of subjects that require a signature.
-    demands: Vec<SubjectPattern>,
+    demands: Vec<EntryPattern>,
     sign_answers: bool,
     seen: Arc<AtomicBool>,
     /// Hashes of requests whose answers will be signed.
@@ -37,7 +37,7 @@ impl SealedCalls {
     /// Demands signatures for subjects that match a pattern `BACKEND` or `BACKEND/NAME`. `seen` is set once any message
     /// was signed.
     pub fn new(key: Arc<OwnKey>, demands: &[String], sign_answers: bool, seen: Arc<AtomicBool>) -> Self {
-        let demands = demands.iter().map(|text| SubjectPattern::new(text)).collect();
+        let demands = demands.iter().map(|text| EntryPattern::new(text)).collect();
         let hashes = Mutex::default();
         Self { key, demands, sign_answers, seen, hashes, gateway: OnceLock::new() }
     }
@@ -49,7 +49,7 @@ impl SealedCalls {
 
     /// Returns `true` if every call requires a signature.
     pub fn demands_all(&self) -> bool {
-        self.demands.iter().any(SubjectPattern::is_all)
+        self.demands.iter().any(EntryPattern::is_all)
     }
 
     fn signs(&self) -> bool {
@@ -85,7 +85,7 @@ impl SealedCalls {
         let before = signature_of(case.message.bytes()).ok().flatten();
         terms.first_signer =
             before.map(|signature| FirstSigner { key_id: signature.key_id, signature: signature.signature });
-        let signed = sign_response(case.message.bytes(), key, &terms).map_err(Unsigned::from);
+        let signed = sign_response(case.message.bytes(), key, &terms).map_err(UnsignedReason::from);
         replaced(signed.and_then(read))
     }
 }
@@ -95,7 +95,7 @@ impl Interceptor for SealedCalls {
         "seal"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         match case.phase {
             Phase::Request | Phase::ToGateway => self.request(case),
             Phase::Response | Phase::FromGateway => self.answer(case),
@@ -115,7 +115,7 @@ impl Interceptor for SealedCalls {
         }
     }
 
-    fn finished(&self, finished: &Finished) {
+    fn finished(&self, finished: &FinishedFact) {
         if self.signs() {
             self.hashes.lock().unpoisoned().remove(&finished.exchange);
         }
@@ -123,15 +123,15 @@ impl Interceptor for SealedCalls {
 }
 
 /// Returns the terms of a signature that is made now.
-pub(super) fn terms(unix_ms: u64) -> Option<Terms> {
+pub(super) fn terms(unix_ms: u64) -> Option<SignatureTerms> {
     let mut nonce = [0; NONCE_BYTES];
     getrandom::fill(&mut nonce).ok()?;
-    Some(Terms::new(&hex(&nonce), unix_ms, unix_ms.saturating_add(VALID)))
+    Some(SignatureTerms::new(&hex(&nonce), unix_ms, unix_ms.saturating_add(VALID)))
 }
 
 /// Reason why a message leaves without the gateway's signature.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unsigned {
+pub(super) enum UnsignedReason {
     #[error("this gateway has no signing key")]
     NoKey,
     #[error("the system gives no randomness")]
@@ -142,12 +142,12 @@ pub(super) enum Unsigned {
     Read(#[from] Refusal),
 }
 
-pub(super) fn read(bytes: bytes::Bytes) -> Result<Envelope, Unsigned> {
+pub(super) fn read(bytes: bytes::Bytes) -> Result<Envelope, UnsignedReason> {
     Ok(Envelope::read(bytes, &Limits { message: usize::MAX, ..Limits::default() })?)
 }
 
 /// Replaces the message by the signed one. A message that cannot be signed goes on unchanged.
-pub(super) fn replaced(signed: Result<Envelope, Unsigned>) -> Judgement {
+pub(super) fn replaced(signed: Result<Envelope, UnsignedReason>) -> Judgement {
     match signed {
         Ok(message) => {
             let ruling = Ruling::of("sign", String::new());

@@ -5,11 +5,11 @@
 //! signed by this gateway, and the signature names the first signer.
 
 use super::own_key::OwnKey;
-use super::sealed_calls::{Unsigned, read, replaced, terms};
+use super::sealed_calls::{UnsignedReason, read, replaced, terms};
 use super::signature_proof::{KEY_CLAIM, SIGNATURE_CLAIM};
 use super::trusted_keys::TrustedKeys;
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed};
-use signalbox_seal::signed_json::{FirstSigner, Verifier, add_hop, sign_request, signature_of};
+use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase};
+use signalbox_seal::signed_json::{FirstSigner, SignatureVerifier, add_hop, sign_request, signature_of};
 use signalbox_seal::{META_SIGNATURE, NonceBook, Profile, TimeWindow, subject};
 use signalbox_wire::Envelope;
 use std::collections::BTreeSet;
@@ -25,16 +25,16 @@ pub struct SealedForwards {
 }
 
 impl SealedForwards {
-    fn sealed(&self, case: &Case<'_>) -> Result<Option<Envelope>, Unsigned> {
+    fn sealed(&self, case: &Case<'_>) -> Result<Option<Envelope>, UnsignedReason> {
         let message = case.message;
         let from = subject(message.method().unwrap_or_default(), message.params().unwrap_or_default());
         let to = case.exchange.and_then(|exchange| exchange.own_name.as_deref());
         let renamed = from.as_deref().zip(to).filter(|(from, to)| from != to);
         let mut bytes = message.bytes().clone();
-        let key = self.key.get().ok_or(Unsigned::NoKey)?;
+        let key = self.key.get().ok_or(UnsignedReason::NoKey)?;
         let anew = !self.still_fits(message, case.unix_ms);
         if anew {
-            let mut terms = terms(case.unix_ms).ok_or(Unsigned::NoRandomness)?;
+            let mut terms = terms(case.unix_ms).ok_or(UnsignedReason::NoRandomness)?;
             terms.first_signer = first_signer(case);
             bytes = sign_request(&bytes, key, &terms)?;
         }
@@ -52,7 +52,7 @@ impl SealedForwards {
         // The nonce was checked at arrival. Here it matters only whether the message was changed since.
         let (keys, nonces) = (self.keys.now(), NonceBook::new(1));
         let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
-        let verifier = Verifier { keys: &keys, window, nonces: &nonces, profiles };
+        let verifier = SignatureVerifier { keys: &keys, window, nonces: &nonces, profiles };
         verifier.request(message.bytes(), now).is_ok()
     }
 }
@@ -72,7 +72,7 @@ impl Interceptor for SealedForwards {
         "seal_forward"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         let ours = case.phase == Phase::Request && case.backend.is_some_and(|name| self.backends.contains(name));
         let sealed = if ours { self.sealed(case).transpose() } else { None };
         sealed.map_or_else(Judgement::pass, replaced)

@@ -10,10 +10,10 @@ use signalbox_engine::caller::Identity;
 use signalbox_engine::message_proof::MessageProof;
 use signalbox_engine::standing::Standing;
 use signalbox_engine::{Caller, Fault, FaultKind, Principal, Proof};
-use signalbox_govern::directory::{Directory, Said};
+use signalbox_govern::directory::{Directory, DirectoryClaims};
 use signalbox_seal::proto::mcp_message::Message as Carried;
-use signalbox_seal::signed_json::{Verifier, VerifyError};
-use signalbox_seal::validate::{Mode, SecurityError, ValidationError, Validator};
+use signalbox_seal::signed_json::{SignatureVerifier, VerifyError};
+use signalbox_seal::validate::{SecurityError, ValidationError, ValidationMode, Validator};
 use signalbox_seal::{
     META_SIGNATURE, McpMessage, McpRequest, Profile, TimeWindow, hex, message_from_protobuf, message_to_protobuf,
     request_to_json, sign_answer,
@@ -44,7 +44,7 @@ pub struct SignatureProof {
     /// Tolerated difference between clocks, and maximum age.
     pub window: TimeWindow,
     /// Extent of the validation of protobuf requests.
-    pub mode: Mode,
+    pub mode: ValidationMode,
     /// Accepted canonical forms (`seal.profiles`).
     pub profiles: Vec<Profile>,
     /// Set once any message was signed.
@@ -63,12 +63,13 @@ impl MessageProof for SignatureProof {
             return Ok(None);
         }
         self.seen.store(true, Ordering::Relaxed);
-        if self.mode == Mode::Full {
+        if self.mode == ValidationMode::Full {
             let text = "`seal.validate = \"full\"` asks for purpose and permissions, which only protobuf carries";
             return Err(refuse("validation_needs_protobuf", text));
         }
         let keys = self.keys.now();
-        let verifier = Verifier { keys: &keys, window: self.window, nonces: &self.nonces, profiles: &self.profiles };
+        let verifier =
+            SignatureVerifier { keys: &keys, window: self.window, nonces: &self.nonces, profiles: &self.profiles };
         let now = timestamp::millis_of(SystemTime::now());
         let verified = verifier.request(message.bytes(), now).map_err(|error| refuse(error.reason(), &told(&error)))?;
         let mut claims = vec![(KEY_CLAIM.into(), verified.key_id.into())];
@@ -99,7 +100,7 @@ impl MessageProof for SignatureProof {
             (KEY_CLAIM.into(), signature.key_id.as_str().into()),
             (SIGNATURE_CLAIM.into(), hex(&signature.signature).into()),
         ];
-        if self.mode == Mode::Full {
+        if self.mode == ValidationMode::Full {
             self.stated.take(principal, &request, Instant::now())?;
             claims.extend(purpose_claims(&request));
         }
@@ -161,7 +162,7 @@ impl SignatureProof {
                 },
                 ..Standing::clone(standing)
             }),
-            None => self.directory.load().standing(principal, Said::default(), key),
+            None => self.directory.load().standing(principal, DirectoryClaims::default(), key),
         };
         let (principal, proof, standing) = (Principal::named(principal), Proof::Signature, Some(standing));
         Ok(Caller::new(Identity { principal, proof, claims, standing, ..known.clone() }))
@@ -177,16 +178,16 @@ pub(super) fn refuse(reason: &'static str, text: &str) -> Fault {
 mod tests {
     use super::*;
     use crate::seal_folder::{SealFolder, SealFolderError};
-    use signalbox_seal::signed_json::{Terms, sign_request};
-    use signalbox_seal::{Role, SigningKey, TrustedKey};
+    use signalbox_seal::signed_json::{SignatureTerms, sign_request};
+    use signalbox_seal::{KeyRole, SigningKey, TrustedKey};
     use std::time::Duration;
 
     /// What is said to a call that Ada signed and this caller sent.
-    fn said(caller: &Caller, mode: Mode) -> Result<String, Fault> {
+    fn said(caller: &Caller, mode: ValidationMode) -> Result<String, Fault> {
         let data = tempfile::tempdir().unwrap();
         let folder = SealFolder::of(data.path());
         let ada = SigningKey::generate().unwrap();
-        let trusted = TrustedKey::new(ada.verifying_key().clone(), "local:ada", &[Role::Client]);
+        let trusted = TrustedKey::new(ada.verifying_key().clone(), "local:ada", &[KeyRole::Client]);
         folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
         let proof = SignatureProof {
             keys: Arc::new(TrustedKeys::new(&folder)),
@@ -202,7 +203,7 @@ mod tests {
         };
         let now = timestamp::millis_of(SystemTime::now());
         let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
-        let signed = sign_request(call, &ada, &Terms::new("nonce-0001", now, now + 1_000)).unwrap();
+        let signed = sign_request(call, &ada, &SignatureTerms::new("nonce-0001", now, now + 1_000)).unwrap();
         let unsigned = Envelope::parse(Bytes::from_static(call)).unwrap();
         assert_eq!(proof.confirm(caller, &unsigned), Ok(None));
         assert!(!proof.seen.load(Ordering::Relaxed));
@@ -216,7 +217,7 @@ mod tests {
 
     #[test]
     fn connection_and_signature_must_prove_the_same() {
-        let light = |caller| said(&caller, Mode::Light);
+        let light = |caller| said(&caller, ValidationMode::Light);
         assert_eq!(light(Caller::anonymous("http")).unwrap(), "local:ada");
         assert_eq!(light(Caller::local("ada", "stdio")).unwrap(), "local:ada");
         assert_eq!(light(Caller::local("bob", "stdio")).unwrap_err().reason(), "other_principal");
@@ -226,7 +227,7 @@ mod tests {
 
     #[test]
     fn json_carries_no_purpose_that_could_be_validated_in_full() {
-        let fault = said(&Caller::anonymous("http"), Mode::Full).unwrap_err();
+        let fault = said(&Caller::anonymous("http"), ValidationMode::Full).unwrap_err();
         assert_eq!(fault.reason(), "validation_needs_protobuf");
     }
 }

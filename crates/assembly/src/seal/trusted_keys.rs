@@ -5,7 +5,7 @@ use crate::seal_folder::SealFolder;
 use arc_swap::ArcSwap;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::standing::{Credential, Revocation};
-use signalbox_seal::{KeySet, Role, TrustedKey, Untrusted};
+use signalbox_seal::{KeyRole, KeySet, TrustError, TrustedKey};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Maximum delay after which a change of the file is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Roles of the keys that sign requests.
-const SIGNERS: [Role; 2] = [Role::Client, Role::Gateway];
+const SIGNERS: [KeyRole; 2] = [KeyRole::Client, KeyRole::Gateway];
 
 /// Keys that are trusted now.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl TrustedKeys {
             let is_same = |key: &TrustedKey| key.key == used.key.key && key.name == used.key.name;
             match keys.trusted(id, &SIGNERS, now) {
                 Ok(key) if is_same(key) => return true,
-                Err(Untrusted::Expired(_)) => used.revocation.expire(),
+                Err(TrustError::Expired(_)) => used.revocation.expire(),
                 Ok(_) | Err(_) => used.revocation.revoke(),
             }
             false
@@ -97,7 +97,7 @@ impl TrustedKeys {
 mod tests {
     use super::*;
     use crate::seal_folder::SealFolderError;
-    use signalbox_seal::{Role, SigningKey, TrustedKey};
+    use signalbox_seal::{KeyRole, SigningKey, TrustedKey};
 
     #[tokio::test]
     async fn a_key_that_is_added_while_the_process_runs_is_trusted_soon() {
@@ -106,7 +106,7 @@ mod tests {
         let keys = TrustedKeys::new(&folder);
         assert_eq!(keys.now().iter().count(), 0);
         let ada = SigningKey::generate().unwrap();
-        let trusted = TrustedKey::new(ada.verifying_key().clone(), "ada", &[Role::Client]);
+        let trusted = TrustedKey::new(ada.verifying_key().clone(), "ada", &[KeyRole::Client]);
         folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
         tokio::time::sleep(LOOK_EVERY).await;
         assert!(keys.now().get(ada.id()).is_some());
@@ -122,7 +122,7 @@ mod tests {
         let keys = TrustedKeys::new(&folder);
         let key = |id: &str| SigningKey::generate().unwrap().named(id).unwrap().verifying_key().clone();
         for id in ["revoked", "expired", "removed", "renamed", "rotated", "good"] {
-            let mut trusted = TrustedKey::new(key(id), "ada", &[Role::Client]);
+            let mut trusted = TrustedKey::new(key(id), "ada", &[KeyRole::Client]);
             trusted.valid_until = (id == "expired").then_some(10);
             folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
         }

@@ -12,7 +12,7 @@ const USUAL: usize = 1_024;
 
 /// Record on its way to a sink.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct JournalRecord {
     /// Number of the record; of a gap, the last one that is missing.
     pub seq: u64,
     /// Text of the record, without the line break.
@@ -34,7 +34,7 @@ impl JournalReader {
     }
 
     /// Returns the records from `next` to `upto`, at most `most` of them and not many more than `bytes` bytes.
-    pub fn read(&mut self, next: u64, upto: u64, most: usize, bytes: usize) -> io::Result<Vec<Line>> {
+    pub fn read(&mut self, next: u64, upto: u64, most: usize, bytes: usize) -> io::Result<Vec<JournalRecord>> {
         let (mut lines, mut size) = (Vec::new(), 0);
         while lines.len() < most && size < bytes {
             let seq = next + lines.len() as u64;
@@ -44,7 +44,7 @@ impl JournalReader {
             match self.line(seq)? {
                 Some(text) => {
                     size += text.len();
-                    lines.push(Line { seq, text });
+                    lines.push(JournalRecord { seq, text });
                 }
                 None => break,
             }

@@ -1,14 +1,14 @@
 mod moves;
 
 use super::*;
+use crate::event_builder::EventSelection;
 use crate::files;
-use crate::maker::Logged;
-use crate::record::Record;
-use crate::sinks::{FileSink, Line, SinkError};
+use crate::record::AuditRecord;
+use crate::sinks::{FileSink, JournalRecord, SinkError};
 use crate::verify::AuditVerifier;
 use signalbox_engine::fact::Decision;
 use signalbox_engine::{Caller, ExchangeId, SessionKey};
-use signalbox_seal::{KeySet, Role, SigningKey, TrustedKey};
+use signalbox_seal::{KeyRole, KeySet, SigningKey, TrustedKey};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,7 +24,7 @@ impl Sink for Shaky {
         "remote"
     }
 
-    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
+    fn write(&mut self, lines: &[JournalRecord]) -> Result<(), SinkError> {
         if !self.works.load(Ordering::SeqCst) {
             return Err(SinkError::Refused("it is down".to_owned()));
         }
@@ -44,7 +44,7 @@ fn pruner() -> crate::Pruner {
 fn settings(folder: &Path, required: &[&str], spool_max: u64) -> AuditSettings {
     AuditSettings {
         folder: folder.join("journal"),
-        logged: Logged {
+        logged: EventSelection {
             tool_invocations: true,
             security_events: true,
             performance_events: true,
@@ -90,14 +90,14 @@ fn file(folder: &Path) -> Box<dyn Sink> {
 }
 
 /// Every line, after a look at whether the chain is whole.
-fn whole(lines: &[String]) -> Vec<Record> {
+fn whole(lines: &[String]) -> Vec<AuditRecord> {
     let mut keys = KeySet::new();
-    keys.add(TrustedKey::new(key().verifying_key().clone(), "gateway", &[Role::Recorder])).unwrap();
+    keys.add(TrustedKey::new(key().verifying_key().clone(), "gateway", &[KeyRole::Recorder])).unwrap();
     let mut verifier = AuditVerifier::new(&keys);
     lines.iter().for_each(|line| verifier.line("line", line));
     let report = verifier.finish();
     assert_eq!(report.faults, []);
-    lines.iter().map(|line| Record::read(line).unwrap()).collect()
+    lines.iter().map(|line| AuditRecord::read(line).unwrap()).collect()
 }
 
 fn lines_of(path: &Path) -> Vec<String> {
@@ -175,7 +175,7 @@ fn a_sink_that_is_too_far_behind_gets_a_signed_gap() {
     log.stop(Duration::from_secs(30));
     let stats = log.stats();
     let kept = shaky.kept.lock().unwrap().clone();
-    let gap = Record::read(&kept[0]).unwrap();
+    let gap = AuditRecord::read(&kept[0]).unwrap();
     assert_eq!(gap.event_type, None);
     let missing = gap.value["to"].as_u64().unwrap() - gap.value["from"].as_u64().unwrap() + 1;
     assert_eq!((gap.value["from"].as_u64(), missing), (Some(1), stats.sinks[1].skipped));
@@ -243,7 +243,7 @@ fn calls_that_come_together_are_all_written_and_told() {
     });
     log.stop(Duration::from_secs(60));
     let records = whole(&lines_of(&folder.path().join("audit.log")));
-    let told = records.iter().filter_map(Record::correlation_id).collect::<std::collections::HashSet<_>>();
+    let told = records.iter().filter_map(AuditRecord::correlation_id).collect::<std::collections::HashSet<_>>();
     assert_eq!(told.len() as u64, THREADS * CALLS);
 }
 
@@ -273,7 +273,7 @@ fn sinks_are_replaced_while_calls_are_written() {
     let of_file = whole(&lines_of(&folder.path().join("audit.log")));
     let of_remote = whole(&shaky.kept.lock().unwrap().clone());
     let of_other = whole(&lines_of(&folder.path().join("other.log")));
-    let last = |records: &[Record]| records.last().unwrap().seq;
+    let last = |records: &[AuditRecord]| records.last().unwrap().seq;
     assert_eq!(last(&of_remote), last(&of_file));
     assert!(last(&of_other) > last(&of_file));
     let numbers: Vec<u64> = of_remote.iter().map(|one| one.seq).collect();

@@ -5,9 +5,9 @@
 use super::{clocks, unix_ms};
 use crate::chain::ChainPlace;
 use crate::event::{AuditEvent, EventType, Object, RiskLevel};
+use crate::event_builder::{EventBuilder, TextPolicy};
 use crate::intake::{Input, InputQueue, Intake};
 use crate::journal::Journal;
-use crate::maker::{Maker, Words};
 use crate::progress::{LogProgress, RecordWaiter};
 use crate::settings::AuditSettings;
 use crate::signed::{HEAD, SignedPlace};
@@ -27,7 +27,7 @@ const MAX_KEPT_TEXT: usize = 1 << 20;
 pub struct LogWriter {
     settings: AuditSettings,
     progress: Arc<LogProgress>,
-    maker: Maker,
+    maker: EventBuilder,
     journal: Journal,
     place: ChainPlace,
     /// Last signed position, and the time of the first record after it.
@@ -44,7 +44,7 @@ impl LogWriter {
     pub fn new(
         settings: AuditSettings,
         progress: Arc<LogProgress>,
-        maker: Maker,
+        maker: EventBuilder,
         journal: Journal,
         place: ChainPlace,
     ) -> Self {
@@ -56,7 +56,7 @@ impl LogWriter {
     /// Applies new settings and sinks. The chain continues.
     pub fn follow(&mut self, settings: AuditSettings, progress: Arc<LogProgress>) {
         self.maker.follow(
-            Words { redactor: settings.redactor.clone(), payloads: settings.payloads },
+            TextPolicy { redactor: settings.redactor.clone(), payloads: settings.payloads },
             settings.logged,
             settings.slow,
         );

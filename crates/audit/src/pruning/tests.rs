@@ -3,7 +3,7 @@ use crate::chain::ChainPlace;
 use crate::event::{AuditEvent, EventType, RiskLevel};
 use crate::files::of_day;
 use crate::signed::HEAD;
-use crate::verify::Verdict;
+use crate::verify::AuditVerdict;
 use std::collections::BTreeSet;
 
 const DAY: u64 = 24 * 3600 * 1000;
@@ -40,11 +40,11 @@ fn chain_of(name: &str, count: u64, at: u64) -> Vec<String> {
     lines
 }
 
-fn verdict(path: &Path) -> (Verdict, Vec<FaultKind>) {
+fn verdict(path: &Path) -> (AuditVerdict, Vec<AuditFaultKind>) {
     verdict_by(&pruner(), path)
 }
 
-fn verdict_by(pruner: &Pruner, path: &Path) -> (Verdict, Vec<FaultKind>) {
+fn verdict_by(pruner: &Pruner, path: &Path) -> (AuditVerdict, Vec<AuditFaultKind>) {
     let mut verifier = pruner.verifier().of_place(&pruner.file_place(path));
     for file in files::all(path).unwrap() {
         follow(&mut verifier, &file, &mut |_| true).unwrap();
@@ -70,19 +70,19 @@ fn a_pruned_log_verifies_by_its_checkpoint() {
     write(&path, Some(101), &[&one[7..16], &two[..2]].concat());
     write(&path, Some(102), &[&one[16..18], &two[2..]].concat());
     write(&path, None, &one[18..]);
-    assert_eq!(verdict(&path), (Verdict::Whole, vec![]));
+    assert_eq!(verdict(&path), (AuditVerdict::Whole, vec![]));
     for before in [101, 101, 102, 103] {
         pruner().prune_files(&path, before).unwrap();
-        assert_eq!(verdict(&path), (Verdict::Whole, vec![]), "before day {before}");
+        assert_eq!(verdict(&path), (AuditVerdict::Whole, vec![]), "before day {before}");
         assert!((100..before).all(|day| !of_day(&path, day).exists()));
     }
     let kept = std::fs::read_to_string(files::checkpoints(&path)).unwrap();
     assert_eq!(kept.lines().count(), 2, "one line for each chain: {kept}");
     write(&path, None, &one[19..]);
-    assert_eq!(verdict(&path).0, Verdict::Broken);
+    assert_eq!(verdict(&path).0, AuditVerdict::Broken);
     write(&path, None, &one[18..]);
     std::fs::remove_file(files::checkpoints(&path)).unwrap();
-    assert_eq!(verdict(&path).0, Verdict::Broken);
+    assert_eq!(verdict(&path).0, AuditVerdict::Broken);
 }
 
 /// A checkpoint vouches for nothing that did not verify, and later ones do not forget that.
@@ -94,10 +94,10 @@ fn a_checkpoint_of_a_log_that_was_tampered_with_says_so_for_ever() {
     write(&path, Some(100), &one[2..8]);
     write(&path, Some(101), &one[8..16]);
     write(&path, None, &one[16..]);
-    assert_eq!(verdict(&path).0, Verdict::Broken);
+    assert_eq!(verdict(&path).0, AuditVerdict::Broken);
     for (before, upto) in [(101, 8), (102, 16)] {
         pruner().prune_files(&path, before).unwrap();
-        assert_eq!(verdict(&path), (Verdict::Unproved, vec![FaultKind::PrunedUnproved(upto)]));
+        assert_eq!(verdict(&path), (AuditVerdict::Unproved, vec![AuditFaultKind::PrunedUnproved(upto)]));
     }
 }
 
@@ -109,7 +109,7 @@ fn a_checkpoint_does_not_stand_for_invented_records() {
     let one = chain("c", 20);
     let mut place = ChainPlace::start("c");
     let mut invented = one[..8].to_vec();
-    (place.seq, place.hash) = (8, crate::Record::read(&one[7]).unwrap().hashes().unwrap().1);
+    (place.seq, place.hash) = (8, crate::AuditRecord::read(&one[7]).unwrap().hashes().unwrap().1);
     for _ in 0..6 {
         let mut text = String::new();
         place.append(&AuditEvent::own(9, EventType::RecordsLost, "{\"count\":1}", RiskLevel::Low), &mut text);
@@ -117,9 +117,9 @@ fn a_checkpoint_does_not_stand_for_invented_records() {
     }
     write(&path, Some(100), &invented);
     write(&path, None, &one[8..]);
-    assert_eq!(verdict(&path).0, Verdict::Broken);
+    assert_eq!(verdict(&path).0, AuditVerdict::Broken);
     pruner().prune_files(&path, 101).unwrap();
-    assert_ne!(verdict(&path).0, Verdict::Whole);
+    assert_ne!(verdict(&path).0, AuditVerdict::Whole);
 }
 
 /// A file that somebody gave an old name or an old time is not deleted before its records are old.
@@ -144,7 +144,7 @@ fn records_whose_times_were_edited_stay() {
     let unsigned = |lines: &[String]| {
         let mut place = ChainPlace::start("c");
         let again = |line: &String| {
-            let kind = crate::Record::read(line).unwrap().event_type.filter(|kind| *kind != EventType::ChainHead);
+            let kind = crate::AuditRecord::read(line).unwrap().event_type.filter(|kind| *kind != EventType::ChainHead);
             let mut text = String::new();
             place
                 .append(&AuditEvent::own(DAY, kind.unwrap_or(EventType::RecordsLost), "{}", RiskLevel::Low), &mut text);
@@ -175,7 +175,7 @@ fn records_whose_times_were_edited_stay() {
         let place = pruner().database_place("sqlite:audit.db").unwrap();
         let expiry = pruner().expire_chain(&place, "c", 100 * DAY, |each| {
             for line in rows {
-                let record = crate::Record::read(line).unwrap();
+                let record = crate::AuditRecord::read(line).unwrap();
                 let (seq, at) = (Some(record.seq), Some(record.at));
                 let (event_type, risk, principal, backend, correlation_id) = (None, None, None, None, None);
                 let chain = "c";
@@ -209,7 +209,7 @@ fn a_faulty_file_stays_with_all_behind_it() {
         pruner().prune_files(&path, 110).unwrap();
         let kept: BTreeSet<u64> = (100..105).filter(|day| of_day(&path, *day).exists()).collect();
         assert_eq!(kept, BTreeSet::from([102, 103, 104]));
-        assert_eq!(verdict(&path), (Verdict::Broken, vec![FaultKind::Tampered(11)]));
+        assert_eq!(verdict(&path), (AuditVerdict::Broken, vec![AuditFaultKind::Tampered(11)]));
     }
 }
 
@@ -227,7 +227,7 @@ fn unsigned_records_are_deleted_only_if_the_journal_has_them() {
         let pruner = Pruner::new(key(), KeySet::new(), journals.path());
         pruner.prune_files(&path, 101).unwrap();
         assert_eq!(of_day(&path, 100).exists(), stays);
-        let expected = if stays { Verdict::Unproved } else { Verdict::Whole };
+        let expected = if stays { AuditVerdict::Unproved } else { AuditVerdict::Whole };
         assert_eq!(verdict_by(&pruner, &path).0, expected);
     }
 }

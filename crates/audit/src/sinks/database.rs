@@ -1,12 +1,12 @@
 //! The database sink. It stores each record as written in `audit_record`, and one row for each call in `audit_log`
 //! (NO-7).
 
-use super::{Line, Sink, SinkError};
+use super::{JournalRecord, Sink, SinkError};
 use crate::columns::row;
 use crate::log::unix_ms;
 use crate::place::SinkPlace;
 use crate::pruning::{Expiry, Pruner};
-use crate::record::Record;
+use crate::record::AuditRecord;
 use signalbox_engine::record::StoreError;
 use signalbox_store::audit::{AuditDatabase, AuditRow};
 use std::collections::HashMap;
@@ -67,7 +67,7 @@ impl Sink for DatabaseSink {
         Ok(self.database.last_of(chain)?)
     }
 
-    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
+    fn write(&mut self, lines: &[JournalRecord]) -> Result<(), SinkError> {
         let mut rows: Vec<AuditRow> = lines.iter().map(row).collect();
         self.note_arguments(lines, &mut rows);
         self.database.append(&rows)?;
@@ -92,7 +92,7 @@ impl DatabaseSink {
             let expiry = pruner.expire_chain(&self.place, &chain, before, |each| database.chain(&chain, each))?;
             match expiry {
                 // The row's number is that of the checkpoint itself.
-                Expiry::Checkpoint(text) => self.database.prune(&row(&Line { seq: 0, text }))?,
+                Expiry::Checkpoint(text) => self.database.prune(&row(&JournalRecord { seq: 0, text }))?,
                 _ if !tells => {}
                 Expiry::Stays => {
                     tracing::info!(chain, "old audit records stay: no signature of this gateway covers them");
@@ -112,14 +112,14 @@ impl DatabaseSink {
     }
 
     /// Holds the arguments of intents until their outcomes arrive, and adds them to those rows.
-    fn note_arguments(&mut self, lines: &[Line], rows: &mut [AuditRow]) {
+    fn note_arguments(&mut self, lines: &[JournalRecord], rows: &mut [AuditRow]) {
         for (line, row) in lines.iter().zip(rows) {
             let Some(id) = &row.correlation_id else { continue };
             match &mut row.call {
                 Some(call) => call.arguments = self.open.get(id).cloned(),
                 // Most records have no arguments. A substring search is enough to know.
                 None if line.text.contains("\"arguments\":") && self.open_bytes < MAX_ARGUMENT_BYTES => {
-                    let Ok(record) = Record::read(&line.text) else { continue };
+                    let Ok(record) = AuditRecord::read(&line.text) else { continue };
                     let Some(arguments) = record.arguments().map(str::to_owned) else { continue };
                     self.open_bytes += arguments.len();
                     let before = self.open.insert(id.clone(), arguments);
@@ -138,7 +138,7 @@ mod tests {
     use crate::columns::request_id;
     use crate::event::{AuditEvent, EventType, RiskLevel};
     use crate::signed::{HEAD, SignedPlace};
-    use crate::verify::{AuditFault, FaultKind};
+    use crate::verify::{AuditFault, AuditFaultKind};
     use signalbox_seal::{KeySet, SigningKey};
     use signalbox_store::audit::StoredRecord;
 
@@ -146,12 +146,12 @@ mod tests {
         Pruner::new(SigningKey::from_seed(&[7; 32]).unwrap(), KeySet::new(), std::path::Path::new("no journals"))
     }
 
-    fn line(place: &mut ChainPlace, details: &str) -> Line {
+    fn line(place: &mut ChainPlace, details: &str) -> JournalRecord {
         let mut text = String::new();
         let mut event = AuditEvent::own(unix_ms(), EventType::ToolInvocation, details, RiskLevel::Low);
         event.correlation_id = Some("audit-1-1");
         place.append(&event, &mut text);
-        Line { seq: place.seq, text: text.trim_end().to_owned() }
+        JournalRecord { seq: place.seq, text: text.trim_end().to_owned() }
     }
 
     /// The id of a request is a UUID, and another one for another run or exchange.
@@ -206,7 +206,7 @@ mod tests {
         let mut append = |at, kind, details: &str| {
             let mut text = String::new();
             place.append(&AuditEvent::own(at, kind, details, RiskLevel::Low), &mut text);
-            (Line { seq: place.seq, text: text.trim_end().to_owned() }, place.clone())
+            (JournalRecord { seq: place.seq, text: text.trim_end().to_owned() }, place.clone())
         };
         let (old, at_old) = append(1_000, EventType::RecordsLost, "{}");
         let signed =
@@ -235,7 +235,7 @@ mod tests {
         let details = signed.sign(&key).unwrap();
         place.append(&AuditEvent::own(unix_ms(), EventType::ChainHead, &details, RiskLevel::Low), &mut text);
         sink.pruned = None;
-        sink.write(&[Line { seq: place.seq, text: text.trim_end().to_owned() }]).unwrap();
+        sink.write(&[JournalRecord { seq: place.seq, text: text.trim_end().to_owned() }]).unwrap();
         assert_eq!(at_late.seq, 3);
         assert_eq!(kept(), (3, vec![]), "a checkpoint, the new record and its head");
     }
@@ -256,7 +256,7 @@ mod tests {
             let mut append = |at, kind, details: &str| {
                 let mut text = String::new();
                 place.append(&AuditEvent::own(at, kind, details, RiskLevel::Low), &mut text);
-                rows.push(row(&Line { seq: place.seq, text: text.trim_end().to_owned() }));
+                rows.push(row(&JournalRecord { seq: place.seq, text: text.trim_end().to_owned() }));
                 place.clone()
             };
             append(1_000, EventType::RecordsLost, "{}");
@@ -271,13 +271,14 @@ mod tests {
             let own = pruner();
             let (mut young, mut verifier) = (0, own.verifier());
             let mut each = |row: &StoredRecord<'_>| {
-                young += u64::from(Record::read(row.record).unwrap().at == day_ago);
+                young += u64::from(AuditRecord::read(row.record).unwrap().at == day_ago);
                 verifier.row("row", row);
                 true
             };
             AuditDatabase::at(&url).unwrap().records(&mut each).unwrap();
             assert_eq!(young, 3, "{what}");
-            let misfiled = |fault: &AuditFault| matches!(fault.kind, FaultKind::Misfiled(_, column) if column == what);
+            let misfiled =
+                |fault: &AuditFault| matches!(fault.kind, AuditFaultKind::Misfiled(_, column) if column == what);
             assert!(verifier.finish().faults.iter().any(misfiled), "{what}");
         }
     }

@@ -1,11 +1,11 @@
 //! The file sink: one record a line, and a new file every day.
 
-use super::{Line, Sink, SinkError};
+use super::{JournalRecord, Sink, SinkError};
 use crate::files;
 use crate::log::unix_ms;
 use crate::place::SinkPlace;
 use crate::pruning::Pruner;
-use crate::record::Record;
+use crate::record::AuditRecord;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -84,7 +84,7 @@ impl FileSink {
         let mut tail = Vec::new();
         file.take(TAIL).read_to_end(&mut tail)?;
         let tail = String::from_utf8_lossy(&tail);
-        let of_chain = |line: &str| Record::read(line).ok().filter(|record| record.chain == chain);
+        let of_chain = |line: &str| AuditRecord::read(line).ok().filter(|record| record.chain == chain);
         Ok(tail.lines().rev().find_map(of_chain).map_or(0, |record| record.seq))
     }
 }
@@ -138,13 +138,13 @@ impl Sink for FileSink {
         Ok(0)
     }
 
-    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
+    fn write(&mut self, lines: &[JournalRecord]) -> Result<(), SinkError> {
         let (had, fsync) = (self.had, self.fsync);
         let mut file = self.ready()?;
         let regular = file.metadata()?.is_file();
         file.lock()?;
         let written = (|| {
-            let had = match (had, lines.first().and_then(|line| Record::read(&line.text).ok())) {
+            let had = match (had, lines.first().and_then(|line| AuditRecord::read(&line.text).ok())) {
                 (Some(had), _) => had,
                 (None, Some(record)) => Self::last_in(file, &record.chain)?,
                 (None, None) => 0,
@@ -185,12 +185,12 @@ mod tests {
         Pruner::new(SigningKey::from_seed(&[7; 32]).unwrap(), KeySet::new(), std::path::Path::new("no journals"))
     }
 
-    fn lines(place: &mut ChainPlace, count: u64) -> Vec<Line> {
+    fn lines(place: &mut ChainPlace, count: u64) -> Vec<JournalRecord> {
         let mut line = |_| {
             let mut text = String::new();
             let event = AuditEvent::own(1, EventType::RecordsLost, "{}", RiskLevel::Low);
             place.append(&event, &mut text);
-            Line { seq: place.seq, text: text.trim_end().to_owned() }
+            JournalRecord { seq: place.seq, text: text.trim_end().to_owned() }
         };
         (0..count).map(&mut line).collect()
     }

@@ -1,9 +1,9 @@
 //! The sinks that post to web addresses: all records in batches, or an alert for each record that needs immediate
 //! attention.
 
-use super::{Line, Sink, SinkError};
+use super::{JournalRecord, Sink, SinkError};
 use crate::event::{EventType, RiskLevel};
-use crate::record::Record;
+use crate::record::AuditRecord;
 use bytes::Bytes;
 use serde_json::json;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Sink for RemoteSink {
         "remote"
     }
 
-    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
+    fn write(&mut self, lines: &[JournalRecord]) -> Result<(), SinkError> {
         let all: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         self.poster.post(&self.url, Bytes::from(format!("[{}]", all.join(","))))
     }
@@ -75,12 +75,12 @@ impl Sink for AlertSink {
         "alert"
     }
 
-    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
+    fn write(&mut self, lines: &[JournalRecord]) -> Result<(), SinkError> {
         let told = self.told;
         for line in lines.iter().filter(|line| line.seq > told) {
             // Most records need no alert. A substring search is enough to know.
             if line.text.contains("\"risk_level\":\"critical\"")
-                && let Ok(record) = Record::read(&line.text)
+                && let Ok(record) = AuditRecord::read(&line.text)
                 && record.risk == RiskLevel::Critical
                 && let Some(text) = text(&record)
             {
@@ -95,7 +95,7 @@ impl Sink for AlertSink {
 }
 
 /// Returns the text of the alert for a critical record, if it needs one.
-fn text(record: &Record) -> Option<String> {
+fn text(record: &AuditRecord) -> Option<String> {
     let reason = record.detail("reason").unwrap_or("unknown");
     let who = record.principal().unwrap_or("somebody");
     match record.event_type? {
@@ -132,13 +132,13 @@ mod tests {
         }
     }
 
-    fn lines() -> Vec<Line> {
+    fn lines() -> Vec<JournalRecord> {
         let mut place = ChainPlace::start("c");
         let mut line = |risk| {
             let mut text = String::new();
             let details = "{\"reason\":\"replayed\",\"arguments\":{\"a\":1}}";
             place.append(&AuditEvent::own(1, EventType::SecurityViolation, details, risk), &mut text);
-            Line { seq: place.seq, text: text.trim_end().to_owned() }
+            JournalRecord { seq: place.seq, text: text.trim_end().to_owned() }
         };
         vec![line(RiskLevel::High), line(RiskLevel::Critical), line(RiskLevel::Critical)]
     }
@@ -162,7 +162,7 @@ mod tests {
             let (grant, to, by, because, until) = ("break_glass:1", "user:ada", "bob", "it burns", 0);
             let mut text = String::new();
             place.append(&crate::BrokenGlass { grant, to, by, because, until, begins }.note(1).event(), &mut text);
-            Line { seq: place.seq, text: text.trim_end().to_owned() }
+            JournalRecord { seq: place.seq, text: text.trim_end().to_owned() }
         };
         let poster = Arc::new(Kept::default());
         AlertSink::new("http://x".to_owned(), poster.clone()).write(&[line(true), line(false)]).unwrap();

@@ -1,8 +1,8 @@
 //! The syslog sink (RFC 5424): over UDP, over TCP with octet counting (RFC 6587), or to a local socket.
 
-use super::{Line, Sink, SinkError};
+use super::{JournalRecord, Sink, SinkError};
 use crate::event::RiskLevel;
-use crate::record::Record;
+use crate::record::AuditRecord;
 use signalbox_wire::timestamp;
 use std::io::{self, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _, UdpSocket};
@@ -138,7 +138,7 @@ impl Sink for SyslogSink {
         "syslog"
     }
 
-    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
+    fn write(&mut self, lines: &[JournalRecord]) -> Result<(), SinkError> {
         for line in lines {
             if line.seq <= self.sent {
                 continue;
@@ -155,8 +155,8 @@ impl Sink for SyslogSink {
 }
 
 /// Formats a record as a syslog message.
-fn message(line: &Line, host: &str) -> String {
-    let record = Record::read(&line.text).ok();
+fn message(line: &JournalRecord, host: &str) -> String {
+    let record = AuditRecord::read(&line.text).ok();
     let severity = match record.as_ref().map(|record| record.risk) {
         Some(RiskLevel::Low) => 6,
         Some(RiskLevel::Medium) | None => 5,
@@ -177,12 +177,12 @@ mod tests {
     use std::io::Read as _;
     use std::net::TcpListener;
 
-    fn lines(count: usize) -> Vec<Line> {
+    fn lines(count: usize) -> Vec<JournalRecord> {
         let mut place = ChainPlace::start("c");
         let mut line = |_| {
             let mut text = String::new();
             place.append(&AuditEvent::own(1_700_000_000_000, EventType::RecordsLost, "{}", RiskLevel::High), &mut text);
-            Line { seq: place.seq, text: text.trim_end().to_owned() }
+            JournalRecord { seq: place.seq, text: text.trim_end().to_owned() }
         };
         (0..count).map(&mut line).collect()
     }

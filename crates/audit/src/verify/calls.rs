@@ -4,10 +4,10 @@
 //! Rows are read before records. A row is written together with the record of its outcome, so each row read has one;
 //! rows that are added meanwhile are read again at the end.
 
-use super::{AuditVerifier, FaultKind};
+use super::{AuditFaultKind, AuditVerifier};
 use crate::arguments::{ExactValue, earlier_column};
 use crate::columns::{row_of, storable};
-use crate::record::Record;
+use crate::record::AuditRecord;
 use signalbox_store::audit::{AuditRow, CallRow, StoredArguments, StoredCall, jsonb};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -116,19 +116,19 @@ impl CallVerifier {
         if !line.contains("\"phase\":\"") {
             return;
         }
-        let Ok(record) = Record::read(line) else { return };
+        let Ok(record) = AuditRecord::read(line) else { return };
         let row = row_of(&record, line);
         let Some(call) = &row.call else { return self.intent(&record) };
         let outcome = self.outcome(&record, &row, call);
         match self.take(&outcome) {
             Some(found) => compare(verifier, &outcome, &found),
             None if self.missing.len() < MAX_MISSING => self.missing.push(outcome),
-            None => verifier.fault(TABLE, &outcome.chain, FaultKind::CallMissing(outcome.seq)),
+            None => verifier.fault(TABLE, &outcome.chain, AuditFaultKind::CallMissing(outcome.seq)),
         }
     }
 
     /// Stores the arguments of an intent for its outcome, as the writer does.
-    fn intent(&mut self, record: &Record) {
+    fn intent(&mut self, record: &AuditRecord) {
         let Some(id) = record.correlation_id().map(|id| self.hasher.hash_one(id)) else { return };
         match record.arguments() {
             Some(arguments) => _ = self.intents.insert(id, Some(self.hash_recorded(arguments))),
@@ -136,7 +136,7 @@ impl CallVerifier {
         }
     }
 
-    fn outcome(&mut self, record: &Record, row: &AuditRow, call: &CallRow) -> Outcome {
+    fn outcome(&mut self, record: &AuditRecord, row: &AuditRow, call: &CallRow) -> Outcome {
         let text = |text: Option<&str>| self.hasher.hash_one(text.map(storable));
         let number = |number: u64| self.hasher.hash_one(Some(number));
         let id = text(Some(&call.request_id));
@@ -184,7 +184,7 @@ impl CallVerifier {
             match self.take(&outcome) {
                 Some(found) => compare(verifier, &outcome, &found),
                 None if outcome.at < since => {}
-                None => verifier.fault(TABLE, &outcome.chain, FaultKind::CallMissing(outcome.seq)),
+                None => verifier.fault(TABLE, &outcome.chain, AuditFaultKind::CallMissing(outcome.seq)),
             }
         }
         let by_age = verifier.has_pruned();
@@ -192,7 +192,7 @@ impl CallVerifier {
         let left = self.rows.into_values().flatten().filter(|row| row.id <= seen && !may_be_gone(row));
         let mut ids: Vec<i64> = left.map(|row| row.id).collect();
         ids.sort_unstable();
-        ids.into_iter().for_each(|id| verifier.fault(TABLE, "", FaultKind::CallInvented(id)));
+        ids.into_iter().for_each(|id| verifier.fault(TABLE, "", AuditFaultKind::CallInvented(id)));
     }
 
     /// Hashes arguments as a database returns them.
@@ -236,7 +236,7 @@ fn compare(verifier: &mut AuditVerifier<'_>, outcome: &Outcome, row: &FoundRow) 
     };
     for column in differences(outcome, row).chain(arguments) {
         let place = format!("{TABLE} row {}", row.id);
-        verifier.fault(&place, &outcome.chain, FaultKind::CallChanged(outcome.seq, column));
+        verifier.fault(&place, &outcome.chain, AuditFaultKind::CallChanged(outcome.seq, column));
     }
 }
 
@@ -262,7 +262,7 @@ mod tests {
             text.trim_end().to_owned()
         })
         .collect();
-        let outcome = row_of(&Record::read(&lines[1]).unwrap(), &lines[1]);
+        let outcome = row_of(&AuditRecord::read(&lines[1]).unwrap(), &lines[1]);
         let call = outcome.call.unwrap();
         let (keys, mut calls) = (KeySet::new(), CallVerifier::default());
         let mut verifier = AuditVerifier::new(&keys);
@@ -282,7 +282,7 @@ mod tests {
         lines.iter().for_each(|line| calls.record(&mut verifier, line));
         calls.finish(&mut verifier, 1, 0);
         let named = |fault: &crate::AuditFault| match fault.kind {
-            FaultKind::CallChanged(_, column) => column,
+            AuditFaultKind::CallChanged(_, column) => column,
             _ => panic!("{fault}"),
         };
         verifier.faults().iter().map(named).collect()

@@ -8,7 +8,7 @@ fn key() -> SigningKey {
 
 fn trusted(key: &SigningKey) -> KeySet {
     let mut keys = KeySet::new();
-    keys.add(TrustedKey::new(key.verifying_key().clone(), "gateway", &[Role::Gateway, Role::Recorder])).unwrap();
+    keys.add(TrustedKey::new(key.verifying_key().clone(), "gateway", &[KeyRole::Gateway, KeyRole::Recorder])).unwrap();
     keys
 }
 
@@ -41,7 +41,7 @@ fn verify(lines: &[String]) -> AuditReport {
     verifier.finish()
 }
 
-fn first(lines: &[String]) -> Option<(String, FaultKind)> {
+fn first(lines: &[String]) -> Option<(String, AuditFaultKind)> {
     verify(lines).faults.into_iter().next().map(|fault| (fault.place, fault.kind))
 }
 
@@ -50,12 +50,12 @@ fn first(lines: &[String]) -> Option<(String, FaultKind)> {
 fn a_chain_without_its_start_is_not_whole_unless_a_checkpoint_stands_for_it() {
     let report = verify(&chain());
     assert_eq!((report.records, report.chains, report.heads, report.unsigned), (10, 1, 2, 0));
-    assert_eq!(report.verdict(), Verdict::Whole);
+    assert_eq!(report.verdict(), AuditVerdict::Whole);
     for cut in 1..chain().len() {
         let left = chain()[cut..].to_vec();
-        let missing = FaultKind::Missing(1, cut as u64);
+        let missing = AuditFaultKind::Missing(1, cut as u64);
         assert_eq!(first(&left), Some(("line 1".to_owned(), missing)), "without the first {cut}");
-        let (hash, _) = Record::read(&left[0]).unwrap().hashes().unwrap();
+        let (hash, _) = AuditRecord::read(&left[0]).unwrap().hashes().unwrap();
         let place = |kind| SignedPlace {
             kind,
             chain: "c".into(),
@@ -67,42 +67,42 @@ fn a_chain_without_its_start_is_not_whole_unless_a_checkpoint_stands_for_it() {
         };
         let with = |line: String| [vec![line], left.clone()].concat();
         let report = verify(&with(place("pruned").sign(&key()).unwrap()));
-        assert_eq!((report.verdict(), report.pruned), (Verdict::Whole, cut as u64));
+        assert_eq!((report.verdict(), report.pruned), (AuditVerdict::Whole, cut as u64));
         let report = verify(&with(place("pruned_unproved_file").sign(&key()).unwrap()));
-        assert_eq!(report.verdict(), Verdict::Unproved);
+        assert_eq!(report.verdict(), AuditVerdict::Unproved);
         let other = SigningKey::from_seed(&[8; 32]).unwrap();
-        assert_eq!(verify(&with(place("pruned").sign(&other).unwrap())).verdict(), Verdict::Broken);
+        assert_eq!(verify(&with(place("pruned").sign(&other).unwrap())).verdict(), AuditVerdict::Broken);
         let later = SignedPlace { to: cut as u64 + 1, ..place("pruned") };
         let forged = later.sign(&key()).unwrap().replace(&format!("\"to\":{}", cut + 1), &format!("\"to\":{cut}"));
-        assert_eq!(verify(&with(forged)).verdict(), Verdict::Broken);
+        assert_eq!(verify(&with(forged)).verdict(), AuditVerdict::Broken);
     }
 }
 
 /// Records that a crash left behind their checkpoint are not looked at; what follows must still fit.
 #[test]
 fn records_that_a_checkpoint_stands_for_may_still_be_there() {
-    let (hash, _) = Record::read(&chain()[4]).unwrap().hashes().unwrap();
+    let (hash, _) = AuditRecord::read(&chain()[4]).unwrap().hashes().unwrap();
     let place =
         SignedPlace { kind: "pruned_file", chain: "c".into(), from: 1, to: 4, hash, at: 1_700_000_000_000, sink: None };
     let with = |lines: Vec<String>| [vec![place.sign(&key()).unwrap()], lines].concat();
-    assert_eq!(verify(&with(chain())).verdict(), Verdict::Whole);
-    assert_eq!(verify(&with(chain()[2..].to_vec())).verdict(), Verdict::Whole);
-    assert_eq!(verify(&with(chain()[5..].to_vec())).verdict(), Verdict::Broken);
+    assert_eq!(verify(&with(chain())).verdict(), AuditVerdict::Whole);
+    assert_eq!(verify(&with(chain()[2..].to_vec())).verdict(), AuditVerdict::Whole);
+    assert_eq!(verify(&with(chain()[5..].to_vec())).verdict(), AuditVerdict::Broken);
 }
 
 /// What no signature covers is not whole.
 #[test]
 fn unsigned_records_are_unproved_and_a_chain_without_any_signature_is_invented() {
-    assert_eq!(verify(&chain()[..4]).verdict(), Verdict::Unproved, "a copy without heads");
+    assert_eq!(verify(&chain()[..4]).verdict(), AuditVerdict::Unproved, "a copy without heads");
     let tail = verify(&chain()[..7]);
-    assert_eq!((tail.verdict(), tail.unsigned), (Verdict::Unproved, 2), "a copy with an unsigned end");
+    assert_eq!((tail.verdict(), tail.unsigned), (AuditVerdict::Unproved, 2), "a copy with an unsigned end");
     let (mut place, mut invented) = (ChainPlace::start("d"), String::new());
     place.append(&AuditEvent::own(1, EventType::RecordsLost, "{}", RiskLevel::Low), &mut invented);
     let mut lines = chain();
     lines.insert(3, invented.trim_end().to_owned());
     let report = verify(&lines);
-    assert_eq!(report.verdict(), Verdict::Broken);
-    assert_eq!(report.faults[0].kind, FaultKind::Unsigned(1, 1));
+    assert_eq!(report.verdict(), AuditVerdict::Broken);
+    assert_eq!(report.faults[0].kind, AuditFaultKind::Unsigned(1, 1));
     assert_eq!(report.faults[0].chain, "d");
 }
 
@@ -112,7 +112,7 @@ fn a_first_record_with_another_beginning_is_tampered_with() {
     let mut place = ChainPlace { chain: "c".into(), seq: 0, hash: [9; 32] };
     let mut text = String::new();
     place.append(&AuditEvent::own(1, EventType::RecordsLost, "{}", RiskLevel::Low), &mut text);
-    assert_eq!(first(&[text.trim_end().to_owned()]), Some(("line 1".to_owned(), FaultKind::Tampered(1))));
+    assert_eq!(first(&[text.trim_end().to_owned()]), Some(("line 1".to_owned(), AuditFaultKind::Tampered(1))));
 }
 
 /// The first record that was changed, removed, moved or repeated is named.
@@ -121,22 +121,22 @@ fn the_first_tampered_missing_or_reordered_record_is_named() {
     let at = |line: &str, kind| Some((line.to_owned(), kind));
     let mut changed = chain();
     changed[2] = changed[2].replace("\"count\":3", "\"count\":4");
-    assert_eq!(first(&changed), at("line 3", FaultKind::Tampered(3)));
+    assert_eq!(first(&changed), at("line 3", AuditFaultKind::Tampered(3)));
     let mut removed = chain();
     removed.drain(2..4);
-    assert_eq!(first(&removed), at("line 3", FaultKind::Missing(3, 4)));
+    assert_eq!(first(&removed), at("line 3", AuditFaultKind::Missing(3, 4)));
     let mut moved = chain();
     moved.swap(2, 3);
-    assert_eq!(first(&moved), at("line 3", FaultKind::Missing(3, 3)));
+    assert_eq!(first(&moved), at("line 3", AuditFaultKind::Missing(3, 3)));
     let mut repeated = chain();
     repeated.insert(3, repeated[2].clone());
-    assert_eq!(first(&repeated), at("line 4", FaultKind::Reordered(3)));
+    assert_eq!(first(&repeated), at("line 4", AuditFaultKind::Reordered(3)));
     let mut torn = chain();
     torn[9].truncate(40);
-    assert_eq!(first(&torn), at("line 10", FaultKind::Unreadable));
+    assert_eq!(first(&torn), at("line 10", AuditFaultKind::Unreadable));
     let mut more = chain();
     more[1] = more[1].replacen("\"seq\":2", "\"seq\":2,\"x\":1", 1);
-    assert_eq!(first(&more), at("line 2", FaultKind::Tampered(2)));
+    assert_eq!(first(&more), at("line 2", AuditFaultKind::Tampered(2)));
 }
 
 /// Whoever makes all hashes anew has no key for the heads.
@@ -144,7 +144,7 @@ fn the_first_tampered_missing_or_reordered_record_is_named() {
 fn a_chain_that_was_made_anew_has_no_good_heads() {
     let (mut place, mut lines) = (ChainPlace::start("c"), Vec::new());
     for (number, line) in chain().iter().enumerate() {
-        let record = Record::read(line).unwrap();
+        let record = AuditRecord::read(line).unwrap();
         let details = match number {
             2 => "{\"count\":999}".to_owned(),
             _ => record.value["details"].to_string(),
@@ -154,11 +154,11 @@ fn a_chain_that_was_made_anew_has_no_good_heads() {
         place.append(&event, &mut text);
         lines.push(text.trim_end().to_owned());
     }
-    assert_eq!(first(&lines), Some(("line 5".to_owned(), FaultKind::BadSignature(5))));
+    assert_eq!(first(&lines), Some(("line 5".to_owned(), AuditFaultKind::BadSignature(5))));
     let others = trusted(&SigningKey::from_seed(&[8; 32]).unwrap());
     let mut verifier = AuditVerifier::new(&others);
     chain().iter().for_each(|line| verifier.line("x", line));
-    assert_eq!(verifier.finish().faults[0].kind, FaultKind::Untrusted(5, key().id().to_owned()));
+    assert_eq!(verifier.finish().faults[0].kind, AuditFaultKind::Untrusted(5, key().id().to_owned()));
 }
 
 /// What is missing at the end is known from the signed head that is kept elsewhere.
@@ -168,19 +168,19 @@ fn deleted_last_records_are_named() {
     let mut verifier = AuditVerifier::new(&keys);
     chain()[..7].iter().for_each(|line| verifier.line("x", line));
     verifier.came_to("head.json", "c", 9);
-    assert_eq!(verifier.finish().faults[0].kind, FaultKind::Missing(8, 9));
+    assert_eq!(verifier.finish().faults[0].kind, AuditFaultKind::Missing(8, 9));
 }
 
 /// A gap is as good as its signature.
 #[test]
 fn a_signed_gap_stands_for_what_a_sink_did_not_get() {
     let mut lines = chain();
-    let (hash, _) = Record::read(&lines[6]).unwrap().hashes().unwrap();
+    let (hash, _) = AuditRecord::read(&lines[6]).unwrap().hashes().unwrap();
     let gap = SignedPlace { kind: "gap", chain: "c".into(), from: 3, to: 6, hash, at: 1_700_000_000_000, sink: None };
     let signed = gap.sign(&key()).unwrap();
     lines.splice(2..6, [signed.clone()]);
     let report = verify(&lines);
-    assert_eq!((report.faults.as_slice(), report.skipped, report.verdict()), (&[][..], 4, Verdict::WithGaps));
+    assert_eq!((report.faults.as_slice(), report.skipped, report.verdict()), (&[][..], 4, AuditVerdict::WithGaps));
     lines[2] = signed.replace("\"from\":3", "\"from\":2");
     assert!(!verify(&lines).faults.is_empty());
 }
@@ -188,9 +188,9 @@ fn a_signed_gap_stands_for_what_a_sink_did_not_get() {
 /// What one sink did not get, or deleted by age, is no reason for another to lack it.
 #[test]
 fn gaps_and_checkpoints_of_another_sink_are_faults() {
-    let (hash, _) = Record::read(&chain()[6]).unwrap().hashes().unwrap();
+    let (hash, _) = AuditRecord::read(&chain()[6]).unwrap().hashes().unwrap();
     let keys = trusted(&key());
-    for (absence, from) in [(Absence::Gap, 3), (Absence::Pruned, 1), (Absence::PrunedUnproved, 1)] {
+    for (absence, from) in [(MissingReason::Gap, 3), (MissingReason::Pruned, 1), (MissingReason::PrunedUnproved, 1)] {
         let kind = absence.kind("database");
         let place = SignedPlace { kind, chain: "c".into(), from, to: 6, hash, at: 1_700_000_000_000, sink: None };
         let mut lines = chain();
@@ -200,7 +200,7 @@ fn gaps_and_checkpoints_of_another_sink_are_faults() {
             lines.iter().for_each(|line| verifier.line("x", line));
             verifier.finish().faults
         };
-        assert_eq!(faults("file")[0].kind, FaultKind::OfAnotherSink(6), "{absence:?}");
+        assert_eq!(faults("file")[0].kind, AuditFaultKind::OfAnotherSink(6), "{absence:?}");
         assert_eq!(faults("database"), [], "{absence:?}");
     }
 }
@@ -209,9 +209,9 @@ fn gaps_and_checkpoints_of_another_sink_are_faults() {
 /// the name; two names are a fault.
 #[test]
 fn gaps_and_checkpoints_of_another_place_are_faults() {
-    let (hash, _) = Record::read(&chain()[6]).unwrap().hashes().unwrap();
+    let (hash, _) = AuditRecord::read(&chain()[6]).unwrap().hashes().unwrap();
     let keys = trusted(&key());
-    for (absence, from) in [(Absence::Gap, 3), (Absence::Elsewhere, 3), (Absence::Pruned, 1)] {
+    for (absence, from) in [(MissingReason::Gap, 3), (MissingReason::Elsewhere, 3), (MissingReason::Pruned, 1)] {
         let (kind, sink) = (absence.kind("file"), Some("/var/log/b.log".to_owned()));
         let place = SignedPlace { kind, chain: "c".into(), from, to: 6, hash, at: 1_700_000_000_000, sink };
         let mut lines = chain();
@@ -222,15 +222,15 @@ fn gaps_and_checkpoints_of_another_place_are_faults() {
             lines.iter().for_each(|line| verifier.line("x", line));
             verifier.finish()
         };
-        assert_eq!(report(Some("/var/log/a.log")).faults[0].kind, FaultKind::OfAnotherSink(6), "{absence:?}");
-        let gaps = if absence == Absence::Pruned { Verdict::Whole } else { Verdict::WithGaps };
+        assert_eq!(report(Some("/var/log/a.log")).faults[0].kind, AuditFaultKind::OfAnotherSink(6), "{absence:?}");
+        let gaps = if absence == MissingReason::Pruned { AuditVerdict::Whole } else { AuditVerdict::WithGaps };
         assert_eq!(report(Some("/var/log/b.log")).verdict(), gaps, "{absence:?}");
         let unknown = report(None);
-        assert_eq!(unknown.verdict(), Verdict::Unproved, "{absence:?}");
-        assert_eq!(unknown.doubts[0].kind, FaultKind::PlaceUnknown(6, "/var/log/b.log".into()));
+        assert_eq!(unknown.verdict(), AuditVerdict::Unproved, "{absence:?}");
+        assert_eq!(unknown.doubts[0].kind, AuditFaultKind::PlaceUnknown(6, "/var/log/b.log".into()));
     }
     let gap = |from: u64, to: u64, sink: &str| {
-        let (hash, _) = Record::read(&chain()[usize::try_from(to).unwrap()]).unwrap().hashes().unwrap();
+        let (hash, _) = AuditRecord::read(&chain()[usize::try_from(to).unwrap()]).unwrap().hashes().unwrap();
         let (chain, sink) = ("c".to_owned(), Some(sink.to_owned()));
         let place = SignedPlace { kind: "gap_file", chain, from, to, hash, at: 1_700_000_000_000, sink };
         place.sign(&key()).unwrap()
@@ -238,7 +238,7 @@ fn gaps_and_checkpoints_of_another_place_are_faults() {
     let mut lines = chain();
     lines[1] = gap(2, 2, "a");
     lines[6] = gap(7, 7, "b");
-    assert_eq!(first(&lines), Some(("line 7".to_owned(), FaultKind::OfAnotherSink(7))));
+    assert_eq!(first(&lines), Some(("line 7".to_owned(), AuditFaultKind::OfAnotherSink(7))));
 }
 
 /// A log that says itself that records could not be written is not simply whole.
@@ -256,5 +256,5 @@ fn records_that_could_not_be_written_are_counted() {
     place.append(&AuditEvent::own(1, EventType::ChainHead, &head.sign(&key()).unwrap(), RiskLevel::Low), &mut text);
     lines.push(text.trim_end().to_owned());
     let report = verify(&lines);
-    assert_eq!((report.verdict(), report.lost), (Verdict::WithGaps, 7), "{report:?}");
+    assert_eq!((report.verdict(), report.lost), (AuditVerdict::WithGaps, 7), "{report:?}");
 }

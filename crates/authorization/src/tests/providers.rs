@@ -7,7 +7,7 @@ use signalbox_oauth::form;
 
 #[test]
 fn nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browser_comes_back() {
-    let mut scene = Scene::with(Settings { provider: Some(corp()), ..settings() }, "");
+    let mut scene = Scene::with(ServerSettings { provider: Some(corp()), ..settings() }, "");
     let client = scene.client();
     let ticket = scene.begin(&client);
     let provider = form::write(&[("ticket", &ticket), ("provider", "1")]);
@@ -18,7 +18,8 @@ fn nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browser_comes_ba
     let now = scene.now.get();
     assert!(!scene.server.is_sent(&ticket, &scene.cookies, now), "nobody has said yes");
     let allow = form::write(&[("ticket", &ticket), ("answer", "allow")]);
-    let Consented::Forward(sent) = scene.server.consent(&allow, &scene.cookies, &|_| false, &scene.moment()) else {
+    let ConsentOutcome::Forward(sent) = scene.server.consent(&allow, &scene.cookies, &|_| false, &scene.moment())
+    else {
         panic!()
     };
     assert_eq!(sent, ticket);
@@ -41,8 +42,8 @@ fn nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browser_comes_ba
 /// The address of the provider of people.
 const PROVIDER: &str = "https://idp.example";
 
-fn corp() -> Provider {
-    Provider { name: "Corp".to_owned(), issuer: PROVIDER.to_owned() }
+fn corp() -> IdentityProvider {
+    IdentityProvider { name: "Corp".to_owned(), issuer: PROVIDER.to_owned() }
 }
 
 /// The tokens of a person who signed in at the provider.
@@ -65,13 +66,15 @@ fn tokens_of_provider(scene: &mut Scene, client: &str) -> (String, String) {
 /// Tokens of people outlived their provider, and no command ended them.
 #[test]
 fn people_of_a_provider_lose_their_tokens_with_it_or_by_name() {
-    let with = |provider: Option<Provider>, stored: &str| Scene::with(Settings { provider, ..settings() }, stored);
+    let with = |provider: Option<IdentityProvider>, stored: &str| {
+        Scene::with(ServerSettings { provider, ..settings() }, stored)
+    };
     let mut scene = with(Some(corp()), "");
     let client = scene.client();
     let (access, refresh) = tokens_of_provider(&mut scene, &client);
     let stored = scene.server.unsaved().unwrap().unwrap();
     // Another start with the same provider, with another one, and with none.
-    let other = Provider { issuer: "https://other.example".to_owned(), ..corp() };
+    let other = IdentityProvider { issuer: "https://other.example".to_owned(), ..corp() };
     for (provider, status) in [(Some(corp()), 200), (Some(other), 400), (None, 400)] {
         let next = with(provider.clone(), &stored);
         assert_eq!(next.refresh(&client, &refresh).status, status, "{provider:?}");

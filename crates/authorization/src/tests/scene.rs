@@ -17,8 +17,8 @@ pub(super) const DOCUMENT: &str = "https://editor.example/client.json";
 pub(super) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 pub(super) const PASSWORD: &str = "correct horse";
 
-pub(super) fn settings() -> Settings {
-    Settings {
+pub(super) fn settings() -> ServerSettings {
+    ServerSettings {
         issuer: ISSUER.to_owned(),
         resource: ResourceAddress::fixed(RESOURCE),
         scopes: vec!["mcp".to_owned(), "files:write".to_owned()],
@@ -52,12 +52,12 @@ impl Scene {
         Self::with(settings(), "")
     }
 
-    pub(super) fn with(settings: Settings, stored: &str) -> Self {
+    pub(super) fn with(settings: ServerSettings, stored: &str) -> Self {
         Self::started(settings, stored, users())
     }
 
     /// A process that starts with these users and with what the one before has kept.
-    pub(super) fn started(settings: Settings, stored: &str, users: LocalUsers) -> Self {
+    pub(super) fn started(settings: ServerSettings, stored: &str, users: LocalUsers) -> Self {
         let signer = TokenSigner::new(&[7; 32]).unwrap();
         let server = AuthorizationServer::new(settings, signer, stored, users).unwrap();
         Self {
@@ -152,8 +152,8 @@ impl Scene {
     pub(super) fn consent(&self, ticket: &str, answer: &str) -> Reply {
         let form = form::write(&[("ticket", ticket), ("answer", answer)]);
         match self.server.consent(&form, &self.cookies, &self.is_off(), &self.moment()) {
-            Consented::Reply(reply) => reply,
-            Consented::Forward(ticket) => panic!("forwards {ticket}"),
+            ConsentOutcome::Reply(reply) => reply,
+            ConsentOutcome::Forward(ticket) => panic!("forwards {ticket}"),
         }
     }
 

@@ -31,8 +31,8 @@ impl Drop for Folder {
     }
 }
 
-fn load(path: &Path) -> Result<Loaded, ConfigError> {
-    Config::load(&Located::File(path.to_owned()), &env, &Overrides::default())
+fn load(path: &Path) -> Result<CheckedConfig, ConfigError> {
+    Config::load(&ConfigLocation::File(path.to_owned()), &env, &Overrides::default())
 }
 
 #[test]
@@ -62,18 +62,18 @@ fn the_file_is_searched_for() {
     let home = folder.0.display().to_string();
     let vars = |name: &str| (name == "HOME").then(|| home.clone());
     let find = |flag: Option<&str>, variable: Option<&str>| {
-        Located::find(flag.map(Path::new), variable.map(Path::new), &here, &vars)
+        ConfigLocation::find(flag.map(Path::new), variable.map(Path::new), &here, &vars)
     };
-    assert_eq!(find(None, None), Located::Defaults);
+    assert_eq!(find(None, None), ConfigLocation::Defaults);
     let user = folder.file(".config/signalbox/signalbox.toml", b"");
-    assert_eq!(find(None, None), Located::File(user));
+    assert_eq!(find(None, None), ConfigLocation::File(user));
     let local = folder.file("here/signalbox.toml", b"");
-    assert_eq!(find(None, None), Located::File(local));
-    assert_eq!(find(None, Some("v")), Located::File("v".into()));
-    assert_eq!(find(Some("f"), Some("v")), Located::File("f".into()));
+    assert_eq!(find(None, None), ConfigLocation::File(local));
+    assert_eq!(find(None, Some("v")), ConfigLocation::File("v".into()));
+    assert_eq!(find(Some("f"), Some("v")), ConfigLocation::File("f".into()));
     let xdg = folder.file("xdg/signalbox/signalbox.toml", b"");
     let vars = |name: &str| (name == "XDG_CONFIG_HOME").then(|| format!("{home}/xdg"));
-    assert_eq!(Located::find(None, None, &folder.0, &vars), Located::File(xdg));
+    assert_eq!(ConfigLocation::find(None, None, &folder.0, &vars), ConfigLocation::File(xdg));
 }
 
 fn environment(variables: &[(&str, &str)]) -> Result<Environment, ConfigError> {
@@ -99,10 +99,10 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     let of_env = Config::parse(file, FULL, &env, &environment.overrides).expect("good").config;
     assert_eq!((of_env.listen.host.to_string().as_str(), of_env.listen.port), ("::1", 7000));
     assert_eq!(of_env.listen.path, of_file.listen.path);
-    assert_eq!((of_env.log_level, of_file.log_level), (LogLevel::Trace, LogLevel::Debug));
+    assert_eq!((of_env.log_level, of_file.log_level), (LogVerbosity::Trace, LogVerbosity::Debug));
     let both = flags.over(environment.overrides);
     let of_flags = Config::parse(file, FULL, &env, &both).expect("good").config;
-    assert_eq!((of_flags.listen.port, of_flags.log_level), (1, LogLevel::Trace));
+    assert_eq!((of_flags.listen.port, of_flags.log_level), (1, LogVerbosity::Trace));
     assert_eq!(of_flags.data_dir, Path::new("/var/box"));
 }
 
@@ -148,14 +148,14 @@ fn bad_variables() {
 #[test]
 fn without_a_home_the_data_folder_has_to_be_named() {
     let nothing = |_: &str| None;
-    let error = Config::load(&Located::Defaults, &nothing, &Overrides::default()).expect_err("no home");
+    let error = Config::load(&ConfigLocation::Defaults, &nothing, &Overrides::default()).expect_err("no home");
     assert_eq!(
         error.to_string(),
         "environment: HOME: no home folder is known; set HOME, SIGNALBOX_DATA_DIR or `--data-dir`"
     );
     let named = Overrides { data_dir: Some("/d".into()), ..Overrides::default() };
-    assert!(Config::load(&Located::Defaults, &nothing, &named).is_ok());
+    assert!(Config::load(&ConfigLocation::Defaults, &nothing, &named).is_ok());
     let xdg = |name: &str| (name == "XDG_STATE_HOME").then(|| "/state".to_owned());
-    let config = Config::load(&Located::Defaults, &xdg, &Overrides::default()).expect("good").config;
+    let config = Config::load(&ConfigLocation::Defaults, &xdg, &Overrides::default()).expect("good").config;
     assert_eq!(config.data_dir, Path::new("/state/signalbox"));
 }

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::{good, message};
-use signalbox_transport::tls::{BackTlsSpec, ClientAuth, MinVersion, PairFiles};
+use signalbox_transport::tls::{BackTlsSpec, ClientCertPolicy, MinVersion, PairFiles};
 
 fn pair(cert_file: &str, key_file: &str) -> PairFiles {
     PairFiles { cert_file: cert_file.into(), key_file: key_file.into() }
@@ -20,7 +20,7 @@ fn the_keys_of_the_governed_configuration_are_taken() {
         tls,
         ListenTls {
             certificates: Certificates::Files(vec![pair("/a.pem", "/a.key")]),
-            client_auth: ClientAuth::Required("/ca.pem".into()),
+            client_auth: ClientCertPolicy::Required("/ca.pem".into()),
             min_version: MinVersion::V1_2,
             handshake_timeout: Duration::from_secs(10),
             max_handshakes: 1024,
@@ -40,8 +40,11 @@ fn everything_else_about_the_listener_is_taken() {
     assert_eq!(tls.certificates, Certificates::Files(vec![pair("/a.pem", "/a.key"), pair("/b.pem", "/b.key")]));
     assert_eq!((tls.client_auth.as_str(), tls.min_version), ("optional", MinVersion::V1_3));
     assert_eq!((tls.handshake_timeout, tls.max_handshakes), (Duration::from_secs(2), 7));
-    assert_eq!(listen(files).client_auth, ClientAuth::None);
-    assert_eq!(listen(&format!("{files}ca_file = '/ca.pem'\nclient_auth = 'none'\n")).client_auth, ClientAuth::None);
+    assert_eq!(listen(files).client_auth, ClientCertPolicy::None);
+    assert_eq!(
+        listen(&format!("{files}ca_file = '/ca.pem'\nclient_auth = 'none'\n")).client_auth,
+        ClientCertPolicy::None
+    );
     assert_eq!(listen("self_signed = true\n").certificates, Certificates::SelfSigned);
 }
 

@@ -1,19 +1,19 @@
 //! Audits the use of the API: successful calls, failures and refusals.
 
-use super::{Served, audit};
+use super::{ApiState, audit};
 use http::StatusCode;
 use serde_json::{Value, json};
 use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_engine::Caller;
 use signalbox_engine::fault::{Fault, FaultKind};
-use signalbox_transport::router::{Door, Problem, RouteGuard, RouteObserver, RouteUse};
+use signalbox_transport::router::{Listener, RouteFault, RouteGuard, RouteObserver, RouteUse};
 use std::sync::Arc;
 
 /// Prefix of the paths of the API.
 const API: &str = "/api/";
 
 /// Observer of all routes that are audited.
-pub(super) struct Administration(pub(super) Arc<Served>);
+pub(super) struct Administration(pub(super) Arc<ApiState>);
 
 impl RouteObserver for Administration {
     fn used(&self, used: &RouteUse<'_>) {
@@ -38,15 +38,15 @@ impl RouteObserver for Administration {
             status if status.is_success() && failed.is_none() => AdminOutcome::Done,
             _ => AdminOutcome::Failed(why),
         };
-        let origin = match used.door {
-            Door::Control => AdminOrigin::Cli,
-            Door::Listener => AdminOrigin::Api,
+        let origin = match used.listener {
+            Listener::Control => AdminOrigin::Cli,
+            Listener::Tcp => AdminOrigin::Api,
         };
         let action = AuditedAction { name: used.action, target: used.target };
         self.0.administer_as(None, used.caller, origin, action, after.as_ref(), outcome);
     }
 
-    fn missed(&self, caller: &Caller, target: &str, problem: &Problem) {
+    fn missed(&self, caller: &Caller, target: &str, problem: &RouteFault) {
         // Guesses at routes, of which a caller can make any number.
         if target.split(' ').nth(1).is_some_and(|path| path.starts_with(API)) {
             let fault = Fault::new(FaultKind::InvalidRequest, format!("{target}: {problem}"));
@@ -57,7 +57,7 @@ impl RouteObserver for Administration {
 
 /// Keeps callers away from the API that may not call a tool either: those that are switched off, or lack a required
 /// scope.
-pub(super) struct CallerGuard(pub(super) Arc<Served>);
+pub(super) struct CallerGuard(pub(super) Arc<ApiState>);
 
 impl RouteGuard for CallerGuard {
     fn refusal(&self, caller: &Caller) -> Option<String> {
@@ -81,7 +81,7 @@ fn nothing_done(answer: &Value) -> Option<&'static str> {
     }
 }
 
-impl Served {
+impl ApiState {
     /// Records an administrative action, if there is an audit log. `who` replaces the caller's name, if given.
     pub(super) fn administer_as(
         &self,

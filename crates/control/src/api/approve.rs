@@ -16,7 +16,7 @@ use super::sign_in::SignInPages;
 use super::{grants, holds};
 use http::header::AUTHORIZATION;
 use serde_json::json;
-use signalbox_assembly::approval_desk::{APPROVE, ShownCall};
+use signalbox_assembly::approval_notifier::{APPROVE, ShownCall};
 use signalbox_audit::{AdminOrigin, AdminOutcome};
 use signalbox_authorization::pages::{escaped, page};
 use signalbox_engine::chain::HoldAnswer;
@@ -24,7 +24,7 @@ use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_engine::{Caller, Proof};
 use signalbox_oauth::form;
 use signalbox_runtime::HeldMessage;
-use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
+use signalbox_transport::router::{HandlerResult, RouteFault, RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 
 /// Maximum size of a form in bytes.
@@ -34,22 +34,22 @@ const GONE_STATUS: u16 = 404;
 const GONE: &str = "This link is not valid, or no longer: the call was decided, or its time ran out.";
 const NEEDS_APPROVER: &str = "Sign in as a user with the role approver to decide.";
 
-pub(super) async fn show(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
+pub(super) async fn show(pages: Arc<SignInPages>, request: RoutedRequest) -> HandlerResult {
     let Some(held) = held(&pages, &request) else { return Ok(nothing_to_decide()) };
     let decider = deciders(&pages, &request).into_iter().next();
-    let desk = &pages.served.app().govern.approvals;
+    let approvals = &pages.served.app().govern.approvals;
     let form = match &decider {
         Some(who) if !holds::may_decide(&pages.served, who, &held) => {
             "<p class=\"bad\">This is your own call. Another person has to decide about it.</p>".to_owned()
         }
-        Some(who) => deciding_form(who, &desk.links.form_token(held.id, who)),
+        Some(who) => deciding_form(who, &approvals.links.form_token(held.id, who)),
         None => signing_in(&pages, &request, held.id),
     };
-    Ok(answer(200, "Let it run?", &format!("{}{form}", described(&desk.shown(&held)))))
+    Ok(answer(200, "Let it run?", &format!("{}{form}", described(&approvals.shown(&held)))))
 }
 
-pub(super) async fn sign_in(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
-    let Some(server) = &pages.server else { return Err(Problem::NothingHere) };
+pub(super) async fn sign_in(pages: Arc<SignInPages>, request: RoutedRequest) -> HandlerResult {
+    let Some(server) = &pages.server else { return Err(RouteFault::NothingHere) };
     if held(&pages, &request).is_none() {
         return Ok(nothing_to_decide());
     }
@@ -59,7 +59,7 @@ pub(super) async fn sign_in(pages: Arc<SignInPages>, request: RoutedRequest) -> 
     Ok(authorization::recorded(&pages.served, &request.caller, authorization::BEGIN, reply))
 }
 
-pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
+pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> HandlerResult {
     let Some(held) = held(&pages, &request) else { return Ok(nothing_to_decide()) };
     let deciders = deciders(&pages, &request);
     // A browser sends cookies and certificates with every form, even a forged one, but not a token in the header.

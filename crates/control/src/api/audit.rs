@@ -1,6 +1,6 @@
 //! `/api/v1/audit`: records of the audit log, for callers that may read them.
 
-use super::{Served, bad, ok};
+use super::{ApiState, bad, ok};
 use crate::status::AuditStatus;
 use http::StatusCode;
 use serde_json::json;
@@ -10,7 +10,7 @@ use signalbox_audit::{EventType, RiskLevel};
 use signalbox_engine::{Caller, Proof};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_tape::moment;
-use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
+use signalbox_transport::router::{HandlerResult, RouteFault, RoutedAnswer, RoutedRequest};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -38,22 +38,22 @@ struct ReadScope {
 
 impl ReadScope {
     /// Returns the parts of records that this caller may read.
-    fn of(request: &RoutedRequest) -> Result<Self, Problem> {
+    fn of(request: &RoutedRequest) -> Result<Self, RouteFault> {
         let identity = request.caller.identity();
         if identity.proof == Proof::Unproved {
-            return Err(Problem::Unauthenticated);
+            return Err(RouteFault::Unauthenticated);
         }
         let payloads = reads_payloads(&request.caller);
         if payloads || identity.has_role(AUDITOR) || identity.has_role(super::routes::ADMIN) {
             return Ok(Self { payloads });
         }
         let why = format!("reading the audit log needs the role `{AUDITOR}` or `{READS_PAYLOADS}`");
-        Err(Problem::new(StatusCode::FORBIDDEN, why))
+        Err(RouteFault::new(StatusCode::FORBIDDEN, why))
     }
 }
 
 /// Returns the latest records that match the query.
-pub(super) async fn search(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn search(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let scope = ReadScope::of(&request)?;
     let query = query(&request)?;
     let limit = match request.query.get("limit") {
@@ -65,7 +65,8 @@ pub(super) async fn search(served: Arc<Served>, request: RoutedRequest) -> Answe
     if config.audit.is_none() {
         return Ok(ok(&json!([])));
     }
-    let place = AuditPlace::of(&config).ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, AuditReadError::Nowhere))?;
+    let place =
+        AuditPlace::of(&config).ok_or_else(|| RouteFault::new(StatusCode::NOT_FOUND, AuditReadError::Nowhere))?;
     let found = tokio::task::spawn_blocking(move || {
         let mut found = VecDeque::new();
         place.search(&query, &mut |record, line| {
@@ -77,25 +78,25 @@ pub(super) async fn search(served: Arc<Served>, request: RoutedRequest) -> Answe
         })?;
         Ok::<_, AuditReadError>(found)
     });
-    let failed = |why: &dyn std::fmt::Display| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, why);
+    let failed = |why: &dyn std::fmt::Display| RouteFault::new(StatusCode::INTERNAL_SERVER_ERROR, why);
     let found = found.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
     Ok(RoutedAnswer::json(StatusCode::OK, format!("[{}]", Vec::from(found).join(","))))
 }
 
 /// Returns the state of the log and its sinks.
-pub(super) async fn status(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn status(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     ReadScope::of(&request)?;
     let Some(audit) = &served.app().audit else {
         return Ok(ok(&json!({"enabled": false, "sinks": []})));
     };
     let status = AuditStatus::of(audit.stats());
     let mut told =
-        serde_json::to_value(&status).map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &error))?;
+        serde_json::to_value(&status).map_err(|error| RouteFault::new(StatusCode::INTERNAL_SERVER_ERROR, &error))?;
     told["enabled"] = true.into();
     Ok(ok(&told))
 }
 
-fn query(request: &RoutedRequest) -> Result<AuditQuery, Problem> {
+fn query(request: &RoutedRequest) -> Result<AuditQuery, RouteFault> {
     let text = |name: &str| request.query.get(name).map(str::to_owned);
     let now = unix_millis().saturating_mul(1_000_000);
     let time = |name: &str| {

@@ -1,6 +1,6 @@
 //! HTTP routes of the gateway's own authorization server.
 
-use super::Served;
+use super::ApiState;
 use super::administration::AuditedAction;
 use http::header::{CONTENT_TYPE, COOKIE};
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -12,7 +12,7 @@ use signalbox_config::auth_server::LOCAL_USERS;
 use signalbox_engine::Caller;
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_oauth::form;
-use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
+use signalbox_transport::router::{HandlerResult, RouteFault, RoutedAnswer, RoutedRequest};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ const BAD_CREDENTIALS: [&str; 2] = ["invalid_grant", "invalid_client"];
 
 /// Authorization server, and the process whose audit log records its events.
 pub(super) struct OauthRoutes {
-    pub served: Arc<Served>,
+    pub served: Arc<ApiState>,
     pub server: Arc<Authorization>,
 }
 
@@ -42,60 +42,60 @@ impl OauthRoutes {
     }
 }
 
-pub(super) async fn metadata(routes: Arc<OauthRoutes>, _: RoutedRequest) -> Answered {
+pub(super) async fn metadata(routes: Arc<OauthRoutes>, _: RoutedRequest) -> HandlerResult {
     Ok(answer(routes.server.metadata()))
 }
 
-pub(super) async fn key_set(routes: Arc<OauthRoutes>, _: RoutedRequest) -> Answered {
+pub(super) async fn key_set(routes: Arc<OauthRoutes>, _: RoutedRequest) -> HandlerResult {
     Ok(answer(routes.server.key_set()))
 }
 
-pub(super) async fn authorize(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+pub(super) async fn authorize(routes: Arc<OauthRoutes>, request: RoutedRequest) -> HandlerResult {
     let pairs: Vec<(&str, &str)> = request.query.iter().collect();
     let reply = routes.server.authorize(&form::write(&pairs), address(&request)).await;
     Ok(recorded(&routes.served, &request.caller, BEGIN, reply))
 }
 
-pub(super) async fn sign_in(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+pub(super) async fn sign_in(routes: Arc<OauthRoutes>, request: RoutedRequest) -> HandlerResult {
     let (cookies, address, caller) = (cookies(&request), address(&request), request.caller.clone());
     let form = body(request, FORM).await?;
     let reply = routes.server.sign_in(&form, &cookies, address, &routes.switched_off()).await;
     Ok(recorded(&routes.served, &caller, "sign_in.password", reply))
 }
 
-pub(super) async fn consent(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+pub(super) async fn consent(routes: Arc<OauthRoutes>, request: RoutedRequest) -> HandlerResult {
     let (cookies, caller) = (cookies(&request), request.caller.clone());
     let form = body(request, FORM).await?;
     let reply = routes.server.consent(&form, &cookies, &routes.switched_off()).await;
     Ok(recorded(&routes.served, &caller, "sign_in.consent", reply))
 }
 
-pub(super) async fn openid(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+pub(super) async fn openid(routes: Arc<OauthRoutes>, request: RoutedRequest) -> HandlerResult {
     let pairs: Vec<(&str, &str)> = request.query.iter().collect();
     let reply = routes.server.openid(&pairs, &cookies(&request), &routes.switched_off()).await;
     Ok(recorded(&routes.served, &request.caller, "sign_in.openid", reply))
 }
 
-pub(super) async fn token(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+pub(super) async fn token(routes: Arc<OauthRoutes>, request: RoutedRequest) -> HandlerResult {
     let caller = request.caller.clone();
     let reply = routes.server.token(&body(request, FORM).await?, &routes.switched_off()).await;
     Ok(recorded(&routes.served, &caller, "token.issue", reply))
 }
 
-pub(super) async fn register(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+pub(super) async fn register(routes: Arc<OauthRoutes>, request: RoutedRequest) -> HandlerResult {
     let (address, caller) = (address(&request), request.caller.clone());
     let reply = routes.server.register(body(request, JSON).await?.as_bytes(), address).await;
     Ok(recorded(&routes.served, &caller, "client.register", reply))
 }
 
-pub(super) async fn revoke(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+pub(super) async fn revoke(routes: Arc<OauthRoutes>, request: RoutedRequest) -> HandlerResult {
     let caller = request.caller.clone();
     let reply = routes.server.revoke(&body(request, FORM).await?).await;
     Ok(recorded(&routes.served, &caller, "token.revoke", reply))
 }
 
 /// Records the event of a reply and returns the response.
-pub(super) fn recorded(served: &Served, caller: &Caller, action: &str, reply: Reply) -> RoutedAnswer {
+pub(super) fn recorded(served: &ApiState, caller: &Caller, action: &str, reply: Reply) -> RoutedAnswer {
     if let Some(event) = &reply.event {
         record(served, caller, action, reply.status, event);
     }
@@ -104,7 +104,7 @@ pub(super) fn recorded(served: &Served, caller: &Caller, action: &str, reply: Re
 
 /// Records an event. Events that any client can cause at will are recorded like other refusals: a limited number per
 /// address and second, and the rest is counted.
-fn record(served: &Served, caller: &Caller, action: &str, status: u16, event: &AuthEvent) {
+fn record(served: &ApiState, caller: &Caller, action: &str, status: u16, event: &AuthEvent) {
     let AuthEvent { person, tried, client, about, refused } = event;
     if let (Some(why), None) = (refused, person) {
         let client = client.as_ref().map(|client| format!("client {client}"));
@@ -148,11 +148,11 @@ pub(super) fn cookies(request: &RoutedRequest) -> String {
 }
 
 /// Returns the body, if it is text of this type.
-pub(super) async fn body(request: RoutedRequest, kind: &'static str) -> Result<String, Problem> {
+pub(super) async fn body(request: RoutedRequest, kind: &'static str) -> Result<String, RouteFault> {
     let given = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let given = given.split(';').next().unwrap_or_default().trim();
     if !given.eq_ignore_ascii_case(kind) {
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, format_args!("the body must be {kind}")));
+        return Err(RouteFault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, format_args!("the body must be {kind}")));
     }
     let text = request.body.bytes().await?;
     String::from_utf8(text.to_vec()).map_err(|_| super::bad("the body is not UTF-8"))

@@ -1,12 +1,12 @@
 //! `/api/v1/breakpoints`: conditions for messages to hold.
 
-use super::{Served, bad, id, json as read, millis, ok};
+use super::{ApiState, bad, id, json as read, millis, ok};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use signalbox_engine::chain::Phase;
-use signalbox_runtime::{Breakpoint, BreakpointError, SetBreakpoint};
-use signalbox_transport::router::{Answered, Problem, RoutedRequest};
+use signalbox_runtime::{ActiveBreakpoint, Breakpoint, BreakpointError};
+use signalbox_transport::router::{HandlerResult, RouteFault, RoutedRequest};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,20 +21,20 @@ struct NewBreakpoint {
     within_ms: Option<u64>,
 }
 
-pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
+pub(super) async fn list(served: Arc<ApiState>, _: RoutedRequest) -> HandlerResult {
     Ok(ok(&served.app().breakpoints.list().iter().map(shown).collect::<Vec<_>>().into()))
 }
 
-pub(super) async fn clear_all(served: Arc<Served>, _: RoutedRequest) -> Answered {
+pub(super) async fn clear_all(served: Arc<ApiState>, _: RoutedRequest) -> HandlerResult {
     Ok(ok(&json!({"cleared": served.app().breakpoints.clear_all()})))
 }
 
-pub(super) async fn clear(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn clear(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let cleared = served.app().breakpoints.clear(id(&request)?);
     cleared.map(|cleared| ok(&shown(&cleared))).map_err(|error| refusal(&error))
 }
 
-pub(super) async fn set(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn set(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let wanted: NewBreakpoint = read(request.body).await?;
     if wanted.next.is_none() && wanted.tool.is_none() && wanted.method.is_none() {
         return Err(bad(r#"specify what to hold: {"next":1}, {"tool":"pattern"} or {"method":"pattern"}"#));
@@ -52,16 +52,16 @@ pub(super) async fn set(served: Arc<Served>, request: RoutedRequest) -> Answered
     served.app().breakpoints.set(breakpoint).map(|set| ok(&shown(&set))).map_err(|error| refusal(&error))
 }
 
-fn refusal(error: &BreakpointError) -> Problem {
+fn refusal(error: &BreakpointError) -> RouteFault {
     let status = match error {
         BreakpointError::Unknown(_) => StatusCode::NOT_FOUND,
         BreakpointError::TooMany => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::BAD_REQUEST,
     };
-    Problem::new(status, error)
+    RouteFault::new(status, error)
 }
 
-fn shown(set: &SetBreakpoint) -> Value {
+fn shown(set: &ActiveBreakpoint) -> Value {
     let breakpoint = &set.breakpoint;
     json!({
         "id": set.id,

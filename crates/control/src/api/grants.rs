@@ -1,7 +1,7 @@
 //! `/api/v1/grants`: permissions with an expiry.
 
 use super::routes::ADMIN;
-use super::{Served, bad, json as read, ok, who};
+use super::{ApiState, bad, json as read, ok, who};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use signalbox_config::duration;
 use signalbox_engine::Proof;
 use signalbox_runtime::HeldMessage;
 use signalbox_runtime::clock::unix_millis;
-use signalbox_transport::router::{Answered, Problem, RoutedRequest};
+use signalbox_transport::router::{HandlerResult, RouteFault, RoutedRequest};
 use signalbox_wire::hex::hex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,28 +35,28 @@ struct GrantRequest {
     break_glass: bool,
 }
 
-pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
+pub(super) async fn list(served: Arc<ApiState>, _: RoutedRequest) -> HandlerResult {
     let all: Vec<Value> = served.app().govern.grants.counting().0.iter().map(|grant| json!(grant)).collect();
     Ok(ok(&all.into()))
 }
 
-pub(super) async fn add(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn add(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let caller = request.caller.identity().clone();
     let wanted: GrantRequest = read(request.body).await?;
     let rules = served.reloader.current();
     let is_local = caller.proof == Proof::LocalUser;
     if !is_local && caller.principal.as_str() == wanted.to && !rules.permissions.approve_own {
         let why = "callers cannot grant something to themselves; `permissions.approve_own` allows that";
-        return Err(Problem::new(StatusCode::FORBIDDEN, why));
+        return Err(RouteFault::new(StatusCode::FORBIDDEN, why));
     }
     if wanted.break_glass {
         let glass = &rules.permissions.break_glass;
         if !is_local && !caller.has_role(ADMIN) {
-            return Err(Problem::Role(ADMIN));
+            return Err(RouteFault::Role(ADMIN));
         }
         if !glass.allowed {
             let why = "breaking the glass is off; `permissions.break_glass.allowed` allows it";
-            return Err(Problem::new(StatusCode::FORBIDDEN, why));
+            return Err(RouteFault::new(StatusCode::FORBIDDEN, why));
         }
     }
     let longest = if wanted.break_glass { rules.permissions.break_glass.longest } else { LONGEST };
@@ -80,7 +80,7 @@ pub(super) async fn add(served: Arc<Served>, request: RoutedRequest) -> Answered
     Ok(ok(&json!(grant)))
 }
 
-pub(super) async fn revoke(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn revoke(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let id = request.segment("id").to_owned();
     let rules = served.reloader.current();
     let mut revoked = None;
@@ -97,7 +97,7 @@ pub(super) async fn revoke(served: Arc<Served>, request: RoutedRequest) -> Answe
 }
 
 /// Returns a grant that lets the caller of a held call use the same entry for a while.
-pub(super) fn of_hold(held: &HeldMessage, lasts: &str, by: &str) -> Result<SetGrant, Problem> {
+pub(super) fn of_hold(held: &HeldMessage, lasts: &str, by: &str) -> Result<SetGrant, RouteFault> {
     let (Some(backend), Some(name)) = (&held.held.backend, &held.held.own_name) else {
         return Err(bad("only the use of a tool, prompt or resource can be allowed for a while"));
     };
@@ -122,7 +122,7 @@ pub(super) fn of_hold(held: &HeldMessage, lasts: &str, by: &str) -> Result<SetGr
 }
 
 /// Writes a grant to its file and enforces it.
-pub(super) fn put(served: &Served, grant: SetGrant) -> Result<(), Problem> {
+pub(super) fn put(served: &ApiState, grant: SetGrant) -> Result<(), RouteFault> {
     let rules = served.reloader.current();
     if !grant.break_glass {
         let tools = grant.tools.join(", ");
@@ -134,7 +134,7 @@ pub(super) fn put(served: &Served, grant: SetGrant) -> Result<(), Problem> {
     Ok(())
 }
 
-fn check(wanted: &GrantRequest) -> Result<(), Problem> {
+fn check(wanted: &GrantRequest) -> Result<(), RouteFault> {
     let fits = |text: &str| !text.is_empty() && text.len() <= MAX_TEXT;
     if !fits(&wanted.to) || !fits(&wanted.because) {
         return Err(bad("`to` and `because` need 1 to 1024 characters"));
@@ -154,7 +154,7 @@ fn check(wanted: &GrantRequest) -> Result<(), Problem> {
 }
 
 /// Parses a duration in the format of configurations. Returns milliseconds.
-fn lasting(text: &str, longest: Duration) -> Result<u64, Problem> {
+fn lasting(text: &str, longest: Duration) -> Result<u64, RouteFault> {
     let lasts = duration::read(text).map_err(|error| bad(format_args!("`for`: {error}")))?;
     if lasts.is_zero() || lasts > longest {
         return Err(bad(format_args!("`for` must be more than nothing and at most {} s", longest.as_secs())));
@@ -162,16 +162,16 @@ fn lasting(text: &str, longest: Duration) -> Result<u64, Problem> {
     Ok(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn new_id() -> Result<String, Problem> {
+fn new_id() -> Result<String, RouteFault> {
     let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
+    getrandom::fill(&mut bytes).map_err(|error| RouteFault::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
     Ok(hex(&bytes))
 }
 
-fn failed(fault: &GrantFileFault) -> Problem {
+fn failed(fault: &GrantFileFault) -> RouteFault {
     let status = match fault {
         GrantFileFault::TooMany => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    Problem::new(status, fault)
+    RouteFault::new(status, fault)
 }

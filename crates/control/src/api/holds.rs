@@ -1,6 +1,6 @@
 //! `/api/v1/holds`: messages that wait for a person.
 
-use super::{Served, bad, grants, id, json as read, millis, ok, who};
+use super::{ApiState, bad, grants, id, json as read, millis, ok, who};
 use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use signalbox_engine::Proof;
 use signalbox_engine::chain::{self, HoldAnswer};
 use signalbox_runtime::{HeldMessage, HoldError};
 use signalbox_seal::{hex, sha256};
-use signalbox_transport::router::{Answered, Problem, RoutedRequest};
+use signalbox_transport::router::{HandlerResult, RouteFault, RoutedRequest};
 use signalbox_wire::{Edits, Envelope, Kind, Limits, builder, single_line};
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,27 +34,27 @@ struct HoldDecision {
     lasting: Option<String>,
 }
 
-pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
+pub(super) async fn list(served: Arc<ApiState>, _: RoutedRequest) -> HandlerResult {
     let all: Vec<Value> = served.app().gateway.holds.list().iter().map(|held| shown(held, MAX_LISTED)).collect();
     Ok(ok(&all.into()))
 }
 
-pub(super) async fn show(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn show(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     Ok(ok(&shown(&held(&served, &request)?, usize::MAX)))
 }
 
-pub(super) async fn release(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn release(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     settle(&served, request, "release", |by, _, _| Ok(HoldAnswer::GoOn { by })).await
 }
 
-pub(super) async fn edit(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn edit(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let limits = served.app().breakpoints.limits();
     let edit =
         |by, held: &HeldMessage, decided| Ok(HoldAnswer::Edited { by, message: edited(held, &decided, limits)? });
     settle(&served, request, "edit", edit).await
 }
 
-pub(super) async fn answer(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn answer(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let answer = |by, _: &HeldMessage, decided: HoldDecision| {
         let Some(result) = decided.result.filter(|result| result.get().starts_with('{')) else {
             return Err(bad(r#"an answer needs {"result":{…}}"#));
@@ -64,7 +64,7 @@ pub(super) async fn answer(served: Arc<Served>, request: RoutedRequest) -> Answe
     settle(&served, request, "answer", answer).await
 }
 
-pub(super) async fn refuse(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn refuse(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let refuse = |by, _: &HeldMessage, decided: HoldDecision| {
         let reason = decided.reason.unwrap_or_else(|| "refused by a person".to_owned());
         if reason.len() > MAX_REASON {
@@ -76,25 +76,25 @@ pub(super) async fn refuse(served: Arc<Served>, request: RoutedRequest) -> Answe
 }
 
 /// Returns the held message with the number in the path.
-fn held(served: &Served, request: &RoutedRequest) -> Result<HeldMessage, Problem> {
+fn held(served: &ApiState, request: &RoutedRequest) -> Result<HeldMessage, RouteFault> {
     served.app().gateway.holds.get(id(request)?).map_err(|error| not_held(&error))
 }
 
-fn not_held(error: &HoldError) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, error)
+fn not_held(error: &HoldError) -> RouteFault {
+    RouteFault::new(StatusCode::NOT_FOUND, error)
 }
 
 /// Settles a hold according to the decision of a person.
 async fn settle(
-    served: &Served,
+    served: &ApiState,
     request: RoutedRequest,
     what: &str,
-    answer: impl FnOnce(Option<String>, &HeldMessage, HoldDecision) -> Result<HoldAnswer, Problem>,
-) -> Answered {
+    answer: impl FnOnce(Option<String>, &HeldMessage, HoldDecision) -> Result<HoldAnswer, RouteFault>,
+) -> HandlerResult {
     let held = held(served, &request)?;
     let by = request.caller.identity();
     if by.proof != Proof::LocalUser && !may_decide(served, by.principal.as_str(), &held) {
-        return Err(Problem::new(StatusCode::FORBIDDEN, OWN_CALL));
+        return Err(RouteFault::new(StatusCode::FORBIDDEN, OWN_CALL));
     }
     let mut decided: HoldDecision = read(request.body).await?;
     let by = Some(who(request.caller.principal().as_str(), decided.by.take()));
@@ -135,14 +135,14 @@ pub(super) const OWN_CALL: &str = "callers cannot decide about their own calls; 
 
 /// Returns false for the caller of the message itself, unless callers may decide about their own calls. At the control
 /// socket, the owner of the process decides what an agent may do in the owner's name.
-pub(super) fn may_decide(served: &Served, principal: &str, held: &HeldMessage) -> bool {
+pub(super) fn may_decide(served: &ApiState, principal: &str, held: &HeldMessage) -> bool {
     principal != held.held.caller.principal().as_str() || served.reloader.current().permissions.approve_own
 }
 
 /// Returns the edited message, complete and validated.
-fn edited(held: &HeldMessage, decided: &HoldDecision, limits: &Limits) -> Result<Bytes, Problem> {
+fn edited(held: &HeldMessage, decided: &HoldDecision, limits: &Limits) -> Result<Bytes, RouteFault> {
     let before = Envelope::parse(held.held.message.clone())
-        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
+        .map_err(|error| RouteFault::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
     let message = match (&decided.message, &decided.params, &decided.result) {
         (Some(message), None, None) => line(message.get())?,
         (None, Some(params), None) if before.kind() == Kind::Request => {
@@ -160,7 +160,7 @@ fn edited(held: &HeldMessage, decided: &HoldDecision, limits: &Limits) -> Result
     chain::edited(&before, message, limits).map(Envelope::into_bytes).map_err(bad)
 }
 
-fn line(text: &str) -> Result<Bytes, Problem> {
+fn line(text: &str) -> Result<Bytes, RouteFault> {
     single_line(&Bytes::copy_from_slice(text.as_bytes())).map_err(bad)
 }
 

@@ -1,10 +1,10 @@
 //! `/api/v1/mcp`: MCP at the control socket. The body contains messages as a client would write them to standard input,
 //! one per line. The response streams the gateway's messages line by line until the client disconnects.
 
-use super::{Served, bad};
+use super::{ApiState, bad};
 use bytes::Bytes;
 use http::StatusCode;
-use signalbox_transport::router::{Answered, Broken, Chunks, Problem, RoutedAnswer, RoutedRequest};
+use signalbox_transport::router::{Broken, Chunks, HandlerResult, RouteFault, RoutedAnswer, RoutedRequest};
 use signalbox_transport::stdio_front;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const CHUNK: usize = 64 * 1024;
 const LINES: &str = "application/x-ndjson";
 
 /// Opens a session for the caller, which ends with the connection.
-pub(super) async fn speak(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn speak(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let caller = request.caller.clone();
     let messages = request.body.bytes().await?;
     if messages.is_empty() {
@@ -28,7 +28,7 @@ pub(super) async fn speak(served: Arc<Served>, request: RoutedRequest) -> Answer
     // The session reads the messages from the pipe one by one. The pipe buffers all of them meanwhile, and its input
     // stays open: the end of the input would end the session before it has answered.
     let (mut ours, theirs) = tokio::io::duplex(BUFFER.max(messages.len() + 1));
-    let broken = |error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error);
+    let broken = |error| RouteFault::new(StatusCode::INTERNAL_SERVER_ERROR, error);
     ours.write_all(&messages).await.map_err(broken)?;
     ours.write_all(b"\n").await.map_err(broken)?;
     let gateway = Arc::clone(&served.app().gateway);

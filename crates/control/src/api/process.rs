@@ -1,24 +1,26 @@
 //! Routes for the process as a whole: probes and metrics, `/api/v1/status`, `version`, `reload`, `live`, `tools` and
 //! `tape/keep`.
 
-use super::{Served, ok};
+use super::{ApiState, ok};
+use crate::in_process_session::InProcessSession;
 use crate::metrics;
-use crate::pipe::Pipe;
 use crate::tool_list::ToolList;
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 use signalbox_assembly::authentication::Authentication;
-use signalbox_assembly::live::{Live, Watching};
+use signalbox_assembly::live_feed::{LiveFeed, Watching};
 use signalbox_assembly::recording::KeepError;
-use signalbox_assembly::reload::{ReloadError, Trigger};
+use signalbox_assembly::reload::{ReloadError, ReloadTrigger};
 use signalbox_engine::Principal;
 use signalbox_govern::resource::WELL_KNOWN;
 use signalbox_govern::{Permissions, ProtectedResource};
 use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::status::BackendStatus;
-use signalbox_transport::router::{AnswerEvent, Answered, Chunks as _, Events, Problem, RoutedAnswer, RoutedRequest};
+use signalbox_transport::router::{
+    AnswerEvent, Chunks as _, Events, HandlerResult, RouteFault, RoutedAnswer, RoutedRequest,
+};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -26,33 +28,33 @@ use std::task::{Context, Poll, ready};
 /// Content type of the live feed: one line of JSON per fact.
 const LINES: &str = "application/x-ndjson";
 
-pub(super) async fn status(served: Arc<Served>, _: RoutedRequest) -> Answered {
+pub(super) async fn status(served: Arc<ApiState>, _: RoutedRequest) -> HandlerResult {
     status_answer(served.overview.json())
 }
 
 /// Answers with the status of a process, if it could be serialised.
-pub(super) fn status_answer(state: serde_json::Result<String>) -> Answered {
+pub(super) fn status_answer(state: serde_json::Result<String>) -> HandlerResult {
     state
         .map(|text| RoutedAnswer::json(StatusCode::OK, text))
-        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format_args!("the status: {error}")))
+        .map_err(|error| RouteFault::new(StatusCode::INTERNAL_SERVER_ERROR, format_args!("the status: {error}")))
 }
 
-pub(super) async fn version<S>(_: Arc<S>, _: RoutedRequest) -> Answered {
+pub(super) async fn version<S>(_: Arc<S>, _: RoutedRequest) -> HandlerResult {
     Ok(ok(&json!({"name": "signalbox", "version": env!("CARGO_PKG_VERSION")})))
 }
 
 /// Answers with the metadata of the MCP endpoint as a protected resource, at the address that the client used.
-pub(super) async fn resource(resource: Arc<ProtectedResource>, request: RoutedRequest) -> Answered {
+pub(super) async fn resource(resource: Arc<ProtectedResource>, request: RoutedRequest) -> HandlerResult {
     let path = request.path.strip_prefix(WELL_KNOWN).unwrap_or_default();
     let host = request.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
     match resource.address.of_metadata(host, path) {
         Some(own) => Ok(RoutedAnswer::json(StatusCode::OK, resource.metadata(&own))),
-        None => Err(Problem::NothingHere),
+        None => Err(RouteFault::NothingHere),
     }
 }
 
-pub(super) async fn reload(served: Arc<Served>, _: RoutedRequest) -> Answered {
-    let done = served.reloader.reload(Trigger::Command).await;
+pub(super) async fn reload(served: Arc<ApiState>, _: RoutedRequest) -> HandlerResult {
+    let done = served.reloader.reload(ReloadTrigger::Command).await;
     let mut answer = json!({"command": served.overview.command(), "pid": std::process::id(), "ok": done.is_ok()});
     match done {
         Ok(summary) => {
@@ -71,14 +73,14 @@ pub(super) async fn reload(served: Arc<Served>, _: RoutedRequest) -> Answered {
 
 /// Credentials of callers, and the sessions that end with them.
 pub(super) struct Credentials {
-    pub served: Arc<Served>,
+    pub served: Arc<ApiState>,
     /// `None` where callers are not authenticated, such as on a pipe.
     pub authentication: Option<Arc<Authentication>>,
 }
 
 /// Reads changed files of keys, users, grants and switches now, so that the command which changed them can report that
 /// the change is in force.
-pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: RoutedRequest) -> Answered {
+pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: RoutedRequest) -> HandlerResult {
     // A removed user loses its grants before anything of it ends.
     let reloader = Arc::clone(&credentials.served.reloader);
     let _ = tokio::task::spawn_blocking(move || reloader.follow_govern_files()).await;
@@ -97,26 +99,30 @@ pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: Routed
 
 /// Closes the connections of the user `user` to the backend `backend`, whose token for it is gone, and drops the lists
 /// that the user saw there. The token itself is read from the store at each request.
-pub(super) async fn signed_out(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn signed_out(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let [name, user] = ["backend", "user"].map(|name| request.query.get(name).unwrap_or_default());
     let backends = served.app().gateway.backends();
-    let backend = backends.get(name).ok_or(Problem::NothingHere)?;
+    let backend = backends.get(name).ok_or(RouteFault::NothingHere)?;
     backend.signed_out(&Principal::named(user));
     Ok(ok(&json!({"backend": name, "user": user})))
 }
 
-pub(super) async fn live(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn live(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     watch(&served.app().live, &request, Some(Arc::clone(&served.app().govern.permissions)))
 }
 
 /// Streams facts as they happen: as lines, or as events for a client that prefers them, such as a browser.
-pub(super) fn watch(live: &Arc<Live>, request: &RoutedRequest, switches: Option<Arc<Permissions>>) -> Answered {
+pub(super) fn watch(
+    live: &Arc<LiveFeed>,
+    request: &RoutedRequest,
+    switches: Option<Arc<Permissions>>,
+) -> HandlerResult {
     match live.watch(request.caller.clone(), switches) {
         Ok(watching) if request.wants_events() => {
             Ok(RoutedAnswer::events(FactEvents { watching, waiting: VecDeque::new() }))
         }
         Ok(watching) => Ok(RoutedAnswer::live(LINES, watching)),
-        Err(error) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, error)),
+        Err(error) => Err(RouteFault::new(StatusCode::SERVICE_UNAVAILABLE, error)),
     }
 }
 
@@ -142,18 +148,18 @@ impl Events for FactEvents {
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-pub(super) async fn alive<S>(_: Arc<S>, _: RoutedRequest) -> Answered {
+pub(super) async fn alive<S>(_: Arc<S>, _: RoutedRequest) -> HandlerResult {
     Ok(text(StatusCode::OK, "ok\n".to_owned()))
 }
 
-pub(super) async fn ready(served: Arc<Served>, _: RoutedRequest) -> Answered {
+pub(super) async fn ready(served: Arc<ApiState>, _: RoutedRequest) -> HandlerResult {
     let app = served.app();
     let recording = app.recording.as_ref().filter(|recording| recording.is_required());
     let failing = recording.and_then(|recording| recording.stats().failing);
     Ok(readiness(&app.gateway, failing))
 }
 
-pub(super) async fn counted(served: Arc<Served>, _: RoutedRequest) -> Answered {
+pub(super) async fn counted(served: Arc<ApiState>, _: RoutedRequest) -> HandlerResult {
     let mut page = metrics::render(served.app());
     if let Some(relay) = &served.app().relay {
         page.push_str(&relay.counts.page(relay.settings.phase, relay.store.counts()));
@@ -194,9 +200,9 @@ fn text(status: StatusCode, body: String) -> RoutedAnswer {
 }
 
 /// Writes the contents of the ring to the tape.
-pub(super) async fn keep(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn keep(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let app = served.app();
-    let none = || Problem::new(StatusCode::CONFLICT, "nothing is recorded: `record.enabled` is false");
+    let none = || RouteFault::new(StatusCode::CONFLICT, "nothing is recorded: `record.enabled` is false");
     let recording = app.recording.as_ref().ok_or_else(none)?;
     // Facts up to now belong to the ring.
     app.gateway.settle();
@@ -205,17 +211,17 @@ pub(super) async fn keep(served: Arc<Served>, request: RoutedRequest) -> Answere
             KeepError::NoRing(_) => StatusCode::CONFLICT,
             KeepError::NotWritten(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
-        Problem::new(status, error)
+        RouteFault::new(status, error)
     })?;
     let (tape, entries) = (&kept.tape.id, kept.entries);
     tracing::info!(entries, %tape, by = %request.caller, "a person had the ring written to the tape");
     Ok(ok(&json!({"tape": tape, "entries": entries})))
 }
 
-pub(super) async fn tools(served: Arc<Served>, request: RoutedRequest) -> Answered {
-    let failed = |error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, error);
+pub(super) async fn tools(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
+    let failed = |error| RouteFault::new(StatusCode::SERVICE_UNAVAILABLE, error);
     let gateway = &served.app().gateway;
-    let mut pipe = Pipe::open(gateway, request.caller.clone()).await.map_err(failed)?;
+    let mut pipe = InProcessSession::open(gateway, request.caller.clone()).await.map_err(failed)?;
     let tools = ToolList::ask(&mut pipe, gateway, &served.reloader.current()).await.map_err(failed)?;
     Ok(ok(&tools.to_json()))
 }

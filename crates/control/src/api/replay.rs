@@ -4,9 +4,9 @@ use super::{bad, id, json as read, ok};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use signalbox_replay::run::control::{Breakpoint, ControlError, State, When};
+use signalbox_replay::run::control::{ControlError, ReplayBreakpoint, State, When};
 use signalbox_replay::run::{ReplayControl, ReplayHandle};
-use signalbox_transport::router::{Answered, Problem, RoutedRequest};
+use signalbox_transport::router::{HandlerResult, RouteFault, RoutedRequest};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,19 +42,19 @@ struct RequestEdit {
     params: Option<Value>,
 }
 
-pub(super) async fn show(run: Arc<ReplayHandle>, _: RoutedRequest) -> Answered {
+pub(super) async fn show(run: Arc<ReplayHandle>, _: RoutedRequest) -> HandlerResult {
     Ok(ok(&run.look(state)))
 }
 
-pub(super) async fn play(run: Arc<ReplayHandle>, _: RoutedRequest) -> Answered {
+pub(super) async fn play(run: Arc<ReplayHandle>, _: RoutedRequest) -> HandlerResult {
     act(&run, ReplayControl::play)
 }
 
-pub(super) async fn pause(run: Arc<ReplayHandle>, _: RoutedRequest) -> Answered {
+pub(super) async fn pause(run: Arc<ReplayHandle>, _: RoutedRequest) -> HandlerResult {
     act(&run, ReplayControl::pause)
 }
 
-pub(super) async fn stop(run: Arc<ReplayHandle>, _: RoutedRequest) -> Answered {
+pub(super) async fn stop(run: Arc<ReplayHandle>, _: RoutedRequest) -> HandlerResult {
     act(&run, |control| {
         control.stop();
         Ok(())
@@ -62,18 +62,18 @@ pub(super) async fn stop(run: Arc<ReplayHandle>, _: RoutedRequest) -> Answered {
 }
 
 /// Steps to the next call and answers when it has ended, or after [`WAIT`].
-pub(super) async fn step(run: Arc<ReplayHandle>, _: RoutedRequest) -> Answered {
+pub(super) async fn step(run: Arc<ReplayHandle>, _: RoutedRequest) -> HandlerResult {
     run.act(ReplayControl::step).map_err(|error| refusal(&error))?;
     run.until(WAIT, |control| control.state() != State::Stepping && control.wants_preview().is_none()).await;
     Ok(ok(&run.look(state)))
 }
 
-pub(super) async fn seek(run: Arc<ReplayHandle>, request: RoutedRequest) -> Answered {
+pub(super) async fn seek(run: Arc<ReplayHandle>, request: RoutedRequest) -> HandlerResult {
     let SeekRequest { to } = read(request.body).await?;
     act(&run, |control| control.seek(to))
 }
 
-pub(super) async fn speed(run: Arc<ReplayHandle>, request: RoutedRequest) -> Answered {
+pub(super) async fn speed(run: Arc<ReplayHandle>, request: RoutedRequest) -> HandlerResult {
     let SpeedRequest { speed } = read(request.body).await?;
     let speed = match (speed.as_str(), speed.as_f64()) {
         (Some("max"), _) => None,
@@ -83,7 +83,7 @@ pub(super) async fn speed(run: Arc<ReplayHandle>, request: RoutedRequest) -> Ans
     act(&run, |control| control.set_speed(speed))
 }
 
-pub(super) async fn set_breakpoint(run: Arc<ReplayHandle>, request: RoutedRequest) -> Answered {
+pub(super) async fn set_breakpoint(run: Arc<ReplayHandle>, request: RoutedRequest) -> HandlerResult {
     let when = match read::<BreakpointRequest>(request.body).await? {
         BreakpointRequest { call: Some(call), method: None, tool: None, difference: false } => When::Call(call),
         BreakpointRequest { call: None, method: Some(pattern), tool: None, difference: false } => When::Method(pattern),
@@ -97,12 +97,12 @@ pub(super) async fn set_breakpoint(run: Arc<ReplayHandle>, request: RoutedReques
     act(&run, |control| control.set_breakpoint(when).map(drop))
 }
 
-pub(super) async fn clear_breakpoint(run: Arc<ReplayHandle>, request: RoutedRequest) -> Answered {
+pub(super) async fn clear_breakpoint(run: Arc<ReplayHandle>, request: RoutedRequest) -> HandlerResult {
     let id = id(&request)?;
     act(&run, |control| control.clear_breakpoint(id))
 }
 
-pub(super) async fn clear_breakpoints(run: Arc<ReplayHandle>, _: RoutedRequest) -> Answered {
+pub(super) async fn clear_breakpoints(run: Arc<ReplayHandle>, _: RoutedRequest) -> HandlerResult {
     act(&run, |control| {
         control.clear_breakpoints();
         Ok(())
@@ -110,7 +110,7 @@ pub(super) async fn clear_breakpoints(run: Arc<ReplayHandle>, _: RoutedRequest) 
 }
 
 /// Injects a request and answers when the server has answered, or after [`WAIT`].
-pub(super) async fn inject(run: Arc<ReplayHandle>, request: RoutedRequest) -> Answered {
+pub(super) async fn inject(run: Arc<ReplayHandle>, request: RoutedRequest) -> HandlerResult {
     let RequestEdit { request: Some(injected), params: None } = read(request.body).await? else {
         return Err(bad(r#"specify what to send: {"request":{"method":"…","params":{…}}}"#));
     };
@@ -119,7 +119,7 @@ pub(super) async fn inject(run: Arc<ReplayHandle>, request: RoutedRequest) -> An
     Ok(ok(&run.look(state)))
 }
 
-pub(super) async fn modify(run: Arc<ReplayHandle>, request: RoutedRequest) -> Answered {
+pub(super) async fn modify(run: Arc<ReplayHandle>, request: RoutedRequest) -> HandlerResult {
     let edited = match read(request.body).await? {
         RequestEdit { request: Some(request), params: None } => request,
         RequestEdit { request: None, params: Some(params) } => {
@@ -135,19 +135,19 @@ pub(super) async fn modify(run: Arc<ReplayHandle>, request: RoutedRequest) -> An
 }
 
 /// Changes the run and answers with its new state.
-fn act(run: &ReplayHandle, act: impl FnOnce(&mut ReplayControl) -> Result<(), ControlError>) -> Answered {
+fn act(run: &ReplayHandle, act: impl FnOnce(&mut ReplayControl) -> Result<(), ControlError>) -> HandlerResult {
     run.act(act).map_err(|error| refusal(&error))?;
     Ok(ok(&run.look(state)))
 }
 
-fn refusal(error: &ControlError) -> Problem {
+fn refusal(error: &ControlError) -> RouteFault {
     let status = match error {
         ControlError::Over | ControlError::AtEnd | ControlError::Handshake(_) => StatusCode::CONFLICT,
         ControlError::NoCall { .. } | ControlError::NoBreakpoint(_) => StatusCode::NOT_FOUND,
         ControlError::TooManyBreakpoints | ControlError::TooManyInjections => StatusCode::TOO_MANY_REQUESTS,
         ControlError::Speed | ControlError::NoRequest => StatusCode::BAD_REQUEST,
     };
-    Problem::new(status, error)
+    RouteFault::new(status, error)
 }
 
 /// Returns the request that would be sent next.
@@ -180,7 +180,7 @@ fn state(control: &ReplayControl) -> Value {
     })
 }
 
-fn breakpoint(set: &Breakpoint) -> Value {
+fn breakpoint(set: &ReplayBreakpoint) -> Value {
     json!({"id": set.id, "words": set.when.words(), "hits": set.hits})
 }
 

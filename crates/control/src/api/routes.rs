@@ -5,7 +5,7 @@ use super::authorization::OauthRoutes;
 use super::process::Credentials;
 use super::sign_in::SignInPages;
 use super::{
-    Served, anchors, approve, audit, authorization, breakpoints, grants, holds, mcp, process, replay, sessions,
+    ApiState, anchors, approve, audit, authorization, breakpoints, grants, holds, mcp, process, replay, sessions,
     sign_in, switches,
 };
 use http::Method;
@@ -15,9 +15,9 @@ use signalbox_authorization::metadata;
 pub use signalbox_config::listen::{ANCHORS, HEALTH, METRICS, READY};
 use signalbox_govern::ProtectedResource;
 use signalbox_govern::resource::WELL_KNOWN;
-use signalbox_oauth::oauth_desk::CALLBACK;
+use signalbox_oauth::oauth_client_state::CALLBACK;
 use signalbox_replay::run::ReplayHandle;
-use signalbox_transport::router::{Access, Answered, Mount, Route, RouteError, RoutedRequest, Router};
+use signalbox_transport::router::{HandlerResult, HttpRoute, Mount, RouteAccess, RouteError, RoutedRequest, Router};
 use std::sync::Arc;
 
 /// Status of the process as JSON.
@@ -68,7 +68,7 @@ const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 ///
 /// # Errors
 /// If two routes conflict.
-pub fn router(served: &Arc<Served>, authentication: Option<&Arc<Authentication>>) -> Result<Arc<Router>, RouteError> {
+pub fn router(served: &Arc<ApiState>, authentication: Option<&Arc<Authentication>>) -> Result<Arc<Router>, RouteError> {
     let server = authentication.and_then(|authentication| authentication.server());
     let mut all = list(served);
     all.push(credentials_route(served, authentication));
@@ -85,7 +85,7 @@ pub fn router(served: &Arc<Served>, authentication: Option<&Arc<Authentication>>
 ///
 /// # Errors
 /// If two routes conflict.
-pub fn replay_router(served: &Arc<Served>, run: &Arc<ReplayHandle>) -> Result<Arc<Router>, RouteError> {
+pub fn replay_router(served: &Arc<ApiState>, run: &Arc<ReplayHandle>) -> Result<Arc<Router>, RouteError> {
     let mut all = list(served);
     all.extend(sign_in_list(served, None));
     all.extend(replay_list(run));
@@ -93,37 +93,39 @@ pub fn replay_router(served: &Arc<Served>, run: &Arc<ReplayHandle>) -> Result<Ar
 }
 
 /// Returns the general routes. `/api` is also on the listener, for callers with the role [`ADMIN`].
-fn list(served: &Arc<Served>) -> Vec<Route> {
-    let guarded = api_list(served).into_iter().map(|route| route.access(Access::Role(ADMIN)));
-    let decided = hold_list(served).into_iter().map(|route| route.access(Access::EitherRole([APPROVER, ADMIN])));
+fn list(served: &Arc<ApiState>) -> Vec<HttpRoute> {
+    let guarded = api_list(served).into_iter().map(|route| route.access(RouteAccess::Role(ADMIN)));
+    let decided = hold_list(served).into_iter().map(|route| route.access(RouteAccess::EitherRole([APPROVER, ADMIN])));
     let to = Bind(served);
     let mut all = vec![
-        to.route(Method::GET, HEALTH, Mount::Both, process::alive).access(Access::Open).probe(),
-        to.route(Method::GET, READY, Mount::Both, process::ready).access(Access::Open).probe(),
+        to.route(Method::GET, HEALTH, Mount::Both, process::alive).access(RouteAccess::Open).probe(),
+        to.route(Method::GET, READY, Mount::Both, process::ready).access(RouteAccess::Open).probe(),
         to.route(Method::GET, METRICS, Mount::Both, process::counted),
         // The sender is authenticated by the signature of the body.
-        to.route(Method::POST, ANCHORS, Mount::Both, anchors::keep).max_body(anchors::MAX_HEAD).access(Access::Open),
+        to.route(Method::POST, ANCHORS, Mount::Both, anchors::keep)
+            .max_body(anchors::MAX_HEAD)
+            .access(RouteAccess::Open),
     ];
     // Auditors need not be administrators, so the handlers check the roles themselves.
     all.extend([
-        to.route(Method::GET, AUDIT, Mount::Both, audit::search).access(Access::Caller).audited(audit::READ),
-        to.route(Method::GET, "/api/v1/audit/status", Mount::Both, audit::status).access(Access::Caller),
+        to.route(Method::GET, AUDIT, Mount::Both, audit::search).access(RouteAccess::Caller).audited(audit::READ),
+        to.route(Method::GET, "/api/v1/audit/status", Mount::Both, audit::status).access(RouteAccess::Caller),
     ]);
     all.extend(guarded);
     all.extend(decided);
     all
 }
 
-fn credentials_route(served: &Arc<Served>, authentication: Option<&Arc<Authentication>>) -> Route {
+fn credentials_route(served: &Arc<ApiState>, authentication: Option<&Arc<Authentication>>) -> HttpRoute {
     let credentials = Credentials { served: Arc::clone(served), authentication: authentication.cloned() };
     let route =
         Bind(&Arc::new(credentials)).route(Method::POST, CREDENTIALS, Mount::Both, process::refresh_credentials);
-    route.access(Access::Role(ADMIN)).audited("credentials.refresh")
+    route.access(RouteAccess::Role(ADMIN)).audited("credentials.refresh")
 }
 
 /// Returns the pages of sign-ins at backends. A browser proves its identity by a sign-in at the gateway, if that is
 /// possible.
-fn sign_in_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Vec<Route> {
+fn sign_in_list(served: &Arc<ApiState>, server: Option<&Arc<Authorization>>) -> Vec<HttpRoute> {
     let pages = Arc::new(SignInPages { served: Arc::clone(served), server: server.cloned() });
     let to = Bind(&pages);
     let all = vec![
@@ -132,11 +134,11 @@ fn sign_in_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Ve
         to.route(Method::GET, CALLBACK, Mount::Listener, sign_in::callback),
     ];
     // Most browsers have no credential, so the handlers check access.
-    all.into_iter().map(|route| route.access(Access::Open)).collect()
+    all.into_iter().map(|route| route.access(RouteAccess::Open)).collect()
 }
 
 /// Returns the pages on which approvers decide. The link is a secret of its recipients; the handlers check who decides.
-fn approve_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Vec<Route> {
+fn approve_list(served: &Arc<ApiState>, server: Option<&Arc<Authorization>>) -> Vec<HttpRoute> {
     let pages = Arc::new(SignInPages { served: Arc::clone(served), server: server.cloned() });
     let to = Bind(&pages);
     let all = vec![
@@ -144,21 +146,21 @@ fn approve_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Ve
         to.route(Method::POST, "/approve/{link}", Mount::Listener, approve::decide),
         to.route(Method::GET, "/approve/{link}/sign-in", Mount::Listener, approve::sign_in),
     ];
-    all.into_iter().map(|route| route.access(Access::Open).max_body(approve::MAX_FORM)).collect()
+    all.into_iter().map(|route| route.access(RouteAccess::Open).max_body(approve::MAX_FORM)).collect()
 }
 
 /// Returns the metadata that tells clients where to get tokens, at the root and at the path of the MCP endpoint.
-fn resource_list(resource: &Arc<ProtectedResource>) -> Vec<Route> {
+fn resource_list(resource: &Arc<ProtectedResource>) -> Vec<HttpRoute> {
     let to = Bind(resource);
     let [at_root, at_path] = [WELL_KNOWN, "/.well-known/oauth-protected-resource/{*path}"];
     [at_root, at_path]
-        .map(|path| to.route(Method::GET, path, Mount::Listener, process::resource).access(Access::Open))
+        .map(|path| to.route(Method::GET, path, Mount::Listener, process::resource).access(RouteAccess::Open))
         .into()
 }
 
 /// Returns the routes of the gateway's own authorization server, which authenticates its clients itself.
 #[rustfmt::skip]
-fn authorization_list(served: &Arc<Served>, server: &Arc<Authorization>) -> Vec<Route> {
+fn authorization_list(served: &Arc<ApiState>, server: &Arc<Authorization>) -> Vec<HttpRoute> {
     use Mount::Listener;
     let routes = Arc::new(OauthRoutes { served: Arc::clone(served), server: Arc::clone(server) });
     let to = Bind(&routes);
@@ -173,11 +175,11 @@ fn authorization_list(served: &Arc<Served>, server: &Arc<Authorization>) -> Vec<
         to.route(Method::POST, metadata::REGISTER, Listener, authorization::register),
         to.route(Method::POST, metadata::REVOKE, Listener, authorization::revoke),
     ];
-    all.into_iter().map(|route| route.access(Access::Open).max_body(authorization::MAX_BODY)).collect()
+    all.into_iter().map(|route| route.access(RouteAccess::Open).max_body(authorization::MAX_BODY)).collect()
 }
 
 #[rustfmt::skip]
-fn api_list(served: &Arc<Served>) -> Vec<Route> {
+fn api_list(served: &Arc<ApiState>) -> Vec<HttpRoute> {
     use Mount::{Both, Control};
     let to = Bind(served);
     vec![
@@ -210,7 +212,7 @@ fn api_list(served: &Arc<Served>) -> Vec<Route> {
 
 /// Returns the routes of held messages and grants, for approvers and administrators.
 #[rustfmt::skip]
-fn hold_list(served: &Arc<Served>) -> Vec<Route> {
+fn hold_list(served: &Arc<ApiState>) -> Vec<HttpRoute> {
     use Mount::Both;
     let to = Bind(served);
     vec![
@@ -229,7 +231,7 @@ fn hold_list(served: &Arc<Served>) -> Vec<Route> {
 
 /// Returns the routes that only a process with a controlled replay has.
 #[rustfmt::skip]
-fn replay_list(run: &Arc<ReplayHandle>) -> Vec<Route> {
+fn replay_list(run: &Arc<ReplayHandle>) -> Vec<HttpRoute> {
     use Mount::Control;
     let to = Bind(run);
     vec![
@@ -252,12 +254,12 @@ fn replay_list(run: &Arc<ReplayHandle>) -> Vec<Route> {
 pub(super) struct Bind<'a, S>(pub(super) &'a Arc<S>);
 
 impl<S: Send + Sync + 'static> Bind<'_, S> {
-    pub(super) fn route<H, F>(&self, method: Method, path: &'static str, mount: Mount, handler: H) -> Route
+    pub(super) fn route<H, F>(&self, method: Method, path: &'static str, mount: Mount, handler: H) -> HttpRoute
     where
         H: Fn(Arc<S>, RoutedRequest) -> F + Send + Sync + 'static,
-        F: Future<Output = Answered> + Send + 'static,
+        F: Future<Output = HandlerResult> + Send + 'static,
     {
         let served = Arc::clone(self.0);
-        Route::new(method, path, mount, move |request| handler(Arc::clone(&served), request))
+        HttpRoute::new(method, path, mount, move |request| handler(Arc::clone(&served), request))
     }
 }

@@ -1,6 +1,6 @@
 //! `/api/v1/sessions`: open sessions and their clients.
 
-use super::{Served, millis, number, ok};
+use super::{ApiState, millis, number, ok};
 use http::StatusCode;
 use serde_json::{Value, json};
 use signalbox_engine::SessionKey;
@@ -8,21 +8,21 @@ use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::rate::Rate;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::{CallInFlight, Session};
-use signalbox_transport::router::{Answered, Problem, RoutedRequest};
+use signalbox_transport::router::{HandlerResult, RouteFault, RoutedRequest};
 use signalbox_wire::timestamp::rfc3339_millis;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
+pub(super) async fn list(served: Arc<ApiState>, _: RoutedRequest) -> HandlerResult {
     let all: Vec<Value> = served.app().gateway.sessions.all().iter().map(|session| shown(&served, session)).collect();
     Ok(ok(&all.into()))
 }
 
-pub(super) async fn show(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn show(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     Ok(ok(&with_calls(&served, &*found(&served, &request)?)))
 }
 
-pub(super) async fn end(served: Arc<Served>, request: RoutedRequest) -> Answered {
+pub(super) async fn end(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let session = found(&served, &request)?;
     tracing::info!(session = %session.key, by = %request.caller, "session ended by a person");
     session.close();
@@ -30,19 +30,19 @@ pub(super) async fn end(served: Arc<Served>, request: RoutedRequest) -> Answered
 }
 
 /// Returns the session with the number in the path, or with the id that its client holds.
-fn found(served: &Served, request: &RoutedRequest) -> Result<Arc<Session>, Problem> {
+fn found(served: &ApiState, request: &RoutedRequest) -> Result<Arc<Session>, RouteFault> {
     let (sessions, id) = (&served.app().gateway.sessions, request.segment("id"));
     if let Some(session) = sessions.get(id) {
         return Ok(session);
     }
     let session = sessions.by_key(SessionKey(number(id)?)).filter(|session| !session.is_ended());
     let none = || format!("there is no session {id}; see `signalbox sessions list`");
-    session.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, none()))
+    session.ok_or_else(|| RouteFault::new(StatusCode::NOT_FOUND, none()))
 }
 
 /// Returns when the session ends, in milliseconds since 1970: with its caller's credential, or when it has been idle
 /// for the configured time.
-fn expiry(served: &Served, session: &Session) -> u64 {
+fn expiry(served: &ApiState, session: &Session) -> u64 {
     let idle_end = served.app().gateway.settings().session_timeout.saturating_sub(session.idle());
     let idle_end = unix_millis().saturating_add(millis(idle_end));
     let standing = session.caller.identity().standing.as_ref();
@@ -64,13 +64,13 @@ fn permissions(session: &Session) -> Value {
 }
 
 /// Returns the remaining budget of the caller's own rate limits (G-11).
-fn rate_limits(served: &Served, session: &Session) -> Value {
+fn rate_limits(served: &ApiState, session: &Session) -> Value {
     let left = served.app().govern.limits_left(session.caller.principal().as_str());
     let of = |(rate, left): (Rate, u64)| json!({"limit": rate.limit, "per_seconds": rate.per.as_secs(), "left": left});
     left.into_iter().map(of).collect::<Vec<_>>().into()
 }
 
-fn shown(served: &Served, session: &Session) -> Value {
+fn shown(served: &ApiState, session: &Session) -> Value {
     let client = session.client();
     let info: Option<Value> =
         client.as_ref().and_then(|client| serde_json::from_slice(client.info.as_deref().unwrap_or(b"{}")).ok());
@@ -104,7 +104,7 @@ fn shown(served: &Served, session: &Session) -> Value {
     })
 }
 
-fn with_calls(served: &Served, session: &Session) -> Value {
+fn with_calls(served: &ApiState, session: &Session) -> Value {
     let now = Instant::now();
     let call = |call: CallInFlight| {
         json!({

@@ -7,21 +7,21 @@
 
 use super::administration::AuditedAction;
 use super::routes::ADMIN;
-use super::{Served, authorization};
+use super::{ApiState, authorization};
 use http::header::{LOCATION, SET_COOKIE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
-use signalbox_assembly::authorization::{Authorization, Visitor};
+use signalbox_assembly::authorization::{Authorization, BrowserUser};
 use signalbox_assembly::backend_auth::stray_link;
 use signalbox_audit::{AdminOrigin, AdminOutcome};
 use signalbox_config::auth_server::LOCAL_USERS;
 use signalbox_engine::Proof;
 use signalbox_engine::fault::{Fault, FaultKind};
+use signalbox_oauth::oauth_client_state::BrowserResponse;
 use signalbox_oauth::oauth_credentials::EVERYBODY;
-use signalbox_oauth::oauth_desk::Page;
 use signalbox_oauth::page_host::Place;
-use signalbox_oauth::sign_in::Holder;
-use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
+use signalbox_oauth::sign_in::TokenHolder;
+use signalbox_transport::router::{HandlerResult, RouteFault, RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 
 /// Audit action of a sign-in at a backend. `signalbox login` uses it too.
@@ -31,19 +31,19 @@ const OF_ANOTHER: &str = "this address was made for another user";
 
 /// State of the sign-in pages, with the server at which visitors can prove their identity.
 pub(super) struct SignInPages {
-    pub served: Arc<Served>,
+    pub served: Arc<ApiState>,
     /// The gateway's own authorization server, if it is enabled.
     pub server: Option<Arc<Authorization>>,
 }
 
 impl SignInPages {
     /// Returns the users that are signed in in this browser.
-    pub(super) fn visitors(&self, request: &RoutedRequest) -> Vec<Visitor> {
+    pub(super) fn visitors(&self, request: &RoutedRequest) -> Vec<BrowserUser> {
         self.server.as_ref().map(|server| server.visitors(&authorization::cookies(request))).unwrap_or_default()
     }
 
     /// Classifies the person in front of this browser with regard to the holder.
-    fn opener(&self, request: &RoutedRequest, holder: &Holder) -> Opener {
+    fn opener(&self, request: &RoutedRequest, holder: &TokenHolder) -> Opener {
         let config = self.served.reloader.current();
         let identity = request.caller.identity();
         let subject = holder.subject.as_str();
@@ -83,7 +83,7 @@ impl SignInPages {
 
     /// Refuses a person who may not act for the holder. For a shared token, names the command that needs no browser of
     /// an administrator.
-    fn refuse_other(&self, request: &RoutedRequest, holder: Option<&Holder>) -> Problem {
+    fn refuse_other(&self, request: &RoutedRequest, holder: Option<&TokenHolder>) -> RouteFault {
         let shared = holder.filter(|holder| holder.subject == EVERYBODY).map(|holder| {
             let backend = &holder.backend;
             format!("only an administrator signs in for all callers, here or by `signalbox login {backend}`")
@@ -92,15 +92,15 @@ impl SignInPages {
     }
 
     /// Refuses a person and records the refusal.
-    fn refuse(&self, request: &RoutedRequest, holder: Option<&Holder>, why: &str) -> Problem {
+    fn refuse(&self, request: &RoutedRequest, holder: Option<&TokenHolder>, why: &str) -> RouteFault {
         self.record(request, holder, StatusCode::FORBIDDEN.as_u16(), why);
-        Problem::new(StatusCode::FORBIDDEN, why)
+        RouteFault::new(StatusCode::FORBIDDEN, why)
     }
 
     /// Records a link that belongs to no sign-in, and otherwise a page that refuses to continue.
-    fn record_link(&self, request: &RoutedRequest, holder: Option<&Holder>, page: &Page) {
+    fn record_link(&self, request: &RoutedRequest, holder: Option<&TokenHolder>, page: &BrowserResponse) {
         match (holder, page) {
-            (None, Page::Text { status, .. }) => {
+            (None, BrowserResponse::Text { status, .. }) => {
                 let fault = stray_link(request.method.as_str());
                 self.served.app().gateway.refused(&request.caller, Some(*status), &fault, None);
             }
@@ -109,14 +109,14 @@ impl SignInPages {
     }
 
     /// Records a page that refuses to continue.
-    fn record_refusal(&self, request: &RoutedRequest, holder: Option<&Holder>, page: &Page) {
-        if let Page::Text { status, text } = page {
+    fn record_refusal(&self, request: &RoutedRequest, holder: Option<&TokenHolder>, page: &BrowserResponse) {
+        if let BrowserResponse::Text { status, text } = page {
             self.record(request, holder, *status, text);
         }
     }
 
     /// Records a refusal. Any visitor can cause one, so it is rate-limited like other refusals.
-    fn record(&self, request: &RoutedRequest, holder: Option<&Holder>, status: u16, why: &str) {
+    fn record(&self, request: &RoutedRequest, holder: Option<&TokenHolder>, status: u16, why: &str) {
         let of = holder.map(|holder| format!(" ({} at `{}`", holder.subject, holder.backend));
         let by = self.proved(request).join(", ");
         let named = match (of, by.is_empty()) {
@@ -130,7 +130,7 @@ impl SignInPages {
     }
 
     /// Records that a person has lent the holder an account at a backend.
-    fn record_end(&self, request: &RoutedRequest, holder: &Holder) {
+    fn record_end(&self, request: &RoutedRequest, holder: &TokenHolder) {
         let proved = self.proved(request);
         let who = if holder.subject == EVERYBODY { proved.first() } else { Some(&holder.subject) };
         let after = json!({"user": holder.subject, "proved": proved});
@@ -208,10 +208,10 @@ fn is_holder(principal: &str, is_admin: bool, subject: &str) -> bool {
 }
 
 /// Shows the page of a ticket, or redirects its holder to the authorization server.
-pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
-    let desk = &pages.served.app().desk;
+pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> HandlerResult {
+    let oauth = &pages.served.app().oauth;
     let ticket = request.segment("ticket");
-    let holder = desk.holder(ticket, Place::Listener);
+    let holder = oauth.holder(ticket, Place::Listener);
     let opener = holder.as_ref().map(|holder| pages.opener(&request, holder));
     match (opener, &pages.server) {
         (Some(Opener::MustSignIn { is_other }), Some(server)) => {
@@ -227,7 +227,7 @@ pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> 
             // A visitor may not know that all callers would get the account, so even an administrator must confirm.
             let is_own = holder.as_ref().is_some_and(|holder| holder.subject != EVERYBODY);
             let is_holder = is_own && opener == Some(Opener::Holder);
-            let page = desk.connect(ticket, Place::Listener, is_holder);
+            let page = oauth.connect(ticket, Place::Listener, is_holder);
             pages.record_link(&request, holder.as_ref(), &page);
             Ok(render(&page))
         }
@@ -235,14 +235,14 @@ pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> 
 }
 
 /// Redirects a person who has confirmed to the authorization server.
-pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
-    let desk = &pages.served.app().desk;
+pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> HandlerResult {
+    let oauth = &pages.served.app().oauth;
     let ticket = request.segment("ticket");
-    let holder = desk.holder(ticket, Place::Listener);
+    let holder = oauth.holder(ticket, Place::Listener);
     match holder.as_ref().map(|holder| pages.opener(&request, holder)) {
         Some(Opener::Other | Opener::MustSignIn { .. }) => Err(pages.refuse_other(&request, holder.as_ref())),
         Some(Opener::Holder | Opener::Unproved) | None => {
-            let page = desk.confirm(ticket, Place::Listener, &authorization::cookies(&request));
+            let page = oauth.confirm(ticket, Place::Listener, &authorization::cookies(&request));
             pages.record_link(&request, holder.as_ref(), &page);
             Ok(render(&page))
         }
@@ -251,36 +251,36 @@ pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> 
 
 /// Handles the answer of the authorization server, from the person and browser that were sent there: a code brought by
 /// another person would be for that person's account.
-pub(super) async fn callback(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
-    let desk = &pages.served.app().desk;
-    let holder = desk.returning(request.query.get("state").unwrap_or_default(), Place::Listener);
+pub(super) async fn callback(pages: Arc<SignInPages>, request: RoutedRequest) -> HandlerResult {
+    let oauth = &pages.served.app().oauth;
+    let holder = oauth.returning(request.query.get("state").unwrap_or_default(), Place::Listener);
     let opener = holder.as_ref().map(|holder| pages.opener(&request, holder));
     if matches!(opener, Some(Opener::Other | Opener::MustSignIn { .. })) {
         return Err(pages.refuse(&request, holder.as_ref(), "this answer belongs to another user's sign-in"));
     }
     let pairs = request.query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let page = desk.callback(pairs, Place::Listener, &authorization::cookies(&request)).await;
+    let page = oauth.callback(pairs, Place::Listener, &authorization::cookies(&request)).await;
     match (&page, &holder) {
-        (Page::Text { status: 200, .. }, Some(holder)) => pages.record_end(&request, holder),
+        (BrowserResponse::Text { status: 200, .. }, Some(holder)) => pages.record_end(&request, holder),
         _ => pages.record_refusal(&request, holder.as_ref(), &page),
     }
     Ok(render(&page))
 }
 
-fn render(page: &Page) -> RoutedAnswer {
+fn render(page: &BrowserResponse) -> RoutedAnswer {
     let text = "text/plain; charset=utf-8";
     let (mut answer, cookie) = match page {
-        Page::Redirect { url, cookie } => {
+        BrowserResponse::Redirect { url, cookie } => {
             let mut answer = RoutedAnswer::whole(StatusCode::SEE_OTHER, text, "");
             if let Ok(url) = HeaderValue::from_str(url) {
                 answer.headers.insert(LOCATION, url);
             }
             (answer, cookie.as_ref())
         }
-        Page::Ask { html, cookie } => {
+        BrowserResponse::Ask { html, cookie } => {
             (RoutedAnswer::whole(StatusCode::OK, "text/html; charset=utf-8", html.clone()), Some(cookie))
         }
-        Page::Text { status, text: sentence } => {
+        BrowserResponse::Text { status, text: sentence } => {
             let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_REQUEST);
             (RoutedAnswer::whole(status, text, sentence.clone()), None)
         }

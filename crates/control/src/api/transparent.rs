@@ -6,20 +6,20 @@ use super::{ok, process};
 use crate::status::PassageOverview;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use signalbox_assembly::live::Live;
-use signalbox_transport::router::{Answered, Mount, Problem, RouteError, RoutedRequest, Router};
+use signalbox_assembly::live_feed::LiveFeed;
+use signalbox_transport::router::{HandlerResult, Mount, RouteError, RouteFault, RoutedRequest, Router};
 use std::sync::Arc;
 
 /// API state of a process that forwards bytes.
-pub struct Passing {
+pub struct TransparentApi {
     overview: PassageOverview,
-    live: Arc<Live>,
+    live: Arc<LiveFeed>,
 }
 
-impl Passing {
+impl TransparentApi {
     /// Creates the state from the status and the live feed of the process.
     #[must_use]
-    pub fn new(overview: PassageOverview, live: &Arc<Live>) -> Arc<Self> {
+    pub fn new(overview: PassageOverview, live: &Arc<LiveFeed>) -> Arc<Self> {
         Arc::new(Self { overview, live: Arc::clone(live) })
     }
 
@@ -34,7 +34,7 @@ impl Passing {
 /// # Errors
 /// If two routes conflict.
 #[rustfmt::skip]
-pub fn router(passing: &Arc<Passing>) -> Result<Arc<Router>, RouteError> {
+pub fn router(passing: &Arc<TransparentApi>) -> Result<Arc<Router>, RouteError> {
     let to = Bind(passing);
     let list = vec![
         to.route(Method::GET, HEALTH, Mount::Control, process::alive),
@@ -57,48 +57,48 @@ pub fn router(passing: &Arc<Passing>) -> Result<Arc<Router>, RouteError> {
     Router::new(list).map(Arc::new)
 }
 
-async fn status(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
+async fn status(passing: Arc<TransparentApi>, _: RoutedRequest) -> HandlerResult {
     process::status_answer(passing.overview.json())
 }
 
-async fn live(passing: Arc<Passing>, request: RoutedRequest) -> Answered {
+async fn live(passing: Arc<TransparentApi>, request: RoutedRequest) -> HandlerResult {
     process::watch(&passing.live, &request, None)
 }
 
-async fn reload(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
+async fn reload(passing: Arc<TransparentApi>, _: RoutedRequest) -> HandlerResult {
     let (command, pid) = (passing.overview.command(), std::process::id());
     Ok(ok(&json!({"command": command, "pid": pid, "ok": true, "text": "it has no configuration to reload"})))
 }
 
-async fn empty_list(_: Arc<Passing>, _: RoutedRequest) -> Answered {
+async fn empty_list(_: Arc<TransparentApi>, _: RoutedRequest) -> HandlerResult {
     Ok(ok(&Value::Array(Vec::new())))
 }
 
-async fn none_cleared(_: Arc<Passing>, _: RoutedRequest) -> Answered {
+async fn none_cleared(_: Arc<TransparentApi>, _: RoutedRequest) -> HandlerResult {
     Ok(ok(&json!({"cleared": 0})))
 }
 
-async fn cannot_hold(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
-    Err(Problem::new(StatusCode::CONFLICT, passing.why_nothing_is_held()))
+async fn cannot_hold(passing: Arc<TransparentApi>, _: RoutedRequest) -> HandlerResult {
+    Err(RouteFault::new(StatusCode::CONFLICT, passing.why_nothing_is_held()))
 }
 
-async fn holds_none(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
-    Err(Problem::new(StatusCode::NOT_FOUND, passing.why_nothing_is_held()))
+async fn holds_none(passing: Arc<TransparentApi>, _: RoutedRequest) -> HandlerResult {
+    Err(RouteFault::new(StatusCode::NOT_FOUND, passing.why_nothing_is_held()))
 }
 
-async fn no_sessions(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
+async fn no_sessions(passing: Arc<TransparentApi>, _: RoutedRequest) -> HandlerResult {
     let command = passing.overview.command();
     let why = format!("`{command}` passes bytes on and keeps no sessions; `signalbox watch` shows what passes");
-    Err(Problem::new(StatusCode::NOT_FOUND, why))
+    Err(RouteFault::new(StatusCode::NOT_FOUND, why))
 }
 
-async fn no_ring(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
+async fn no_ring(passing: Arc<TransparentApi>, _: RoutedRequest) -> HandlerResult {
     let why = format!("`{}` holds nothing back: all that it records is on the tape", passing.overview.command());
-    Err(Problem::new(StatusCode::CONFLICT, why))
+    Err(RouteFault::new(StatusCode::CONFLICT, why))
 }
 
-async fn no_tools(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
+async fn no_tools(passing: Arc<TransparentApi>, _: RoutedRequest) -> HandlerResult {
     let command = passing.overview.command();
     let why = format!("`{command}` passes bytes on and asks the server nothing itself; its client knows the tools");
-    Err(Problem::new(StatusCode::CONFLICT, why))
+    Err(RouteFault::new(StatusCode::CONFLICT, why))
 }

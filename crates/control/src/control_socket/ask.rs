@@ -134,7 +134,7 @@ mod tests {
     use serde_json::json;
     use signalbox_assembly::data_dir::DataDir;
     use signalbox_runtime::{Gateway, GatewayParts, Settings};
-    use signalbox_transport::router::{Answered, Mount, Route, RoutedAnswer, RoutedRequest as Asked, Router};
+    use signalbox_transport::router::{HandlerResult, HttpRoute, Mount, RoutedAnswer, RoutedRequest as Asked, Router};
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
@@ -142,11 +142,11 @@ mod tests {
         Gateway::new(GatewayParts::unguarded(Settings::default(), Vec::new()).unwrap()).unwrap()
     }
 
-    fn told(text: &str) -> Answered {
+    fn told(text: &str) -> HandlerResult {
         Ok(RoutedAnswer::json(StatusCode::OK, text.to_owned()))
     }
 
-    fn routes() -> Vec<Route> {
+    fn routes() -> Vec<HttpRoute> {
         let asked = async |request: Asked| {
             let (n, m) = (request.segment("n").to_owned(), request.method.to_string());
             let by = request.caller.to_string();
@@ -154,9 +154,9 @@ mod tests {
             told(&json!({"n": n, "m": m, "by": by, "body": String::from_utf8_lossy(&body)}).to_string())
         };
         vec![
-            Route::new(Method::GET, "/x", Mount::Control, async |_| told(&"{\"a\":1}".repeat(100_000))),
-            Route::new(Method::POST, "/do", Mount::Control, async |_| told("{\"done\":true}")),
-            Route::new(Method::DELETE, "/n/{n}", Mount::Control, asked),
+            HttpRoute::new(Method::GET, "/x", Mount::Control, async |_| told(&"{\"a\":1}".repeat(100_000))),
+            HttpRoute::new(Method::POST, "/do", Mount::Control, async |_| told("{\"done\":true}")),
+            HttpRoute::new(Method::DELETE, "/n/{n}", Mount::Control, asked),
         ]
     }
 

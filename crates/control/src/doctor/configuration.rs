@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use signalbox_config::unchecked::secrets;
-use signalbox_config::{Config, ConfigError, Loaded, Located, Note, Problem, Warning};
+use signalbox_config::{CheckedConfig, Config, ConfigError, ConfigLocation, Note, Problem, Warning};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(super) fn unusable(error: &ConfigError) -> Finding {
 }
 
 /// Returns a summary of the configuration and its warnings.
-pub(super) fn loaded(loaded: &Loaded) -> Vec<Finding> {
+pub(super) fn loaded(loaded: &CheckedConfig) -> Vec<Finding> {
     let mut findings = vec![summary(&loaded.config)];
     findings.extend(loaded.warnings.iter().map(tolerated));
     findings
@@ -86,8 +86,8 @@ pub(super) fn file(path: &Path, text: &str) -> Vec<Finding> {
 }
 
 /// Returns the path and text of the configuration file, if there is one and it can be read.
-pub(super) fn text(found: &Located) -> Option<(&Path, String)> {
-    let Located::File(path) = found else { return None };
+pub(super) fn text(found: &ConfigLocation) -> Option<(&Path, String)> {
+    let ConfigLocation::File(path) = found else { return None };
     Some((path, signalbox_config::locate::read(path).ok()?))
 }
 

@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use serde_json::Value;
-use signalbox_config::Listen;
+use signalbox_config::ListenConfig;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 const CHECK: &str = "port";
 
 /// Checks that the address can be listened on. `running` contains the states of Signalbox processes.
-pub(super) fn check(listen: &Listen, running: &[Value]) -> Finding {
+pub(super) fn check(listen: &ListenConfig, running: &[Value]) -> Finding {
     let address = SocketAddr::new(listen.host, listen.port);
     if listen.port == 0 {
         return Finding::ok(CHECK, "any free port will be taken").at(address.to_string());
@@ -93,8 +93,14 @@ mod tests {
     use serde_json::json;
     use signalbox_config::Transport;
 
-    fn listen(port: u16) -> Listen {
-        Listen { transport: Transport::Http, host: [127, 0, 0, 1].into(), port, path: "/mcp".to_owned(), tls: None }
+    fn listen(port: u16) -> ListenConfig {
+        ListenConfig {
+            transport: Transport::Http,
+            host: [127, 0, 0, 1].into(),
+            port,
+            path: "/mcp".to_owned(),
+            tls: None,
+        }
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use super::finding::{Finding, Severity};
 use crate::table::harmless;
-use crate::terminal::{Style, Tone};
+use crate::terminal::{OutputStyle, Tone};
 
 /// Formats every finding in order, then the number of each severity.
 #[must_use]
-pub fn report(findings: &[Finding], style: Style) -> String {
+pub fn report(findings: &[Finding], style: OutputStyle) -> String {
     let widest = findings.iter().map(|one| one.check.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for finding in findings {
@@ -25,7 +25,7 @@ pub fn report(findings: &[Finding], style: Style) -> String {
 }
 
 /// Formats one finding: severity, name of the check, then its sentences one below the other.
-fn one(finding: &Finding, widest: usize, style: Style) -> String {
+fn one(finding: &Finding, widest: usize, style: OutputStyle) -> String {
     let word = format!("{:<7}", finding.severity.as_str());
     let word = match finding.severity {
         Severity::Ok => style.paint(Tone::Good, &word),
@@ -48,7 +48,7 @@ fn one(finding: &Finding, widest: usize, style: Style) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: Style = Style { width: None, colour: false };
+    const PLAIN: OutputStyle = OutputStyle { width: None, colour: false };
 
     #[test]
     fn a_finding_says_what_where_and_what_to_do() {

@@ -1,6 +1,6 @@
 //! Builder of a page of metrics in the Prometheus text format.
 
-use signalbox_assembly::metric_family::{Labels, MetricFamily, Points};
+use signalbox_assembly::metric_family::{MetricFamily, MetricLabels, Points};
 use signalbox_engine::labelled_durations::BucketReading;
 use std::fmt::Write as _;
 
@@ -82,7 +82,7 @@ impl Family<'_> {
 }
 
 /// Returns the labels under names that Prometheus accepts.
-fn named(labels: &Labels) -> Vec<(String, &str)> {
+fn named(labels: &MetricLabels) -> Vec<(String, &str)> {
     labels.iter().map(|(name, value)| (name.replace('.', "_"), value.as_str())).collect()
 }
 

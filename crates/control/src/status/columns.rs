@@ -2,7 +2,7 @@
 
 use super::view::{BackendView, FiguresView, LabelsView};
 use crate::table::harmless;
-use crate::terminal::{Style, Tone};
+use crate::terminal::{OutputStyle, Tone};
 
 /// Data of one row.
 pub struct Row<'a> {
@@ -72,7 +72,7 @@ const GAP: usize = 2;
 
 /// Renders the table within the width of the style.
 #[must_use]
-pub fn table(rows: &[Row<'_>], style: Style) -> String {
+pub fn table(rows: &[Row<'_>], style: OutputStyle) -> String {
     let mut shown: Vec<(&Column, Vec<String>)> = Vec::new();
     for column in COLUMNS {
         let cells: Vec<Option<String>> = rows.iter().map(|row| (column.cell)(row)).collect();
@@ -108,7 +108,7 @@ fn total(shown: &[(&Column, Vec<String>)]) -> usize {
 fn line(
     shown: &[(&Column, Vec<String>)],
     cell: impl Fn(&Column, &[String]) -> (String, Option<Tone>),
-    style: Style,
+    style: OutputStyle,
 ) -> String {
     let mut line = String::new();
     for (place, one) in shown.iter().enumerate() {
@@ -143,7 +143,7 @@ mod tests {
             Row { backend: &one, figures: Some(&figures), labels: None },
             Row { backend: &two, figures: None, labels: None },
         ];
-        table(&rows, Style { width, colour: false })
+        table(&rows, OutputStyle { width, colour: false })
     }
 
     #[test]

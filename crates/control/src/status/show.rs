@@ -4,13 +4,13 @@ use super::columns::{Row, per_second, table};
 use super::trouble;
 use super::view::{BackendView, BaselineView, ProcessView, RecordingView, ReloadView, TlsView};
 use crate::table::harmless;
-use crate::terminal::{Style, Tone};
+use crate::terminal::{OutputStyle, Tone};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Formats the whole state.
 #[must_use]
-pub fn show(process: &ProcessView, style: Style) -> String {
+pub fn show(process: &ProcessView, style: OutputStyle) -> String {
     let mut text = format!("{} (pid {}, version {})", process.command, process.pid, process.version);
     if let Some(url) = &process.url {
         text.push_str(&format!(" at {url}"));
@@ -167,7 +167,7 @@ fn secured(tls: &TlsView) -> Vec<(&str, String)> {
     lines
 }
 
-fn backends(process: &ProcessView, style: Style) -> String {
+fn backends(process: &ProcessView, style: OutputStyle) -> String {
     let rows: Vec<Row<'_>> = process
         .backends
         .iter()
@@ -282,11 +282,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(status: Value, style: Style) -> String {
+    fn check(status: Value, style: OutputStyle) -> String {
         show(&serde_json::from_value(status).unwrap(), style)
     }
 
-    const PLAIN: Style = Style { width: None, colour: false };
+    const PLAIN: OutputStyle = OutputStyle { width: None, colour: false };
 
     fn status() -> Value {
         json!({
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn colours_come_only_when_asked_for() {
         assert!(!check(status(), PLAIN).contains('\u{1b}'));
-        let coloured = check(status(), Style { colour: true, ..PLAIN });
+        let coloured = check(status(), OutputStyle { colour: true, ..PLAIN });
         assert!(
             coloured.contains("\u{1b}[32mup\u{1b}[0m") && coloured.contains("\u{1b}[31mdown\u{1b}[0m"),
             "{coloured}"

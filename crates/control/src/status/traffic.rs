@@ -160,12 +160,12 @@ fn rounded(number: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_engine::fact::{Finished, Outcome};
+    use signalbox_engine::fact::{FinishedFact, Outcome};
     use signalbox_engine::{Caller, ExchangeId, Fact, FactSink as _, SessionKey};
     use signalbox_wire::Era;
 
     fn call(metrics: &MethodMetrics, backend: Option<&str>, outcome: Outcome, ms: u64) {
-        metrics.fact(&Fact::Finished(Arc::new(Finished {
+        metrics.fact(&Fact::Finished(Arc::new(FinishedFact {
             at: Instant::now(),
             session: SessionKey(1),
             caller: Caller::anonymous("http"),

@@ -121,7 +121,7 @@ impl<O: Clone> BackMachine<O> {
         self.phase = ConnectionState::Initializing;
         let id = self.calls.open(Purpose::Handshake(HandshakeRequest::Initialize), now, self.offer.start_timeout);
         self.handshake.initialize = Some(id);
-        let bytes = builder::Request::new(method::INITIALIZE)
+        let bytes = builder::RequestBuilder::new(method::INITIALIZE)
             .id(RawId::number(id))
             .param_str("protocolVersion", self.offer.revision.as_str())
             .param_raw("capabilities", &self.offer.capabilities)
@@ -152,7 +152,7 @@ impl<O: Clone> BackMachine<O> {
             ));
         }
         members.push('}');
-        let bytes = builder::Request::new(name).id(RawId::number(id)).params_raw(members.as_bytes()).build();
+        let bytes = builder::RequestBuilder::new(name).id(RawId::number(id)).params_raw(members.as_bytes()).build();
         Draft { key: Some(id), revision: Some(revision), ..Draft::word(name, bytes) }.depart()
     }
 

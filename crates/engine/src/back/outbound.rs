@@ -2,13 +2,13 @@
 //! [`Outbound`] and leaves as a [`ToBackend`] together with its fact. Only the engine can create drafts, and links
 //! accept only [`ToBackend`].
 
-use crate::bridge::Reach;
+use crate::bridge::CallProgress;
 use crate::budget::{OverBudget, Share};
 use crate::caller::Caller;
 use crate::exchange::MethodName;
 use crate::fact::{MessageFact, Point};
 use crate::fault::Fault;
-use crate::front::Authorized;
+use crate::front::AuthorizedCall;
 use crate::keys::{ExchangeId, Numbers, SessionKey};
 use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
@@ -58,7 +58,7 @@ pub fn probe(info: &str) -> Outbound {
         meta::CLIENT_INFO,
     );
     let id = RawId::number(0);
-    let bytes = builder::Request::new(method::SERVER_DISCOVER).id(id).params_raw(params.as_bytes()).build();
+    let bytes = builder::RequestBuilder::new(method::SERVER_DISCOVER).id(id).params_raw(params.as_bytes()).build();
     let word = Draft::word(method::SERVER_DISCOVER, bytes);
     Draft { key: Some(0), revision: Some(Revision::LATEST), ..word }.depart()
 }
@@ -262,9 +262,9 @@ pub enum BackCommand<O> {
         /// The backend's answer, unmodified.
         message: Envelope,
         /// Progress of the call with this answer.
-        reach: Reach,
+        reach: CallProgress,
         /// The call as the client made it.
-        call: Authorized,
+        call: AuthorizedCall,
     },
     /// An old backend created a task for a call of the new era.
     TaskMade {
@@ -297,7 +297,7 @@ pub enum BackCommand<O> {
         /// Fault with the sign-in address, for the caller.
         fault: Fault,
         /// The call as the client made it.
-        call: Authorized,
+        call: AuthorizedCall,
     },
     /// A message that the machine handled itself: an answer to the handshake, or a ping.
     Own(Envelope),

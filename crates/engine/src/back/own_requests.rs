@@ -15,7 +15,7 @@ impl<O: Clone> BackMachine<O> {
     ///
     /// # Errors
     /// Returns a fault while the connection is not ready, and for methods that use an entry: those are sent only for
-    /// clients, as an [`crate::Authorized`].
+    /// clients, as an [`crate::AuthorizedCall`].
     pub fn own_request(
         &mut self,
         origin: O,

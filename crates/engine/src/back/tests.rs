@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::exchange::Call;
-use crate::front::Authorized;
+use crate::front::AuthorizedCall;
 use crate::operation_metrics::OperationMetrics;
 use crate::profile::ClientProfile;
 
@@ -65,7 +65,7 @@ impl Dialogue {
             tries: 0,
             awaits_sign_in: false,
         };
-        let sent = self.machine.call(who, Authorized::unjudged(call), Duration::from_secs(60), self.now)?;
+        let sent = self.machine.call(who, AuthorizedCall::unjudged(call), Duration::from_secs(60), self.now)?;
         Ok(String::from_utf8(sent.bytes().to_vec()).unwrap())
     }
 

@@ -4,7 +4,7 @@ use signalbox_wire::{Era, Revision};
 
 /// Bridged features of one backend.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Report {
+pub struct BridgeReport {
     /// Clients that need the bridge; empty if none do.
     pub clients: &'static str,
     /// Features that are carried over.
@@ -15,7 +15,7 @@ pub struct Report {
 
 /// Properties of a backend that the report depends on.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Reached {
+pub struct BackendReach {
     /// Revision agreed with the backend.
     pub revision: Revision,
     /// True if the backend speaks only the era of that revision.
@@ -28,15 +28,15 @@ pub struct Reached {
 
 /// Returns the report for such a backend.
 #[must_use]
-pub fn report(reached: Reached) -> Report {
+pub fn report(reached: BackendReach) -> BridgeReport {
     match reached.revision.era() {
-        _ if !reached.one_era => Report::default(),
+        _ if !reached.one_era => BridgeReport::default(),
         Era::Legacy => for_new_clients(reached),
         Era::Modern => for_old_clients(reached),
     }
 }
 
-fn for_new_clients(reached: Reached) -> Report {
+fn for_new_clients(reached: BackendReach) -> BridgeReport {
     let mut carried =
         vec!["sessions", "sampling and roots by parked calls", "subscriptions", "log levels", "cancellation"];
     let mut lost = vec![
@@ -52,10 +52,10 @@ fn for_new_clients(reached: Reached) -> Report {
     if !reached.streams {
         lost.push("log messages while several calls share the pipe: they do not say whose they are");
     }
-    Report { clients: "2026-07-28", carried, lost }
+    BridgeReport { clients: "2026-07-28", carried, lost }
 }
 
-fn for_old_clients(reached: Reached) -> Report {
+fn for_old_clients(reached: BackendReach) -> BridgeReport {
     let mut carried = vec![
         "initialize and sessions",
         "sampling, elicitation and roots in rounds",
@@ -73,7 +73,7 @@ fn for_old_clients(reached: Reached) -> Report {
         "sampling with tools for clients before 2025-11-25: they do not know it",
         "results that are no object as structured content: they are text for old clients",
     ];
-    Report { clients: "2024-11-05 to 2025-11-25", carried, lost }
+    BridgeReport { clients: "2024-11-05 to 2025-11-25", carried, lost }
 }
 
 #[cfg(test)]
@@ -82,13 +82,13 @@ mod tests {
 
     #[test]
     fn only_a_backend_of_one_era_needs_the_bridge() {
-        let reached = Reached { revision: Revision::V2025_03_26, one_era: true, streams: false, tasks: false };
+        let reached = BackendReach { revision: Revision::V2025_03_26, one_era: true, streams: false, tasks: false };
         let old = report(reached);
         assert_eq!(old.clients, "2026-07-28");
         assert!(!old.carried.iter().any(|what| what.contains("elicitation")), "2025-03-26 has none");
         assert!(old.lost.iter().any(|what| what.contains("share the pipe")));
-        assert_eq!(report(Reached { one_era: false, ..reached }), Report::default());
-        let new = report(Reached { revision: Revision::LATEST, ..reached });
+        assert_eq!(report(BackendReach { one_era: false, ..reached }), BridgeReport::default());
+        let new = report(BackendReach { revision: Revision::LATEST, ..reached });
         assert_eq!(new.clients, "2024-11-05 to 2025-11-25");
     }
 }

@@ -1,6 +1,6 @@
 //! One entry of a list, stored as the bytes the backend sent.
 
-use super::{ListKind, Style};
+use super::{ListKind, NameStyle};
 use bytes::Bytes;
 use signalbox_wire::header_params::{HeaderSchemaError, ParamHeader, param_headers};
 use signalbox_wire::uri_readings::has_control;
@@ -50,7 +50,7 @@ impl Item {
         let key_span = json::member(&raw, kind.key()).ok_or_else(no_key)?;
         let key = json::string(key_span.of(&raw)).ok_or_else(no_key)?;
         let key: Box<str> = key.as_ref().into();
-        if kind.style() == Style::Uri && has_control(&key) {
+        if kind.style() == NameStyle::Uri && has_control(&key) {
             return Err(ItemError::ControlInUri(kind.key()));
         }
         let mut params: Arc<[ParamHeader]> = Arc::from([]);

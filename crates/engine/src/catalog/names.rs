@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Form of an entry's qualified name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Style {
+pub enum NameStyle {
     /// `backend__name`, for tools and prompts.
     Name,
     /// `backend+uri`, and `ui://backend+rest` for the pages of MCP Apps, which hosts recognise by their scheme.
@@ -20,7 +20,7 @@ pub enum Style {
 
 const APP: &str = "ui://";
 
-impl Style {
+impl NameStyle {
     /// Returns the qualified name of an entry.
     #[must_use]
     pub fn qualify(self, backend: &str, name: &str) -> String {
@@ -47,7 +47,7 @@ impl Style {
 /// Names of one kind of entry, resolved in both directions.
 #[derive(Clone, Debug)]
 pub struct Names {
-    style: Style,
+    style: NameStyle,
     backends: TextMap<Box<str>, usize>,
     /// Names listed by each backend.
     owned: Vec<HashSet<Box<str>, foldhash::fast::RandomState>>,
@@ -61,7 +61,7 @@ impl Names {
     /// Resolves the names of these entries. `first` returns the backend that listed a name first. A backend that stands
     /// `apart` has no plain names.
     pub fn new(
-        style: Style,
+        style: NameStyle,
         backends: &[Arc<str>],
         owned: Vec<HashSet<Box<str>, foldhash::fast::RandomState>>,
         first: impl Fn(&str) -> Option<usize>,
@@ -135,7 +135,7 @@ impl Names {
 mod tests {
     use super::*;
 
-    fn names(style: Style, backends: &[&str], lists: &[&[&str]]) -> Names {
+    fn names(style: NameStyle, backends: &[&str], lists: &[&[&str]]) -> Names {
         let backends: Vec<Arc<str>> = backends.iter().map(|name| Arc::from(*name)).collect();
         let owned = lists.iter().map(|names| names.iter().map(|name| Box::from(*name)).collect()).collect();
         let first = |name: &str| lists.iter().position(|list| list.contains(&name));
@@ -149,7 +149,7 @@ mod tests {
     /// Proves N-19, N-20 and N-21.
     #[test]
     fn the_first_owner_has_the_plain_name_and_every_qualified_name_is_taken() {
-        let names = names(Style::Name, &["a", "b"], &[&["echo", "one"], &["echo", "two"]]);
+        let names = names(NameStyle::Name, &["a", "b"], &[&["echo", "one"], &["echo", "two"]]);
         assert_eq!(owner(&names, "echo"), Some((0, "echo".into())));
         assert_eq!(owner(&names, "a__echo"), Some((0, "echo".into())));
         assert_eq!(owner(&names, "b__echo"), Some((1, "echo".into())));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_qualified_name_goes_before_an_entry_that_is_literally_called_so() {
-        let names = names(Style::Name, &["a", "b"], &[&["x", "b__x"], &["x"]]);
+        let names = names(NameStyle::Name, &["a", "b"], &[&["x", "b__x"], &["x"]]);
         assert_eq!(owner(&names, "b__x"), Some((1, "x".into())));
         assert_eq!(owner(&names, "a__b__x"), Some((0, "b__x".into())));
         assert_eq!(names.renamed(0, "b__x"), Some("a__b__x"));
@@ -172,7 +172,7 @@ mod tests {
         let own: Vec<String> =
             (0..20_000).map(|times| "e__".repeat(times % 200) + &format!("x{}", times / 200)).collect();
         let own: Vec<&str> = own.iter().map(String::as_str).collect();
-        let names = names(Style::Name, &["e"], &[&own]);
+        let names = names(NameStyle::Name, &["e"], &[&own]);
         assert_eq!(names.exposed.len(), own.len(), "each has a name of its own");
         for name in own.iter().take(500) {
             let exposed = names.renamed(0, name).unwrap_or(name);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_page_of_an_app_keeps_its_scheme() {
-        let names = names(Style::Uri, &["a", "b"], &[&["ui://x", "file:///x"], &["ui://x", "file:///x", "ui://y"]]);
+        let names = names(NameStyle::Uri, &["a", "b"], &[&["ui://x", "file:///x"], &["ui://x", "file:///x", "ui://y"]]);
         assert_eq!(owner(&names, "ui://x"), Some((0, "ui://x".into())));
         assert_eq!(owner(&names, "ui://b+x"), Some((1, "ui://x".into())));
         assert_eq!(owner(&names, "b+file:///x"), Some((1, "file:///x".into())));

@@ -1,11 +1,11 @@
 //! Changes of the configuration: backends are added, removed or replaced, or offer fewer tools.
 
-use super::{BackendEntry, Catalog, Changed, View, ViewKey};
+use super::{BackendEntry, Catalog, ListChanges, View, ViewKey};
 use std::sync::Arc;
 
 impl Catalog {
     /// Replaces the list of configured backends, and keeps the state of those that stay.
-    pub fn reconfigure(&mut self, names: impl IntoIterator<Item = Arc<str>>) -> Changed {
+    pub fn reconfigure(&mut self, names: impl IntoIterator<Item = Arc<str>>) -> ListChanges {
         let mut before = std::mem::take(&mut self.backends);
         let order: Vec<Arc<str>> = before.iter().map(|entry| Arc::clone(&entry.name)).collect();
         self.backends = names
@@ -27,27 +27,27 @@ impl Catalog {
         let moved = !kept.eq(known);
         let gone = before.iter().map(everything);
         let shuffled = self.backends.iter().filter(|_| moved).map(everything);
-        gone.chain(shuffled).fold(Changed::default(), Changed::or)
+        gone.chain(shuffled).fold(ListChanges::default(), ListChanges::or)
     }
 
     /// Stores the first lists of a backend that replaced another, and drops all lists of its predecessor.
-    pub fn replace_views(&mut self, backend: &str, key: ViewKey, view: View) -> Changed {
+    pub fn replace_views(&mut self, backend: &str, key: ViewKey, view: View) -> ListChanges {
         let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
-            return Changed::default();
+            return ListChanges::default();
         };
         let dropped = std::mem::take(&mut entry.views);
         entry.ages.clear();
-        let different = dropped.values().map(|known| view.differs(known)).fold(Changed::default(), Changed::or);
+        let different = dropped.values().map(|known| view.differs(known)).fold(ListChanges::default(), ListChanges::or);
         let first = self.set_view(backend, key, view);
         if dropped.is_empty() { first } else { different }
     }
 
     /// Removes the tools that a backend may no longer offer from all of its lists.
-    pub fn keep_tools(&mut self, backend: &str, keep: impl Fn(&str) -> bool) -> Changed {
+    pub fn keep_tools(&mut self, backend: &str, keep: impl Fn(&str) -> bool) -> ListChanges {
         let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
-            return Changed::default();
+            return ListChanges::default();
         };
-        let mut changed = Changed::default();
+        let mut changed = ListChanges::default();
         for view in entry.views.values_mut().filter(|view| view.tools.iter().any(|tool| !keep(&tool.key))) {
             Arc::make_mut(view).tools.retain(|tool| keep(&tool.key));
             changed.tools = true;
@@ -57,9 +57,9 @@ impl Catalog {
     }
 }
 
-fn everything(entry: &BackendEntry) -> Changed {
+fn everything(entry: &BackendEntry) -> ListChanges {
     let shown = entry.views.values().filter(|_| entry.listed);
-    shown.map(|view| Changed::everything(view)).fold(Changed::default(), Changed::or)
+    shown.map(|view| ListChanges::everything(view)).fold(ListChanges::default(), ListChanges::or)
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
         Catalog::new(names.iter().map(|name| Arc::from(*name)))
     }
 
-    fn reconfigure(catalog: &mut Catalog, names: &[&str]) -> Changed {
+    fn reconfigure(catalog: &mut Catalog, names: &[&str]) -> ListChanges {
         catalog.reconfigure(names.iter().map(|name| Arc::from(*name)))
     }
 

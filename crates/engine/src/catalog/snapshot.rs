@@ -5,7 +5,7 @@ mod resource_routes;
 use super::claims::Claims;
 use super::cursor::Cursor;
 use super::names::Names;
-use super::{Audience, BackendEntry, EntryRef, Item, ListKind, Offer, Selector, Sight, Style, View};
+use super::{Audience, BackendEntry, CallerView, EntryRef, Item, ListKind, NameStyle, Offer, Selector, View};
 use crate::backend_user::BackendUser;
 use crate::bridge::listing;
 use crate::bridge::tasks::{self, TaskSupport};
@@ -13,7 +13,7 @@ use crate::chain::Ruling;
 use crate::keys::TextMap;
 use crate::lock::LockResultExt;
 use crate::profile::ServerProfile;
-use crate::read_cache::Terms;
+use crate::read_cache::CacheTerms;
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
 use signalbox_wire::{Era, Revision, json};
@@ -165,7 +165,7 @@ impl Snapshot {
     pub fn profiles<'a>(
         &'a self,
         selector: &Selector,
-        sight: Option<&'a Sight<'_>>,
+        sight: Option<&'a CallerView<'_>>,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a ServerProfile)> {
         self.profiles_of(|entry| entry.listed, selector, sight)
     }
@@ -174,7 +174,7 @@ impl Snapshot {
     pub fn known_profiles<'a>(
         &'a self,
         selector: &Selector,
-        sight: Option<&'a Sight<'_>>,
+        sight: Option<&'a CallerView<'_>>,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a ServerProfile)> {
         self.profiles_of(|_| true, selector, sight)
     }
@@ -183,7 +183,7 @@ impl Snapshot {
         &'a self,
         fits: impl Fn(&BackendEntry) -> bool,
         selector: &Selector,
-        sight: Option<&'a Sight<'_>>,
+        sight: Option<&'a CallerView<'_>>,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a ServerProfile)> {
         let selector = selector.clone();
         self.backends
@@ -196,7 +196,7 @@ impl Snapshot {
     /// unknown. Backends that are down count with their last profile, because a client may ask only for lists that were
     /// declared.
     #[must_use]
-    pub fn offer(&self, selector: &Selector, sight: Option<&Sight<'_>>) -> Offer {
+    pub fn offer(&self, selector: &Selector, sight: Option<&CallerView<'_>>) -> Offer {
         let seen = |entry: &&BackendEntry| sight.is_none_or(|sight| sight.backend(&entry.name));
         if self.backends.iter().filter(seen).any(|entry| entry.shown(selector).is_none()) {
             return Offer::full();
@@ -266,7 +266,7 @@ impl Snapshot {
     /// not be listed to be read, so there the backend decides by the credential.
     #[must_use]
     pub fn is_listed_for(&self, kind: ListKind, route: &Route, whose: &BackendUser) -> bool {
-        if !self.has_private || kind.style() != Style::Name {
+        if !self.has_private || kind.style() != NameStyle::Name {
             return true;
         }
         let entry = self.entry(&route.backend).filter(|entry| entry.private);
@@ -309,7 +309,7 @@ impl Snapshot {
         &self,
         kind: ListKind,
         selector: &Selector,
-        sight: Option<&Sight<'_>>,
+        sight: Option<&CallerView<'_>>,
         cursor: Option<&str>,
     ) -> Option<Page> {
         self.show();
@@ -322,7 +322,7 @@ impl Snapshot {
             selector.whose = None;
         }
         // A caller that sees a single backend shares the page with all callers that share its lists.
-        if let Some(entry) = sight.and_then(Sight::sole).and_then(|sole| self.entry(sole)) {
+        if let Some(entry) = sight.and_then(CallerView::sole).and_then(|sole| self.entry(sole)) {
             selector = entry.key_of(&selector).into_owned();
         }
         let key = (kind, selector, sight.map(|sight| sight.audience().clone()));
@@ -341,29 +341,35 @@ impl Snapshot {
     /// Returns the strictest terms for caching this list among the backends whose entries the client sees. A backend
     /// that is down or gives no terms forbids caching, and a list that depends on the caller is private.
     #[must_use]
-    pub fn terms(&self, kind: ListKind, selector: &Selector, sight: Option<&Sight<'_>>, now: Instant) -> Terms {
-        let mut merged: Option<Terms> = None;
+    pub fn terms(
+        &self,
+        kind: ListKind,
+        selector: &Selector,
+        sight: Option<&CallerView<'_>>,
+        now: Instant,
+    ) -> CacheTerms {
+        let mut merged: Option<CacheTerms> = None;
         for entry in self.backends.iter().filter(|entry| sight.is_none_or(|sight| sight.backend(&entry.name))) {
             let view = self.view(entry, selector);
             if view.is_some_and(|view| !view.profile.has(&[kind.capability()])) {
                 continue;
             }
             let Some(own) = view.filter(|_| entry.listed).and_then(|view| view.terms(kind)) else {
-                return Terms::NOT_AT_ALL;
+                return CacheTerms::NOT_AT_ALL;
             };
             let ttl = own.until.saturating_duration_since(now);
-            let known = merged.unwrap_or(Terms { ttl, public: sight.is_none() });
+            let known = merged.unwrap_or(CacheTerms { ttl, public: sight.is_none() });
             let public = known.public && own.public && !entry.private;
-            merged = Some(Terms { ttl: known.ttl.min(ttl), public });
+            merged = Some(CacheTerms { ttl: known.ttl.min(ttl), public });
         }
-        merged.unwrap_or(Terms::NOT_AT_ALL)
+        merged.unwrap_or(CacheTerms::NOT_AT_ALL)
     }
 
     fn render(
         &self,
         kind: ListKind,
         selector: &Selector,
-        sight: Option<&Sight<'_>>,
+        sight: Option<&CallerView<'_>>,
         after: Option<Cursor>,
     ) -> Option<Page> {
         let (start, after) = match &after {
@@ -391,7 +397,7 @@ impl Snapshot {
                 if index == start && item.rank <= after || !seen {
                     continue;
                 }
-                let own = sight.and_then(Sight::sole).is_some_and(|sole| *sole == *entry.name);
+                let own = sight.and_then(CallerView::sole).is_some_and(|sole| *sole == *entry.name);
                 let mut bytes = self.render_item(kind, index, item, selector.era, own);
                 if tasks {
                     bytes = listing::with_task_support(&bytes);

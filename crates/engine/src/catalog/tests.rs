@@ -291,7 +291,7 @@ fn each_caller_is_shown_what_it_may_see() {
         for (caller, tools, backends) in
             [(&me, r#"[{"name":"echo"},{"name":"more"}]"#, 2), (&you, r#"[{"name":"echo"}]"#, 1)]
         {
-            let sight = Sight::of(&Closed, caller);
+            let sight = CallerView::of(&Closed, caller);
             let page = snapshot.page(ListKind::Tools, &bare(Era::Legacy), Some(&sight), None).unwrap();
             assert_eq!(page.array, tools);
             assert_eq!(snapshot.profiles(&bare(Era::Legacy), Some(&sight)).count(), backends);
@@ -311,7 +311,7 @@ fn a_list_may_be_kept_as_the_strictest_backend_says() {
         view
     };
     let key = bare(Era::Legacy);
-    let told = |catalog: &Catalog, sight: Option<&Sight<'_>>, age: u64| {
+    let told = |catalog: &Catalog, sight: Option<&CallerView<'_>>, age: u64| {
         let terms = catalog.snapshot().terms(ListKind::Tools, &key, sight, now + seconds(age));
         (terms.ttl.as_secs(), terms.scope())
     };
@@ -326,7 +326,7 @@ fn a_list_may_be_kept_as_the_strictest_backend_says() {
     catalog.set_view("b", key.clone(), of(Some((30, false))));
     assert_eq!(told(&catalog, None, 0), (30, "private"));
     let you = crate::Caller::anonymous("http");
-    assert_eq!(told(&catalog, Some(&Sight::of(&Closed, &you)), 0), (60, "private"), "what depends on the caller");
+    assert_eq!(told(&catalog, Some(&CallerView::of(&Closed, &you)), 0), (60, "private"), "what depends on the caller");
     catalog.set_view("b", key.clone(), of(None));
     assert_eq!(told(&catalog, None, 0), (0, "private"), "one of them does not say");
     let mut without = of(None);
@@ -411,7 +411,7 @@ fn a_backend_that_stands_apart_takes_no_names_and_is_called_by_its_own() {
     assert_eq!(snapshot.tool("plan").unwrap().backend, "open".into(), "though it is configured later");
     assert_eq!(snapshot.collisions().count(), 0, "nobody sees both");
     let caller = crate::Caller::anonymous("relay");
-    let sight = Sight::of(&Alone("apart"), &caller);
+    let sight = CallerView::of(&Alone("apart"), &caller);
     let page = snapshot.page(ListKind::Tools, &bare(Era::Legacy), Some(&sight), None).unwrap();
     assert_eq!(page.array, r#"[{"name":"plan"}]"#);
     let route = snapshot.own_tool("apart", "plan").unwrap();

@@ -1,6 +1,6 @@
 //! Lists that one backend gives to one kind of client.
 
-use super::{Changed, Item, ListKind};
+use super::{Item, ListChanges, ListKind};
 use crate::backend_user::BackendUser;
 use crate::caller::Principal;
 use crate::capset::CapSet;
@@ -210,12 +210,12 @@ impl View {
 
     /// Returns the lists that differ from those of `other` in any byte.
     #[must_use]
-    pub fn differs(&self, other: &Self) -> Changed {
+    pub fn differs(&self, other: &Self) -> ListChanges {
         let differs = |kind: ListKind| {
             let (a, b) = (self.list(kind), other.list(kind));
             a.len() != b.len() || a.iter().zip(b).any(|(a, b)| a.raw != b.raw)
         };
-        Changed {
+        ListChanges {
             tools: differs(ListKind::Tools),
             prompts: differs(ListKind::Prompts),
             resources: differs(ListKind::Resources) || differs(ListKind::Templates),

@@ -84,13 +84,13 @@ impl Visibility for OpenToAll {
 
 /// Entries that one caller sees.
 #[derive(Clone)]
-pub struct Sight<'a> {
+pub struct CallerView<'a> {
     visibility: &'a dyn Visibility,
     caller: &'a Caller,
     audience: OnceCell<Audience>,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> CallerView<'a> {
     /// Returns the sight of this caller.
     #[must_use]
     pub fn of(visibility: &'a dyn Visibility, caller: &'a Caller) -> Self {
@@ -140,7 +140,7 @@ impl<'a> Sight<'a> {
     }
 }
 
-impl std::fmt::Debug for Sight<'_> {
+impl std::fmt::Debug for CallerView<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Sight").field(self.audience()).finish()
     }

@@ -189,7 +189,7 @@ pub enum HoldAnswer {
 
 /// Input for an interceptor that resumes with a message it held.
 #[derive(Clone, Copy, Debug)]
-pub struct Resumed<'a> {
+pub struct HoldResponse<'a> {
     /// Position of the interceptor, as it returned it in [`super::Hold::cursor`].
     pub cursor: u32,
     /// The answer to its question.

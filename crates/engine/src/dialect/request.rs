@@ -115,15 +115,15 @@ fn unknown_level(word: &str) -> String {
 }
 
 /// Starts an MCP request with the same id, revision and client info of its own.
-fn mcp_request(message: &Envelope, method: &str) -> builder::Request {
-    builder::Request::new(method)
+fn mcp_request(message: &Envelope, method: &str) -> builder::RequestBuilder {
+    builder::RequestBuilder::new(method)
         .id(message.id().unwrap_or_else(RawId::null))
         .meta_str(meta::PROTOCOL_VERSION, Revision::LATEST.as_str())
         .meta_raw(meta::CLIENT_CAPABILITIES, "{}")
         .meta_raw(meta::CLIENT_INFO, format!(r#"{{"name":"governed-dialect","version":"{VERSION}"}}"#))
 }
 
-fn mcp(request: &builder::Request) -> Result<Inner, Fault> {
+fn mcp(request: &builder::RequestBuilder) -> Result<Inner, Fault> {
     let unreadable = |_| Fault::new(FaultKind::Internal, "the request cannot be put into the words of MCP");
     Envelope::parse(request.build()).map(Inner::Mcp).map_err(unreadable)
 }

@@ -13,7 +13,7 @@ use crate::fact::Outcome;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
-use crate::read_cache::Terms;
+use crate::read_cache::CacheTerms;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, Kind, json, method};
 use std::sync::Arc;
@@ -180,7 +180,7 @@ fn keep_read(exchange: &Exchange, message: &Envelope) -> Option<Command> {
         backend: Arc::clone(backend),
         uri: uri.clone(),
         result: message.bytes().slice_ref(result),
-        terms: Terms::read(result)?,
+        terms: CacheTerms::read(result)?,
         asked: *asked,
         era: exchange.era,
     })

@@ -22,7 +22,7 @@ impl CompletedTemplate {
     /// Reads the `params` of a completion. Returns `None` if it is about a prompt.
     pub(super) fn read(params: &[u8], own_uri: &str) -> Option<Self> {
         let reference = json::member(params, "ref")?.of(params);
-        if completion_ref::read(reference).ok()?.0 != completion_ref::Referenced::Resource {
+        if completion_ref::read(reference).ok()?.0 != completion_ref::ReferenceKind::Resource {
             return None;
         }
         let variable = json::path(params, &["argument", "name"]).and_then(|span| json::string(span.of(params)));

@@ -17,7 +17,7 @@ use super::{Context, FrontMachine, MAX_ASKED};
 use crate::bridge::{self, capabilities, questions};
 use crate::chain::consent::{self, Consent, KEY};
 use crate::chain::{ConsentOf, HoldAnswer, HoldQuestion};
-use crate::command::{Command, Held};
+use crate::command::{Command, MessageOnHold};
 use crate::keys::{ExchangeId, StreamId};
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Era, Kind, RawId, builder, json, method};
@@ -50,7 +50,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         consent: Arc<Consent>,
-        held: Box<Held>,
+        held: Box<MessageOnHold>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
@@ -114,8 +114,10 @@ impl FrontMachine {
     ) {
         let number = self.next_question;
         self.next_question += 1;
-        let request =
-            builder::Request::new(method::ELICITATION_CREATE).id(RawId::number(number)).params_raw(params).build();
+        let request = builder::RequestBuilder::new(method::ELICITATION_CREATE)
+            .id(RawId::number(number))
+            .params_raw(params)
+            .build();
         let passed = match self.judge_question(id, request, ctx, out) {
             Ok(passed) => passed,
             Err(end) => return self.end_by(id, super::operations::call_verdict(end), ctx, out),

@@ -1,9 +1,9 @@
 //! Ports through which the machine sees the rest of the program.
 
-use super::Face;
+use super::EndpointFace;
 use crate::backend_user::BackendUser;
 use crate::caller::Caller;
-use crate::catalog::{EntryRef, ListKind, Offer, Route, Selector, Sight, Snapshot, Style};
+use crate::catalog::{CallerView, EntryRef, ListKind, NameStyle, Offer, Route, Selector, Snapshot};
 use crate::chain::Chain;
 use crate::dialect::DialectPorts;
 use crate::fault::{ErrorDetail, Fault};
@@ -43,7 +43,7 @@ pub struct Context<'a> {
     /// Time the session began.
     pub session_started: Instant,
     /// Presentation of the gateway on a secondary endpoint; `None` on the main one.
-    pub face: Option<&'a Face>,
+    pub face: Option<&'a EndpointFace>,
     /// The gateway's own `serverInfo` object.
     pub server_info: &'a str,
     /// Id of the gateway, by which it recognises a connection to itself.
@@ -69,7 +69,7 @@ pub struct Context<'a> {
     /// Returns the current time, which is later than `now` after work on the event.
     pub clock: &'a dyn Fn() -> Instant,
     /// Part of the catalog visible to the caller; `None` for all of it.
-    pub sight: Option<&'a Sight<'a>>,
+    pub sight: Option<&'a CallerView<'a>>,
     /// Returns true if the lists for this kind of client are known, or the wait for them is over.
     pub lists_ready: &'a dyn Fn(&Selector) -> bool,
     /// Returns the backends that need a sign-in before they show the caller anything, each with the fault that says
@@ -118,7 +118,7 @@ impl Context<'_> {
     /// Returns a route for an entry that is in no list because the caller has yet to sign in: to the backend in its
     /// qualified name, else to the first one that needs a sign-in. That backend then asks the caller to sign in, even
     /// if it shows other callers no such entry.
-    pub(super) fn behind_sign_in(&self, style: Style, exposed: &str) -> Option<Route> {
+    pub(super) fn behind_sign_in(&self, style: NameStyle, exposed: &str) -> Option<Route> {
         let wanted = self.behind_sign_ins();
         let named = style.divide(exposed).and_then(|(backend, own)| {
             let (backend, _) = wanted.iter().find(|(name, _)| **name == *backend)?;
@@ -130,7 +130,7 @@ impl Context<'_> {
 
     /// Returns the route of a tool. A caller that sees a single backend uses that backend's own tool names.
     pub(super) fn tool(&self, exposed: &str) -> Option<Route> {
-        match self.sight.and_then(Sight::sole) {
+        match self.sight.and_then(CallerView::sole) {
             Some(sole) => self.catalog.own_tool(sole, exposed),
             None => self.catalog.tool(exposed),
         }

@@ -4,7 +4,7 @@
 
 use super::holding::SuspendedWalk;
 use super::input_requests::{InputHistory, InputResponses};
-use super::listen::Listener;
+use super::listen::ListenState;
 use super::polling::TaskPoll;
 use super::rounds::InputRound;
 use super::task_results::TaskSubject;
@@ -31,7 +31,7 @@ pub(super) enum Stage {
     /// asked for input meanwhile.
     PollingTask(Box<TaskPoll>),
     /// A `subscriptions/listen` request is open.
-    Listening(Box<Listener>),
+    Listening(Box<ListenState>),
 }
 
 /// Request parked until the lists it needs are known.
@@ -198,7 +198,7 @@ impl Exchanges {
     }
 
     /// Returns the state of an open listen request.
-    pub fn listener_mut(&mut self, id: ExchangeId) -> Option<(&Exchange, &mut Listener)> {
+    pub fn listener_mut(&mut self, id: ExchangeId) -> Option<(&Exchange, &mut ListenState)> {
         match self.open_mut(id)? {
             OpenExchange { exchange, stage: Stage::Listening(listener), .. } => Some((exchange, listener)),
             _ => None,

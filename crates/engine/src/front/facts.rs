@@ -2,7 +2,7 @@ use super::{Context, FrontMachine};
 use crate::caller::Caller;
 use crate::command::Command;
 use crate::exchange::Exchange;
-use crate::fact::{Fact, Finished, MessageFact, Outcome, Point};
+use crate::fact::{Fact, FinishedFact, MessageFact, Outcome, Point};
 use crate::keys::ExchangeId;
 use crate::trace;
 use bytes::Bytes;
@@ -65,7 +65,7 @@ impl FrontMachine {
         // A request that the gateway answers itself begins and ends with the same event, so `ctx.now` would make it
         // take no time.
         let now = if exchange.started == ctx.now { (ctx.clock)() } else { ctx.now };
-        let finished = Finished {
+        let finished = FinishedFact {
             at: now,
             session: self.session,
             caller: exchange.caller.clone(),

@@ -6,8 +6,8 @@ use super::params::Params;
 use super::requests::Search;
 use super::sending::Delivery;
 use super::{Context, FrontMachine};
-use crate::chain::{ConsentOf, Hold, HoldAnswer, HoldQuestion, Phase, Resume, Resumed};
-use crate::command::{Command, Held};
+use crate::chain::{ConsentOf, Hold, HoldAnswer, HoldQuestion, HoldResponse, Phase, Resume};
+use crate::command::{Command, MessageOnHold};
 use crate::fact::Outcome;
 use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
@@ -91,7 +91,7 @@ impl FrontMachine {
         let as_call = matches!(then, Continuation::Within { .. }).then(|| self.as_call(id)).flatten();
         let Some(exchange) = as_call.as_ref().or_else(|| self.exchanges.get(&id)) else { return };
         let message = hold.message.unwrap_or(message);
-        let held = Held {
+        let held = MessageOnHold {
             phase: then.phase(),
             method: exchange.method.clone(),
             subject: exchange.subject.clone(),
@@ -121,7 +121,7 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         let Some(held) = self.exchanges.take_held(id) else { return };
-        let told = Resumed { cursor: held.cursor, answer };
+        let told = HoldResponse { cursor: held.cursor, answer };
         let resume = Some(Resume { passed: held.passed, told });
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.consulted = true;

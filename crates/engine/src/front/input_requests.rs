@@ -111,7 +111,8 @@ impl FrontMachine {
             if one.method == method::ELICITATION_CREATE && json::member(&params, "elicitationId").is_some() {
                 history.urls.push(mint);
             }
-            let request = builder::Request::new(&one.method).id(RawId::number(number)).params_raw(&params).build();
+            let request =
+                builder::RequestBuilder::new(&one.method).id(RawId::number(number)).params_raw(&params).build();
             let passed = match self.judge_question(id, request, ctx, out) {
                 Ok(passed) => passed,
                 Err(end) => {
@@ -247,7 +248,7 @@ pub(super) struct InputRequest {
 
 /// Reads the raw `inputRequests` object, in order.
 pub(super) fn read_requests(object: &[u8]) -> Vec<InputRequest> {
-    let read = |member: json::Member| {
+    let read = |member: json::JsonMember| {
         let request = member.value.of(object);
         let method = json::member(request, "method").and_then(|span| json::string(span.of(request)))?;
         let params = json::member(request, "params").map_or(&b"{}"[..], |span| span.of(request));

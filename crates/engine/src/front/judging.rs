@@ -2,14 +2,14 @@
 //! carried out. Questions of a backend are judged as part of its answer, and the client's answers as part of a request.
 
 mod at_once;
-mod authorized;
+mod authorized_call;
 mod client_message;
 mod completing;
 mod following;
 
 pub(super) use at_once::InstantVerdict;
-pub use authorized::{Authorized, AuthorizedFollow};
-pub(super) use authorized::{ClearedRequest, IdleChain};
+pub use authorized_call::{AuthorizedCall, AuthorizedFollow};
+pub(super) use authorized_call::{ClearedRequest, IdleChain};
 pub(super) use client_message::ClientMessage;
 pub(super) use completing::Reads;
 
@@ -377,13 +377,13 @@ impl FrontMachine {
         mut call: Box<Call>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Option<Authorized> {
+    ) -> Option<AuthorizedCall> {
         let message = self.judge_midway(id, Phase::Request, &call.envelope, ctx, out)?;
         if message.bytes() != call.envelope.bytes() {
             let name = self.exchanges.get(&id).and_then(|exchange| exchange.subject.clone());
             refit(&mut call, message, name.as_deref());
         }
-        Some(Authorized::judged(call))
+        Some(AuthorizedCall::judged(call))
     }
 
     /// Judges a request that the gateway answers or translates itself. If it is refused, the exchange ends.
@@ -406,7 +406,7 @@ impl FrontMachine {
             if let (Effect::Fork { backend, message }, Some(client)) = (effect, client)
                 && let Some(call) = copied_call(message, client, ctx)
             {
-                let call = Authorized::judged(Box::new(call));
+                let call = AuthorizedCall::judged(Box::new(call));
                 out.push(Command::Fork { exchange: id, backend, call });
             }
         }

@@ -7,7 +7,7 @@ use super::judging::{AuthorizedFollow, ClientMessage};
 use super::sending::Delivery;
 use super::subjects::control_in_uri;
 use super::{Context, FrontMachine, Lifecycle};
-use crate::catalog::Changed;
+use crate::catalog::ListChanges;
 use crate::catalog::{ListKind, Route};
 use crate::command::{Command, Listen};
 use crate::fault::{Fault, FaultKind};
@@ -27,7 +27,7 @@ const MAX_MISSED_BYTES: usize = 1 << 20;
 
 /// State of one `subscriptions/listen` request.
 #[derive(Clone, Debug, Default)]
-pub struct Listener {
+pub struct ListenState {
     tools: bool,
     prompts: bool,
     resources: bool,
@@ -36,7 +36,7 @@ pub struct Listener {
     tasks: HashMap<(Arc<str>, Box<str>), Box<str>>,
     acknowledged: bool,
     /// Lists that changed before the acknowledgement, which must come first.
-    missed: Changed,
+    missed: ListChanges,
     /// Followed resources, by exposed URI, that changed before the acknowledgement.
     missed_resources: BTreeSet<Box<str>>,
     /// Last notification of each task before the acknowledgement.
@@ -45,7 +45,7 @@ pub struct Listener {
 
 /// Lists that a waiting request needs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Awaited {
+pub enum NeededLists {
     /// The list that the request asks for.
     List(ListKind),
     /// All lists, for a listen request.
@@ -54,7 +54,7 @@ pub enum Awaited {
     Entry,
 }
 
-impl Listener {
+impl ListenState {
     /// Returns true if the client asked for changes of this list.
     pub(super) fn subscribes_to(&self, kind: ListKind) -> bool {
         match kind {
@@ -68,7 +68,7 @@ impl Listener {
 impl FrontMachine {
     /// Returns the lists that a waiting request needs.
     #[must_use]
-    pub fn awaited(&self, id: ExchangeId) -> Option<Awaited> {
+    pub fn awaited(&self, id: ExchangeId) -> Option<NeededLists> {
         match self.exchanges.stage(id)? {
             Stage::AwaitingLists(waiting) => awaited_by(&waiting.message),
             _ => None,
@@ -119,11 +119,11 @@ impl FrontMachine {
         let filter = span.of(message.bytes());
         let wants = |kind| json::member(filter, list_member(kind)).is_some_and(|span| span.of(filter) == b"true");
         let offer = ctx.catalog.offer(&self.selector(id), ctx.sight);
-        let mut listener = Listener {
+        let mut listener = ListenState {
             tools: wants(ListKind::Tools) && offer.tools,
             prompts: wants(ListKind::Prompts) && offer.prompts,
             resources: wants(ListKind::Resources) && offer.resources,
-            ..Listener::default()
+            ..ListenState::default()
         };
         let mut follow = AuthorizedFollow::default();
         let uris = strings_in(filter, "resourceSubscriptions", out);
@@ -195,7 +195,7 @@ impl FrontMachine {
     }
 
     /// Notifies the client of changed lists, in the form of its era.
-    pub(super) fn lists_changed(&mut self, changed: Changed, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    pub(super) fn lists_changed(&mut self, changed: ListChanges, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if let Some(stream) = self.general.filter(|_| self.state == Lifecycle::Operational) {
             for name in change_methods(changed) {
                 let bytes = builder::Notification::new(name).build();
@@ -210,10 +210,10 @@ impl FrontMachine {
         }
     }
 
-    fn tell_listener(&mut self, id: ExchangeId, changed: Changed, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    fn tell_listener(&mut self, id: ExchangeId, changed: ListChanges, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some((exchange, listener)) = self.exchanges.listener_mut(id) else { return };
         let (stream, token) = (exchange.stream, exchange.client_id.clone());
-        let wanted = Changed {
+        let wanted = ListChanges {
             tools: changed.tools && listener.tools,
             prompts: changed.prompts && listener.prompts,
             resources: changed.resources && listener.resources,
@@ -280,7 +280,7 @@ impl FrontMachine {
     }
 }
 
-impl Listener {
+impl ListenState {
     /// Buffers the last notification of a task, while there is room.
     fn buffer_task(&mut self, task: Box<str>, backend: &Arc<str>, message: &Envelope, out: &mut Vec<Command>) {
         self.missed_tasks.remove(&task);
@@ -292,18 +292,18 @@ impl Listener {
     }
 }
 
-fn awaited_by(message: &Envelope) -> Option<Awaited> {
+fn awaited_by(message: &Envelope) -> Option<NeededLists> {
     let method = message.method()?;
     Some(match ListKind::of_method(method) {
-        Some(kind) => Awaited::List(kind),
-        None if method == method::SUBSCRIPTIONS_LISTEN => Awaited::Listen,
-        None => Awaited::Entry,
+        Some(kind) => NeededLists::List(kind),
+        None if method == method::SUBSCRIPTIONS_LISTEN => NeededLists::Listen,
+        None => NeededLists::Entry,
     })
 }
 
 /// Returns true for a listen request that asks for changes of this list.
 fn subscribes_to(message: &Envelope, kind: ListKind) -> bool {
-    let filter = in_params(message, &["notifications"]).filter(|_| awaited_by(message) == Some(Awaited::Listen));
+    let filter = in_params(message, &["notifications"]).filter(|_| awaited_by(message) == Some(NeededLists::Listen));
     let Some(filter) = filter.map(|span| span.of(message.bytes())) else { return false };
     json::member(filter, list_member(kind)).is_some_and(|span| span.of(filter) == b"true")
 }
@@ -328,7 +328,7 @@ fn strings_in(filter: &[u8], list: &str, out: &mut Vec<Command>) -> Vec<Box<str>
 }
 
 /// Returns the methods of the notifications for these changes.
-fn change_methods(changed: Changed) -> impl Iterator<Item = &'static str> {
+fn change_methods(changed: ListChanges) -> impl Iterator<Item = &'static str> {
     let kinds = [
         (changed.tools, method::TOOLS_LIST_CHANGED),
         (changed.prompts, method::PROMPTS_LIST_CHANGED),
@@ -344,7 +344,7 @@ fn subscribable(ctx: &Context<'_>, backend: &str) -> bool {
     views.any(|view| view.profile.has(&["resources", "subscribe"]))
 }
 
-fn acknowledgement(id: &[u8], listener: &Listener) -> Bytes {
+fn acknowledgement(id: &[u8], listener: &ListenState) -> Bytes {
     let mut parts = Vec::new();
     for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
         if listener.subscribes_to(kind) {

@@ -157,7 +157,7 @@ impl Part {
         let name = json::string(json::member(raw, "method")?.of(raw))?;
         let place = json::member(raw, "params");
         let params = place.map_or(&b"{}"[..], |span| span.of(raw));
-        let message = Envelope::parse(builder::Request::new(&name).id(id).params_raw(params).build()).ok()?;
+        let message = Envelope::parse(builder::RequestBuilder::new(&name).id(id).params_raw(params).build()).ok()?;
         Some(Self { message, place })
     }
 

@@ -11,11 +11,11 @@
 
 use super::exchanges::Stage;
 use super::input_requests::{InputRequest, InputResponses, read_requests};
-use super::judging::Authorized;
+use super::judging::AuthorizedCall;
 use super::sending::Delivery;
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, Payload, TaskState, TaskStatus};
-use crate::bridge::{self, Reach};
+use crate::bridge::{self, CallProgress};
 use crate::chain::Phase;
 use crate::command::Command;
 use crate::correlation::MAX_CALL;
@@ -63,7 +63,7 @@ enum PollStep {
 #[derive(Debug)]
 pub(super) struct TaskPoll {
     /// The client's call, which supplies the client, era and log level for requests about the task.
-    call: Authorized,
+    call: AuthorizedCall,
     task: String,
     backend: Revision,
     goal: PollGoal,
@@ -78,7 +78,7 @@ pub(super) struct TaskPoll {
 }
 
 impl TaskPoll {
-    pub fn new(call: Authorized, task: &str, backend: Revision, goal: PollGoal) -> Self {
+    pub fn new(call: AuthorizedCall, task: &str, backend: Revision, goal: PollGoal) -> Self {
         Self {
             call,
             task: task.to_owned(),
@@ -114,7 +114,7 @@ impl TaskPoll {
     }
 
     /// Builds a request about the task on behalf of the client.
-    fn request(&self, name: &'static str, responses: Option<&[u8]>) -> Result<Authorized, Fault> {
+    fn request(&self, name: &'static str, responses: Option<&[u8]>) -> Result<AuthorizedCall, Fault> {
         self.call.about_task(name, &self.task, responses)
     }
 
@@ -372,7 +372,7 @@ impl FrontMachine {
         let mut edits = Edits::new();
         let revisions = (poll.call.client.revision, poll.backend);
         let reach = bridge::answer(method::TOOLS_CALL, revisions, &message, &mut edits, &mut Vec::new())?;
-        if reach != Reach::Whole {
+        if reach != CallProgress::Whole {
             return Err(Fault::new(FaultKind::BackendGarbage, "the result of the task is not complete"));
         }
         if poll.goal != PollGoal::Result || message.kind() == Kind::Error {

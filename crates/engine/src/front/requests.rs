@@ -9,7 +9,7 @@ use super::subjects::{self, find_reference, text, uri_text};
 use super::{CompletedTemplate, Context, FrontMachine, resource_uris};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
-use crate::catalog::{ListKind, Route, Selector, Style, list_result};
+use crate::catalog::{ListKind, NameStyle, Route, Selector, list_result};
 use crate::chain::{Ruling, Rulings, Verdict};
 use crate::command::{Command, Watch};
 use crate::dialect::{self, registration};
@@ -356,7 +356,7 @@ impl FrontMachine {
         {
             edits.replace(span, json::quote(&route.name));
             // The answer to a tool call that merely has a `uri` member names no renamed resource.
-            if style_of(&exchange.method) == Style::Uri {
+            if style_of(&exchange.method) == NameStyle::Uri {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
             }
         }

@@ -5,7 +5,7 @@
 //! backend's form.
 
 use super::Context;
-use crate::catalog::{Route, Sight, Style};
+use crate::catalog::{CallerView, NameStyle, Route};
 use crate::exchange::Exchange;
 use signalbox_wire::{Edits, Envelope, Span, json, method};
 
@@ -20,7 +20,7 @@ const SIGNATURE: &str = "io.signalbox/signature";
 pub(super) fn rename_uris(exchange: &Exchange, message: &Envelope, edits: &mut Edits, ctx: &Context<'_>) {
     let (Some(backend), Some(whole)) = (&exchange.backend, message.result_span()) else { return };
     let reads = exchange.renamed_uri.is_some();
-    if !reads && (!ctx.catalog.shares_uris(backend) || ctx.sight.and_then(Sight::sole).is_some()) {
+    if !reads && (!ctx.catalog.shares_uris(backend) || ctx.sight.and_then(CallerView::sole).is_some()) {
         return;
     }
     let result = whole.of(message.bytes());
@@ -115,7 +115,8 @@ impl ArgumentSearch<'_, '_> {
 
     fn restore_string(&mut self, value: &[u8], start: u32) {
         let Some(ours) = json::string(value) else { return };
-        let Some((_, theirs)) = Style::Uri.divide(&ours).filter(|(backend, _)| **backend == *self.route.backend) else {
+        let Some((_, theirs)) = NameStyle::Uri.divide(&ours).filter(|(backend, _)| **backend == *self.route.backend)
+        else {
             return;
         };
         self.left = self.left.saturating_sub(1);

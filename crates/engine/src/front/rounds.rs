@@ -3,10 +3,10 @@
 
 use super::exchanges::Stage;
 use super::input_requests::{InputResponses, read_requests};
-use super::judging::Authorized;
+use super::judging::AuthorizedCall;
 use super::params::Params;
 use super::{Context, FrontMachine};
-use crate::bridge::Reach;
+use crate::bridge::CallProgress;
 use crate::chain::Phase;
 use crate::command::Command;
 use crate::exchange::Call;
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Call whose backend answered `input_required`.
 #[derive(Debug)]
 pub(super) struct InputRound {
-    call: Authorized,
+    call: AuthorizedCall,
     /// The backend's `requestState`, which is returned with the answers.
     state: Option<Bytes>,
     responses: InputResponses,
@@ -32,7 +32,7 @@ pub(super) struct InputRound {
 
 impl InputRound {
     /// Creates the round of a call that waits until its caller has signed in.
-    pub fn sign_in(call: Authorized, responses: InputResponses) -> Self {
+    pub fn sign_in(call: AuthorizedCall, responses: InputResponses) -> Self {
         Self { call, state: None, responses, signs_in: true }
     }
 
@@ -52,8 +52,8 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: &Envelope,
-        reach: Reach,
-        call: Authorized,
+        reach: CallProgress,
+        call: AuthorizedCall,
         backend: Revision,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -62,9 +62,9 @@ impl FrontMachine {
             return out.push(Command::Dropped("late_answer"));
         }
         let done = match reach {
-            Reach::Input => self.ask(id, message, call, backend, ctx, out),
-            Reach::Task => self.task_made(id, message, call, backend, ctx, out),
-            Reach::Whole => self.no_task_made(id, message, &call, backend, ctx, out),
+            CallProgress::Input => self.ask(id, message, call, backend, ctx, out),
+            CallProgress::Task => self.task_made(id, message, call, backend, ctx, out),
+            CallProgress::Whole => self.no_task_made(id, message, &call, backend, ctx, out),
         };
         if let Err(fault) = done {
             self.fail(id, &fault, ctx, out);
@@ -75,7 +75,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: &Envelope,
-        call: Authorized,
+        call: AuthorizedCall,
         backend: Revision,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,

@@ -7,7 +7,7 @@
 
 use super::exchanges::Stage;
 use super::input_requests::InputRequest;
-use super::judging::{Authorized, ClientMessage};
+use super::judging::{AuthorizedCall, ClientMessage};
 use super::params::Params;
 use super::rounds::InputRound;
 use super::sending::Delivery;
@@ -35,7 +35,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         fault: &Fault,
-        call: Authorized,
+        call: AuthorizedCall,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
@@ -131,7 +131,7 @@ impl FrontMachine {
     pub(super) fn after_sign_in(
         &mut self,
         id: ExchangeId,
-        mut call: Authorized,
+        mut call: AuthorizedCall,
         answers: &[u8],
         ctx: &Context<'_>,
         out: &mut Vec<Command>,

@@ -5,7 +5,7 @@ use super::params::Params;
 use super::requests::{FoundRoute, Search, short};
 use crate::catalog::ListKind;
 use crate::fault::{Fault, FaultKind};
-use signalbox_wire::completion_ref::{self, Referenced};
+use signalbox_wire::completion_ref::{self, ReferenceKind};
 use signalbox_wire::{Envelope, Span, json, method, uri_readings};
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 pub(super) fn completes_resource(message: &Envelope, params: &Params) -> bool {
     let read = |span: Span| completion_ref::read(span.of(message.bytes()));
     message.method() == Some(method::COMPLETION_COMPLETE)
-        && params.reference.is_some_and(|span| matches!(read(span), Ok((Referenced::Resource, _))))
+        && params.reference.is_some_and(|span| matches!(read(span), Ok((ReferenceKind::Resource, _))))
 }
 
 /// Finds the subject of a completion: a prompt by name or a resource template by URI.
@@ -28,7 +28,7 @@ pub(super) fn find_reference(
     let read = completion_ref::read(outer.of(message.bytes()));
     let (referenced, span) = read.map_err(|error| Fault::new(FaultKind::InvalidParams, error.to_string()))?;
     let span = Some(span.shift(outer.start));
-    if referenced == Referenced::Prompt {
+    if referenced == ReferenceKind::Prompt {
         let (span, name) = text(message, span, "ref.name")?;
         let route = search.route(ListKind::Prompts, &name, ctx);
         let route = route.ok_or_else(|| Fault::unknown(ListKind::Prompts, &name))?;

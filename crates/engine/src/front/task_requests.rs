@@ -1,13 +1,13 @@
 //! Tasks of 2025-11-25 at new backends: calls that ask for a task, and requests about it.
 
-use super::judging::{Authorized, ClearedRequest};
+use super::judging::{AuthorizedCall, ClearedRequest};
 use super::params::Params;
 use super::polling::{PollGoal, TaskPoll};
 use super::requests::FoundRoute;
 use super::task_registry::{TaskEntry, TaskHost, TaskRegistry, timestamp_token};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, TaskState, TaskStatus};
-use crate::bridge::{self, Reach};
+use crate::bridge::{self, CallProgress};
 use crate::catalog::Route;
 use crate::chain::Phase;
 use crate::command::Command;
@@ -29,7 +29,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: &Envelope,
-        call: Authorized,
+        call: AuthorizedCall,
         backend: Revision,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -66,7 +66,7 @@ impl FrontMachine {
         let mut edits = Edits::new();
         let reach = bridge::answer(&call.method, (call.client.revision, backend), message, &mut edits, &mut Vec::new());
         let Some(exchange) = self.exchanges.get(&id) else { return Ok(()) };
-        if reach? != Reach::Whole || !exchange.wants_task {
+        if reach? != CallProgress::Whole || !exchange.wants_task {
             return Err(bridge::not_bridged("a result that is not complete", call.client.revision, backend));
         }
         super::resource_uris::rename_uris(exchange, message, &mut edits, ctx);
@@ -283,7 +283,7 @@ impl FrontMachine {
     }
 
     /// Builds a call from which the gateway derives its own requests about a task.
-    fn derived_call(&self, id: ExchangeId, cleared: ClearedRequest, client: &Arc<ClientProfile>) -> Authorized {
+    fn derived_call(&self, id: ExchangeId, cleared: ClearedRequest, client: &Arc<ClientProfile>) -> AuthorizedCall {
         let exchange = self.exchanges.get(&id);
         cleared.authorize(|envelope| Call {
             envelope,

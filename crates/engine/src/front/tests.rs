@@ -3,7 +3,7 @@
 use super::*;
 use crate::caller::{Identity, Proof};
 use crate::catalog::tests::{bare, view};
-use crate::catalog::{Catalog, Changed, ListKind};
+use crate::catalog::{Catalog, ListChanges, ListKind};
 use crate::chain::Chain;
 use crate::exchange::Absence;
 use crate::fact::Fact;

@@ -4,14 +4,14 @@
 
 use super::params::Params;
 use super::{Context, FrontMachine};
-use crate::catalog::{EntryRef, ListKind, Sight};
+use crate::catalog::{CallerView, EntryRef, ListKind};
 use crate::command::Command;
 use crate::dialect;
-use crate::exchange::{Absence, Unreached};
+use crate::exchange::{Absence, RefusedSubject};
 use crate::fact::{Fact, RefusedFact};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
-use signalbox_wire::completion_ref::{self, Referenced};
+use signalbox_wire::completion_ref::{self, ReferenceKind};
 use signalbox_wire::{Envelope, json, method};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl FrontMachine {
     pub(super) fn note_refused_subject(&mut self, id: ExchangeId, message: &Envelope) {
         let Some(name) = subject(message) else { return };
         if let Some(exchange) = self.exchanges.get_mut(&id).filter(|exchange| exchange.subject.is_none()) {
-            exchange.unreached = Some(Box::new(Unreached { name, absence: Absence::NotSought }));
+            exchange.unreached = Some(Box::new(RefusedSubject { name, absence: Absence::NotSought }));
         }
     }
 
@@ -37,7 +37,7 @@ impl FrontMachine {
         let kinds = if sought { kinds(message) } else { None };
         let absence = kinds.map_or(Absence::NotSought, |kinds| absence(kinds, &name, ctx));
         if let Some(exchange) = self.exchanges.get_mut(&id) {
-            exchange.unreached = Some(Box::new(Unreached { name, absence }));
+            exchange.unreached = Some(Box::new(RefusedSubject { name, absence }));
         }
     }
 
@@ -51,8 +51,8 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         if ctx.message_facts {
-            let method: String = message.method().unwrap_or_default().chars().take(Unreached::MAX_NAME).collect();
-            let unreached = subject(message).map(|name| Unreached { name, absence: Absence::NotSought });
+            let method: String = message.method().unwrap_or_default().chars().take(RefusedSubject::MAX_NAME).collect();
+            let unreached = subject(message).map(|name| RefusedSubject { name, absence: Absence::NotSought });
             self.refused_fact(None, reason, format!("{method}: {detail}"), unreached, ctx, out);
         }
     }
@@ -77,7 +77,7 @@ impl FrontMachine {
             None => ("resource_not_found", absence(&[ListKind::Resources], &name, ctx)),
         };
         let detail = format!("{}: `{name}` is not followed", method::SUBSCRIPTIONS_LISTEN);
-        self.refused_fact(Some(id), reason, detail, Some(Unreached { name, absence }), ctx, out);
+        self.refused_fact(Some(id), reason, detail, Some(RefusedSubject { name, absence }), ctx, out);
     }
 
     pub(super) fn refused_fact(
@@ -85,7 +85,7 @@ impl FrontMachine {
         exchange: Option<ExchangeId>,
         reason: &'static str,
         detail: String,
-        unreached: Option<Unreached>,
+        unreached: Option<RefusedSubject>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
@@ -110,8 +110,8 @@ fn kinds(message: &Envelope) -> Option<&'static [ListKind]> {
         method::COMPLETION_COMPLETE => {
             let reference = Params::read(message).reference?.of(message.bytes());
             match completion_ref::read(reference).ok()?.0 {
-                Referenced::Prompt => &[ListKind::Prompts],
-                Referenced::Resource => &[ListKind::Resources],
+                ReferenceKind::Prompt => &[ListKind::Prompts],
+                ReferenceKind::Resource => &[ListKind::Resources],
             }
         }
         method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => &[ListKind::Resources],
@@ -142,7 +142,7 @@ fn absence(kinds: &[ListKind], name: &str, ctx: &Context<'_>) -> Absence {
 
 /// Returns the absence of a name that no list has. If the caller is limited to one backend and sees nothing of it, all
 /// of that backend's tools are hidden, listed or not.
-fn unlisted_absence(name: &str, sight: &Sight<'_>) -> Absence {
+fn unlisted_absence(name: &str, sight: &CallerView<'_>) -> Absence {
     let Some(backend) = sight.sole().filter(|sole| !sight.backend(sole)) else { return Absence::UnknownToLimited };
     match sight.is_off(&EntryRef { kind: ListKind::Tools, backend, name, definition: None }) {
         true => Absence::SwitchedOff,
@@ -166,5 +166,5 @@ fn subject(message: &Envelope) -> Option<Box<str>> {
 }
 
 fn beginning(name: &str) -> Box<str> {
-    name.chars().take(Unreached::MAX_NAME).collect::<String>().into()
+    name.chars().take(RefusedSubject::MAX_NAME).collect::<String>().into()
 }

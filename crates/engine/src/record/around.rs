@@ -38,7 +38,7 @@ pub struct ClientEntry {
 
 /// Profile and lists of a backend. A later entry for the same backend and view replaces the earlier one.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct BackendSeen {
+pub struct BackendOffer {
     /// Configured name of the backend.
     pub backend: Arc<str>,
     /// Kind of client that sees this offer; empty if it is the same for all.

@@ -1,4 +1,4 @@
-use super::around::{BackendSeen, ClientEntry, Gap, LostEntry, RefusedEntry, RulesEntry, SessionInfo};
+use super::around::{BackendOffer, ClientEntry, Gap, LostEntry, RefusedEntry, RulesEntry, SessionInfo};
 use super::message::MessageEntry;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub enum Content {
     /// A caller without a session appeared for the first time.
     Client(ClientEntry),
     /// A backend's offer became known, or changed.
-    Backend(Box<BackendSeen>),
+    Backend(Box<BackendOffer>),
     /// Other rules took effect.
     Rules(RulesEntry),
     /// A recorded message did not arrive after all.

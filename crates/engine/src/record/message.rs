@@ -1,5 +1,5 @@
-use crate::fact::Carried;
 use crate::fact::Point;
+use crate::fact::TransportData;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::num::NonZeroU64;
@@ -73,7 +73,7 @@ pub struct MessageEntry {
     /// True if anything was redacted.
     pub redacted: bool,
     /// The transport's data about the message, if known.
-    pub carried: Option<Arc<Carried>>,
+    pub carried: Option<Arc<TransportData>>,
 }
 
 impl MessageEntry {

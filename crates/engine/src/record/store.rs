@@ -120,7 +120,7 @@ pub struct Retention {
 
 /// Result of a pruning.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Pruned {
+pub struct PruneReport {
     /// Names of removed tapes.
     pub tapes: Vec<String>,
     /// Number of entries removed with them, or from the beginning of a tape that is being written.
@@ -194,5 +194,5 @@ pub trait TapeStore: Send + Sync {
     ///
     /// # Errors
     /// Returns an error if the store fails.
-    fn prune(&self, retention: &Retention, now: u64) -> Result<Pruned, StoreError>;
+    fn prune(&self, retention: &Retention, now: u64) -> Result<PruneReport, StoreError>;
 }

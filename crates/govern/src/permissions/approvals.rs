@@ -35,7 +35,7 @@ impl ApprovalDigest {
 
 /// One message of a call that needs to be covered by an approval.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Use {
+pub struct ApprovalUse {
     /// The call: the exchange of its first round.
     pub call: ExchangeId,
     /// Exchange that carries the message.
@@ -117,7 +117,7 @@ impl Approvals {
     }
 
     /// Grants the approval for this message.
-    pub fn grant(&self, used: Use, bound: ApprovalDigest, now: Instant) -> GrantOutcome {
+    pub fn grant(&self, used: ApprovalUse, bound: ApprovalDigest, now: Instant) -> GrantOutcome {
         let mut all = self.0.lock().unpoisoned();
         match all.get_mut(&used.call) {
             None => GrantOutcome::Changed,
@@ -135,7 +135,7 @@ impl Approvals {
     /// Returns true if the call is approved and `used` is the approved message or a later round of it. Each round is
     /// covered by one exchange only, so a message that is sent twice is not covered twice.
     #[must_use]
-    pub fn covers(&self, used: Use, bound: ApprovalDigest) -> bool {
+    pub fn covers(&self, used: ApprovalUse, bound: ApprovalDigest) -> bool {
         let mut all = self.0.lock().unpoisoned();
         let Some(approval) = all.get_mut(&used.call).filter(|approval| approval.bound == bound) else { return false };
         let Some((round, exchange)) = approval.covered else { return false };
@@ -165,8 +165,8 @@ mod tests {
         approvals.ask(ExchangeId(call), &Principal::named("ann"), bound, now, WITHIN).is_ok()
     }
 
-    fn first(call: u64) -> Use {
-        Use { call: ExchangeId(call), exchange: ExchangeId(call), round: 1 }
+    fn first(call: u64) -> ApprovalUse {
+        ApprovalUse { call: ExchangeId(call), exchange: ExchangeId(call), round: 1 }
     }
 
     /// What was approved is one call with these arguments, of this tool, under this policy, by this caller.
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn an_approval_is_used_once() {
         let (approvals, now, bound) = (Approvals::default(), Instant::now(), ApprovalDigest::to(&[]));
-        let message = |exchange, round| Use { call: ExchangeId(1), exchange: ExchangeId(exchange), round };
+        let message = |exchange, round| ApprovalUse { call: ExchangeId(1), exchange: ExchangeId(exchange), round };
         assert!(asks(&approvals, 1, bound, now));
         assert_eq!(approvals.grant(message(2, 2), bound, now), GrantOutcome::Yes);
         assert!(approvals.covers(message(2, 2), bound), "the same message is looked at again");
@@ -227,7 +227,7 @@ mod tests {
         assert!((0..MAX_APPROVALS_EACH).all(|call| ask(call, &ann).is_ok()));
         assert_eq!(ask(MAX_APPROVALS_EACH, &ann), Err(ApprovalsFull::OfCaller));
         assert!(ask(MAX_APPROVALS_EACH, &bob).is_ok());
-        let decided = Use { call: ExchangeId(0), exchange: ExchangeId(0), round: 1 };
+        let decided = ApprovalUse { call: ExchangeId(0), exchange: ExchangeId(0), round: 1 };
         assert_eq!(approvals.grant(decided, bound, now), GrantOutcome::Yes);
         assert!(ask(MAX_APPROVALS_EACH + 1, &ann).is_ok(), "one was decided");
     }

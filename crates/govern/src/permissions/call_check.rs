@@ -1,17 +1,17 @@
 //! Refuses requests that their callers may not make, and requests approval for those that need it.
 
-use super::approvals::{ApprovalDigest, GrantOutcome, Use};
+use super::approvals::{ApprovalDigest, ApprovalUse, GrantOutcome};
 use super::{Access, BREAK_GLASS, Denial, PermissionSet, Permissions};
 use crate::policy::{AskOf, Asking, Circumstances, Grounds};
 use signalbox_engine::catalog::{EntryRef, ListKind, Visibility as _};
 use signalbox_engine::chain::consent;
 use signalbox_engine::chain::{
-    Case, Consent, ConsentOf, Effect, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling,
-    Verdict,
+    Case, Consent, ConsentOf, Effect, Hold, HoldAnswer, HoldQuestion, HoldResponse, Interceptor, Judgement, Phase,
+    Ruling, Verdict,
 };
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Exchange, Fault, FaultKind};
-use signalbox_wire::completion_ref::{self, Referenced};
+use signalbox_wire::completion_ref::{self, ReferenceKind};
 use signalbox_wire::{method, printable};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl CallCheck {
         Self(Arc::clone(permissions))
     }
 
-    fn decide(&self, case: &Case<'_>, entry: &EntryRef<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+    fn decide(&self, case: &Case<'_>, entry: &EntryRef<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
         let set = self.0.set.load();
         let arguments = case.message.param("arguments").map(|span| span.of(case.message.bytes()));
         let address = case.caller.identity().address.map(|address| address.ip());
@@ -80,7 +80,7 @@ impl CallCheck {
             entry.definition.unwrap_or_default(),
             arguments.unwrap_or_default(),
         ]);
-        let used = Use { call: exchange.operation, exchange: exchange.id, round: case.round };
+        let used = ApprovalUse { call: exchange.operation, exchange: exchange.id, round: case.round };
         let (approvals, of) = (&self.0.approvals, set.consent_of(of));
         if approvals.covers(used, bound) {
             return Judgement::pass();
@@ -189,8 +189,8 @@ pub fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
         method::COMPLETION_COMPLETE => {
             let reference = case.message.param("ref")?.of(case.message.bytes());
             match completion_ref::read(reference).ok()?.0 {
-                Referenced::Prompt => ListKind::Prompts,
-                Referenced::Resource => ListKind::Resources,
+                ReferenceKind::Prompt => ListKind::Prompts,
+                ReferenceKind::Resource => ListKind::Resources,
             }
         }
         // Only the backend knows what an extension method does, so it needs the permissions of a tool of its name.
@@ -260,7 +260,7 @@ impl Interceptor for CallCheck {
         "permissions"
     }
 
-    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
         // The chain shows an interceptor every phase that any of them looks at.
         match entry_of(case).filter(|_| case.phase == Phase::Request) {
             Some(entry) => self.decide(case, &entry, resumed),

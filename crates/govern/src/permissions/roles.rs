@@ -1,7 +1,7 @@
 //! Roles: patterns of the entries that callers may see and use.
 
 use signalbox_engine::catalog::EntryRef;
-use signalbox_engine::chain::{EntryNames, SubjectPattern};
+use signalbox_engine::chain::{EntryNames, EntryPattern};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ pub struct Role {
     /// Permissions: `*`, `tools.read`, `tools.execute`, and those that tool labels require, such as `read:filesystem`.
     pub permissions: Vec<Box<str>>,
     /// Entries that the role applies to.
-    pub allow: Vec<SubjectPattern>,
+    pub allow: Vec<EntryPattern>,
     /// Entries that its holders may not use, whatever their other roles allow.
-    pub deny: Vec<SubjectPattern>,
+    pub deny: Vec<EntryPattern>,
     /// Entries whose use needs approval each time.
-    pub ask: Vec<SubjectPattern>,
+    pub ask: Vec<EntryPattern>,
 }
 
 impl Role {
@@ -35,7 +35,7 @@ impl Role {
 
 /// Access to an entry that a caller's roles give.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Reach {
+pub enum RoleAccess {
     /// The roles hide the entry.
     Hidden(Why),
     /// The roles list the entry, but it cannot be used.
@@ -91,13 +91,13 @@ impl RoleBook {
 
     /// Returns the access to an entry that these roles give. A denial by one role outweighs the others.
     #[must_use]
-    pub fn reach(&self, roles: &[Box<str>], entry: &EntryRef<'_>) -> Reach {
+    pub fn reach(&self, roles: &[Box<str>], entry: &EntryRef<'_>) -> RoleAccess {
         let (mut any, mut listed, mut usable, mut asks) = (false, None, false, None);
         let names = EntryNames::of(entry);
         for (name, role) in self.held(roles) {
             any = true;
             if role.deny.iter().any(|pattern| pattern.touches(&names)) {
-                return Reach::Hidden(Why::of(name, format!("the role `{name}` denies it")));
+                return RoleAccess::Hidden(Why::of(name, format!("the role `{name}` denies it")));
             }
             if role.allow.iter().any(|pattern| pattern.covers(&names)) {
                 usable |= role.has(EXECUTE);
@@ -109,14 +109,14 @@ impl RoleBook {
         }
         match (usable, asks, listed) {
             (true, Some(name), _) => {
-                Reach::AfterAsking(Why::of(name, format!("the role `{name}` needs consent for it")))
+                RoleAccess::AfterAsking(Why::of(name, format!("the role `{name}` needs consent for it")))
             }
-            (true, None, _) => Reach::Usable,
+            (true, None, _) => RoleAccess::Usable,
             (false, _, Some(name)) => {
-                Reach::Listed(Why::of(name, format!("the role `{name}` lacks the permission `{EXECUTE}`")))
+                RoleAccess::Listed(Why::of(name, format!("the role `{name}` lacks the permission `{EXECUTE}`")))
             }
-            (false, ..) if any => Reach::Hidden(Why::without_role("no role of the caller allows it")),
-            (false, ..) => Reach::Hidden(Why::without_role("the caller has no role that is configured")),
+            (false, ..) if any => RoleAccess::Hidden(Why::without_role("no role of the caller allows it")),
+            (false, ..) => RoleAccess::Hidden(Why::without_role("the caller has no role that is configured")),
         }
     }
 
@@ -159,8 +159,8 @@ mod tests {
     use super::*;
     use signalbox_engine::catalog::ListKind;
 
-    fn patterns(texts: &[&str]) -> Vec<SubjectPattern> {
-        texts.iter().map(|text| SubjectPattern::new(text)).collect()
+    fn patterns(texts: &[&str]) -> Vec<EntryPattern> {
+        texts.iter().map(|text| EntryPattern::new(text)).collect()
     }
 
     fn role(permissions: &[&str], allow: &[&str], deny: &[&str]) -> Role {
@@ -186,10 +186,10 @@ mod tests {
 
     fn reach(roles: &[&str], backend: &str, name: &str) -> &'static str {
         match book().reach(&names(roles), &EntryRef { kind: ListKind::Tools, backend, name, definition: None }) {
-            Reach::Hidden(_) => "hidden",
-            Reach::Listed(_) => "listed",
-            Reach::AfterAsking(_) => "asks",
-            Reach::Usable => "usable",
+            RoleAccess::Hidden(_) => "hidden",
+            RoleAccess::Listed(_) => "listed",
+            RoleAccess::AfterAsking(_) => "asks",
+            RoleAccess::Usable => "usable",
         }
     }
 
@@ -231,8 +231,8 @@ mod tests {
     fn callers_without_a_role_have_the_default_one() {
         let book = RoleBook { default: Some("reader".into()), ..book() };
         let entry = EntryRef { kind: ListKind::Tools, backend: "files", name: "read", definition: None };
-        assert!(matches!(book.reach(&[], &entry), Reach::Listed(_)));
-        assert!(matches!(book.reach(&names(&["nobody"]), &entry), Reach::Hidden(_)));
+        assert!(matches!(book.reach(&[], &entry), RoleAccess::Listed(_)));
+        assert!(matches!(book.reach(&names(&["nobody"]), &entry), RoleAccess::Hidden(_)));
         assert!(book.shows_backend(&[], "files") && !book.shows_backend(&[], "db"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Permissions;
 use super::call_check::entry_of;
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict};
 use signalbox_engine::{Fault, catalog::Visibility as _};
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Interceptor for SwitchCheck {
         "switches"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         let Some(fault) = self.stops(case) else { return Judgement::pass() };
         let rulings = Ruling::of("refuse", fault.message.clone()).into();
         Judgement { verdict: Verdict::Refuse(fault), rulings, effects: Vec::new() }

@@ -1,21 +1,21 @@
 //! Kill switches and quarantine for tools, backends and principals.
 
 use signalbox_engine::catalog::EntryRef;
-use signalbox_engine::chain::{EntryNames, SubjectPattern};
+use signalbox_engine::chain::{EntryNames, EntryPattern};
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::glob::{Wildcards, fits};
 use std::sync::Arc;
 
 /// Reason why something is off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Off {
+pub enum SwitchOffReason {
     /// The kill switch is on.
     Killed,
     /// The target is in quarantine.
     Quarantined,
 }
 
-impl Off {
+impl SwitchOffReason {
     /// Returns the name in configuration, commands and answers.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -25,7 +25,7 @@ impl Off {
         }
     }
 
-    /// Parses the name that [`Off::word`] returns.
+    /// Parses the name that [`SwitchOffReason::word`] returns.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         [Self::Killed, Self::Quarantined].into_iter().find(|one| one.word() == word)
@@ -41,10 +41,10 @@ impl Off {
 
 /// Target of a switch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Target {
+pub enum SwitchTarget {
     /// Tools, prompts and resources that the pattern `BACKEND/NAME` matches; a backend alone matches all of its
     /// entries.
-    Entries(SubjectPattern),
+    Entries(EntryPattern),
     /// Principals that the pattern matches.
     Principals(Box<str>),
 }
@@ -52,9 +52,9 @@ pub enum Target {
 /// A target that is off, with the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Switch {
-    pub target: Target,
+    pub target: SwitchTarget,
     /// Kill switch or quarantine.
-    pub off: Off,
+    pub off: SwitchOffReason,
     /// Reason shown to callers; may be empty.
     pub reason: Arc<str>,
 }
@@ -63,7 +63,7 @@ impl Switch {
     /// Returns the fault for a use of the target.
     #[must_use]
     pub fn fault(&self, what: &str) -> Fault {
-        let how = if self.off == Off::Killed { "switched off" } else { "in quarantine" };
+        let how = if self.off == SwitchOffReason::Killed { "switched off" } else { "in quarantine" };
         let why = if self.reason.is_empty() { String::new() } else { format!(": {}", self.reason) };
         Fault::new(self.off.kind(), format!("{what} is {how}{why}"))
     }
@@ -78,27 +78,27 @@ impl Switches {
     #[must_use]
     pub fn of_entry(&self, entry: &EntryRef<'_>) -> Option<&Switch> {
         let names = EntryNames::of(entry);
-        self.0.iter().find(|switch| matches!(&switch.target, Target::Entries(pattern) if pattern.touches(&names)))
+        self.0.iter().find(|switch| matches!(&switch.target, SwitchTarget::Entries(pattern) if pattern.touches(&names)))
     }
 
     /// Returns the switch that turns this whole backend off.
     #[must_use]
     pub fn of_backend(&self, backend: &str) -> Option<&Switch> {
-        let whole = |pattern: &SubjectPattern| pattern.is_whole_backend() && pattern.fits_backend(backend);
-        self.0.iter().find(|switch| matches!(&switch.target, Target::Entries(pattern) if whole(pattern)))
+        let whole = |pattern: &EntryPattern| pattern.is_whole_backend() && pattern.fits_backend(backend);
+        self.0.iter().find(|switch| matches!(&switch.target, SwitchTarget::Entries(pattern) if whole(pattern)))
     }
 
     /// Returns the switch that turns this principal off.
     #[must_use]
     pub fn of_principal(&self, principal: &str) -> Option<&Switch> {
         let meant = |pattern: &str| fits(pattern, principal, Wildcards::StarAndQuestion);
-        self.0.iter().find(|switch| matches!(&switch.target, Target::Principals(pattern) if meant(pattern)))
+        self.0.iter().find(|switch| matches!(&switch.target, SwitchTarget::Principals(pattern) if meant(pattern)))
     }
 
     /// Returns true if any principal is off.
     #[must_use]
     pub fn name_principals(&self) -> bool {
-        self.0.iter().any(|switch| matches!(switch.target, Target::Principals(_)))
+        self.0.iter().any(|switch| matches!(switch.target, SwitchTarget::Principals(_)))
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use signalbox_engine::catalog::ListKind;
     use signalbox_wire::Era;
 
-    fn switch(target: Target, off: Off) -> Switch {
+    fn switch(target: SwitchTarget, off: SwitchOffReason) -> Switch {
         Switch { target, off, reason: "".into() }
     }
 
@@ -117,16 +117,16 @@ mod tests {
     #[test]
     fn a_switch_finds_what_it_turns_off() {
         let switches = Switches(vec![
-            switch(Target::Entries(SubjectPattern::new("files/write_*")), Off::Killed),
-            switch(Target::Entries(SubjectPattern::new("db")), Off::Quarantined),
-            switch(Target::Principals("user:e*".into()), Off::Killed),
+            switch(SwitchTarget::Entries(EntryPattern::new("files/write_*")), SwitchOffReason::Killed),
+            switch(SwitchTarget::Entries(EntryPattern::new("db")), SwitchOffReason::Quarantined),
+            switch(SwitchTarget::Principals("user:e*".into()), SwitchOffReason::Killed),
         ]);
         let off = |backend, name| {
             let entry = EntryRef { kind: ListKind::Tools, backend, name, definition: None };
             switches.of_entry(&entry).map(|switch| switch.off)
         };
-        assert_eq!(off("files", "write_all"), Some(Off::Killed));
-        assert_eq!((off("files", "read"), off("db", "get")), (None, Some(Off::Quarantined)));
+        assert_eq!(off("files", "write_all"), Some(SwitchOffReason::Killed));
+        assert_eq!((off("files", "read"), off("db", "get")), (None, Some(SwitchOffReason::Quarantined)));
         assert!(switches.of_backend("db").is_some() && switches.of_backend("files").is_none());
         assert!(switches.of_principal("user:eve").is_some() && switches.of_principal("user:ada").is_none());
     }
@@ -134,8 +134,9 @@ mod tests {
     /// Proves NO-9.
     #[test]
     fn each_has_its_code() {
-        let fault = |off| Switch { reason: "leaks".into(), ..switch(Target::Principals("*".into()), off) }.fault("`a`");
-        let (killed, aside) = (fault(Off::Killed), fault(Off::Quarantined));
+        let fault =
+            |off| Switch { reason: "leaks".into(), ..switch(SwitchTarget::Principals("*".into()), off) }.fault("`a`");
+        let (killed, aside) = (fault(SwitchOffReason::Killed), fault(SwitchOffReason::Quarantined));
         assert_eq!((killed.code(Era::Legacy), killed.code(Era::Modern)), (-32005, 4510));
         assert_eq!((aside.code(Era::Legacy), aside.code(Era::Modern)), (-32005, 4230));
         assert_eq!(killed.message, "`a` is switched off: leaks");

@@ -1,7 +1,7 @@
 //! Lists and calls decided by one set.
 
 use super::*;
-use signalbox_engine::chain::SubjectPattern;
+use signalbox_engine::chain::EntryPattern;
 use signalbox_engine::dialect::PermissionSource;
 use signalbox_engine::dialect::validation::{ConstraintKind, ToolUse};
 use signalbox_engine::standing::Standing;
@@ -24,7 +24,7 @@ fn caller(name: &str, roles: &[&str]) -> Caller {
 }
 
 fn role(permissions: &[&str], allow: &[&str]) -> Role {
-    let allow = allow.iter().map(|text| SubjectPattern::new(text)).collect();
+    let allow = allow.iter().map(|text| EntryPattern::new(text)).collect();
     Role { permissions: texts(permissions), allow, deny: Vec::new(), ask: Vec::new() }
 }
 
@@ -75,8 +75,8 @@ fn a_switch_hides_an_entry_and_is_set_and_lifted_while_running() {
     let set = permissions(PermissionSet { roles: roles(), ..PermissionSet::default() });
     let (ada, eve, write) = (caller("ada", &["writer"]), caller("eve", &[]), entry("files", "write"));
     let before = set.audience(&ada);
-    let target = Target::Entries(SubjectPattern::new("files/w*"));
-    set.switch(Switches(vec![Switch { target, off: Off::Killed, reason: "".into() }]));
+    let target = SwitchTarget::Entries(EntryPattern::new("files/w*"));
+    set.switch(Switches(vec![Switch { target, off: SwitchOffReason::Killed, reason: "".into() }]));
     assert!(!set.lists(&ada, &write) && set.reveals(&ada, &write) && set.lists(&ada, &entry("files", "read")));
     assert!(!set.reveals(&eve, &write));
     assert_ne!(set.audience(&ada), before, "no list from before is shown");
@@ -99,7 +99,7 @@ fn a_closed_backend_is_never_revealed() {
 fn permissions_are_judged_before_policies() {
     use crate::tool_labels::LabelRule;
     let rule = LabelRule {
-        pattern: SubjectPattern::new("files/read"),
+        pattern: EntryPattern::new("files/read"),
         categories: Vec::new(),
         trust: None,
         permissions: texts(&["read:filesystem"]),
@@ -158,7 +158,7 @@ fn a_user_is_kept_to_its_resources() {
 /// Proves G-13 and G-14.
 #[test]
 fn a_use_is_validated_in_the_specified_order() {
-    let asks = Role { ask: vec![SubjectPattern::new("files/write")], ..role(&["tools.execute"], &["files"]) };
+    let asks = Role { ask: vec![EntryPattern::new("files/write")], ..role(&["tools.execute"], &["files"]) };
     let book = [("asker", asks), ("reader", role(&["tools.read"], &["files"]))];
     let roles = RoleBook::new(book.map(|(name, role)| (name.to_owned(), role)), None);
     let set = permissions(PermissionSet { roles, ..PermissionSet::default() });
@@ -176,17 +176,18 @@ fn a_use_is_validated_in_the_specified_order() {
 }
 
 fn grant(to: &str, entries: &[&str], until_ms: u64, breaks_glass: bool) -> Arc<TimedGrant> {
-    let entries = entries.iter().map(|text| SubjectPattern::new(text)).collect();
+    let entries = entries.iter().map(|text| EntryPattern::new(text)).collect();
     Arc::new(TimedGrant { name: "grant:1".into(), to: to.into(), entries, until_ms, breaks_glass })
 }
 
-/// A grant makes up for what is lacking and for consent; what a role denies or a policy forbids stays so; it ends to the millisecond.
+/// A grant makes up for what is lacking and for consent; what a role denies or a policy forbids stays so; it ends to
+/// the millisecond.
 #[test]
 fn a_grant_makes_up_for_what_is_lacking_and_no_more() {
     let policies = "permit(principal in Role::\"writer\", action, resource);\n@id(\"ask\") @ask(\"sure?\") forbid(principal, action, resource == Tool::\"files/write\");\n\
                     @id(\"never\") forbid(principal, action, resource == Tool::\"files/drop\");";
     let policies = Some(Arc::new(Policies::load(&[("a.cedar".to_owned(), policies.to_owned())]).unwrap()));
-    let shut = Role { deny: vec![SubjectPattern::new("files/read")], ..role(&["tools.execute"], &["files"]) };
+    let shut = Role { deny: vec![EntryPattern::new("files/read")], ..role(&["tools.execute"], &["files"]) };
     let all = [
         ("writer", role(&["tools.execute"], &["files"])),
         ("shut", shut),
@@ -248,7 +249,7 @@ fn broken_glass_allows_everything_but_what_is_off() {
     assert!(set.lists(&ada, &read) && set.shows_backend(&ada, "files") && is_usable(&set, &ada, &read));
     assert!(PermissionSource::has(&set, &ada, "write:disk") && !is_usable(&set, &caller("bob", &[]), &read));
     assert!(set.breaks_glass("ada", 99) && !set.breaks_glass("ada", 100) && !set.breaks_glass("bob", 0));
-    let target = Target::Entries(SubjectPattern::new("files"));
-    set.switch(Switches(vec![Switch { target, off: Off::Killed, reason: "".into() }]));
+    let target = SwitchTarget::Entries(EntryPattern::new("files"));
+    set.switch(Switches(vec![Switch { target, off: SwitchOffReason::Killed, reason: "".into() }]));
     assert!(!set.lists(&ada, &read) && set.stops(&ada, &read).is_some());
 }

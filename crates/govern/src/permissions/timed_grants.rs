@@ -4,7 +4,7 @@
 //! what a role denies or a policy forbids. A break-glass grant allows everything that is not switched off.
 
 use signalbox_engine::catalog::EntryRef;
-use signalbox_engine::chain::{EntryNames, SubjectPattern};
+use signalbox_engine::chain::{EntryNames, EntryPattern};
 use std::sync::Arc;
 
 /// Prefix of the name of a break-glass grant.
@@ -18,7 +18,7 @@ pub struct TimedGrant {
     /// Principal that holds it.
     pub to: Box<str>,
     /// Entries that it allows. Ignored if it breaks the glass.
-    pub entries: Vec<SubjectPattern>,
+    pub entries: Vec<EntryPattern>,
     /// End of the grant, in milliseconds since 1970.
     pub until_ms: u64,
     /// True if it allows everything that is not switched off.
@@ -79,7 +79,7 @@ mod tests {
     use signalbox_engine::catalog::ListKind;
 
     fn grant(name: &str, to: &str, entries: &[&str], until_ms: u64) -> Arc<TimedGrant> {
-        let entries = entries.iter().map(|text| SubjectPattern::new(text)).collect();
+        let entries = entries.iter().map(|text| EntryPattern::new(text)).collect();
         Arc::new(TimedGrant { name: name.into(), to: to.into(), entries, until_ms, breaks_glass: false })
     }
 

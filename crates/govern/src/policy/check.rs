@@ -5,7 +5,7 @@
 //! policies stay.
 
 use super::entities::BASE_SCHEMA;
-use super::rule::{BundleError, Rule};
+use super::rule::{BundleError, PolicyRule};
 use cedar_policy::{Policy, PolicyId, PolicySet, Schema, ValidationMode, ValidationWarning, Validator};
 use serde_json::Value;
 use signalbox_wire::json;
@@ -33,7 +33,7 @@ impl KnownTool {
 
 /// Likely mistake in a policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Warning {
+pub struct PolicyWarning {
     /// Id of the policy.
     pub policy: String,
     /// File that contains it.
@@ -42,7 +42,7 @@ pub struct Warning {
     pub text: String,
 }
 
-impl std::fmt::Display for Warning {
+impl std::fmt::Display for PolicyWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: `{}`: {}", self.file, self.policy, self.text)
     }
@@ -52,8 +52,8 @@ impl std::fmt::Display for Warning {
 ///
 /// # Errors
 /// The first policy that can never apply as written.
-pub fn against_base(rules: &[Rule]) -> Result<(), BundleError> {
-    let impossible = |rule: &Rule, error: String| BundleError::Impossible {
+pub fn against_base(rules: &[PolicyRule]) -> Result<(), BundleError> {
+    let impossible = |rule: &PolicyRule, error: String| BundleError::Impossible {
         file: rule.file.to_string(),
         id: rule.id.to_string(),
         error,
@@ -92,12 +92,12 @@ fn without_arguments(mut policy: Value) -> Value {
 /// Checks policies against the known tools. Warns of tools and backends that do not exist and of arguments that no tool
 /// takes.
 #[must_use]
-pub fn against_tools(rules: &[Rule], tools: &[KnownTool]) -> Vec<Warning> {
+pub fn against_tools(rules: &[PolicyRule], tools: &[KnownTool]) -> Vec<PolicyWarning> {
     rules.iter().flat_map(|rule| doubts(rule, tools)).collect()
 }
 
-fn doubts(rule: &Rule, tools: &[KnownTool]) -> Vec<Warning> {
-    let warning = |text: String| Warning { policy: rule.id.to_string(), file: rule.file.to_string(), text };
+fn doubts(rule: &PolicyRule, tools: &[KnownTool]) -> Vec<PolicyWarning> {
+    let warning = |text: String| PolicyWarning { policy: rule.id.to_string(), file: rule.file.to_string(), text };
     let named = rule.named();
     let meant: Vec<&KnownTool> = match &named {
         Some((kind, id)) if kind == "Tool" => {

@@ -1,8 +1,8 @@
 //! Decisions about entries whose URI servers read in several ways: policies have to permit every reading.
 
-use super::{Circumstances, EntityAttributes, Policies, PreparedPolicies, Verdict};
+use super::{Circumstances, EntityAttributes, Policies, PolicyVerdict, PreparedPolicies};
 use signalbox_engine::Caller;
-use signalbox_engine::catalog::{EntryRef, Style};
+use signalbox_engine::catalog::{EntryRef, NameStyle};
 use signalbox_engine::subject_names::SubjectNames;
 
 /// Maximum number of readings of an entry whose preparation is cached.
@@ -59,11 +59,11 @@ impl Policies {
             read: Vec::new(),
             named: Vec::new(),
         };
-        if entry.kind.style() != Style::Uri {
+        if entry.kind.style() != NameStyle::Uri {
             return Some(all);
         }
         let named = |uri: &str| self.prepare(caller, &EntryRef { name: uri, ..*entry }, uri, known);
-        let names = SubjectNames::new(Style::Uri, entry.name.into(), None);
+        let names = SubjectNames::new(NameStyle::Uri, entry.name.into(), None);
         for uri in names.readings()? {
             all.read.push(self.prepare(caller, entry, uri, known)?);
             all.named.push(named(uri)?);
@@ -83,14 +83,14 @@ impl Policies {
         prepared: &PreparedReadings,
         arguments: Option<&[u8]>,
         around: &Circumstances,
-    ) -> Verdict {
+    ) -> PolicyVerdict {
         let mut worst = self.decide(&prepared.written, arguments, around);
         for one in &prepared.read {
             worst = worst.max(self.decide(one, arguments, around));
         }
         for one in &prepared.named {
             let verdict = self.decide(one, arguments, around);
-            if !matches!(&verdict, Verdict::Forbid(grounds) if grounds.is_lack()) {
+            if !matches!(&verdict, PolicyVerdict::Forbid(grounds) if grounds.is_lack()) {
                 worst = worst.max(verdict);
             }
         }
@@ -98,7 +98,7 @@ impl Policies {
     }
 }
 
-impl Verdict {
+impl PolicyVerdict {
     /// Returns the worse of the two verdicts; `self` if they rank the same.
     fn max(self, other: Self) -> Self {
         let rank = |verdict: &Self| match verdict {

@@ -58,7 +58,7 @@ pub enum AskOf {
 
 /// A parsed policy with its annotations.
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct PolicyRule {
     /// Id, shown in answers and logs.
     pub id: Arc<str>,
     /// File that contains it.
@@ -76,7 +76,7 @@ pub struct Rule {
     pub reason: Option<Arc<str>>,
 }
 
-impl Rule {
+impl PolicyRule {
     /// Parses all policies of a file. A policy without an `@id` is named by its file and position.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn policies_are_named_by_their_id_or_their_place() {
         let text = "@id(\"first\") permit(principal, action, resource);\npermit(principal, action, resource);";
-        let rules = Rule::all("a.cedar", text).unwrap();
+        let rules = PolicyRule::all("a.cedar", text).unwrap();
         let names: Vec<&str> = rules.iter().map(|rule| &*rule.id).collect();
         assert_eq!(names, ["first", "a.cedar:2"]);
     }
@@ -186,7 +186,7 @@ mod tests {
             ),
             ("@of(\"caller\") forbid(principal, action, resource);", "on a policy with `@ask`"),
         ] {
-            let error = Rule::all("a.cedar", text).unwrap_err().to_string();
+            let error = PolicyRule::all("a.cedar", text).unwrap_err().to_string();
             assert!(error.contains(told), "{text}: {error}");
         }
     }

@@ -25,7 +25,7 @@ fn prepare(policies: &Policies, entry: &EntryRef<'_>) -> PreparedPolicies {
     policies.prepare(&ada(), entry, entry.name, &known()).unwrap()
 }
 
-fn decide(policies: &Policies, name: &str, arguments: &str) -> Verdict {
+fn decide(policies: &Policies, name: &str, arguments: &str) -> PolicyVerdict {
     let around = Circumstances { unix_ms: 1_700_000_000_000, address: None };
     policies.decide(&prepare(policies, &tool(name)), Some(arguments.as_bytes()), &around)
 }
@@ -40,8 +40,8 @@ fn nothing_is_permitted_that_no_policy_permits_and_a_forbid_outweighs() {
         r#"@id("all") permit(principal, action == Action::"call", resource in Backend::"files");
            @id("no drops") @reason("drops are for nobody") forbid(principal, action, resource == Tool::"files/drop");"#,
     );
-    assert_eq!(decide(&policies, "read", "{}"), Verdict::Permit("all".into()));
-    let Verdict::Forbid(grounds) = decide(&policies, "drop", "{}") else { panic!("dropped") };
+    assert_eq!(decide(&policies, "read", "{}"), PolicyVerdict::Permit("all".into()));
+    let PolicyVerdict::Forbid(grounds) = decide(&policies, "drop", "{}") else { panic!("dropped") };
     assert_eq!((grounds.policy.as_deref(), grounds.reason.as_str()), (Some("no drops"), "drops are for nobody"));
     assert!(lists(&policies, "read") && !lists(&policies, "drop"));
     let elsewhere = EntryRef { backend: "db", ..tool("read") };
@@ -56,9 +56,9 @@ fn an_error_denies_and_is_named() {
         r#"@id("all") permit(principal, action, resource);
            @id("paths") forbid(principal, action, resource) when { context.arguments.path like "/etc/*" };"#,
     );
-    assert!(matches!(decide(&policies, "read", r#"{"path":"/home"}"#), Verdict::Permit(_)));
+    assert!(matches!(decide(&policies, "read", r#"{"path":"/home"}"#), PolicyVerdict::Permit(_)));
     for arguments in [r#"{"path":"/etc/passwd"}"#, "{}", r#"{"path":null}"#, r#"{"path":7}"#, r#"{"path":1e400}"#] {
-        let Verdict::Forbid(grounds) = decide(&policies, "read", arguments) else { panic!("{arguments} passed") };
+        let PolicyVerdict::Forbid(grounds) = decide(&policies, "read", arguments) else { panic!("{arguments} passed") };
         assert!(grounds.policy.as_deref() == Some("paths") || arguments.contains("1e400"), "{grounds:?}");
     }
     assert!(lists(&policies, "read"), "some path may be read");
@@ -71,7 +71,7 @@ fn a_kept_verdict_is_for_the_same_arguments_alone() {
     let prepared = prepare(&policies, &tool("read"));
     let says = |arguments: &str| {
         let verdict = policies.decide(&prepared, Some(arguments.as_bytes()), &Circumstances::default());
-        matches!(verdict, Verdict::Permit(_))
+        matches!(verdict, PolicyVerdict::Permit(_))
     };
     for _ in 0..2 {
         assert!(says(r#"{"a":"1"}"#) && says(r#"{"b":2,"a":"1"}"#));
@@ -85,8 +85,8 @@ fn a_kept_verdict_is_for_the_same_arguments_alone() {
 #[test]
 fn an_argument_that_no_policy_looks_at_is_not_judged() {
     let policies = load("permit(principal, action, resource) when { context.arguments.size <= 10 };");
-    assert!(matches!(decide(&policies, "read", r#"{"size":10,"other":0.00001}"#), Verdict::Permit(_)));
-    assert!(matches!(decide(&policies, "read", r#"{"size":11}"#), Verdict::Forbid(_)));
+    assert!(matches!(decide(&policies, "read", r#"{"size":10,"other":0.00001}"#), PolicyVerdict::Permit(_)));
+    assert!(matches!(decide(&policies, "read", r#"{"size":11}"#), PolicyVerdict::Forbid(_)));
 }
 
 #[test]
@@ -95,9 +95,11 @@ fn a_person_can_lift_what_asks_but_not_what_is_lacking() {
         r#"@id("reads") permit(principal, action, resource == Tool::"files/write");
            @id("ask") @ask("somebody must look at it") forbid(principal, action, resource);"#,
     );
-    let Verdict::Ask(Asking { grounds, .. }) = decide(&policies, "write", "{}") else { panic!("nobody is asked") };
+    let PolicyVerdict::Ask(Asking { grounds, .. }) = decide(&policies, "write", "{}") else {
+        panic!("nobody is asked")
+    };
     assert_eq!((grounds.policy.as_deref(), grounds.reason.as_str()), (Some("ask"), "somebody must look at it"));
-    assert!(matches!(decide(&policies, "other", "{}"), Verdict::Forbid(_)));
+    assert!(matches!(decide(&policies, "other", "{}"), PolicyVerdict::Forbid(_)));
     assert!(lists(&policies, "write") && !lists(&policies, "other"));
 }
 
@@ -116,12 +118,12 @@ fn roles_annotations_time_and_address_can_be_asked_for() {
     let says = |entry: &EntryRef<'_>, around| {
         policies.decide(&policies.prepare(&ada(), entry, entry.name, &known).unwrap(), None, around)
     };
-    assert_eq!(says(&safe, &around), Verdict::Permit("ops".into()));
-    assert!(matches!(says(&tool("read"), &around), Verdict::Forbid(_)), "a changed definition is judged anew");
+    assert_eq!(says(&safe, &around), PolicyVerdict::Permit("ops".into()));
+    assert!(matches!(says(&tool("read"), &around), PolicyVerdict::Forbid(_)), "a changed definition is judged anew");
     let late = Circumstances { unix_ms: 1_700_000_000_000, ..around };
-    assert!(matches!(says(&tool("day"), &late), Verdict::Forbid(_)), "22:13 is late");
+    assert!(matches!(says(&tool("day"), &late), PolicyVerdict::Forbid(_)), "22:13 is late");
     let early = Circumstances { unix_ms: 1_699_960_000_000, ..around };
-    assert_eq!(says(&tool("day"), &early), Verdict::Permit("day".into()));
+    assert_eq!(says(&tool("day"), &early), PolicyVerdict::Permit("day".into()));
 }
 
 #[test]
@@ -186,7 +188,7 @@ proptest! {
     ) {
         let policies = load(&texts.join("\n"));
         for name in ["a", "b", "c"] {
-            let usable = !matches!(decide(&policies, name, arguments), Verdict::Forbid(_));
+            let usable = !matches!(decide(&policies, name, arguments), PolicyVerdict::Forbid(_));
             let listed = lists(&policies, name);
             prop_assert!(!usable || listed, "{name} with {arguments} is usable, not listed: {texts:?}");
             if !texts.iter().any(|text| text.contains("context")) {

@@ -1,7 +1,7 @@
 //! The matrix of attacks on tokens, and what a good token says.
 
 use super::*;
-use crate::jwks::KeySet;
+use crate::jwks::JsonWebKeySet;
 use crate::token::IssuerRules;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -35,9 +35,9 @@ fn rules(name: &str, algorithm: Algorithm) -> IssuerRules {
     }
 }
 
-fn key_set(kid: &str) -> KeySet {
+fn key_set(kid: &str) -> JsonWebKeySet {
     let set = format!(r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519","kid":"{kid}","alg":"EdDSA","x":"{PUBLIC}"}}]}}"#);
-    KeySet::parse(&set, &[Algorithm::EdDSA]).unwrap()
+    JsonWebKeySet::parse(&set, &[Algorithm::EdDSA]).unwrap()
 }
 
 struct Bench {
@@ -48,11 +48,11 @@ struct Bench {
 
 fn bench() -> Bench {
     let corp = Arc::new(TokenIssuer::new(rules("corp", Algorithm::EdDSA), key_set("k1")));
-    let shared = TokenIssuer::new(rules("shared", Algorithm::HS256), KeySet::secret(SECRET).unwrap());
+    let shared = TokenIssuer::new(rules("shared", Algorithm::HS256), JsonWebKeySet::secret(SECRET).unwrap());
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let unknown: KeySupply = Box::new(move |_, wanted| {
-        count.fetch_add(usize::from(wanted == KeysWanted::Unknown), Ordering::Relaxed);
+        count.fetch_add(usize::from(wanted == KeyRefreshReason::Unknown), Ordering::Relaxed);
     });
     let issuers = vec![Arc::clone(&corp), Arc::new(shared)];
     Bench { authenticator: TokenAuthenticator::new(issuers, Arc::default(), unknown), corp, asked }

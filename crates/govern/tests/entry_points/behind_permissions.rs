@@ -1,5 +1,6 @@
-//! Rules stand behind the permissions. A call that is denied is copied nowhere and never answered by a mock; what a rule makes of a
-//! call is judged as the call that it has become. Where a copy goes is the operator's word: the verdict on the call governs it.
+//! Rules stand behind the permissions. A call that is denied is copied nowhere and never answered by a mock; what a
+//! rule makes of a call is judged as the call that it has become. Where a copy goes is the operator's word: the verdict
+//! on the call governs it.
 
 use super::policies::{Rulebook, caller, catalog, roles_held, rulebook};
 use super::world::{End, World, end_of};
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use signalbox_engine::Command;
 use signalbox_engine::catalog::ListKind;
-use signalbox_rules::{RuleSet, Rules};
+use signalbox_rules::{RuleInterceptor, RuleSet};
 use signalbox_wire::{Era, Revision};
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ impl Rule {
         Self::ForkAndBlock,
     ];
 
-    fn loaded(self) -> Arc<Rules> {
+    fn loaded(self) -> Arc<RuleInterceptor> {
         let fork = r#"{ fork = "mail" }"#;
         let mock = r#"{ mock = { result = { content = [{ type = "text", text = "made up" }] } } }"#;
         let rename = r#"{ set = { "/params/name" = "aqa" } }"#;
@@ -48,7 +49,7 @@ impl Rule {
             Self::ForkAndBlock => format!(r#"[{fork}, {{ block = "no" }}]"#),
         };
         let text = format!("[[rules]]\nid = \"r\"\nwhen = {{ method = \"tools/call\" }}\nthen = {then}\n");
-        Arc::new(Rules::new(RuleSet::parse("rules.toml", &text).unwrap(), 1))
+        Arc::new(RuleInterceptor::new(RuleSet::parse("rules.toml", &text).unwrap(), 1))
     }
 
     fn copies(self) -> bool {

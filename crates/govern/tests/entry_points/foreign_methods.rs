@@ -2,7 +2,7 @@
 
 use super::world::{End, World, ada};
 use serde_json::json;
-use signalbox_engine::chain::{Interceptor, SubjectPattern};
+use signalbox_engine::chain::{EntryPattern, Interceptor};
 use signalbox_engine::standing::Standing;
 use signalbox_engine::{Caller, Command};
 use signalbox_govern::ScopeCheck;
@@ -20,7 +20,7 @@ fn caller(scopes: Option<&[&str]>) -> Caller {
 }
 
 fn by_role(permissions: &[&str], allow: &[&str], deny: &[&str]) -> PermissionSet {
-    let patterns = |texts: &[&str]| texts.iter().map(|text| SubjectPattern::new(text)).collect();
+    let patterns = |texts: &[&str]| texts.iter().map(|text| EntryPattern::new(text)).collect();
     let permissions = permissions.iter().map(|&one| one.into()).collect();
     let role = Role { permissions, allow: patterns(allow), deny: patterns(deny), ask: Vec::new() };
     PermissionSet { roles: RoleBook::new([("worker".to_owned(), role)], None), ..PermissionSet::default() }

@@ -6,7 +6,7 @@ use super::world::{End, World, ada};
 use serde_json::json;
 use signalbox_engine::Caller;
 use signalbox_engine::catalog::ListKind;
-use signalbox_engine::chain::SubjectPattern;
+use signalbox_engine::chain::EntryPattern;
 use signalbox_engine::standing::Standing;
 use signalbox_govern::permissions::{PermissionSet, Role, RoleBook};
 use signalbox_govern::tool_labels::LabelRule;
@@ -24,7 +24,7 @@ fn world(set: PermissionSet) -> World {
     let tool = Entry { kind: ListKind::Tools, backend: BACKENDS[0], name: "read".to_owned(), read_only: true };
     let world = World::new(&[tool], set, Revision::LATEST_LEGACY, Vec::new());
     let rule = LabelRule {
-        pattern: SubjectPattern::new("files/read"),
+        pattern: EntryPattern::new("files/read"),
         categories: Vec::new(),
         trust: None,
         permissions: vec![NEEDED.into()],
@@ -47,7 +47,7 @@ fn ways() -> impl Iterator<Item = (Way, Era)> {
 
 fn role(permissions: &[&str]) -> Role {
     let permissions = permissions.iter().map(|&one| one.into()).collect();
-    Role { permissions, allow: vec![SubjectPattern::new("*")], deny: Vec::new(), ask: Vec::new() }
+    Role { permissions, allow: vec![EntryPattern::new("*")], deny: Vec::new(), ask: Vec::new() }
 }
 
 /// The permission that an answer names as lacking, and the word for that.

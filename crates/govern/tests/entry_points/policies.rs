@@ -4,10 +4,10 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::json;
 use signalbox_engine::catalog::{Item, ListKind};
-use signalbox_engine::chain::SubjectPattern;
+use signalbox_engine::chain::EntryPattern;
 use signalbox_engine::standing::Standing;
 use signalbox_engine::{Caller, Identity, Principal, Proof};
-use signalbox_govern::permissions::{Off, PermissionSet, Role, RoleBook, Switch, Switches, Target};
+use signalbox_govern::permissions::{PermissionSet, Role, RoleBook, Switch, SwitchOffReason, SwitchTarget, Switches};
 use signalbox_govern::policy::Policies;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,7 @@ pub fn catalog() -> impl Strategy<Value = Vec<Entry>> {
     )
 }
 
-fn pattern() -> impl Strategy<Value = SubjectPattern> {
+fn pattern() -> impl Strategy<Value = EntryPattern> {
     let all = [
         "*",
         "files",
@@ -86,10 +86,10 @@ fn pattern() -> impl Strategy<Value = SubjectPattern> {
         "*/note://of/bqb/7",
         "*/b*",
     ];
-    prop::sample::select(all.to_vec()).prop_map(SubjectPattern::new)
+    prop::sample::select(all.to_vec()).prop_map(EntryPattern::new)
 }
 
-fn patterns() -> impl Strategy<Value = Vec<SubjectPattern>> {
+fn patterns() -> impl Strategy<Value = Vec<EntryPattern>> {
     prop::collection::vec(pattern(), 0..3)
 }
 
@@ -152,7 +152,8 @@ pub fn rulebook() -> impl Strategy<Value = Rulebook> {
         let asks = text.contains("@ask") || roles.iter().any(|role| !role.ask.is_empty());
         let reveals = reveal || off.is_some();
         let named = roles.into_iter().enumerate().map(|(at, role)| (format!("r{at}"), role));
-        let off = off.map(|it| Switch { target: Target::Entries(it), off: Off::Killed, reason: "".into() });
+        let off =
+            off.map(|it| Switch { target: SwitchTarget::Entries(it), off: SwitchOffReason::Killed, reason: "".into() });
         let set = PermissionSet {
             roles: RoleBook::new(named, None),
             policies: policies.map(Arc::new),
@@ -168,12 +169,8 @@ pub fn rulebook() -> impl Strategy<Value = Rulebook> {
 
 /// A set that restricts, and lets everybody use everything.
 pub fn all_allowed() -> PermissionSet {
-    let everything = Role {
-        permissions: vec!["*".into()],
-        allow: vec![SubjectPattern::new("*")],
-        deny: Vec::new(),
-        ask: Vec::new(),
-    };
+    let everything =
+        Role { permissions: vec!["*".into()], allow: vec![EntryPattern::new("*")], deny: Vec::new(), ask: Vec::new() };
     PermissionSet { roles: RoleBook::new([("all".to_owned(), everything)], Some("all")), ..PermissionSet::default() }
 }
 

@@ -8,12 +8,12 @@ use super::world::{End, World, ada, end_of};
 use serde_json::{Value, json};
 use signalbox_engine::Caller;
 use signalbox_engine::catalog::ListKind;
-use signalbox_engine::chain::{Interceptor, SubjectPattern};
+use signalbox_engine::chain::{EntryPattern, Interceptor};
 use signalbox_engine::standing::Standing;
 use signalbox_govern::ScopeCheck;
-use signalbox_govern::permissions::{Off, PermissionSet, Role, RoleBook, Switch, Switches, Target};
+use signalbox_govern::permissions::{PermissionSet, Role, RoleBook, Switch, SwitchOffReason, SwitchTarget, Switches};
 use signalbox_govern::policy::Policies;
-use signalbox_rules::{RuleSet, Rules};
+use signalbox_rules::{RuleInterceptor, RuleSet};
 use signalbox_wire::{Era, Revision};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -59,7 +59,7 @@ impl Guard {
     }
 
     fn set(self) -> PermissionSet {
-        let pattern = |text: &str| vec![SubjectPattern::new(text)];
+        let pattern = |text: &str| vec![EntryPattern::new(text)];
         let role = |allow: &str, deny: Option<&str>| {
             let role = Role {
                 permissions: vec!["tools.execute".into()],
@@ -92,8 +92,8 @@ impl Guard {
                 PermissionSet { policies: cedar(permit), ..base }
             }
             Self::KillSwitch => {
-                let target = Target::Entries(SubjectPattern::new("files/file:///private/*"));
-                let switch = Switch { target, off: Off::Killed, reason: "".into() };
+                let target = SwitchTarget::Entries(EntryPattern::new("files/file:///private/*"));
+                let switch = Switch { target, off: SwitchOffReason::Killed, reason: "".into() };
                 PermissionSet { switches: Switches(vec![switch]), ..base }
             }
             Self::Scope | Self::Rule | Self::RuleUnless => base,
@@ -103,7 +103,7 @@ impl Guard {
     fn behind(self) -> Vec<Arc<dyn Interceptor>> {
         let rule = |when: &str| {
             let text = format!("[[rules]]\nid = \"r\"\nwhen = {when}\nthen = {{ block = \"no\" }}\n");
-            Arc::new(Rules::new(RuleSet::parse("rules.toml", &text).unwrap(), 1))
+            Arc::new(RuleInterceptor::new(RuleSet::parse("rules.toml", &text).unwrap(), 1))
         };
         match self {
             Self::Scope => {
@@ -269,7 +269,7 @@ id = "r"
 when = { method = "resources/read", subject = "file:///private/*" }
 then = { block = "no" }
 "#;
-    let rules = || Arc::new(Rules::new(RuleSet::parse("rules.toml", reads).unwrap(), 1));
+    let rules = || Arc::new(RuleInterceptor::new(RuleSet::parse("rules.toml", reads).unwrap(), 1));
     let entry = |name: &str, kind| Entry { kind, backend: BACKENDS[0], name: name.to_owned(), read_only: true };
     let entries = [
         entry(PUBLIC, ListKind::Resources),

@@ -1,15 +1,17 @@
-//! What a caller began while it was allowed, and comes back to after the permissions were changed: subscriptions, listen requests,
-//! tasks, rounds of input, sign-ins and held calls. None of them lets it use what is no longer listed. A call that a backend has
-//! already is let to its end.
+//! What a caller began while it was allowed, and comes back to after the permissions were changed: subscriptions,
+//! listen requests, tasks, rounds of input, sign-ins and held calls. None of them lets it use what is no longer listed.
+//! A call that a backend has already is let to its end.
 
 use super::policies::{Entry, Rulebook, all_allowed, caller, catalog, roles_held, rulebook};
 use super::world::{Client, End, World, end_of, envelope};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use signalbox_engine::bridge::Reach;
+use signalbox_engine::bridge::CallProgress;
 use signalbox_engine::catalog::ListKind;
-use signalbox_engine::chain::{Case, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Verdict};
-use signalbox_engine::{Authorized, Caller, Command, Event, ExchangeId, Fault, FaultKind, PeerId};
+use signalbox_engine::chain::{
+    Case, Hold, HoldAnswer, HoldQuestion, HoldResponse, Interceptor, Judgement, Phase, Verdict,
+};
+use signalbox_engine::{AuthorizedCall, Caller, Command, Event, ExchangeId, Fault, FaultKind, PeerId};
 use signalbox_govern::permissions::PermissionSet;
 use signalbox_wire::{Edits, Era, Revision};
 use std::sync::Arc;
@@ -23,7 +25,7 @@ impl Interceptor for Pausing {
         "pausing"
     }
 
-    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
         let wanted = case.message.params().is_some_and(|params| params.windows(6).any(|part| part == b"\"hold\""));
         if resumed.is_some() || case.phase != Phase::Request || !wanted {
             return Judgement::pass();
@@ -34,7 +36,7 @@ impl Interceptor for Pausing {
 }
 
 /// The call that leaves because of a request.
-fn forwarded(commands: Vec<Command>) -> (ExchangeId, Authorized) {
+fn forwarded(commands: Vec<Command>) -> (ExchangeId, AuthorizedCall) {
     let call = commands.into_iter().find_map(|command| match command {
         Command::Forward { exchange, call, .. } => Some((exchange, call)),
         _ => None,
@@ -85,7 +87,7 @@ fn waiting(world: &World, ada: &Caller, tool: &str, how: Return) -> Waiting {
             let question = json!({"method": "elicitation/create",
                 "params": {"mode": "form", "message": "?", "requestedSchema": {}}});
             let wants = json!({"resultType": "input_required", "requestState": "s", "inputRequests": {"q": question}});
-            let (message, reach, backend) = (result(&wants), Reach::Input, Revision::LATEST);
+            let (message, reach, backend) = (result(&wants), CallProgress::Input, Revision::LATEST);
             world.event(&mut client, Event::Unfinished { exchange, message, reach, call, backend });
             accepted
         }
@@ -166,7 +168,7 @@ fn task(world: &World, ada: &Caller, entry: &Entry, host: Host) -> Task {
     let own = format!("t-{}", entry.name);
     let new = json!({"resultType": "task", "taskId": own, "status": "working", "createdAt": "c", "ttlMs": 60000});
     let old = json!({"task": {"taskId": own, "status": "working", "createdAt": "c", "ttl": 60000}});
-    let unfinished = |result: Value, reach: Reach| {
+    let unfinished = |result: Value, reach: CallProgress| {
         let message = super::withdrawn::result(&result);
         Event::Unfinished { exchange, message, reach, call: call.clone(), backend: Revision::LATEST }
     };
@@ -174,8 +176,8 @@ fn task(world: &World, ada: &Caller, entry: &Entry, host: Host) -> Task {
         |message: signalbox_wire::Envelope, edits: Edits| Event::Answered { exchange, message, edits, status: None };
     let event = match host {
         Host::Old => answered(result(&old), Edits::new()),
-        Host::Translated => unfinished(new, Reach::Task),
-        Host::Kept => unfinished(json!({"resultType": "complete", "content": []}), Reach::Whole),
+        Host::Translated => unfinished(new, CallProgress::Task),
+        Host::Kept => unfinished(json!({"resultType": "complete", "content": []}), CallProgress::Whole),
         Host::New => answered(result(&new), Edits::new()),
         Host::Hosted => {
             let (message, mut edits) = (result(&old), Edits::new());
@@ -258,7 +260,8 @@ fn check_tasks(
             let reached = matches!(&others, End::Leaves(backend, _) if backend == entry.backend);
             let gotten = matches!(&others, End::Answered(answer) if answer.get("result").is_some());
             prop_assert!(!reached && !gotten, "another caller's: {place}: {others:?}");
-            // The only new backend with tasks is asked about those that nobody remembers, which it may have had before a restart.
+            // The only new backend with tasks is asked about those that nobody remembers, which it may have had before
+            // a restart.
             if let nobody @ End::Answered(_) = world.ask(bob, host.client(), method, &unknown) {
                 prop_assert_eq!(
                     unnamed(&others, &task.name),

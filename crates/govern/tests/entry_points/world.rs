@@ -4,7 +4,7 @@ use super::policies::{BACKENDS, Entry};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::audit_id::AuditRun;
-use signalbox_engine::catalog::{ListKind, Sight, View, ViewKey, Visibility as _};
+use signalbox_engine::catalog::{CallerView, ListKind, View, ViewKey, Visibility as _};
 use signalbox_engine::chain::Interceptor;
 use signalbox_engine::command::Listen;
 use signalbox_engine::dialect::DialectPorts;
@@ -205,7 +205,7 @@ impl World {
 
     pub fn event(&self, client: &mut Client, event: Event) -> Vec<Command> {
         let Client { front, caller, .. } = client;
-        let sight = (!self.permissions.is_open()).then(|| Sight::of(&*self.permissions, caller));
+        let sight = (!self.permissions.is_open()).then(|| CallerView::of(&*self.permissions, caller));
         let ports = DialectPorts {
             labels: &*self.labels,
             permissions: &*self.permissions,

@@ -1,7 +1,7 @@
 //! Common parts of legacy requests: the sender, the session code and the body.
 
 use crate::code::Code;
-use crate::refusal::Refusal;
+use crate::refusal::LegacyRefusal;
 use crate::relay::{Relay, TRANSPORT};
 use crate::result_owner::ResultOwner;
 use crate::session::SessionRecord;
@@ -15,7 +15,7 @@ use signalbox_engine::rate::address_key;
 use signalbox_engine::{Caller, Limit, Principal, Proof};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::read_body::BodyError;
-use signalbox_transport::router::{Problem, RoutedAnswer, RoutedBody, RoutedRequest};
+use signalbox_transport::router::{RouteFault, RoutedAnswer, RoutedBody, RoutedRequest};
 
 /// Header for the session code, which keeps it out of URLs.
 const SESSION_CODE: &str = "x-session-code";
@@ -29,20 +29,20 @@ const MAX_CLIENT_ID: usize = 128;
 /// Refusal together with the session code that it concerns.
 #[derive(Debug)]
 pub struct RouteRefusal {
-    refusal: Refusal,
+    refusal: LegacyRefusal,
     code: Option<String>,
     /// Reason why the body was rejected, as given by its reader.
-    problem: Option<Problem>,
+    problem: Option<RouteFault>,
 }
 
 impl RouteRefusal {
     /// Creates a refusal that concerns no session.
-    pub fn of(refusal: Refusal) -> Self {
+    pub fn of(refusal: LegacyRefusal) -> Self {
         Self { refusal, code: None, problem: None }
     }
 
     /// Creates a refusal that concerns the session of this code.
-    pub fn about(refusal: Refusal, code: &Code) -> Self {
+    pub fn about(refusal: LegacyRefusal, code: &Code) -> Self {
         Self { refusal, code: Some(code.expose().to_owned()), problem: None }
     }
 
@@ -64,7 +64,7 @@ impl RouteRefusal {
                 let mut answer = problem.answer();
                 let name = match problem.status() {
                     StatusCode::PAYLOAD_TOO_LARGE => "payload_too_large",
-                    StatusCode::SERVICE_UNAVAILABLE => Refusal::NO_ROOM,
+                    StatusCode::SERVICE_UNAVAILABLE => LegacyRefusal::NO_ROOM,
                     _ => "validation_error",
                 };
                 let body = serde_json::json!({"error": name, "message": problem.to_string(), "code": name.to_ascii_uppercase()});
@@ -76,8 +76,8 @@ impl RouteRefusal {
     }
 }
 
-impl From<Refusal> for RouteRefusal {
-    fn from(refusal: Refusal) -> Self {
+impl From<LegacyRefusal> for RouteRefusal {
+    fn from(refusal: LegacyRefusal) -> Self {
         Self::of(refusal)
     }
 }
@@ -128,7 +128,7 @@ pub fn caller(asked: &RoutedRequest) -> Caller {
 /// Refuses an unauthenticated agent where authentication is required.
 pub fn proved(relay: &Relay, asked: &RoutedRequest) -> Result<(), RouteRefusal> {
     match relay.settings.proof_needed && asked.caller.identity().proof == Proof::Unproved {
-        true => Err(RouteRefusal::of(Refusal::Unauthenticated)),
+        true => Err(RouteRefusal::of(LegacyRefusal::Unauthenticated)),
         false => Ok(()),
     }
 }
@@ -141,10 +141,10 @@ pub fn code_outside(asked: &RoutedRequest) -> Option<String> {
 
 /// Finds the session of this code.
 pub async fn session(relay: &Relay, given: Option<String>, address: &str) -> Result<SessionRecord, RouteRefusal> {
-    let given = given.filter(|text| !text.is_empty()).ok_or(RouteRefusal::of(Refusal::MissingSessionCode))?;
+    let given = given.filter(|text| !text.is_empty()).ok_or(RouteRefusal::of(LegacyRefusal::MissingSessionCode))?;
     let Ok(code) = Code::parse(&given) else {
         relay.guessed(address);
-        return Err(RouteRefusal::of(Refusal::InvalidSessionCode));
+        return Err(RouteRefusal::of(LegacyRefusal::InvalidSessionCode));
     };
     relay.find(&code, address).await.map_err(|refusal| RouteRefusal::about(refusal, &code))
 }
@@ -157,7 +157,7 @@ pub fn token<'a>(headers: &'a HeaderMap, body: Option<&'a str>) -> Option<&'a st
 /// Returns true if the worker presents the session's token. Refuses a wrong token, and a missing one once the token has
 /// been presented.
 pub async fn is_tokened(relay: &Relay, record: &SessionRecord, token: Option<&str>) -> Result<bool, RouteRefusal> {
-    let refused = || RouteRefusal::about(Refusal::WorkerTokenNeeded, &record.code);
+    let refused = || RouteRefusal::about(LegacyRefusal::WorkerTokenNeeded, &record.code);
     match token {
         Some(token) if !record.is_token(token) => Err(refused()),
         Some(_) if record.tokened => Ok(true),
@@ -177,7 +177,7 @@ pub async fn whole(relay: &Relay, holder: &Principal, body: RoutedBody) -> Resul
         if let (Some(limit), Some(gateway)) = (error.limit().filter(|limit| *limit == Limit::Memory), relay.gateway()) {
             gateway.counters.refused(limit);
         }
-        RouteRefusal { refusal: Refusal::Internal, code: None, problem: Some(Problem::Body(error)) }
+        RouteRefusal { refusal: LegacyRefusal::Internal, code: None, problem: Some(RouteFault::Body(error)) }
     };
     body.charged(relay.shares.request(holder)).await.map_err(broken)
 }
@@ -194,8 +194,8 @@ pub fn small_value(raw: &RawValue, most: usize) -> Value {
 pub fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, RouteRefusal> {
     serde_json::from_slice(bytes).map_err(|error| {
         RouteRefusal::of(match error.classify() {
-            serde_json::error::Category::Data => Refusal::Validation(error.to_string()),
-            _ => Refusal::InvalidJson(error.to_string()),
+            serde_json::error::Category::Data => LegacyRefusal::Validation(error.to_string()),
+            _ => LegacyRefusal::InvalidJson(error.to_string()),
         })
     })
 }

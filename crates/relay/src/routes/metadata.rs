@@ -1,7 +1,7 @@
 //! `GET /api/metadata`: the tool manifest.
 
 use super::legacy_request::{RouteRefusal, address, caller, code_outside, header, proved, session};
-use crate::refusal::{Refusal, VERSION, name_versions};
+use crate::refusal::{LegacyRefusal, VERSION, name_versions};
 use crate::relay::{BACKEND, Relay, own_tools};
 use crate::when::iso;
 use http::StatusCode;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub async fn list(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, RouteRefusal> {
     proved(&relay, &asked)?;
     if let Some(wanted) = header(&asked.headers, "accept-version").filter(|wanted| !is_served(wanted)) {
-        return Err(RouteRefusal::of(Refusal::VersionNotAcceptable(wanted.chars().take(50).collect())));
+        return Err(RouteRefusal::of(LegacyRefusal::VersionNotAcceptable(wanted.chars().take(50).collect())));
     }
     let record = session(&relay, code_outside(&asked), &address(&asked)).await?;
     let mut tools = relay.tools.manifest(&own_tools(&record));

@@ -6,23 +6,25 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderValue, Method, StatusCode};
-use signalbox_transport::router::{Access, Answered, Mount, Problem, Route, RoutedAnswer, RoutedRequest};
+use signalbox_transport::router::{
+    HandlerResult, HttpRoute, Mount, RouteAccess, RouteFault, RoutedAnswer, RoutedRequest,
+};
 use std::sync::Arc;
 
 /// Folder of pages that CODAP may embed in a frame.
 const CODAP: &str = "codap/";
 
 /// Returns the route for everything below `/relay/`.
-pub fn routes(relay: &Arc<Relay>) -> Vec<Route> {
+pub fn routes(relay: &Arc<Relay>) -> Vec<HttpRoute> {
     let relay = Arc::clone(relay);
     let serve = move |asked: RoutedRequest| {
         let relay = Arc::clone(&relay);
         async move { page(&relay, &asked) }
     };
-    vec![Route::new(Method::GET, "/relay/{*path}", Mount::Listener, serve).access(Access::Open)]
+    vec![HttpRoute::new(Method::GET, "/relay/{*path}", Mount::Listener, serve).access(RouteAccess::Open)]
 }
 
-fn page(relay: &Relay, asked: &RoutedRequest) -> Answered {
+fn page(relay: &Relay, asked: &RoutedRequest) -> HandlerResult {
     let path = asked.path.strip_prefix("/relay/").unwrap_or_default();
     let asset = match find(path) {
         Some(asset) => asset,
@@ -34,7 +36,7 @@ fn page(relay: &Relay, asked: &RoutedRequest) -> Answered {
             }
             return Ok(answer);
         }
-        None => return Err(Problem::NothingHere),
+        None => return Err(RouteFault::NothingHere),
     };
     let tag = asset.tag();
     let known = asked.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());

@@ -6,10 +6,10 @@
 use super::legacy_request::{
     RouteRefusal, address, code_outside, header, is_tokened, peer, session, shows_worker, token,
 };
-use crate::refusal::Refusal;
+use crate::refusal::LegacyRefusal;
 use crate::relay::Relay;
 use crate::store::RelayEvent;
-use crate::stream_roles::Role;
+use crate::stream_roles::StreamRole;
 use crate::worker::Worker;
 use http::StatusCode;
 use signalbox_engine::lock::LockResultExt as _;
@@ -32,14 +32,14 @@ pub async fn poll(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let who = peer(&asked);
     is_tokened(&relay, &record, token(&asked.headers, None)).await?;
     if !shows_worker(&asked.headers) {
-        relay.roles.note(&record.mark, &who, Role::Worker);
+        relay.roles.note(&record.mark, &who, StreamRole::Worker);
     }
     let wait = match asked.query.get("wait").map(str::parse::<f64>) {
         None => MAX_WAIT,
         Some(Ok(seconds)) if (0.0..=MAX_WAIT.as_secs_f64()).contains(&seconds) => Duration::from_secs_f64(seconds),
         Some(_) => {
             let why = format!("wait is a number of seconds from 0 to {}", MAX_WAIT.as_secs());
-            return Err(RouteRefusal::about(Refusal::Validation(why), &record.code));
+            return Err(RouteRefusal::about(LegacyRefusal::Validation(why), &record.code));
         }
     };
     let holder = header(&asked.headers, "x-worker-id").map_or_else(|| format!("poll {who}"), str::to_owned);
@@ -74,11 +74,13 @@ async fn wait_for(relay: &Arc<Relay>, worker: &mut Worker, wait: Duration) -> Re
             match timeout_at(until, events.recv()).await {
                 Err(_) => return Ok(Vec::new()),
                 Ok(Some(RelayEvent::Requested { .. } | RelayEvent::LeadChanged)) => break,
-                Ok(Some(RelayEvent::Ended)) => return Err(RouteRefusal::about(Refusal::SessionExpired, &worker.code)),
+                Ok(Some(RelayEvent::Ended)) => {
+                    return Err(RouteRefusal::about(LegacyRefusal::SessionExpired, &worker.code));
+                }
                 Ok(Some(_)) => {}
                 Ok(None) => {
                     if relay.store.by_code(&worker.code, unix_millis()).await.map_err(failed)?.is_none() {
-                        return Err(RouteRefusal::about(Refusal::SessionExpired, &worker.code));
+                        return Err(RouteRefusal::about(LegacyRefusal::SessionExpired, &worker.code));
                     }
                     events = relay.store.subscribe(&worker.code).await.map_err(failed)?;
                     break;

@@ -4,16 +4,16 @@
 use super::legacy_request::{
     RouteRefusal, address, caller, code_outside, owner, peer, proved, read, session, small_value, user_agent, whole,
 };
-use crate::counts::{Counts, family};
+use crate::counters::{RelayCounters, family};
 use crate::link::REST;
 use crate::mcp_result::{self, CallFailure};
 use crate::random;
-use crate::refusal::Refusal;
+use crate::refusal::LegacyRefusal;
 use crate::relay::Relay;
 use crate::result_owner::ResultOwner;
 use crate::session::SessionRecord;
 use crate::shares::holder;
-use crate::stream_roles::Role;
+use crate::stream_roles::StreamRole;
 use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
@@ -67,12 +67,12 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let bytes = whole(&relay, &holder, asked.body).await?;
     let body: RequestBody<'_> = read(&bytes)?;
     let record = session(&relay, outside.or(body.session_code).or(body.code), &address).await?;
-    relay.roles.note(&record.mark, &peer, Role::Client);
+    relay.roles.note(&record.mark, &peer, StreamRole::Client);
     if let Err(wait) = relay.request_rate.take(&format!("{address} {}", record.mark), Instant::now()) {
-        Counts::add(&relay.counts.rate_limited);
-        return Err(RouteRefusal::about(Refusal::RateLimited { what: "requests", wait }, &record.code));
+        RelayCounters::add(&relay.counts.rate_limited);
+        return Err(RouteRefusal::about(LegacyRefusal::RateLimited { what: "requests", wait }, &record.code));
     }
-    let bad = |why: &str| RouteRefusal::about(Refusal::Validation(why.to_owned()), &record.code);
+    let bad = |why: &str| RouteRefusal::about(LegacyRefusal::Validation(why.to_owned()), &record.code);
     let tool = body.tool.filter(|tool| !tool.is_empty()).ok_or_else(|| bad("tool must be a string"))?;
     let arguments = body.arguments.or(body.args);
     if arguments.is_some_and(|arguments| !arguments.get().starts_with('{')) {
@@ -80,7 +80,7 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     }
     let id = body.id.filter(|id| id.get() != "null").map(|id| small_value(id, 6 * MAX_ID + 2));
     let id = match id {
-        None => random::request_id().map_err(|_| RouteRefusal::of(Refusal::Internal))?,
+        None => random::request_id().map_err(|_| RouteRefusal::of(LegacyRefusal::Internal))?,
         Some(Value::String(id)) if !id.is_empty() && id.len() <= MAX_ID => id,
         Some(Value::Number(id)) => id.to_string(),
         Some(_) => return Err(bad("id must be a string of up to 128 characters")),

@@ -3,13 +3,13 @@
 use super::legacy_request::{
     RouteRefusal, address, code_outside, is_tokened, peer, read, session, shows_worker, small_value, token, whole,
 };
-use crate::counts::Counts;
+use crate::counters::RelayCounters;
 use crate::json_text::JsonText;
-use crate::refusal::Refusal;
+use crate::refusal::LegacyRefusal;
 use crate::relay::Relay;
 use crate::shares::holder;
 use crate::store::{AnswerOutcome, RelayEvent};
-use crate::stream_roles::Role;
+use crate::stream_roles::StreamRole;
 use crate::tool_request::{ToolAnswer, WorkerError};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -79,7 +79,7 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let all: Vec<AnswerMessage<'_>> = read(&bytes)?;
     if all.is_empty() || all.len() > MAX_BATCH {
         let why = format!("1 to {MAX_BATCH} answers can be sent at once");
-        return Err(RouteRefusal::of(Refusal::Validation(why)));
+        return Err(RouteRefusal::of(LegacyRefusal::Validation(why)));
     }
     let mut told = Vec::with_capacity(all.len());
     for one in all {
@@ -103,21 +103,21 @@ async fn answer(
     let record = session(relay, given, &context.address).await?;
     is_tokened(relay, &record, token(&context.headers, told.worker_token.as_deref())).await?;
     if told.worker_token.is_none() && !shows_worker(&context.headers) {
-        relay.roles.note(&record.mark, &context.peer, Role::Worker);
+        relay.roles.note(&record.mark, &context.peer, StreamRole::Worker);
     }
     let about = |refusal| RouteRefusal::about(refusal, &record.code);
     let id = told.request_id.or(told.id).map(|id| small_value(id, MAX_ID));
     let id = match id {
         Some(Value::String(id)) if !id.is_empty() => id,
         Some(Value::Number(id)) => id.to_string(),
-        _ => return Err(about(Refusal::MissingRequestId)),
+        _ => return Err(about(LegacyRefusal::MissingRequestId)),
     };
     let now = unix_millis();
     if let Some(progress) = told.progress.filter(|_| told.result.is_none() && told.error.is_none()) {
         too_long("progress", progress, MAX_PROGRESS).map_err(about)?;
         let waits = relay.store.unanswered(&record.code, now).await.map_err(|error| about(relay.failed(&error)))?;
         if !waits.iter().any(|request| *request.id == *id) {
-            return Err(about(Refusal::RequestNotFound));
+            return Err(about(LegacyRefusal::RequestNotFound));
         }
         let event = RelayEvent::Progressed { id: id.as_str().into(), progress: JsonText::within(body, progress) };
         relay.store.publish(&record.code, event).await.map_err(|error| about(relay.failed(&error)))?;
@@ -130,18 +130,18 @@ async fn answer(
             ToolAnswer::Error(read_error(error))
         }
         (None, Some(result)) => ToolAnswer::Result(JsonText::within(body, result)),
-        (None, None) => return Err(about(Refusal::MissingResultOrError)),
+        (None, None) => return Err(about(LegacyRefusal::MissingResultOrError)),
     };
     let answered = relay.store.answer(&record.code, &id, answer, now).await;
     match answered.map_err(|error| about(relay.failed(&error)))? {
-        AnswerOutcome::Taken => Counts::add(&relay.counts.answered),
+        AnswerOutcome::Taken => RelayCounters::add(&relay.counts.answered),
         AnswerOutcome::Duplicate => {
-            Counts::add(&relay.counts.duplicate_answers);
-            return Err(about(Refusal::DuplicateResponse));
+            RelayCounters::add(&relay.counts.duplicate_answers);
+            return Err(about(LegacyRefusal::DuplicateResponse));
         }
         AnswerOutcome::Unknown => {
-            Counts::add(&relay.counts.unknown_answers);
-            return Err(about(Refusal::RequestNotFound));
+            RelayCounters::add(&relay.counts.unknown_answers);
+            return Err(about(LegacyRefusal::RequestNotFound));
         }
     }
     Ok(match old {
@@ -154,9 +154,9 @@ async fn answer(
 }
 
 /// Refuses a value that is too long to be copied for every subscriber.
-fn too_long(what: &str, value: &RawValue, most: usize) -> Result<(), Refusal> {
+fn too_long(what: &str, value: &RawValue, most: usize) -> Result<(), LegacyRefusal> {
     match value.get().len() > most {
-        true => Err(Refusal::Validation(format!("{what} may take up {most} bytes"))),
+        true => Err(LegacyRefusal::Validation(format!("{what} may take up {most} bytes"))),
         false => Ok(()),
     }
 }
@@ -195,7 +195,9 @@ mod tests {
         for most in [MAX_PROGRESS, MAX_ERROR] {
             let text = |length: usize| RawValue::from_string(format!("\"{}\"", "x".repeat(length - 2))).unwrap();
             assert!(too_long("error", &text(most), most).is_ok());
-            let Err(Refusal::Validation(why)) = too_long("error", &text(most + 1), most) else { panic!("{most}") };
+            let Err(LegacyRefusal::Validation(why)) = too_long("error", &text(most + 1), most) else {
+                panic!("{most}")
+            };
             assert_eq!(why, format!("error may take up {most} bytes"));
         }
     }

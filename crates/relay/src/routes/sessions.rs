@@ -1,8 +1,8 @@
 //! `POST /api/sessions`: a page opens a session.
 
 use super::legacy_request::{RouteRefusal, address, read, whole};
-use crate::counts::Counts;
-use crate::refusal::Refusal;
+use crate::counters::RelayCounters;
+use crate::refusal::LegacyRefusal;
 use crate::relay::Relay;
 use crate::session::NewSession;
 use crate::shares::holder;
@@ -22,11 +22,11 @@ pub async fn create(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAns
     let body = whole(&relay, &holder(&asked.caller), asked.body).await?;
     // Do not parse a long body: a parsed tree takes several times the memory of its text.
     if body.len() > MAX_BODY || (!body.is_empty() && read::<Value>(&body)? != json!({})) {
-        return Err(RouteRefusal::of(Refusal::InvalidRequest));
+        return Err(RouteRefusal::of(LegacyRefusal::InvalidRequest));
     }
     if let Err(wait) = relay.session_rate.take(&address, Instant::now()) {
-        Counts::add(&relay.counts.rate_limited);
-        return Err(RouteRefusal::of(Refusal::RateLimited { what: "new sessions", wait }));
+        RelayCounters::add(&relay.counts.rate_limited);
+        return Err(RouteRefusal::of(LegacyRefusal::RateLimited { what: "new sessions", wait }));
     }
     let NewSession { record, worker_token } = relay.create(None).await?;
     let (code, ttl) = (record.code.expose(), relay.settings.ttl_ms());

@@ -11,12 +11,12 @@ use super::legacy_request::{
     RouteRefusal, address, code_outside, header, is_tokened, owner, peer, proved, session, shows_worker, token,
 };
 use crate::random;
-use crate::refusal::Refusal;
+use crate::refusal::LegacyRefusal;
 use crate::relay::Relay;
 use crate::result_owner::ResultOwner;
 use crate::session::SessionRecord;
-use crate::store::{EventReader, RelayEvent, StoreError};
-use crate::stream_roles::Role;
+use crate::store::{EventReader, RelayEvent, RelayStoreError};
+use crate::stream_roles::StreamRole;
 use crate::worker::Worker;
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -44,34 +44,40 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let accepts = header(&asked.headers, "accept").unwrap_or("*/*").to_ascii_lowercase();
     if !["text/event-stream", "*/*", "text/*"].iter().any(|kind| accepts.contains(kind)) {
         let why = "this is a stream of events: send `Accept: text/event-stream`".to_owned();
-        return Err(RouteRefusal::of(Refusal::Validation(why)));
+        return Err(RouteRefusal::of(LegacyRefusal::Validation(why)));
     }
     let record = session(&relay, code_outside(&asked), &address(&asked)).await?;
     let who = peer(&asked);
     let shown = token(&asked.headers, None);
     let role = match asked.query.get("role") {
-        Some("worker") => Some(Role::Worker),
-        Some("client") => Some(Role::Client),
+        Some("worker") => Some(StreamRole::Worker),
+        Some("client") => Some(StreamRole::Client),
         Some(_) => {
-            return Err(RouteRefusal::about(Refusal::Validation("role is worker or client".to_owned()), &record.code));
+            return Err(RouteRefusal::about(
+                LegacyRefusal::Validation("role is worker or client".to_owned()),
+                &record.code,
+            ));
         }
-        None if shows_worker(&asked.headers) => Some(Role::Worker),
+        None if shows_worker(&asked.headers) => Some(StreamRole::Worker),
         None => None,
     };
     let known = role.or_else(|| relay.roles.of(&record.mark, &who));
-    if known == Some(Role::Client) {
+    if known == Some(StreamRole::Client) {
         proved(&relay, &asked)?;
-    } else if known == Some(Role::Worker) || shown.is_some() {
+    } else if known == Some(StreamRole::Worker) || shown.is_some() {
         is_tokened(&relay, &record, shown).await?;
     }
-    let random = random::request_id().map_err(|_| RouteRefusal::of(Refusal::Internal))?;
+    let random = random::request_id().map_err(|_| RouteRefusal::of(LegacyRefusal::Internal))?;
     let given = |name: &str| header(&asked.headers, name).filter(|text| text.len() <= MAX_ID).map(str::to_owned);
     let holder = given("x-worker-id").unwrap_or_else(|| random.clone());
     let journal = given("x-worker-journal").unwrap_or_default();
     // Once a page has presented its token, a stream cannot become a worker without it, nor by leaving its role open.
-    let role =
-        if known.is_none() && (record.tokened || relay.settings.proof_needed) { Some(Role::Client) } else { known };
-    if role == Some(Role::Client) {
+    let role = if known.is_none() && (record.tokened || relay.settings.proof_needed) {
+        Some(StreamRole::Client)
+    } else {
+        known
+    };
+    if role == Some(StreamRole::Client) {
         proved(&relay, &asked)?;
     }
     let standing = asked.caller.identity().standing.as_ref();
@@ -124,7 +130,7 @@ struct Stream {
     /// Credential of the reader, if it can expire or be revoked.
     credential: Option<Credential>,
     /// Role of the stream, once it is known.
-    role: Option<Role>,
+    role: Option<StreamRole>,
     roles: watch::Receiver<u64>,
     leads: bool,
     /// Number of the last result sent.
@@ -140,13 +146,13 @@ enum End {
     Expired,
     /// The credential has expired, was revoked, or stands for other rights by now.
     Unproved,
-    Failed(StoreError),
+    Failed(RelayStoreError),
     /// The memory budget is exhausted.
-    NoRoom(Refusal),
+    NoRoom(LegacyRefusal),
 }
 
-impl From<StoreError> for End {
-    fn from(error: StoreError) -> Self {
+impl From<RelayStoreError> for End {
+    fn from(error: RelayStoreError) -> Self {
         Self::Failed(error)
     }
 }
@@ -158,11 +164,11 @@ impl Stream {
         match end {
             End::Gone => {}
             End::Expired => {
-                let refusal = Refusal::SessionExpired;
+                let refusal = LegacyRefusal::SessionExpired;
                 self.send_error(refusal.name().0, &refusal.to_string()).await;
             }
             End::Unproved => {
-                let refusal = Refusal::Unauthenticated;
+                let refusal = LegacyRefusal::Unauthenticated;
                 self.send_error(refusal.name().0, &refusal.to_string()).await;
             }
             End::NoRoom(refusal) => self.send_error(refusal.name().0, &refusal.to_string()).await,
@@ -185,7 +191,7 @@ impl Stream {
         }
         // The role is unknown: while a page is connected, the stream is a client's.
         if self.role.is_none() && !self.leads {
-            self.role = Some(Role::Client);
+            self.role = Some(StreamRole::Client);
         }
         self.send_connected().await?;
         self.send_all().await?;
@@ -207,7 +213,7 @@ impl Stream {
     }
 
     fn may_work(&self) -> bool {
-        self.role != Some(Role::Client)
+        self.role != Some(StreamRole::Client)
     }
 
     async fn handle_event(&mut self, event: Option<RelayEvent>, events: &mut EventReader) -> Result<(), End> {
@@ -219,7 +225,7 @@ impl Stream {
             Some(RelayEvent::Cancelled { id, reason }) if self.leads && self.worker.was_given(&id) => {
                 self.send_event("cancel", json!({"id": id, "requestId": id, "reason": reason})).await
             }
-            Some(RelayEvent::LeadChanged) if self.role == Some(Role::Worker) && !self.leads => {
+            Some(RelayEvent::LeadChanged) if self.role == Some(StreamRole::Worker) && !self.leads => {
                 self.leads = self.worker.take_lead(&self.relay).await?;
                 if !self.leads {
                     return Ok(());
@@ -251,7 +257,7 @@ impl Stream {
     async fn decide(&mut self) -> Result<(), End> {
         if self.role.is_none() {
             self.role = self.relay.roles.of(&self.record.mark, &self.peer);
-            if self.role == Some(Role::Client) && self.leads {
+            if self.role == Some(StreamRole::Client) && self.leads {
                 self.leads = false;
                 self.relay.store.yield_lead(&self.record.code, &self.worker.stream, unix_millis()).await?;
             }
@@ -270,7 +276,7 @@ impl Stream {
         if !kept {
             return Err(End::Expired);
         }
-        if self.role == Some(Role::Worker) || self.leads {
+        if self.role == Some(StreamRole::Worker) || self.leads {
             let led = self.leads;
             self.leads = self.worker.take_lead(&self.relay).await?;
             if self.leads && !led {
@@ -303,7 +309,7 @@ impl Stream {
 
     /// Sends results to clients, and to peers that have not proved to be a page.
     async fn send_results(&mut self) -> Result<(), End> {
-        if self.role == Some(Role::Worker) {
+        if self.role == Some(StreamRole::Worker) {
             return Ok(());
         }
         let (relay, code) = (Arc::clone(&self.relay), self.record.code.clone());

@@ -1,7 +1,7 @@
 //! `PUT /api/tools`: a page registers its own tools.
 
 use super::legacy_request::{RouteRefusal, address, code_outside, is_tokened, read, session, token, whole};
-use crate::refusal::Refusal;
+use crate::refusal::LegacyRefusal;
 use crate::relay::Relay;
 use crate::shares::holder;
 use http::StatusCode;
@@ -30,15 +30,15 @@ pub async fn put(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer
     let bytes = whole(&relay, &holder(&asked.caller), asked.body).await?;
     // A parsed tree takes several times the memory of its text.
     if bytes.len() > 2 * MAX_BYTES {
-        return Err(RouteRefusal::of(Refusal::Validation(format!("tools may take up {MAX_BYTES} bytes"))));
+        return Err(RouteRefusal::of(LegacyRefusal::Validation(format!("tools may take up {MAX_BYTES} bytes"))));
     }
     let told: ToolsBody = read(&bytes)?;
     drop(bytes);
     let record = session(&relay, outside.or(told.session_code).or(told.code), &address).await?;
     if !is_tokened(&relay, &record, token(&headers, told.worker_token.as_deref())).await? {
-        return Err(RouteRefusal::about(Refusal::WorkerTokenNeeded, &record.code));
+        return Err(RouteRefusal::about(LegacyRefusal::WorkerTokenNeeded, &record.code));
     }
-    let bad = |why: String| RouteRefusal::about(Refusal::Validation(why), &record.code);
+    let bad = |why: String| RouteRefusal::about(LegacyRefusal::Validation(why), &record.code);
     let own = relay.tools.read_own(&told.tools).map_err(|error| bad(error.to_string()))?;
     let (count, text) = (own.len(), Value::from(own).to_string());
     if text.len() > MAX_BYTES {
@@ -46,7 +46,7 @@ pub async fn put(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer
     }
     match relay.store.set_tools(&record.code, &text, unix_millis()).await {
         Ok(true) => Ok(RoutedAnswer::json(StatusCode::OK, json!({"tools": count}).to_string())),
-        Ok(false) => Err(RouteRefusal::about(Refusal::SessionExpired, &record.code)),
+        Ok(false) => Err(RouteRefusal::about(LegacyRefusal::SessionExpired, &record.code)),
         Err(error) => Err(RouteRefusal::of(relay.failed(&error))),
     }
 }

@@ -1,23 +1,23 @@
 //! `GET /.well-known/codap-mcp.json`: a machine-readable description of the relay.
 
 use crate::relay::Relay;
-use crate::settings::Phase;
+use crate::settings::MigrationPhase;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use signalbox_transport::router::{Access, Mount, Route, RoutedAnswer};
+use signalbox_transport::router::{HttpRoute, Mount, RouteAccess, RoutedAnswer};
 use std::sync::Arc;
 
 /// Path of the description.
 pub const PATH: &str = "/.well-known/codap-mcp.json";
 
 /// Returns the route that serves the description.
-pub fn route(relay: &Arc<Relay>) -> Route {
+pub fn route(relay: &Arc<Relay>) -> HttpRoute {
     let relay = Arc::clone(relay);
-    Route::new(Method::GET, PATH, Mount::Listener, move |_| {
+    HttpRoute::new(Method::GET, PATH, Mount::Listener, move |_| {
         let text = descriptor(&relay).to_string();
         async move { Ok(RoutedAnswer::json(StatusCode::OK, text)) }
     })
-    .access(Access::Open)
+    .access(RouteAccess::Open)
 }
 
 fn descriptor(relay: &Relay) -> Value {
@@ -33,7 +33,7 @@ fn descriptor(relay: &Relay) -> Value {
         "documentation": format!("{base}/relay/migrate"),
         "workerLibrary": format!("{base}/relay/worker.js"),
     });
-    if phase != Phase::McpOnly {
+    if phase != MigrationPhase::McpOnly {
         all["sessionEndpoint"] = format!("{base}/api/sessions").into();
         all["manifestEndpoint"] = format!("{base}/api/metadata").into();
         all["requestEndpoint"] = format!("{base}/api/request").into();

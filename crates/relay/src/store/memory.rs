@@ -1,8 +1,8 @@
 //! Sessions of a single gateway, in memory. They end with the process.
 
 use super::{
-    AnswerOutcome, CreateOutcome, EVENT_QUEUE, EventReader, MAX_ANSWERED, NumberedResult, PushOutcome, RelayEvent,
-    RelayStore, StoreError, StoreFuture,
+    AnswerOutcome, CreateOutcome, EVENT_QUEUE, EventReader, MAX_ANSWERED, NumberedResult, QueueOutcome, RelayEvent,
+    RelayStore, RelayStoreError, StoreFuture,
 };
 use crate::code::Code;
 use crate::result_owner::ResultOwner;
@@ -213,16 +213,22 @@ impl RelayStore for MemoryStore {
         })
     }
 
-    fn push<'a>(&'a self, code: &'a Code, request: ToolRequest, most: usize, now: u64) -> StoreFuture<'a, PushOutcome> {
-        self.in_session(code, now, PushOutcome::NoSession, |session| {
+    fn push<'a>(
+        &'a self,
+        code: &'a Code,
+        request: ToolRequest,
+        most: usize,
+        now: u64,
+    ) -> StoreFuture<'a, QueueOutcome> {
+        self.in_session(code, now, QueueOutcome::NoSession, |session| {
             session.drop_overdue(now);
             if session.waiting.len() >= most {
-                return PushOutcome::Full;
+                return QueueOutcome::Full;
             }
             let event = RelayEvent::Requested { id: request.id.clone() };
             session.waiting.push_back(request);
             session.notify(&event);
-            PushOutcome::Queued
+            QueueOutcome::Queued
         })
     }
 
@@ -378,9 +384,9 @@ impl RelayStore for MemoryStore {
         Box::pin(async move {
             match subscribed.await? {
                 true => Ok(reader),
-                false => {
-                    Err(StoreError::Unreachable(format!("{MAX_SUBSCRIBERS} streams and calls wait at one session")))
-                }
+                false => Err(RelayStoreError::Unreachable(format!(
+                    "{MAX_SUBSCRIBERS} streams and calls wait at one session"
+                ))),
             }
         })
     }

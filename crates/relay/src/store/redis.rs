@@ -1,8 +1,8 @@
 //! Sessions in Redis: several gateways share them, and they outlive a gateway.
 //!
 //! ```text
-//! RedisStore ──► Line ── commands, one script (relay.lua) ──► Redis
-//!     └────────► Hub ◄── events by publish and subscribe ───────┘
+//! RedisStore ──► RedisConnection ── commands, one script (relay.lua) ──► Redis
+//!     └────────► Hub ◄── events by publish and subscribe ──────────────────┘
 //! ```
 //!
 //! Each method is one run of one script, so it is atomic across gateways. There is no polling: events are published,
@@ -10,24 +10,24 @@
 //! restarted without its data, all sessions are over.
 
 pub mod address;
+mod connection;
 mod hub;
-mod line;
 mod notice;
 #[cfg(test)]
 mod tests;
 
 use super::{
-    AnswerOutcome, CreateOutcome, EventReader, NumberedResult, PushOutcome, RelayEvent, RelayStore, StoreError,
+    AnswerOutcome, CreateOutcome, EventReader, NumberedResult, QueueOutcome, RelayEvent, RelayStore, RelayStoreError,
     StoreFuture,
 };
 use crate::code::Code;
 use crate::result_owner::ResultOwner;
 use crate::session::SessionRecord;
 use crate::tool_request::{ToolAnswer, ToolRequest};
-use address::{BadAddress, RedisAddress};
+use address::{RedisAddress, RedisAddressError};
 use bytes::Bytes;
+use connection::RedisConnection;
 use hub::{Hub, MAX_SUBSCRIBE_REQUESTS, SubscribeRequest};
-use line::Line;
 use notice::Notice;
 use serde::de::DeserializeOwned;
 use signalbox_engine::lock::LockResultExt as _;
@@ -46,7 +46,7 @@ type Fields = Option<Vec<Option<String>>>;
 /// Store that keeps everything in Redis.
 #[derive(Debug)]
 pub struct RedisStore {
-    line: Arc<Line>,
+    line: Arc<RedisConnection>,
     requests: mpsc::Sender<SubscribeRequest>,
     /// Queue of subscriptions, until the hub starts and takes it.
     pending_requests: Mutex<Option<mpsc::Receiver<SubscribeRequest>>>,
@@ -59,14 +59,14 @@ impl RedisStore {
     ///
     /// # Errors
     /// If the address is invalid.
-    pub fn open(address: &str) -> Result<Self, BadAddress> {
+    pub fn open(address: &str) -> Result<Self, RedisAddressError> {
         Ok(Self::at(RedisAddress::read(address)?))
     }
 
     /// Opens a store at a parsed address.
     #[must_use]
     pub fn at(address: RedisAddress) -> Self {
-        let line = Arc::new(Line::new(address));
+        let line = Arc::new(RedisConnection::new(address));
         let (requests, pending_requests) = mpsc::channel(MAX_SUBSCRIBE_REQUESTS);
         let pending_requests = Mutex::new(Some(pending_requests));
         Self { line, requests, pending_requests, sessions: AtomicUsize::new(0), workers: AtomicUsize::new(0) }
@@ -80,14 +80,14 @@ impl RedisStore {
     }
 
     /// Runs an idempotent action on a session that returns a boolean.
-    async fn yes(&self, act: &str, code: &Code, arguments: &[&str], now: u64) -> Result<bool, StoreError> {
+    async fn yes(&self, act: &str, code: &Code, arguments: &[&str], now: u64) -> Result<bool, RelayStoreError> {
         let mut call = self.line.call(act, now);
         call.arg(code.expose()).arg(arguments);
         self.line.run_again(&call).await
     }
 
     /// Runs an action on a session once, without retry.
-    async fn word(&self, act: &str, code: &Code, arguments: &[&str], now: u64) -> Result<String, StoreError> {
+    async fn word(&self, act: &str, code: &Code, arguments: &[&str], now: u64) -> Result<String, RelayStoreError> {
         let mut call = self.line.call(act, now);
         call.arg(code.expose()).arg(arguments);
         self.line.run(&call).await
@@ -173,17 +173,23 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn push<'a>(&'a self, code: &'a Code, request: ToolRequest, most: usize, now: u64) -> StoreFuture<'a, PushOutcome> {
+    fn push<'a>(
+        &'a self,
+        code: &'a Code,
+        request: ToolRequest,
+        most: usize,
+        now: u64,
+    ) -> StoreFuture<'a, QueueOutcome> {
         Box::pin(async move {
             let event = Notice::write(&RelayEvent::Requested { id: request.id.clone() });
             let (deadline, most) = (request.deadline.to_string(), most.to_string());
             let mut call = self.line.call("push", now);
             call.arg(code.expose()).arg(&[&*request.id, &written(&request)?, &deadline, &most, &event]);
             match self.line.run_again::<String>(&call).await?.as_str() {
-                "queued" => Ok(PushOutcome::Queued),
-                "full" => Ok(PushOutcome::Full),
-                "none" => Ok(PushOutcome::NoSession),
-                "taken" => Err(StoreError::Unreadable("a request of another session has the same id".to_owned())),
+                "queued" => Ok(QueueOutcome::Queued),
+                "full" => Ok(QueueOutcome::Full),
+                "none" => Ok(QueueOutcome::NoSession),
+                "taken" => Err(RelayStoreError::Unreadable("a request of another session has the same id".to_owned())),
                 _ => Err(unexpected()),
             }
         })
@@ -323,7 +329,7 @@ impl RelayStore for RedisStore {
         Box::pin(async move {
             self.start_hub();
             let (reply, reader) = oneshot::channel();
-            let busy = || StoreError::Unreachable("Redis did not take a subscription in time".to_owned());
+            let busy = || RelayStoreError::Unreachable("Redis did not take a subscription in time".to_owned());
             let asked = async {
                 self.requests.send(SubscribeRequest { code: code.clone(), reply }).await.map_err(|_| busy())?;
                 reader.await.map_err(|_| busy())?
@@ -331,7 +337,7 @@ impl RelayStore for RedisStore {
             match timeout(self.line.address().timeout(), asked).await {
                 Ok(reader) => reader,
                 Err(_) => {
-                    line::Counters::add(&self.line.counters.timeouts);
+                    connection::RedisCounters::add(&self.line.counters.timeouts);
                     Err(busy())
                 }
             }
@@ -353,7 +359,7 @@ impl RelayStore for RedisStore {
         (self.sessions.load(Ordering::Relaxed), self.workers.load(Ordering::Relaxed))
     }
 
-    fn trouble(&self) -> Option<StoreError> {
+    fn trouble(&self) -> Option<RelayStoreError> {
         self.line.trouble()
     }
 
@@ -374,21 +380,21 @@ impl RelayStore for RedisStore {
     }
 }
 
-fn unexpected() -> StoreError {
-    StoreError::Unreadable("the script answers in another form".to_owned())
+fn unexpected() -> RelayStoreError {
+    RelayStoreError::Unreadable("the script answers in another form".to_owned())
 }
 
-fn written(value: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|_| StoreError::Unreadable("it cannot be written as JSON".to_owned()))
+fn written(value: &impl serde::Serialize) -> Result<String, RelayStoreError> {
+    serde_json::to_string(value).map_err(|_| RelayStoreError::Unreadable("it cannot be written as JSON".to_owned()))
 }
 
 /// Parses JSON. The error omits the parser's message, which may repeat the input.
-fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|_| StoreError::Unreadable(format!("{what} of another form")))
+fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, RelayStoreError> {
+    serde_json::from_str(text).map_err(|_| RelayStoreError::Unreadable(format!("{what} of another form")))
 }
 
 /// Reads a record. The fields that change are stored beside it and take precedence.
-fn read_record(fields: Fields) -> Result<Option<SessionRecord>, StoreError> {
+fn read_record(fields: Fields) -> Result<Option<SessionRecord>, RelayStoreError> {
     let Some(fields) = fields else { return Ok(None) };
     let Ok([Some(record), Some(until), tokened, tools]) = <[Option<String>; 4]>::try_from(fields) else {
         return Err(unexpected());
@@ -400,7 +406,7 @@ fn read_record(fields: Fields) -> Result<Option<SessionRecord>, StoreError> {
     Ok(Some(record))
 }
 
-fn read_request(fields: Vec<Option<String>>) -> Result<ToolRequest, StoreError> {
+fn read_request(fields: Vec<Option<String>>) -> Result<ToolRequest, RelayStoreError> {
     let Ok([Some(request), sent_to]) = <[Option<String>; 2]>::try_from(fields) else { return Err(unexpected()) };
     let mut request: ToolRequest = read(&request, "a request")?;
     request.sent_to = sent_to.map(Into::into).or(request.sent_to);

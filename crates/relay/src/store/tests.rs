@@ -117,10 +117,10 @@ async fn requests(store: &dyn RelayStore, now: u64, ttl: u64) {
     store.create(session.clone(), 100, now).await.unwrap();
     let mut events = store.subscribe(code).await.unwrap();
     for id in ["1", "2"] {
-        assert_eq!(store.push(code, request(id, now + 1_000), 2, now).await, Ok(PushOutcome::Queued));
+        assert_eq!(store.push(code, request(id, now + 1_000), 2, now).await, Ok(QueueOutcome::Queued));
         assert!(matches!(events.recv().await, Some(RelayEvent::Requested { id: told }) if *told == *id));
     }
-    assert_eq!(store.push(code, request("3", now + 1_000), 2, now).await, Ok(PushOutcome::Full));
+    assert_eq!(store.push(code, request("3", now + 1_000), 2, now).await, Ok(QueueOutcome::Full));
     assert_eq!(store.mark_sent(code, "1", "journal", now).await, Ok(true));
     assert_eq!(store.mark_sent(code, "1", "other", now).await, Ok(true));
     let waiting = store.unanswered(code, now).await.unwrap();
@@ -135,7 +135,7 @@ async fn requests(store: &dyn RelayStore, now: u64, ttl: u64) {
     assert_eq!(store.withdraw(code, "1", "gone", now).await, Ok(true));
     assert!(matches!(events.recv().await, Some(RelayEvent::Cancelled { id, .. }) if *id == *"1"));
     assert_eq!(store.answer(code, "1", late.clone(), now).await, Ok(AnswerOutcome::Unknown));
-    assert_eq!(store.push(code, request("4", now + 10), 2, now).await, Ok(PushOutcome::Queued));
+    assert_eq!(store.push(code, request("4", now + 10), 2, now).await, Ok(QueueOutcome::Queued));
     assert!(store.unanswered(code, now + 10).await.unwrap().is_empty(), "nobody waits for it any more");
     assert_eq!(store.answer(code, "4", late, now + 10).await, Ok(AnswerOutcome::Unknown));
 }

@@ -6,15 +6,15 @@ use super::image::Image;
 use super::open_exchange::{Forward, OpenExchange};
 use super::outcome::Outcome;
 use super::progress::{Progress, arguments, describe, has_content, recorded_content};
-use super::report::{Difference, Example, Report, TapeNote};
+use super::report::{BacktestExample, BacktestReport, Difference, TapeNote};
 use super::rule_pass::RulePass;
 use super::tape_context::{Moment, TapeContext, has_result_types};
-use signalbox_engine::chain::{Hold, HoldAnswer, HoldQuestion, Interceptor, Phase, Resumed, Verdict};
-use signalbox_engine::fact::{Finished, Outcome as Ended};
+use signalbox_engine::chain::{Hold, HoldAnswer, HoldQuestion, HoldResponse, Interceptor, Phase, Verdict};
+use signalbox_engine::fact::{FinishedFact, Outcome as Ended};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_engine::record::TapeInfo;
 use signalbox_engine::{Caller, Principal};
-use signalbox_rules::{RecordedContext, RecordedVerdict, RuleSet, Rules, answer_of};
+use signalbox_rules::{RecordedContext, RecordedVerdict, RuleInterceptor, RuleSet, answer_of};
 use signalbox_wire::{Envelope, Era};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ struct OutcomePair<'a> {
 /// Evaluates the new rules on one tape.
 pub(super) struct Evaluator<'a> {
     set: RuleSet,
-    rules: Rules,
+    rules: RuleInterceptor,
     /// Instant that corresponds to the origin of the turns.
     start: Instant,
     pub context: TapeContext,
@@ -51,15 +51,15 @@ pub(super) struct Evaluator<'a> {
     gap: Option<i128>,
     /// Time of the latest unknown verdict in each phase.
     doubts: HashMap<Phase, i128>,
-    report: &'a mut Report,
+    report: &'a mut BacktestReport,
 }
 
 impl<'a> Evaluator<'a> {
-    pub fn new(set: &RuleSet, info: &TapeInfo, report: &'a mut Report) -> Self {
+    pub fn new(set: &RuleSet, info: &TapeInfo, report: &'a mut BacktestReport) -> Self {
         let sampling = Some(info.sampling.clone()).filter(|words| !words.is_empty() && words != "all");
         let sampled = sampling.is_some();
         report.tapes.push(TapeNote { id: info.id.clone(), sampling, gaps: 0, missing: 0 });
-        let rules = Rules::new(set.clone(), 0);
+        let rules = RuleInterceptor::new(set.clone(), 0);
         // Leave room before the first turn, because sessions may be older.
         let start = rules.began() + Duration::from_secs(366 * 24 * 60 * 60);
         let (context, doubts) = Default::default();
@@ -284,7 +284,7 @@ impl<'a> Evaluator<'a> {
     ) -> RecordedVerdict {
         let hides = |value: Option<&[u8]>| again.hides.is_some_and(|image| image.hides(value));
         let recorded = RecordedContext { inputs: walk.inputs().collect(), hides: Some(&hides) };
-        let resumed = told.map(|(cursor, answer)| Resumed { cursor: *cursor, answer });
+        let resumed = told.map(|(cursor, answer)| HoldResponse { cursor: *cursor, answer });
         let moment = self.moment(again.since, again.at);
         self.context.with_case(open, again.phase, again.can_wait, message, moment, |case| {
             self.rules.judge_recorded(case, resumed, recorded)
@@ -406,7 +406,7 @@ impl<'a> Evaluator<'a> {
         }
         let tool = open.subject.clone().or_else(|| open.method.clone()).unwrap_or_default();
         let tape = &self.tape;
-        let example = || Example {
+        let example = || BacktestExample {
             tape: tape.clone(),
             exchange: open.exchange,
             caller: Arc::clone(&open.principal),
@@ -423,9 +423,9 @@ fn key(open: &OpenExchange) -> (SessionKey, ExchangeId) {
     (SessionKey(open.session.unwrap_or_default()), ExchangeId(open.exchange.unwrap_or_default()))
 }
 
-fn finished(open: &OpenExchange, at: Instant) -> Finished {
+fn finished(open: &OpenExchange, at: Instant) -> FinishedFact {
     let (session, exchange) = key(open);
-    Finished {
+    FinishedFact {
         at,
         session,
         caller: Caller::gateway(Principal::named(&open.principal)),

@@ -5,7 +5,7 @@ use super::event::{Event, EventKind};
 use super::image::Image;
 use super::open_exchange::OpenExchange;
 use super::order::Order;
-use super::report::Report;
+use super::report::BacktestReport;
 use super::rule_pass::RulePass;
 use signalbox_engine::chain::Phase;
 use signalbox_engine::fact::Point;
@@ -28,7 +28,7 @@ pub(super) struct EventReader<'a> {
 }
 
 impl<'a> EventReader<'a> {
-    pub fn new(set: &RuleSet, info: &TapeInfo, report: &'a mut Report) -> Self {
+    pub fn new(set: &RuleSet, info: &TapeInfo, report: &'a mut BacktestReport) -> Self {
         let evaluator = Evaluator::new(set, info, report);
         Self { order: Order::new(info.started), evaluator, loose: None, next_loose: FIRST_LOOSE, last: info.started }
     }

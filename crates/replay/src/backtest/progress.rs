@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use signalbox_engine::bridge;
 use signalbox_engine::chain::{HoldAnswer, Phase, Ruling, Verdict};
-use signalbox_rules::Use;
+use signalbox_rules::StateUse;
 use signalbox_wire::Envelope;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) struct Progress {
     pub now: Outcome,
     pub unknown: Option<Reason>,
     /// Shared state that the verdict depends on, with the time of its use.
-    pub uses: Vec<(Use, i128)>,
+    pub uses: Vec<(StateUse, i128)>,
     pub held: Option<HeldNow>,
 }
 

@@ -10,7 +10,7 @@ const MAX_GROUPS: usize = 10_000;
 
 /// Report of a backtest.
 #[derive(Debug)]
-pub struct Report {
+pub struct BacktestReport {
     /// Tapes in reading order.
     pub tapes: Vec<TapeNote>,
     /// Number of requests evaluated.
@@ -58,12 +58,12 @@ pub struct Group {
     pub reason: Option<Reason>,
     pub count: u64,
     /// First examples, up to the configured number.
-    pub examples: Vec<Example>,
+    pub examples: Vec<BacktestExample>,
 }
 
 /// Message whose outcome differs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Example {
+pub struct BacktestExample {
     pub tape: String,
     /// Exchange number, if the message belongs to one.
     pub exchange: Option<u64>,
@@ -84,10 +84,10 @@ pub(super) struct Difference<'a> {
     pub tool: Arc<str>,
     pub phase: Phase,
     pub reason: Option<Reason>,
-    pub example: &'a dyn Fn() -> Example,
+    pub example: &'a dyn Fn() -> BacktestExample,
 }
 
-impl Report {
+impl BacktestReport {
     pub(super) fn new(examples: usize) -> Self {
         let (counts, groups) = Default::default();
         Self { tapes: vec![], calls: 0, judged: 0, counts, groups, ungrouped: 0, examples }

@@ -1,11 +1,11 @@
 //! Collects sessions, clients and backends from a tape, and builds the case of each message for the rules.
 
 use super::open_exchange::OpenExchange;
-use signalbox_engine::bridge::{self, Reach};
-use signalbox_engine::catalog::Style;
+use signalbox_engine::bridge::{self, CallProgress};
+use signalbox_engine::catalog::NameStyle;
 use signalbox_engine::chain::{Case, Phase};
 use signalbox_engine::keys::{ExchangeId, SessionKey, StreamId};
-use signalbox_engine::record::{BackendSeen, SessionInfo};
+use signalbox_engine::record::{BackendOffer, SessionInfo};
 use signalbox_engine::subject_names::style_of;
 use signalbox_engine::{Caller, Exchange, Principal, Proof};
 use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, json, method};
@@ -64,7 +64,7 @@ impl TapeContext {
     }
 
     /// Records what a backend offers. A plain name belongs to the first backend that offers it.
-    pub fn backend(&mut self, seen: &BackendSeen) {
+    pub fn backend(&mut self, seen: &BackendOffer) {
         if let Some(revision) = &seen.revision {
             self.revisions.insert(Arc::clone(&seen.backend), revision.clone());
         }
@@ -109,7 +109,7 @@ impl TapeContext {
         let mut edits = Edits::new();
         let method = open.method.as_deref().unwrap_or_default();
         let reach = bridge::answer(method, revisions, &message, &mut edits, &mut Vec::new()).ok()?;
-        let fits = revisions.0.era() == Era::Legacy && reach == Reach::Whole;
+        let fits = revisions.0.era() == Era::Legacy && reach == CallProgress::Whole;
         fits.then(|| Envelope::parse(edits.apply(message.bytes())).ok()).flatten()
     }
 
@@ -197,7 +197,7 @@ fn own_name(open: &OpenExchange, backend: Option<&str>) -> Option<Box<str>> {
     let place = match (open.method.as_deref().unwrap_or_default(), completes_resource(open)) {
         (method::COMPLETION_COMPLETE, true) => "/ref/uri",
         (method::COMPLETION_COMPLETE, false) => "/ref/name",
-        (method, _) if style_of(method) == Style::Uri => "/uri",
+        (method, _) if style_of(method) == NameStyle::Uri => "/uri",
         _ => "/name",
     };
     if let Some(name) = sent.as_ref().and_then(|params| params.pointer(place)?.as_str()) {

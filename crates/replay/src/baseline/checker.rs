@@ -1,9 +1,9 @@
 //! Matches live calls with recorded ones and compares their answers. One thread feeds it all facts in order.
 
 use super::counters::Counters;
-use crate::diff::{Comparison, Difference, Differences, Masks, Side};
+use crate::diff::{Comparison, DiffSide, Difference, Differences, Masks};
 use crate::recorded_call::{RecordedCall, RecordedMessage};
-use crate::tape_player::{Cursor, TapePlayer};
+use crate::tape_player::{TapeCursor, TapePlayer};
 use serde_json::Value;
 use signalbox_engine::chain::{Ruling, Rulings};
 use signalbox_engine::fact::{Decision, MessageFact, Point};
@@ -41,9 +41,9 @@ pub(super) struct Checker {
     comparison: Comparison,
     masks: Masks,
     /// Cursor of each session.
-    sessions: BTreeMap<SessionKey, Cursor>,
+    sessions: BTreeMap<SessionKey, TapeCursor>,
     /// Cursor of each caller without a session.
-    callers: HashMap<Arc<str>, Cursor>,
+    callers: HashMap<Arc<str>, TapeCursor>,
     awaited: KeyMap<ExchangeId, PendingCall>,
     /// Pending exchanges in order of their start. May also contain exchanges that are done.
     order: VecDeque<ExchangeId>,
@@ -197,7 +197,7 @@ impl Checker {
     fn compare(&self, recorded: &RecordedMessage, new: &[u8]) -> Differences {
         let (was, is) = (recorded.bytes.as_deref().map(as_value).unwrap_or_default(), as_value(new));
         let masks = recorded.redacted.then_some(&self.masks);
-        self.comparison.compare_messages(Side { message: &was, masks }, Side::from(&is))
+        self.comparison.compare_messages(DiffSide { message: &was, masks }, DiffSide::from(&is))
     }
 
     fn decision(&self, message: &MessageFact, phase: &'static str, mut ruling: Ruling) -> Decision {

@@ -1,7 +1,7 @@
 use super::*;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use signalbox_engine::fact::{Decision, Finished, MessageFact, Outcome, Point, SessionFact};
+use signalbox_engine::fact::{Decision, FinishedFact, MessageFact, Outcome, Point, SessionFact};
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, TapeInfo, TapeKind};
 use signalbox_engine::{Caller, ExchangeId, SessionKey};
 use signalbox_tape::TapeFileWriter;
@@ -62,7 +62,7 @@ fn session(number: u64) -> Fact {
 }
 
 fn cancelled(exchange: u64) -> Fact {
-    Fact::Finished(Arc::new(Finished {
+    Fact::Finished(Arc::new(FinishedFact {
         at: Instant::now(),
         session: SessionKey(1),
         caller: Caller::anonymous("http"),

@@ -160,16 +160,20 @@ fn long_texts_are_shown_around_their_first_difference() {
 #[test]
 fn redacted_places_are_counted_and_not_compared() {
     let masks = Masks::of_rules(&["key password: remove"]);
-    let hidden = |message| Side { message, masks: Some(&masks) };
+    let hidden = |message| DiffSide { message, masks: Some(&masks) };
     let old =
         json!({"result": {"token": "[redacted]", "text": "key [redacted]!", "n": 1, "sum": "hash:0011223344556677"}});
     let new = json!({"result": {"token": {"a": 1}, "text": "key k-1!", "password": "p", "n": 2, "sum": "s"}});
     let by = Comparison::default();
-    let found = by.compare_messages(hidden(&old), Side::from(&new));
+    let found = by.compare_messages(hidden(&old), DiffSide::from(&new));
     assert_eq!(found.list.iter().map(|one| one.pointer.as_str()).collect::<Vec<_>>(), ["/result/n"]);
     assert_eq!(found.masked, 4);
     assert_eq!(by.compare_messages(hidden(&old), hidden(&old)).masked, 3, "equal masks may hide different values");
-    assert_eq!(by.compare_messages(Side::from(&old), Side::from(&new)).list.len(), 5, "a mask is a text elsewhere");
+    assert_eq!(
+        by.compare_messages(DiffSide::from(&old), DiffSide::from(&new)).list.len(),
+        5,
+        "a mask is a text elsewhere"
+    );
 }
 
 #[test]

@@ -37,12 +37,12 @@ mod queries;
 mod tests;
 mod transcript;
 
-pub use breakpoint::{Breakpoint, When};
+pub use breakpoint::{ReplayBreakpoint, When};
 pub use error::ControlError;
 pub use transcript::{CallTranscript, Injection};
 
 use super::is_handshake;
-use super::report::{CallReport, Verdict};
+use super::report::{CallReport, ReplayVerdict};
 use crate::recorded_call::RecordedCall;
 use error::as_request;
 use serde_json::Value;
@@ -127,7 +127,7 @@ pub struct Preview {
     /// Request to send, or `None` if it is not whole on the tape.
     pub request: Option<Value>,
     /// Reason for which it will not be sent, unless it is edited.
-    pub not_sent: Option<Verdict>,
+    pub not_sent: Option<ReplayVerdict>,
 }
 
 /// Control of an interactive run.
@@ -138,7 +138,7 @@ pub struct ReplayControl {
     state: State,
     why: Option<String>,
     speed: Option<f64>,
-    breakpoints: Vec<Breakpoint>,
+    breakpoints: Vec<ReplayBreakpoint>,
     last_breakpoint: u64,
     in_flight: Option<usize>,
     /// Call at which the run was resumed. Its breakpoint must not stop the run again.
@@ -266,7 +266,7 @@ impl ReplayControl {
             return Err(ControlError::TooManyBreakpoints);
         }
         self.last_breakpoint += 1;
-        self.breakpoints.push(Breakpoint { id: self.last_breakpoint, when, hits: 0 });
+        self.breakpoints.push(ReplayBreakpoint { id: self.last_breakpoint, when, hits: 0 });
         Ok(self.last_breakpoint)
     }
 
@@ -378,7 +378,7 @@ impl ReplayControl {
             State::Stepping => self.enter(State::Paused, None),
             State::Playing if failed => {
                 let set = self.breakpoints.iter_mut().find(|breakpoint| breakpoint.when == When::Difference);
-                if let Some(why) = set.map(Breakpoint::hit) {
+                if let Some(why) = set.map(ReplayBreakpoint::hit) {
                     self.enter(State::Paused, Some(why));
                 }
             }
@@ -409,7 +409,7 @@ impl ReplayControl {
         };
         let place = self.position + 1;
         let set = self.breakpoints.iter_mut().find(|breakpoint| breakpoint.when.is_at(place, &call.recorded));
-        let Some(why) = set.map(Breakpoint::hit) else { return false };
+        let Some(why) = set.map(ReplayBreakpoint::hit) else { return false };
         self.enter(State::Paused, Some(why));
         true
     }

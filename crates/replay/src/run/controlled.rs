@@ -2,7 +2,7 @@
 
 use super::control::{Next, Preview};
 use super::control_handle::ReplayHandle;
-use super::report::{CallReport, Verdict};
+use super::report::{CallReport, ReplayVerdict};
 use super::{AnswerBook, Connection, OnError, RunError, Runner, recorded_error};
 use crate::recorded_call::RecordedCall;
 use serde_json::Value;
@@ -69,7 +69,7 @@ impl Runner<'_> {
             let unsent = control.calls().iter().filter(|call| call.report.is_none());
             unsent.map(|call| Arc::clone(&call.recorded)).collect::<Vec<_>>()
         });
-        skipped.iter().for_each(|call| self.note(call, Verdict::Skipped, None));
+        skipped.iter().for_each(|call| self.note(call, ReplayVerdict::Skipped, None));
         Ok(())
     }
 
@@ -117,7 +117,7 @@ impl Runner<'_> {
             Outcome::Stopped => return Ok(()),
             Outcome::Late(took) => {
                 self.forget(&call);
-                self.note(&call, Verdict::Unanswered, Some(took));
+                self.note(&call, ReplayVerdict::Unanswered, Some(took));
                 None
             }
             Outcome::Answered(answer, took) => {
@@ -222,7 +222,7 @@ impl Runner<'_> {
     }
 
     /// Replaces the previous verdict of a call.
-    fn renote(&mut self, call: &RecordedCall, verdict: Verdict, took: Option<Duration>) -> CallReport {
+    fn renote(&mut self, call: &RecordedCall, verdict: ReplayVerdict, took: Option<Duration>) -> CallReport {
         self.forget(call);
         let report = CallReport::new(call, verdict, took);
         self.report.calls.push(report.clone());

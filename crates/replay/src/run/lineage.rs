@@ -6,7 +6,7 @@ use signalbox_wire::printable;
 
 /// Present counterpart of a value from a recorded answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum ValueStanding {
     /// Same value as recorded.
     Kept,
     /// Different value, which replaces the recorded one.
@@ -40,7 +40,7 @@ pub struct Lineage {
     /// Place in that answer, with `*` for items and lines.
     pub place: String,
     /// Present counterpart, or `None` if that call has no answer in this run.
-    pub standing: Option<Standing>,
+    pub standing: Option<ValueStanding>,
     /// Numbers of the first calls that use it.
     pub uses: Vec<u64>,
 }
@@ -52,9 +52,9 @@ impl Lineage {
         let uses: Vec<String> = self.uses.iter().map(u64::to_string).collect();
         let calls = if uses.len() == 1 { "call" } else { "calls" };
         let became = match &self.standing {
-            Some(Standing::Kept) => "is kept".to_owned(),
-            Some(Standing::Replaced(new)) => format!("is now {new}"),
-            Some(Standing::Doubtful { doubt, .. }) => doubt.words().to_owned(),
+            Some(ValueStanding::Kept) => "is kept".to_owned(),
+            Some(ValueStanding::Replaced(new)) => format!("is now {new}"),
+            Some(ValueStanding::Doubtful { doubt, .. }) => doubt.words().to_owned(),
             None => format!("is not known, because call {} was not sent or failed", self.call),
         };
         let line = format!(
@@ -71,9 +71,9 @@ impl Lineage {
     #[must_use]
     pub fn to_json(&self) -> Value {
         let (standing, new, why) = match &self.standing {
-            Some(Standing::Kept) => ("kept", Some(&self.value), None),
-            Some(Standing::Replaced(new)) => ("replaced", Some(new), None),
-            Some(Standing::Doubtful { doubt, .. }) => ("doubtful", None, Some(doubt.words())),
+            Some(ValueStanding::Kept) => ("kept", Some(&self.value), None),
+            Some(ValueStanding::Replaced(new)) => ("replaced", Some(new), None),
+            Some(ValueStanding::Doubtful { doubt, .. }) => ("doubtful", None, Some(doubt.words())),
             None => ("unanswered", None, None),
         };
         json!({"value": self.value, "call": self.call, "place": self.place, "standing": standing, "new": new, "why": why,

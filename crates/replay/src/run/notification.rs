@@ -1,6 +1,6 @@
 //! Client notifications of a recording.
 
-use crate::side::{Heading, Side};
+use crate::recorded_side::{Heading, RecordedSide};
 use bytes::Bytes;
 use signalbox_engine::record::{Body, Content, Entry, MessageKind};
 use signalbox_wire::method;
@@ -20,7 +20,7 @@ impl RecordedNotification {
     /// Reads a notification from an entry. Returns `None` for those that the runner sends itself, and for those that
     /// refer to a request id, which differs now.
     #[must_use]
-    pub fn of(side: &Side, entry: &Entry) -> Option<Self> {
+    pub fn of(side: &RecordedSide, entry: &Entry) -> Option<Self> {
         let Content::Message(message) = &entry.content else { return None };
         if message.kind != MessageKind::Notification || message.redacted {
             return None;
@@ -99,7 +99,7 @@ mod tests {
 
     /// The methods that a server hears when the session is sent to it again.
     async fn heard(allow_writes: bool) -> Vec<String> {
-        let side = Side::Client;
+        let side = RecordedSide::Client;
         let told: Vec<_> = session().iter().filter_map(|one| RecordedNotification::of(&side, one)).collect();
         let entries = session().into_iter().map(Ok::<_, std::convert::Infallible>);
         let calls = gather(entries, side, Paths::default()).unwrap();

@@ -4,7 +4,7 @@
 //! tool read pages of the same list if their arguments differ only in the page they request. A call for the first page,
 //! or for a page already read, starts the list anew.
 
-use super::lineage::Standing;
+use super::lineage::ValueStanding;
 use super::rebinding::is_argument;
 use crate::recorded_call::RecordedCall;
 use serde_json::Value;
@@ -70,8 +70,8 @@ pub(super) struct PagedList {
 /// Standing of a value before and after the pages of a list were read.
 #[derive(Debug)]
 pub(super) struct Evidence {
-    pub before: Option<Standing>,
-    pub after: Standing,
+    pub before: Option<ValueStanding>,
+    pub after: ValueStanding,
 }
 
 #[derive(Debug)]

@@ -11,7 +11,7 @@
 //! sent only if all those answers have arrived and none contradicts another.
 
 use super::answer_values::{AnswerValue, AnswerValues};
-use super::lineage::{Lineage, Standing, UnresolvedValue};
+use super::lineage::{Lineage, UnresolvedValue, ValueStanding};
 use super::paged_lists::{Evidence, PagedLists, is_page_argument, tells_of_further_page};
 use super::pairing::{AnswerPair, Doubt, Pairing, merge};
 use super::references::{is_id_like, is_numbered, is_of_word, is_serial, named_in, names_by_number};
@@ -42,7 +42,7 @@ pub struct Rebinding {
     answered: HashSet<u64>,
     lists: PagedLists,
     /// Present counterparts of the minted values seen in this run.
-    standings: HashMap<String, Standing>,
+    standings: HashMap<String, ValueStanding>,
     /// Places of lists whose ids were unchanged, by the tool that returned them.
     kept_places: HashSet<(Arc<str>, String)>,
 }
@@ -66,7 +66,7 @@ impl Rebinding {
     /// Returns the number of replaced values.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.standings.values().filter(|standing| matches!(standing, Standing::Replaced(_))).count()
+        self.standings.values().filter(|standing| matches!(standing, ValueStanding::Replaced(_))).count()
     }
 
     /// Returns `true` if no value was replaced.
@@ -160,7 +160,7 @@ impl Rebinding {
         let subject = subject(call);
         let is_kept = |place: &str| self.kept_places.contains(&(Arc::clone(&subject), place.to_owned()));
         let current = |value: &str| match self.before(value, call) {
-            Some(Standing::Replaced(new)) => new.clone(),
+            Some(ValueStanding::Replaced(new)) => new.clone(),
             _ => value.to_owned(),
         };
         let own = own_values(call, |_| true);
@@ -187,7 +187,7 @@ impl Rebinding {
 
     /// Returns the standing of a value before this call. Leaves out the evidence that is evaluated anew: that of the
     /// call's paged list, or all of it if the call introduced the value and is being sent again.
-    fn before(&self, value: &str, call: &RecordedCall) -> Option<&Standing> {
+    fn before(&self, value: &str, call: &RecordedCall) -> Option<&ValueStanding> {
         let standing = self.standings.get(value);
         if self.sources.get(value).is_some_and(|source| source.seq == call.seq) {
             return None;
@@ -207,7 +207,7 @@ impl Rebinding {
     fn settle(&mut self, pairing: Pairing, call: &RecordedCall) {
         let before = self.before(&pairing.value, call).cloned();
         let standing = standing(&pairing, before.as_ref());
-        if standing == Standing::Kept && is_in_list(&pairing.place) {
+        if standing == ValueStanding::Kept && is_in_list(&pairing.place) {
             self.kept_places.insert((subject(call), pairing.place));
         }
         if self.standings.len() >= MAX_VALUES && !self.standings.contains_key(&pairing.value) {
@@ -228,7 +228,7 @@ impl Rebinding {
     fn unsettled_value(&self, value: String, call: &RecordedCall) -> Option<UnresolvedValue> {
         let source = self.sources.get(&value).filter(|source| source.seq < call.seq)?;
         let (source, doubt, is_id) = match self.standings.get(&value) {
-            Some(Standing::Doubtful { doubt, is_id }) => (source.call, Some(*doubt), *is_id),
+            Some(ValueStanding::Doubtful { doubt, is_id }) => (source.call, Some(*doubt), *is_id),
             Some(standing) => (self.missing_evidence(&value, standing, call)?, None, false),
             None => (source.call, None, true),
         };
@@ -237,8 +237,8 @@ impl Rebinding {
 
     /// Returns the number of an earlier call whose answer would also be evidence but is missing. That answer may give a
     /// short number to another object, or have the object on another page.
-    fn missing_evidence(&self, value: &str, standing: &Standing, call: &RecordedCall) -> Option<u64> {
-        let replaced = matches!(standing, Standing::Replaced(_));
+    fn missing_evidence(&self, value: &str, standing: &ValueStanding, call: &RecordedCall) -> Option<u64> {
+        let replaced = matches!(standing, ValueStanding::Replaced(_));
         let page = self.lists.missing(value, call).filter(|_| replaced);
         let further = || {
             let mut further = self.further.get(value)?.range(..call.seq);
@@ -293,7 +293,7 @@ impl Rebinding {
 
     fn new_value(&self, value: &str) -> Option<&str> {
         match self.standings.get(value)? {
-            Standing::Replaced(new) => Some(new),
+            ValueStanding::Replaced(new) => Some(new),
             _ => None,
         }
     }
@@ -371,17 +371,17 @@ fn is_item_number(value: &AnswerValue) -> bool {
 }
 
 /// Combines the evidence of an answer with the previous standing of a value.
-fn standing(pairing: &Pairing, before: Option<&Standing>) -> Standing {
-    let doubtful = |doubt| Standing::Doubtful { doubt, is_id: pairing.is_id_like };
+fn standing(pairing: &Pairing, before: Option<&ValueStanding>) -> ValueStanding {
+    let doubtful = |doubt| ValueStanding::Doubtful { doubt, is_id: pairing.is_id_like };
     match (before, &pairing.outcome) {
         // Another answer with the same number may refer to another object.
-        (Some(Standing::Doubtful { doubt, is_id }), _) if doubt.is_contrary() || is_serial(&pairing.value) => {
-            Standing::Doubtful { doubt: *doubt, is_id: *is_id }
+        (Some(ValueStanding::Doubtful { doubt, is_id }), _) if doubt.is_contrary() || is_serial(&pairing.value) => {
+            ValueStanding::Doubtful { doubt: *doubt, is_id: *is_id }
         }
-        (Some(Standing::Kept), Ok(new)) if *new != pairing.value => doubtful(Doubt::Moved),
-        (Some(Standing::Replaced(before)), Ok(new)) if new != before => doubtful(Doubt::Moved),
-        (_, Ok(new)) if *new == pairing.value => Standing::Kept,
-        (_, Ok(new)) => Standing::Replaced(new.clone()),
+        (Some(ValueStanding::Kept), Ok(new)) if *new != pairing.value => doubtful(Doubt::Moved),
+        (Some(ValueStanding::Replaced(before)), Ok(new)) if new != before => doubtful(Doubt::Moved),
+        (_, Ok(new)) if *new == pairing.value => ValueStanding::Kept,
+        (_, Ok(new)) => ValueStanding::Replaced(new.clone()),
         (_, Err(doubt)) => doubtful(*doubt),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Outcome of a call.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Verdict {
+pub enum ReplayVerdict {
     Same,
     Different(Differences),
     /// The answer is the same, but took too long.
@@ -38,7 +38,7 @@ pub enum Verdict {
     Skipped,
 }
 
-impl Verdict {
+impl ReplayVerdict {
     /// Returns `true` if this verdict fails the run.
     #[must_use]
     pub fn is_failure(&self) -> bool {
@@ -75,7 +75,7 @@ pub struct CallReport {
     pub method: String,
     /// Tool, prompt or URI.
     pub subject: Option<String>,
-    pub verdict: Verdict,
+    pub verdict: ReplayVerdict,
     /// Duration in this run.
     pub took: Option<Duration>,
     /// Set if the user edited the request.
@@ -83,7 +83,7 @@ pub struct CallReport {
 }
 
 impl CallReport {
-    pub(super) fn new(call: &RecordedCall, verdict: Verdict, took: Option<Duration>) -> Self {
+    pub(super) fn new(call: &RecordedCall, verdict: ReplayVerdict, took: Option<Duration>) -> Self {
         Self {
             number: call.number,
             seq: call.seq,
@@ -108,10 +108,12 @@ impl CallReport {
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         match &self.verdict {
-            Verdict::Different(differences) => lines_of(differences),
-            Verdict::Slow { recorded, took } => vec![format!("took {took:?}, and {recorded:?} when it was recorded")],
-            Verdict::Unanswered => vec!["no answer in time".to_owned()],
-            Verdict::Unclear(why) => vec![format!("not sent: {why}")],
+            ReplayVerdict::Different(differences) => lines_of(differences),
+            ReplayVerdict::Slow { recorded, took } => {
+                vec![format!("took {took:?}, and {recorded:?} when it was recorded")]
+            }
+            ReplayVerdict::Unanswered => vec!["no answer in time".to_owned()],
+            ReplayVerdict::Unclear(why) => vec![format!("not sent: {why}")],
             _ => Vec::new(),
         }
     }
@@ -120,10 +122,10 @@ impl CallReport {
     #[must_use]
     pub fn dependence(&self) -> Vec<String> {
         match &self.verdict {
-            Verdict::Depends { call, differences: None } => {
+            ReplayVerdict::Depends { call, differences: None } => {
                 vec![format!("not sent: it depends on call {call}, which was not sent or failed")]
             }
-            Verdict::Depends { call, differences: Some(differences) } => {
+            ReplayVerdict::Depends { call, differences: Some(differences) } => {
                 let mut lines = lines_of(differences);
                 lines.insert(0, format!("it depends on call {call}, which was not sent"));
                 lines
@@ -170,7 +172,7 @@ impl RunReport {
     pub fn is_silence(&self) -> bool {
         let was_sent = |call: &&CallReport| call.took.is_some();
         let mut sent = self.calls.iter().filter(was_sent).peekable();
-        sent.peek().is_some() && sent.all(|call| call.verdict == Verdict::Unanswered)
+        sent.peek().is_some() && sent.all(|call| call.verdict == ReplayVerdict::Unanswered)
     }
 
     /// Returns the failed calls.

@@ -1,7 +1,7 @@
 //! Formats reports as text, JSON, JUnit, SARIF and GitHub annotations.
 
 use super::lineage::Lineage;
-use super::report::{CallReport, RunReport, Verdict};
+use super::report::{CallReport, ReplayVerdict, RunReport};
 use crate::diff::Differences;
 use serde_json::{Value, json};
 use signalbox_wire::printable;
@@ -17,7 +17,7 @@ impl RunReport {
             let _ = writeln!(text, "✗ {}", printable::lines(&call.title()));
             call.complaints().iter().for_each(|line| _ = writeln!(text, "    {}", printable::lines(line)));
         }
-        for call in self.calls.iter().filter(|call| matches!(call.verdict, Verdict::Depends { .. })) {
+        for call in self.calls.iter().filter(|call| matches!(call.verdict, ReplayVerdict::Depends { .. })) {
             let _ = writeln!(text, "– {}", printable::lines(&call.title()));
             call.dependence().iter().for_each(|line| _ = writeln!(text, "    {}", printable::lines(line)));
         }
@@ -70,7 +70,7 @@ impl RunReport {
     /// Formats the report as JUnit XML, for CI systems.
     #[must_use]
     pub fn to_junit(&self, tape: &str) -> String {
-        let wanted = |call: &&CallReport| !matches!(call.verdict, Verdict::Filtered | Verdict::Handshake);
+        let wanted = |call: &&CallReport| !matches!(call.verdict, ReplayVerdict::Filtered | ReplayVerdict::Handshake);
         let calls: Vec<&CallReport> = self.calls.iter().filter(wanted).collect();
         let skipped = calls.iter().filter(|call| is_skipped(&call.verdict)).count();
         let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -88,12 +88,12 @@ impl RunReport {
                     let why = call.complaints().join("\n");
                     let _ = write!(xml, "<failure message=\"{}\">{}</failure>", verdict.word(), xml_text(&why));
                 }
-                Verdict::FromTape => xml.push_str("<skipped message=\"it may change something\"/>"),
-                Verdict::Depends { .. } => {
+                ReplayVerdict::FromTape => xml.push_str("<skipped message=\"it may change something\"/>"),
+                ReplayVerdict::Depends { .. } => {
                     let _ = write!(xml, "<skipped message=\"{}\"/>", xml_text(&call.dependence().join("\n")));
                 }
-                Verdict::Skipped => xml.push_str("<skipped message=\"it was not reached\"/>"),
-                Verdict::Hole(why) => _ = write!(xml, "<skipped message=\"{why}\"/>"),
+                ReplayVerdict::Skipped => xml.push_str("<skipped message=\"it was not reached\"/>"),
+                ReplayVerdict::Hole(why) => _ = write!(xml, "<skipped message=\"{why}\"/>"),
                 _ => {}
             }
             xml.push_str("</testcase>\n");
@@ -153,15 +153,15 @@ impl CallReport {
             told["edited"] = true.into();
         }
         match &self.verdict {
-            Verdict::Different(differences) => {
+            ReplayVerdict::Different(differences) => {
                 add_differences(&mut told, differences);
             }
-            Verdict::Depends { call, differences } => {
+            ReplayVerdict::Depends { call, differences } => {
                 told["depends_on"] = (*call).into();
                 differences.iter().for_each(|differences| add_differences(&mut told, differences));
             }
-            Verdict::Unclear(why) => told["why"] = why.clone().into(),
-            Verdict::Hole(why) => told["why"] = (*why).into(),
+            ReplayVerdict::Unclear(why) => told["why"] = why.clone().into(),
+            ReplayVerdict::Hole(why) => told["why"] = (*why).into(),
             _ => {}
         }
         told
@@ -177,8 +177,11 @@ fn add_differences(told: &mut Value, differences: &Differences) {
     told["more"] = differences.more.into();
 }
 
-fn is_skipped(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::FromTape | Verdict::Hole(_) | Verdict::Skipped | Verdict::Depends { .. })
+fn is_skipped(verdict: &ReplayVerdict) -> bool {
+    matches!(
+        verdict,
+        ReplayVerdict::FromTape | ReplayVerdict::Hole(_) | ReplayVerdict::Skipped | ReplayVerdict::Depends { .. }
+    )
 }
 
 /// Escapes a text for XML 1.0. Control characters that XML cannot represent become U+FFFD.

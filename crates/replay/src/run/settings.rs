@@ -1,6 +1,6 @@
 use crate::diff::{Comparison, Masks};
-use crate::offer::Offer;
 use crate::recorded_call::RecordedCall;
+use crate::tape_offer::TapeOffer;
 use serde_json::Value;
 use signalbox_engine::catalog::ListKind;
 use signalbox_wire::glob::{Wildcards, fits};
@@ -116,7 +116,7 @@ impl RunSettings {
 
 /// Returns the tools that the recorded server marks as read-only, by the name shown to clients.
 #[must_use]
-pub fn read_only_tools(offer: &Offer) -> HashSet<String> {
+pub fn read_only_tools(offer: &TapeOffer) -> HashSet<String> {
     let read_only = |item: &str| {
         let tool: Value = serde_json::from_str(item).ok()?;
         let hint = tool.pointer("/annotations/readOnlyHint").and_then(Value::as_bool);

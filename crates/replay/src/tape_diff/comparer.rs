@@ -5,7 +5,7 @@ use super::names::{Name, Names};
 use super::tape_index::{Call, Message, TapeIndex};
 use super::{CallChange, Fate, FieldChange, MAX_FIELDS, Part, TapeDiff, TapeDiffError, TapeDiffSettings};
 use crate::contract::Tier;
-use crate::diff::{Difference, Differences, Masks, Side};
+use crate::diff::{DiffSide, Difference, Differences, Masks};
 use serde_json::Value;
 
 /// Maximum size of a value included in full, in bytes of JSON.
@@ -101,8 +101,8 @@ impl Comparer<'_> {
         new: &mut TapeIndex,
     ) -> Result<(), TapeDiffError> {
         let (Some(recorded), Some(now)) = (old.message(was)?, new.message(is)?) else { return Ok(()) };
-        let recorded = Side { message: &recorded, masks: was.redacted.then_some(&self.masks[0]) };
-        let now = Side { message: &now, masks: is.redacted.then_some(&self.masks[1]) };
+        let recorded = DiffSide { message: &recorded, masks: was.redacted.then_some(&self.masks[0]) };
+        let now = DiffSide { message: &now, masks: is.redacted.then_some(&self.masks[1]) };
         let Differences { list, more, masked, worst } = self.settings.comparison.compare_messages(recorded, now);
         self.found.counts.masked += masked;
         // A different request is a different call, which breaks no client.

@@ -5,7 +5,7 @@ use crate::contract::{self, Change, Tier};
 use crate::diff::Masks;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use signalbox_engine::record::BackendSeen;
+use signalbox_engine::record::BackendOffer;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Maximum size of the offers stored for one tape, in bytes.
@@ -24,7 +24,7 @@ const LISTS: [(&str, &str); 4] = [
 #[derive(Default, Debug)]
 pub(super) struct Offers {
     /// Latest offer by backend and view.
-    backends: BTreeMap<(String, String), BackendSeen>,
+    backends: BTreeMap<(String, String), BackendOffer>,
     bytes: usize,
     /// Number of offers dropped for lack of space.
     dropped: u64,
@@ -34,8 +34,8 @@ pub(super) struct Offers {
 
 impl Offers {
     /// Stores a backend's offer.
-    pub fn seen(&mut self, seen: BackendSeen) {
-        let weight = |seen: &BackendSeen| seen.parts.iter().map(|(_, part)| part.len()).sum::<usize>();
+    pub fn seen(&mut self, seen: BackendOffer) {
+        let weight = |seen: &BackendOffer| seen.parts.iter().map(|(_, part)| part.len()).sum::<usize>();
         let key = (seen.backend.to_string(), seen.view.clone());
         let before = self.backends.get(&key).map_or(0, weight);
         let bytes = self.bytes - before + weight(&seen);
@@ -108,7 +108,7 @@ pub(super) fn compare(
 }
 
 fn backend(name: &str, old: &Offers, new: &Offers, masks: &Masks, notes: &mut Vec<String>) -> Vec<OfferChange> {
-    let views = |offers: &Offers| -> BTreeMap<String, BackendSeen> {
+    let views = |offers: &Offers| -> BTreeMap<String, BackendOffer> {
         let of = offers.backends.iter().filter(|((backend, _), _)| backend == name);
         of.map(|((_, view), seen)| (view.clone(), seen.clone())).collect()
     };
@@ -124,7 +124,7 @@ fn backend(name: &str, old: &Offers, new: &Offers, masks: &Masks, notes: &mut Ve
         };
         vec![OfferChange { backend: Some(name.to_owned()), change }]
     };
-    let mut pairs: Vec<(&BackendSeen, &BackendSeen)> =
+    let mut pairs: Vec<(&BackendOffer, &BackendOffer)> =
         before.iter().filter_map(|(view, was)| Some((was, now.get(view)?))).collect();
     if pairs.is_empty() {
         match (before.values().next(), now.values().next()) {
@@ -149,7 +149,7 @@ fn backend(name: &str, old: &Offers, new: &Offers, masks: &Masks, notes: &mut Ve
     changes
 }
 
-fn offer(was: &BackendSeen, is: &BackendSeen, masks: &Masks) -> Vec<Change> {
+fn offer(was: &BackendOffer, is: &BackendOffer, masks: &Masks) -> Vec<Change> {
     if was.hash == is.hash {
         return Vec::new();
     }
@@ -160,7 +160,7 @@ fn offer(was: &BackendSeen, is: &BackendSeen, masks: &Masks) -> Vec<Change> {
     });
     let mut changes = parts(&before, &now, masks, was.redacted || is.redacted);
     if was.revision != is.revision {
-        let revision = |seen: &BackendSeen| seen.revision.clone().map(Value::from);
+        let revision = |seen: &BackendOffer| seen.revision.clone().map(Value::from);
         changes.push(Change {
             tier: Tier::Compatible,
             subject: "server".to_owned(),

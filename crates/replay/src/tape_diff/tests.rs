@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::json;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{
-    BackendSeen, Body, Content, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, TapeInfo, TapeKind,
+    BackendOffer, Body, Content, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, TapeInfo, TapeKind,
 };
 use signalbox_tape::TapeFileWriter;
 
@@ -91,7 +91,7 @@ impl Script {
     }
 
     fn offers(mut self, tools: Value) -> Self {
-        let seen = BackendSeen {
+        let seen = BackendOffer {
             backend: "math".into(),
             view: "sessions".to_owned(),
             hash: tools.to_string(),
@@ -99,7 +99,7 @@ impl Script {
                 ("server".into(), Bytes::from_static(br#"{"name":"math","version":"1"}"#)),
                 ("tools".into(), Bytes::from(tools.to_string())),
             ],
-            ..BackendSeen::default()
+            ..BackendOffer::default()
         };
         self.push(None, Content::Backend(Box::new(seen)));
         self

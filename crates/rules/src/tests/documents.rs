@@ -8,11 +8,11 @@ const DOC: &str = include_str!("../../../../docs/rules.md");
 struct Named;
 
 impl crate::Files for Named {
-    fn read(&self, name: &str, _: usize) -> Result<String, crate::FileError> {
+    fn read(&self, name: &str, _: usize) -> Result<String, crate::OutsideFileError> {
         ["answers/weather.json", "answers/weather.jsonl"]
             .contains(&name)
             .then(|| "{}".to_owned())
-            .ok_or(crate::FileError::NoFile)
+            .ok_or(crate::OutsideFileError::NoFile)
     }
 }
 

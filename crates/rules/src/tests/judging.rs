@@ -4,7 +4,7 @@ use super::*;
 use crate::outside::Turn;
 use crate::recorded_inputs::RecordedInputs;
 use crate::recorded_verdict::{Lack, RecordedContext};
-use crate::try_message::{Supposed, try_message, try_with};
+use crate::try_message::{AssumedContext, try_message, try_with};
 
 /// Proves S-24 and S-27.
 #[test]
@@ -188,7 +188,7 @@ fn a_verdict_is_computed_again_from_what_was_written_down() {
         let inputs =
             dialogue.rulings.iter().filter(|ruling| ruling.rule.is_some()).flat_map(|ruling| ruling.inputs.clone());
         let played = RecordedInputs::new(inputs.map(|(kind, text)| (kind.to_owned(), text)).collect::<Vec<_>>());
-        let supposed = Supposed { principal: "local:ada".to_owned(), unix_ms: 5, ..Supposed::default() };
+        let supposed = AssumedContext { principal: "local:ada".to_owned(), unix_ms: 5, ..AssumedContext::default() };
         let again = try_with(&set, CALL.as_bytes(), &supposed, dialogue.now, &played).unwrap();
         assert_eq!(dialogue.verdict(again.verdict, &envelope(CALL), Phase::Request), live);
         assert_eq!(played.missing(), 0);
@@ -199,7 +199,7 @@ fn a_verdict_is_computed_again_from_what_was_written_down() {
         assert_eq!(compared, first);
     }
     let nothing = RecordedInputs::new([]);
-    try_with(&set, CALL.as_bytes(), &Supposed::default(), dialogue.now, &nothing).unwrap();
+    try_with(&set, CALL.as_bytes(), &AssumedContext::default(), dialogue.now, &nothing).unwrap();
     assert_eq!(nothing.missing(), 3);
 }
 
@@ -215,11 +215,11 @@ fn one_message_can_be_tried_without_a_gateway() {
         "#,
     )
     .unwrap();
-    let supposed = Supposed {
+    let supposed = AssumedContext {
         request: Some(Bytes::from_static(CALL.as_bytes())),
         tool: Some("files__echo".to_owned()),
         principal: "local:ada".to_owned(),
-        ..Supposed::default()
+        ..AssumedContext::default()
     };
     let tried = try_message(&set, RESULT.as_bytes(), &supposed, Instant::now()).unwrap();
     let Verdict::Modify(message) = tried.verdict else { panic!("{:?}", tried.verdict) };

@@ -3,14 +3,18 @@
 use super::*;
 use crate::error::RuleError;
 use crate::limits;
-use crate::outside::{FileError, Files};
+use crate::outside::{Files, OutsideFileError};
 
 /// One file, whatever its name.
 struct One<'a>(&'a str);
 
 impl Files for One<'_> {
-    fn read(&self, name: &str, _: usize) -> Result<String, FileError> {
-        if name == "gone.json" { Err(FileError::System("there is none".to_owned())) } else { Ok(self.0.to_owned()) }
+    fn read(&self, name: &str, _: usize) -> Result<String, OutsideFileError> {
+        if name == "gone.json" {
+            Err(OutsideFileError::System("there is none".to_owned()))
+        } else {
+            Ok(self.0.to_owned())
+        }
     }
 }
 

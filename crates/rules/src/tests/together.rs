@@ -13,7 +13,7 @@ impl Interceptor for Marks {
         self.0
     }
 
-    fn judge(&self, case: &Case<'_>, _resumed: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _resumed: Option<HoldResponse<'_>>) -> Judgement {
         let marked = text(case.message.bytes()).replace("hello", &format!("hello {}", self.0));
         Verdict::Modify(envelope(&marked)).into()
     }
@@ -49,7 +49,7 @@ fn a_chain_goes_on_behind_the_rule_that_held_and_asks_nobody_twice() {
         when = { tool = "echo" }
         then = [{ set = { "/params/arguments/n" = 9 } }, { hold = "look" }, { set = { "/params/arguments/n" = 10 } }]
     "#;
-    let rules = Rules::new(RuleSet::parse("rules.toml", text_of_rules).unwrap(), 1);
+    let rules = RuleInterceptor::new(RuleSet::parse("rules.toml", text_of_rules).unwrap(), 1);
     let chain = Chain::new(vec![Arc::new(Marks("before")), Arc::new(rules), Arc::new(Marks("after"))]);
     let (message, caller, now) = (envelope(CALL), Caller::anonymous("test"), Instant::now());
     let held = chain.judge(&case(&message, &caller, now), None);
@@ -59,7 +59,7 @@ fn a_chain_goes_on_behind_the_rule_that_held_and_asks_nobody_twice() {
     assert_eq!(text(waiting.bytes()), marked.replace("\"n\":3", "\"n\":9"));
     assert_eq!(held.passed, 1);
 
-    let told = Resumed { cursor: hold.cursor, answer: &HoldAnswer::GoOn { by: None } };
+    let told = HoldResponse { cursor: hold.cursor, answer: &HoldAnswer::GoOn { by: None } };
     let done = chain.judge(&case(&waiting, &caller, now), Some(Resume { passed: held.passed, told }));
     let Verdict::Modify(sent) = done.verdict else { panic!("{:?}", done.verdict) };
     assert_eq!(text(sent.bytes()), CALL.replace("hello", "hello after before").replace("\"n\":3", "\"n\":10"));
@@ -70,7 +70,8 @@ fn a_chain_goes_on_behind_the_rule_that_held_and_asks_nobody_twice() {
 #[test]
 fn nobody_is_asked_about_answers_where_no_rule_looks_at_them() {
     let looks = |rule: &str| {
-        let rules = Rules::new(RuleSet::parse("rules.toml", &format!("[[rules]]\nid = \"a\"\n{rule}")).unwrap(), 1);
+        let rules =
+            RuleInterceptor::new(RuleSet::parse("rules.toml", &format!("[[rules]]\nid = \"a\"\n{rule}")).unwrap(), 1);
         let chain = Chain::new(vec![Arc::new(rules)]);
         (chain.looks_at(Phase::Request), chain.looks_at(Phase::Response))
     };
@@ -83,7 +84,7 @@ fn nobody_is_asked_about_answers_where_no_rule_looks_at_them() {
 #[test]
 fn a_limit_lets_exactly_as_many_pass_as_it_says_from_however_many_threads() {
     let text = "[[rules]]\nid = \"a\"\nthen = { rate_limit = { limit = 50, per = \"1h\" } }";
-    let rules = Rules::new(RuleSet::parse("rules.toml", text).unwrap(), 1);
+    let rules = RuleInterceptor::new(RuleSet::parse("rules.toml", text).unwrap(), 1);
     let (message, caller, now) = (envelope(CALL), Caller::anonymous("test"), Instant::now());
     let passed = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -110,7 +111,7 @@ fn a_message_is_judged_by_one_version_of_the_rules_while_they_change() {
         RuleSet::parse("rules.toml", &format!("{}{}", rule("a"), rule("b"))).unwrap()
     };
     let (old, new) = (set("old"), set("new"));
-    let rules = Rules::new(old.clone(), 1);
+    let rules = RuleInterceptor::new(old.clone(), 1);
     let (message, caller, now) = (envelope(CALL), Caller::anonymous("test"), Instant::now());
     let done = AtomicUsize::new(0);
     std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 //! are shown, it gets no requests, and the next use starts it.
 
 use super::Backend;
-use super::spec::Start;
+use super::spec::StartPolicy;
 use super::state::{BackendState, Home};
 use crate::gateway::Gateway;
 use crate::peer::Peer;
@@ -34,7 +34,7 @@ impl Backend {
             }
             return;
         }
-        if self.lifetime().start != Start::FirstUse || !gateway.catalog.has_lists(self) {
+        if self.lifetime().start != StartPolicy::FirstUse || !gateway.catalog.has_lists(self) {
             return;
         }
         {

@@ -2,7 +2,7 @@
 
 use super::Backend;
 use super::connections::{Candidates, ConnectionRole};
-use super::spec::{Lifetime, Start};
+use super::spec::{Lifetime, StartPolicy};
 use super::state::BackendState;
 use crate::gateway::Gateway;
 use crate::peer::Peer;
@@ -57,7 +57,7 @@ impl Backend {
     /// Returns the idle time after which a connection is closed. `None` if it stays open.
     fn patience(&self, state: &BackendState, gateway: &Gateway, peer: &Arc<Peer>) -> Option<Duration> {
         let lifetime = self.lifetime();
-        if lifetime.start == Start::FirstUse && state.has_only_listed(peer) {
+        if lifetime.start == StartPolicy::FirstUse && state.has_only_listed(peer) {
             return Some(Duration::ZERO);
         }
         match &peer.role {

@@ -6,7 +6,7 @@
 //! - A connection runs at most one initial read of its lists at a time, and at most one reread per kind of list.
 //! - The number of remembered views is bounded: at the limit, all are forgotten and read again.
 
-use signalbox_engine::catalog::{Changed, ListKind, MAX_PRIVATE_VIEWS, MAX_VIEWS, ViewKey};
+use signalbox_engine::catalog::{ListChanges, ListKind, MAX_PRIVATE_VIEWS, MAX_VIEWS, ViewKey};
 use signalbox_engine::{BackendUser, CapSet, Fault, FaultKind, PeerId, Principal};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -169,7 +169,7 @@ impl ListKnowledge {
     }
 
     /// Counts change notifications that are sent to all clients.
-    pub fn count_sent(&mut self, changed: Changed) {
+    pub fn count_sent(&mut self, changed: ListChanges) {
         self.notifications[ListKind::Tools as usize] += u64::from(changed.tools);
         self.notifications[ListKind::Prompts as usize] += u64::from(changed.prompts);
         self.notifications[ListKind::Resources as usize] += u64::from(changed.resources);
@@ -272,7 +272,7 @@ mod tests {
         lists.end_rereading(PeerId(1), ListKind::Tools);
         assert!(lists.count_unless_sent(ListKind::Tools, sent_before));
         assert!(!lists.count_unless_sent(ListKind::Tools, sent_before));
-        lists.count_sent(Changed { tools: false, prompts: true, resources: false });
+        lists.count_sent(ListChanges { tools: false, prompts: true, resources: false });
         assert!(!lists.count_unless_sent(ListKind::Prompts, 0));
     }
 

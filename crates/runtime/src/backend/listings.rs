@@ -5,7 +5,7 @@ use super::connections::ConnectionRole;
 use super::state::Home;
 use crate::lists;
 use crate::peer::Peer;
-use signalbox_engine::catalog::{Changed, ListKind, Selector, Snapshot, View, ViewKey};
+use signalbox_engine::catalog::{ListChanges, ListKind, Selector, Snapshot, View, ViewKey};
 use signalbox_engine::{BackendUser, Event, Fault, FaultKind, ServerProfile};
 use signalbox_wire::{Era, method};
 use std::sync::Arc;
@@ -208,7 +208,8 @@ impl Backend {
     /// were notified since then, they are not notified again.
     fn forward_unchanged(&self, peer: &Peer, kinds: &[ListKind], sent_before: u64) {
         let (Some(gateway), resources) = (self.gateway(), kinds[0] == ListKind::Resources) else { return };
-        let changed = Changed { tools: kinds[0] == ListKind::Tools, prompts: kinds[0] == ListKind::Prompts, resources };
+        let changed =
+            ListChanges { tools: kinds[0] == ListKind::Tools, prompts: kinds[0] == ListKind::Prompts, resources };
         if let Some(owner) = peer.owner() {
             return owner.handle(Event::ListsChanged { changed });
         }

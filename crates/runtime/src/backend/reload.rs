@@ -4,7 +4,7 @@
 //! finishes those in flight, and is stopped.
 
 use super::Backend;
-use super::spec::{BackendSpec, Start};
+use super::spec::{BackendSpec, StartPolicy};
 use super::state::BackendState;
 use super::subscriptions::Subscriptions;
 use crate::peer::{Peer, QueuedCall};
@@ -19,9 +19,10 @@ impl Backend {
     pub fn retune(self: &Arc<Self>, spec: BackendSpec, tools: bool) {
         let spec = Arc::new(spec);
         let before = self.spec.swap(Arc::clone(&spec)).lifetime;
-        let rested = before.start == Start::FirstUse || before.idle_stop.is_some() && spec.lifetime.idle_stop.is_none();
+        let rested =
+            before.start == StartPolicy::FirstUse || before.idle_stop.is_some() && spec.lifetime.idle_stop.is_none();
         // Only a running process can list the tools that the new filter lets through.
-        if tools || rested && spec.lifetime.start == Start::Eager {
+        if tools || rested && spec.lifetime.start == StartPolicy::Eager {
             self.wake(&mut self.lock(), None);
         }
         let Some(gateway) = self.gateway().filter(|_| tools) else { return };

@@ -9,7 +9,9 @@ use crate::peer::{Peer, QueuedCall};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
 use signalbox_engine::catalog::Selector;
-use signalbox_engine::{Authorized, BackendUser, Call, CapSet, ClientProfile, ExchangeId, Fault, FaultKind, bridge};
+use signalbox_engine::{
+    AuthorizedCall, BackendUser, Call, CapSet, ClientProfile, ExchangeId, Fault, FaultKind, bridge,
+};
 use signalbox_wire::{Era, Revision};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -57,7 +59,7 @@ enum ConnectionKind {
 
 impl Backend {
     /// Routes a call to a connection that can carry it. Without one, opens a connection or queues the call.
-    pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) {
+    pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: AuthorizedCall) {
         let timeout = self.timeout_of(&call);
         self.route(session, exchange, call, || crate::clock::now() + timeout);
     }
@@ -66,7 +68,7 @@ impl Backend {
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Authorized,
+        call: AuthorizedCall,
         deadline: Instant,
     ) {
         self.route(session, exchange, call, || deadline);
@@ -77,7 +79,7 @@ impl Backend {
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Authorized,
+        call: AuthorizedCall,
         deadline: impl Fn() -> Instant,
     ) {
         // At a legacy backend, a further round belongs to a call that is parked here, and a task request to the
@@ -144,9 +146,9 @@ impl Backend {
         peer: &Arc<Peer>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Authorized,
+        call: AuthorizedCall,
         exclusive_use: Option<ExclusiveUse>,
-    ) -> Option<Authorized> {
+    ) -> Option<AuthorizedCall> {
         let timeout = self.timeout_of(&call);
         let level = call.log_level.filter(|_| call.era == Era::Modern && peer.wish != Wish::Modern);
         let deaf = level.filter(|level| peer.is_legacy() && !peer.hears(*level));
@@ -165,7 +167,7 @@ impl Backend {
     }
 
     /// Sends a request without awaiting its answer, on the connection that its user shares, if that is open.
-    pub(crate) fn send_and_discard(&self, session: &Session, call: Authorized) {
+    pub(crate) fn send_and_discard(&self, session: &Session, call: AuthorizedCall) {
         let user = self.user(session);
         let shared = {
             let state = self.lock();
@@ -182,7 +184,7 @@ impl Backend {
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: Option<ExchangeId>,
-        call: Authorized,
+        call: AuthorizedCall,
     ) -> bool {
         let Some(exchange) = exchange else { return false };
         if !self.is_asleep() {
@@ -200,7 +202,7 @@ impl Backend {
         true
     }
 
-    fn fork_now(&self, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) -> bool {
+    fn fork_now(&self, session: &Arc<Session>, exchange: ExchangeId, call: AuthorizedCall) -> bool {
         let user = self.user_of(session, exchange);
         let peer = {
             let state = self.lock();

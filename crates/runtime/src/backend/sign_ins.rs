@@ -6,8 +6,8 @@
 use super::Backend;
 use super::state::Home;
 use crate::session::Session;
-use signalbox_engine::catalog::Changed;
-use signalbox_engine::{Authorized, Event, ExchangeId, Fault, FaultKind};
+use signalbox_engine::catalog::ListChanges;
+use signalbox_engine::{AuthorizedCall, Event, ExchangeId, Fault, FaultKind};
 use std::sync::Arc;
 
 impl Backend {
@@ -16,7 +16,7 @@ impl Backend {
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Authorized,
+        call: AuthorizedCall,
     ) {
         let user = self.user_of(session, exchange);
         let Some(end) = self.connector.sign_in_end(&user, true) else {
@@ -40,7 +40,7 @@ impl Backend {
         session: &Arc<Session>,
         exchange: ExchangeId,
         fault: Fault,
-        mut call: Authorized,
+        mut call: AuthorizedCall,
     ) {
         let is_first = fault.kind == FaultKind::SignInNeeded && !call.awaits_sign_in;
         let end = is_first.then(|| self.connector.sign_in_end(&self.user_of(session, exchange), false)).flatten();
@@ -76,7 +76,7 @@ impl Backend {
         self.try_now();
         let waiting = self.lock().lists.take_sign_ins();
         let Some(gateway) = self.gateway() else { return };
-        let changed = Changed { tools: true, prompts: true, resources: true };
+        let changed = ListChanges { tools: true, prompts: true, resources: true };
         for session in
             gateway.sessions.all().into_iter().filter(|session| waiting.iter().any(|user| session.is_user(user)))
         {

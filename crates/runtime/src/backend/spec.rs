@@ -72,7 +72,7 @@ impl Default for FailureRules {
 
 /// Time of the first start of a process.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub enum Start {
+pub enum StartPolicy {
     #[default]
     Eager,
     /// At the first call. Also once before that if the lists are unknown.
@@ -82,7 +82,7 @@ pub enum Start {
 /// Lifetime of a backend's process. Ignored for a backend without a process.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Lifetime {
-    pub start: Start,
+    pub start: StartPolicy,
     /// Idle time after which a process is stopped. `None` keeps it running.
     pub idle_stop: Option<Duration>,
 }

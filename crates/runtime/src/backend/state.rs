@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 /// Eras that a backend speaks. `None` means not known yet.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Support {
+pub struct EraSupport {
     /// Legacy era, opened by `initialize`.
     pub legacy: Option<bool>,
     /// Modern era, which has no sessions.
     pub modern: Option<bool>,
 }
 
-impl Support {
+impl EraSupport {
     /// Returns true once one era is known to work.
     #[must_use]
     pub fn known(self) -> bool {
@@ -124,7 +124,7 @@ impl Home {
 /// Mutable part of a backend. Each field maintains its own invariants; the methods here combine several fields.
 #[derive(Default)]
 pub(crate) struct BackendState {
-    pub support: Support,
+    pub support: EraSupport,
     pub home: Home,
     /// User on whose behalf the home connection is opened, if that is not the gateway itself.
     pub home_for: Option<BackendUser>,

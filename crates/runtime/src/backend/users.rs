@@ -4,7 +4,7 @@ use super::Backend;
 use super::state::BackendState;
 use super::subscriptions::Follow;
 use crate::session::Session;
-use signalbox_engine::catalog::Changed;
+use signalbox_engine::catalog::ListChanges;
 use signalbox_engine::{BackendUser, Event, ExchangeId, Fault, FaultKind, Principal};
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Backend {
 
     /// Closes the connections of a principal and drops its lists, so that a later principal of the same name sees
     /// nothing of them and meets no server state of its predecessor.
-    pub(crate) fn forget_principal(&self, principal: &Principal) -> Changed {
+    pub(crate) fn forget_principal(&self, principal: &Principal) -> ListChanges {
         let own = self.lock().connections.of_users(|user| user.principal() == principal);
         for peer in own {
             peer.close();
@@ -83,9 +83,9 @@ impl Backend {
     }
 
     /// Drops the lists that only this principal sees.
-    pub(crate) fn drop_lists_of(&self, principal: &Principal) -> Changed {
+    pub(crate) fn drop_lists_of(&self, principal: &Principal) -> ListChanges {
         if !self.is_per_user() {
-            return Changed::default();
+            return ListChanges::default();
         }
         self.lock().lists.forget(principal);
         self.gateway().map(|gateway| gateway.catalog.forget_views_of(self, principal)).unwrap_or_default()

@@ -6,9 +6,9 @@ use crate::proving::MessageProofs;
 use crate::session::AuditTrail;
 use crate::session_store::SessionStore;
 use crate::settings::Settings;
-use crate::webhooks::Post;
+use crate::webhooks::WebhookTransport;
 use signalbox_engine::catalog::Visibility;
-use signalbox_engine::front::Face;
+use signalbox_engine::front::EndpointFace;
 use signalbox_engine::{Chain, FactSink, Fault, Principal};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ pub struct GatewayParts {
     /// Sinks that get every fact, in order.
     pub facts: Vec<Arc<dyn FactSink>>,
     /// Transport for webhooks, if interceptors may use any.
-    pub post: Option<Arc<dyn Post>>,
+    pub post: Option<Arc<dyn WebhookTransport>>,
     /// Principal of the gateway's own connections.
     pub principal: Principal,
     /// File of the last known lists.
@@ -112,7 +112,7 @@ pub struct GatewayParts {
 /// Appearance of the gateway towards callers of one transport.
 pub struct TransportFace {
     pub transport: &'static str,
-    pub face: Face,
+    pub face: EndpointFace,
 }
 
 impl GatewayParts {

@@ -4,8 +4,8 @@ use super::Peer;
 use crate::bridged_call_driver::Waiter;
 use crate::origin::Origin;
 use crate::session::Session;
-use signalbox_engine::bridge::Reach;
-use signalbox_engine::{Authorized, Event, ExchangeId, Fault, FaultKind};
+use signalbox_engine::bridge::CallProgress;
+use signalbox_engine::{AuthorizedCall, Event, ExchangeId, Fault, FaultKind};
 use signalbox_wire::{Edits, Envelope, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,7 +40,7 @@ impl Peer {
     }
 
     /// Asks the caller to sign in before its call can be sent.
-    pub(super) fn sign_in(self: &Arc<Self>, to: &Origin, fault: Fault, call: Authorized) {
+    pub(super) fn sign_in(self: &Arc<Self>, to: &Origin, fault: Fault, call: AuthorizedCall) {
         match to {
             Origin::Exchange(session, exchange, _) => {
                 session.handle(Event::SignIn { exchange: *exchange, fault, call });
@@ -63,7 +63,7 @@ impl Peer {
     }
 
     /// Forwards a request for input from a modern backend, which it needs before it answers a legacy client.
-    pub(super) fn unfinished(&self, to: &Origin, message: Envelope, reach: Reach, call: Authorized) {
+    pub(super) fn unfinished(&self, to: &Origin, message: Envelope, reach: CallProgress, call: AuthorizedCall) {
         let (Some((session, exchange)), Some(profile)) = (to.exchange(), self.profile()) else { return };
         tracing::debug!(peer = %self.id, ?reach, "bridge: the backend needs more input before it answers");
         session.handle(Event::Unfinished { exchange, message, reach, call, backend: profile.revision });
@@ -74,7 +74,7 @@ impl Peer {
         &self,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Authorized,
+        call: AuthorizedCall,
         timeout: Duration,
     ) -> bool {
         let mut inner = self.lock();
@@ -91,7 +91,7 @@ impl Peer {
     }
 
     /// Sends a request whose answer is discarded, unless the connection is not ready for it.
-    pub(crate) fn send_and_discard(&self, call: Authorized, timeout: Duration) {
+    pub(crate) fn send_and_discard(&self, call: AuthorizedCall, timeout: Duration) {
         let mut inner = self.lock();
         let sent = inner
             .machine

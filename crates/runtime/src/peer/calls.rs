@@ -7,7 +7,7 @@ use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Authorized, Call, Event, ExchangeId, Fault, bridge};
+use signalbox_engine::{AuthorizedCall, Call, Event, ExchangeId, Fault, bridge};
 use signalbox_wire::Era;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -51,10 +51,10 @@ impl Peer {
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Authorized,
+        call: AuthorizedCall,
         timeout: Duration,
         exclusive_use: Option<ExclusiveUse>,
-    ) -> Option<Authorized> {
+    ) -> Option<AuthorizedCall> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let now = crate::clock::now();
         let mut inner = self.lock();

@@ -2,14 +2,14 @@
 
 use super::Peer;
 use super::expiry::ExpiryAction;
-use crate::backend_credentials::Asker;
+use crate::backend_credentials::RequestSender;
 use crate::link::{BoxFuture, LinkEvents};
 use crate::origin::Origin;
 use bytes::Bytes;
 use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
 use signalbox_engine::budget::Share;
 use signalbox_engine::{BackendUser, Fault, FaultKind};
-use signalbox_wire::{Envelope, Kind, Rejected, batch, json, limits, method, scan};
+use signalbox_wire::{Envelope, Kind, RejectedMessage, batch, json, limits, method, scan};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl PeerEvents {
 }
 
 /// Returns the id of the request that an invalid message would answer: it has an id and no method.
-fn answers(rejected: &Rejected, bytes: &[u8]) -> Option<u64> {
+fn answers(rejected: &RejectedMessage, bytes: &[u8]) -> Option<u64> {
     let id = rejected.id.as_ref()?.as_u64()?;
     json::member(bytes, "method").is_none().then_some(id)
 }
@@ -111,8 +111,8 @@ impl LinkEvents for PeerEvents {
         Some(self.0.upgrade()?.user.clone())
     }
 
-    fn asker(&self, key: u64) -> Asker {
-        let Some(peer) = self.0.upgrade() else { return Asker::Gone };
+    fn asker(&self, key: u64) -> RequestSender {
+        let Some(peer) = self.0.upgrade() else { return RequestSender::Gone };
         // Reading the origin's party locks the session, so the peer must not be locked meanwhile.
         let (origin, pending) = {
             let inner = peer.lock();
@@ -121,8 +121,8 @@ impl LinkEvents for PeerEvents {
         match origin {
             Some(origin) => origin.party().asker(),
             // The handshake, which the gateway makes for the principal.
-            None if pending => Asker::Gateway,
-            None => Asker::Gone,
+            None if pending => RequestSender::Gateway,
+            None => RequestSender::Gone,
         }
     }
 
@@ -149,7 +149,7 @@ impl LinkEvents for PeerEvents {
         }
     }
 
-    fn garbage(&self, why: &Rejected) {
+    fn garbage(&self, why: &RejectedMessage) {
         self.refuse(None, why);
     }
 

@@ -2,10 +2,10 @@
 
 use super::{Peer, PeerState};
 use crate::gateway::Gateway;
-use crate::origin::{Origin, Party};
+use crate::origin::{Attribution, Origin};
 use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
 use signalbox_engine::budget::WEIGHED;
-use signalbox_engine::fact::{Carried, MessageFact, Point};
+use signalbox_engine::fact::{MessageFact, Point, TransportData};
 use signalbox_engine::{Fact, Fault, FaultKind};
 use std::sync::{Arc, MutexGuard};
 
@@ -26,7 +26,7 @@ impl Peer {
         &self,
         inner: &mut MutexGuard<'_, PeerState>,
         message: Outbound,
-        party: &Party,
+        party: &Attribution,
     ) -> Result<(), Fault> {
         let recording = self.recording();
         self.hand_over(inner, message, recording.map(|gateway| (gateway, party.clone())))
@@ -36,7 +36,7 @@ impl Peer {
         &self,
         inner: &mut MutexGuard<'_, PeerState>,
         mut message: Outbound,
-        told: Option<(Arc<Gateway>, Party)>,
+        told: Option<(Arc<Gateway>, Attribution)>,
     ) -> Result<(), Fault> {
         let key = message.key();
         let room = self.charge(&mut message);
@@ -78,9 +78,9 @@ impl Peer {
     /// Releases a request that the transport itself makes, and records it.
     pub(super) fn release_own(&self, message: Outbound) -> ToBackend {
         let Some(gateway) = self.recording() else { return message.leave_untold(0) };
-        let (account, now) = (Party::GATEWAY.account(&gateway), crate::clock::now());
+        let (account, now) = (Attribution::GATEWAY.account(&gateway), crate::clock::now());
         let (leaving, fact) = message.leave(0, account, &self.name, &gateway.numbers, now);
-        Party::GATEWAY.note(&gateway, Fact::Message(fact));
+        Attribution::GATEWAY.note(&gateway, Fact::Message(fact));
         leaving
     }
 
@@ -93,13 +93,13 @@ impl Peer {
         let fact = party.account(&gateway).fact(crate::clock::now(), Point::BackendIn, &self.name, bytes, number);
         let carried = event_id
             .filter(|id| id.len() <= MAX_EVENT_ID)
-            .map(|id| Arc::new(Carried { event_id: Some(id.into()), http: None }));
+            .map(|id| Arc::new(TransportData { event_id: Some(id.into()), http: None }));
         party.note(&gateway, Fact::Message(MessageFact { lost: heard.lost, carried, ..fact }));
     }
 
     /// Returns the party of an unsolicited message: the session that owns the connection, or the gateway.
-    fn unsolicited_party(&self) -> Party {
-        self.owner().map_or(Party::GATEWAY, |owner| Party::of(owner, None))
+    fn unsolicited_party(&self) -> Attribution {
+        self.owner().map_or(Attribution::GATEWAY, |owner| Attribution::of(owner, None))
     }
 
     /// Counts input from the backend that is dropped.

@@ -1,7 +1,7 @@
 //! Batches (JSON arrays of messages, revision 2025-03-26) in a session, and how their answers are written.
 
 use super::handling::Facts;
-use super::{NotTaken, Session, SessionState, StreamReader};
+use super::{ReceiveError, Session, SessionState, StreamReader};
 use crate::batch::{Batch, CancelOutcome};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Carrier, Event, StreamId};
@@ -19,7 +19,7 @@ impl Session {
     ///
     /// # Errors
     /// If that stream has ended, or is too full for another answer.
-    pub fn receive_batch_on_general(self: &Arc<Self>, batch: Batch) -> Result<(), NotTaken> {
+    pub fn receive_batch_on_general(self: &Arc<Self>, batch: Batch) -> Result<(), ReceiveError> {
         let stream = self.general_for(batch.answers() > 0)?;
         self.take_batch(stream, batch);
         Ok(())

@@ -4,13 +4,13 @@ use super::Session;
 use crate::backend::Backend;
 use crate::gateway::Gateway;
 use crate::holds;
-use crate::origin::Party;
+use crate::origin::Attribution;
 use bytes::Bytes;
 use signalbox_engine::command::{Listen, Watch};
-use signalbox_engine::front::Awaited;
+use signalbox_engine::front::NeededLists;
 use signalbox_engine::keys::KeyMap;
-use signalbox_engine::read_cache::Terms;
-use signalbox_engine::{Authorized, Carrier, ClientProfile, Command, Event, ExchangeId};
+use signalbox_engine::read_cache::CacheTerms;
+use signalbox_engine::{AuthorizedCall, Carrier, ClientProfile, Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era, printable};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,14 +53,14 @@ impl Session {
             },
             Command::Watch(watch) => self.watch(watch),
             Command::Tell(draft) => {
-                let party = Party::of(self, None);
+                let party = Attribution::of(self, None);
                 for peer in self.gateway.peers_of(self.key) {
                     peer.send_one_way(draft.clone(), &party);
                 }
             }
             Command::Respond { peer, exchange, draft } => {
                 if let Some(peer) = self.gateway.peers_of(self.key).into_iter().find(|one| one.id == peer) {
-                    peer.send_one_way(draft, &Party::of(self, exchange));
+                    peer.send_one_way(draft, &Attribution::of(self, exchange));
                 }
             }
             Command::Cancel { exchange, backend, reason } => {
@@ -73,7 +73,7 @@ impl Session {
                 let target = self.gateway.backend(&backend);
                 let may_keep = |target: &Arc<Backend>| target.target(era) == Era::Modern && !target.is_per_caller();
                 if let Some(target) = target.filter(may_keep) {
-                    let terms = Terms { public: terms.public && !target.is_per_user(), ..terms };
+                    let terms = CacheTerms { public: terms.public && !target.is_per_user(), ..terms };
                     self.gateway.reads.keep(self, &backend, &uri, &result, terms, asked);
                 }
             }
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    fn fork(self: &Arc<Self>, backend: &str, exchange: Option<ExchangeId>, call: Authorized) {
+    fn fork(self: &Arc<Self>, backend: &str, exchange: Option<ExchangeId>, call: AuthorizedCall) {
         let sent = self.gateway.backend(backend).is_some_and(|backend| backend.fork(self, exchange, call));
         if !sent {
             self.gateway.counters.dropped("fork");
@@ -173,7 +173,7 @@ impl Session {
             let client = waiting.client.clone().or_else(|| self.client());
             (client, waiting.caller.clone(), inner.machine.selector(exchange))
         };
-        if self.lock().machine.awaited(exchange) == Some(Awaited::Listen) {
+        if self.lock().machine.awaited(exchange) == Some(NeededLists::Listen) {
             // The client will be notified of changes, so lists that it requests meanwhile need not wait for slow
             // backends.
             self.gateway.sessions.follow(self);
@@ -196,14 +196,14 @@ impl Session {
             (inner.machine.awaited(exchange), waiting.era)
         };
         match (awaited, era) {
-            (Some(Awaited::Listen), _) => true,
-            (Some(Awaited::List(_)), Era::Legacy) => self.lock().machine.hears_changes(),
+            (Some(NeededLists::Listen), _) => true,
+            (Some(NeededLists::List(_)), Era::Legacy) => self.lock().machine.hears_changes(),
             // A modern request and the client's listen request may be two sessions.
-            (Some(Awaited::List(kind)), Era::Modern) => client.is_some_and(|client| {
+            (Some(NeededLists::List(kind)), Era::Modern) => client.is_some_and(|client| {
                 let mut own = self.gateway.sessions.all().into_iter().filter(|one| one.principal == self.principal);
                 own.any(|one| one.lock().machine.listens_for(kind, client))
             }),
-            (Some(Awaited::Entry) | None, _) => false,
+            (Some(NeededLists::Entry) | None, _) => false,
         }
     }
 

@@ -4,8 +4,8 @@
 use super::intents;
 use super::recording::UnrecordedAnswers;
 use super::{Session, SessionState};
-use crate::outbox::{Out, PushOutcome};
-use signalbox_engine::catalog::{Selector, Sight};
+use crate::outbox::{OutgoingMessage, PushOutcome};
+use signalbox_engine::catalog::{CallerView, Selector};
 use signalbox_engine::fact::MessageFact;
 use signalbox_engine::front::{Mode, ToClient};
 use signalbox_engine::{BackendUser, Carrier, Command, Context, Event, Fact, StreamId};
@@ -71,7 +71,7 @@ impl Session {
             (_, None) => self.user.load_full(),
         };
         let visibility = self.gateway.visibility();
-        let sight = visibility.map(|visibility| Sight::of(visibility, caller));
+        let sight = visibility.map(|visibility| CallerView::of(visibility, caller));
         let ctx = Context {
             now,
             unix_ms: &crate::clock::unix_millis,
@@ -173,7 +173,7 @@ impl Session {
     /// decided. An answer of a batch is held back until the batch is complete.
     pub(super) fn send(&self, inner: &mut SessionState, message: ToClient, facts: &mut Facts) {
         let (stream, droppable) = (message.stream(), message.is_droppable());
-        let mut out = Out::new(message);
+        let mut out = OutgoingMessage::new(message);
         if out.is_weighed() {
             out.charge(self.share());
         }
@@ -190,7 +190,7 @@ impl Session {
         &self,
         inner: &mut SessionState,
         stream: StreamId,
-        mut out: Out,
+        mut out: OutgoingMessage,
         droppable: bool,
         facts: &mut Facts,
     ) {

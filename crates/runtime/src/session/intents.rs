@@ -3,7 +3,7 @@
 use super::Session;
 use crate::clock;
 use crate::gateway::Gateway;
-use signalbox_engine::audit::{Intended, Intent, IntentLog};
+use signalbox_engine::audit::{Intent, IntentLog, IntentWrite};
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::{Call, Command, Context, ExchangeId, Fact, Fault, FaultKind};
 use signalbox_wire::method;
@@ -30,7 +30,7 @@ impl AuditTrail {
 }
 
 /// Returns the result of the log if it is ready, which it is when the intent was written synchronously.
-pub(super) fn poll_now(intended: &mut Intended) -> Option<bool> {
+pub(super) fn poll_now(intended: &mut IntentWrite) -> Option<bool> {
     match intended.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) {
         Poll::Ready(written) => Some(written),
         Poll::Pending => None,
@@ -48,7 +48,7 @@ impl Gateway {
 impl Session {
     /// Hands the calls that are about to leave for backends to the audit log. Returns `None` without a log or without
     /// calls.
-    pub(super) fn write_intents(&self, facts: &[Fact], commands: &[Command], ctx: &Context<'_>) -> Option<Intended> {
+    pub(super) fn write_intents(&self, facts: &[Fact], commands: &[Command], ctx: &Context<'_>) -> Option<IntentWrite> {
         let log = self.gateway.audit.log.as_ref()?;
         let intent = |exchange: ExchangeId, backend: &Arc<str>, call: &Call, is_copy: bool| {
             let about = |fact: &Fact| match fact {

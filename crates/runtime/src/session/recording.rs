@@ -4,7 +4,7 @@ use super::handling::Facts;
 use super::{Session, SessionState};
 use bytes::Bytes;
 use signalbox_engine::command::Watch;
-use signalbox_engine::fact::{Lost, MessageFact, Point, SessionFact};
+use signalbox_engine::fact::{LostFact, MessageFact, Point, SessionFact};
 use signalbox_engine::front::{Mode, ToClient};
 use signalbox_engine::{Command, Event, ExchangeId, Fact, Fault, FaultKind};
 use std::num::NonZeroU64;
@@ -41,7 +41,7 @@ impl Session {
 
     /// Returns the fact that a message to the client was lost after it had been recorded as sent.
     pub(super) fn lost(&self, number: u64, reason: &'static str) -> Fact {
-        Fact::Lost(Arc::new(Lost {
+        Fact::Lost(Arc::new(LostFact {
             at: crate::clock::now(),
             session: self.key,
             caller: self.caller.clone(),

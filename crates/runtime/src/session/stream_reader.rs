@@ -1,7 +1,7 @@
 //! Reading end of a stream to a client, as a front holds it.
 
 use super::Session;
-use crate::outbox::{Away, Out, Outbox};
+use crate::outbox::{Away, Outbox, OutgoingMessage};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Event, Fault, StreamId};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl StreamReader {
     }
 
     /// Returns the next message, or `None` once the stream has ended.
-    pub async fn next(&self) -> Option<Out> {
+    pub async fn next(&self) -> Option<OutgoingMessage> {
         self.outbox.next().await
     }
 }

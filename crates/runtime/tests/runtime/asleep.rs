@@ -8,7 +8,7 @@ use crate::{Setup, pass, spec, start, status};
 use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Fact, FactSink};
-use signalbox_runtime::{Backend, Gateway, Lifetime, Start};
+use signalbox_runtime::{Backend, Gateway, Lifetime, StartPolicy};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,11 +19,11 @@ const LONG: u64 = 601_000;
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
 fn first_use() -> Lifetime {
-    Lifetime { start: Start::FirstUse, idle_stop: None }
+    Lifetime { start: StartPolicy::FirstUse, idle_stop: None }
 }
 
 fn stopped_when_idle() -> Lifetime {
-    Lifetime { start: Start::Eager, idle_stop: Some(IDLE) }
+    Lifetime { start: StartPolicy::Eager, idle_stop: Some(IDLE) }
 }
 
 /// Has an earlier run keep the lists of this backend.
@@ -346,7 +346,7 @@ async fn one_whose_command_has_changed_since_the_last_run_is_started_once_to_lea
 #[tokio::test(start_paused = true)]
 async fn a_backend_without_a_process_is_not_concerned() {
     let fake = Fake::new(Shape::Web, plain);
-    let lifetime = Lifetime { start: Start::FirstUse, idle_stop: Some(IDLE) };
+    let lifetime = Lifetime { start: StartPolicy::FirstUse, idle_stop: Some(IDLE) };
     let gateway = start(&fake, Setup { lifetime, ..Setup::default() });
     pass(LONG * 2).await;
     assert_eq!(status(&gateway).state, "up");

@@ -7,7 +7,7 @@ use crate::{Setup, start};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Resumed, Verdict};
+use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Verdict};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Caller, Chain, Fault, FaultKind};
 use signalbox_runtime::{Backend, BackendSpec, Gateway, GatewayParts, Settings, StreamReader};
@@ -34,7 +34,7 @@ impl Interceptor for Guard {
         "guard"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         guarded(case.message).into()
     }
 }

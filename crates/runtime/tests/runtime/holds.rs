@@ -7,7 +7,7 @@ use crate::{Setup, pass, start_with};
 use bytes::Bytes;
 use serde_json::json;
 use signalbox_engine::back::Wish;
-use signalbox_engine::chain::{Case, Hold, HoldAnswer, HoldQuestion, Judgement, Phase, Resumed};
+use signalbox_engine::chain::{Case, Hold, HoldAnswer, HoldQuestion, HoldResponse, Judgement, Phase};
 use signalbox_engine::{Chain, Interceptor, Principal, Verdict};
 use signalbox_runtime::holds::{MAX_HELD, MAX_HELD_EACH};
 use signalbox_runtime::{Breakpoint, Breakpoints, Gateway, HeldMessage, HoldError};
@@ -285,7 +285,7 @@ impl Interceptor for Slow {
         "slow"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         if case.message.method() != Some("tools/call") {
             return Judgement::pass();
         }

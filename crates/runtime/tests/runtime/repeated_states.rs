@@ -6,7 +6,7 @@ use crate::fake::{Fake, Heard, Shape, Step, plain, said, tools};
 use crate::{Setup, start_with};
 use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
-use signalbox_engine::chain::{Case, Judgement, Phase, Resumed};
+use signalbox_engine::chain::{Case, HoldResponse, Judgement, Phase};
 use signalbox_engine::{Chain, Interceptor, Principal};
 use signalbox_runtime::Gateway;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Interceptor for Charged {
         phase == Phase::Request
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         if case.phase == Phase::Request && case.round <= 1 {
             self.0.fetch_add(1, Ordering::Relaxed);
         }

@@ -7,7 +7,7 @@ use crate::{Setup, pass, start, start_with};
 use serde_json::{Value, json};
 use signalbox_engine::Chain;
 use signalbox_engine::back::Wish;
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Verdict};
+use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Verdict};
 use signalbox_runtime::{Backend, BackendSpec, Gateway, Lifetime, Settings, StreamReader};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -365,7 +365,7 @@ impl Interceptor for Remover {
         "remover"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         if case.phase == Phase::Request && case.message.method() == Some("resources/subscribe") {
             let gateway = Arc::clone(self.0.get().unwrap());
             let (reloads, runtime) = (Arc::clone(&gateway), tokio::runtime::Handle::current());

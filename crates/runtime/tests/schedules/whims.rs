@@ -1,15 +1,15 @@
-//! Interceptors whose verdicts are thrown with dice: they let pass, pause, hold for a person, ask a web address, change,
-//! answer, refuse and fork. Their mood is what a reload of rules changes.
+//! Interceptors whose verdicts are thrown with dice: they let pass, pause, hold for a person, ask a web address,
+//! change, answer, refuse and fork. Their mood is what a reload of rules changes.
 
 use crate::dice::Dice;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::chain::Interceptor;
 use signalbox_engine::chain::{
-    Case, Effect, Hold, HoldAnswer, HoldQuestion, Judgement, Phase, Resumed, Verdict, settle,
+    Case, Effect, Hold, HoldAnswer, HoldQuestion, HoldResponse, Judgement, Phase, Verdict, settle,
 };
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_runtime::{Post, Posted, WebhookError};
+use signalbox_runtime::{PostFuture, WebhookError, WebhookTransport};
 use signalbox_wire::{Envelope, Limits};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,7 +77,7 @@ impl Interceptor for Whims {
         self.name
     }
 
-    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
         match resumed.map(|resumed| resumed.answer) {
             None => self.decide(case),
             Some(HoldAnswer::Webhook { status: 200, .. }) => Judgement::pass(),
@@ -89,8 +89,8 @@ impl Interceptor for Whims {
 /// A web that answers sooner or later, or not at all.
 pub struct Web(pub Mutex<Dice>);
 
-impl Post for Web {
-    fn post(&self, url: &str, _body: Bytes, _bearer: Option<&str>) -> Posted {
+impl WebhookTransport for Web {
+    fn post(&self, url: &str, _body: Bytes, _bearer: Option<&str>) -> PostFuture {
         let (url, after, outcome) = {
             let mut dice = self.0.lock().unwrap();
             (url.to_owned(), dice.millis(0..4_000), dice.below(3))

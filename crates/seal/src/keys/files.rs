@@ -14,7 +14,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Error when a key file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum KeyStorageError {
     /// An I/O operation failed.
     #[error("{}: {why}", path.display())]
     Io {
@@ -59,17 +59,17 @@ pub enum FileError {
 ///
 /// # Errors
 /// If the file is not a private key, or is readable by others than its owner.
-pub fn load_signing_key(path: &Path) -> Result<SigningKey, FileError> {
+pub fn load_signing_key(path: &Path) -> Result<SigningKey, KeyStorageError> {
     let content = read(path, true)?;
-    read_signing_key(&content).map_err(|why| FileError::Key { path: path.to_owned(), why })
+    read_signing_key(&content).map_err(|why| KeyStorageError::Key { path: path.to_owned(), why })
 }
 
 /// Writes a private key as PEM, readable by its owner only.
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn save_signing_key(path: &Path, key: &SigningKey) -> Result<(), FileError> {
-    let failed = |why: KeyError| FileError::Key { path: path.to_owned(), why: why.into() };
+pub fn save_signing_key(path: &Path, key: &SigningKey) -> Result<(), KeyStorageError> {
+    let failed = |why: KeyError| KeyStorageError::Key { path: path.to_owned(), why: why.into() };
     write(path, write_pem(key).map_err(failed)?.as_bytes())
 }
 
@@ -77,12 +77,12 @@ pub fn save_signing_key(path: &Path, key: &SigningKey) -> Result<(), FileError> 
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn load_key_set(path: &Path) -> Result<KeySet, FileError> {
+pub fn load_key_set(path: &Path) -> Result<KeySet, KeyStorageError> {
     let content = match read(path, false) {
-        Err(FileError::Io { why, .. }) if why.kind() == io::ErrorKind::NotFound => return Ok(KeySet::new()),
+        Err(KeyStorageError::Io { why, .. }) if why.kind() == io::ErrorKind::NotFound => return Ok(KeySet::new()),
         other => other?,
     };
-    let failed = |why| FileError::KeySet { path: path.to_owned(), why };
+    let failed = |why| KeyStorageError::KeySet { path: path.to_owned(), why };
     let text = String::from_utf8(content).map_err(|_| failed(KeySetError::Toml("not UTF-8".to_owned())))?;
     read_key_set(&text).map_err(failed)
 }
@@ -91,8 +91,8 @@ pub fn load_key_set(path: &Path) -> Result<KeySet, FileError> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn save_key_set(path: &Path, keys: &KeySet) -> Result<(), FileError> {
-    let text = write_key_set(keys).map_err(|why| FileError::KeySet { path: path.to_owned(), why })?;
+pub fn save_key_set(path: &Path, keys: &KeySet) -> Result<(), KeyStorageError> {
+    let text = write_key_set(keys).map_err(|why| KeyStorageError::KeySet { path: path.to_owned(), why })?;
     write(path, text.as_bytes())
 }
 
@@ -101,10 +101,10 @@ pub fn save_key_set(path: &Path, keys: &KeySet) -> Result<(), FileError> {
 ///
 /// # Errors
 /// If the lock file cannot be opened or locked.
-pub fn lock_folder(folder: &Path) -> Result<File, FileError> {
+pub fn lock_folder(folder: &Path) -> Result<File, KeyStorageError> {
     let path = folder.join("lock");
     let file = lock_file(&path)?;
-    file.lock().map_err(|why| FileError::Io { path, why })?;
+    file.lock().map_err(|why| KeyStorageError::Io { path, why })?;
     Ok(file)
 }
 
@@ -113,23 +113,23 @@ pub fn lock_folder(folder: &Path) -> Result<File, FileError> {
 ///
 /// # Errors
 /// If the file cannot be opened or locked.
-pub fn try_lock(path: &Path) -> Result<Option<File>, FileError> {
+pub fn try_lock(path: &Path) -> Result<Option<File>, KeyStorageError> {
     let file = lock_file(path)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(why)) => Err(FileError::Io { path: path.to_owned(), why }),
+        Err(TryLockError::Error(why)) => Err(KeyStorageError::Io { path: path.to_owned(), why }),
     }
 }
 
-fn lock_file(path: &Path) -> Result<File, FileError> {
+fn lock_file(path: &Path) -> Result<File, KeyStorageError> {
     make_private_folder(path.parent().unwrap_or(path))
         .and_then(|()| private_options().create(true).open(path))
-        .map_err(|why| FileError::Io { path: path.to_owned(), why })
+        .map_err(|why| KeyStorageError::Io { path: path.to_owned(), why })
 }
 
-fn read(path: &Path, private: bool) -> Result<Vec<u8>, FileError> {
-    let failed = |why| FileError::Io { path: path.to_owned(), why };
+fn read(path: &Path, private: bool) -> Result<Vec<u8>, KeyStorageError> {
+    let failed = |why| KeyStorageError::Io { path: path.to_owned(), why };
     let file = File::open(path).map_err(failed)?;
     if private {
         check_mode(path, &file)?;
@@ -137,21 +137,21 @@ fn read(path: &Path, private: bool) -> Result<Vec<u8>, FileError> {
     let mut content = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut content).map_err(failed)?;
     if content.len() as u64 > MAX_BYTES {
-        return Err(FileError::TooLarge { path: path.to_owned() });
+        return Err(KeyStorageError::TooLarge { path: path.to_owned() });
     }
     Ok(content)
 }
 
 #[cfg(unix)]
-fn check_mode(path: &Path, file: &File) -> Result<(), FileError> {
+fn check_mode(path: &Path, file: &File) -> Result<(), KeyStorageError> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode =
-        file.metadata().map_err(|why| FileError::Io { path: path.to_owned(), why })?.permissions().mode() & 0o777;
-    if mode & 0o077 == 0 { Ok(()) } else { Err(FileError::TooOpen { path: path.to_owned(), mode }) }
+        file.metadata().map_err(|why| KeyStorageError::Io { path: path.to_owned(), why })?.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 { Ok(()) } else { Err(KeyStorageError::TooOpen { path: path.to_owned(), mode }) }
 }
 
 #[cfg(not(unix))]
-fn check_mode(_: &Path, _: &File) -> Result<(), FileError> {
+fn check_mode(_: &Path, _: &File) -> Result<(), KeyStorageError> {
     Ok(())
 }
 
@@ -159,18 +159,18 @@ fn check_mode(_: &Path, _: &File) -> Result<(), FileError> {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn save_private(path: &Path, content: &[u8]) -> Result<(), FileError> {
+pub fn save_private(path: &Path, content: &[u8]) -> Result<(), KeyStorageError> {
     write(path, content)
 }
 
 /// Writes a new file and renames it over the old one, so that a crash leaves one of the two intact.
-fn write(path: &Path, content: &[u8]) -> Result<(), FileError> {
+fn write(path: &Path, content: &[u8]) -> Result<(), KeyStorageError> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let beside = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
     let written = write_new(&beside, content).and_then(|()| fs::rename(&beside, path));
     written.map_err(|why| {
         let _ = fs::remove_file(&beside);
-        FileError::Io { path: path.to_owned(), why }
+        KeyStorageError::Io { path: path.to_owned(), why }
     })
 }
 
@@ -202,7 +202,7 @@ fn make_private_folder(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key_set::{Role, TrustedKey};
+    use crate::key_set::{KeyRole, TrustedKey};
 
     #[cfg(unix)]
     #[test]
@@ -228,11 +228,11 @@ mod tests {
         assert_eq!(load_key_set(&path).unwrap(), KeySet::new());
         let mut keys = KeySet::new();
         let key = SigningKey::generate().unwrap();
-        keys.add(TrustedKey::new(key.verifying_key().clone(), "ada", &[Role::Client])).unwrap();
+        keys.add(TrustedKey::new(key.verifying_key().clone(), "ada", &[KeyRole::Client])).unwrap();
         save_key_set(&path, &keys).unwrap();
         assert_eq!(load_key_set(&path).unwrap(), keys);
         fs::write(&path, "key = 1").unwrap();
-        assert!(matches!(load_key_set(&path), Err(FileError::KeySet { .. })));
+        assert!(matches!(load_key_set(&path), Err(KeyStorageError::KeySet { .. })));
         assert!(matches!(load_key_set(&folder.path().join("no/folder")), Ok(keys) if keys == KeySet::new()));
         assert!(save_key_set(&folder.path().join("no/folder"), &keys).is_err());
     }

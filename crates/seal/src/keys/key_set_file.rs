@@ -132,7 +132,7 @@ fn seconds(id: &str, text: &str) -> Result<i64, KeySetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key_set::{Role, Untrusted};
+    use crate::key_set::{KeyRole, TrustError};
 
     const FILE: &str = r#"[[key]]
 id = "ada-1"
@@ -149,9 +149,9 @@ replaces = "ada-0"
     fn a_file_is_read_and_written_alike() {
         let keys = read_key_set(FILE).unwrap();
         assert_eq!(write_key_set(&keys).unwrap(), FILE);
-        let at = |now| keys.trusted("ada-1", &[Role::Client], now).map(|key| key.name.clone());
+        let at = |now| keys.trusted("ada-1", &[KeyRole::Client], now).map(|key| key.name.clone());
         assert_eq!(at(1_767_225_600), Ok("ada".to_owned()));
-        assert_eq!(at(1_780_272_000), Err(Untrusted::Revoked("ada-1".to_owned())));
+        assert_eq!(at(1_780_272_000), Err(TrustError::Revoked("ada-1".to_owned())));
         assert_eq!(read_key_set("").unwrap(), KeySet::new());
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hash::sha256;
-use crate::key_set::{KeySet, Role, TrustedKey};
+use crate::key_set::{KeyRole, KeySet, TrustedKey};
 use crate::nonces::NonceBook;
 use crate::time_window::{TimeWindow, WrongTime};
 use std::time::Duration;
@@ -17,14 +17,15 @@ fn key(seed: u8, id: &str) -> SigningKey {
 
 fn keys() -> KeySet {
     let mut keys = KeySet::new();
-    for (seed, id, role) in [(1, "ada", Role::Client), (2, "west", Role::Gateway), (3, "server", Role::Server)] {
+    for (seed, id, role) in [(1, "ada", KeyRole::Client), (2, "west", KeyRole::Gateway), (3, "server", KeyRole::Server)]
+    {
         keys.add(TrustedKey::new(key(seed, id).verifying_key().clone(), &format!("{id}-principal"), &[role])).unwrap();
     }
     keys
 }
 
-fn terms() -> Terms {
-    Terms::new("nonce-0001", NOW, NOW + MINUTE)
+fn terms() -> SignatureTerms {
+    SignatureTerms::new("nonce-0001", NOW, NOW + MINUTE)
 }
 
 fn signed(message: &str) -> String {
@@ -35,14 +36,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-fn verify_at(message: &str, keys: &KeySet, now: u64) -> Result<Verified, VerifyError> {
+fn verify_at(message: &str, keys: &KeySet, now: u64) -> Result<VerifiedSignature, VerifyError> {
     let nonces = NonceBook::new(10);
     let window = TimeWindow::around(Duration::from_secs(300));
-    let verifier = Verifier { keys, window, nonces: &nonces, profiles: &Profile::ALL };
+    let verifier = SignatureVerifier { keys, window, nonces: &nonces, profiles: &Profile::ALL };
     verifier.request(message.as_bytes(), now)
 }
 
-fn verify(message: &str) -> Result<Verified, VerifyError> {
+fn verify(message: &str) -> Result<VerifiedSignature, VerifyError> {
     verify_at(message, &keys(), NOW)
 }
 
@@ -112,19 +113,24 @@ fn each_kind_of_refusal_has_its_own_error() {
     assert!(matches!(verify(&unknown), Err(VerifyError::Malformed(_))));
     let by_server = sign_request(CALL.as_bytes(), &key(3, "server"), &terms()).unwrap();
     assert!(matches!(verify(&text(&by_server)), Err(VerifyError::Untrusted(_))));
-    let old = sign_request(CALL.as_bytes(), &key(1, "ada"), &Terms::new("nonce-0001", NOW - 6 * MINUTE, NOW + MINUTE));
+    let old = sign_request(
+        CALL.as_bytes(),
+        &key(1, "ada"),
+        &SignatureTerms::new("nonce-0001", NOW - 6 * MINUTE, NOW + MINUTE),
+    );
     assert_eq!(verify(&text(&old.unwrap())), Err(VerifyError::Expired(WrongTime::TooOld)));
 }
 
 #[test]
 fn the_same_request_is_accepted_once() {
     let (keys, nonces) = (keys(), NonceBook::new(1));
-    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &Profile::ALL };
+    let verifier =
+        SignatureVerifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &Profile::ALL };
     let message = signed(CALL);
     assert!(verifier.request(message.replace(r#""n":1"#, r#""n":3"#).as_bytes(), NOW).is_err());
     assert!(verifier.request(message.as_bytes(), NOW).is_ok(), "a forgery uses no nonce up");
     assert_eq!(verifier.request(message.as_bytes(), NOW), Err(VerifyError::Replayed));
-    let other = Terms { nonce: "nonce-0002".to_owned(), ..terms() };
+    let other = SignatureTerms { nonce: "nonce-0002".to_owned(), ..terms() };
     let other = sign_request(CALL.as_bytes(), &key(1, "ada"), &other).unwrap();
     assert_eq!(verifier.request(&other, NOW), Err(VerifyError::TooManyNonces("ada".to_owned())));
 }
@@ -147,7 +153,7 @@ fn a_gateway_that_changes_a_request_names_who_signed_it_first() {
     let before = signature_of(signed(CALL).as_bytes()).unwrap().unwrap();
     let first = FirstSigner { key_id: before.key_id, signature: before.signature };
     let changed = signed(CALL).replace(r#""n":1"#, r#""n":5"#);
-    let again = Terms { first_signer: Some(first.clone()), ..terms() };
+    let again = SignatureTerms { first_signer: Some(first.clone()), ..terms() };
     let again = text(&sign_request(changed.as_bytes(), &key(2, "west"), &again).unwrap());
     let verified = verify(&again).unwrap();
     assert_eq!((verified.principal.as_str(), verified.first_signer), ("west-principal", Some(first)));
@@ -167,7 +173,7 @@ fn messages_without_params_and_notifications_can_be_signed() {
     }
     let array = sign_request(br#"{"jsonrpc":"2.0","method":"x","params":[1]}"#, &key(1, "ada"), &terms());
     assert!(array.is_err());
-    let nonce = Terms { nonce: "short".to_owned(), ..terms() };
+    let nonce = SignatureTerms { nonce: "short".to_owned(), ..terms() };
     assert_eq!(sign_request(CALL.as_bytes(), &key(1, "ada"), &nonce), Err(SignError::Nonce(5)));
     assert!(matches!(sign_response(CALL.as_bytes(), &key(1, "ada"), &terms()), Err(SignError::NotAMessage { .. })));
 }
@@ -175,7 +181,8 @@ fn messages_without_params_and_notifications_can_be_signed() {
 #[test]
 fn responses_are_signed_over_the_request_that_they_answer() {
     let (keys, nonces) = (keys(), NonceBook::new(100));
-    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &Profile::ALL };
+    let verifier =
+        SignatureVerifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &Profile::ALL };
     let hash = sha256(CALL.as_bytes());
     for (number, answer) in [
         r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
@@ -184,7 +191,7 @@ fn responses_are_signed_over_the_request_that_they_answer() {
     .into_iter()
     .enumerate()
     {
-        let terms = Terms { request_hash: Some(hash), nonce: format!("response-{number}"), ..terms() };
+        let terms = SignatureTerms { request_hash: Some(hash), nonce: format!("response-{number}"), ..terms() };
         let answer = text(&sign_response(answer.as_bytes(), &key(3, "server"), &terms).unwrap());
         assert_eq!(verifier.response(answer.as_bytes(), Some(&[0; 32]), NOW), Err(VerifyError::OtherRequest));
         let changed = answer.replace("[]", "[1]").replace("\"no\"", "\"yes\"");
@@ -202,8 +209,9 @@ fn short_messages_with_long_numbers_have_no_canonical_form() {
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a","arguments":{{"n":[{arguments}]}}}}}}"#
         )
     };
-    let sign =
-        |count| sign_request(call(count).as_bytes(), &key(1, "ada"), &Terms { profile: Profile::One, ..terms() });
+    let sign = |count| {
+        sign_request(call(count).as_bytes(), &key(1, "ada"), &SignatureTerms { profile: Profile::One, ..terms() })
+    };
     assert!(verify(&text(&sign(100).unwrap())).is_ok(), "a few of them are signed as ever");
     let error = sign(90_000).unwrap_err();
     assert!(
@@ -234,18 +242,20 @@ fn everything_cheap_is_checked_before_the_canonical_form_is_made() {
     }
     assert_eq!(verify_at(&costly, &keys(), NOW + 2 * MINUTE).unwrap_err().reason(), "expired");
     let (keys, nonces) = (keys(), NonceBook::new(10));
-    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &Profile::ALL };
+    let verifier =
+        SignatureVerifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &Profile::ALL };
     verifier.request(signed(call).as_bytes(), NOW).unwrap();
     assert_eq!(verifier.request(costly.as_bytes(), NOW).unwrap_err().reason(), "replayed");
 }
 
 #[test]
 fn a_profile_that_is_not_accepted_is_refused_before_anything_is_computed() {
-    let one = Terms { profile: Profile::One, ..terms() };
+    let one = SignatureTerms { profile: Profile::One, ..terms() };
     let message = sign_request(CALL.as_bytes(), &key(1, "ada"), &one).unwrap();
     let (keys, nonces) = (keys(), NonceBook::new(10));
-    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &[Profile::Two] };
+    let verifier =
+        SignatureVerifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &[Profile::Two] };
     let error = verifier.request(&message, NOW).unwrap_err();
     assert_eq!((error.reason(), &error), ("unsupported_profile", &VerifyError::ProfileNotAccepted(Profile::One)));
-    assert!(Verifier { profiles: &Profile::ALL, ..verifier }.request(&message, NOW).is_ok());
+    assert!(SignatureVerifier { profiles: &Profile::ALL, ..verifier }.request(&message, NOW).is_ok());
 }

@@ -8,7 +8,7 @@ use super::message_signature::{FirstSigner, MessageSignature};
 use super::verify_error::VerifyError;
 use crate::domain::Domain;
 use crate::hop::{Hop, HopError, follow_hops};
-use crate::key_set::{KeySet, Role, TrustedKey};
+use crate::key_set::{KeyRole, KeySet, TrustedKey};
 use crate::nonces::{NonceMemory, NonceVerdict};
 use crate::profile::Profile;
 use crate::signature::{Signature, is_supported_algorithm};
@@ -21,7 +21,7 @@ const MILLIS_PER_SECOND: u64 = 1_000;
 
 /// Verifier of signatures: trusted keys, tolerated time difference, and nonces.
 #[derive(Copy, Clone)]
-pub struct Verifier<'a> {
+pub struct SignatureVerifier<'a> {
     /// Keys that the verifier trusts.
     pub keys: &'a KeySet,
     /// Tolerated age of a message, and how far it may be ahead.
@@ -34,7 +34,7 @@ pub struct Verifier<'a> {
 
 /// Facts that a verified signature proves.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verified {
+pub struct VerifiedSignature {
     /// Principal of the signer.
     pub principal: String,
     /// Id of the signing key.
@@ -52,12 +52,12 @@ pub struct Verified {
     pub nonce: String,
 }
 
-impl Verifier<'_> {
+impl SignatureVerifier<'_> {
     /// Verifies a request or a notification, and stores its nonce. `now` is in milliseconds since 1970.
     ///
     /// # Errors
     /// The first check that fails.
-    pub fn request(&self, message: &[u8], now: u64) -> Result<Verified, VerifyError> {
+    pub fn request(&self, message: &[u8], now: u64) -> Result<VerifiedSignature, VerifyError> {
         let envelope = read(message)?;
         if !matches!(envelope.kind(), Kind::Request | Kind::Notification) {
             return Err(VerifyError::Malformed("the message is no request".to_owned()));
@@ -86,7 +86,12 @@ impl Verifier<'_> {
     ///
     /// # Errors
     /// The first check that fails.
-    pub fn response(&self, message: &[u8], request_hash: Option<&[u8; 32]>, now: u64) -> Result<Verified, VerifyError> {
+    pub fn response(
+        &self,
+        message: &[u8],
+        request_hash: Option<&[u8; 32]>,
+        now: u64,
+    ) -> Result<VerifiedSignature, VerifyError> {
         let envelope = read(message)?;
         if matches!(envelope.kind(), Kind::Request | Kind::Notification) {
             return Err(VerifyError::Malformed("the message is no response".to_owned()));
@@ -120,7 +125,7 @@ impl Verifier<'_> {
         if !self.profiles.contains(&profile) {
             return Err(VerifyError::ProfileNotAccepted(profile));
         }
-        let roles = [if domain == Domain::Request { Role::Client } else { Role::Server }, Role::Gateway];
+        let roles = [if domain == Domain::Request { KeyRole::Client } else { KeyRole::Server }, KeyRole::Gateway];
         let key = self.keys.trusted(&signature.key_id, &roles, seconds(now))?;
         self.window.check(nanos(signature.signed_at)?, Some(nanos(signature.expires_at)?), nanos(now)?)?;
         let bytes = Signature::from_hex(&signature.signature)
@@ -145,8 +150,8 @@ impl Verifier<'_> {
     }
 }
 
-fn verified(key: &TrustedKey, signature: MessageSignature) -> Verified {
-    Verified {
+fn verified(key: &TrustedKey, signature: MessageSignature) -> VerifiedSignature {
+    VerifiedSignature {
         principal: key.name.clone(),
         key_id: signature.key_id,
         signed_name: signature.name,

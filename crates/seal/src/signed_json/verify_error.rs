@@ -2,7 +2,7 @@
 
 use crate::canonical::EncodeError;
 use crate::hop::HopError;
-use crate::key_set::Untrusted;
+use crate::key_set::TrustError;
 use crate::profile::Profile;
 use crate::time_window::WrongTime;
 
@@ -35,7 +35,7 @@ pub enum VerifyError {
     },
     /// The key is not within its validity, or has another role.
     #[error(transparent)]
-    Untrusted(Untrusted),
+    Untrusted(TrustError),
     /// The key was revoked.
     #[error("the key {0:?} was revoked")]
     RevokedKey(String),
@@ -93,11 +93,11 @@ impl VerifyError {
     }
 }
 
-impl From<Untrusted> for VerifyError {
-    fn from(why: Untrusted) -> Self {
+impl From<TrustError> for VerifyError {
+    fn from(why: TrustError) -> Self {
         match why {
-            Untrusted::Revoked(id) => Self::RevokedKey(id),
-            Untrusted::Unknown(id) => Self::UnknownKey(id),
+            TrustError::Revoked(id) => Self::RevokedKey(id),
+            TrustError::Unknown(id) => Self::UnknownKey(id),
             other => Self::Untrusted(other),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hop::Hop;
-use crate::key_set::{TrustedKey, Untrusted};
+use crate::key_set::{TrustError, TrustedKey};
 use crate::nonces::NonceBook;
 use crate::proto::mcp_request::Params;
 use crate::proto::{
@@ -65,12 +65,12 @@ fn sign(mut request: McpRequest, key: &SigningKey) -> McpRequest {
 
 fn keys() -> KeySet {
     let mut keys = KeySet::new();
-    keys.add(TrustedKey::new(key(1, "ada").verifying_key().clone(), "Ada", &[Role::Client])).unwrap();
-    keys.add(TrustedKey::new(key(2, "west").verifying_key().clone(), "West", &[Role::Gateway])).unwrap();
+    keys.add(TrustedKey::new(key(1, "ada").verifying_key().clone(), "Ada", &[KeyRole::Client])).unwrap();
+    keys.add(TrustedKey::new(key(2, "west").verifying_key().clone(), "West", &[KeyRole::Gateway])).unwrap();
     keys
 }
 
-fn check(mode: Mode, request: McpRequest) -> Result<String, ValidationError> {
+fn check(mode: ValidationMode, request: McpRequest) -> Result<String, ValidationError> {
     let (keys, nonces) = (keys(), NonceBook::new(10));
     let validator = Validator::new(mode, &keys, &nonces);
     let request = if request.signature.is_none() { sign(request, &key(1, "ada")) } else { request };
@@ -78,7 +78,7 @@ fn check(mode: Mode, request: McpRequest) -> Result<String, ValidationError> {
 }
 
 fn full(request: McpRequest) -> Result<String, ValidationError> {
-    check(Mode::Full, request)
+    check(ValidationMode::Full, request)
 }
 
 /// Proves PO-15.
@@ -111,7 +111,7 @@ fn requests_with_wrong_times_or_empty_members_are_refused() {
     hollow.signature.as_mut().unwrap().key_id.clear();
     assert_eq!(full(hollow), Err(ValidationError::Syntax(S::Missing("signature.key_id"))));
     let (keys, nonces) = (keys(), NonceBook::new(10));
-    let bare = Validator::new(Mode::Light, &keys, &nonces).request(&unsigned(), NOW * NANOS_PER_SECOND);
+    let bare = Validator::new(ValidationMode::Light, &keys, &nonces).request(&unsigned(), NOW * NANOS_PER_SECOND);
     assert_eq!(bare, Err(ValidationError::Syntax(S::Missing("signature"))));
 }
 
@@ -166,14 +166,14 @@ fn security_proves_who_asks() {
     changed.request_id = "other".to_owned();
     assert_eq!(full(changed), security(S::Tampered));
     let eve = sign(unsigned(), &key(3, "eve"));
-    assert_eq!(full(eve), security(S::Untrusted(Untrusted::Unknown("eve".to_owned()))));
+    assert_eq!(full(eve), security(S::Untrusted(TrustError::Unknown("eve".to_owned()))));
     assert_eq!(full(sign(unsigned(), &key(2, "west"))), security(S::OtherIdentity));
     let mut rsa = sign(unsigned(), &key(1, "ada"));
     rsa.signature.as_mut().unwrap().algorithm = "RSA".to_owned();
     assert!(matches!(full(rsa), Err(ValidationError::Security(S::Message(_)))));
 
     let (keys, nonces) = (keys(), NonceBook::new(10));
-    let validator = Validator::new(Mode::Light, &keys, &nonces);
+    let validator = Validator::new(ValidationMode::Light, &keys, &nonces);
     let request = sign(unsigned(), &key(1, "ada"));
     assert!(validator.request(&request, NOW * NANOS_PER_SECOND).is_ok());
     assert_eq!(validator.request(&request, NOW * NANOS_PER_SECOND), Err(ValidationError::Security(S::Replayed)));
@@ -188,7 +188,7 @@ fn the_light_mode_needs_no_purpose() {
         method: "tools/list".to_owned(),
         ..Default::default()
     };
-    assert_eq!(check(Mode::Light, list.clone()), Ok("Ada".to_owned()));
+    assert_eq!(check(ValidationMode::Light, list.clone()), Ok("Ada".to_owned()));
     assert_eq!(full(list), Err(ValidationError::Syntax(SyntaxError::Missing("mcp_version"))));
 }
 
@@ -199,11 +199,11 @@ fn a_renamed_call_is_followed_over_hops() {
     let mut call = sign(call, &key(1, "ada"));
     call.signed_name = "web__search".to_owned();
     call.params = params("search");
-    let refused = check(Mode::Light, call.clone());
+    let refused = check(ValidationMode::Light, call.clone());
     assert!(matches!(refused, Err(ValidationError::Security(SecurityError::Renamed(_)))));
     let previous = call.signature.clone().unwrap().signature;
     call.hops = vec![Hop::sign(&key(2, "west"), &previous, "web__search", "search").unwrap().into()];
-    assert_eq!(check(Mode::Light, call), Ok("Ada".to_owned()));
+    assert_eq!(check(ValidationMode::Light, call), Ok("Ada".to_owned()));
 }
 
 /// A request that has no canonical form tells which checks came before it was asked for.
@@ -223,7 +223,7 @@ fn everything_cheap_is_checked_before_the_canonical_form_is_made() {
     assert_eq!(reason(&|signature| signature.algorithm = "RSA".to_owned()), "unsupported_algorithm");
     assert_eq!(reason(&|signature| signature.signature.truncate(63)), "signature_malformed");
     let (keys, nonces) = (keys(), NonceBook::new(10));
-    let validator = Validator::new(Mode::Full, &keys, &nonces);
+    let validator = Validator::new(ValidationMode::Full, &keys, &nonces);
     validator.request(&signed, NOW * NANOS_PER_SECOND).unwrap();
     let again = validator.request(&costly(&|_| {}), NOW * NANOS_PER_SECOND);
     assert_eq!(again.unwrap_err().reason(), "replayed");
@@ -233,7 +233,7 @@ fn everything_cheap_is_checked_before_the_canonical_form_is_made() {
 #[test]
 fn a_profile_that_is_not_accepted_is_refused() {
     let (keys, nonces) = (keys(), NonceBook::new(10));
-    let both = Validator::new(Mode::Full, &keys, &nonces);
+    let both = Validator::new(ValidationMode::Full, &keys, &nonces);
     let strict = Validator { profiles: &[Profile::Two], ..both };
     let named = |profile: &str| sign(McpRequest { profile: profile.to_owned(), ..unsigned() }, &key(1, "ada"));
     let at = NOW * NANOS_PER_SECOND;

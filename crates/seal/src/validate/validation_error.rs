@@ -1,7 +1,7 @@
 //! Errors of request validation.
 
 use crate::hop::HopError;
-use crate::key_set::Untrusted;
+use crate::key_set::TrustError;
 use crate::message_error::MessageError;
 use crate::profile::Profile;
 use crate::time_window::WrongTime;
@@ -49,8 +49,8 @@ impl SecurityError {
     fn reason(&self) -> &'static str {
         match self {
             Self::Unsigned => "signature_missing",
-            Self::Untrusted(Untrusted::Unknown(_)) => "unknown_key",
-            Self::Untrusted(Untrusted::Revoked(_)) => "revoked_key",
+            Self::Untrusted(TrustError::Unknown(_)) => "unknown_key",
+            Self::Untrusted(TrustError::Revoked(_)) => "revoked_key",
             Self::Untrusted(_) => "key_not_trusted",
             Self::ProfileNotAccepted(_) => "unsupported_profile",
             Self::OtherIdentity => "other_identity",
@@ -145,7 +145,7 @@ pub enum SecurityError {
     Unsigned,
     /// The key is unknown, revoked, not within its validity, or has another role.
     #[error(transparent)]
-    Untrusted(#[from] Untrusted),
+    Untrusted(#[from] TrustError),
     /// The validator does not accept the canonical profile of the request.
     #[error("signatures over `{0}` are not accepted")]
     ProfileNotAccepted(Profile),

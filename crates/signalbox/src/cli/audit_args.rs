@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_assembly::recording::unix_nanos;
 use signalbox_audit::search::AuditQuery;
-use signalbox_audit::{EventType, RiskLevel, Status};
+use signalbox_audit::{CallStatus, EventType, RiskLevel};
 use signalbox_tape::moment;
 use std::path::PathBuf;
 
@@ -78,13 +78,15 @@ pub struct AuditQueryArgs {
     /// Only about this backend
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
-    /// Only calls that ended so: success, error, denied, killed, rate_limited, invalid_args, circuit_open, cancelled or not_recorded
+    /// Only calls that ended so: success, error, denied, killed, rate_limited, invalid_args, circuit_open, cancelled or
+    /// not_recorded
     #[arg(long, value_name = "STATUS", value_parser = status)]
     pub status: Option<String>,
     /// Only records of at least this risk: low, medium, high or critical
     #[arg(long, value_name = "RISK", value_parser = risk)]
     pub risk: Option<RiskLevel>,
-    /// Only events of this kind: tool_invocation, request, security_violation, performance, protocol_error, chain_head or records_lost
+    /// Only events of this kind: tool_invocation, request, security_violation, performance, protocol_error, chain_head
+    /// or records_lost
     #[arg(long = "type", value_name = "TYPE", value_parser = kind)]
     pub event_type: Option<EventType>,
     /// Only records of this call, by its audit id
@@ -159,8 +161,8 @@ fn kind(word: &str) -> Result<EventType, UnknownWord> {
 }
 
 fn status(word: &str) -> Result<String, UnknownWord> {
-    let known = Status::named(word).map(|status| status.word().to_owned());
-    known.ok_or_else(|| UnknownWord(Status::ALL.map(Status::word).join(", ")))
+    let known = CallStatus::named(word).map(|status| status.word().to_owned());
+    known.ok_or_else(|| UnknownWord(CallStatus::ALL.map(CallStatus::word).join(", ")))
 }
 
 fn millis(text: &str) -> Result<u64, moment::BadTime> {

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_config::duration;
-use signalbox_seal::{Domain, Profile, Role};
+use signalbox_seal::{Domain, KeyRole, Profile};
 use signalbox_wire::timestamp;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -118,7 +118,7 @@ pub struct KeyArgs {
     pub id: Option<String>,
     /// Role in which it may sign: client, server, gateway or recorder; several are allowed
     #[arg(long = "role", value_name = "ROLE", default_value = "client")]
-    pub roles: Vec<Role>,
+    pub roles: Vec<KeyRole>,
     /// Algorithm of the key; Ed25519 is the only one
     #[arg(long, value_name = "NAME", default_value = "Ed25519", value_parser = algorithm)]
     pub algorithm: String,

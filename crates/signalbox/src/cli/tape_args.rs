@@ -90,7 +90,7 @@ pub enum TapeCommand {
         file: PathBuf,
         /// Format [default: by the content]
         #[arg(long, value_enum)]
-        format: Option<ImportFormat>,
+        format: Option<ImportFormatArg>,
     },
     /// Make a running gateway write the calls in its ring to the tape
     ///
@@ -169,8 +169,8 @@ pub struct ProveArgs {
 pub struct RedactArgs {
     /// Tape that is copied
     pub tape: String,
-    /// Remove the values at this place: a JSON pointer from the top of the message, in which `*` stands for any name or index and
-    /// `**` for any number of them. May be given several times
+    /// Remove the values at this place: a JSON pointer from the top of the message, in which `*` stands for any name or
+    /// index and `**` for any number of them. May be given several times
     #[arg(long, value_name = "PATH", required = true)]
     pub path: Vec<String>,
     /// Tape file to write
@@ -357,7 +357,7 @@ pub enum Format {
 
 /// Formats that can be imported.
 #[derive(Debug, Copy, Clone, PartialEq, Eq, ValueEnum)]
-pub enum ImportFormat {
+pub enum ImportFormatArg {
     /// A tape file of Signalbox
     Tape,
     /// The JSON lines that `tape export` writes

@@ -10,7 +10,9 @@ use crate::output;
 use serde_json::{Value, json};
 use signalbox_assembly::auditing::{AuditPlace, AuditReadError, journals};
 use signalbox_assembly::seal_folder::SealFolder;
-use signalbox_audit::{AuditFault, AuditReport, AuditVerifier, Record, SinkPlace, Verdict, ends, export, files};
+use signalbox_audit::{
+    AuditFault, AuditRecord, AuditReport, AuditVerdict, AuditVerifier, SinkPlace, ends, export, files,
+};
 use signalbox_config::{Config, Overrides};
 use signalbox_control::table;
 use signalbox_wire::{printable, timestamp};
@@ -56,14 +58,14 @@ fn place(config: &Config, args: &AuditPlaceArgs) -> Result<AuditPlace, Failure> 
 fn each_record(
     config: &Config,
     args: &AuditQueryArgs,
-    each: &mut dyn FnMut(&Record, &str) -> bool,
+    each: &mut dyn FnMut(&AuditRecord, &str) -> bool,
 ) -> Result<(), Failure> {
     let query = args.query();
     if args.place.files.is_empty() {
         return Ok(place(config, &args.place)?.search(&query, each)?);
     }
     for path in &args.place.files {
-        let mut line = |_: u64, line: &str| match Record::read(line) {
+        let mut line = |_: u64, line: &str| match AuditRecord::read(line) {
             Ok(record) if query.fits(&record) => each(&record, line),
             _ => true,
         };
@@ -130,7 +132,7 @@ fn verify(global: &Global, config: &Config, args: &AuditVerifyArgs) -> Result<Ex
     let report = if is_copy { verify_files(config, args)? } else { place(config, &args.place)?.verify(config)? };
     let verdict = match report.verdict() {
         // An empty file is no proof of anything.
-        Verdict::Whole if is_copy && report.heads == 0 => Verdict::Unproved,
+        AuditVerdict::Whole if is_copy && report.heads == 0 => AuditVerdict::Unproved,
         verdict => verdict,
     };
     if global.json {
@@ -139,7 +141,7 @@ fn verify(global: &Global, config: &Config, args: &AuditVerifyArgs) -> Result<Ex
             faults.iter().map(one).collect()
         };
         let told = json!({
-            "ok": verdict == Verdict::Whole,
+            "ok": verdict == AuditVerdict::Whole,
             "verdict": word(verdict).replace(' ', "_"),
             "records": report.records,
             "chains": report.chains,
@@ -160,19 +162,19 @@ fn verify(global: &Global, config: &Config, args: &AuditVerifyArgs) -> Result<Ex
         output::result(&format!("{text}not noticed: {}\n", unnoticed(&report, config, is_copy)))?;
     }
     Ok(match verdict {
-        Verdict::Whole => ExitCode::SUCCESS,
-        Verdict::WithGaps => ExitCode::from(WITH_GAPS),
-        Verdict::Broken => ExitCode::FAILURE,
-        Verdict::Unproved => ExitCode::from(UNPROVED),
+        AuditVerdict::Whole => ExitCode::SUCCESS,
+        AuditVerdict::WithGaps => ExitCode::from(WITH_GAPS),
+        AuditVerdict::Broken => ExitCode::FAILURE,
+        AuditVerdict::Unproved => ExitCode::from(UNPROVED),
     })
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn word(verdict: AuditVerdict) -> &'static str {
     match verdict {
-        Verdict::Whole => "whole",
-        Verdict::WithGaps => "with gaps",
-        Verdict::Unproved => "unproved",
-        Verdict::Broken => "not whole",
+        AuditVerdict::Whole => "whole",
+        AuditVerdict::WithGaps => "with gaps",
+        AuditVerdict::Unproved => "unproved",
+        AuditVerdict::Broken => "not whole",
     }
 }
 
@@ -203,7 +205,7 @@ fn place_of(config: &Config, args: &AuditVerifyArgs, path: &Path) -> Result<Opti
     Ok(known.then_some(place))
 }
 
-fn words(report: &AuditReport, verdict: Verdict) -> String {
+fn words(report: &AuditReport, verdict: AuditVerdict) -> String {
     let AuditReport { records, chains, heads, skipped, elsewhere, lost, pruned, unsigned, .. } = report;
     let AuditReport { without_arguments, faults, doubts, .. } = report;
     let mut text = String::new();

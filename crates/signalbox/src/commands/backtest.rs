@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use signalbox_config::Overrides;
 use signalbox_config::rules::read_file;
 use signalbox_control::table;
-use signalbox_replay::backtest::{Backtest, Class, Example, Group, Report};
+use signalbox_replay::backtest::{Backtest, BacktestExample, BacktestReport, Class, Group};
 use signalbox_rules::RuleSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ fn classes(words: &[String]) -> Result<Vec<Class>, Failure> {
     Ok(all)
 }
 
-fn as_text(report: &Report, took: Duration) -> String {
+fn as_text(report: &BacktestReport, took: Duration) -> String {
     let mut text = String::new();
     for tape in &report.tapes {
         let id = table::harmless(&tape.id);
@@ -126,7 +126,7 @@ fn examples(groups: &[&Group]) -> String {
             table::harmless(&group.tool)
         ));
         for example in &group.examples {
-            let Example { tape, exchange, caller, arguments, then, now } = example;
+            let BacktestExample { tape, exchange, caller, arguments, then, now } = example;
             let number = exchange.map_or_else(|| "-".to_owned(), |number| number.to_string());
             let line = format!("  {tape} exchange {number}, {caller}: {arguments}: {then}, now {now}");
             text.push_str(&table::harmless(&line));
@@ -137,7 +137,7 @@ fn examples(groups: &[&Group]) -> String {
     text
 }
 
-fn as_json(report: &Report) -> Value {
+fn as_json(report: &BacktestReport) -> Value {
     let counts: serde_json::Map<String, Value> =
         Class::ALL.into_iter().map(|class| (class.word().to_owned(), report.count(class).into())).collect();
     let tapes: Vec<Value> = report
@@ -156,7 +156,7 @@ fn as_json(report: &Report) -> Value {
 }
 
 fn group_json(group: &Group) -> Value {
-    let example = |one: &Example| {
+    let example = |one: &BacktestExample| {
         json!({
             "tape": one.tape,
             "exchange": one.exchange,

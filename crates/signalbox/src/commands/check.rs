@@ -7,7 +7,7 @@ use crate::output;
 use serde_json::json;
 use signalbox_assembly::assemble;
 use signalbox_assembly::name_check;
-use signalbox_config::{Config, Loaded, Overrides};
+use signalbox_config::{CheckedConfig, Config, Overrides};
 use signalbox_control::doctor;
 use signalbox_control::table;
 use signalbox_engine::Principal;
@@ -47,7 +47,7 @@ pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
 }
 
 /// Lists settings that are valid, but probably not intended.
-fn warnings(loaded: &Loaded) -> Vec<String> {
+fn warnings(loaded: &CheckedConfig) -> Vec<String> {
     let mut all: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     for program in doctor::bad_programs(&loaded.config, &super::env) {
         let place = program.place.map(|place| format!("{place}: ")).unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::logging;
-use signalbox_config::{Overrides, Record};
+use signalbox_config::{Overrides, RecordConfig};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -39,11 +39,11 @@ pub(super) fn proxy(global: &Global, args: &ProxyArgs, rules: &Path) -> Result<E
 }
 
 /// Returns the recording settings: the configured ones, overridden by the command line.
-fn record(global: &Global, to: &TapeTo) -> Result<Record, Failure> {
+fn record(global: &Global, to: &TapeTo) -> Result<RecordConfig, Failure> {
     let record = load(global, Overrides::default())?.config.record;
     let file = to.tape.as_deref().map(std::path::absolute).transpose();
     let file = file.map_err(|error| Failure::File { path: to.tape.clone().unwrap_or_default(), error })?;
-    Ok(Record { enabled: !to.no_tape && (record.enabled || file.is_some()), file, ..record })
+    Ok(RecordConfig { enabled: !to.no_tape && (record.enabled || file.is_some()), file, ..record })
 }
 
 /// Writes the configuration to a private file, and returns global flags that point to it.

@@ -12,7 +12,7 @@ use signalbox_engine::Principal;
 use signalbox_oauth::form;
 use signalbox_oauth::page_host::PageHost;
 use signalbox_oauth::sign_in::SIGN_IN_TIME;
-use signalbox_oauth::{AuthSpec, Grant, OauthCredentials, OauthSpec, probe};
+use signalbox_oauth::{AuthSpec, GrantType, OauthCredentials, OauthSpec, probe};
 use signalbox_transport::tls::BackTlsSpec;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -30,17 +30,17 @@ pub(super) fn logout(global: &Global, args: &SignInArgs) -> Result<ExitCode, Fai
 async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure> {
     let config = super::load(global, Overrides::default())?.config;
     let (backend, spec, url, tls) = protected(&config, &args.backend)?;
-    if spec.grant != Grant::SignIn {
+    if spec.grant != GrantType::SignIn {
         let text = format!("backend `{}` gets its tokens by itself; there is no sign-in", backend.name);
         return Err(Failure::Usage(text));
     }
     signalbox_assembly::data_dir::DataDir::prepare(&config.data_dir)?;
-    let desk = backend_auth::desk(&config, PageHost::Person);
+    let oauth = backend_auth::oauth(&config, PageHost::Person);
     let failed = |error| Failure::SignIn { backend: backend.name.clone(), error };
-    let credentials = OauthCredentials::new(&backend.name, &url, spec, Arc::clone(&desk));
+    let credentials = OauthCredentials::new(&backend.name, &url, spec, Arc::clone(&oauth));
     let challenges = probe::challenges(&url, &tls).await.map_err(failed)?;
     let (ended, mut end) = mpsc::channel(1);
-    desk.on_sign_in(move |sign_in| {
+    oauth.on_sign_in(move |sign_in| {
         // A second answer belongs to another sign-in, so drop it.
         let _ = ended.try_send(sign_in.outcome.map_err(ToString::to_string));
     });
@@ -63,11 +63,11 @@ async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure
 async fn sign_out(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure> {
     let config = super::load(global, Overrides::default())?.config;
     let (backend, spec, url, _) = protected(&config, &args.backend)?;
-    let desk = backend_auth::desk(&config, PageHost::Person);
+    let oauth = backend_auth::oauth(&config, PageHost::Person);
     let failed = |error| Failure::SignIn { backend: backend.name.clone(), error };
-    let credentials = OauthCredentials::new(&backend.name, &url, spec, Arc::clone(&desk));
+    let credentials = OauthCredentials::new(&backend.name, &url, spec, Arc::clone(&oauth));
     let holder = credentials.holder(&principal(args)).map_err(failed)?;
-    let is_forgotten = desk.forget(&holder).await.map_err(failed)?;
+    let is_forgotten = oauth.forget(&holder).await.map_err(failed)?;
     let user = principal(args);
     let query = [("backend", backend.name.as_str()), ("user", user.as_str())];
     tell_gateways(global, &form::extend(routes::SIGNED_OUT, &query)).await;

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use signalbox_assembly::govern_parts::rates;
 use signalbox_assembly::grants::GrantFile;
 use signalbox_assembly::name_check;
-use signalbox_assembly::permission_backtest::{Decided, Decisions, PermissionBacktest};
-use signalbox_assembly::permission_trial::{PermissionTrial, Supposed, Tried};
+use signalbox_assembly::permission_backtest::{BacktestDecision, Decisions, PermissionBacktest};
+use signalbox_assembly::permission_trial::{PermissionTrial, TrialCaller, TrialDecision};
 use signalbox_config::{Config, Overrides};
 use signalbox_control::api::routes;
 use signalbox_control::table;
@@ -83,7 +83,7 @@ fn counted_policies(count: usize) -> String {
 
 fn explain(global: &Global, config: &Config, args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let arguments = arguments(args.arguments.as_deref())?;
-    let who = Supposed { principal: args.principal.clone(), roles: args.role.clone(), groups: args.group.clone() };
+    let who = TrialCaller { principal: args.principal.clone(), roles: args.role.clone(), groups: args.group.clone() };
     let trial = with_grants(config)?;
     let tried = trial.decide(&who, args.kind.list(), &args.entry, arguments.as_deref(), unix_millis());
     if global.json {
@@ -107,8 +107,8 @@ fn with_grants(config: &Config) -> Result<PermissionTrial, Failure> {
     Ok(PermissionTrial::new(config)?.with_grants(&all, config, unix_millis()))
 }
 
-fn shown(tried: &Tried) -> Value {
-    let Tried { verdict, listed, policy, reason, grant } = tried;
+fn shown(tried: &TrialDecision) -> Value {
+    let TrialDecision { verdict, listed, policy, reason, grant } = tried;
     json!({"verdict": verdict, "listed": listed, "policy": policy, "reason": reason, "grant": grant})
 }
 
@@ -124,27 +124,29 @@ fn arguments(text: Option<&str>) -> Result<Option<Vec<u8>>, Failure> {
 fn who(global: &Global, config: &Config, args: &WhoArgs) -> Result<ExitCode, Failure> {
     let arguments = arguments(args.arguments.as_deref())?;
     let trial = with_grants(config)?;
-    let user = |name: &str| (format!("user {name}"), Supposed { principal: name.to_owned(), ..Supposed::default() });
+    let user =
+        |name: &str| (format!("user {name}"), TrialCaller { principal: name.to_owned(), ..TrialCaller::default() });
     let named = config.auth.users.iter().map(|(name, _)| name.as_str());
     // A principal with a grant need not be in the configuration.
     let mut known = BTreeSet::new();
     let names = named.chain(trial.granted()).filter(|name| known.insert(*name)).collect::<Vec<_>>();
-    let role = |name: &String| (format!("role {name}"), Supposed { roles: vec![name.clone()], ..Supposed::default() });
+    let role =
+        |name: &String| (format!("role {name}"), TrialCaller { roles: vec![name.clone()], ..TrialCaller::default() });
     let users = config.auth.users.iter().chain(&config.auth.groups).flat_map(|(_, member)| &member.roles);
     let roles: BTreeSet<&String> = config.permissions.roles.iter().map(|(name, _)| name).chain(users).collect();
     let all = names.into_iter().map(user).chain(roles.into_iter().map(role));
-    let all = all.chain([("anybody else".to_owned(), Supposed::default())]);
-    let decided = |(label, who): (String, Supposed)| {
+    let all = all.chain([("anybody else".to_owned(), TrialCaller::default())]);
+    let decided = |(label, who): (String, TrialCaller)| {
         let tried = trial.decide(&who, args.kind.list(), &args.entry, arguments.as_deref(), unix_millis());
         (label, tried)
     };
-    let rows: Vec<(String, Tried)> = all.map(decided).collect();
+    let rows: Vec<(String, TrialDecision)> = all.map(decided).collect();
     if global.json {
-        let row = |(label, tried): &(String, Tried)| json!({"who": label, "decision": shown(tried)});
+        let row = |(label, tried): &(String, TrialDecision)| json!({"who": label, "decision": shown(tried)});
         output::json(&Value::from(rows.iter().map(row).collect::<Vec<_>>()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let row = |(label, tried): &(String, Tried)| {
+    let row = |(label, tried): &(String, TrialDecision)| {
         let policy = tried.policy.as_deref().unwrap_or("-");
         vec![table::harmless(label), tried.verdict.to_owned(), table::harmless(policy), table::harmless(&tried.reason)]
     };
@@ -163,13 +165,13 @@ fn backtest(global: &Global, config: &Config, tapes: &[String], fail: bool) -> R
     let report = backtest.report();
     let rows = report.decisions.iter();
     if global.json {
-        let row = |((then, now, policy), decisions): (&(Decided, Decided, String), &Decisions)| json!({"then": then.word(), "now": now.word(), "policy": policy, "calls": decisions.count, "examples": decisions.examples});
+        let row = |((then, now, policy), decisions): (&(BacktestDecision, BacktestDecision, String), &Decisions)| json!({"then": then.word(), "now": now.word(), "policy": policy, "calls": decisions.count, "examples": decisions.examples});
         let all: Vec<Value> = rows.map(row).collect();
         let told =
             json!({"calls": report.calls, "changed": report.changed(), "unknown": report.unknown, "decisions": all});
         output::json(&told)?;
     } else {
-        let row = |((then, now, policy), decisions): (&(Decided, Decided, String), &Decisions)| {
+        let row = |((then, now, policy), decisions): (&(BacktestDecision, BacktestDecision, String), &Decisions)| {
             let example =
                 decisions.examples.first().map_or_else(String::new, |(tape, exchange)| format!("{tape} {exchange}"));
             vec![
@@ -225,7 +227,7 @@ fn test(global: &Global, config: &Config, file: &Path) -> Result<ExitCode, Failu
     let mut failed = Vec::new();
     for case in &cases.case {
         let who =
-            Supposed { principal: case.principal.clone(), roles: case.roles.clone(), groups: case.groups.clone() };
+            TrialCaller { principal: case.principal.clone(), roles: case.roles.clone(), groups: case.groups.clone() };
         let arguments = case.arguments.is_object().then(|| case.arguments.to_string().into_bytes());
         let tried = trial.decide(&who, ListKind::Tools, &case.tool, arguments.as_deref(), unix_millis());
         let other = case.policy.as_ref().is_some_and(|policy| tried.policy.as_ref() != Some(policy));

@@ -3,7 +3,7 @@
 use crate::cli::{MigrateArgs, RelayCommand};
 use crate::failure::Failure;
 use crate::output;
-use signalbox_relay::migrate::{LegacyCall, Style};
+use signalbox_relay::migrate::{LegacyCall, TargetFlavor};
 use std::io::Read as _;
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub(super) fn run(command: RelayCommand) -> Result<ExitCode, Failure> {
 }
 
 fn migrate(args: MigrateArgs) -> Result<ExitCode, Failure> {
-    let style = if args.stateless { Style::Stateless } else { Style::Sessions };
+    let style = if args.stateless { TargetFlavor::Stateless } else { TargetFlavor::Sessions };
     let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
     let call = if args.call.is_empty() {
         let mut text = String::new();

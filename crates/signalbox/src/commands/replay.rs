@@ -13,7 +13,7 @@ use super::{block_on, quiet_logs};
 use crate::cli::{Global, ReplayCommand};
 use crate::failure::Failure;
 use signalbox_assembly::logging;
-use signalbox_config::LogLevel;
+use signalbox_config::LogVerbosity;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -22,13 +22,13 @@ pub(super) fn run(global: &Global, command: ReplayCommand) -> Result<ExitCode, F
         ReplayCommand::Serve(args) => serve::run(global, &args),
         ReplayCommand::Run(args) => {
             // Log lines would corrupt the full-screen view.
-            let usual = if args.interactive { LogLevel::Error } else { LogLevel::Warn };
+            let usual = if args.interactive { LogVerbosity::Error } else { LogVerbosity::Warn };
             let _logs = logging::start(global.log_level.unwrap_or(usual), global.json);
             block_on(run::run(global, &args))
         }
         ReplayCommand::Branch(args) => branch::run(global, &args),
         ReplayCommand::Shrink(args) => {
-            let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Error), global.json);
+            let _logs = logging::start(global.log_level.unwrap_or(LogVerbosity::Error), global.json);
             block_on(shrink::run(global, &args))
         }
         ReplayCommand::Control(args) => {

@@ -11,7 +11,7 @@ use signalbox_config::rules::read_file;
 use signalbox_config::{Overrides, Rules};
 use signalbox_control::table;
 use signalbox_engine::chain::{Effect, HoldQuestion, Phase, Verdict};
-use signalbox_rules::{RuleRow, RuleSet, Supposed, Tried, try_message};
+use signalbox_rules::{AssumedContext, RuleRow, RuleSet, TrialOutcome, try_message};
 use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -113,14 +113,14 @@ fn test(global: &Global, set: &RuleSet, args: &TestArgs) -> Result<ExitCode, Fai
         TestPhase::GatewayRequest => Phase::ToGateway,
         TestPhase::GatewayResponse => Phase::FromGateway,
     };
-    let supposed = Supposed {
+    let supposed = AssumedContext {
         phase: Some(phase),
         method: Some(args.method.clone()),
         tool: args.tool.clone(),
         backend: args.backend.clone(),
         principal: args.principal.clone(),
         unix_ms: unix_nanos() / 1_000_000,
-        ..Supposed::default()
+        ..AssumedContext::default()
     };
     let tried = try_message(set, &message, &supposed, Instant::now())
         .map_err(|refusal| Failure::Usage(format!("the message cannot be used: {refusal}")))?;
@@ -194,7 +194,7 @@ fn spelled(time: std::time::Duration) -> String {
     format!("{time:?}")
 }
 
-fn tried_text(tried: &Tried) -> String {
+fn tried_text(tried: &TrialOutcome) -> String {
     let mut text = String::new();
     for ruling in tried.rulings.iter().filter(|ruling| ruling.rule.is_some()) {
         let rule = ruling.rule.as_deref().unwrap_or_default();
@@ -227,7 +227,7 @@ fn besides(effect: &Effect) -> String {
     }
 }
 
-fn tried_json(set: &RuleSet, tried: &Tried) -> Value {
+fn tried_json(set: &RuleSet, tried: &TrialOutcome) -> Value {
     let rulings: Vec<Value> = tried
         .rulings
         .iter()

@@ -10,7 +10,7 @@ use crate::output;
 use serde_json::json;
 use signalbox_config::Overrides;
 use signalbox_config::rules::read_file;
-use signalbox_rules::{FileError, Files, RuleRow, RuleSet};
+use signalbox_rules::{Files, OutsideFileError, RuleRow, RuleSet};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -143,9 +143,9 @@ fn parse(file: &Path, text: &str) -> Result<RuleSet, Failure> {
 struct Beside<'a>(&'a Path);
 
 impl Files for Beside<'_> {
-    fn read(&self, name: &str, most: usize) -> Result<String, FileError> {
+    fn read(&self, name: &str, most: usize) -> Result<String, OutsideFileError> {
         let text = std::fs::read_to_string(self.0.join(name))?;
-        if text.len() > most { Err(FileError::TooLarge { most }) } else { Ok(text) }
+        if text.len() > most { Err(OutsideFileError::TooLarge { most }) } else { Ok(text) }
     }
 }
 

@@ -14,15 +14,15 @@ use signalbox_assembly::recording::Recording;
 use signalbox_assembly::reload::{Follower, Reloader};
 use signalbox_assembly::signals::{Hangups, Signals};
 use signalbox_config::loader::Loader;
-use signalbox_config::{Config, Listen, Loaded, Transport};
-use signalbox_control::api::{Served, routes};
+use signalbox_config::{CheckedConfig, Config, ListenConfig, Transport};
+use signalbox_control::api::{ApiState, routes};
 use signalbox_control::control_socket::Control;
 use signalbox_control::open_files;
 use signalbox_control::status::ProcessInfo;
 use signalbox_engine::Principal;
 use signalbox_engine::authenticator::Challenge;
 use signalbox_engine::record::TapeKind;
-use signalbox_govern::Secret;
+use signalbox_govern::ApiKeySecret;
 use signalbox_relay::{Relay, RelayEntry};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::admission::Admission;
@@ -48,7 +48,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 const CONNECTIONS_END: Duration = Duration::from_secs(2);
 
 /// Serves until a signal arrives.
-pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<ExitCode, Failure> {
+pub(super) async fn run(loaded: CheckedConfig, loader: Loader, json: bool) -> Result<ExitCode, Failure> {
     let config = loaded.config;
     open_files::raise_limit(config.gateway.max_connections);
     let data_dir = DataDir::prepare(&config.data_dir)?;
@@ -103,7 +103,7 @@ pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<Ex
 
 /// Announces the administration key: its file, and on a terminal the key itself. Logs are kept, so the key is never
 /// logged.
-fn announce_admin(key: &Secret, file: &Path, json: bool) {
+fn announce_admin(key: &ApiKeySecret, file: &Path, json: bool) {
     if json {
         return tracing::info!(file = %file.display(), "made a key for the API");
     }
@@ -167,7 +167,7 @@ fn hosts(config: &Config) -> Vec<String> {
 /// Returns the parts of the front that follow the configuration, including its certificates.
 fn followers(admission: &Arc<Admission>, users: Follower, tls: Option<Arc<FrontTls>>) -> Vec<Follower> {
     let admission = Arc::clone(admission);
-    let door: Follower = Box::new(move |config: &Config| {
+    let limits: Follower = Box::new(move |config: &Config| {
         let (admission, gateway, hosts) = (Arc::clone(&admission), config.gateway.clone(), hosts(config));
         Ok(Box::new(move || {
             let places = open_files::divide(gateway.max_connections).clients;
@@ -181,11 +181,11 @@ fn followers(admission: &Arc<Admission>, users: Follower, tls: Option<Arc<FrontT
             Ok(Box::new(move || tls.take_over(read)))
         })
     });
-    [door, users].into_iter().chain(certificates).collect()
+    [limits, users].into_iter().chain(certificates).collect()
 }
 
 /// Formats the URL that clients connect to.
-fn url(listen: &Listen, address: SocketAddr) -> String {
+fn url(listen: &ListenConfig, address: SocketAddr) -> String {
     match (listen.transport, listen.tls.is_some()) {
         (Transport::Http, false) => format!("http://{address}{}", listen.path),
         (Transport::Http, true) => format!("https://{address}{}", listen.path),
@@ -238,7 +238,7 @@ impl Server {
             relay.start(url.strip_suffix(&config.listen.path).unwrap_or(&url));
         }
         let front = Front::new(config, &authentication, admission, tls.clone(), app.relay.as_ref());
-        let served = Served::new(&reloader, ProcessInfo { command: "serve", url: Some(url.clone()), tls });
+        let served = ApiState::new(&reloader, ProcessInfo { command: "serve", url: Some(url.clone()), tls });
         let router = routes::router(&served, Some(&authentication))?;
         let control = Control::open(data_dir, &app.gateway, &router);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -327,11 +327,11 @@ mod tests {
     use http::{Method, StatusCode};
     use serde_json::Value;
     use signalbox_assembly::data_dir::run_folder;
-    use signalbox_assembly::live::MAX_WATCHERS;
-    use signalbox_config::{Environment, Located, Overrides};
+    use signalbox_assembly::live_feed::MAX_WATCHERS;
+    use signalbox_config::{ConfigLocation, Environment, Overrides};
     use signalbox_control::control_socket::{self, AskError, LineStream};
     use signalbox_engine::FactSink as _;
-    use signalbox_transport::router::Door;
+    use signalbox_transport::router::Listener;
     use std::path::{Path, PathBuf};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpStream, UnixStream};
@@ -348,7 +348,7 @@ mod tests {
     /// A server with its data in this folder, and where it listens.
     async fn built(root: &Path) -> (Server, SocketAddr) {
         let overrides = Overrides { data_dir: Some(root.into()), ..Overrides::default() };
-        let config = Config::load(&Located::Defaults, &|_| None, &overrides).unwrap().config;
+        let config = Config::load(&ConfigLocation::Defaults, &|_| None, &overrides).unwrap().config;
         let data_dir = DataDir::prepare(&config.data_dir).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -373,7 +373,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         for route in router.routes() {
-            let at_listener = route.mount().is_at(Door::Listener);
+            let at_listener = route.mount().is_at(Listener::Tcp);
             let answer = get(address, &route.path().replace("{id}", "1")).await;
             // The pages of sign-ins and approvals are there only for good links.
             let found = at_listener && !["/auth/connect/", "/approve/"].iter().any(|one| route.path().starts_with(one));
@@ -385,9 +385,9 @@ mod tests {
                 // The MCP endpoint cannot be put there.
                 let file = root.path().join("signalbox.toml");
                 std::fs::write(&file, format!("[mcp.protocol.transport]\npath = {:?}\n", route.path())).unwrap();
-                Config::load(&Located::File(file), &|_| None, &Overrides::default()).unwrap_err();
+                Config::load(&ConfigLocation::File(file), &|_| None, &Overrides::default()).unwrap_err();
             }
-            let asked = route.mount().is_at(Door::Control) && route.path() != routes::LIVE;
+            let asked = route.mount().is_at(Listener::Control) && route.path() != routes::LIVE;
             if asked && route.method() == Method::GET && !route.path().contains('{') {
                 control_socket::ask(&socket, route.path()).await.unwrap();
             }

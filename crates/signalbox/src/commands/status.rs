@@ -8,9 +8,9 @@ use serde_json::Value;
 use signalbox_assembly::signals::Signals;
 use signalbox_control::api::routes;
 use signalbox_control::control_socket::{AskError, ProcessAddress, ask};
-use signalbox_control::status::rates::Rates;
+use signalbox_control::status::rate_sampler::RateSampler;
 use signalbox_control::status::show::show;
-use signalbox_control::terminal::Style;
+use signalbox_control::terminal::OutputStyle;
 use signalbox_wire::printable;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ async fn once(global: &Global) -> Result<ExitCode, Failure> {
     if global.json {
         output::json(&Value::from(all.clone()))?;
     } else {
-        output::styled(&shown(&all, Style::of_stdout()))?;
+        output::styled(&shown(&all, OutputStyle::of_stdout()))?;
     }
     if all.is_empty() { Err(Failure::NothingRuns(data_dir)) } else { Ok(ExitCode::SUCCESS) }
 }
@@ -38,7 +38,7 @@ async fn once(global: &Global) -> Result<ExitCode, Failure> {
 async fn watch(global: &Global, every: Duration) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let mut screen = Screen::open(global.json);
-    let mut rates = Rates::default();
+    let mut rates = RateSampler::default();
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -51,7 +51,7 @@ async fn watch(global: &Global, every: Duration) -> Result<ExitCode, Failure> {
         let frame = match (global.json, all.is_empty()) {
             (true, _) => printable::json(&format!("{}\n", Value::from(all))),
             (false, true) => printable::lines(&format!("{}\n", Failure::NothingRuns(data_dir))),
-            (false, false) => shown(&all, Style::of_stdout()),
+            (false, false) => shown(&all, OutputStyle::of_stdout()),
         };
         if !screen.show(&frame)? {
             return Ok(ExitCode::SUCCESS);
@@ -59,7 +59,7 @@ async fn watch(global: &Global, every: Duration) -> Result<ExitCode, Failure> {
     }
 }
 
-fn shown(all: &[Value], style: Style) -> String {
+fn shown(all: &[Value], style: OutputStyle) -> String {
     let one = |status: &Value| match serde_json::from_value(status.clone()) {
         Ok(view) => show(&view, style),
         Err(error) => {

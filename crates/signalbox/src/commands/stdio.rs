@@ -10,9 +10,9 @@ use signalbox_assembly::logging::log_warnings;
 use signalbox_assembly::recording::Recording;
 use signalbox_assembly::reload::Reloader;
 use signalbox_assembly::signals::{Hangups, Signals};
-use signalbox_config::Loaded;
+use signalbox_config::CheckedConfig;
 use signalbox_config::loader::Loader;
-use signalbox_control::api::{Served, routes};
+use signalbox_control::api::{ApiState, routes};
 use signalbox_control::control_socket::Control;
 use signalbox_control::open_files;
 use signalbox_control::status::ProcessInfo;
@@ -27,7 +27,7 @@ use std::time::Duration;
 use token::PipeProof;
 
 /// Serves until the client closes its end or a signal arrives.
-pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Failure> {
+pub(super) async fn run(loaded: CheckedConfig, loader: Loader) -> Result<ExitCode, Failure> {
     let config = loaded.config;
     open_files::raise_limit(0);
     let _ = open_files::divide(0);
@@ -40,7 +40,7 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     let app = assemble(&config, caller.principal().clone(), state, recording, PageHost::Person)?;
     let pipe = PipeProof::load(&config, &data_dir, &app, &caller)?;
     let reloader = Reloader::new(app.clone(), loader, config.clone(), false, vec![pipe.follower(&app)]);
-    let served = Served::new(&reloader, ProcessInfo { command: "stdio", url: None, tls: None });
+    let served = ApiState::new(&reloader, ProcessInfo { command: "stdio", url: None, tls: None });
     let control = Control::open(&data_dir, &app.gateway, &routes::router(&served, None)?);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),

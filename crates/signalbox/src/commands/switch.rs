@@ -12,7 +12,7 @@ use signalbox_assembly::{name_check, pattern_check};
 use signalbox_config::Overrides;
 use signalbox_control::api::routes::{LIFT_SWITCH, SWITCHES};
 use signalbox_control::table;
-use signalbox_govern::permissions::Off;
+use signalbox_govern::permissions::SwitchOffReason;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_wire::timestamp;
 use std::process::ExitCode;
@@ -20,8 +20,8 @@ use std::process::ExitCode;
 pub(super) async fn run(global: &Global, command: SwitchCommand) -> Result<ExitCode, Failure> {
     match command {
         SwitchCommand::List => list(global).await,
-        SwitchCommand::Kill(args) => set(global, &args, Off::Killed).await,
-        SwitchCommand::Quarantine(args) => set(global, &args, Off::Quarantined).await,
+        SwitchCommand::Kill(args) => set(global, &args, SwitchOffReason::Killed).await,
+        SwitchCommand::Quarantine(args) => set(global, &args, SwitchOffReason::Quarantined).await,
         SwitchCommand::Lift(args) => lift(global, &args).await,
     }
 }
@@ -62,7 +62,7 @@ fn row(switch: &Value) -> Vec<String> {
     vec![what, word("off"), since.unwrap_or_else(|| "-".to_owned()), word("by"), word("reason")]
 }
 
-async fn set(global: &Global, args: &SwitchArgs, off: Off) -> Result<ExitCode, Failure> {
+async fn set(global: &Global, args: &SwitchArgs, off: SwitchOffReason) -> Result<ExitCode, Failure> {
     let switch = SetSwitch {
         pattern: args.pattern.clone(),
         principal: args.principal,

@@ -12,7 +12,6 @@ mod keys;
 mod last_tape;
 mod lines;
 mod named_tape;
-mod progress;
 mod prove;
 mod prune;
 mod redact;
@@ -22,6 +21,7 @@ mod search_filter;
 mod session_id;
 mod show;
 mod stats;
+mod step_counter;
 #[cfg(test)]
 mod tests;
 mod trust;

@@ -9,10 +9,12 @@ use serde_json::{Map, Value, json};
 use signalbox_assembly::assemble::{App, StateFiles, assemble};
 use signalbox_assembly::logging::log_warnings;
 use signalbox_assembly::signals::Signals;
-use signalbox_config::{BackendConfig, BackendTarget, Config, Era, Overrides, ToolFilter, TrustLevel, UrlTransport};
+use signalbox_config::{
+    BackendConfig, BackendTarget, BackendTrust, Config, EraSetting, Overrides, ToolFilter, UrlTransport,
+};
 use signalbox_control::api::routes::{STATUS, TOOLS};
 use signalbox_control::control_socket;
-use signalbox_control::pipe::{Pipe, request_of};
+use signalbox_control::in_process_session::{InProcessSession, request_of};
 use signalbox_control::remote_call;
 use signalbox_control::table;
 use signalbox_control::tool_list::{self, ToolList};
@@ -117,7 +119,7 @@ async fn fresh(global: &Global, command: &ToolsCommand, arguments: Map<String, V
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     app.gateway.start();
     let asking = async {
-        let mut pipe = Pipe::open(&app.gateway, Caller::of(principal, Proof::LocalUser, "stdio")).await?;
+        let mut pipe = InProcessSession::open(&app.gateway, Caller::of(principal, Proof::LocalUser, "stdio")).await?;
         match command {
             ToolsCommand::List { .. } => {
                 show_list(&ToolList::ask(&mut pipe, &app.gateway, &config).await?, global.json)
@@ -189,7 +191,7 @@ fn configuration(global: &Global) -> Result<Config, Failure> {
         tools: ToolFilter::default(),
         callers: Vec::new(),
         category: None,
-        trust_level: TrustLevel::Untrusted,
+        trust_level: BackendTrust::Untrusted,
         disabled: false,
         seal: false,
         timeout: config.gateway.call_timeout,
@@ -199,7 +201,7 @@ fn configuration(global: &Global) -> Result<Config, Failure> {
         failing: signalbox_runtime::FailureRules::default(),
         lifetime: signalbox_runtime::Lifetime::default(),
         questions: signalbox_runtime::QuestionTime::default(),
-        era: Era::Auto,
+        era: EraSetting::Auto,
     }];
     Ok(config)
 }

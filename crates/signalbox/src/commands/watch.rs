@@ -7,14 +7,14 @@ use crate::failure::Failure;
 use crate::output;
 use crate::watch::keyboard::Keyboard;
 use crate::watch::screen::Screen;
-use crate::watch::{Action, Event, View, draw};
+use crate::watch::{WatchAction, WatchEvent, WatchView, draw};
 use http::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use signalbox_assembly::signals::Signals;
 use signalbox_control::api::routes::{BREAKPOINTS, HOLDS, LIVE};
 use signalbox_control::control_socket::LineStream;
-use signalbox_control::terminal::Style;
+use signalbox_control::terminal::OutputStyle;
 use signalbox_tape::pretty;
 use std::io::{IsTerminal as _, stdin, stdout};
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ pub(super) async fn run(global: &Global, args: &WatchArgs) -> Result<ExitCode, F
         };
     }
     let mut watch = Watch {
-        view: View::new(&format!("signalbox watch  pid {}", process.pid), Style::of_stdout().colour),
+        view: WatchView::new(&format!("signalbox watch  pid {}", process.pid), OutputStyle::of_stdout().colour),
         screen: Screen::open().map_err(Failure::Output)?,
         keyboard: Keyboard::open().map_err(Failure::Start)?,
         process,
@@ -60,7 +60,7 @@ async fn copy(process: &Process, mut lines: LineStream) -> Result<ExitCode, Fail
 }
 
 struct Watch {
-    view: View,
+    view: WatchView,
     screen: Screen,
     keyboard: Keyboard,
     process: Process,
@@ -78,7 +78,7 @@ impl Watch {
         loop {
             let event = tokio::select! {
                 key = self.keyboard.next() => match key {
-                    Some(Some(key)) => Some(Event::Key(key)),
+                    Some(Some(key)) => Some(WatchEvent::Key(key)),
                     Some(None) => None,
                     // The terminal is gone, so there is nothing left to draw on.
                     None => return Ok(()),
@@ -92,38 +92,38 @@ impl Watch {
                 }
             };
             changed = true;
-            if let Some(Event::Ended(_)) = event {
+            if let Some(WatchEvent::Ended(_)) = event {
                 lines = None;
-                self.view.apply(Event::Holds(Vec::new()));
+                self.view.apply(WatchEvent::Holds(Vec::new()));
             }
             match event.and_then(|event| self.view.apply(event)) {
-                Some(Action::Quit) => return Ok(()),
+                Some(WatchAction::Quit) => return Ok(()),
                 Some(action) => self.act(action).await?,
                 None => {}
             }
         }
     }
 
-    async fn look(&self) -> Option<Event> {
+    async fn look(&self) -> Option<WatchEvent> {
         match self.process.send(Method::GET, HOLDS, None).await {
-            Ok(Value::Array(holds)) => Some(Event::Holds(holds)),
+            Ok(Value::Array(holds)) => Some(WatchEvent::Holds(holds)),
             _ => None,
         }
     }
 
     /// Performs the action, and reports the result in the view.
-    async fn act(&mut self, action: Action) -> Result<(), Failure> {
+    async fn act(&mut self, action: WatchAction) -> Result<(), Failure> {
         let said = match action {
-            Action::Quit => return Ok(()),
-            Action::Release(id) => self.settle(id, "release", String::new()).await,
-            Action::Answer(id, text) => {
+            WatchAction::Quit => return Ok(()),
+            WatchAction::Release(id) => self.settle(id, "release", String::new()).await,
+            WatchAction::Answer(id, text) => {
                 let result = json!({"content": [{"type": "text", "text": text}]});
                 self.settle(id, "answer", format!(r#","result":{result}"#)).await
             }
-            Action::Refuse(id, text) if text.is_empty() => self.settle(id, "refuse", String::new()).await,
-            Action::Refuse(id, text) => self.settle(id, "refuse", format!(r#","reason":{}"#, json!(text))).await,
-            Action::Edit(id) => self.edit(id).await?,
-            Action::HoldNext => {
+            WatchAction::Refuse(id, text) if text.is_empty() => self.settle(id, "refuse", String::new()).await,
+            WatchAction::Refuse(id, text) => self.settle(id, "refuse", format!(r#","reason":{}"#, json!(text))).await,
+            WatchAction::Edit(id) => self.edit(id).await?,
+            WatchAction::HoldNext => {
                 self.tell(
                     Method::POST,
                     BREAKPOINTS,
@@ -132,9 +132,9 @@ impl Watch {
                 )
                 .await
             }
-            Action::Clear => self.tell(Method::DELETE, BREAKPOINTS, None, "breakpoints cleared").await,
+            WatchAction::Clear => self.tell(Method::DELETE, BREAKPOINTS, None, "breakpoints cleared").await,
         };
-        self.view.apply(Event::Say(said));
+        self.view.apply(WatchEvent::Say(said));
         if let Some(holds) = self.look().await {
             self.view.apply(holds);
         }
@@ -187,11 +187,11 @@ impl Watch {
 }
 
 /// Returns the next fact, or the end of the feed. Never returns once the feed has ended.
-async fn next(lines: &mut Option<LineStream>) -> Event {
+async fn next(lines: &mut Option<LineStream>) -> WatchEvent {
     let Some(stream) = lines else { return std::future::pending().await };
     match stream.next().await {
-        Ok(Some(line)) => Event::Fact(serde_json::from_slice(&line).unwrap_or_default()),
-        Ok(None) => Event::Ended("the process has ended; q quits".to_owned()),
-        Err(error) => Event::Ended(format!("the feed has stopped: {error}; q quits")),
+        Ok(Some(line)) => WatchEvent::Fact(serde_json::from_slice(&line).unwrap_or_default()),
+        Ok(None) => WatchEvent::Ended("the process has ended; q quits".to_owned()),
+        Err(error) => WatchEvent::Ended(format!("the feed has stopped: {error}; q quits")),
     }
 }

@@ -1,6 +1,6 @@
 //! Draws a run: the title, the calls with their verdicts, the details of one call, the keys.
 
-use super::view::View;
+use super::view::ReplayView;
 use crate::watch::draw::wrap;
 use crate::watch::text::{clean, fit, lines, took};
 use ratatui::Frame;
@@ -10,14 +10,14 @@ use ratatui::widgets::Paragraph;
 use serde_json::Value;
 use signalbox_control::table::harmless;
 use signalbox_replay::run::control::{ControlledCall, When};
-use signalbox_replay::run::{CallReport, ReplayControl, Verdict};
+use signalbox_replay::run::{CallReport, ReplayControl, ReplayVerdict};
 
 /// Maximum length of a message shown, in bytes.
 const MAX_SHOWN: usize = 64 * 1024;
 const KEYS: &str = " space play/pause  n step  b break  [ ] select  g seek  e edit  i inject  +/- speed  q quit";
 
 /// Draws the view into a frame of any size.
-pub fn draw(view: &View, run: &ReplayControl, frame: &mut Frame<'_>) {
+pub fn draw(view: &ReplayView, run: &ReplayControl, frame: &mut Frame<'_>) {
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     if width == 0 || height == 0 {
@@ -39,7 +39,7 @@ pub fn draw(view: &View, run: &ReplayControl, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(drawn), area);
 }
 
-fn title(view: &View, run: &ReplayControl, width: usize) -> Line<'static> {
+fn title(view: &ReplayView, run: &ReplayControl, width: usize) -> Line<'static> {
     let (state, count) = (run.state().word().to_uppercase(), run.calls().len());
     let speed = run.speed().map_or_else(|| "max".to_owned(), |speed| format!("{speed}x"));
     let place = (run.position() + 1).min(count);
@@ -48,7 +48,7 @@ fn title(view: &View, run: &ReplayControl, width: usize) -> Line<'static> {
     Line::styled(fit(&text, width), Style::default().add_modifier(Modifier::REVERSED))
 }
 
-fn calls(view: &View, run: &ReplayControl, width: usize, room: usize) -> Vec<Line<'static>> {
+fn calls(view: &ReplayView, run: &ReplayControl, width: usize, room: usize) -> Vec<Line<'static>> {
     let cursor = view.cursor(run);
     let first = (cursor + 1 + room / 2).min(run.calls().len()).saturating_sub(room);
     let shown = run.calls().iter().enumerate().skip(first).take(room);
@@ -56,7 +56,7 @@ fn calls(view: &View, run: &ReplayControl, width: usize, room: usize) -> Vec<Lin
 }
 
 fn row(
-    view: &View,
+    view: &ReplayView,
     run: &ReplayControl,
     index: usize,
     call: &ControlledCall,
@@ -90,7 +90,7 @@ fn verdict(run: &ReplayControl, index: usize, call: &ControlledCall) -> (String,
     };
     let edited = if report.edited { " edited" } else { "" };
     let tone = match &report.verdict {
-        Verdict::Same => Color::Green,
+        ReplayVerdict::Same => Color::Green,
         verdict if verdict.is_failure() => Color::Red,
         _ => Color::DarkGray,
     };
@@ -98,7 +98,7 @@ fn verdict(run: &ReplayControl, index: usize, call: &ControlledCall) -> (String,
 }
 
 /// Returns the lines about the selected call, or about the last injected one. Headings are not indented.
-pub(super) fn detail(view: &View, run: &ReplayControl) -> Vec<String> {
+pub(super) fn detail(view: &ReplayView, run: &ReplayControl) -> Vec<String> {
     if let Some(injected) = run.injected().next_back().filter(|_| view.injected) {
         let mut told = vec![format!("Injected request {}", injected.id)];
         told.extend(message(&injected.request));

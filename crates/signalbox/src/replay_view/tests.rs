@@ -1,7 +1,7 @@
 //! Dialogues with the view: which keys are pressed, what is to be done, and what is to be seen then.
 
 use super::*;
-use crate::replay_view::Action;
+use crate::replay_view::ReplayViewAction;
 use crate::watch::Key;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 struct Dialogue {
-    view: View,
+    view: ReplayView,
     run: ReplayControl,
 }
 
@@ -40,19 +40,19 @@ fn call(number: u64, tool: &str) -> Arc<RecordedCall> {
 impl Dialogue {
     fn new() -> Self {
         let calls = vec![call(1, "first"), call(2, "sec\u{1b}[2Jond"), call(3, "third")];
-        Self { view: View::new("replay notes.tape", false), run: ReplayControl::new(vec![calls], None) }
+        Self { view: ReplayView::new("replay notes.tape", false), run: ReplayControl::new(vec![calls], None) }
     }
 
-    fn press(&mut self, key: Key) -> Option<Action> {
+    fn press(&mut self, key: Key) -> Option<ReplayViewAction> {
         self.view.key(key, &self.run)
     }
 
-    fn char(&mut self, char: char) -> Option<Action> {
+    fn char(&mut self, char: char) -> Option<ReplayViewAction> {
         self.press(Key::Char(char))
     }
 
     /// Sends the next call; it is answered so.
-    fn sends(&mut self, verdict: Verdict) {
+    fn sends(&mut self, verdict: ReplayVerdict) {
         self.run.step().unwrap();
         let Next::Send { index, .. } = self.run.next(Duration::ZERO) else { panic!("nothing is sent") };
         let recorded = &self.run.calls()[index].recorded;
@@ -82,31 +82,31 @@ impl Dialogue {
 #[test]
 fn keys_say_what_is_to_be_done() {
     let mut dialogue = Dialogue::new();
-    assert_eq!(dialogue.char(' '), Some(Action::Play));
+    assert_eq!(dialogue.char(' '), Some(ReplayViewAction::Play));
     dialogue.run.play().unwrap();
-    assert_eq!(dialogue.char(' '), Some(Action::Pause));
-    assert_eq!(dialogue.char('n'), Some(Action::Step));
-    assert_eq!(dialogue.char('e'), Some(Action::Edit));
-    assert_eq!(dialogue.char('i'), Some(Action::Inject));
+    assert_eq!(dialogue.char(' '), Some(ReplayViewAction::Pause));
+    assert_eq!(dialogue.char('n'), Some(ReplayViewAction::Step));
+    assert_eq!(dialogue.char('e'), Some(ReplayViewAction::Edit));
+    assert_eq!(dialogue.char('i'), Some(ReplayViewAction::Inject));
     assert_eq!(dialogue.char('z'), None);
-    assert_eq!(dialogue.char('q'), Some(Action::Quit));
-    assert_eq!(dialogue.press(Key::Interrupt), Some(Action::Quit));
+    assert_eq!(dialogue.char('q'), Some(ReplayViewAction::Quit));
+    assert_eq!(dialogue.press(Key::Interrupt), Some(ReplayViewAction::Quit));
 }
 
 #[test]
 fn the_cursor_follows_the_run_until_it_is_moved() {
     let mut dialogue = Dialogue::new();
-    dialogue.sends(Verdict::Same);
+    dialogue.sends(ReplayVerdict::Same);
     assert_eq!(dialogue.view.cursor(&dialogue.run), 1);
     dialogue.char(']');
     dialogue.press(Key::Right);
-    assert_eq!(dialogue.char('b'), Some(Action::Break(3)));
+    assert_eq!(dialogue.char('b'), Some(ReplayViewAction::Break(3)));
     dialogue.run.set_breakpoint(When::Call(3)).unwrap();
-    assert_eq!(dialogue.char('b'), Some(Action::Clear(1)), "the same key takes it away");
+    assert_eq!(dialogue.char('b'), Some(ReplayViewAction::Clear(1)), "the same key takes it away");
     dialogue.press(Key::Left);
     dialogue.press(Key::Up);
     dialogue.char('[');
-    assert_eq!(dialogue.char('g'), Some(Action::Seek(1)));
+    assert_eq!(dialogue.char('g'), Some(ReplayViewAction::Seek(1)));
     assert_eq!(dialogue.view.cursor(&dialogue.run), 1, "it follows again");
     dialogue.press(Key::End);
     assert_eq!(dialogue.view.cursor(&dialogue.run), 2);
@@ -117,24 +117,24 @@ fn the_cursor_follows_the_run_until_it_is_moved() {
 #[test]
 fn speeds_go_from_a_tenth_to_no_pauses() {
     let mut dialogue = Dialogue::new();
-    assert_eq!(dialogue.char('+'), Some(Action::Speed(None)));
-    assert_eq!(dialogue.char('-'), Some(Action::Speed(Some(10.0))));
+    assert_eq!(dialogue.char('+'), Some(ReplayViewAction::Speed(None)));
+    assert_eq!(dialogue.char('-'), Some(ReplayViewAction::Speed(Some(10.0))));
     dialogue.run.set_speed(Some(1.0)).unwrap();
-    assert_eq!(dialogue.char('+'), Some(Action::Speed(Some(2.0))));
-    assert_eq!(dialogue.char('-'), Some(Action::Speed(Some(0.5))));
+    assert_eq!(dialogue.char('+'), Some(ReplayViewAction::Speed(Some(2.0))));
+    assert_eq!(dialogue.char('-'), Some(ReplayViewAction::Speed(Some(0.5))));
     dialogue.run.set_speed(Some(0.1)).unwrap();
-    assert_eq!(dialogue.char('-'), Some(Action::Speed(Some(0.1))));
+    assert_eq!(dialogue.char('-'), Some(ReplayViewAction::Speed(Some(0.1))));
     dialogue.run.set_speed(Some(10.0)).unwrap();
-    assert_eq!(dialogue.char('+'), Some(Action::Speed(None)));
+    assert_eq!(dialogue.char('+'), Some(ReplayViewAction::Speed(None)));
 }
 
 #[test]
 fn verdicts_breakpoints_the_position_and_the_next_request_are_shown() {
     let mut dialogue = Dialogue::new();
-    dialogue.sends(Verdict::Unanswered);
+    dialogue.sends(ReplayVerdict::Unanswered);
     dialogue.run.set_breakpoint(When::Call(3)).unwrap();
     let preview =
-        Preview { request: Some(json!({"method": "tools/call", "id": 2})), not_sent: Some(Verdict::FromTape) };
+        Preview { request: Some(json!({"method": "tools/call", "id": 2})), not_sent: Some(ReplayVerdict::FromTape) };
     dialogue.run.previewed(1, preview);
     let picture = dialogue.picture(80, 20);
     let rows: Vec<&str> = picture.lines().collect();
@@ -152,8 +152,8 @@ fn verdicts_breakpoints_the_position_and_the_next_request_are_shown() {
 #[test]
 fn what_is_shown_cannot_steer_the_terminal_and_fits_every_size() {
     let mut dialogue = Dialogue::new();
-    dialogue.sends(Verdict::Same);
-    dialogue.sends(Verdict::Same);
+    dialogue.sends(ReplayVerdict::Same);
+    dialogue.sends(ReplayVerdict::Same);
     dialogue.char('[');
     dialogue.view.say("\u{1b}[2J");
     dialogue.run.inject(json!({"method": "\u{1b}[31m"})).unwrap();

@@ -11,7 +11,7 @@ const PAGE: usize = 8;
 
 /// Action requested by a key.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Action {
+pub enum ReplayViewAction {
     /// End the run and leave.
     Quit,
     /// Send calls until something stops it.
@@ -36,7 +36,7 @@ pub enum Action {
 
 /// State of the view.
 #[derive(Debug)]
-pub struct View {
+pub struct ReplayView {
     pub(super) title: String,
     pub(super) colour: bool,
     /// Call that the cursor was moved to; `None` follows the run.
@@ -48,7 +48,7 @@ pub struct View {
     pub(super) injected: bool,
 }
 
-impl View {
+impl ReplayView {
     /// Creates a view with this title.
     #[must_use]
     pub fn new(title: &str, colour: bool) -> Self {
@@ -73,11 +73,11 @@ impl View {
     }
 
     /// Handles a key, and returns the action it requests.
-    pub fn key(&mut self, key: Key, run: &ReplayControl) -> Option<Action> {
+    pub fn key(&mut self, key: Key, run: &ReplayControl) -> Option<ReplayViewAction> {
         self.said = None;
         let place = self.cursor(run) + 1;
         match key {
-            Key::Interrupt | Key::Char('q') => return Some(Action::Quit),
+            Key::Interrupt | Key::Char('q') => return Some(ReplayViewAction::Quit),
             Key::Up | Key::Left | Key::Char('[' | 'k') => self.select(place.saturating_sub(2)),
             Key::Down | Key::Right | Key::Char(']' | 'j') => {
                 self.select(place.min(run.calls().len().saturating_sub(1)))
@@ -93,20 +93,20 @@ impl View {
         None
     }
 
-    fn command(&mut self, char: char, place: usize, run: &ReplayControl) -> Option<Action> {
+    fn command(&mut self, char: char, place: usize, run: &ReplayControl) -> Option<ReplayViewAction> {
         let action = match char {
-            ' ' if matches!(run.state(), State::Playing | State::Stepping) => Action::Pause,
-            ' ' => Action::Play,
-            'n' => Action::Step,
-            'g' => Action::Seek(place),
+            ' ' if matches!(run.state(), State::Playing | State::Stepping) => ReplayViewAction::Pause,
+            ' ' => ReplayViewAction::Play,
+            'n' => ReplayViewAction::Step,
+            'g' => ReplayViewAction::Seek(place),
             'b' => {
                 let set = run.breakpoints().iter().find(|set| set.when == When::Call(place));
-                return Some(set.map_or(Action::Break(place), |set| Action::Clear(set.id)));
+                return Some(set.map_or(ReplayViewAction::Break(place), |set| ReplayViewAction::Clear(set.id)));
             }
-            '+' | '=' => return Some(Action::Speed(faster(run.speed()))),
-            '-' => return Some(Action::Speed(slower(run.speed()))),
-            'e' => Action::Edit,
-            'i' => Action::Inject,
+            '+' | '=' => return Some(ReplayViewAction::Speed(faster(run.speed()))),
+            '-' => return Some(ReplayViewAction::Speed(slower(run.speed()))),
+            'e' => ReplayViewAction::Edit,
+            'i' => ReplayViewAction::Inject,
             _ => return None,
         };
         self.follow();

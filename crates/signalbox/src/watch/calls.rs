@@ -16,7 +16,7 @@ const MAX_DECISIONS: usize = 64;
 
 /// A call, as far as its facts have arrived.
 #[derive(Clone, Debug, Default)]
-pub struct Call {
+pub struct WatchedCall {
     /// Sequence number among all calls seen.
     pub seq: u64,
     /// Arrival, in milliseconds since 1970.
@@ -43,7 +43,7 @@ pub struct Call {
     pub key: (u64, u64),
 }
 
-impl Call {
+impl WatchedCall {
     /// Returns the subject of a tool call, otherwise the method.
     #[must_use]
     pub fn about(&self) -> &str {
@@ -69,7 +69,7 @@ impl Call {
 /// Calls in memory, oldest first.
 #[derive(Debug, Default)]
 pub struct Calls {
-    all: VecDeque<Call>,
+    all: VecDeque<WatchedCall>,
     by_key: HashMap<(u64, u64), u64>,
     last: u64,
     bytes: usize,
@@ -93,13 +93,13 @@ impl Calls {
     }
 
     /// Iterates over the calls that match a filter, newest first.
-    pub fn newest<'a>(&'a self, filter: &'a str) -> impl Iterator<Item = &'a Call> {
+    pub fn newest<'a>(&'a self, filter: &'a str) -> impl Iterator<Item = &'a WatchedCall> {
         self.all.iter().rev().filter(move |call| call.fits(filter))
     }
 
     /// Returns the call with this sequence number, if it is still in memory.
     #[must_use]
-    pub fn get(&self, seq: u64) -> Option<&Call> {
+    pub fn get(&self, seq: u64) -> Option<&WatchedCall> {
         self.all.get(self.place(seq)?)
     }
 
@@ -113,14 +113,14 @@ impl Calls {
         usize::try_from(seq.checked_sub(self.all.front()?.seq)?).ok()
     }
 
-    fn of(&mut self, key: (u64, u64), fact: &Value) -> Option<&mut Call> {
+    fn of(&mut self, key: (u64, u64), fact: &Value) -> Option<&mut WatchedCall> {
         let seq = match self.by_key.get(&key) {
             Some(&seq) => seq,
             None => {
                 self.last += 1;
                 let who = word(fact, "principal").unwrap_or_default();
                 let at_ms = fact["at_ms"].as_u64().unwrap_or(0);
-                self.all.push_back(Call { seq: self.last, at_ms, who, key, ..Call::default() });
+                self.all.push_back(WatchedCall { seq: self.last, at_ms, who, key, ..WatchedCall::default() });
                 self.by_key.insert(key, self.last);
                 self.last
             }
@@ -195,7 +195,7 @@ pub(super) fn is_difference(fact: &Value) -> bool {
 }
 
 /// Returns a message of a call, split into lines.
-pub(super) fn image(call: &Call, point: usize) -> Vec<String> {
+pub(super) fn image(call: &WatchedCall, point: usize) -> Vec<String> {
     call.images[point].as_deref().map(|image| text::lines(image, MAX_IMAGE)).unwrap_or_default()
 }
 

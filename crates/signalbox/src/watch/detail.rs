@@ -1,13 +1,13 @@
 //! Details of one call or one held message.
 
-use super::calls::{self, Call};
+use super::calls::{self, WatchedCall};
 use super::held::HeldEntry;
 use super::text::{clock, took};
-use super::view::View;
+use super::view::WatchView;
 use signalbox_engine::fact::Point;
 
 /// Returns the lines about the item under the cursor. Headings are not indented.
-pub(super) fn lines(view: &View) -> Vec<String> {
+pub(super) fn lines(view: &WatchView) -> Vec<String> {
     match view.under_cursor() {
         (Some(held), _) => of_held(held),
         (None, Some(call)) => of_call(call),
@@ -25,7 +25,7 @@ fn of_held(held: &HeldEntry) -> Vec<String> {
     lines
 }
 
-fn of_call(call: &Call) -> Vec<String> {
+fn of_call(call: &WatchedCall) -> Vec<String> {
     let ended = match &call.outcome {
         Some(outcome) => format!("{outcome} after {}", took(call.took_us)),
         None => "not answered yet".to_owned(),

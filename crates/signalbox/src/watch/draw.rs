@@ -1,10 +1,10 @@
 //! Draws the view: the title, the list, the details, the footer.
 
-use super::calls::Call;
+use super::calls::WatchedCall;
 use super::detail;
 use super::held::HeldEntry;
 use super::text::{clock, fit, took};
-use super::view::{Mode, View};
+use super::view::{Mode, WatchView};
 use crate::output::counted;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -21,7 +21,7 @@ const TOOK: usize = 8;
 const NARROW: usize = 70;
 
 /// Draws the view into a frame of any size.
-pub fn draw(view: &View, frame: &mut Frame<'_>) {
+pub fn draw(view: &WatchView, frame: &mut Frame<'_>) {
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     if width == 0 || height == 0 {
@@ -41,7 +41,7 @@ pub fn draw(view: &View, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(lines.split_off(skip)), Rect::new(area.x, area.y, area.width, area.height));
 }
 
-fn title(view: &View, width: usize) -> Line<'static> {
+fn title(view: &WatchView, width: usize) -> Line<'static> {
     let mut text = format!(" {}  {}", view.title, counted(view.calls.seen(), "call"));
     if !view.held.is_empty() {
         text = format!("{text}  {} held", view.held.len());
@@ -58,7 +58,7 @@ fn title(view: &View, width: usize) -> Line<'static> {
     Line::styled(fit(&text, width), Style::default().add_modifier(Modifier::REVERSED))
 }
 
-fn footer(view: &View, width: usize) -> Line<'static> {
+fn footer(view: &WatchView, width: usize) -> Line<'static> {
     let typing = |what: &str, text: &str| Line::raw(fit_end(&format!("{what}{text}_"), width));
     match (&view.mode, &view.said) {
         (Mode::Filter, _) => typing("/", &view.filter),
@@ -81,7 +81,7 @@ fn fit_end(text: &str, width: usize) -> String {
     fit(&text.chars().skip(excess).collect::<String>(), width)
 }
 
-fn listed(view: &View, width: usize, room: usize) -> Vec<Line<'static>> {
+fn listed(view: &WatchView, width: usize, room: usize) -> Vec<Line<'static>> {
     let cursor = view.cursor();
     let mut lines = Vec::new();
     // Held messages take at most half of the rows.
@@ -105,7 +105,7 @@ fn listed(view: &View, width: usize, room: usize) -> Vec<Line<'static>> {
     lines
 }
 
-fn row(view: &View, text: String, selected: bool, tone: Option<Color>) -> Line<'static> {
+fn row(view: &WatchView, text: String, selected: bool, tone: Option<Color>) -> Line<'static> {
     let mut style = Style::default();
     if let Some(tone) = tone.filter(|_| view.colour) {
         style = style.fg(tone);
@@ -117,7 +117,7 @@ fn row(view: &View, text: String, selected: bool, tone: Option<Color>) -> Line<'
     Line::from(vec![Span::styled(mark, style), Span::styled(text, style)])
 }
 
-fn tone(call: &Call) -> Option<Color> {
+fn tone(call: &WatchedCall) -> Option<Color> {
     match call.outcome.as_deref() {
         None => Some(Color::Cyan),
         Some("success") if call.differs => Some(Color::Yellow),
@@ -138,7 +138,7 @@ fn heading(width: usize) -> String {
     fit(&format!(" {}", columns(["TIME UTC", "WHO", "CALL", "BACKEND", "OUTCOME", "TOOK", ""], width)), width)
 }
 
-fn call_text(call: &Call, width: usize) -> String {
+fn call_text(call: &WatchedCall, width: usize) -> String {
     let (time, took) = (clock(call.at_ms), if call.outcome.is_some() { took(call.took_us) } else { String::new() });
     let outcome = call.outcome.as_deref().unwrap_or("…");
     let mark = match (call.differs, call.decisions.is_empty()) {
@@ -161,7 +161,7 @@ fn columns([time, who, about, backend, outcome, took, mark]: [&str; 7], width: u
     fit(&format!("{time} {} {} {mark}", cells.join(" "), fit(took, TOOK)), width)
 }
 
-fn read(view: &View, from: usize, width: usize, room: usize) -> Vec<Line<'static>> {
+fn read(view: &WatchView, from: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let line = |text: String| {
         let heading = !text.starts_with(' ');
         let style = if heading { Style::default().add_modifier(Modifier::BOLD) } else { Style::default() };
@@ -195,16 +195,16 @@ mod tests;
 #[cfg(test)]
 mod title_tests {
     use super::*;
-    use crate::watch::Event;
+    use crate::watch::WatchEvent;
     use serde_json::json;
 
     #[test]
     fn one_call_is_counted_in_the_singular() {
-        let mut view = View::new("signalbox watch", false);
+        let mut view = WatchView::new("signalbox watch", false);
         for (exchange, wanted) in [(1, "  1 call"), (2, "  2 calls")] {
             let message = json!({"type": "message", "at_ms": 1, "exchange": exchange, "session": 1, "principal": "ann",
                 "point": "client to gateway", "kind": "request", "method": "tools/call", "subject": "echo"});
-            view.apply(Event::Fact(message));
+            view.apply(WatchEvent::Fact(message));
             assert_eq!(title(&view, 80).to_string().trim_end(), format!(" signalbox watch{wanted}"));
         }
     }

@@ -1,38 +1,38 @@
 //! Dialogues with the view: what happens, which keys are pressed, and what is to be seen then.
 
 use super::*;
-use crate::watch::{Action, Event, Key};
+use crate::watch::{Key, WatchAction, WatchEvent};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::{Value, json};
 use std::path::Path;
 
 struct Dialogue {
-    view: View,
+    view: WatchView,
     exchange: u64,
 }
 
 impl Dialogue {
     fn new() -> Self {
-        Self { view: View::new("signalbox watch  pid 7", false), exchange: 0 }
+        Self { view: WatchView::new("signalbox watch  pid 7", false), exchange: 0 }
     }
 
-    fn press(&mut self, keys: &str) -> Option<Action> {
+    fn press(&mut self, keys: &str) -> Option<WatchAction> {
         let mut last = None;
         for char in keys.chars() {
-            last = self.view.apply(Event::Key(if char == '\n' { Key::Enter } else { Key::Char(char) }));
+            last = self.view.apply(WatchEvent::Key(if char == '\n' { Key::Enter } else { Key::Char(char) }));
         }
         last
     }
 
-    fn key(&mut self, key: Key) -> Option<Action> {
-        self.view.apply(Event::Key(key))
+    fn key(&mut self, key: Key) -> Option<WatchAction> {
+        self.view.apply(WatchEvent::Key(key))
     }
 
     fn fact(&mut self, mut fact: Value) {
         fact["session"] = json!(1);
         fact["principal"] = json!("anonymous");
-        self.view.apply(Event::Fact(fact));
+        self.view.apply(WatchEvent::Fact(fact));
     }
 
     fn begins(&mut self, tool: &str) {
@@ -59,7 +59,7 @@ impl Dialogue {
                 "subject": "write_file", "principal": "anonymous", "reason": "breakpoint 1", "left_ms": 41_500,
                 "text": "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\"name\":\"write_file\"}}"})
         };
-        self.view.apply(Event::Holds(ids.iter().map(held).collect()));
+        self.view.apply(WatchEvent::Holds(ids.iter().map(held).collect()));
     }
 
     fn shown(&self, width: u16, height: u16) -> String {
@@ -128,7 +128,7 @@ fn a_filter_is_typed_and_cleared() {
     dialogue.press("/REFUSED");
     is_like("filter", &dialogue.shown(80, 10));
     dialogue.press("\n");
-    assert_eq!(dialogue.press("q"), Some(Action::Quit), "q is a command again");
+    assert_eq!(dialogue.press("q"), Some(WatchAction::Quit), "q is a command again");
     dialogue.press("/zzz\n");
     assert!(dialogue.shown(80, 10).contains("No call matches the filter."));
     dialogue.key(Key::Esc);
@@ -141,22 +141,22 @@ fn held_messages_are_released_edited_answered_and_refused() {
     assert_eq!(dialogue.press("r"), None);
     assert!(dialogue.shown(80, 10).contains("nothing is held"));
     dialogue.holds(&[3, 4]);
-    assert_eq!(dialogue.press("r"), Some(Action::Release(3)), "the oldest, while the cursor is elsewhere");
+    assert_eq!(dialogue.press("r"), Some(WatchAction::Release(3)), "the oldest, while the cursor is elsewhere");
     dialogue.key(Key::Up);
-    assert_eq!(dialogue.press("e"), Some(Action::Edit(4)));
+    assert_eq!(dialogue.press("e"), Some(WatchAction::Edit(4)));
     dialogue.press("\n");
     assert!(dialogue.shown(80, 24).contains("\"name\": \"write_file\""));
     assert_eq!(dialogue.press("anot today"), None);
     is_like("answer", &dialogue.shown(80, 10));
-    assert_eq!(dialogue.press("\n"), Some(Action::Answer(4, "not today".to_owned())));
+    assert_eq!(dialogue.press("\n"), Some(WatchAction::Answer(4, "not today".to_owned())));
     dialogue.press("xbecaus");
     dialogue.key(Key::Backspace);
-    assert_eq!(dialogue.press("se\n"), Some(Action::Refuse(4, "because".to_owned())));
+    assert_eq!(dialogue.press("se\n"), Some(WatchAction::Refuse(4, "because".to_owned())));
     dialogue.press("x");
     dialogue.holds(&[3]);
     assert!(dialogue.shown(80, 10).contains("4 is no longer held"), "somebody else was faster");
-    assert_eq!(dialogue.press("n"), Some(Action::HoldNext));
-    assert_eq!(dialogue.key(Key::Interrupt), Some(Action::Quit));
+    assert_eq!(dialogue.press("n"), Some(WatchAction::HoldNext));
+    assert_eq!(dialogue.key(Key::Interrupt), Some(WatchAction::Quit));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_paused_view_stands_still_and_then_takes_what_came() {
     assert!(shown.contains("PAUSED") && !shown.contains("later"), "{shown}");
     dialogue.press("p");
     assert!(dialogue.shown(80, 10).contains("later"));
-    dialogue.view.apply(Event::Fact(json!({"type": "dropped", "facts": 5})));
+    dialogue.view.apply(WatchEvent::Fact(json!({"type": "dropped", "facts": 5})));
     assert!(dialogue.shown(80, 10).contains("5 lost"));
 }
 
@@ -232,8 +232,8 @@ fn nothing_of_others_reaches_the_terminal_as_a_command() {
         "outcome": evil}));
     let held = json!({"id": 1, "session": 1, "exchange": 1, "phase": evil, "method": evil, "subject": evil,
         "principal": evil, "reason": evil, "text": raw});
-    dialogue.view.apply(Event::Holds(vec![held]));
-    dialogue.view.apply(Event::Say(evil.to_owned()));
+    dialogue.view.apply(WatchEvent::Holds(vec![held]));
+    dialogue.view.apply(WatchEvent::Say(evil.to_owned()));
     let mut all = dialogue.shown(200, 24);
     dialogue.press("\n");
     all.push_str(&dialogue.shown(200, 60));

@@ -1,6 +1,6 @@
 //! State machine of `signalbox watch`.
 
-use super::calls::{Call, Calls, is_difference};
+use super::calls::{Calls, WatchedCall, is_difference};
 use super::held::HeldEntry;
 use super::keyboard::Key;
 use super::text::{clean, word};
@@ -15,7 +15,7 @@ const MAX_WAITING: usize = 10_000;
 
 /// Input of the view.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum WatchEvent {
     /// A line of the live feed.
     Fact(Value),
     /// Messages that are held at the moment.
@@ -30,7 +30,7 @@ pub enum Event {
 
 /// Action requested by a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Action {
+pub enum WatchAction {
     /// Leave the view and end the command.
     Quit,
     /// Release a held message.
@@ -75,7 +75,7 @@ pub(super) enum Mode {
 
 /// State of the view.
 #[derive(Debug)]
-pub struct View {
+pub struct WatchView {
     pub(super) title: String,
     pub(super) calls: Calls,
     pub(super) held: Vec<HeldEntry>,
@@ -89,7 +89,7 @@ pub struct View {
     waiting: Vec<Value>,
 }
 
-impl View {
+impl WatchView {
     /// Creates a view with this title.
     #[must_use]
     pub fn new(title: &str, colour: bool) -> Self {
@@ -109,22 +109,22 @@ impl View {
     }
 
     /// Applies an event, and returns the action it requests.
-    pub fn apply(&mut self, event: Event) -> Option<Action> {
+    pub fn apply(&mut self, event: WatchEvent) -> Option<WatchAction> {
         match event {
-            Event::Fact(fact) => self.fact(fact),
-            Event::Holds(holds) => {
+            WatchEvent::Fact(fact) => self.fact(fact),
+            WatchEvent::Holds(holds) => {
                 self.held = holds.iter().filter_map(HeldEntry::read).collect();
                 self.find_cursor();
             }
-            Event::Say(text) | Event::Ended(text) => self.said = Some(clean(&text)),
-            Event::Key(Key::Interrupt) => return Some(Action::Quit),
-            Event::Key(key) => return self.key(key),
+            WatchEvent::Say(text) | WatchEvent::Ended(text) => self.said = Some(clean(&text)),
+            WatchEvent::Key(Key::Interrupt) => return Some(WatchAction::Quit),
+            WatchEvent::Key(key) => return self.key(key),
         }
         None
     }
 
     /// Returns the calls that match the filter, newest first.
-    pub(super) fn shown(&self) -> Vec<&Call> {
+    pub(super) fn shown(&self) -> Vec<&WatchedCall> {
         self.calls.newest(&self.filter).collect()
     }
 
@@ -140,7 +140,7 @@ impl View {
     }
 
     /// Returns the held message or the call under the cursor.
-    pub(super) fn under_cursor(&self) -> (Option<&HeldEntry>, Option<&Call>) {
+    pub(super) fn under_cursor(&self) -> (Option<&HeldEntry>, Option<&WatchedCall>) {
         match self.selected {
             Selection::Held(id) => (self.held.iter().find(|held| held.id == id), None),
             Selection::Call(seq) => (None, self.calls.get(seq)),
@@ -197,7 +197,7 @@ impl View {
         }
     }
 
-    fn key(&mut self, key: Key) -> Option<Action> {
+    fn key(&mut self, key: Key) -> Option<WatchAction> {
         self.said = None;
         match std::mem::replace(&mut self.mode, Mode::List) {
             Mode::List => self.list_key(key),
@@ -216,7 +216,7 @@ impl View {
                 None
             }
             Mode::Answer(id, mut text) => match key {
-                Key::Enter => Some(Action::Answer(id, text)),
+                Key::Enter => Some(WatchAction::Answer(id, text)),
                 Key::Esc => None,
                 _ => {
                     typed(&mut text, key);
@@ -225,7 +225,7 @@ impl View {
                 }
             },
             Mode::Refuse(id, mut text) => match key {
-                Key::Enter => Some(Action::Refuse(id, text)),
+                Key::Enter => Some(WatchAction::Refuse(id, text)),
                 Key::Esc => None,
                 _ => {
                     typed(&mut text, key);
@@ -236,7 +236,7 @@ impl View {
         }
     }
 
-    fn list_key(&mut self, key: Key) -> Option<Action> {
+    fn list_key(&mut self, key: Key) -> Option<WatchAction> {
         match key {
             Key::Up | Key::Char('k') => self.step(-1),
             Key::Down | Key::Char('j') => self.step(1),
@@ -258,7 +258,7 @@ impl View {
         None
     }
 
-    fn detail_key(&mut self, key: Key, from: usize) -> Option<Action> {
+    fn detail_key(&mut self, key: Key, from: usize) -> Option<WatchAction> {
         let to = match key {
             Key::Up | Key::Char('k') => from.saturating_sub(1),
             Key::Down | Key::Char('j') => from.saturating_add(1),
@@ -275,18 +275,18 @@ impl View {
         None
     }
 
-    fn common_key(&mut self, key: Key) -> Option<Action> {
+    fn common_key(&mut self, key: Key) -> Option<WatchAction> {
         let Key::Char(char) = key else { return None };
         match char {
-            'q' => return Some(Action::Quit),
+            'q' => return Some(WatchAction::Quit),
             'p' => self.pause(),
-            'n' => return Some(Action::HoldNext),
-            'c' => return Some(Action::Clear),
+            'n' => return Some(WatchAction::HoldNext),
+            'c' => return Some(WatchAction::Clear),
             'r' | 'e' | 'a' | 'x' => match self.concerned().map(|held| held.id) {
                 None => self.said = Some("nothing is held; n holds the next tool call".to_owned()),
                 Some(id) => match char {
-                    'r' => return Some(Action::Release(id)),
-                    'e' => return Some(Action::Edit(id)),
+                    'r' => return Some(WatchAction::Release(id)),
+                    'e' => return Some(WatchAction::Edit(id)),
                     'a' => self.mode = Mode::Answer(id, String::new()),
                     _ => self.mode = Mode::Refuse(id, String::new()),
                 },
@@ -317,7 +317,7 @@ impl View {
     }
 }
 
-impl PartialEq for Call {
+impl PartialEq for WatchedCall {
     fn eq(&self, other: &Self) -> bool {
         self.seq == other.seq
     }

@@ -4,7 +4,7 @@ use crate::program::{Program, run};
 use crate::{INITIALIZE, INITIALIZED};
 use serde_json::{Value, json};
 use signalbox_replay::call_gatherer::gather;
-use signalbox_replay::{Paths, Side};
+use signalbox_replay::{Paths, RecordedSide};
 use signalbox_tape::TapeSource;
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ async fn a_file_that_is_no_tape_yet_is_to_be_imported_first() {
 /// The calls of a tape file with their answers.
 fn calls_of(tape: &Path) -> Vec<(Value, Value)> {
     let mut tape = TapeSource::open(tape).unwrap();
-    let side = Side::of(&mut tape).unwrap();
+    let side = RecordedSide::of(&mut tape).unwrap();
     let parsed = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
     let calls = gather(tape.entries(None), side, Paths::default()).unwrap().into_iter();
     let calls = calls.filter(|call| &*call.method == "tools/call");

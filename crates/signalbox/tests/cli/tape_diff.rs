@@ -5,7 +5,7 @@ use crate::{INITIALIZE, INITIALIZED, call};
 use serde_json::{Value, json};
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{
-    BackendSeen, Body, Content, Entry, FinishedEntry, MessageEntry, MessageKind, TapeInfo, TapeKind,
+    BackendOffer, Body, Content, Entry, FinishedEntry, MessageEntry, MessageKind, TapeInfo, TapeKind,
 };
 use signalbox_tape::TapeFileWriter;
 use std::path::Path;
@@ -122,11 +122,11 @@ fn tape(path: &Path, tools: Value, answer: &str) {
         outcome: "success".into(),
         ..FinishedEntry::default()
     };
-    let seen = BackendSeen {
+    let seen = BackendOffer {
         backend: "b".into(),
         hash: tools.to_string(),
         parts: vec![("tools".into(), tools.to_string().into())],
-        ..BackendSeen::default()
+        ..BackendOffer::default()
     };
     let contents = [
         (None, Content::Backend(Box::new(seen))),

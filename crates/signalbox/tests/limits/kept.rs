@@ -2,7 +2,7 @@
 
 use super::Most::{Bytes, Count, Time};
 use super::{OVERLOADED, Row, row};
-use signalbox_assembly::live;
+use signalbox_assembly::live_feed;
 use signalbox_assembly::recording::MAX_WAITING_ANCHORS;
 use signalbox_engine::dialect::answer::MAX_ERROR_TEXT;
 use signalbox_engine::dialect::security_context::MAX_PERMISSIONS;
@@ -140,9 +140,9 @@ pub(super) fn of_holds() -> Vec<Row> {
         row(
             "watchers of one process",
             vec![
-                Count(live::MAX_WATCHERS, "watchers"),
-                Count(live::MAX_QUEUED, "facts for each"),
-                Bytes(live::MAX_QUEUED_BYTES),
+                Count(live_feed::MAX_WATCHERS, "watchers"),
+                Count(live_feed::MAX_QUEUED, "facts for each"),
+                Bytes(live_feed::MAX_QUEUED_BYTES),
             ],
             None,
         )

@@ -11,7 +11,7 @@ use signalbox_assembly::assemble::{StateFiles, assemble};
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::recording::Recording;
 use signalbox_config::keys::{KEYS, KeyKind};
-use signalbox_config::{Config, Located, Overrides};
+use signalbox_config::{Config, ConfigLocation, Overrides};
 use signalbox_control::{metrics, open_files};
 use signalbox_engine::bridge::bridged_call;
 use signalbox_engine::budget;
@@ -608,7 +608,7 @@ fn every_metric_on_the_page_is_on_the_metrics_page_of_a_gateway_that_has_just_be
                 [backends.one]\ncommand = \"true\"\n";
     std::fs::write(&file, text).unwrap();
     let overrides = Overrides { data_dir: Some(root.path().into()), ..Overrides::default() };
-    let config = Config::load(&Located::File(file), &|_| None, &overrides).unwrap().config;
+    let config = Config::load(&ConfigLocation::File(file), &|_| None, &overrides).unwrap().config;
     let data_dir = DataDir::prepare(root.path()).unwrap();
     let recording = Recording::start(&config, TapeKind::Serve, &data_dir).unwrap();
     let app = assemble(&config, Principal::anonymous(), StateFiles::default(), recording, PageHost::Person).unwrap();

@@ -1,5 +1,5 @@
 use super::{AuditRow, CHECKPOINTS, StoredArguments, StoredCall, StoredRecord, jsonb, number};
-use crate::postgres::{BadAddress, Failure, PostgresAddress};
+use crate::postgres::{Failure, PostgresAddress, PostgresAddressError};
 use ::postgres::fallible_iterator::FallibleIterator as _;
 use ::postgres::{Client, RowIter};
 use signalbox_engine::record::StoreError;
@@ -85,7 +85,7 @@ impl fmt::Debug for PostgresAudit {
 
 impl PostgresAudit {
     pub fn new(url: &str) -> Result<Self, StoreError> {
-        let bad = |why: BadAddress| StoreError::Open { place: "the database".into(), why: why.to_string() };
+        let bad = |why: PostgresAddressError| StoreError::Open { place: "the database".into(), why: why.to_string() };
         Ok(Self { place: PostgresAddress::read(url).map_err(bad)?, open: None })
     }
 

@@ -1,5 +1,5 @@
 use super::{AuditRow, CHECKPOINTS, StoredArguments, StoredCall, StoredRecord, number};
-use crate::sqlite::{Failure, SqliteFile, create_if};
+use crate::sqlite::{SqliteFailure, SqliteFile, create_if};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Rows, params};
 use signalbox_engine::record::StoreError;
@@ -66,7 +66,7 @@ impl SqliteAudit {
     }
 
     /// Runs a query on the connection. A connection that failed is replaced by a new one.
-    fn ask<T>(&mut self, question: impl FnOnce(&mut Connection) -> Result<T, Failure>) -> Result<T, StoreError> {
+    fn ask<T>(&mut self, question: impl FnOnce(&mut Connection) -> Result<T, SqliteFailure>) -> Result<T, StoreError> {
         let place = self.place.clone();
         let opened = match self.open.take() {
             Some(connection) => Ok(connection),
@@ -197,7 +197,7 @@ impl SqliteAudit {
 }
 
 /// Passes rows of records to `each` until it returns false.
-fn hand_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), Failure> {
+fn hand_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), SqliteFailure> {
     while let Some(row) = rows.next()? {
         // A column of SQLite can hold a value of any type.
         let number = |column| row.get::<_, i64>(column).ok().and_then(|value| u64::try_from(value).ok());
@@ -213,7 +213,7 @@ fn hand_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool
 }
 
 /// Passes rows of calls to `each` until it returns false.
-fn hand_calls_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredCall<'_>) -> bool) -> Result<(), Failure> {
+fn hand_calls_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredCall<'_>) -> bool) -> Result<(), SqliteFailure> {
     while let Some(row) = rows.next()? {
         let number = |column| row.get::<_, i64>(column).ok().and_then(|value| u64::try_from(value).ok());
         let texts = [1, 3, 4, 5, 6, 7, 8, 9].map(|column| text(row, column));
@@ -244,7 +244,7 @@ fn text(row: &Row<'_>, column: usize) -> Option<String> {
 }
 
 /// Rejects a file that has tables, but not those of an audit log.
-fn refuse_foreign(found: &Connection, place: &SqliteFile) -> Result<(), Failure> {
+fn refuse_foreign(found: &Connection, place: &SqliteFile) -> Result<(), SqliteFailure> {
     let count = |sql: &str| found.query_row(sql, [], |row| row.get::<_, i64>(0));
     let (all, own) = (
         count("SELECT count(*) FROM sqlite_schema")?,

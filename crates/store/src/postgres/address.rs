@@ -1,8 +1,8 @@
 //! The address of the database, which is never shown with its password.
 
 use super::Failure;
-use super::ssl::{self, BadAddress, Ssl, TlsMode};
-use super::tls::{Connector, TlsError};
+use super::ssl::{self, PostgresAddressError, Ssl, TlsMode};
+use super::tls::{PgTlsConnector, PgTlsError};
 use ::postgres::config::{Host, SslMode};
 use ::postgres::error::SqlState;
 use ::postgres::{Client, Config, NoTls};
@@ -22,7 +22,7 @@ const SETTINGS: &str = "SET lock_timeout = '5s'; SET search_path = signalbox; SE
 enum NoConnection {
     /// The TLS settings cannot be used.
     #[error(transparent)]
-    Tls(#[from] TlsError),
+    Tls(#[from] PgTlsError),
     /// The database does not answer, or rejected the connection.
     #[error("{}", why(.0))]
     Database(#[from] ::postgres::Error),
@@ -38,10 +38,10 @@ pub struct PostgresAddress {
 
 impl PostgresAddress {
     /// Parses an address: a URL, or pairs of keys and values.
-    pub fn read(address: &str) -> Result<Self, BadAddress> {
+    pub fn read(address: &str) -> Result<Self, PostgresAddressError> {
         let (ssl, rest) = ssl::split(address)?;
         // The parser's error may quote the password. Do not pass it on.
-        let mut config: Config = rest.parse().map_err(|_| BadAddress::Form)?;
+        let mut config: Config = rest.parse().map_err(|_| PostgresAddressError::Form)?;
         let shown: Arc<str> = shown(&config).into();
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
@@ -77,8 +77,8 @@ impl PostgresAddress {
     }
 
     /// Reads the certificates each time, so that new ones are used without a restart.
-    fn secure(&self, mode: SslMode) -> Result<Result<Client, ::postgres::Error>, TlsError> {
-        let connector = Connector::read(&self.ssl)?;
+    fn secure(&self, mode: SslMode) -> Result<Result<Client, ::postgres::Error>, PgTlsError> {
+        let connector = PgTlsConnector::read(&self.ssl)?;
         Ok(self.config.clone().ssl_mode(mode).connect(connector))
     }
 
@@ -121,7 +121,7 @@ impl PostgresAddress {
 /// Returns true if a retry without TLS may succeed.
 fn is_about_tls(error: &::postgres::Error) -> bool {
     error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
-        || error.source().is_some_and(|source| source.is::<TlsError>())
+        || error.source().is_some_and(|source| source.is::<PgTlsError>())
 }
 
 /// Returns the database's message, without the position in our own SQL.
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_torn_url_is_told_without_its_words() {
         for torn in ["postgres://ann:s3cret@db:port/t", "s3cret", "postgres://ann:s3cret@db/t?s3cret=1"] {
-            assert_eq!(PostgresAddress::read(torn).map(|_| ()), Err(BadAddress::Form), "{torn}");
+            assert_eq!(PostgresAddress::read(torn).map(|_| ()), Err(PostgresAddressError::Form), "{torn}");
         }
     }
 

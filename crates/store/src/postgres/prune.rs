@@ -7,7 +7,7 @@ use super::{Failure, tapes};
 use crate::retention::{self, Measure, Removal, Scale, weight};
 use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use ::postgres::Client;
-use signalbox_engine::record::{Pruned, Retention};
+use signalbox_engine::record::{PruneReport, Retention};
 use signalbox_seal::SigningKey;
 
 /// Age from which an unfinished import counts as abandoned.
@@ -23,8 +23,8 @@ pub fn prune(
     retention: &Retention,
     now: u64,
     key: Option<&SigningKey>,
-) -> Result<Pruned, Failure> {
-    let mut pruned = Pruned::default();
+) -> Result<PruneReport, Failure> {
+    let mut pruned = PruneReport::default();
     if !retention.dry_run {
         sweep(client, now)?;
     }
@@ -64,7 +64,7 @@ pub fn shrink_to(
     most: u64,
     key: Option<&SigningKey>,
     now: u64,
-    pruned: &mut Pruned,
+    pruned: &mut PruneReport,
 ) -> Result<(), Failure> {
     for _ in 0..MAX_ROUNDS {
         let tapes = tapes::weighed(client)?;
@@ -96,7 +96,7 @@ fn take(
     step: &Removal,
     dry_run: bool,
     key: Option<&SigningKey>,
-    pruned: &mut Pruned,
+    pruned: &mut PruneReport,
 ) -> Result<(), Failure> {
     pruned.entries += match (dry_run, step.below) {
         (true, _) => step.entries,

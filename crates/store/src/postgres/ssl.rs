@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Error of an invalid database address. It never quotes the address, which may contain the password.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum BadAddress {
+pub enum PostgresAddressError {
     /// The address cannot be parsed.
     #[error("its URL is not of the form postgres://user:password@host:port/database")]
     Form,
@@ -79,7 +79,7 @@ pub struct Ssl {
 }
 
 /// Splits an address into its TLS settings and the rest.
-pub fn split(address: &str) -> Result<(Ssl, String), BadAddress> {
+pub fn split(address: &str) -> Result<(Ssl, String), PostgresAddressError> {
     let mut options = TlsOptions::default();
     let rest = match address.starts_with("postgres://") || address.starts_with("postgresql://") {
         true => options.url(address)?,
@@ -98,7 +98,7 @@ struct TlsOptions {
 
 impl TlsOptions {
     /// Stores a TLS setting. Returns false if the key is not one.
-    fn take(&mut self, key: &str, value: String) -> Result<bool, BadAddress> {
+    fn take(&mut self, key: &str, value: String) -> Result<bool, PostgresAddressError> {
         match key {
             "sslmode" => self.mode = Some(value),
             "sslrootcert" => self.root = Some(value),
@@ -106,20 +106,20 @@ impl TlsOptions {
             "sslkey" => self.key = Some(value),
             _ => {
                 let unsupported = UNSUPPORTED.into_iter().find(|name| *name == key);
-                return unsupported.map_or(Ok(false), |name| Err(BadAddress::Unsupported(name)));
+                return unsupported.map_or(Ok(false), |name| Err(PostgresAddressError::Unsupported(name)));
             }
         }
         Ok(true)
     }
 
-    fn url(&mut self, url: &str) -> Result<String, BadAddress> {
+    fn url(&mut self, url: &str) -> Result<String, PostgresAddressError> {
         // The password may contain a question mark.
         let behind = url.find('@').unwrap_or(0);
         let Some(mark) = url[behind..].find('?').map(|place| behind + place) else { return Ok(url.to_owned()) };
         let mut rest = Vec::new();
         for pair in url[mark + 1..].split('&') {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if !self.take(key, decoded(value).ok_or(BadAddress::Form)?)? {
+            if !self.take(key, decoded(value).ok_or(PostgresAddressError::Form)?)? {
                 rest.push(pair);
             }
         }
@@ -127,11 +127,11 @@ impl TlsOptions {
         Ok(if rest.is_empty() { before.to_owned() } else { format!("{before}?{}", rest.join("&")) })
     }
 
-    fn pairs(&mut self, text: &str) -> Result<String, BadAddress> {
+    fn pairs(&mut self, text: &str) -> Result<String, PostgresAddressError> {
         let mut rest = String::new();
         let mut left = text.trim_start();
         while !left.is_empty() {
-            let (key, behind) = left.split_once('=').ok_or(BadAddress::Form)?;
+            let (key, behind) = left.split_once('=').ok_or(PostgresAddressError::Form)?;
             let (value, behind) = value(behind.trim_start())?;
             if !self.take(key.trim(), value)? {
                 rest.push_str(&left[..left.len() - behind.len()]);
@@ -142,7 +142,7 @@ impl TlsOptions {
         Ok(rest)
     }
 
-    fn ssl(self) -> Result<Ssl, BadAddress> {
+    fn ssl(self) -> Result<Ssl, PostgresAddressError> {
         let mode = match self.mode.as_deref() {
             None => TlsMode::default(),
             Some("disable") => TlsMode::Disable,
@@ -150,19 +150,19 @@ impl TlsOptions {
             Some("require") => TlsMode::Require,
             Some("verify-ca") => TlsMode::VerifyCa,
             Some("verify-full") => TlsMode::VerifyFull,
-            Some(_) => return Err(BadAddress::Mode),
+            Some(_) => return Err(PostgresAddressError::Mode),
         };
         let roots = self.root.map(|root| if root == "system" { Roots::System } else { Roots::File(root.into()) });
         let identity = match (self.cert, self.key) {
             (Some(cert), Some(key)) => Some((cert.into(), key.into())),
             (None, None) => None,
-            _ => return Err(BadAddress::HalfPair),
+            _ => return Err(PostgresAddressError::HalfPair),
         };
         match (mode, &roots) {
-            (TlsMode::Disable, _) if roots.is_some() || identity.is_some() => Err(BadAddress::Disabled),
-            (TlsMode::VerifyCa | TlsMode::VerifyFull, None) => Err(BadAddress::NoRoot),
+            (TlsMode::Disable, _) if roots.is_some() || identity.is_some() => Err(PostgresAddressError::Disabled),
+            (TlsMode::VerifyCa | TlsMode::VerifyFull, None) => Err(PostgresAddressError::NoRoot),
             (TlsMode::Prefer | TlsMode::Require | TlsMode::VerifyCa, Some(Roots::System)) => {
-                Err(BadAddress::WeakSystem)
+                Err(PostgresAddressError::WeakSystem)
             }
             // As in libpq: configured authorities are meant to be used.
             (TlsMode::Require, Some(Roots::File(_))) => Ok(Ssl { mode: TlsMode::VerifyCa, roots, identity }),
@@ -172,7 +172,7 @@ impl TlsOptions {
 }
 
 /// Reads a value at the beginning of a text. Returns it with the rest.
-fn value(text: &str) -> Result<(String, &str), BadAddress> {
+fn value(text: &str) -> Result<(String, &str), PostgresAddressError> {
     let (quoted, text) = text.strip_prefix('\'').map_or((false, text), |rest| (true, rest));
     let mut value = String::new();
     let mut characters = text.char_indices();
@@ -184,7 +184,7 @@ fn value(text: &str) -> Result<(String, &str), BadAddress> {
             other => value.push(other),
         }
     }
-    if quoted { Err(BadAddress::Form) } else { Ok((value, "")) }
+    if quoted { Err(PostgresAddressError::Form) } else { Ok((value, "")) }
 }
 
 /// Decodes the percent-encoding of a text.
@@ -235,13 +235,13 @@ mod tests {
         assert_eq!(said("sslmode=verify-ca&sslrootcert=ca.pem"), Ok(TlsMode::VerifyCa));
         assert_eq!(said("sslmode=verify-full&sslrootcert=system"), Ok(TlsMode::VerifyFull));
         for wrong in ["sslmode=allow", "sslmode=", "sslmode=Require", "sslmode=verify_full"] {
-            assert_eq!(said(wrong), Err(BadAddress::Mode), "{wrong}");
+            assert_eq!(said(wrong), Err(PostgresAddressError::Mode), "{wrong}");
         }
-        assert_eq!(said("sslmode=verify-full"), Err(BadAddress::NoRoot));
-        assert_eq!(said("sslmode=verify-ca&sslrootcert=system"), Err(BadAddress::WeakSystem));
-        assert_eq!(said("sslcert=a.pem"), Err(BadAddress::HalfPair));
-        assert_eq!(said("sslmode=disable&sslrootcert=ca.pem"), Err(BadAddress::Disabled));
-        assert_eq!(said("sslcrl=x"), Err(BadAddress::Unsupported("sslcrl")));
-        assert_eq!(said("sslmode=%zz"), Err(BadAddress::Form));
+        assert_eq!(said("sslmode=verify-full"), Err(PostgresAddressError::NoRoot));
+        assert_eq!(said("sslmode=verify-ca&sslrootcert=system"), Err(PostgresAddressError::WeakSystem));
+        assert_eq!(said("sslcert=a.pem"), Err(PostgresAddressError::HalfPair));
+        assert_eq!(said("sslmode=disable&sslrootcert=ca.pem"), Err(PostgresAddressError::Disabled));
+        assert_eq!(said("sslcrl=x"), Err(PostgresAddressError::Unsupported("sslcrl")));
+        assert_eq!(said("sslmode=%zz"), Err(PostgresAddressError::Form));
     }
 }

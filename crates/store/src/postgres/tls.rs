@@ -22,7 +22,7 @@ use tokio_rustls::TlsConnector;
 
 /// Error of setting up TLS.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsError {
+pub enum PgTlsError {
     /// A file cannot be used.
     #[error("{0}: {1}")]
     File(String, String),
@@ -42,19 +42,19 @@ pub enum TlsError {
 
 /// Performs TLS handshakes with the configured servers.
 #[derive(Clone)]
-pub struct Connector {
+pub struct PgTlsConnector {
     config: Arc<ClientConfig>,
     trusted: Arc<str>,
 }
 
-impl Connector {
+impl PgTlsConnector {
     /// Reads the configured files.
-    pub fn read(ssl: &Ssl) -> Result<Self, TlsError> {
+    pub fn read(ssl: &Ssl) -> Result<Self, PgTlsError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let (verifier, trusted) = Verifier::read(ssl, &provider)?;
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| TlsError::Unfit(error.to_string()))?
+            .map_err(|error| PgTlsError::Unfit(error.to_string()))?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
         let mut config = match &ssl.identity {
@@ -70,12 +70,12 @@ impl Connector {
     }
 }
 
-fn file_error(file: &Path, why: impl ToString) -> TlsError {
-    TlsError::File(file.display().to_string(), why.to_string())
+fn file_error(file: &Path, why: impl ToString) -> PgTlsError {
+    PgTlsError::File(file.display().to_string(), why.to_string())
 }
 
 /// Reads the certificates of a file, at least one.
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, PgTlsError> {
     let found: Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(file).and_then(Iterator::collect).map_err(|error| file_error(file, error));
     let found = found?;
@@ -100,7 +100,7 @@ struct Verifier {
 
 impl Verifier {
     /// Creates the verifier, and a description of what it trusts.
-    fn read(ssl: &Ssl, provider: &Arc<CryptoProvider>) -> Result<(Self, Arc<str>), TlsError> {
+    fn read(ssl: &Ssl, provider: &Arc<CryptoProvider>) -> Result<(Self, Arc<str>), PgTlsError> {
         let provider = Arc::clone(provider);
         let (known, trusted) = match &ssl.roots {
             Some(roots) if matches!(ssl.mode, TlsMode::VerifyCa | TlsMode::VerifyFull) => match roots {
@@ -121,13 +121,13 @@ impl Verifier {
             _ => {
                 roots.add_parsable_certificates(known.iter().cloned());
                 if roots.is_empty() {
-                    return Err(TlsError::NoSystemRoots);
+                    return Err(PgTlsError::NoSystemRoots);
                 }
             }
         }
         let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .build()
-            .map_err(|error| TlsError::Unfit(error.to_string()))?;
+            .map_err(|error| PgTlsError::Unfit(error.to_string()))?;
         let named = ssl.mode == TlsMode::VerifyFull;
         Ok((Self { signed: Some(signed), known, named, provider }, trusted.into()))
     }
@@ -184,33 +184,33 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-impl MakeTlsConnect<Socket> for Connector {
+impl MakeTlsConnect<Socket> for PgTlsConnector {
     type Stream = PgTlsStream;
     type TlsConnect = ToHost;
-    type Error = TlsError;
+    type Error = PgTlsError;
 
-    fn make_tls_connect(&mut self, host: &str) -> Result<ToHost, TlsError> {
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Host)?;
+    fn make_tls_connect(&mut self, host: &str) -> Result<ToHost, PgTlsError> {
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| PgTlsError::Host)?;
         Ok(ToHost { connector: self.clone(), name })
     }
 }
 
 /// Performs the handshake with one host.
 pub struct ToHost {
-    connector: Connector,
+    connector: PgTlsConnector,
     name: ServerName<'static>,
 }
 
 impl TlsConnect<Socket> for ToHost {
     type Stream = PgTlsStream;
-    type Error = TlsError;
-    type Future = Pin<Box<dyn Future<Output = Result<PgTlsStream, TlsError>> + Send>>;
+    type Error = PgTlsError;
+    type Future = Pin<Box<dyn Future<Output = Result<PgTlsStream, PgTlsError>> + Send>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
         Box::pin(async move {
-            let Self { connector: Connector { config, trusted }, name } = self;
+            let Self { connector: PgTlsConnector { config, trusted }, name } = self;
             let connecting = TlsConnector::from(config).connect(name, socket);
-            connecting.await.map(PgTlsStream).map_err(|error| TlsError::Handshake(words(&error, &trusted)))
+            connecting.await.map(PgTlsStream).map_err(|error| PgTlsError::Handshake(words(&error, &trusted)))
         })
     }
 }

@@ -17,7 +17,7 @@ use crate::{content, extra, splice};
 use ::postgres::{Client, Statement, Transaction};
 use bytes::Bytes;
 use foldhash::HashMap;
-use signalbox_engine::record::{Body, Content, Entry, MessageEntry, Pruned, StoreError, TapeInfo, TapeWriter};
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, PruneReport, StoreError, TapeInfo, TapeWriter};
 use signalbox_seal::{SigningKey, TapeSeal};
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -148,7 +148,7 @@ impl PostgresWriter {
         let room = room.clone();
         self.with(|writer, link| {
             let Some(left) = room.left(weight(&tapes::weighed(&mut link.client)?)) else { return Ok(()) };
-            prune::shrink_to(&mut link.client, left, writer.key.as_ref(), unix_nanos(), &mut Pruned::default())
+            prune::shrink_to(&mut link.client, left, writer.key.as_ref(), unix_nanos(), &mut PruneReport::default())
         })
     }
 

@@ -1,6 +1,6 @@
 //! Opens the file with the pragmas that every connection needs. A [`SqliteReader`] runs queries on one connection.
 
-use super::{Failure, schema};
+use super::{SqliteFailure, schema};
 use crate::body_codec::BodyCodec;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use signalbox_engine::record::StoreError;
@@ -38,17 +38,17 @@ impl SqliteFile {
     }
 
     /// Converts a failure to an error of the store, with the path of the file.
-    pub fn with_place<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
+    pub fn with_place<T>(&self, result: Result<T, SqliteFailure>) -> Result<T, StoreError> {
         result.map_err(|failure| failure.into_store_error(&self.shown))
     }
 
-    pub fn cannot(&self, why: impl ToString) -> Failure {
+    pub fn cannot(&self, why: impl ToString) -> SqliteFailure {
         StoreError::Open { place: self.shown.to_string(), why: why.to_string() }.into()
     }
 }
 
 /// Opens the file, creates it if it is missing, and converts it to this program's version.
-pub fn create(place: &SqliteFile) -> Result<Connection, Failure> {
+pub fn create(place: &SqliteFile) -> Result<Connection, SqliteFailure> {
     let mut connection = create_if(place, |found| schema::refuse_foreign(found, &place.shown))?;
     schema::prepare(&mut connection, &place.shown, schema::VERSION, schema::CONVERTERS)?;
     Ok(connection)
@@ -57,8 +57,8 @@ pub fn create(place: &SqliteFile) -> Result<Connection, Failure> {
 /// Opens the file, and creates it if it is missing, unless `accepts` rejects its content. Creates no table.
 pub fn create_if(
     place: &SqliteFile,
-    accepts: impl FnOnce(&Connection) -> Result<(), Failure>,
-) -> Result<Connection, Failure> {
+    accepts: impl FnOnce(&Connection) -> Result<(), SqliteFailure>,
+) -> Result<Connection, SqliteFailure> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&*place.path);
     let file = file.map_err(|error| place.cannot(error))?;
     let connection = open(place)?;
@@ -70,7 +70,7 @@ pub fn create_if(
 }
 
 /// Opens another connection to an existing file.
-pub fn open(place: &SqliteFile) -> Result<Connection, Failure> {
+pub fn open(place: &SqliteFile) -> Result<Connection, SqliteFailure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&*place.path, flags)?;
     connection.busy_timeout(place.wait)?;
@@ -86,7 +86,7 @@ pub fn open(place: &SqliteFile) -> Result<Connection, Failure> {
 }
 
 /// Turns the write-ahead log on. SQLite does not wait for other connections when it does that, so this function does.
-fn log_ahead(connection: &Connection, wait: Duration) -> Result<(), Failure> {
+fn log_ahead(connection: &Connection, wait: Duration) -> Result<(), SqliteFailure> {
     let until = Instant::now() + wait;
     loop {
         let turned = journal_mode(connection);
@@ -125,7 +125,7 @@ impl SqliteReader {
 }
 
 /// Loads the dictionaries that were created since the last time.
-pub fn learn(connection: &Connection, codec: &mut BodyCodec) -> Result<(), Failure> {
+pub fn learn(connection: &Connection, codec: &mut BodyCodec) -> Result<(), SqliteFailure> {
     let mut select = connection.prepare_cached("SELECT number, bytes FROM dictionaries WHERE number > ?1")?;
     let mut rows = select.query([codec.latest() as i64])?;
     while let Some(row) = rows.next()? {

@@ -1,6 +1,6 @@
 //! Translates a query into SQL conditions and words of the index.
 
-use super::Failure;
+use super::SqliteFailure;
 use super::index::{error_mark, name_mark, session_mark};
 use super::names::{self, NameRole};
 use super::row::SqliteRow;
@@ -28,7 +28,7 @@ impl SqliteFilter {
         tape: &TapeRow,
         query: &Query,
         needle: Option<&Needle>,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, SqliteFailure> {
         let mut filter = Self::default();
         let named = [
             (NameRole::Subject, "subject", &query.subject),

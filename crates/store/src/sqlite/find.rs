@@ -6,7 +6,7 @@ use super::exchanges::{self, EndingFilter, ExchangeSet};
 use super::filter::SqliteFilter;
 use super::names::NamesById;
 use super::row::{Bases, MAX_SEQ, SqliteRow, group, key, keys_of, seq_of};
-use super::{Failure, tapes};
+use super::{SqliteFailure, tapes};
 use crate::body_codec::BodyCodec;
 use crate::limits::MAX_PAGE_BYTES;
 use crate::merge::{Merge, promising};
@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension};
 use signalbox_engine::record::{Body, EntryPage, Hit, Query};
 
 /// Returns the page of entries that match a query.
-pub fn find(reader: &mut SqliteReader, query: &Query) -> Result<EntryPage, Failure> {
+pub fn find(reader: &mut SqliteReader, query: &Query) -> Result<EntryPage, SqliteFailure> {
     let needle = query.text.as_deref().map(Needle::read).transpose()?.flatten();
     // One transaction, so that all reads see the same snapshot.
     let transaction = reader.connection.transaction()?;
@@ -78,7 +78,7 @@ impl<'a> SqliteSearch<'a> {
         query: &Query,
         needle: Option<&'a Needle>,
         room: usize,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, SqliteFailure> {
         let Some(filter) = SqliteFilter::read(connection, tape, query, needle)? else { return Ok(None) };
         let Some(range) = range(connection, tape, query)? else { return Ok(None) };
         let ending = EndingFilter::read(connection, tape.number, query.outcome.as_deref(), query.slower_than)?;
@@ -113,7 +113,7 @@ impl<'a> SqliteSearch<'a> {
     }
 
     /// Runs the search. Returns the hits in order, and true if their size ended it early.
-    pub fn run(mut self) -> Result<(Vec<Hit>, bool), Failure> {
+    pub fn run(mut self) -> Result<(Vec<Hit>, bool), SqliteFailure> {
         if let ExchangeFilter::Set(few) = &mut self.exchange_filter {
             let mut ranges = std::mem::take(&mut few.ranges);
             if self.newest_first {
@@ -134,7 +134,7 @@ impl<'a> SqliteSearch<'a> {
     }
 
     /// Scans the groups that the index names, and all rows that are not indexed.
-    fn run_by_index(&mut self, question: &str) -> Result<(), Failure> {
+    fn run_by_index(&mut self, question: &str) -> Result<(), SqliteFailure> {
         let behind = (self.tape.indexed + 1, MAX_SEQ);
         if self.newest_first && !self.scan(behind)? {
             return Ok(());
@@ -162,7 +162,7 @@ impl<'a> SqliteSearch<'a> {
     }
 
     /// Scans every row between two positions. Returns false if there are enough hits.
-    fn scan(&mut self, part: (u64, u64)) -> Result<bool, Failure> {
+    fn scan(&mut self, part: (u64, u64)) -> Result<bool, SqliteFailure> {
         let (first, last) = (part.0.max(self.range.0), part.1.min(self.range.1));
         if first > last {
             return Ok(true);
@@ -180,7 +180,7 @@ impl<'a> SqliteSearch<'a> {
         Ok(true)
     }
 
-    fn take(&mut self, row: &SqliteRow<'_>) -> Result<(), Failure> {
+    fn take(&mut self, row: &SqliteRow<'_>) -> Result<(), SqliteFailure> {
         if !self.is_wanted(row.exchange)? {
             return Ok(());
         }
@@ -203,7 +203,7 @@ impl<'a> SqliteSearch<'a> {
         Ok(())
     }
 
-    fn is_wanted(&mut self, exchange: Option<i64>) -> Result<bool, Failure> {
+    fn is_wanted(&mut self, exchange: Option<i64>) -> Result<bool, SqliteFailure> {
         match (&mut self.exchange_filter, exchange) {
             (ExchangeFilter::All, _) => Ok(true),
             (_, None) => Ok(false),
@@ -219,7 +219,7 @@ impl<'a> SqliteSearch<'a> {
 }
 
 /// Returns the positions that can match; `None` if there are none.
-fn range(connection: &Connection, tape: &TapeRow, query: &Query) -> Result<Option<(u64, u64)>, Failure> {
+fn range(connection: &Connection, tape: &TapeRow, query: &Query) -> Result<Option<(u64, u64)>, SqliteFailure> {
     let (mut first, mut last) = (0, tape.last_seq);
     match query.after {
         Some(after) if query.newest_first => last = last.min(after.saturating_sub(1)),
@@ -242,7 +242,7 @@ fn range(connection: &Connection, tape: &TapeRow, query: &Query) -> Result<Optio
 }
 
 /// Returns the first position at or after a time, by binary search. The clock of the tape must not go backwards.
-pub fn place_of(connection: &Connection, tape: &TapeRow, time: u64) -> Result<u64, Failure> {
+pub fn place_of(connection: &Connection, tape: &TapeRow, time: u64) -> Result<u64, SqliteFailure> {
     let mut select = connection.prepare_cached("SELECT at FROM tape_entries WHERE id BETWEEN ?1 AND ?2 LIMIT 1")?;
     let (mut low, mut high) = (0, tape.last_seq + 1);
     while low < high {

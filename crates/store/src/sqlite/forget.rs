@@ -4,7 +4,7 @@ use super::connection::learn;
 use super::names::{NameIds, NameRole};
 use super::row::{ASIDE, Bases, MAX_SEQ, SqliteRow, key, seq_of};
 use super::writer::NEAR;
-use super::{Failure, index, notifications, tapes};
+use super::{SqliteFailure, index, notifications, tapes};
 use crate::body_codec::{BodyCodec, EncodedBody};
 use crate::checkpoint::CheckpointEntry;
 use crate::content::{self, Columns};
@@ -26,7 +26,7 @@ const MERGE_PAGES: i64 = 500;
 const MAX_MERGES: usize = 200;
 
 /// Deletes a tape by its number. If interrupted, the rest stays hidden and is swept later.
-pub fn forget_number(connection: &mut Connection, tape: i64) -> Result<u64, Failure> {
+pub fn forget_number(connection: &mut Connection, tape: i64) -> Result<u64, SqliteFailure> {
     let hide = "UPDATE tapes SET hidden_since = 0 WHERE number = ?1";
     connection.execute(hide, [tape])?;
     let mut forgotten = 0;
@@ -71,7 +71,11 @@ pub struct SqliteCut<'a> {
 }
 
 /// Deletes the entries below a position of a tape that continues.
-pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: SqliteCut<'_>) -> Result<u64, Failure> {
+pub fn forget_below(
+    connection: &mut Connection,
+    codec: &mut BodyCodec,
+    cut: SqliteCut<'_>,
+) -> Result<u64, SqliteFailure> {
     learn(connection, codec)?;
     let SqliteCut { tape, below, marked, .. } = cut;
     let mut forgotten = 0;
@@ -103,7 +107,7 @@ pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: Sql
 }
 
 /// Deletes exchanges and sessions that have no entries any more.
-fn finish_cut(transaction: Transaction<'_>, SqliteCut { tape, below, .. }: SqliteCut<'_>) -> Result<(), Failure> {
+fn finish_cut(transaction: Transaction<'_>, SqliteCut { tape, below, .. }: SqliteCut<'_>) -> Result<(), SqliteFailure> {
     transaction.execute("DELETE FROM exchanges WHERE tape = ?1 AND last < ?2", [tape, below as i64])?;
     let sql = "DELETE FROM sessions WHERE tape = ?1
         AND ended < coalesce((SELECT at FROM tape_entries WHERE id BETWEEN ?2 AND ?3 LIMIT 1), ended + 1)";
@@ -113,7 +117,7 @@ fn finish_cut(transaction: Transaction<'_>, SqliteCut { tape, below, .. }: Sqlit
 }
 
 /// Signs the end of the deleted part, if the tape is sealed.
-fn put_checkpoint(transaction: &Transaction<'_>, cut: SqliteCut<'_>, end: u64) -> Result<(), Failure> {
+fn put_checkpoint(transaction: &Transaction<'_>, cut: SqliteCut<'_>, end: u64) -> Result<(), SqliteFailure> {
     let sql = "SELECT tape_entries.id, what, extra, tapes.id, seal FROM tape_entries, tapes
         WHERE tape_entries.id >= ?1 AND tape_entries.id < ?2 AND number = ?3 ORDER BY tape_entries.id DESC LIMIT 1";
     let mut select = transaction.prepare_cached(sql)?;
@@ -135,7 +139,7 @@ fn marks(
     tape: i64,
     first: u64,
     below: u64,
-) -> Result<Marks, Failure> {
+) -> Result<Marks, SqliteFailure> {
     let mut marks = Marks::default();
     let sql = "SELECT form, body FROM tape_entries WHERE id >= ?1 AND id < ?2 AND what = ?3";
     let mut select = transaction.prepare_cached(sql)?;
@@ -190,7 +194,7 @@ fn forget_rows(transaction: &Transaction<'_>, tape: i64, first: u64, below: u64)
 }
 
 /// Detaches remaining entries from a deleted base. The first of them becomes whole, and the others refer to it.
-fn detach(transaction: &Transaction<'_>, codec: &mut BodyCodec, tape: i64, below: u64) -> Result<(), Failure> {
+fn detach(transaction: &Transaction<'_>, codec: &mut BodyCodec, tape: i64, below: u64) -> Result<(), SqliteFailure> {
     let mut bases = Bases::default();
     let mut successors: Vec<(u64, u64, Bytes)> = Vec::new();
     for seq in referring(transaction, tape, below)? {
@@ -222,7 +226,7 @@ fn detach(transaction: &Transaction<'_>, codec: &mut BodyCodec, tape: i64, below
 }
 
 /// Returns the positions at or above `below` that refer to one below it.
-fn referring(transaction: &Transaction<'_>, tape: i64, below: u64) -> Result<Vec<u64>, Failure> {
+fn referring(transaction: &Transaction<'_>, tape: i64, below: u64) -> Result<Vec<u64>, SqliteFailure> {
     let mut found = Vec::new();
     let sql = "SELECT id, form, body FROM tape_entries WHERE id >= ?1 AND id < ?2";
     let mut select = transaction.prepare_cached(sql)?;
@@ -315,7 +319,7 @@ impl SliceSums {
 }
 
 /// Returns free pages to the file system.
-pub fn shrink(connection: &mut Connection) -> Result<(), Failure> {
+pub fn shrink(connection: &mut Connection) -> Result<(), SqliteFailure> {
     for _ in 0..MAX_MERGES {
         let before = connection.total_changes();
         connection.execute("INSERT INTO tape_search (tape_search, rank) VALUES ('merge', ?1)", [MERGE_PAGES])?;

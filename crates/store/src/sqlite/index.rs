@@ -3,7 +3,7 @@
 //! Rows that are not indexed yet are scanned one by one. The index only makes searches fast and never decides what they
 //! find.
 
-use super::Failure;
+use super::SqliteFailure;
 use super::connection::learn;
 use super::names::NameRole;
 use super::row::{Bases, SqliteRow, complete, group, key, keys_of, seq_of};
@@ -69,7 +69,7 @@ pub enum Extent<'a> {
 }
 
 /// Returns the progress of a tape's index. A tape that does not exist is at its beginning.
-pub fn progress(connection: &Connection, tape: i64) -> Result<IndexProgress, Failure> {
+pub fn progress(connection: &Connection, tape: i64) -> Result<IndexProgress, SqliteFailure> {
     let mut select = connection.prepare_cached("SELECT indexed, last_seq FROM tapes WHERE number = ?1")?;
     let read =
         |row: &Row<'_>| Ok(IndexProgress { indexed: row.get::<_, i64>(0)? as u64, last: row.get::<_, i64>(1)? as u64 });
@@ -77,7 +77,7 @@ pub fn progress(connection: &Connection, tape: i64) -> Result<IndexProgress, Fai
 }
 
 /// Returns other tapes with complete groups that are not indexed.
-pub fn waiting(connection: &Connection, but: i64, most: i64) -> Result<Vec<i64>, Failure> {
+pub fn waiting(connection: &Connection, but: i64, most: i64) -> Result<Vec<i64>, SqliteFailure> {
     let sql = "SELECT number FROM tapes WHERE number <> ?1 AND last_seq > indexed + 64 LIMIT ?2";
     let mut select = connection.prepare(sql)?;
     Ok(select.query_map([but, most], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
@@ -89,7 +89,7 @@ pub fn slice(
     codec: &mut BodyCodec,
     tape: i64,
     extent: Extent<'_>,
-) -> Result<bool, Failure> {
+) -> Result<bool, SqliteFailure> {
     let IndexProgress { indexed, last } = progress(connection, tape)?;
     let end = if matches!(extent, Extent::Whole) { last } else { complete(last) };
     if end <= indexed {
@@ -124,7 +124,7 @@ fn add(
     from: u64,
     upto: u64,
     groups: &mut VecDeque<(i64, String)>,
-) -> Result<Option<u64>, Failure> {
+) -> Result<Option<u64>, SqliteFailure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let begun = Instant::now();
     let mut indexed = upto;
@@ -154,7 +154,13 @@ struct Groups {
     cut: bool,
 }
 
-fn read(connection: &Connection, codec: &mut BodyCodec, tape: i64, from: u64, upto: u64) -> Result<Groups, Failure> {
+fn read(
+    connection: &Connection,
+    codec: &mut BodyCodec,
+    tape: i64,
+    from: u64,
+    upto: u64,
+) -> Result<Groups, SqliteFailure> {
     learn(connection, codec)?;
     let sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id", SqliteRow::COLUMNS);
     let mut select = connection.prepare_cached(&sql)?;
@@ -199,7 +205,7 @@ impl Words {
         codec: &mut BodyCodec,
         bases: &mut Bases,
         row: &SqliteRow<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), SqliteFailure> {
         self.name(NameRole::Principal.letter(), Some(row.principal));
         self.name(NameRole::Method.letter(), row.method);
         self.name(NameRole::Subject.letter(), row.subject);

@@ -4,7 +4,7 @@
 //! they are short (`index::slice`). The indexer starts none while the writer waits: SQLite would let the writer sleep
 //! for up to 100 ms at a time, and the next short transaction would be under way when it wakes.
 
-use super::Failure;
+use super::SqliteFailure;
 use super::connection::{SqliteFile, open};
 use super::index::{self, Extent};
 use crate::body_codec::BodyCodec;
@@ -137,7 +137,7 @@ impl Task {
     }
 
     /// Indexes until it has caught up. Opens a new connection each time, so that an idle tape holds none.
-    fn index(&mut self) -> Result<(), Failure> {
+    fn index(&mut self) -> Result<(), SqliteFailure> {
         let mut connection = open(&self.place)?;
         let mut codec = BodyCodec::new();
         loop {

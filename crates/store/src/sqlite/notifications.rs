@@ -1,6 +1,6 @@
 //! The table with the counts of notifications received and sent, by method.
 
-use super::Failure;
+use super::SqliteFailure;
 use super::names::NamesById;
 use super::row::key;
 use crate::notifications::{NotificationCounts, Notifications};
@@ -51,7 +51,7 @@ pub fn add(
     tape: i64,
     names: &mut NamesById,
     told: &mut NotificationCounts,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteFailure> {
     let mut select = connection.prepare_cached("SELECT method, came, went FROM notifications WHERE tape = ?1")?;
     let mut rows = select.query([tape])?;
     while let Some(row) = rows.next()? {

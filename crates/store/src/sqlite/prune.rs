@@ -4,12 +4,12 @@ use super::connection::SqliteReader;
 use super::find::place_of;
 use super::forget::{self, SqliteCut};
 use super::row::{BYTES, key, seq_of};
-use super::{Failure, tapes};
+use super::{SqliteFailure, tapes};
 use crate::body_codec::BodyCodec;
 use crate::retention::{self, Measure, Removal, Scale};
 use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use rusqlite::Connection;
-use signalbox_engine::record::{Pruned, Retention};
+use signalbox_engine::record::{PruneReport, Retention};
 use signalbox_seal::SigningKey;
 
 /// Age from which an unfinished import counts as abandoned.
@@ -24,9 +24,9 @@ pub fn prune(
     retention: &Retention,
     now: u64,
     key: Option<&SigningKey>,
-) -> Result<Pruned, Failure> {
+) -> Result<PruneReport, SqliteFailure> {
     let mut pruner = SqlitePruner { connection: &mut reader.connection, codec: &mut reader.codec, key };
-    let mut pruned = Pruned::default();
+    let mut pruned = PruneReport::default();
     let before = forget::used(pruner.connection)?;
     if !retention.dry_run {
         sweep(pruner.connection, now)?;
@@ -70,7 +70,7 @@ pub struct SqlitePruner<'a> {
 
 impl SqlitePruner<'_> {
     /// Deletes the oldest entries until at most `most` bytes are in use.
-    pub fn shrink_to(&mut self, most: u64, now: u64, pruned: &mut Pruned) -> Result<(), Failure> {
+    pub fn shrink_to(&mut self, most: u64, now: u64, pruned: &mut PruneReport) -> Result<(), SqliteFailure> {
         for _ in 0..MAX_ROUNDS {
             forget::shrink(self.connection)?;
             let excess = forget::used(self.connection)?.saturating_sub(most);
@@ -85,7 +85,7 @@ impl SqlitePruner<'_> {
         Ok(())
     }
 
-    fn take(&mut self, step: &Removal, dry_run: bool, pruned: &mut Pruned) -> Result<(), Failure> {
+    fn take(&mut self, step: &Removal, dry_run: bool, pruned: &mut PruneReport) -> Result<(), SqliteFailure> {
         let entries = match (dry_run, step.below) {
             (true, _) => step.entries,
             (false, None) => forget::forget_number(self.connection, step.tape.number)?,
@@ -103,7 +103,7 @@ impl SqlitePruner<'_> {
 }
 
 /// Deletes the remains of interrupted removals and imports.
-fn sweep(connection: &mut Connection, now: u64) -> Result<(), Failure> {
+fn sweep(connection: &mut Connection, now: u64) -> Result<(), SqliteFailure> {
     let mut select = connection.prepare("SELECT number FROM tapes WHERE hidden_since <= ?1")?;
     let since = now.saturating_sub(LOST_IMPORT) as i64;
     let lost = select.query_map([since], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
@@ -118,13 +118,13 @@ fn sweep(connection: &mut Connection, now: u64) -> Result<(), Failure> {
 struct TapeMeasure<'a>(&'a Connection);
 
 impl Measure for TapeMeasure<'_> {
-    type Error = Failure;
+    type Error = SqliteFailure;
 
-    fn place_of(&mut self, tape: &TapeRow, time: u64) -> Result<u64, Failure> {
+    fn place_of(&mut self, tape: &TapeRow, time: u64) -> Result<u64, SqliteFailure> {
         place_of(self.0, tape, time)
     }
 
-    fn place_behind(&mut self, tape: &TapeRow, entries: u64, bytes: u64) -> Result<u64, Failure> {
+    fn place_behind(&mut self, tape: &TapeRow, entries: u64, bytes: u64) -> Result<u64, SqliteFailure> {
         let sql = format!("SELECT id, {BYTES} FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id");
         let mut select = self.0.prepare_cached(&sql)?;
         let mut rows = select.query([key(tape.number, 0), key(tape.number, tape.last_seq)])?;
@@ -138,7 +138,7 @@ impl Measure for TapeMeasure<'_> {
         Ok(tape.last_seq + 1)
     }
 
-    fn below(&mut self, tape: &TapeRow, place: u64) -> Result<(u64, u64), Failure> {
+    fn below(&mut self, tape: &TapeRow, place: u64) -> Result<(u64, u64), SqliteFailure> {
         let sql = format!("SELECT count(*), coalesce(sum({BYTES}), 0) FROM tape_entries WHERE id >= ?1 AND id < ?2");
         let keys = [key(tape.number, 0), key(tape.number, place)];
         let (entries, kept): (i64, i64) = self.0.query_row(&sql, keys, |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -146,13 +146,13 @@ impl Measure for TapeMeasure<'_> {
     }
 }
 
-fn by_age(connection: &Connection, cutoff: u64, now: u64) -> Result<Vec<Removal>, Failure> {
+fn by_age(connection: &Connection, cutoff: u64, now: u64) -> Result<Vec<Removal>, SqliteFailure> {
     let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
     retention::by_age(&mut TapeMeasure(connection), &scale, tapes, cutoff, now)
 }
 
-fn by_size(connection: &Connection, excess: u64, now: u64, gone: &[String]) -> Result<Vec<Removal>, Failure> {
+fn by_size(connection: &Connection, excess: u64, now: u64, gone: &[String]) -> Result<Vec<Removal>, SqliteFailure> {
     let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
     retention::by_size(&mut TapeMeasure(connection), &scale, tapes, excess, now, gone)

@@ -1,6 +1,6 @@
 //! Rows of the table of entries, and their conversion to entries.
 
-use super::Failure;
+use super::SqliteFailure;
 use super::names::NamesById;
 use crate::body_codec::BodyCodec;
 use crate::content::{self, Columns};
@@ -56,7 +56,7 @@ impl<'a> SqliteRow<'a> {
         "id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body, extra";
 
     /// Reads the columns of a row.
-    pub fn read(row: &'a Row<'_>) -> Result<Self, Failure> {
+    pub fn read(row: &'a Row<'_>) -> Result<Self, SqliteFailure> {
         Ok(Self {
             id: row.get(0)?,
             at: row.get(1)?,
@@ -89,8 +89,8 @@ impl<'a> SqliteRow<'a> {
     }
 
     /// Converts the row to an entry with this body.
-    pub fn entry(&self, connection: &Connection, names: &mut NamesById, body: Body) -> Result<Entry, Failure> {
-        let mut name = |id: Option<i64>| -> Result<Option<Arc<str>>, Failure> {
+    pub fn entry(&self, connection: &Connection, names: &mut NamesById, body: Body) -> Result<Entry, SqliteFailure> {
+        let mut name = |id: Option<i64>| -> Result<Option<Arc<str>>, SqliteFailure> {
             let Some(id) = id else { return Ok(None) };
             let name = names.name(connection, id)?.ok_or(DecodeError("a name is missing"))?;
             Ok(Some(Arc::clone(name)))
@@ -128,7 +128,7 @@ impl Bases {
         codec: &mut BodyCodec,
         id: i64,
         body: Body,
-    ) -> Result<Option<Bytes>, Failure> {
+    ) -> Result<Option<Bytes>, SqliteFailure> {
         match body {
             Body::Left => Ok(None),
             Body::Whole(whole) => Ok(Some(whole)),
@@ -139,7 +139,12 @@ impl Bases {
         }
     }
 
-    fn base(&mut self, connection: &Connection, codec: &mut BodyCodec, id: i64) -> Result<Option<&Bytes>, Failure> {
+    fn base(
+        &mut self,
+        connection: &Connection,
+        codec: &mut BodyCodec,
+        id: i64,
+    ) -> Result<Option<&Bytes>, SqliteFailure> {
         let place = match self.0.iter().position(|(known, _)| *known == id) {
             Some(place) => place,
             None => {
@@ -159,7 +164,7 @@ fn base_key(id: i64, seq: u64) -> i64 {
     key(id >> crate::limits::SEQ_BITS, seq)
 }
 
-fn load(connection: &Connection, codec: &mut BodyCodec, id: i64) -> Result<Option<Bytes>, Failure> {
+fn load(connection: &Connection, codec: &mut BodyCodec, id: i64) -> Result<Option<Bytes>, SqliteFailure> {
     let mut select = connection.prepare_cached("SELECT form, body FROM tape_entries WHERE id = ?1")?;
     let found: Option<(u8, Vec<u8>)> = select.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let Some((form, packed)) = found else { return Ok(None) };

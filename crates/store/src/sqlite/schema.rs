@@ -1,7 +1,7 @@
 //! The tables, and the conversion of files of older versions.
 
 use super::row::{ASIDE, MAX_SEQ, key, seq_of};
-use super::{Failure, notifications};
+use super::{SqliteFailure, notifications};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use signalbox_engine::record::StoreError;
 
@@ -136,7 +136,12 @@ INSERT INTO tape_search (tape_search, rank) VALUES ('deletemerge', 40);
 ";
 
 /// Creates the tables, or checks their version and converts them.
-pub fn prepare(connection: &mut Connection, place: &str, known: u32, converters: &[Converter]) -> Result<(), Failure> {
+pub fn prepare(
+    connection: &mut Connection,
+    place: &str,
+    known: u32,
+    converters: &[Converter],
+) -> Result<(), SqliteFailure> {
     let mut version = match version(connection)? {
         Some(version) => version,
         None => make(connection, place)?,
@@ -151,7 +156,7 @@ pub fn prepare(connection: &mut Connection, place: &str, known: u32, converters:
 }
 
 /// Rejects a database that has other tables but not ours.
-pub fn refuse_foreign(connection: &Connection, place: &str) -> Result<(), Failure> {
+pub fn refuse_foreign(connection: &Connection, place: &str) -> Result<(), SqliteFailure> {
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if tables > 0 && version(connection)?.is_none() {
         let why = "it is a database of another program".to_owned();
@@ -170,7 +175,7 @@ fn version(connection: &Connection) -> rusqlite::Result<Option<u32>> {
 }
 
 /// Creates the tables, unless another process has done so meanwhile.
-fn make(connection: &mut Connection, place: &str) -> Result<u32, Failure> {
+fn make(connection: &mut Connection, place: &str) -> Result<u32, SqliteFailure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if let Some(version) = version(&transaction)? {
         return Ok(version);
@@ -183,7 +188,7 @@ fn make(connection: &mut Connection, place: &str) -> Result<u32, Failure> {
 }
 
 /// Runs one conversion in a transaction.
-fn convert(connection: &mut Connection, place: &str, converters: &[Converter]) -> Result<u32, Failure> {
+fn convert(connection: &mut Connection, place: &str, converters: &[Converter]) -> Result<u32, SqliteFailure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = version(&transaction)?.unwrap_or(0);
     let Some((_, step)) = converters.iter().find(|(from, _)| *from == found) else {

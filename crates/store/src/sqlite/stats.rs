@@ -1,14 +1,14 @@
 //! Reads the figures of `signalbox tape stats` from the tables.
 
 use super::names::NamesById;
-use super::{Failure, notifications, tapes};
+use super::{SqliteFailure, notifications, tapes};
 use crate::notifications::NotificationCounts;
 use rusqlite::Connection;
 use signalbox_engine::record::tally::{FinishedExchange, Tally};
 use signalbox_engine::record::{MessageKind, Stats};
 
 /// Returns the figures of one tape, or of all.
-pub fn stats(connection: &Connection, tape: Option<&str>) -> Result<Stats, Failure> {
+pub fn stats(connection: &Connection, tape: Option<&str>) -> Result<Stats, SqliteFailure> {
     let tapes = match tape {
         Some(asked) => vec![tapes::meant(connection, asked)?],
         None => tapes::all(connection)?,
@@ -29,7 +29,7 @@ pub fn stats(connection: &Connection, tape: Option<&str>) -> Result<Stats, Failu
 }
 
 /// Returns the number of facts missing from a tape.
-pub fn gaps(connection: &Connection, tape: &str) -> Result<u64, Failure> {
+pub fn gaps(connection: &Connection, tape: &str) -> Result<u64, SqliteFailure> {
     let number = tapes::meant(connection, tape)?.number;
     let mut select = connection.prepare_cached("SELECT gaps FROM tapes WHERE number = ?1")?;
     Ok(select.query_row([number], |row| row.get::<_, i64>(0))? as u64)
@@ -48,14 +48,14 @@ fn count(connection: &Connection, tape: i64, stats: &mut Stats) -> rusqlite::Res
     })
 }
 
-fn add(connection: &Connection, tape: i64, tally: &mut Tally, names: &mut NamesById) -> Result<(), Failure> {
+fn add(connection: &Connection, tape: i64, tally: &mut Tally, names: &mut NamesById) -> Result<(), SqliteFailure> {
     let sql = "SELECT method, subject, well, took, bytes_in, bytes_out FROM exchanges
         WHERE tape = ?1 AND took IS NOT NULL";
     let mut select = connection.prepare_cached(sql)?;
     let mut rows = select.query([tape])?;
     while let Some(row) = rows.next()? {
         let number = |place: usize| row.get::<_, Option<i64>>(place).map(|number| number.unwrap_or(0) as u64);
-        let mut name = |place: usize| -> Result<Option<String>, Failure> {
+        let mut name = |place: usize| -> Result<Option<String>, SqliteFailure> {
             let Some(id) = row.get::<_, Option<i64>>(place)? else { return Ok(None) };
             Ok(names.name(connection, id)?.map(|name| name.to_string()))
         };

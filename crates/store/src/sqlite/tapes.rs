@@ -1,6 +1,6 @@
 //! The heads of tapes, and their sessions.
 
-use super::Failure;
+use super::SqliteFailure;
 use crate::around::{pack_claims, unpack_claims};
 use crate::pack::DecodeError;
 use crate::tape_row::{self, TapeRow};
@@ -50,7 +50,7 @@ pub fn insert(
     tape: &TapeInfo,
     number: Option<i64>,
     hidden_since: Option<i64>,
-) -> Result<i64, Failure> {
+) -> Result<i64, SqliteFailure> {
     let there = "SELECT 1 FROM tapes WHERE id = ?1";
     if connection.prepare_cached(there)?.query_row([&tape.id], |_| Ok(())).optional()?.is_some() {
         return Err(StoreError::Query(format!("tape {} already exists", tape.id)).into());
@@ -87,7 +87,7 @@ pub fn set_seal(connection: &Connection, number: i64, seal: &[u8]) -> rusqlite::
 }
 
 /// Returns all visible tapes, newest first.
-pub fn all(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
+pub fn all(connection: &Connection) -> Result<Vec<TapeRow>, SqliteFailure> {
     let sql = format!("SELECT {COLUMNS} FROM tapes WHERE hidden_since IS NULL ORDER BY started DESC, id DESC");
     let mut select = connection.prepare_cached(&sql)?;
     let rows = select.query_map([], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
@@ -95,7 +95,7 @@ pub fn all(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
 }
 
 /// Returns all visible tapes, newest first, with the size of everything they store.
-pub fn weighed(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
+pub fn weighed(connection: &Connection) -> Result<Vec<TapeRow>, SqliteFailure> {
     let size = |columns: &[&str]| {
         let sizes: Vec<String> =
             columns.iter().map(|column| format!("coalesce(length(CAST({column} AS BLOB)), 0)")).collect();
@@ -119,12 +119,12 @@ pub fn weighed(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
 }
 
 /// Returns all tapes with the number of their entries, newest first.
-pub fn list(connection: &Connection) -> Result<Vec<(TapeInfo, u64)>, Failure> {
+pub fn list(connection: &Connection) -> Result<Vec<(TapeInfo, u64)>, SqliteFailure> {
     Ok(all(connection)?.into_iter().map(|row| (row.info, row.entries)).collect())
 }
 
 /// Returns the tape that `asked` names.
-pub fn meant(connection: &Connection, asked: &str) -> Result<TapeRow, Failure> {
+pub fn meant(connection: &Connection, asked: &str) -> Result<TapeRow, SqliteFailure> {
     let sql = "SELECT id FROM tapes WHERE hidden_since IS NULL
         AND (id = ?1 OR ?1 = ?2 OR substr(id, 1, length(?1)) = ?1)
         ORDER BY id <> ?1, started DESC, id DESC LIMIT ?3";
@@ -138,13 +138,13 @@ pub fn meant(connection: &Connection, asked: &str) -> Result<TapeRow, Failure> {
 }
 
 /// Returns the sessions of a tape, by number.
-pub fn sessions(connection: &Connection, asked: &str) -> Result<Vec<(u64, SessionInfo)>, Failure> {
+pub fn sessions(connection: &Connection, asked: &str) -> Result<Vec<(u64, SessionInfo)>, SqliteFailure> {
     let tape = meant(connection, asked)?.number;
     let sql =
         "SELECT number, external, client, client_version, revision, transport, proof, address, claims FROM sessions
         WHERE tape = ?1 ORDER BY number";
     let mut select = connection.prepare_cached(sql)?;
-    let read = |row: &Row<'_>| -> Result<(u64, SessionInfo), Failure> {
+    let read = |row: &Row<'_>| -> Result<(u64, SessionInfo), SqliteFailure> {
         let claims =
             row.get_ref(8)?.as_blob_or_null().map_err(|_| DecodeError("the claims of a session are not a blob"))?;
         let info = SessionInfo {

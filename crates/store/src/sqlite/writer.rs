@@ -5,7 +5,7 @@ use super::index::Extent;
 use super::indexer::Indexer;
 use super::names::{NameIds, NameRole};
 use super::row::{MAX_TAPE, key};
-use super::{Failure, exchanges, forget, index, notifications, prune, tapes};
+use super::{SqliteFailure, exchanges, forget, index, notifications, prune, tapes};
 use crate::body_codec::{BodyCodec, refers_to};
 use crate::clock::unix_nanos;
 use crate::notifications::Notifications;
@@ -13,7 +13,7 @@ use crate::room::SizeLimit;
 use crate::sums::{BatchExchanges, Sums, check_order};
 use crate::{content, extra};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use signalbox_engine::record::{Content, Entry, Pruned, StoreError, TapeInfo, TapeWriter};
+use signalbox_engine::record::{Content, Entry, PruneReport, StoreError, TapeInfo, TapeWriter};
 use signalbox_seal::{SigningKey, TapeSeal};
 
 /// Distance in positions beyond which a reference is stored separately, so that deleting its base finds it.
@@ -34,7 +34,7 @@ pub struct SqliteWriter {
     room: Option<SizeLimit>,
     key: Option<SigningKey>,
     /// Error of making room, reported by the next `idle`.
-    no_room: Option<Failure>,
+    no_room: Option<SqliteFailure>,
     /// Indexer, started with the first deferred work.
     indexer: Option<Indexer>,
     /// Last position when the indexer was woken.
@@ -89,7 +89,7 @@ impl SqliteWriter {
         self.place.with_place(revealed).map(|_| ())
     }
 
-    fn index_all(&mut self) -> Result<(), Failure> {
+    fn index_all(&mut self) -> Result<(), SqliteFailure> {
         while index::slice(&mut self.connection, &mut self.codec, self.number, Extent::Whole)? {}
         Ok(())
     }
@@ -102,7 +102,7 @@ impl SqliteWriter {
     }
 
     /// Sets whether a transaction syncs the log to disk when it ends.
-    fn set_durable(&mut self, durable: bool) -> Result<(), Failure> {
+    fn set_durable(&mut self, durable: bool) -> Result<(), SqliteFailure> {
         if self.durable != durable {
             self.connection.pragma_update(None, "synchronous", if durable { "FULL" } else { "NORMAL" })?;
             self.durable = durable;
@@ -110,7 +110,7 @@ impl SqliteWriter {
         Ok(())
     }
 
-    fn write(&mut self, entries: &[Entry]) -> Result<Sums, Failure> {
+    fn write(&mut self, entries: &[Entry]) -> Result<Sums, SqliteFailure> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let there = "SELECT 1 FROM tapes WHERE number = ?1";
         if transaction.prepare_cached(there)?.query_row([self.number], |_| Ok(())).optional()?.is_none() {
@@ -129,20 +129,20 @@ impl SqliteWriter {
     }
 
     /// Deletes the oldest entries if the store is about to exceed its limit.
-    fn make_room(&mut self, sums: &Sums) -> Result<(), Failure> {
+    fn make_room(&mut self, sums: &Sums) -> Result<(), SqliteFailure> {
         let Some(room) = &mut self.room else { return Ok(()) };
         if !room.add(sums) {
             return Ok(());
         }
         let Some(left) = room.left(forget::used(&self.connection)?) else { return Ok(()) };
-        let mut pruned = Pruned::default();
+        let mut pruned = PruneReport::default();
         let key = self.key.as_ref();
         let mut pruner = prune::SqlitePruner { connection: &mut self.connection, codec: &mut self.codec, key };
         pruner.shrink_to(left, unix_nanos(), &mut pruned)
     }
 
     /// Trains a dictionary on the first bodies, unless the store has one.
-    fn train(&mut self) -> Result<(), Failure> {
+    fn train(&mut self) -> Result<(), SqliteFailure> {
         learn(&self.connection, &mut self.codec)?;
         let Some(trained) = self.codec.train() else { return Ok(()) };
         let sql = "INSERT INTO dictionaries (number, bytes) VALUES (1, ?1) ON CONFLICT DO NOTHING";
@@ -151,7 +151,7 @@ impl SqliteWriter {
     }
 
     /// Trains the dictionary, and wakes the indexer for new entries.
-    fn work(&mut self) -> Result<(), Failure> {
+    fn work(&mut self) -> Result<(), SqliteFailure> {
         self.set_durable(false)?;
         if self.codec.latest() == 0 {
             self.train()?;
@@ -170,7 +170,7 @@ impl SqliteWriter {
         Ok(indexer.check()?)
     }
 
-    fn finish(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), Failure> {
+    fn finish(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), SqliteFailure> {
         self.indexer = None;
         self.set_durable(true)?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -226,7 +226,7 @@ impl TapeWriter for SqliteWriter {
     }
 }
 
-fn begin(connection: &mut Connection, info: &TapeInfo, hidden: bool) -> Result<i64, Failure> {
+fn begin(connection: &mut Connection, info: &TapeInfo, hidden: bool) -> Result<i64, SqliteFailure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let since = unix_nanos() as i64;
     // Rename the remains of a failed import or removal, so that its id is free.

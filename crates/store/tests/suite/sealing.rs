@@ -5,7 +5,7 @@ use crate::make::{SECOND, call, tape};
 use crate::version_2;
 use signalbox_engine::record::{Entry, Retention, TapeInfo, TapeStore};
 use signalbox_seal::SigningKey;
-use signalbox_tape::seal::{FaultKind, Report, TapeSealer, Verdict};
+use signalbox_tape::seal::{SealFaultKind, SealReport, SealVerdict, TapeSealer};
 use signalbox_tape::{SealSettings, TapeSource};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,14 +36,14 @@ fn calls(count: u64) -> Vec<Entry> {
     (0..count).flat_map(|n| call(5 * n + 1, n + 1, "echo", "success", 5)).collect()
 }
 
-fn verify(house: &House, id: &str) -> Report {
+fn verify(house: &House, id: &str) -> SealReport {
     let store = house.open();
     let info = store.tape(id).unwrap();
     TapeSource::Stored(store, info).verify(|| ())
 }
 
 /// What is wrong, and at which entry.
-fn fault(house: &House, id: &str) -> (FaultKind, Option<u64>) {
+fn fault(house: &House, id: &str) -> (SealFaultKind, Option<u64>) {
     let report = verify(house, id);
     let fault = report.fault.unwrap_or_else(|| panic!("it says {:?}", report.verdict));
     (fault.kind, fault.entry)
@@ -79,13 +79,13 @@ pub fn a_sealed_tape_is_valid_closed_or_not(house: &House) {
     keep(&*house.open(), tape("c", 3), calls(3), false);
     house.open().begin(&tape("d", 4)).unwrap().append(&calls(1), false).unwrap();
     let report = verify(house, "a");
-    assert_eq!((report.verdict, report.entries, report.signed_up_to), (Verdict::Valid, 100, 100), "{report:?}");
+    assert_eq!((report.verdict, report.entries, report.signed_up_to), (SealVerdict::Valid, 100, 100), "{report:?}");
     assert_eq!(report.signers.iter().map(|signer| signer.key.id()).collect::<Vec<_>>(), [key().id()]);
     let report = verify(house, "b");
-    assert_eq!(report.verdict, Verdict::Valid, "every kind of entry: {report:?}");
+    assert_eq!(report.verdict, SealVerdict::Valid, "every kind of entry: {report:?}");
     let report = verify(house, "c");
-    assert_eq!((report.verdict, report.last, report.signed_up_to), (Verdict::NeverClosed, 15, 14), "{report:?}");
-    assert_eq!(verify(house, "d").verdict, Verdict::NeverSealed);
+    assert_eq!((report.verdict, report.last, report.signed_up_to), (SealVerdict::NeverClosed, 15, 14), "{report:?}");
+    assert_eq!(verify(house, "d").verdict, SealVerdict::NeverSealed);
 }
 
 pub fn every_column_of_every_entry_counts(house: &House) {
@@ -126,17 +126,17 @@ pub fn every_column_of_every_entry_counts(house: &House) {
             change(house, "DROP TABLE before");
         }
     }
-    assert_eq!(verify(house, "a").verdict, Verdict::Valid, "all is as it was");
+    assert_eq!(verify(house, "a").verdict, SealVerdict::Valid, "all is as it was");
     for (column, new) in [("target", "'other'"), ("started", "9"), ("sampling", "'none'"), ("ended", "78")] {
         change(house, &format!("CREATE TABLE before AS SELECT {column} AS old FROM tapes"));
         change(house, &format!("UPDATE tapes SET {column} = {new}"));
-        assert_eq!(verify(house, "a").verdict, Verdict::Broken, "{column}");
+        assert_eq!(verify(house, "a").verdict, SealVerdict::Broken, "{column}");
         change(house, &format!("UPDATE tapes SET {column} = (SELECT old FROM before)"));
         change(house, "DROP TABLE before");
     }
-    assert_eq!(verify(house, "a").verdict, Verdict::Valid);
+    assert_eq!(verify(house, "a").verdict, SealVerdict::Valid);
     change(house, "UPDATE tapes SET seal = NULL");
-    assert_eq!(verify(house, "a").verdict, Verdict::Broken, "the seal cannot be removed unseen");
+    assert_eq!(verify(house, "a").verdict, SealVerdict::Broken, "the seal cannot be removed unseen");
 }
 
 pub fn deleted_swapped_added_and_cut_entries_are_named(house: &House) {
@@ -149,24 +149,24 @@ pub fn deleted_swapped_added_and_cut_entries_are_named(house: &House) {
         fresh("a");
     };
     change(house, &format!("DELETE FROM tape_entries WHERE {}", at(6)));
-    assert_eq!(fault(house, "a"), (FaultKind::Missing, Some(6)));
+    assert_eq!(fault(house, "a"), (SealFaultKind::Missing, Some(6)));
     again();
     // Two entries change places.
     let (six, nine) = (at(6), at(9));
     change(house, &format!("UPDATE tape_entries SET {key_column} = {key_column} + 500 WHERE {six}"));
     change(house, &format!("UPDATE tape_entries SET {key_column} = {key_column} - 3 WHERE {nine}"));
     change(house, &format!("UPDATE tape_entries SET {key_column} = {key_column} - 497 WHERE {}", at(506)));
-    assert_eq!(fault(house, "a"), (FaultKind::Reordered, Some(6)));
+    assert_eq!(fault(house, "a"), (SealFaultKind::Reordered, Some(6)));
     again();
     // The last entries go.
     change(house, &format!("DELETE FROM tape_entries WHERE {} OR {}", at(19), at(20)));
-    assert_eq!(fault(house, "a"), (FaultKind::Missing, Some(19)));
+    assert_eq!(fault(house, "a"), (SealFaultKind::Missing, Some(19)));
     again();
     // One more, a copy of the last.
     change(house, &format!("CREATE TABLE copy AS SELECT * FROM tape_entries WHERE {}", at(20)));
     change(house, &format!("UPDATE copy SET {key_column} = {key_column} + 1"));
     change(house, "INSERT INTO tape_entries SELECT * FROM copy; UPDATE tapes SET last_seq = 21, entries = 21");
-    assert_eq!(fault(house, "a"), (FaultKind::Added, Some(21)));
+    assert_eq!(fault(house, "a"), (SealFaultKind::Added, Some(21)));
 }
 
 pub fn what_is_left_after_pruning_still_proves_itself(house: &House) {
@@ -178,12 +178,12 @@ pub fn what_is_left_after_pruning_still_proves_itself(house: &House) {
     };
     assert!(prune(Some(key()), 300).entries > 100);
     let report = verify(house, "a");
-    assert_eq!((report.verdict, report.pruned_up_to), (Verdict::NeverClosed, 199), "{report:?}");
+    assert_eq!((report.verdict, report.pruned_up_to), (SealVerdict::NeverClosed, 199), "{report:?}");
     assert_eq!(report.last, 500);
     assert!(prune(Some(key()), 200).entries > 50, "and once more");
     let report = verify(house, "a");
-    assert_eq!((report.verdict, report.pruned_up_to), (Verdict::NeverClosed, 299), "{report:?}");
+    assert_eq!((report.verdict, report.pruned_up_to), (SealVerdict::NeverClosed, 299), "{report:?}");
     // Without a key, or by hand, nobody says that it was meant.
     assert!(prune(None, 100).entries > 50);
-    assert_eq!(fault(house, "a"), (FaultKind::Missing, Some(300)));
+    assert_eq!(fault(house, "a"), (SealFaultKind::Missing, Some(300)));
 }

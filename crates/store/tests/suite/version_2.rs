@@ -3,10 +3,11 @@
 use crate::house::House;
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
-use signalbox_engine::fact::{Carried, HttpHead};
+use signalbox_engine::fact::{HttpHead, TransportData};
 use signalbox_engine::record::{
-    BackendSeen, Body, ClientEntry, Content, DecisionEntry, Entry, FinishedEntry, LostEntry, MessageEntry, MessageKind,
-    NotificationStats, Query, RefusedEntry, Retention, RulesEntry, SessionInfo, TapeInfo, TapeKind, TapeStore,
+    BackendOffer, Body, ClientEntry, Content, DecisionEntry, Entry, FinishedEntry, LostEntry, MessageEntry,
+    MessageKind, NotificationStats, Query, RefusedEntry, Retention, RulesEntry, SessionInfo, TapeInfo, TapeKind,
+    TapeStore,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -46,7 +47,7 @@ fn contents() -> Vec<Content> {
     vec![
         Content::Session(session()),
         Content::Client(ClientEntry { number: 300, info: session() }),
-        Content::Backend(Box::new(BackendSeen {
+        Content::Backend(Box::new(BackendOffer {
             backend: "math".into(),
             view: "sessions".into(),
             revision: Some("2025-11-25".into()),
@@ -65,7 +66,7 @@ fn contents() -> Vec<Content> {
             again: NonZeroU64::new(7),
             lost: Some("closed".into()),
             redacted: true,
-            carried: Some(Arc::new(Carried { event_id: Some("7_1".into()), http: Some(http) })),
+            carried: Some(Arc::new(TransportData { event_id: Some("7_1".into()), http: Some(http) })),
             ..message(Point::ClientOut, MessageKind::Notification, "notifications/progress")
         }),
         Content::Message(message(Point::BackendIn, MessageKind::Notification, "notifications/progress")),

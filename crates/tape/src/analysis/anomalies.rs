@@ -1,6 +1,6 @@
 //! Tools that are much slower, or fail much more often, in the last tenth of the time span than before.
 
-use super::counts::name;
+use super::value_counts::name;
 use super::{SUCCESS, label};
 use signalbox_engine::percentiles::Percentiles;
 use signalbox_engine::record::FinishedEntry;

@@ -1,7 +1,7 @@
 //! Counts the calls that a query matches by method, subject, backend, principal, outcome and error code.
 
-use super::counts::{Counts, name};
 use super::pages::Pages;
+use super::value_counts::{ValueCounts, name};
 use signalbox_engine::record::{Content, Entry, FinishedEntry, Query, StoreError, TapeStore};
 use std::collections::{BTreeSet, HashMap};
 
@@ -24,14 +24,14 @@ pub struct Facets {
     pub entries: u64,
     /// Number of calls beyond the maximum that is tracked.
     pub uncounted: u64,
-    pub methods: Counts<String>,
+    pub methods: ValueCounts<String>,
     /// Calls by tool, prompt or URI.
-    pub subjects: Counts<String>,
-    pub backends: Counts<String>,
-    pub principals: Counts<String>,
-    pub outcomes: Counts<String>,
+    pub subjects: ValueCounts<String>,
+    pub backends: ValueCounts<String>,
+    pub principals: ValueCounts<String>,
+    pub outcomes: ValueCounts<String>,
     /// Calls by error code.
-    pub codes: Counts<i64>,
+    pub codes: ValueCounts<i64>,
 }
 
 /// Matching calls of a tape whose end has not been read yet, with the code of their error.

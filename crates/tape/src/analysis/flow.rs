@@ -1,7 +1,7 @@
 //! Counts pairs of calls of one session that ended one after the other.
 
-use super::counts::{Counts, Most, name};
 use super::label;
+use super::value_counts::{Most, ValueCounts, name};
 use signalbox_engine::record::{Entry, FinishedEntry};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const MAX_SESSIONS: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Flow {
     last: BTreeMap<Whose, String>,
-    pairs: Counts<(String, String)>,
+    pairs: ValueCounts<(String, String)>,
 }
 
 /// Key under which calls follow each other: the session, or the principal for requests without a session.

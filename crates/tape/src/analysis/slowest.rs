@@ -1,6 +1,6 @@
 //! The calls that took longest.
 
-use super::counts::name;
+use super::value_counts::name;
 use signalbox_engine::record::{Entry, FinishedEntry};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

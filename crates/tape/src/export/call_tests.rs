@@ -8,7 +8,7 @@ use serde_json::Value;
 use signalbox_engine::record::{Content, TapeKind};
 use std::process::{Command, Stdio};
 
-type Exporter = fn(Source<'_>, &Target, &mut Vec<u8>) -> Result<(), ExportError>;
+type Exporter = fn(Source<'_>, &ExportTarget, &mut Vec<u8>) -> Result<(), ExportError>;
 
 const CURL: Exporter = |source, target, out| curl::write(source, target, out);
 const POSTMAN: Exporter = |source, target, out| postman::write(source, target, out);
@@ -51,7 +51,7 @@ fn made(write: Exporter) -> String {
     sessions.reverse();
     sessions.truncate(1);
     let info = TapeInfo::new(HOSTILE.to_owned(), TapeKind::Import, format!("\n# coding: utf-7\n{HOSTILE}"), 1);
-    let target = Target::new(&info, Some("http://127.0.0.1:1/mcp?a='b'".to_owned()), HOSTILE.to_owned());
+    let target = ExportTarget::new(&info, Some("http://127.0.0.1:1/mcp?a='b'".to_owned()), HOSTILE.to_owned());
     let (mut out, mut all) = (Vec::new(), entries.into_iter().map(Ok));
     write(Source { info: &info, sessions: &sessions, entries: &mut all }, &target, &mut out).unwrap();
     String::from_utf8(out).unwrap()
@@ -149,7 +149,7 @@ fn calls_of_the_new_era_need_no_session_and_name_their_subject() {
     let recording = import::read(&Bytes::from(line), ImportFormat::Messages).unwrap();
     let (mut out, mut all) = (Vec::new(), Entries::new(recording, Redactor::none(), None, 1).map(Ok));
     let info = TapeInfo::new("t".to_owned(), TapeKind::Proxy, "https://x.invalid/mcp".to_owned(), 1);
-    let target = Target::new(&info, None, "t".to_owned());
+    let target = ExportTarget::new(&info, None, "t".to_owned());
     curl::write(Source { info: &info, sessions: &[], entries: &mut all }, &target, &mut out).unwrap();
     let script = String::from_utf8(out).unwrap();
     assert!(!script.contains("$(open ") && script.contains("url=${MCP_URL:-'https://x.invalid/mcp'}"), "{script}");

@@ -13,14 +13,14 @@ const DEFAULT_URL: &str = "http://127.0.0.1:8080/mcp";
 
 /// Facts that an export needs besides the tape.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct ExportTarget {
     /// HTTP address that the calls go to.
     pub url: String,
     /// Name by which the user refers to the tape, for tests that have it served.
     pub tape: String,
 }
 
-impl Target {
+impl ExportTarget {
     /// Creates the target for a tape: the given address, else that of the recorded server, else that of a gateway with
     /// default settings.
     #[must_use]

@@ -1,6 +1,6 @@
 //! A shell script that repeats the calls with curl.
 
-use super::calls::{Call, Calls, INITIALIZED, Opening, Step, Target, origin};
+use super::calls::{Call, Calls, ExportTarget, INITIALIZED, Opening, Step, origin};
 use super::quoting::shell;
 use super::{ExportError, Source};
 use std::io::Write;
@@ -40,7 +40,7 @@ open() {
 ///
 /// # Errors
 /// Returns the error of the source or of the writer.
-pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
+pub fn write(source: Source<'_>, target: &ExportTarget, mut to: impl Write) -> Result<(), ExportError> {
     writeln!(to, "#!/usr/bin/env bash\n# {}", origin(source.info))?;
     let beginning =
         BEGINNING.replacen("@INITIALIZED@", &shell(INITIALIZED), 1).replacen("@URL@", &shell(&target.url), 1);

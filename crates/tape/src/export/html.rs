@@ -9,7 +9,7 @@ use crate::pretty;
 use crate::story::{self, Story};
 use crate::times::{millis, rfc3339};
 use proof::Proof;
-use signalbox_engine::record::{BackendSeen, Content, DecisionEntry, Entry, MessageEntry, TapeInfo};
+use signalbox_engine::record::{BackendOffer, Content, DecisionEntry, Entry, MessageEntry, TapeInfo};
 use std::io::Write;
 
 /// Maximum number of bytes of a message that are shown.
@@ -151,7 +151,7 @@ fn exchange(story: &Story<'_>) -> String {
     out
 }
 
-fn backend(when: &str, seen: &BackendSeen) -> String {
+fn backend(when: &str, seen: &BackendOffer) -> String {
     let mut out = format!(
         "<details><summary><time>{when}</time> backend {} {} offers {}</summary>",
         escape(&seen.backend),

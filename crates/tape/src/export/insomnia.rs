@@ -1,6 +1,6 @@
 //! A workspace for Insomnia, export format 4.
 
-use super::calls::{Call, Calls, INITIALIZED, Opening, Step, Target, origin};
+use super::calls::{Call, Calls, ExportTarget, INITIALIZED, Opening, Step, origin};
 use super::quoting::without_templates;
 use super::{ExportError, Source};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const WORKSPACE: &str = "wrk_signalbox";
 ///
 /// # Errors
 /// Returns the error of the source or of the writer.
-pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
+pub fn write(source: Source<'_>, target: &ExportTarget, mut to: impl Write) -> Result<(), ExportError> {
     let (name, about) = (format!("signalbox tape {}", source.info.id), origin(source.info));
     let workspace =
         json!({"_id": WORKSPACE, "_type": "workspace", "parentId": null, "name": name, "description": about});

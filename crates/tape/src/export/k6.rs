@@ -1,6 +1,6 @@
 //! A load test for k6.
 
-use super::calls::{Call, Calls, INITIALIZED, Opening, Step, Target, origin};
+use super::calls::{Call, Calls, ExportTarget, INITIALIZED, Opening, Step, origin};
 use super::quoting::javascript;
 use super::{ExportError, Source};
 use std::io::Write;
@@ -56,7 +56,7 @@ export default function () {
 ///
 /// # Errors
 /// Returns the error of the source or of the writer.
-pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
+pub fn write(source: Source<'_>, target: &ExportTarget, mut to: impl Write) -> Result<(), ExportError> {
     writeln!(to, "// {}", origin(source.info))?;
     let beginning =
         BEGINNING.replacen("@INITIALIZED@", &javascript(INITIALIZED), 1).replacen("@URL@", &javascript(&target.url), 1);

@@ -1,6 +1,6 @@
 //! A test for Playwright that makes the calls over HTTP.
 
-use super::calls::{Call, Calls, INITIALIZED, Opening, Step, Target, origin};
+use super::calls::{Call, Calls, ExportTarget, INITIALIZED, Opening, Step, origin};
 use super::k6::headers;
 use super::quoting::javascript;
 use super::{ExportError, Source};
@@ -44,7 +44,7 @@ async function call(request, session, id, body, headers) {
 ///
 /// # Errors
 /// Returns the error of the source or of the writer.
-pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
+pub fn write(source: Source<'_>, target: &ExportTarget, mut to: impl Write) -> Result<(), ExportError> {
     writeln!(to, "// {}", origin(source.info))?;
     let name = javascript(&format!("the calls of tape {}", source.info.id));
     let beginning =

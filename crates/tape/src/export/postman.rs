@@ -1,6 +1,6 @@
 //! A collection for Postman, version 2.1.
 
-use super::calls::{Call, Calls, INITIALIZED, Opening, Step, Target, origin};
+use super::calls::{Call, Calls, ExportTarget, INITIALIZED, Opening, Step, origin};
 use super::quoting::without_templates;
 use super::{ExportError, Source};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const SCHEMA: &str = "https://schema.getpostman.com/json/collection/v2.1.0/colle
 ///
 /// # Errors
 /// Returns the error of the source or of the writer.
-pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
+pub fn write(source: Source<'_>, target: &ExportTarget, mut to: impl Write) -> Result<(), ExportError> {
     let about = origin(source.info);
     let info = json!({"name": format!("signalbox tape {}", source.info.id), "description": about, "schema": SCHEMA});
     write!(to, "{{\"info\":{info},\"item\":[")?;

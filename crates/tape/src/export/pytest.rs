@@ -1,6 +1,6 @@
 //! A test for pytest that has `signalbox replay serve` serve the tape and expects the recorded answers.
 
-use super::calls::{Call, Calls, Step, Target, origin};
+use super::calls::{Call, Calls, ExportTarget, Step, origin};
 use super::quoting::python;
 use super::{ExportError, Source};
 use signalbox_wire::{Era, json, method};
@@ -70,7 +70,7 @@ async def calls():
 ///
 /// # Errors
 /// Returns the error of the source or of the writer.
-pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
+pub fn write(source: Source<'_>, target: &ExportTarget, mut to: impl Write) -> Result<(), ExportError> {
     let beginning =
         BEGINNING.replacen("@TAPE@", &python(&target.tape), 1).replacen("@ORIGIN@", &origin(source.info), 1);
     to.write_all(beginning.as_bytes())?;

@@ -1,6 +1,6 @@
 //! A test for vitest that has `signalbox replay serve` serve the tape and expects the recorded answers.
 
-use super::calls::{Call, Calls, Step, Target, origin};
+use super::calls::{Call, Calls, ExportTarget, Step, origin};
 use super::quoting::javascript;
 use super::{ExportError, Source};
 use signalbox_wire::Era;
@@ -25,7 +25,7 @@ const plain = ({ _meta, ...rest }) => rest;
 ///
 /// # Errors
 /// Returns the error of the source or of the writer.
-pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<(), ExportError> {
+pub fn write(source: Source<'_>, target: &ExportTarget, mut to: impl Write) -> Result<(), ExportError> {
     writeln!(to, "// {}", origin(source.info))?;
     let name = javascript(&format!("the calls of tape {}", source.info.id));
     to.write_all(BEGINNING.replacen("@TAPE@", &javascript(&target.tape), 1).as_bytes())?;

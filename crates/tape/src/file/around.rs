@@ -2,7 +2,7 @@
 
 use super::proto;
 use bytes::Bytes;
-use signalbox_engine::record::{BackendSeen, ClientEntry, RefusedEntry, RulesEntry, SessionInfo};
+use signalbox_engine::record::{BackendOffer, ClientEntry, RefusedEntry, RulesEntry, SessionInfo};
 use std::borrow::Cow;
 
 pub(super) fn of_pairs(pairs: &[(String, String)]) -> Vec<proto::Pair> {
@@ -47,7 +47,7 @@ pub(super) fn to_client(client: proto::Client) -> ClientEntry {
     ClientEntry { number: client.number, info: to_session(client.info.unwrap_or_default()) }
 }
 
-pub(super) fn of_backend(seen: &BackendSeen) -> proto::Backend {
+pub(super) fn of_backend(seen: &BackendOffer) -> proto::Backend {
     let part =
         |(name, bytes): &(Cow<'static, str>, Bytes)| proto::Part { name: name.to_string(), content: bytes.to_vec() };
     proto::Backend {
@@ -61,8 +61,8 @@ pub(super) fn of_backend(seen: &BackendSeen) -> proto::Backend {
     }
 }
 
-pub(super) fn to_backend(seen: proto::Backend) -> BackendSeen {
-    BackendSeen {
+pub(super) fn to_backend(seen: proto::Backend) -> BackendOffer {
+    BackendOffer {
         backend: seen.backend.into(),
         view: seen.view,
         revision: seen.revision,

@@ -5,7 +5,7 @@ use super::frame::VERSION;
 use super::proto::{self, entry::Content as RecorderInput};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
-use signalbox_engine::fact::{Carried, HttpHead};
+use signalbox_engine::fact::{HttpHead, TransportData};
 use signalbox_engine::record::{
     Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, LostEntry, MessageEntry, MessageKind, SessionInfo,
     TapeInfo, TapeKind,
@@ -225,7 +225,7 @@ fn of_http(http: &HttpHead) -> proto::Http {
     }
 }
 
-fn to_carried(event_id: Option<String>, http: Option<proto::Http>) -> Option<Arc<Carried>> {
+fn to_carried(event_id: Option<String>, http: Option<proto::Http>) -> Option<Arc<TransportData>> {
     if event_id.is_none() && http.is_none() {
         return None;
     }
@@ -236,7 +236,7 @@ fn to_carried(event_id: Option<String>, http: Option<proto::Http>) -> Option<Arc
         headers: around::to_pairs(http.headers),
         redacted: http.redacted,
     };
-    Some(Arc::new(Carried { event_id: event_id.map(Into::into), http: http.map(head) }))
+    Some(Arc::new(TransportData { event_id: event_id.map(Into::into), http: http.map(head) }))
 }
 
 fn of_decision(decision: &DecisionEntry) -> proto::Decision {

@@ -1,7 +1,7 @@
 //! Cassettes of `mcp-recorder`: one JSON document with a list of interactions, each a request and its answer.
 
 use super::error::ImportError;
-use super::recording::{Heard, Recording, Side, Talk};
+use super::recording::{ImportedMessage, ImportedRecording, Side, Talk};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -38,14 +38,14 @@ struct Interaction<'a> {
     latency_ms: u64,
 }
 
-pub(super) fn read(file: &Bytes) -> Result<Recording, ImportError> {
+pub(super) fn read(file: &Bytes) -> Result<ImportedRecording, ImportError> {
     let cassette: Cassette<'_> = serde_json::from_slice(file)
         .map_err(|error| ImportError::At { place: format!("line {}", error.line()), why: error.to_string() })?;
     if cassette.version.split('.').next() != Some("1") {
         let why = format!("cassettes of version {} are not known, only those of 1.x", cassette.version);
         return Err(ImportError::At { place: "version".to_owned(), why });
     }
-    let mut recording = Recording::default();
+    let mut recording = ImportedRecording::default();
     let metadata = &cassette.metadata;
     let talk = Talk {
         transport: match metadata.transport_type.as_deref() {
@@ -66,10 +66,10 @@ pub(super) fn read(file: &Bytes) -> Result<Recording, ImportError> {
             let place = format!("interactions[{index}]");
             return Err(ImportError::At { place, why: "`request` is missing".to_owned() });
         };
-        recording.push(Heard::new(talk, Side::Client, at, request))?;
+        recording.push(ImportedMessage::new(talk, Side::Client, at, request))?;
         at = at.map(|at| at.saturating_add(interaction.latency_ms.saturating_mul(1_000_000)));
         if let Some(response) = message(interaction.response) {
-            recording.push(Heard::new(talk, Side::Server, at, response))?;
+            recording.push(ImportedMessage::new(talk, Side::Server, at, response))?;
         }
     }
     Ok(recording)

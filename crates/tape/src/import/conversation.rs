@@ -2,14 +2,14 @@
 //! outcome of each exchange, and identifies client and server.
 
 use super::offers::Offers;
-use super::recording::{Heard, Side, Talk};
+use super::recording::{ImportedMessage, Side, Talk};
 use crate::recorder::SessionHash;
-use crate::recorder::message::{Seen, look};
-use crate::redact::{Redacted, Redactor};
+use crate::recorder::message::{MessageInfo, look};
+use crate::redact::{Redaction, Redactor};
 use bytes::Bytes;
 use signalbox_engine::fact::{Outcome, Point};
 use signalbox_engine::record::{
-    BackendSeen, Body, ClientEntry, Content, FinishedEntry, MessageEntry, MessageKind, SessionInfo,
+    BackendOffer, Body, ClientEntry, Content, FinishedEntry, MessageEntry, MessageKind, SessionInfo,
 };
 use signalbox_wire::{Envelope, json, meta, method};
 use std::collections::HashMap;
@@ -26,9 +26,9 @@ const HTTP_ERROR: &str = "http_error";
 pub(super) type Draft = (Option<u64>, Content);
 
 /// A request that waits for its answer.
-struct Asked {
+struct ImportedRequest {
     exchange: Option<u64>,
-    seen: Seen,
+    seen: MessageInfo,
     at: u64,
     bytes: u64,
     server: Arc<str>,
@@ -39,7 +39,7 @@ struct Asked {
 }
 
 /// State shared by all conversations of a file.
-pub(super) struct Shared {
+pub(super) struct ImportState {
     pub(super) redactor: Redactor,
     /// Number of the most recent exchange.
     pub(super) exchanges: u64,
@@ -55,8 +55,8 @@ pub(super) struct Conversation {
     info: SessionInfo,
     told: Option<SessionInfo>,
     server: Arc<str>,
-    by_client: HashMap<Bytes, Asked>,
-    by_server: HashMap<Bytes, Asked>,
+    by_client: HashMap<Bytes, ImportedRequest>,
+    by_server: HashMap<Bytes, ImportedRequest>,
     tokens: HashMap<Bytes, Bytes>,
     offers: Offers,
 }
@@ -88,7 +88,7 @@ impl Conversation {
     }
 
     /// Processes the next message and appends the resulting drafts to `out`.
-    pub(super) fn heard(&mut self, at: u64, heard: &Heard, shared: &mut Shared, out: &mut Vec<Draft>) {
+    pub(super) fn heard(&mut self, at: u64, heard: &ImportedMessage, shared: &mut ImportState, out: &mut Vec<Draft>) {
         let message = Envelope::parse(heard.bytes.clone()).ok();
         if let (Side::Client, Some(message)) = (heard.from, &message) {
             self.introduce(message);
@@ -117,7 +117,7 @@ impl Conversation {
     }
 
     /// Writes an entry for the session or the caller, if more is known about it than before.
-    fn tell(&mut self, shared: &Shared, out: &mut Vec<Draft>) {
+    fn tell(&mut self, shared: &ImportState, out: &mut Vec<Draft>) {
         if self.told.as_ref() == Some(&self.info) || self.stateless && self.told.is_some() {
             return;
         }
@@ -136,9 +136,9 @@ impl Conversation {
     fn of_client(
         &mut self,
         at: u64,
-        heard: &Heard,
+        heard: &ImportedMessage,
         message: Option<&Envelope>,
-        shared: &mut Shared,
+        shared: &mut ImportState,
         out: &mut Vec<Draft>,
     ) {
         let mut seen = look(&heard.bytes, Point::ClientIn);
@@ -181,9 +181,9 @@ impl Conversation {
     fn of_server(
         &mut self,
         at: u64,
-        heard: &Heard,
+        heard: &ImportedMessage,
         message: Option<&Envelope>,
-        shared: &mut Shared,
+        shared: &mut ImportState,
         out: &mut Vec<Draft>,
     ) {
         let mut seen = look(&heard.bytes, Point::ClientOut);
@@ -220,7 +220,7 @@ impl Conversation {
     }
 
     /// Returns the exchange during which a server sent a message of its own.
-    fn middle_of(&self, heard: &Heard, message: Option<&Envelope>) -> Option<u64> {
+    fn middle_of(&self, heard: &ImportedMessage, message: Option<&Envelope>) -> Option<u64> {
         let token = || message?.param("progressToken").map(|span| heard.bytes.slice(span.range()));
         let by_token = || self.tokens.get(&token()?);
         let asked = match heard.during.as_ref().or_else(by_token) {
@@ -232,21 +232,21 @@ impl Conversation {
         asked.and_then(|asked| asked.exchange)
     }
 
-    fn asked(&self, at: u64, heard: &Heard, mut seen: Seen, shared: &Shared) -> Asked {
+    fn asked(&self, at: u64, heard: &ImportedMessage, mut seen: MessageInfo, shared: &ImportState) -> ImportedRequest {
         // The subject may hold a secret too, such as a URI with a key in its query.
         let subject = seen.subject.as_ref().map(|subject| Arc::from(shared.redactor.text(subject.to_string())));
         let redacted = subject != seen.subject;
         seen.subject = subject;
         let server = heard.server.clone().unwrap_or_else(|| Arc::clone(&self.server));
         let bytes = heard.bytes.len() as u64;
-        Asked { exchange: None, seen, at, bytes, server, redacted, token: None, continued: false }
+        ImportedRequest { exchange: None, seen, at, bytes, server, redacted, token: None, continued: false }
     }
 
-    fn message(&self, heard: &Heard, seen: &Seen, redacted: bool, shared: &Shared) -> Content {
+    fn message(&self, heard: &ImportedMessage, seen: &MessageInfo, redacted: bool, shared: &ImportState) -> Content {
         let (body, changed) = match shared.redactor.message(&heard.bytes, seen.method.as_deref()) {
-            Redacted::Same => (Body::Whole(heard.bytes.clone()), false),
-            Redacted::Changed(bytes) => (Body::Whole(bytes), true),
-            Redacted::Withheld => (Body::Left, true),
+            Redaction::Same => (Body::Whole(heard.bytes.clone()), false),
+            Redaction::Changed(bytes) => (Body::Whole(bytes), true),
+            Redaction::Withheld => (Body::Left, true),
         };
         let point = match heard.from {
             Side::Client => Point::ClientIn,
@@ -263,7 +263,14 @@ impl Conversation {
         })
     }
 
-    fn finish(&mut self, at: u64, asked: &Asked, outcome: &'static str, bytes_out: u64, out: &mut Vec<Draft>) {
+    fn finish(
+        &mut self,
+        at: u64,
+        asked: &ImportedRequest,
+        outcome: &'static str,
+        bytes_out: u64,
+        out: &mut Vec<Draft>,
+    ) {
         if let Some(token) = &asked.token {
             self.tokens.remove(token);
         }
@@ -283,7 +290,7 @@ impl Conversation {
     }
 
     /// Notes the server's description of itself from an answer.
-    fn learn(&mut self, message: &Envelope, asked: &Asked, shared: &mut Shared, out: &mut Vec<Draft>) {
+    fn learn(&mut self, message: &Envelope, asked: &ImportedRequest, shared: &mut ImportState, out: &mut Vec<Draft>) {
         let Some(result) = message.result_span().map(|span| message.bytes().slice(span.range())) else { return };
         let name = asked.seen.method.as_deref().unwrap_or_default();
         if !self.offers.answered(name, &result, asked.continued) {
@@ -304,7 +311,7 @@ impl Conversation {
     }
 }
 
-fn redacted(mut seen: BackendSeen, redactor: &Redactor) -> BackendSeen {
+fn redacted(mut seen: BackendOffer, redactor: &Redactor) -> BackendOffer {
     for (_, part) in &mut seen.parts {
         let (kept, changed) = redactor.bytes(part);
         *part = kept;

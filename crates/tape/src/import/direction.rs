@@ -1,13 +1,13 @@
 //! Infers which side sent a message, if the file does not say so or says it relative to an unnamed side.
 
-use super::recording::{Heard, Side};
+use super::recording::{ImportedMessage, Side};
 use bytes::Bytes;
 use signalbox_wire::{Direction, Envelope, Kind, method};
 use std::collections::HashMap;
 
 /// Direction of a message, as the file states it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Told {
+pub(super) enum DirectionHint {
     /// The file names the sender.
     From(Side),
     /// The writer of the file received the message.
@@ -18,7 +18,7 @@ pub(super) enum Told {
     Nothing,
 }
 
-impl Told {
+impl DirectionHint {
     /// Parses a word for a direction. Words for the kind of a message (`request`) carry no direction.
     pub(super) fn of_word(word: &str) -> Self {
         let plain: String = word.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
@@ -37,7 +37,7 @@ impl Told {
 }
 
 /// Determines the sender of each message.
-pub(super) fn settle(told: &[Told], heard: &mut [Heard]) {
+pub(super) fn settle(told: &[DirectionHint], heard: &mut [ImportedMessage]) {
     let out = who_writes(told, heard);
     let mut open = Vec::new();
     for (told, heard) in told.iter().zip(heard) {
@@ -47,10 +47,10 @@ pub(super) fn settle(told: &[Told], heard: &mut [Heard]) {
         let Some(open) = open.get_mut(heard.talk) else { continue };
         let message = Envelope::parse(heard.bytes.clone()).ok();
         heard.from = match told {
-            Told::From(side) => *side,
-            Told::Out => out,
-            Told::In => other(out),
-            Told::Nothing => message.as_ref().map_or(Side::Server, |message| open.guess(message)),
+            DirectionHint::From(side) => *side,
+            DirectionHint::Out => out,
+            DirectionHint::In => other(out),
+            DirectionHint::Nothing => message.as_ref().map_or(Side::Server, |message| open.guess(message)),
         };
         if let Some(message) = &message {
             open.passed(heard.from, message);
@@ -60,11 +60,11 @@ pub(super) fn settle(told: &[Told], heard: &mut [Heard]) {
 
 /// Returns the side that wrote the file, judged by the first message that only one side can send. Most such files are
 /// written by clients.
-fn who_writes(told: &[Told], heard: &[Heard]) -> Side {
+fn who_writes(told: &[DirectionHint], heard: &[ImportedMessage]) -> Side {
     let judged = told.iter().zip(heard).find_map(|(told, heard)| {
         let out = match told {
-            Told::Out => true,
-            Told::In => false,
+            DirectionHint::Out => true,
+            DirectionHint::In => false,
             _ => return None,
         };
         let side = by_method(Envelope::parse(heard.bytes.clone()).ok()?.method()?)?;

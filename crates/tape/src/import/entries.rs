@@ -1,7 +1,7 @@
 //! Entries of a recording, in the order in which they go to a tape.
 
-use super::conversation::{Conversation, Draft, Shared};
-use super::recording::{Heard, Recording, Side, Talk};
+use super::conversation::{Conversation, Draft, ImportState};
+use super::recording::{ImportedMessage, ImportedRecording, Side, Talk};
 use crate::recorder::SessionHash;
 use crate::redact::Redactor;
 use signalbox_engine::Principal;
@@ -18,8 +18,8 @@ const MAX_NAME: usize = 64;
 /// Iterator that makes entries of a recording, message by message.
 pub struct Entries {
     conversations: Vec<Conversation>,
-    heard: std::vec::IntoIter<Heard>,
-    shared: Shared,
+    heard: std::vec::IntoIter<ImportedMessage>,
+    shared: ImportState,
     principal: Arc<str>,
     drafts: Vec<Draft>,
     ready: VecDeque<Entry>,
@@ -32,13 +32,13 @@ impl Entries {
     /// Creates the entries of `recording`, redacted by `redactor`. A message before the first known time is given the
     /// time `started`. Without a hash, session ids are left out.
     #[must_use]
-    pub fn new(mut recording: Recording, redactor: Redactor, hash: Option<&SessionHash>, started: u64) -> Self {
+    pub fn new(mut recording: ImportedRecording, redactor: Redactor, hash: Option<&SessionHash>, started: u64) -> Self {
         name_servers(&mut recording, &redactor);
         let conversation = |(number, talk): (u64, Talk)| Conversation::new(number, talk, hash);
         Self {
             conversations: (1..).zip(recording.talks).map(conversation).collect(),
             heard: recording.heard.into_iter(),
-            shared: Shared { redactor, exchanges: 0, offers: MAX_OFFERS },
+            shared: ImportState { redactor, exchanges: 0, offers: MAX_OFFERS },
             principal: Arc::from(Principal::anonymous().as_str()),
             drafts: Vec::new(),
             ready: VecDeque::new(),
@@ -48,7 +48,7 @@ impl Entries {
         }
     }
 
-    fn step(&mut self, heard: &Heard) {
+    fn step(&mut self, heard: &ImportedMessage) {
         // The clock of a tape must not go backwards.
         self.at = self.at.max(heard.at.unwrap_or(0));
         let Some(conversation) = self.conversations.get_mut(heard.talk) else { return };
@@ -93,7 +93,7 @@ impl Iterator for Entries {
 }
 
 /// Names servers that the file does not name after their own description.
-fn name_servers(recording: &mut Recording, redactor: &Redactor) {
+fn name_servers(recording: &mut ImportedRecording, redactor: &Redactor) {
     let mut nameless = recording.talks.iter().filter(|talk| talk.server.is_none()).count();
     for heard in recording.heard.iter().filter(|heard| heard.from == Side::Server) {
         if nameless == 0 {

@@ -27,7 +27,7 @@ pub enum ImportFormat {
 
 /// Kind of content of a file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Content {
+pub enum FileContent {
     /// A tape file of Signalbox.
     Tape,
     /// Lines as [`jsonl`] writes them.
@@ -62,7 +62,7 @@ impl ImportFormat {
     }
 }
 
-impl Content {
+impl FileContent {
     /// Detects the kind of `file` from its content alone.
     ///
     /// # Errors

@@ -2,8 +2,10 @@
 //! that are not MCP are left out.
 
 use super::error::ImportError;
-use super::http_exchange::{self, EventReader, Headers, HttpAnswer, HttpExchange, Said, is_events, messages, origin};
-use super::recording::Recording;
+use super::http_exchange::{
+    self, EventReader, Headers, HttpAnswer, HttpExchange, HttpMessage, is_events, messages, origin,
+};
+use super::recording::ImportedRecording;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -86,7 +88,7 @@ struct Content {
     encoding: Option<String>,
 }
 
-pub(super) fn read(file: &Bytes) -> Result<Recording, ImportError> {
+pub(super) fn read(file: &Bytes) -> Result<ImportedRecording, ImportError> {
     let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file);
     let har: Har = serde_json::from_slice(text)
         .map_err(|error| ImportError::At { place: format!("line {}", error.line()), why: error.to_string() })?;
@@ -127,7 +129,7 @@ impl Reader {
         }
         let began = timestamp::parse_rfc3339(&exchange.started_date_time);
         let ended = began.map(|at| at.saturating_add((exchange.time.unwrap_or(0.0).max(0.0) * 1e6) as u64));
-        let said = |body| Said { body, event_id: None, at: began, turn: 0 };
+        let said = |body| HttpMessage { body, event_id: None, at: began, turn: 0 };
         let party = origin(&request.url).to_owned();
         Ok(Some(HttpExchange {
             transport: "http",

@@ -1,9 +1,9 @@
 //! HTTP requests and responses of any source: extracts their messages and assigns them to conversations.
 
 use super::error::ImportError;
-use super::recording::{Heard, MAX_MESSAGES, Recording, Side, Talk};
+use super::recording::{ImportedMessage, ImportedRecording, MAX_MESSAGES, Side, Talk};
 use bytes::Bytes;
-use signalbox_engine::fact::{Carried, HttpHead};
+use signalbox_engine::fact::{HttpHead, TransportData};
 use signalbox_wire::{Envelope, Era, Kind, Limits, Revision, SseDecoder, SseError, header, json, meta, method, scan};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) struct HttpExchange {
     /// Headers of the request.
     pub(super) headers: Headers,
     /// Messages that the client sent.
-    pub(super) sent: Vec<Said>,
+    pub(super) sent: Vec<HttpMessage>,
     /// Response, if there was one.
     pub(super) answer: Option<HttpAnswer>,
 }
@@ -42,14 +42,14 @@ pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) headers: Headers,
     /// Messages that the server sent.
-    pub(super) said: Vec<Said>,
+    pub(super) said: Vec<HttpMessage>,
     /// Address that its `endpoint` event names.
     pub(super) endpoint: Option<String>,
 }
 
 /// One message of either side.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct HttpMessage {
     pub(super) body: Bytes,
     pub(super) event_id: Option<Box<str>>,
     /// Time in nanoseconds since 1970.
@@ -62,9 +62,9 @@ pub(super) struct Said {
 ///
 /// # Errors
 /// Fails if there are too many messages.
-pub(super) fn recording(exchanges: Vec<HttpExchange>) -> Result<Recording, ImportError> {
+pub(super) fn recording(exchanges: Vec<HttpExchange>) -> Result<ImportedRecording, ImportError> {
     let endpoints: HashSet<String> = exchanges.iter().filter_map(HttpExchange::names_endpoint).collect();
-    let mut recording = Recording::default();
+    let mut recording = ImportedRecording::default();
     let mut all = Vec::new();
     for exchange in exchanges {
         if exchange.sent.is_empty() && exchange.answer.as_ref().is_none_or(|answer| answer.said.is_empty()) {
@@ -102,7 +102,7 @@ impl HttpExchange {
 
     /// Returns the conversation of the exchange: by its own identity, the session header, the endpoint of HTTP+SSE, or
     /// the two parties.
-    fn talk(&self, endpoints: &HashSet<String>, recording: &mut Recording) -> Result<usize, ImportError> {
+    fn talk(&self, endpoints: &HashSet<String>, recording: &mut ImportedRecording) -> Result<usize, ImportError> {
         let answer = self.answer.as_ref().map(|answer| &answer.headers[..]).unwrap_or_default();
         let sent_id = find(&self.headers, header::SESSION_ID);
         let session = sent_id.or_else(|| find(answer, header::SESSION_ID)).map(str::to_owned);
@@ -128,29 +128,32 @@ impl HttpExchange {
     }
 
     /// Iterates over all messages of the exchange.
-    pub(super) fn said(&mut self) -> impl Iterator<Item = &mut Said> {
+    pub(super) fn said(&mut self) -> impl Iterator<Item = &mut HttpMessage> {
         self.sent.iter_mut().chain(self.answer.iter_mut().flat_map(|answer| &mut answer.said))
     }
 
     /// Adds the messages of the exchange, each with its sort key.
-    fn tell(self, talk: usize, all: &mut Vec<(u64, Heard)>) {
+    fn tell(self, talk: usize, all: &mut Vec<(u64, ImportedMessage)>) {
         // An answer without an id belongs to the only request that was sent.
         let mut asked = self.sent.iter().filter_map(|said| Envelope::parse(said.body.clone()).ok()?.id());
         let during = asked.next().filter(|_| asked.next().is_none() && self.transport == "http");
         let during = during.map(|id| id.bytes().clone());
         let mut http = Some(HttpHead::of_request(&self.method, &self.place, pairs(&self.headers)));
         for said in self.sent {
-            let carried = http.take().map(|head| Arc::new(Carried { event_id: None, http: Some(head) }));
-            let heard = Heard::new(talk, Side::Client, said.at, said.body);
-            all.push((said.turn, Heard { server: self.server.clone(), carried, ..heard }));
+            let carried = http.take().map(|head| Arc::new(TransportData { event_id: None, http: Some(head) }));
+            let heard = ImportedMessage::new(talk, Side::Client, said.at, said.body);
+            all.push((said.turn, ImportedMessage { server: self.server.clone(), carried, ..heard }));
         }
         let Some(answer) = self.answer else { return };
         let mut http = Some(HttpHead::of_answer(answer.status, pairs(&answer.headers)));
-        for Said { body, event_id, at, turn } in answer.said {
+        for HttpMessage { body, event_id, at, turn } in answer.said {
             let carried =
-                (event_id.is_some() || http.is_some()).then(|| Arc::new(Carried { event_id, http: http.take() }));
+                (event_id.is_some() || http.is_some()).then(|| Arc::new(TransportData { event_id, http: http.take() }));
             let (server, during) = (self.server.clone(), during.clone());
-            all.push((turn, Heard { server, carried, during, ..Heard::new(talk, Side::Server, at, body) }));
+            all.push((
+                turn,
+                ImportedMessage { server, carried, during, ..ImportedMessage::new(talk, Side::Server, at, body) },
+            ));
         }
     }
 }
@@ -162,7 +165,7 @@ impl HttpAnswer {
         if all.is_empty() && self.status >= 400 {
             all.push(body.clone());
         }
-        self.said.extend(all.into_iter().map(|body| Said { body, event_id: None, at, turn }));
+        self.said.extend(all.into_iter().map(|body| HttpMessage { body, event_id: None, at, turn }));
     }
 }
 
@@ -193,7 +196,7 @@ impl EventReader {
                 continue;
             }
             let id: Option<Box<str>> = event.id.map(Box::from);
-            let said = |body| Said { body, event_id: id.clone(), at, turn };
+            let said = |body| HttpMessage { body, event_id: id.clone(), at, turn };
             answer.said.extend(messages(&event.data).into_iter().map(said));
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! Files with one JSON value per line.
 
-use super::direction::{Told, settle};
+use super::direction::{DirectionHint, settle};
 use super::error::ImportError;
-use super::recording::{Heard, Recording, Side, Talk};
+use super::recording::{ImportedMessage, ImportedRecording, Side, Talk};
 use bytes::Bytes;
 use signalbox_wire::limits::MESSAGE;
 use signalbox_wire::{Limits, json, scan, timestamp};
@@ -13,9 +13,9 @@ const MAX_LINE: usize = MESSAGE + (1 << 20);
 const MOST_SECONDS: f64 = 1e11;
 
 /// Content of one line.
-pub(super) struct Said {
+pub(super) struct ParsedLine {
     /// Direction of the messages.
-    pub(super) told: Told,
+    pub(super) told: DirectionHint,
     /// Time of the messages.
     pub(super) at: Option<u64>,
     /// Key of the conversation.
@@ -28,14 +28,14 @@ pub(super) struct Said {
 
 /// Parses one line; returns `None` if it holds no message. The second argument counts the conversations with each
 /// server.
-pub(super) type Reader = fn(&Bytes, &mut Beginnings) -> Result<Option<Said>, String>;
+pub(super) type Reader = fn(&Bytes, &mut Beginnings) -> Result<Option<ParsedLine>, String>;
 
 /// Number of conversations started with each server.
 pub(super) type Beginnings = std::collections::HashMap<String, u32>;
 
 /// Reads all lines of a file into a recording.
-pub(super) fn read(file: &Bytes, reader: Reader) -> Result<Recording, ImportError> {
-    let (mut recording, mut told, mut beginnings) = (Recording::default(), Vec::new(), Beginnings::new());
+pub(super) fn read(file: &Bytes, reader: Reader) -> Result<ImportedRecording, ImportError> {
+    let (mut recording, mut told, mut beginnings) = (ImportedRecording::default(), Vec::new(), Beginnings::new());
     let limits = Limits { message: MAX_LINE, ..Limits::default() };
     let mut at = if file.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
     let mut number = 0;
@@ -53,7 +53,7 @@ pub(super) fn read(file: &Bytes, reader: Reader) -> Result<Recording, ImportErro
         let Some(said) = reader(&line, &mut beginnings).map_err(bad)? else { continue };
         let talk = recording.talk(&said.key, || said.talk)?;
         for message in said.messages {
-            recording.push(Heard::new(talk, Side::Client, said.at, message))?;
+            recording.push(ImportedMessage::new(talk, Side::Client, said.at, message))?;
             told.push(said.told);
         }
     }

@@ -1,13 +1,13 @@
 //! NDJSON of `mcporter record`: each line is a message with an additional member `_meta` that holds direction, server
 //! and time. Lines about the transport (`$transport/start`) begin and end conversations.
 
-use super::direction::Told;
-use super::lines::{Beginnings, Said, moment, text, value};
+use super::direction::DirectionHint;
+use super::lines::{Beginnings, ParsedLine, moment, text, value};
 use super::recording::{Side, Talk};
 use bytes::Bytes;
 use signalbox_wire::json;
 
-pub(super) fn said(line: &Bytes, beginnings: &mut Beginnings) -> Result<Option<Said>, String> {
+pub(super) fn said(line: &Bytes, beginnings: &mut Beginnings) -> Result<Option<ParsedLine>, String> {
     let about = value(line, "_meta").ok_or("`_meta` is missing")?;
     let server = text(&about, "server").ok_or("`_meta.server` is missing")?;
     let side = match text(&about, "dir").as_deref() {
@@ -24,7 +24,7 @@ pub(super) fn said(line: &Bytes, beginnings: &mut Beginnings) -> Result<Option<S
     let at = value(&about, "ts").and_then(|ts| moment(&ts));
     let key = format!("{} {server}", beginnings.get(&server).copied().unwrap_or_default());
     let talk = Talk { server: Some(server), ..Talk::default() };
-    Ok(Some(Said { told: Told::From(side), at, key, talk, messages: vec![without_meta(line)] }))
+    Ok(Some(ParsedLine { told: DirectionHint::From(side), at, key, talk, messages: vec![without_meta(line)] }))
 }
 
 /// Returns the message as it was sent.

@@ -1,12 +1,12 @@
 //! Session logs of `mcpsnoop`: each line is an object with the message as `raw`, `direction` `c2s` or `s2c`, `ts`,
 //! `session_id` and `server_label`. Lines about the server's standard error and about the session itself are left out.
 
-use super::direction::Told;
-use super::lines::{Beginnings, Said, messages, moment, text, value};
+use super::direction::DirectionHint;
+use super::lines::{Beginnings, ParsedLine, messages, moment, text, value};
 use super::recording::{Side, Talk};
 use bytes::Bytes;
 
-pub(super) fn said(line: &Bytes, _: &mut Beginnings) -> Result<Option<Said>, String> {
+pub(super) fn said(line: &Bytes, _: &mut Beginnings) -> Result<Option<ParsedLine>, String> {
     let side = match text(line, "direction").as_deref() {
         Some("c2s") => Side::Client,
         Some("s2c") => Side::Server,
@@ -27,5 +27,11 @@ pub(super) fn said(line: &Bytes, _: &mut Beginnings) -> Result<Option<Said>, Str
         ..Talk::default()
     };
     let at = value(line, "ts").and_then(|ts| moment(&ts));
-    Ok(Some(Said { told: Told::From(side), at, key: format!("{session} {connection}"), talk, messages: message }))
+    Ok(Some(ParsedLine {
+        told: DirectionHint::From(side),
+        at,
+        key: format!("{session} {connection}"),
+        talk,
+        messages: message,
+    }))
 }

@@ -1,8 +1,8 @@
 //! One MCP message per line: bare, or in an object with its direction and time. `mcp-rec` writes such lines, and so do
 //! the logs of many proxies.
 
-use super::direction::Told;
-use super::lines::{Beginnings, Said, messages, moment, text, value};
+use super::direction::DirectionHint;
+use super::lines::{Beginnings, ParsedLine, messages, moment, text, value};
 use super::recording::Talk;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, json};
@@ -18,11 +18,11 @@ const SESSION: [&str; 5] = ["session_id", "sessionId", "session", "connection_id
 /// Names of members that hold the server.
 const SERVER: [&str; 3] = ["server", "server_name", "serverName"];
 
-pub(super) fn said(line: &Bytes, _: &mut Beginnings) -> Result<Option<Said>, String> {
+pub(super) fn said(line: &Bytes, _: &mut Beginnings) -> Result<Option<ParsedLine>, String> {
     if line.first() == Some(&b'[') || Envelope::parse(line.clone()).is_ok() {
         let talk = Talk::default();
-        return Ok(Some(Said {
-            told: Told::Nothing,
+        return Ok(Some(ParsedLine {
+            told: DirectionHint::Nothing,
             at: None,
             key: String::new(),
             talk,
@@ -40,10 +40,13 @@ pub(super) fn said(line: &Bytes, _: &mut Beginnings) -> Result<Option<Said>, Str
     let session = any(&SESSION);
     let key = format!("{} {}", session.as_deref().unwrap_or_default(), server.as_deref().unwrap_or_default());
     let words = DIRECTION.iter().filter_map(|name| text(line, name));
-    let told = words.map(|word| Told::of_word(&word)).find(|told| *told != Told::Nothing).unwrap_or(Told::Nothing);
+    let told = words
+        .map(|word| DirectionHint::of_word(&word))
+        .find(|told| *told != DirectionHint::Nothing)
+        .unwrap_or(DirectionHint::Nothing);
     let at = TIME.iter().find_map(|name| moment(&value(line, name)?));
     let talk = Talk { external: session, server, ..Talk::default() };
-    Ok(Some(Said { told, at, key, talk, messages: message }))
+    Ok(Some(ParsedLine { told, at, key, talk, messages: message }))
 }
 
 /// Returns the messages in a member: JSON, the same as a text, or the wrapper that `mcp-rec` writes for a line that is

@@ -2,7 +2,7 @@
 
 use crate::seen;
 use bytes::Bytes;
-use signalbox_engine::record::BackendSeen;
+use signalbox_engine::record::BackendOffer;
 use signalbox_wire::{json, meta, method};
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl Offers {
     }
 
     /// Returns the entry for the tape, unless it equals the previous one.
-    pub(super) fn told(&mut self, backend: &Arc<str>, view: &str) -> Option<BackendSeen> {
+    pub(super) fn told(&mut self, backend: &Arc<str>, view: &str) -> Option<BackendOffer> {
         let lists = LISTS.iter().zip(&self.lists).map(|((_, member), list)| (*member, list.as_deref().map(joined)));
         let own = [
             ("server", self.server.clone()),

@@ -17,26 +17,26 @@ pub(super) use packets::is_capture;
 use super::error::ImportError;
 use super::http_exchange;
 use super::left_out::LeftOut;
-use super::recording::Recording;
+use super::recording::ImportedRecording;
 use connection_reader::ConnectionReader;
 use packets::Packets;
-use segment::Held;
+use segment::PacketContent;
 use std::collections::BTreeMap;
 use tcp_streams::{Mark, TcpStreams};
 
 /// Maximum number of omissions that are listed.
 const MAX_LEFT_OUT: usize = 1_000;
 
-pub(super) fn read(file: &[u8]) -> Result<Recording, ImportError> {
+pub(super) fn read(file: &[u8]) -> Result<ImportedRecording, ImportError> {
     let mut streams = TcpStreams::default();
     let (mut links, mut fragments) = (BTreeMap::<i32, u64>::new(), 0);
     for packet in Packets::new(file)? {
         let packet = packet?;
         match segment::held(&packet) {
-            Held::Segment(segment) => streams.push(Mark { packet: packet.number, at: packet.at }, &segment)?,
-            Held::Fragment => fragments += 1,
-            Held::UnknownLink => *links.entry(packet.link).or_default() += 1,
-            Held::Other => {}
+            PacketContent::Segment(segment) => streams.push(Mark { packet: packet.number, at: packet.at }, &segment)?,
+            PacketContent::Fragment => fragments += 1,
+            PacketContent::UnknownLink => *links.entry(packet.link).or_default() += 1,
+            PacketContent::Other => {}
         }
     }
     let mut left_out: Vec<LeftOut> =

@@ -3,7 +3,7 @@
 use super::error::ImportError;
 use super::left_out::LeftOut;
 use bytes::Bytes;
-use signalbox_engine::fact::Carried;
+use signalbox_engine::fact::TransportData;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -36,10 +36,10 @@ pub struct Talk {
 
 /// One message of a recording.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct ImportedMessage {
     /// Time in nanoseconds since 1970, if the file states it.
     pub at: Option<u64>,
-    /// Index of the conversation in [`Recording::talks`].
+    /// Index of the conversation in [`ImportedRecording::talks`].
     pub talk: usize,
     /// Sender of the message.
     pub from: Side,
@@ -49,10 +49,10 @@ pub struct Heard {
     /// Name of the server, if one conversation has several.
     pub server: Option<Arc<str>>,
     /// Data of the transport about the message.
-    pub carried: Option<Arc<Carried>>,
+    pub carried: Option<Arc<TransportData>>,
 }
 
-impl Heard {
+impl ImportedMessage {
     /// Creates a message with its mandatory properties only.
     #[must_use]
     pub fn new(talk: usize, from: Side, at: Option<u64>, bytes: Bytes) -> Self {
@@ -62,16 +62,16 @@ impl Heard {
 
 /// All conversations of a file.
 #[derive(Clone, Default, Debug)]
-pub struct Recording {
+pub struct ImportedRecording {
     pub talks: Vec<Talk>,
     /// Messages in the order of the file.
-    pub heard: Vec<Heard>,
+    pub heard: Vec<ImportedMessage>,
     /// Omitted parts of the file; only the first ones if there are many.
     pub left_out: Vec<LeftOut>,
     by_key: HashMap<String, usize>,
 }
 
-impl Recording {
+impl ImportedRecording {
     /// Returns the conversation of this key, and creates it if it is new.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Recording {
     ///
     /// # Errors
     /// Fails if there are too many messages.
-    pub fn push(&mut self, heard: Heard) -> Result<(), ImportError> {
+    pub fn push(&mut self, heard: ImportedMessage) -> Result<(), ImportError> {
         if self.heard.len() >= MAX_MESSAGES {
             return Err(ImportError::TooMany { what: "messages", most: MAX_MESSAGES });
         }

@@ -8,7 +8,7 @@ use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content as Told, Entry, SessionInfo};
 
 pub(super) fn entries(file: &[u8]) -> Result<Vec<Entry>, ImportError> {
-    let Content::Other(format) = Content::of(file)? else { panic!("not of another program") };
+    let FileContent::Other(format) = FileContent::of(file)? else { panic!("not of another program") };
     let recording = read(&Bytes::copy_from_slice(file), format)?;
     let redactor = Redactor::new(&RedactionSettings::default(), [1; 32]).unwrap();
     let started = recording.times().map_or(5, |(started, _)| started);

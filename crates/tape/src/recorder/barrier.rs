@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Reason why the facts before a barrier are not on disk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotRecorded {
+pub enum BarrierError {
     /// The store cannot write.
     #[error("the tape cannot be written")]
     Store,
@@ -28,19 +28,19 @@ pub enum NotRecorded {
 }
 
 #[derive(Default, Debug)]
-struct Shared {
+struct BarrierInner {
     state: Mutex<State>,
     done: Condvar,
 }
 
 #[derive(Default, Debug)]
 struct State {
-    outcome: Option<Result<(), NotRecorded>>,
+    outcome: Option<Result<(), BarrierError>>,
     waker: Option<Waker>,
 }
 
-impl Shared {
-    fn resolve(&self, outcome: Result<(), NotRecorded>) {
+impl BarrierInner {
+    fn resolve(&self, outcome: Result<(), BarrierError>) {
         let mut state = self.state.lock().unpoisoned();
         state.outcome.get_or_insert(outcome);
         let waker = state.waker.take();
@@ -55,12 +55,12 @@ impl Shared {
 /// Resolving side of a barrier. Dropping it unresolved, for example because its thread has panicked, fails the barrier,
 /// so that no waiter hangs.
 #[derive(Debug)]
-pub(crate) struct Waiting(Arc<Shared>);
+pub(crate) struct Waiting(Arc<BarrierInner>);
 
 impl Waiting {
     /// Creates both sides of a barrier.
     pub(crate) fn new() -> (Self, Barrier) {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(BarrierInner::default());
         (Self(Arc::clone(&shared)), Barrier(shared))
     }
 
@@ -70,37 +70,37 @@ impl Waiting {
     }
 
     /// Resolves the barrier. Later outcomes are ignored.
-    pub(crate) fn resolve(&self, outcome: Result<(), NotRecorded>) {
+    pub(crate) fn resolve(&self, outcome: Result<(), BarrierError>) {
         self.0.resolve(outcome);
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.resolve(Err(NotRecorded::Closed));
+        self.0.resolve(Err(BarrierError::Closed));
     }
 }
 
 /// Resolves when every fact that preceded its creation is on disk, or cannot get there. It is a future for any runtime;
 /// a thread may use [`Barrier::wait`].
 #[derive(Debug)]
-pub struct Barrier(Arc<Shared>);
+pub struct Barrier(Arc<BarrierInner>);
 
 impl Barrier {
     /// Blocks this thread until the barrier resolves, for at most `within`.
     ///
     /// # Errors
     /// Returns the reason why the facts are not on disk.
-    pub fn wait(&self, within: Duration) -> Result<(), NotRecorded> {
+    pub fn wait(&self, within: Duration) -> Result<(), BarrierError> {
         let state = self.0.state.lock().unpoisoned();
         let waited = self.0.done.wait_timeout_while(state, within, |state| state.outcome.is_none());
         let (state, _) = waited.unpoisoned();
-        state.outcome.unwrap_or(Err(NotRecorded::Late))
+        state.outcome.unwrap_or(Err(BarrierError::Late))
     }
 }
 
 impl Future for Barrier {
-    type Output = Result<(), NotRecorded>;
+    type Output = Result<(), BarrierError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.0.state.lock().unpoisoned();

@@ -18,14 +18,14 @@ const AGAIN_AFTER: u64 = 3_600 * 1_000_000_000;
 /// Callers that the tape describes. Recognizing a caller, which happens for every request, does not allocate.
 #[derive(Default, Debug)]
 pub(crate) struct Clients {
-    known: KeyMap<u64, Known>,
+    known: KeyMap<u64, KnownClient>,
     hasher: foldhash::fast::RandomState,
     counted: u64,
     since: u64,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownClient {
     caller: Caller,
     said: Option<(Revision, Option<Bytes>)>,
     number: u64,
@@ -54,7 +54,7 @@ impl Clients {
         let number = self.counted;
         // A slice would keep the whole message in memory, so the bytes are copied.
         let said = client.map(|client| (client.revision, client.info.as_deref().map(Bytes::copy_from_slice)));
-        self.known.insert(place, Known { caller: caller.clone(), said, number });
+        self.known.insert(place, KnownClient { caller: caller.clone(), said, number });
         let info = sessions::info(caller, client, None, caller.identity().transport);
         (number, Some(ClientEntry { number, info }))
     }
@@ -72,7 +72,7 @@ impl Clients {
     }
 }
 
-impl Known {
+impl KnownClient {
     fn is(&self, caller: &Caller, client: Option<&ClientProfile>) -> bool {
         let said = match (&self.said, client) {
             (None, None) => true,

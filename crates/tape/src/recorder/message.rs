@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Outline of a message.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct MessageInfo {
     pub(crate) kind: MessageKind,
     pub(crate) method: Option<Arc<str>>,
     pub(crate) subject: Option<Arc<str>>,
@@ -19,8 +19,8 @@ pub(crate) struct Seen {
 }
 
 /// Parses as much of a message as the outline needs.
-pub(crate) fn look(bytes: &Bytes, point: Point) -> Seen {
-    let mut seen = Seen { kind: MessageKind::Raw, method: None, subject: None, error_code: None, id: None };
+pub(crate) fn look(bytes: &Bytes, point: Point) -> MessageInfo {
+    let mut seen = MessageInfo { kind: MessageKind::Raw, method: None, subject: None, error_code: None, id: None };
     let Ok(message) = Envelope::parse(bytes.clone()) else { return seen };
     seen.id = message.id_span().filter(|span| span.of(bytes).iter().all(u8::is_ascii_digit));
     seen.method = message.method().map(Arc::from);

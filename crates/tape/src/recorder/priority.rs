@@ -1,6 +1,6 @@
 //! Exchanges that are kept by a share of their own, independent of the general one.
 
-use super::sampling::Trigger;
+use super::sampling::SamplingTrigger;
 use crate::glob::Glob;
 
 /// Rules that assign shares to exchanges. The first matching rule applies.
@@ -11,7 +11,7 @@ pub struct Priorities {
     /// Seed that determines which exchanges belong to a share.
     pub seed: u64,
     /// Trigger for further exchanges, if the sampling has none of its own.
-    pub always: Trigger,
+    pub always: SamplingTrigger,
 }
 
 /// A rule that assigns a share.

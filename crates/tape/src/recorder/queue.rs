@@ -6,7 +6,7 @@
 //! ([`Admission`]). A fact counts until the writer has made an entry of it.
 
 use super::admission::{self, Admission};
-use super::barrier::{Barrier, NotRecorded, Waiting};
+use super::barrier::{Barrier, BarrierError, Waiting};
 use super::counters::{Counters, GapReason};
 use super::message_arena::{MessageArena, uncharged};
 use super::recorder_input::{QueuedInput, RecorderInput};
@@ -70,7 +70,7 @@ struct State {
 
 /// State that the writer takes besides the facts.
 #[derive(Default, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct DrainedQueue {
     /// Number of facts lost after the taken ones, by reason.
     pub(crate) lost: Vec<(GapReason, u64)>,
     pub(crate) barriers: Vec<Waiting>,
@@ -242,9 +242,9 @@ impl Queue {
         let (waiting, barrier) = Waiting::new();
         let mut state = self.lock();
         let refused = match &*state {
-            State { closed: Some(_), .. } => Some(NotRecorded::Closed),
-            State { failing: true, .. } => Some(NotRecorded::Store),
-            State { barriers, .. } if barriers.len() >= MAX_BARRIERS => Some(NotRecorded::Busy),
+            State { closed: Some(_), .. } => Some(BarrierError::Closed),
+            State { failing: true, .. } => Some(BarrierError::Store),
+            State { barriers, .. } if barriers.len() >= MAX_BARRIERS => Some(BarrierError::Busy),
             _ => None,
         };
         if let Some(refused) = refused {
@@ -280,7 +280,7 @@ impl Queue {
     }
 
     /// Waits for work, for at most `idle`, and gathers a batch. `facts` must be empty; its memory is reused.
-    pub(crate) fn take(&self, facts: &mut Vec<QueuedInput>, idle: Duration, gather: Duration) -> Taken {
+    pub(crate) fn take(&self, facts: &mut Vec<QueuedInput>, idle: Duration, gather: Duration) -> DrainedQueue {
         let mut state = self.lock();
         state.asleep = true;
         let nothing = |state: &mut State| {
@@ -294,7 +294,7 @@ impl Queue {
         state.asleep = false;
         std::mem::swap(&mut state.facts, facts);
         let lost = std::mem::take(&mut state.lost);
-        Taken {
+        DrainedQueue {
             lost: GapReason::ALL.into_iter().zip(lost).filter(|(_, lost)| *lost > 0).collect(),
             barriers: std::mem::take(&mut state.barriers),
             trigger: std::mem::take(&mut state.trigger),
@@ -319,7 +319,7 @@ impl Queue {
         waiting.append(&mut state.admission.take_all());
         self.look_for_room(&state);
         drop(state);
-        waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
+        waiting.iter().for_each(|barrier| barrier.resolve(Err(BarrierError::Store)));
     }
 
     /// Pauses the writer. Returns false if it must give up.
@@ -423,10 +423,10 @@ mod tests {
     fn one_answer_too_many_does_not_wait_for_the_disk() {
         let queue = Queue::new(&RecorderSettings::default(), Arc::default());
         let waiting: Vec<Barrier> = (0..MAX_BARRIERS).map(|_| queue.barrier()).collect();
-        assert_eq!(queue.barrier().wait(Duration::from_secs(5)), Err(NotRecorded::Busy));
+        assert_eq!(queue.barrier().wait(Duration::from_secs(5)), Err(BarrierError::Busy));
         assert_eq!(
             waiting[MAX_BARRIERS - 1].wait(Duration::ZERO),
-            Err(NotRecorded::Late),
+            Err(BarrierError::Late),
             "the last of them still waits"
         );
     }
@@ -471,10 +471,10 @@ mod tests {
         let (room, _) = queue.room(0).expect("half of the queue is full");
         queue.push(&(5..110).map(ended).collect::<Vec<_>>());
         assert_eq!(counters.snapshot().lost(GapReason::QueueFull), 100);
-        assert_eq!(room.wait(Duration::ZERO), Err(NotRecorded::Late));
+        assert_eq!(room.wait(Duration::ZERO), Err(BarrierError::Late));
         let mut facts = vec![];
         queue.take(&mut facts, Duration::ZERO, Duration::ZERO);
-        assert_eq!((facts.len(), room.wait(Duration::ZERO)), (10, Err(NotRecorded::Late)));
+        assert_eq!((facts.len(), room.wait(Duration::ZERO)), (10, Err(BarrierError::Late)));
         let weight = |facts: &[QueuedInput]| facts.iter().map(|queued| queued.weight).sum();
         assert!(queue.processed(5, weight(&facts[..5])), "what it has taken is still in memory");
         assert!(!queue.processed(1, weight(&facts[5..6])));

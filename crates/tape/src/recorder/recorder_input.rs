@@ -1,9 +1,9 @@
 //! Inputs of the writer: facts, and descriptions of backends and rules.
 
 use super::message_arena::uncharged;
-use crate::redact::Redacted;
+use crate::redact::Redaction;
 use signalbox_engine::Fact;
-use signalbox_engine::record::{BackendSeen, RulesEntry};
+use signalbox_engine::record::{BackendOffer, RulesEntry};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ pub(crate) struct QueuedInput {
     pub(crate) input: RecorderInput,
     pub(crate) weight: usize,
     /// Result of the redaction of its message, if it was done ahead.
-    pub(crate) redacted: Option<Redacted>,
+    pub(crate) redacted: Option<Redaction>,
 }
 
 impl QueuedInput {
@@ -27,7 +27,7 @@ impl QueuedInput {
 pub(crate) enum RecorderInput {
     Fact(Fact),
     /// The current offer of a backend.
-    Backend(Instant, Box<BackendSeen>),
+    Backend(Instant, Box<BackendOffer>),
     /// The rules in force.
     Rules(Instant, Box<RulesEntry>),
     /// The backends of whose messages only the outline is recorded from now on.

@@ -4,7 +4,7 @@
 //! the chain depend on earlier entries. Therefore only the redaction leaves the thread that writes the tape.
 
 use super::recorder_input::{QueuedInput, RecorderInput};
-use crate::redact::{Redacted, Redactor};
+use crate::redact::{Redaction, Redactor};
 use bytes::Bytes;
 use signalbox_engine::Fact;
 use signalbox_engine::fact::Point;
@@ -30,7 +30,7 @@ static THREADS: LazyLock<usize> = LazyLock::new(|| {
 struct Job<'a> {
     place: usize,
     bytes: &'a Bytes,
-    redacted: OnceLock<Redacted>,
+    redacted: OnceLock<Redaction>,
 }
 
 /// Redacts the large messages among the first inputs. Returns the number of inputs it has looked at. A single large
@@ -45,7 +45,7 @@ pub(crate) fn redact_ahead(ready: &mut VecDeque<QueuedInput>, redactor: &Redacto
     if *THREADS < 2 {
         return count;
     }
-    let done: Vec<(usize, Redacted)> = {
+    let done: Vec<(usize, Redaction)> = {
         let large = ready.iter().take(count).enumerate();
         let jobs: Vec<Job<'_>> = large.filter_map(|(place, queued)| job(place, &queued.input, max_body)).collect();
         if jobs.len() < 2 {

@@ -15,7 +15,7 @@ pub enum Sampling {
         /// Seed that determines which exchanges belong to the share.
         seed: u64,
         /// Trigger for further exchanges.
-        always: Trigger,
+        always: SamplingTrigger,
     },
     /// Keeps about this many exchanges per second: all while there are few, and a smaller share the more there are.
     Adaptive {
@@ -24,14 +24,14 @@ pub enum Sampling {
         /// Seed that determines which exchanges belong to the share.
         seed: u64,
         /// Trigger for further exchanges.
-        always: Trigger,
+        always: SamplingTrigger,
     },
     /// Keeps the first of every `n` exchanges.
     EveryNth {
         /// Length of a round.
         n: u64,
         /// Trigger for further exchanges.
-        always: Trigger,
+        always: SamplingTrigger,
     },
     /// Keeps the exchanges that did not end well, with their neighbours.
     Errors {
@@ -54,13 +54,13 @@ pub enum Sampling {
         /// Number of exchanges that are also written after the trigger has fired.
         after: usize,
         /// Trigger, besides an explicit call.
-        on: Trigger,
+        on: SamplingTrigger,
     },
 }
 
 /// Conditions that make an exchange worth keeping.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Trigger {
+pub struct SamplingTrigger {
     /// Fires for an exchange that did not end well, neither with a result nor cancelled by its client.
     pub errors: bool,
     /// Fires for an exchange that took at least this long.
@@ -69,7 +69,7 @@ pub struct Trigger {
     pub verdicts: Vec<String>,
 }
 
-impl Trigger {
+impl SamplingTrigger {
     /// Returns true if the trigger never fires.
     #[must_use]
     pub fn is_never(&self) -> bool {
@@ -96,7 +96,7 @@ impl Sampling {
     /// Returns the line for the head of the tape.
     #[must_use]
     pub fn words(&self) -> String {
-        let besides = |text: String, always: &Trigger| match always.is_never() {
+        let besides = |text: String, always: &SamplingTrigger| match always.is_never() {
             true => text,
             false => format!("{text}, and {}", always.words()),
         };
@@ -153,7 +153,7 @@ impl Sampling {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Plan {
     pub(crate) pick: Pick,
-    pub(crate) trigger: Trigger,
+    pub(crate) trigger: SamplingTrigger,
     pub(crate) before: usize,
     pub(crate) after: usize,
     pub(crate) within: Option<Duration>,
@@ -235,12 +235,12 @@ mod tests {
 
     #[test]
     fn the_head_of_a_tape_says_it_in_words() {
-        let always = Trigger { errors: true, slower_than: Some(Duration::from_secs(2)), verdicts: vec![] };
+        let always = SamplingTrigger { errors: true, slower_than: Some(Duration::from_secs(2)), verdicts: vec![] };
         assert_eq!(Sampling::Share { share: 0.1, seed: 1, always }.words(), "share 0.1, and errors, slower than 2s");
         assert_eq!(Sampling::Errors { before: 3, after: 2 }.words(), "errors with 3 before and 2 after");
-        let adaptive = Sampling::Adaptive { target: 50.0, seed: 1, always: Trigger::default() };
+        let adaptive = Sampling::Adaptive { target: 50.0, seed: 1, always: SamplingTrigger::default() };
         assert_eq!(adaptive.words(), "about 50 a second");
-        let ring = Sampling::Ring { exchanges: 50, within: None, after: 5, on: Trigger::default() };
+        let ring = Sampling::Ring { exchanges: 50, within: None, after: 5, on: SamplingTrigger::default() };
         assert_eq!(ring.words(), "ring of 50 with 5 after");
     }
 }

@@ -10,7 +10,7 @@ use super::message_arena::uncharged;
 use super::numbering::Numbering;
 use super::priority::Priorities;
 use super::sampling::{Pick, Plan};
-use super::settings::{Hold, RecorderSettings};
+use super::settings::{HoldLimits, RecorderSettings};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::record::{Body, Content, Entry};
 use std::collections::VecDeque;
@@ -86,7 +86,7 @@ pub(crate) struct SamplingBuffer {
     priorities: Priorities,
     adaptive: Option<Adaptive>,
     filter: Filter,
-    hold: Hold,
+    hold: HoldLimits,
     /// True if no entry is ever held back or dropped.
     open_gate: bool,
     waiting: VecDeque<Entry>,
@@ -308,7 +308,7 @@ impl SamplingBuffer {
     }
 
     /// Releases entries in order, up to the first undecided one. The rest may wait long after its calls have ended, so
-    /// its messages are copied, within the bounds of [`Hold`].
+    /// its messages are copied, within the bounds of [`HoldLimits`].
     pub(crate) fn release(&mut self, now: u64, out: &mut Vec<Entry>) {
         self.let_go(now, out);
         let charged = std::mem::take(&mut self.charged).min(self.waiting.len());

@@ -48,7 +48,7 @@ pub struct RecorderSettings {
     /// Time without facts after which an exchange without an end is forgotten.
     pub orphan_after: Duration,
     /// Bounds on the entries that wait in memory for the decision about their exchange.
-    pub hold: Hold,
+    pub hold: HoldLimits,
     /// Hash for session ids, which are credentials. Without it they are left out.
     pub session_hash: Option<SessionHash>,
     /// Settings of the seal, if the tape is sealed.
@@ -57,7 +57,7 @@ pub struct RecorderSettings {
 
 /// Bounds on the entries that wait for the decision of sampling.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Hold {
+pub struct HoldLimits {
     pub entries: usize,
     /// Maximum number of bytes of messages.
     pub bytes: usize,
@@ -92,7 +92,7 @@ impl Default for RecorderSettings {
             bodies: true,
             max_body: 16 << 20,
             orphan_after: Duration::from_secs(3600),
-            hold: Hold { entries: 200_000, bytes: 64 << 20, open_for: Duration::from_secs(30) },
+            hold: HoldLimits { entries: 200_000, bytes: 64 << 20, open_for: Duration::from_secs(30) },
             session_hash: None,
             seal: None,
         }

@@ -292,9 +292,9 @@ fn a_barrier_is_ready_when_everything_before_it_is_on_disk() {
     assert_eq!(memory.durable(), 256);
     memory.fail_with(Some(StoreError::Full("tapes.db".into())));
     facts.call(1, 51, "add", Outcome::Ok);
-    assert_eq!(recorder.barrier().wait(LONG), Err(NotRecorded::Store));
+    assert_eq!(recorder.barrier().wait(LONG), Err(BarrierError::Store));
     recorder.stop(Duration::ZERO);
-    assert_eq!(recorder.barrier().wait(LONG), Err(NotRecorded::Closed));
+    assert_eq!(recorder.barrier().wait(LONG), Err(BarrierError::Closed));
     assert_eq!(recorder.stats().lost(GapReason::Disk), 5, "what was given up is counted");
 }
 
@@ -306,8 +306,8 @@ fn nobody_waits_for_a_store_that_panics() {
     memory.panic();
     let facts = Facts::new(&recorder);
     facts.call(1, 1, "add", Outcome::Ok);
-    assert!(recorder.barrier().wait(LONG).is_err_and(|why| why != NotRecorded::Late));
-    eventually(|| recorder.barrier().wait(LONG) == Err(NotRecorded::Store));
+    assert!(recorder.barrier().wait(LONG).is_err_and(|why| why != BarrierError::Late));
+    eventually(|| recorder.barrier().wait(LONG) == Err(BarrierError::Store));
     (2..6).for_each(|id| facts.call(1, id, "add", Outcome::Ok));
     let stats = recorder.stats();
     assert_eq!((stats.queue_depth, stats.lost(GapReason::Disk)), (10, 10));

@@ -4,10 +4,10 @@ mod tape_change;
 
 pub(crate) use tape_change::Following;
 
-use super::barrier::{NotRecorded, Waiting};
+use super::barrier::{BarrierError, Waiting};
 use super::counters::{Counters, GapReason};
+use super::entry_builder::EntryBuilder;
 use super::fact_order::FactOrder;
-use super::maker::Maker;
 use super::queue::Queue;
 use super::recorder_input::QueuedInput;
 use super::sampling_buffer::own_body;
@@ -54,7 +54,7 @@ pub(crate) struct Writing {
     pub(crate) queue: Arc<Queue>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) settings: RecorderSettings,
-    pub(crate) maker: Maker,
+    pub(crate) maker: EntryBuilder,
     pub(crate) tape: Box<dyn TapeWriter>,
     /// Chain that seals the tape.
     pub(crate) chain: Option<Chain>,
@@ -99,8 +99,8 @@ impl Writing {
             self.maker.tick(Instant::now(), &mut out);
             written &= self.append(&mut out, &taken.barriers, !taken.barriers.is_empty());
             let outcome = match (written, lost) {
-                (false, _) => Err(NotRecorded::Store),
-                (true, true) => Err(NotRecorded::Lost),
+                (false, _) => Err(BarrierError::Store),
+                (true, true) => Err(BarrierError::Lost),
                 (true, false) => Ok(()),
             };
             taken.barriers.iter().for_each(|barrier| barrier.resolve(outcome));
@@ -249,7 +249,7 @@ impl Writing {
                 entries.iter_mut().for_each(own_body);
                 self.own_bodies();
             }
-            waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
+            waiting.iter().for_each(|barrier| barrier.resolve(Err(BarrierError::Store)));
             let about_one = !matches!(error, StoreError::Full(_) | StoreError::Locked(_) | StoreError::Open { .. });
             if tries >= TRIES_TOGETHER && about_one && self.one_by_one(entries, durable) {
                 break;

@@ -1,6 +1,6 @@
 //! Actions of redaction rules, and the replacements they make for secrets.
 
-use super::cipher::{EncryptionKey, Sealed};
+use super::cipher::{EncryptionKey, PlaintextKind};
 use sha2::{Digest, Sha256};
 use signalbox_wire::hex::push_hex;
 use signalbox_wire::json;
@@ -54,7 +54,7 @@ impl Action {
             Self::Remove => String::new(),
             Self::Replace(text) => text.clone(),
             Self::Hash => hashing.of(secret),
-            Self::Encrypt(key) => sealed(key, Sealed::Text, secret),
+            Self::Encrypt(key) => sealed(key, PlaintextKind::Text, secret),
             Self::Mask { visible } => {
                 let text = String::from_utf8_lossy(secret);
                 let length = text.chars().count();
@@ -70,7 +70,7 @@ impl Action {
         match (self, &plain) {
             // Objects and arrays have no last characters worth showing.
             (Self::Mask { .. }, None) if matches!(raw.first(), Some(b'{' | b'[')) => json::quote(STARS),
-            (Self::Encrypt(key), None) => json::quote(&sealed(key, Sealed::Json, raw)),
+            (Self::Encrypt(key), None) => json::quote(&sealed(key, PlaintextKind::Json, raw)),
             (_, Some(text)) => json::quote(&self.text(text.as_bytes(), hashing)),
             (_, None) => json::quote(&self.text(raw, hashing)),
         }
@@ -78,7 +78,7 @@ impl Action {
 }
 
 /// Encrypts a secret, and drops one that cannot be encrypted.
-fn sealed(key: &EncryptionKey, what: Sealed, secret: &[u8]) -> String {
+fn sealed(key: &EncryptionKey, what: PlaintextKind, secret: &[u8]) -> String {
     key.seal(what, secret).unwrap_or_else(|| REPLACEMENT.to_owned())
 }
 

@@ -1,7 +1,7 @@
 //! Changes to a message, or to JSON within one of its strings.
 
+use super::escape_map::EscapeMap;
 use super::patterns::{Hit, inner};
-use super::written::Written;
 use signalbox_wire::{Edits, Span};
 
 /// Changes at positions of one text.
@@ -31,7 +31,8 @@ impl Changes {
         edits
     }
 
-    /// Adds matches in the text to the changes of its JSON. If two overlap, the replacement of the first stands for both.
+    /// Adds matches in the text to the changes of its JSON. If two overlap, the replacement of the first stands for
+    /// both.
     pub(crate) fn beside(&mut self, others: Vec<Hit>) {
         let others = others.into_iter().map(|(from, to, text)| (Span::new(from, to), text));
         let all = &mut self.all;
@@ -47,7 +48,7 @@ impl Changes {
     }
 
     /// Takes over the changes to the JSON within a string, and what else was found in its text.
-    pub(crate) fn within(&mut self, mut embedded: Self, others: Vec<Hit>, written: &Written) {
+    pub(crate) fn within(&mut self, mut embedded: Self, others: Vec<Hit>, written: &EscapeMap) {
         self.incomplete |= embedded.incomplete;
         embedded.beside(others);
         for (span, text) in embedded.all {

@@ -41,7 +41,7 @@ pub enum BadKey {
 
 /// Kind of the encrypted value.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Sealed {
+pub(crate) enum PlaintextKind {
     /// Text, or a part of one.
     Text,
     /// JSON value that is not a string.
@@ -75,15 +75,15 @@ impl EncryptionKey {
     }
 
     /// Returns the token for a secret; `None` if encryption fails.
-    pub(crate) fn seal(&self, what: Sealed, secret: &[u8]) -> Option<String> {
+    pub(crate) fn seal(&self, what: PlaintextKind, secret: &[u8]) -> Option<String> {
         // The base64 always ends with `=`, which marks the end of a token wherever it appears in a text.
         let fill = (AEAD_OVERHEAD + 1 + secret.len()).is_multiple_of(3);
         let mut text = Vec::with_capacity(secret.len() + 32);
         text.push(match (what, fill) {
-            (Sealed::Text, false) => b't',
-            (Sealed::Text, true) => b'T',
-            (Sealed::Json, false) => b'j',
-            (Sealed::Json, true) => b'J',
+            (PlaintextKind::Text, false) => b't',
+            (PlaintextKind::Text, true) => b'T',
+            (PlaintextKind::Json, false) => b'j',
+            (PlaintextKind::Json, true) => b'J',
         });
         text.extend_from_slice(secret);
         text.extend(fill.then_some(0));
@@ -92,14 +92,14 @@ impl EncryptionKey {
     }
 
     /// Decrypts a token of this id, if it was made under this key, whatever id the key had then.
-    pub(crate) fn open(&self, id: &[u8], sealed: &[u8]) -> Option<(Sealed, Vec<u8>)> {
+    pub(crate) fn open(&self, id: &[u8], sealed: &[u8]) -> Option<(PlaintextKind, Vec<u8>)> {
         let sealed = STANDARD.decode(sealed).ok()?;
         let plain = self.0.sealer.open(id, &sealed)?;
         let (kind, rest) = plain.split_first()?;
         let rest = if kind.is_ascii_uppercase() { rest.split_last()?.1 } else { rest };
         match kind.to_ascii_lowercase() {
-            b't' => Some((Sealed::Text, rest.to_vec())),
-            b'j' => Some((Sealed::Json, rest.to_vec())),
+            b't' => Some((PlaintextKind::Text, rest.to_vec())),
+            b'j' => Some((PlaintextKind::Json, rest.to_vec())),
             _ => None,
         }
     }

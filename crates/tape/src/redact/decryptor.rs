@@ -1,6 +1,6 @@
 //! Restores encrypted secrets for the owner of the key.
 
-use super::cipher::{EncryptionKey, MARK, MAX_KEY_ID, Sealed, is_of_id};
+use super::cipher::{EncryptionKey, MARK, MAX_KEY_ID, PlaintextKind, is_of_id};
 use bytes::Bytes;
 use memchr::memmem;
 use signalbox_engine::record::{Body, Content, DecisionEntry, Entry};
@@ -101,11 +101,11 @@ impl Decryptor {
             at = token.end;
             let Some((what, plain)) = self.open(&token) else { continue };
             let (from, to, put) = match (what, is_json, alone(bytes, start, token.end)) {
-                (Sealed::Json, true, Some(depth)) => {
+                (PlaintextKind::Json, true, Some(depth)) => {
                     let quote = 1 << depth;
                     (start - quote, token.end + quote, escaped(&plain, depth))
                 }
-                (Sealed::Text, true, Some(depth)) => (start, token.end, escaped(&plain, depth + 1)),
+                (PlaintextKind::Text, true, Some(depth)) => (start, token.end, escaped(&plain, depth + 1)),
                 (_, true, None) => (start, token.end, escaped(&plain, 1)),
                 (_, false, _) => (start, token.end, plain),
             };
@@ -120,7 +120,7 @@ impl Decryptor {
         out.into()
     }
 
-    fn open(&mut self, token: &Token<'_>) -> Option<(Sealed, Vec<u8>)> {
+    fn open(&mut self, token: &Token<'_>) -> Option<(PlaintextKind, Vec<u8>)> {
         let opened = self.keys.iter().find_map(|key| key.open(token.id, token.sealed));
         match &opened {
             Some(_) => self.opened += 1,

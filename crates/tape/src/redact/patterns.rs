@@ -3,8 +3,8 @@
 
 use super::action::{Action, Hashing};
 use super::changes::Changes;
+use super::escape_map::EscapeMap;
 use super::settings::{BadRedaction, PatternRule, RedactionSettings};
-use super::written::Written;
 use memchr::{memchr, memmem};
 use regex::bytes::{Regex, RegexBuilder};
 use signalbox_scan::Scanner;
@@ -89,7 +89,7 @@ impl Patterns {
         if found.is_empty() {
             return;
         }
-        let written = Written::new(inside, start + 1);
+        let written = EscapeMap::new(inside, start + 1);
         for (from, to, text) in found {
             changes.replace(written.span(from, to), inner(&text));
         }

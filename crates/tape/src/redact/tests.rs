@@ -10,14 +10,14 @@ fn redactor(settings: &RedactionSettings) -> Redactor {
 fn with(redactor: &Redactor, text: &str) -> String {
     let bytes = Bytes::copy_from_slice(text.as_bytes());
     match redactor.message(&bytes, Some("tools/call")) {
-        Redacted::Same => text.to_owned(),
-        Redacted::Changed(changed) => {
+        Redaction::Same => text.to_owned(),
+        Redaction::Changed(changed) => {
             if scan(&bytes, &Limits::default()).is_ok() {
                 assert_eq!(scan(&changed, &Limits::default()), Ok(()), "{}", String::from_utf8_lossy(&changed));
             }
             String::from_utf8(changed.to_vec()).unwrap()
         }
-        Redacted::Withheld => "withheld".to_owned(),
+        Redaction::Withheld => "withheld".to_owned(),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::action::Action;
 use super::changes::Changes;
+use super::escape_map::EscapeMap;
 use super::patterns::Role;
 use super::pointers::Possible;
-use super::written::Written;
 use super::{Place, Rules};
 use signalbox_wire::{Span, json};
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ const KEY_SECRETS: &[&str] = &["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /// Outcome of a walk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Walked {
+pub(crate) enum WalkOutcome {
     Json,
     /// Text that is no JSON from this position on. There may be JSON in it.
     NotJson(usize),
@@ -110,11 +110,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks to the end and gathers the changes.
-    pub(crate) fn run(&mut self, changes: &mut Changes) -> Walked {
+    pub(crate) fn run(&mut self, changes: &mut Changes) -> WalkOutcome {
         match self.document(json::skip_whitespace(self.bytes, 0), changes) {
-            Stop::End(end) if json::skip_whitespace(self.bytes, end) == self.bytes.len() => Walked::Json,
-            Stop::End(at) | Stop::Broken(at) => Walked::NotJson(at),
-            Stop::TooDeep => Walked::TooDeep,
+            Stop::End(end) if json::skip_whitespace(self.bytes, end) == self.bytes.len() => WalkOutcome::Json,
+            Stop::End(at) | Stop::Broken(at) => WalkOutcome::NotJson(at),
+            Stop::TooDeep => WalkOutcome::TooDeep,
         }
     }
 
@@ -151,8 +151,8 @@ impl<'a> Walk<'a> {
             let next = match self.bytes.get(at) {
                 Some(b',') => Some(at + 1),
                 Some(b'}' | b']') => match self.close(at) {
-                    Some(Closed::Inner) => Some(at + 1),
-                    Some(Closed::Last) => return Stop::End(at + 1),
+                    Some(ContainerEnd::Inner) => Some(at + 1),
+                    Some(ContainerEnd::Last) => return Stop::End(at + 1),
                     None => None,
                 },
                 _ => self.item(at).and_then(|item| self.value(item, changes)),
@@ -165,16 +165,16 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn close(&mut self, at: usize) -> Option<Closed> {
+    fn close(&mut self, at: usize) -> Option<ContainerEnd> {
         let frame = self.stack.pop()?;
         if frame.object != (self.bytes.get(at) == Some(&b'}')) {
             return None;
         }
         match self.stack.last_mut() {
-            None => Some(Closed::Last),
+            None => Some(ContainerEnd::Last),
             Some(parent) => {
                 parent.before = Some(Span::new(at + 1, at + 1).start);
-                Some(Closed::Inner)
+                Some(ContainerEnd::Inner)
             }
         }
     }
@@ -290,23 +290,23 @@ impl<'a> Walk<'a> {
         let mut within = Changes::default();
         let mut walk = Walk::from(rules, text, Frame::default(), self.embedded + 1);
         let others = match walk.run(&mut within) {
-            Walked::Json => rules.patterns.own(text, role, &rules.hashing),
-            Walked::NotJson(_) if !is_named => return false,
-            Walked::NotJson(at) => {
+            WalkOutcome::Json => rules.patterns.own(text, role, &rules.hashing),
+            WalkOutcome::NotJson(_) if !is_named => return false,
+            WalkOutcome::NotJson(at) => {
                 walk.documents(at, &mut within);
                 if within.is_empty() && !within.incomplete {
                     return false;
                 }
                 rules.patterns.found(text, role, &rules.hashing, &mut within)
             }
-            Walked::TooDeep if !is_named => return false,
-            Walked::TooDeep => {
+            WalkOutcome::TooDeep if !is_named => return false,
+            WalkOutcome::TooDeep => {
                 within.incomplete = true;
                 Vec::new()
             }
         };
         if within.incomplete || !within.is_empty() || !others.is_empty() {
-            changes.within(within, others, &Written::new(inside, start + 1));
+            changes.within(within, others, &EscapeMap::new(inside, start + 1));
         }
         true
     }
@@ -350,7 +350,7 @@ fn begins_like_json(mut inside: &[u8]) -> bool {
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Closed {
+enum ContainerEnd {
     Inner,
     Last,
 }

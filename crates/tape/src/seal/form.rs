@@ -1,8 +1,8 @@
 //! Canonical form of an entry and of the head of a tape. The chain is computed from it, independent of the store.
 
-use signalbox_engine::fact::{Carried, Point};
+use signalbox_engine::fact::{Point, TransportData};
 use signalbox_engine::record::{
-    BackendSeen, Content, DecisionEntry, Entry, FinishedEntry, MessageEntry, SessionInfo, TapeInfo,
+    BackendOffer, Content, DecisionEntry, Entry, FinishedEntry, MessageEntry, SessionInfo, TapeInfo,
 };
 use signalbox_seal::canonical::{ArrayEncoder, EncodeError, Encoder};
 use signalbox_seal::{ChainHash, Profile};
@@ -10,7 +10,7 @@ use signalbox_seal::{ChainHash, Profile};
 /// First item of the form of a head.
 const FORMAT: &str = "signalbox-tape/1";
 
-type Done = Result<(), EncodeError>;
+type EncodeResult = Result<(), EncodeError>;
 type Items<'a> = ArrayEncoder<'a>;
 
 /// Appends the form of an entry to `out`. The commitment stands for the body of a message.
@@ -46,7 +46,7 @@ pub(super) fn head(tape: &TapeInfo, commit: &[String]) -> Result<Vec<u8>, Encode
     encoder.finish()
 }
 
-fn content(items: &mut Items<'_>, content: &Content, body: Option<&ChainHash>) -> Done {
+fn content(items: &mut Items<'_>, content: &Content, body: Option<&ChainHash>) -> EncodeResult {
     match content {
         Content::Session(info) => {
             items.item().text("session");
@@ -99,7 +99,7 @@ fn content(items: &mut Items<'_>, content: &Content, body: Option<&ChainHash>) -
     }
 }
 
-fn message(items: &mut Items<'_>, message: &MessageEntry, body: Option<&ChainHash>) -> Done {
+fn message(items: &mut Items<'_>, message: &MessageEntry, body: Option<&ChainHash>) -> EncodeResult {
     items.item().text("message");
     items.item().unsigned(point(message.point));
     items.item().text(message.kind.word());
@@ -124,7 +124,7 @@ fn message(items: &mut Items<'_>, message: &MessageEntry, body: Option<&ChainHas
     Ok(())
 }
 
-fn carried(items: &mut Items<'_>, carried: Option<&Carried>) -> Done {
+fn carried(items: &mut Items<'_>, carried: Option<&TransportData>) -> EncodeResult {
     text(items, carried.and_then(|carried| carried.event_id.as_deref()));
     let Some(http) = carried.and_then(|carried| carried.http.as_ref()) else {
         items.item().null();
@@ -140,7 +140,7 @@ fn carried(items: &mut Items<'_>, carried: Option<&Carried>) -> Done {
     })
 }
 
-fn decision(items: &mut Items<'_>, decision: &DecisionEntry) -> Done {
+fn decision(items: &mut Items<'_>, decision: &DecisionEntry) -> EncodeResult {
     items.item().text(&decision.by);
     text(items, decision.rule.as_deref());
     items.item().text(&decision.phase);
@@ -160,7 +160,7 @@ fn decision(items: &mut Items<'_>, decision: &DecisionEntry) -> Done {
     Ok(())
 }
 
-fn finished(items: &mut Items<'_>, finished: &FinishedEntry) -> Done {
+fn finished(items: &mut Items<'_>, finished: &FinishedEntry) -> EncodeResult {
     items.item().text("finished");
     items.item().text(&finished.method);
     text(items, finished.subject.as_deref());
@@ -176,7 +176,7 @@ fn finished(items: &mut Items<'_>, finished: &FinishedEntry) -> Done {
     Ok(())
 }
 
-fn session(items: &mut Items<'_>, info: &SessionInfo) -> Done {
+fn session(items: &mut Items<'_>, info: &SessionInfo) -> EncodeResult {
     text(items, info.external.as_deref());
     text(items, info.client.as_deref());
     text(items, info.client_version.as_deref());
@@ -188,7 +188,7 @@ fn session(items: &mut Items<'_>, info: &SessionInfo) -> Done {
     Ok(())
 }
 
-fn backend(items: &mut Items<'_>, seen: &BackendSeen) -> Done {
+fn backend(items: &mut Items<'_>, seen: &BackendOffer) -> EncodeResult {
     items.item().text("backend");
     items.item().text(&seen.backend);
     items.item().text(&seen.view);
@@ -222,7 +222,7 @@ fn text(items: &mut Items<'_>, text: Option<&str>) {
     }
 }
 
-fn texts<'t>(items: &mut Items<'_>, mut texts: impl Iterator<Item = &'t str>) -> Done {
+fn texts<'t>(items: &mut Items<'_>, mut texts: impl Iterator<Item = &'t str>) -> EncodeResult {
     items.item().array(|all| {
         texts.try_for_each(|text| {
             all.item().text(text);
@@ -231,7 +231,7 @@ fn texts<'t>(items: &mut Items<'_>, mut texts: impl Iterator<Item = &'t str>) ->
     })
 }
 
-fn pairs<'t>(items: &mut Items<'_>, mut pairs: impl Iterator<Item = (&'t str, &'t str)>) -> Done {
+fn pairs<'t>(items: &mut Items<'_>, mut pairs: impl Iterator<Item = (&'t str, &'t str)>) -> EncodeResult {
     items.item().array(|all| {
         pairs.try_for_each(|(name, value)| {
             all.item().array(|pair| {

@@ -8,7 +8,7 @@ use super::chain;
 use super::commitments::Commitments;
 use super::pointer::pointers;
 use super::signed_head::{NoHead, SignedHead};
-use super::verify::Verifier;
+use super::verify::TapeVerifier;
 use crate::export::{ExportError, jsonl};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -143,7 +143,7 @@ impl InclusionProof {
     /// # Errors
     /// Returns the first mismatch.
     pub fn verify(&self) -> Result<ProvedEntry, ProofFault> {
-        let begun = Verifier::new(&self.tape).finish();
+        let begun = TapeVerifier::new(&self.tape).finish();
         if let Some(fault) = begun.fault {
             return Err(ProofFault::Tape(fault.why));
         }

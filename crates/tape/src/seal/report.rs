@@ -4,12 +4,12 @@ use signalbox_seal::VerifyingKey;
 
 /// Verdict on a tape.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum SealVerdict {
     /// All entries are as recorded, from the first that was not pruned to the end of the tape.
     Valid,
     /// All entries are as recorded, and the tape itself states that facts could not be recorded.
     ClosedWithGaps,
-    /// Something was changed; [`Report::fault`] has the details.
+    /// Something was changed; [`SealReport::fault`] has the details.
     Broken,
     /// All entries are as recorded, but the tape was never closed: there may have been more.
     NeverClosed,
@@ -19,18 +19,18 @@ pub enum Verdict {
 
 /// First mismatch of a tape.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct SealFault {
     /// Number of the entry; `None` for a fault of the whole tape.
     pub entry: Option<u64>,
     /// Kind of the mismatch.
-    pub kind: FaultKind,
+    pub kind: SealFaultKind,
     /// Explanation for the user.
     pub why: String,
 }
 
 /// Kind of a mismatch.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum FaultKind {
+pub enum SealFaultKind {
     /// The head of the tape is not the sealed one.
     Head,
     /// An entry is not as recorded.
@@ -49,7 +49,7 @@ pub enum FaultKind {
     Unreadable,
 }
 
-impl FaultKind {
+impl SealFaultKind {
     /// Returns the name of the kind in JSON.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -85,9 +85,9 @@ pub struct RedactedEntry {
 
 /// Result of the verification of a tape.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Report {
+pub struct SealReport {
     /// Verdict on the tape.
-    pub verdict: Verdict,
+    pub verdict: SealVerdict,
     /// Number of entries that were checked and are as recorded.
     pub entries: u64,
     /// Number of the last of these entries.
@@ -105,5 +105,5 @@ pub struct Report {
     /// Entries from which values were removed.
     pub redacted: Vec<RedactedEntry>,
     /// First mismatch, if there is one.
-    pub fault: Option<Fault>,
+    pub fault: Option<SealFault>,
 }

@@ -1,8 +1,8 @@
 //! Tape files that somebody changes.
 
 use super::{
-    Anchors, FaultKind, HeadSink, InclusionProof, NoProof, NoRedaction, ProofFault, Report, SealSettings,
-    SealedRedaction, SignedHead, TapeSealer, Verdict,
+    Anchors, HeadSink, InclusionProof, NoProof, NoRedaction, ProofFault, SealFaultKind, SealReport, SealSettings,
+    SealVerdict, SealedRedaction, SignedHead, TapeSealer,
 };
 use crate::{TapeFileWriter, TapeSource, sample};
 use bytes::Bytes;
@@ -60,7 +60,7 @@ fn file(info: &TapeInfo, entries: &[Entry], closing: Option<Vec<u8>>) -> Vec<u8>
 }
 
 /// What verifying these bytes says; none if they are no tape at all.
-fn verify(bytes: &[u8]) -> Option<Report> {
+fn verify(bytes: &[u8]) -> Option<SealReport> {
     let path = std::env::temp_dir().join(format!("seal-{}-{:?}.tape", std::process::id(), std::thread::current().id()));
     std::fs::write(&path, bytes).unwrap();
     let report = TapeSource::open(&path).ok().map(|mut source| source.verify(|| ()));
@@ -68,7 +68,7 @@ fn verify(bytes: &[u8]) -> Option<Report> {
     report
 }
 
-fn fault(bytes: &[u8]) -> (FaultKind, Option<u64>) {
+fn fault(bytes: &[u8]) -> (SealFaultKind, Option<u64>) {
     let report = verify(bytes).unwrap();
     let fault = report.fault.unwrap_or_else(|| panic!("it says {:?}", report.verdict));
     (fault.kind, fault.entry)
@@ -80,7 +80,7 @@ fn a_flipped_bit_anywhere_in_a_file_is_found() {
     let (info, sealer) = seal(&mut sealed);
     let bytes = file(&info, &sealed, sealer.closing(5_000));
     let report = verify(&bytes).unwrap();
-    assert_eq!((report.verdict, report.entries), (Verdict::Valid, ENTRIES), "{report:?}");
+    assert_eq!((report.verdict, report.entries), (SealVerdict::Valid, ENTRIES), "{report:?}");
     // Every byte of the beginning and of the end, and a sample of those between.
     let ends = bytes.len().saturating_sub(120);
     let places = (0..60).chain((60..700).step_by(7)).chain((700..ends).step_by(61)).chain(ends..bytes.len());
@@ -88,7 +88,7 @@ fn a_flipped_bit_anywhere_in_a_file_is_found() {
         let mut changed = bytes.clone();
         changed[place] ^= 1 << (place % 8);
         let report = verify(&changed);
-        let broken = report.as_ref().is_none_or(|report| report.verdict == Verdict::Broken);
+        let broken = report.as_ref().is_none_or(|report| report.verdict == SealVerdict::Broken);
         assert!(broken, "byte {place} of {}: {report:?}", bytes.len());
     }
 }
@@ -103,10 +103,10 @@ fn entries_that_were_changed_moved_added_or_left_out_are_named() {
         change(&mut entries);
         fault(&file(&info, &entries, closing()))
     };
-    assert_eq!(with(&|all| all[70].at += 1), (FaultKind::Wrong, Some(71)));
-    assert_eq!(with(&|all| all[70].seal = None), (FaultKind::Added, Some(71)));
-    assert_eq!(with(&|all| drop(all.remove(70))), (FaultKind::Missing, Some(71)));
-    assert_eq!(with(&|all| all.truncate(150)), (FaultKind::Missing, Some(151)));
+    assert_eq!(with(&|all| all[70].at += 1), (SealFaultKind::Wrong, Some(71)));
+    assert_eq!(with(&|all| all[70].seal = None), (SealFaultKind::Added, Some(71)));
+    assert_eq!(with(&|all| drop(all.remove(70))), (SealFaultKind::Missing, Some(71)));
+    assert_eq!(with(&|all| all.truncate(150)), (SealFaultKind::Missing, Some(151)));
     let renumber = |all: &mut Vec<Entry>| {
         for (place, entry) in all.iter_mut().enumerate() {
             entry.seq = place as u64 + 1;
@@ -116,31 +116,31 @@ fn entries_that_were_changed_moved_added_or_left_out_are_named() {
         all.remove(70);
         renumber(all);
     });
-    assert_eq!(missing, (FaultKind::Missing, Some(71)));
+    assert_eq!(missing, (SealFaultKind::Missing, Some(71)));
     let swapped = with(&|all| {
         all.swap(70, 90);
         renumber(all);
     });
-    assert_eq!(swapped, (FaultKind::Reordered, Some(71)));
+    assert_eq!(swapped, (SealFaultKind::Reordered, Some(71)));
     let neighbours = with(&|all| {
         all.swap(70, 71);
         renumber(all);
     });
-    assert_eq!(neighbours, (FaultKind::Reordered, Some(71)));
+    assert_eq!(neighbours, (SealFaultKind::Reordered, Some(71)));
     let added = with(&|all| {
         all.insert(70, all[3].clone());
         renumber(all);
     });
-    assert_eq!(added, (FaultKind::Added, Some(71)));
+    assert_eq!(added, (SealFaultKind::Added, Some(71)));
     let appended = with(&|all| {
         all.push(all[3].clone());
         renumber(all);
     });
-    assert_eq!(appended, (FaultKind::Added, Some(ENTRIES + 1)));
+    assert_eq!(appended, (SealFaultKind::Added, Some(ENTRIES + 1)));
     let head = file(&TapeInfo { target: "other".into(), ..info.clone() }, &sealed, closing());
-    assert_eq!(fault(&head), (FaultKind::Head, None));
+    assert_eq!(fault(&head), (SealFaultKind::Head, None));
     let unsealed = file(&TapeInfo { seal: None, ..info.clone() }, &sealed, None);
-    assert_eq!(fault(&unsealed), (FaultKind::Head, None));
+    assert_eq!(fault(&unsealed), (SealFaultKind::Head, None));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_file_that_breaks_off_is_intact_up_to_there() {
     let mut lengths = std::collections::BTreeSet::new();
     for length in (700..bytes.len() - 300).step_by(53) {
         let report = verify(&bytes[..length]).unwrap();
-        assert_eq!(report.verdict, Verdict::NeverClosed, "{length} of {} bytes: {report:?}", bytes.len());
+        assert_eq!(report.verdict, SealVerdict::NeverClosed, "{length} of {} bytes: {report:?}", bytes.len());
         assert_eq!(report.last % FRAME, 0);
         lengths.insert(report.last);
     }
@@ -161,7 +161,7 @@ fn a_file_that_breaks_off_is_intact_up_to_there() {
 #[test]
 fn a_tape_that_was_never_sealed_says_so() {
     let bytes = file(&sample::info(), &entries(), None);
-    assert_eq!(verify(&bytes).unwrap().verdict, Verdict::NeverSealed);
+    assert_eq!(verify(&bytes).unwrap().verdict, SealVerdict::NeverSealed);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_redacted_copy_verifies_and_says_where() {
     let expected = r#"{"jsonrpc":"2.0","id":7,"result":{"text":"[redacted]","n":[1,"[redacted]"]}}"#;
     assert_eq!(message.body, Body::Whole(Bytes::from_static(expected.as_bytes())));
     let report = verify(&file(&head, &copy, closing.clone())).unwrap();
-    assert_eq!((report.verdict, report.entries), (Verdict::Valid, ENTRIES), "{report:?}");
+    assert_eq!((report.verdict, report.entries), (SealVerdict::Valid, ENTRIES), "{report:?}");
     assert_eq!(report.redacted[6].paths, ["/result/text", "/result/n/1"]);
     assert!(report.redacted[8].paths.is_empty(), "the whole message");
     // What stays cannot be changed, and what was removed cannot be replaced by something else.
@@ -187,7 +187,7 @@ fn a_redacted_copy_verifies_and_says_where() {
         let mut changed = copy.clone();
         let Content::Message(message) = &mut changed[6].content else { panic!() };
         message.body = Body::Whole(Bytes::from(expected.replacen(from, to, 1)));
-        assert_eq!(fault(&file(&head, &changed, closing.clone())), (FaultKind::Wrong, Some(7)), "{to}");
+        assert_eq!(fault(&file(&head, &changed, closing.clone())), (SealFaultKind::Wrong, Some(7)), "{to}");
     }
     assert_eq!(SealedRedaction::new(&head).unwrap_err(), NoRedaction::NoSeed);
     assert_eq!(SealedRedaction::new(&sample::info()).unwrap_err(), NoRedaction::NeverSealed);
@@ -280,7 +280,7 @@ impl HeadSink for Kept {
 }
 
 /// What verifying these bytes against these anchors says.
-fn verify_against(bytes: &[u8], anchors: &[SignedHead]) -> Report {
+fn verify_against(bytes: &[u8], anchors: &[SignedHead]) -> SealReport {
     let lines: String = anchors.iter().map(|head| format!("{}\n", head.to_json())).collect();
     let path =
         std::env::temp_dir().join(format!("anchor-{}-{:?}.tape", std::process::id(), std::thread::current().id()));
@@ -303,27 +303,27 @@ fn a_tape_that_was_made_anew_or_cut_off_does_not_agree_with_its_anchors() {
     assert_eq!(heads.iter().map(|head| head.head.seq).collect::<Vec<_>>(), [0, 50, 100, 150, 200, 200]);
     let closed = file(&info, &sealed, Some(closing));
     let report = verify_against(&closed, &heads);
-    assert_eq!((report.verdict, report.anchored_up_to), (Verdict::Valid, Some(200)), "{report:?}");
+    assert_eq!((report.verdict, report.anchored_up_to), (SealVerdict::Valid, Some(200)), "{report:?}");
     let report = verify_against(&closed, &heads[..2]);
-    assert_eq!((report.verdict, report.anchored_up_to), (Verdict::Valid, Some(50)));
+    assert_eq!((report.verdict, report.anchored_up_to), (SealVerdict::Valid, Some(50)));
 
     // Whoever has the key can make a tape that is valid in itself.
     let mut changed = entries();
     changed[70].at += 1;
     let (other_info, sealer) = seal(&mut changed);
     let forged = file(&other_info, &changed, sealer.closing(5_000));
-    assert_eq!(verify(&forged).unwrap().verdict, Verdict::Valid);
+    assert_eq!(verify(&forged).unwrap().verdict, SealVerdict::Valid);
     let fault = verify_against(&forged, &heads).fault.unwrap();
-    assert_eq!((fault.kind, fault.entry), (FaultKind::Anchor, Some(100)));
+    assert_eq!((fault.kind, fault.entry), (SealFaultKind::Anchor, Some(100)));
 
     // A tape that looks as if its process was killed early.
     let cut = file(&info, &sealed[..120], None);
     let fault = verify_against(&cut, &heads).fault.unwrap();
-    assert_eq!((fault.kind, fault.entry), (FaultKind::Missing, Some(121)));
+    assert_eq!((fault.kind, fault.entry), (SealFaultKind::Missing, Some(121)));
     let unclosed = file(&info, &sealed, None);
-    assert_eq!(verify_against(&unclosed, &heads).fault.unwrap().kind, FaultKind::Head);
+    assert_eq!(verify_against(&unclosed, &heads).fault.unwrap().kind, SealFaultKind::Head);
     let unsealed = file(&TapeInfo { seal: None, ..info }, &entries(), None);
-    assert_eq!(verify_against(&unsealed, &heads).fault.unwrap().kind, FaultKind::Anchor);
+    assert_eq!(verify_against(&unsealed, &heads).fault.unwrap().kind, SealFaultKind::Anchor);
 }
 
 #[test]

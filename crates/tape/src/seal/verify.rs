@@ -4,7 +4,7 @@ use super::anchored::Anchors;
 use super::chain;
 use super::commitments::Commitments;
 use super::pointer::pointers;
-use super::report::{Fault, FaultKind, RedactedEntry, Report, Signer, Verdict};
+use super::report::{RedactedEntry, SealFault, SealFaultKind, SealReport, SealVerdict, Signer};
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, TapeInfo};
 use signalbox_seal::canonical::EncodeError;
 use signalbox_seal::{CHAIN_VERSION, ChainHash, EntrySeal, Head, HeadKind, SealDetails, TapeSeal};
@@ -20,12 +20,12 @@ const MAX_REDACTED: usize = 10_000;
 
 /// Verifier of one tape. Its entries are [pushed](Self::push) in order, with their bodies restored.
 #[derive(Debug)]
-pub struct Verifier {
+pub struct TapeVerifier {
     tape: TapeInfo,
     seal: TapeSeal,
     bodies: Commitments,
     hash: ChainHash,
-    report: Report,
+    report: SealReport,
     /// First mismatching entry and its successors.
     suspects: Vec<Entry>,
     /// Bytes of the messages in `suspects`.
@@ -60,7 +60,7 @@ enum BadHead {
     Checkpoint,
 }
 
-impl Verifier {
+impl TapeVerifier {
     /// Starts with the head of a tape.
     #[must_use]
     pub fn new(tape: &TapeInfo) -> Self {
@@ -71,8 +71,8 @@ impl Verifier {
     #[must_use]
     pub fn against(tape: &TapeInfo, anchors: Anchors) -> Self {
         let seal = tape.seal.as_deref().and_then(TapeSeal::from_bytes).unwrap_or_default();
-        let report = Report {
-            verdict: Verdict::NeverSealed,
+        let report = SealReport {
+            verdict: SealVerdict::NeverSealed,
             entries: 0,
             last: 0,
             signed_up_to: 0,
@@ -96,7 +96,7 @@ impl Verifier {
             scratch: vec![],
         };
         if let Err(why) = verifier.begin() {
-            verifier.fail(None, FaultKind::Head, why.to_string());
+            verifier.fail(None, SealFaultKind::Head, why.to_string());
         }
         verifier
     }
@@ -108,7 +108,7 @@ impl Verifier {
         if self.seal.version != CHAIN_VERSION {
             return Err(BadHead::Version);
         }
-        self.report.verdict = Verdict::NeverClosed;
+        self.report.verdict = SealVerdict::NeverClosed;
         self.hash = chain::start(&self.tape, &self.seal.commit)?;
         let opening = self.seal.opening.clone().ok_or(BadHead::NoSignature)?;
         if opening.seq != 0 || opening.hash != self.hash {
@@ -134,9 +134,9 @@ impl Verifier {
             return false;
         }
         self.note_gap(&entry);
-        if self.report.verdict == Verdict::NeverSealed {
+        if self.report.verdict == SealVerdict::NeverSealed {
             if entry.seal.as_deref().and_then(EntrySeal::hash_of).is_some() {
-                self.fail(None, FaultKind::Head, "the entries are sealed, but the seal of the tape is missing");
+                self.fail(None, SealFaultKind::Head, "the entries are sealed, but the seal of the tape is missing");
             }
             return self.report.fault.is_none();
         }
@@ -150,7 +150,7 @@ impl Verifier {
         }
         if let Some(closing) = self.seal.closing.as_ref().filter(|closing| entry.seq > closing.seq) {
             let why = format!("the tape was closed after entry {}", closing.seq);
-            self.fail(Some(entry.seq), FaultKind::Added, why);
+            self.fail(Some(entry.seq), SealFaultKind::Added, why);
             return false;
         }
         match self.link(&entry) {
@@ -164,19 +164,19 @@ impl Verifier {
 
     /// Returns the result, once all entries were pushed.
     #[must_use]
-    pub fn finish(mut self) -> Report {
+    pub fn finish(mut self) -> SealReport {
         if !self.suspects.is_empty() && self.report.fault.is_none() {
             let fault = self.diagnose();
             self.report.fault = Some(fault);
         }
-        if self.report.fault.is_none() && self.report.verdict == Verdict::NeverClosed {
+        if self.report.fault.is_none() && self.report.verdict == SealVerdict::NeverClosed {
             self.close();
         }
         if self.report.fault.is_none() {
             self.miss_anchored();
         }
         if self.report.fault.is_some() {
-            self.report.verdict = Verdict::Broken;
+            self.report.verdict = SealVerdict::Broken;
         }
         self.report
     }
@@ -189,14 +189,14 @@ impl Verifier {
 
     /// Reports that the tape cannot be read from here on, or that the layout of its file was changed.
     pub fn unreadable(&mut self, why: impl Into<String>) {
-        if self.report.fault.is_none() && self.suspects.is_empty() && self.report.verdict != Verdict::NeverSealed {
+        if self.report.fault.is_none() && self.suspects.is_empty() && self.report.verdict != SealVerdict::NeverSealed {
             let entry = self.report.last + 1;
-            self.fail(Some(entry), FaultKind::Unreadable, why);
+            self.fail(Some(entry), SealFaultKind::Unreadable, why);
         }
     }
 
-    fn fail(&mut self, entry: Option<u64>, kind: FaultKind, why: impl Into<String>) {
-        self.report.fault = Some(Fault { entry, kind, why: why.into() });
+    fn fail(&mut self, entry: Option<u64>, kind: SealFaultKind, why: impl Into<String>) {
+        self.report.fault = Some(SealFault { entry, kind, why: why.into() });
     }
 
     /// Checks the mark that pruning leaves in place of the last removed entry. It is not part of the chain.
@@ -204,7 +204,7 @@ impl Verifier {
         let is_mark = matches!(&entry.content, Content::Gap(gap) if gap.reason == chain::PRUNED);
         if entry.seq != self.report.pruned_up_to || !is_mark || entry.seal.is_some() {
             let why = format!("everything up to entry {} was pruned", self.report.pruned_up_to);
-            self.fail(Some(entry.seq), FaultKind::Added, why);
+            self.fail(Some(entry.seq), SealFaultKind::Added, why);
         }
         self.report.fault.is_none()
     }
@@ -217,7 +217,7 @@ impl Verifier {
             return true;
         }
         let why = "the chain had another hash here when it was anchored: the tape was made anew since";
-        self.fail(Some(seq), FaultKind::Anchor, why);
+        self.fail(Some(seq), SealFaultKind::Anchor, why);
         false
     }
 
@@ -229,7 +229,7 @@ impl Verifier {
         if let Some(head) = &details.head {
             let fits = head.seq == entry.seq && head.hash == hash;
             if !fits || self.signed(HeadKind::Interim, head).is_none() {
-                self.fail(Some(entry.seq), FaultKind::Signature, "the signature at this entry does not fit");
+                self.fail(Some(entry.seq), SealFaultKind::Signature, "the signature at this entry does not fit");
                 return false;
             }
             self.report.signed_up_to = entry.seq;
@@ -257,32 +257,32 @@ impl Verifier {
         let Some(closing) = self.seal.closing.clone() else {
             if self.tape.ended.is_some() {
                 let why = "the tape says that it ended, but the signature that closes it is missing";
-                self.fail(None, FaultKind::Head, why);
+                self.fail(None, SealFaultKind::Head, why);
             }
             return;
         };
         if closing.seq > self.report.last {
             let (first, last) = (self.report.last + 1, closing.seq);
             let why = format!("the tape was closed after entry {last}: entries {first} to {last} are missing");
-            return self.fail(Some(first), FaultKind::Missing, why);
+            return self.fail(Some(first), SealFaultKind::Missing, why);
         }
         if closing.hash != self.hash || closing.ended != self.tape.ended {
             let why = "the signature that closes the tape is of another content, or of another end";
-            return self.fail(None, FaultKind::Signature, why);
+            return self.fail(None, SealFaultKind::Signature, why);
         }
         if self.signed(HeadKind::Closing, &closing).is_none() {
-            return self.fail(None, FaultKind::Signature, "the signature that closes the tape does not fit");
+            return self.fail(None, SealFaultKind::Signature, "the signature that closes the tape does not fit");
         }
         self.report.signed_up_to = closing.seq;
         self.report.missing = self.report.missing.max(closing.missing);
-        self.report.verdict = if self.report.missing == 0 { Verdict::Valid } else { Verdict::ClosedWithGaps };
+        self.report.verdict = if self.report.missing == 0 { SealVerdict::Valid } else { SealVerdict::ClosedWithGaps };
     }
 
     /// Reports an anchor beyond the end of the tape: the end, or the whole seal, was removed.
     fn miss_anchored(&mut self) {
-        if self.report.verdict == Verdict::NeverSealed {
+        if self.report.verdict == SealVerdict::NeverSealed {
             if !self.anchors.is_empty() {
-                self.fail(None, FaultKind::Anchor, "the tape was sealed when it was anchored, and is not any more");
+                self.fail(None, SealFaultKind::Anchor, "the tape was sealed when it was anchored, and is not any more");
             }
             return;
         }
@@ -290,11 +290,11 @@ impl Verifier {
         if last >= first {
             let why =
                 format!("the tape went on to entry {last} when it was anchored: entries {first} to {last} are missing");
-            return self.fail(Some(first), FaultKind::Missing, why);
+            return self.fail(Some(first), SealFaultKind::Missing, why);
         }
-        if self.anchors.closed() && self.report.verdict == Verdict::NeverClosed {
+        if self.anchors.closed() && self.report.verdict == SealVerdict::NeverClosed {
             let why = "the tape was closed when it was anchored, and the signature that closes it is missing";
-            self.fail(None, FaultKind::Head, why);
+            self.fail(None, SealFaultKind::Head, why);
         }
     }
 
@@ -318,12 +318,12 @@ impl Verifier {
     }
 
     /// Diagnoses the break of the chain.
-    fn diagnose(&mut self) -> Fault {
+    fn diagnose(&mut self) -> SealFault {
         let suspects = std::mem::take(&mut self.suspects);
         let (place, before) = (self.report.last + 1, self.hash);
-        let found = |entry, kind, why: String| Fault { entry: Some(entry), kind, why };
+        let found = |entry, kind, why: String| SealFault { entry: Some(entry), kind, why };
         let Some(first) = suspects.first() else {
-            return found(place, FaultKind::Wrong, "this entry is not as it was recorded".to_owned());
+            return found(place, SealFaultKind::Wrong, "this entry is not as it was recorded".to_owned());
         };
         // Finds the suspect that belongs at this position.
         let belongs = suspects.iter().enumerate().skip(1).find_map(|(index, entry)| {
@@ -334,32 +334,32 @@ impl Verifier {
             let is_next = index == 1 && self.fits(&hash, first, place + 1).is_none();
             if is_next {
                 let why = "this entry was added after the tape was sealed; the one after it belongs in its place";
-                return found(first.seq, FaultKind::Added, why.to_owned());
+                return found(first.seq, SealFaultKind::Added, why.to_owned());
             }
             let why = format!("the entry that belongs here is in the place of entry {}", entry.seq);
-            return found(place, FaultKind::Reordered, why);
+            return found(place, SealFaultKind::Reordered, why);
         }
         if first.seq > place {
             let (from, to) = (place, first.seq - 1);
             let why =
                 if from == to { "it is missing".to_owned() } else { format!("entries {from} to {to} are missing") };
-            return found(place, FaultKind::Missing, why);
+            return found(place, SealFaultKind::Missing, why);
         }
         if first.seq < place {
             let why = format!("it stands after entry {}", place - 1);
-            return found(first.seq, FaultKind::Reordered, why);
+            return found(first.seq, SealFaultKind::Reordered, why);
         }
         if first.seal.is_none() {
             let why = "it has no seal: it was added, or its seal was removed".to_owned();
-            return found(first.seq, FaultKind::Added, why);
+            return found(first.seq, SealFaultKind::Added, why);
         }
         if let (Some(hash), Some(next)) = (first.seal.as_deref().and_then(EntrySeal::hash_of), suspects.get(1)) {
             let shift = (1..=MAX_SHIFT).find(|shift| self.fits(&hash, next, next.seq + shift).is_some());
             if let Some(shift) = shift {
                 let why = format!("{shift} entries are missing here, and those after them were numbered again");
-                return found(place, FaultKind::Missing, why);
+                return found(place, SealFaultKind::Missing, why);
             }
         }
-        found(first.seq, FaultKind::Wrong, "this entry is not as it was recorded".to_owned())
+        found(first.seq, SealFaultKind::Wrong, "this entry is not as it was recorded".to_owned())
     }
 }

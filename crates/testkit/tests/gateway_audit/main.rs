@@ -24,7 +24,7 @@ use postgres_server::PostgresServer;
 use receiver::Receiver;
 use serde_json::{Value, json};
 use signalbox_seal::SigningKey;
-use signalbox_seal::signed_json::{Terms, sign_request};
+use signalbox_seal::signed_json::{SignatureTerms, sign_request};
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
@@ -502,8 +502,11 @@ async fn a_forged_message_is_critical_and_told_at_once() {
     let key = SigningKey::from_seed(&[9; 32]).unwrap();
     let now = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
     let message = call(7, "greet", &json!({"name": "Ada"})).to_string();
-    let signed =
-        sign_request(message.as_bytes(), &key, &Terms::new("0123456789abcdef0123456789abcdef", now, now + 60_000));
+    let signed = sign_request(
+        message.as_bytes(),
+        &key,
+        &SignatureTerms::new("0123456789abcdef0123456789abcdef", now, now + 60_000),
+    );
     let forged = String::from_utf8(signed.unwrap().to_vec()).unwrap();
     let forged = forged.replace(r#""domain":"request""#, r#""domain":"audit""#);
     let answer = client.post(&forged).await.unwrap().message().unwrap();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 use signalbox_seal::SigningKey;
-use signalbox_seal::signed_json::{Terms, sign_request};
+use signalbox_seal::signed_json::{SignatureTerms, sign_request};
 use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::openssl::Trust;
 use signalbox_testkit::pipe_client::{PipeClient, PipeEnd};
@@ -80,7 +80,7 @@ impl Opener {
         let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string();
         let Some(key) = &self.key else { return (client, message) };
         let now = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
-        let signed = sign_request(message.as_bytes(), key, &Terms::new(&nonce(), now, now + 60_000)).unwrap();
+        let signed = sign_request(message.as_bytes(), key, &SignatureTerms::new(&nonce(), now, now + 60_000)).unwrap();
         (client, String::from_utf8(signed.to_vec()).unwrap())
     }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use signalbox_runtime::LinkEvents;
-use signalbox_wire::{Envelope, Kind, Limits, Message, Rejected, json};
+use signalbox_wire::{Envelope, Kind, Limits, Message, RejectedMessage, json};
 
 /// Minimum size of a body, in bytes, that is taken for the answer if it names the request near its beginning or end.
 const LOOKED_INTO: usize = 64 * 1024;
@@ -17,7 +17,7 @@ pub(crate) enum BodyContent {
     /// Messages, but not the answer.
     Others,
     /// Not a message. It was not posted.
-    Garbage(Rejected),
+    Garbage(RejectedMessage),
 }
 
 /// Receiver of messages, and the request they are about.
@@ -75,7 +75,7 @@ impl AnswerPost<'_> {
         }
     }
 
-    fn each(&self, messages: Vec<Result<Envelope, Rejected>>) -> BodyContent {
+    fn each(&self, messages: Vec<Result<Envelope, RejectedMessage>>) -> BodyContent {
         let mut content = BodyContent::Others;
         for message in messages {
             match message {

@@ -7,7 +7,7 @@ use crate::tls;
 use http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::caller_places::CallerPlaces;
-use signalbox_runtime::{Asker, BackendCredentials, Behalf, Credential, LinkEvents, Refusal};
+use signalbox_runtime::{AuthHeader, AuthRefusal, BackendCredentials, LinkEvents, RequestIdentity, RequestSender};
 use signalbox_wire::Limits;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -51,9 +51,9 @@ pub(crate) struct Backend {
 }
 
 /// Returns on whose behalf a request of a link is sent. The caller is looked up only if the credential depends on it.
-fn behalf(credentials: &dyn BackendCredentials, events: &dyn LinkEvents, key: Option<u64>) -> Behalf {
-    let asker = key.filter(|_| credentials.is_per_caller()).map_or(Asker::Gateway, |key| events.asker(key));
-    Behalf { user: events.user(), asker }
+fn behalf(credentials: &dyn BackendCredentials, events: &dyn LinkEvents, key: Option<u64>) -> RequestIdentity {
+    let asker = key.filter(|_| credentials.is_per_caller()).map_or(RequestSender::Gateway, |key| events.asker(key));
+    RequestIdentity { user: events.user(), asker }
 }
 
 impl Backend {
@@ -85,7 +85,7 @@ impl Backend {
         &self,
         events: &dyn LinkEvents,
         key: Option<u64>,
-    ) -> Result<Option<Credential>, Fault> {
+    ) -> Result<Option<AuthHeader>, Fault> {
         match &self.credentials {
             Some(credentials) => credentials.current(behalf(&**credentials, events, key)).await,
             None => Ok(None),
@@ -98,12 +98,12 @@ impl Backend {
         events: &dyn LinkEvents,
         key: Option<u64>,
         head: &Head,
-        used: Option<&Credential>,
-    ) -> Result<Option<Credential>, Fault> {
+        used: Option<&AuthHeader>,
+    ) -> Result<Option<AuthHeader>, Fault> {
         let (Some(credentials), status @ (401 | 403)) = (&self.credentials, head.status.as_u16()) else {
             return Ok(None);
         };
-        let refusal = Refusal { status, challenges: head.texts(&WWW_AUTHENTICATE), used: used.cloned() };
+        let refusal = AuthRefusal { status, challenges: head.texts(&WWW_AUTHENTICATE), used: used.cloned() };
         credentials.renewed(behalf(&**credentials, events, key), refusal).await
     }
 

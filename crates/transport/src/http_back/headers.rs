@@ -8,7 +8,7 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::method::Method;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_runtime::Credential;
+use signalbox_runtime::AuthHeader;
 use signalbox_wire::header as rules;
 use signalbox_wire::{Era, Revision, method};
 use std::borrow::Cow;
@@ -64,7 +64,7 @@ pub(crate) fn post(
     backend: &Backend,
     message: &ToBackend,
     session: Option<&HeaderValue>,
-    credential: Option<&Credential>,
+    credential: Option<&AuthHeader>,
     room: Vec<u8>,
 ) -> Result<HttpRequest, Fault> {
     let mut draft = RequestDraft::like(&backend.post_start, room);
@@ -86,7 +86,7 @@ pub(crate) fn post(
 pub(crate) fn get(
     backend: &Backend,
     session: Option<&HeaderValue>,
-    credential: Option<&Credential>,
+    credential: Option<&AuthHeader>,
     revision: Option<Revision>,
     last_event: Option<&str>,
 ) -> Option<HttpRequest> {
@@ -104,7 +104,7 @@ pub(crate) fn get(
 pub(crate) fn delete(
     backend: &Backend,
     session: &HeaderValue,
-    credential: Option<&Credential>,
+    credential: Option<&AuthHeader>,
     revision: Option<Revision>,
 ) -> HttpRequest {
     let mut draft = bare(backend, credential, &Method::DELETE, &backend.target.uri);
@@ -113,13 +113,13 @@ pub(crate) fn delete(
 }
 
 /// Builds a request with only its target, the configured headers and the credential.
-pub(crate) fn bare(backend: &Backend, credential: Option<&Credential>, method: &Method, line: &Uri) -> RequestDraft {
+pub(crate) fn bare(backend: &Backend, credential: Option<&AuthHeader>, method: &Method, line: &Uri) -> RequestDraft {
     let mut draft = start(&backend.target, &backend.headers, method, line);
     add_credential(&mut draft, credential);
     draft
 }
 
-fn add_credential(draft: &mut RequestDraft, credential: Option<&Credential>) {
+fn add_credential(draft: &mut RequestDraft, credential: Option<&AuthHeader>) {
     if let Some(credential) = credential {
         draft.add(&credential.name, &credential.value);
     }

@@ -11,7 +11,7 @@ use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{StatusCode, Uri};
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind, pacing};
-use signalbox_runtime::Credential;
+use signalbox_runtime::AuthHeader;
 use signalbox_runtime::backend_credentials::MAX_CREDENTIAL_TRIES;
 use signalbox_wire::{Revision, method};
 use std::sync::atomic::Ordering;
@@ -117,7 +117,7 @@ async fn post_authorized(running: &Running, message: &ToBackend, session: Option
             (credential, tries) = (Some(other), tries + 1);
             continue;
         }
-        let hidden = [session, credential.as_ref().map(|Credential { value, .. }| value)];
+        let hidden = [session, credential.as_ref().map(|AuthHeader { value, .. }| value)];
         return handle(running, message, hidden, conn, head).await;
     }
 }

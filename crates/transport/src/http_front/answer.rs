@@ -10,7 +10,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use signalbox_engine::front::ToClient;
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_runtime::{Out, StreamReader};
+use signalbox_runtime::{OutgoingMessage, StreamReader};
 use signalbox_wire::{Envelope, Era, Kind, RawId};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -56,7 +56,7 @@ pub async fn of_stream(
 }
 
 /// Returns the answer alone, for a client that accepts only JSON.
-async fn last_of(reader: &StreamReader) -> Option<Out> {
+async fn last_of(reader: &StreamReader) -> Option<OutgoingMessage> {
     while let Some(out) = reader.next().await {
         if out.last {
             return Some(out);
@@ -98,12 +98,12 @@ pub async fn of_batch(
     if messages.is_empty() {
         return plain(StatusCode::ACCEPTED);
     }
-    json(Out::joined(messages), headers)
+    json(OutgoingMessage::joined(messages), headers)
 }
 
 /// Collects messages until the last answer or the first other message, which is included. Yields `true` if only answers
 /// arrived.
-fn answers(reader: &StreamReader, messages: &mut Vec<Out>, cx: &mut Context<'_>) -> Poll<bool> {
+fn answers(reader: &StreamReader, messages: &mut Vec<OutgoingMessage>, cx: &mut Context<'_>) -> Poll<bool> {
     loop {
         match reader.outbox().poll_next(cx) {
             Poll::Pending => return Poll::Pending,
@@ -119,13 +119,13 @@ fn answers(reader: &StreamReader, messages: &mut Vec<Out>, cx: &mut Context<'_>)
     }
 }
 
-fn is_answer(out: &Out) -> bool {
+fn is_answer(out: &OutgoingMessage) -> bool {
     let message = Envelope::parse(out.bytes().clone());
     message.is_ok_and(|message| matches!(message.kind(), Kind::Response | Kind::Error))
 }
 
 /// Builds a JSON response. hyper reuses the allocation of `headers` for the next request.
-fn json(out: Out, headers: HeaderMap) -> FrontAnswer {
+fn json(out: OutgoingMessage, headers: HeaderMap) -> FrontAnswer {
     let status = StatusCode::from_u16(out.status).unwrap_or(StatusCode::OK);
     let mut answer = Response::new(whole(out.into_bytes()));
     *answer.headers_mut() = headers;
@@ -164,7 +164,7 @@ pub struct RefusalRecord {
 pub fn refusal(status: StatusCode, id: Option<&RawId>, era: Era, fault: &Fault) -> FrontAnswer {
     let message = ToClient::refusal(id, era, fault, status.as_u16());
     let refused = RefusalRecord { fault: fault.clone(), reply: message.bytes().clone() };
-    let mut answer = json(Out::new(message), HeaderMap::new());
+    let mut answer = json(OutgoingMessage::new(message), HeaderMap::new());
     answer.extensions_mut().insert(refused);
     if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
         answer.headers_mut().insert(RETRY_AFTER, SOON);

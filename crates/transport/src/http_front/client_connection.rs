@@ -4,7 +4,7 @@
 //! notes the phase it enters and the tick of a clock that advances twice a second. The thread that advances the clock
 //! checks all connections and orders those that are over time to end.
 
-use super::entry::EntryRequest;
+use super::secondary_endpoint::EntryRequest;
 use super::upgrade::PendingUpgrade;
 use super::{COMMIT_AFTER, FrontState};
 use crate::admission::ConnectionPermit;
@@ -14,7 +14,7 @@ use crate::places::unknown_caller;
 use crate::tls::MaybeTlsStream;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use http::{HeaderMap, HeaderValue};
-use signalbox_engine::authenticator::{Arrival, Shown};
+use signalbox_engine::authenticator::{Arrival, ConnectionProof};
 use signalbox_engine::budget::Share;
 use signalbox_engine::caller::Identity;
 use signalbox_engine::lock::LockResultExt;
@@ -89,7 +89,7 @@ pub struct ClientConnection {
     waker: OnceLock<Waker>,
     upgrade: Mutex<Option<Box<PendingUpgrade>>>,
     /// Peer identity from its certificate or the socket's owner.
-    shown: OnceLock<Shown>,
+    shown: OnceLock<ConnectionProof>,
     /// Caller of the last request, once known.
     caller: Mutex<Option<CachedCaller>>,
     /// Memory share of that caller on this connection, once it has sent something large.
@@ -219,7 +219,7 @@ impl ClientConnection {
     }
 
     /// Records that the connection is ready for HTTP, and the peer identity from the handshake.
-    pub fn set_secured(&self, shown: Option<Shown>) {
+    pub fn set_secured(&self, shown: Option<ConnectionProof>) {
         if let Some(shown) = shown {
             let _ = self.shown.set(shown);
         }

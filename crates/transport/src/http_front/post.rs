@@ -3,8 +3,8 @@
 use super::accepts::Accepts;
 use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence};
 use super::client_connection::ClientConnection;
-use super::entry::{self, EntryRequest};
 use super::heads::Heads;
+use super::secondary_endpoint::{self, EntryRequest};
 use super::service::{resumable, revision_in, session_named, session_of, speaks_modern};
 use super::sse_body::Resumable;
 use super::{FrontAnswer, FrontState, protobuf_post};
@@ -60,7 +60,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
         room.await;
     }
     if is_array(&bytes) {
-        if let Err(answer) = Box::pin(entry::settle_batch(connection, &headers, &bytes)).await {
+        if let Err(answer) = Box::pin(secondary_endpoint::settle_batch(connection, &headers, &bytes)).await {
             return *answer;
         }
         return Box::pin(handle_batch(connection, headers, &bytes, accepts)).await;
@@ -71,10 +71,12 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
     };
     let message = match connection.entry_request() {
         None => message,
-        Some(entry_request) => match Box::pin(entry::settle(connection, entry_request, &heads, message)).await {
-            Ok(message) => message,
-            Err(answer) => return *answer,
-        },
+        Some(entry_request) => {
+            match Box::pin(secondary_endpoint::settle(connection, entry_request, &heads, message)).await {
+                Ok(message) => message,
+                Err(answer) => return *answer,
+            }
+        }
     };
     match era_of(&heads, &message) {
         Era::Modern => match open_modern(connection, &heads, &message, prove_modern(connection, &message).await) {

@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Carrier, Fault, FaultKind, Limit};
-use signalbox_runtime::{Gateway, Out, Session, StreamReader};
+use signalbox_runtime::{Gateway, OutgoingMessage, Session, StreamReader};
 use signalbox_wire::{Envelope, Era, Kind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -124,7 +124,7 @@ pub struct ProtobufBody {
     gateway: Arc<Gateway>,
     /// Request that the stream answers.
     origin: RequestOrigin,
-    first: Option<Out>,
+    first: Option<OutgoingMessage>,
     reader: StreamReader,
     ended: bool,
 }

@@ -5,7 +5,7 @@ use super::place::displaced_fault;
 use super::protobuf_post::ProtobufBody;
 use super::sse_body::SseBody;
 use super::{FrontAnswer, whole};
-use crate::router::{AnswerBody, Broken, Door, Problem, StreamBody};
+use crate::router::{AnswerBody, Broken, Listener, RouteFault, StreamBody};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
@@ -15,11 +15,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// Answers a request that arrived at this listener.
-pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Request<Incoming>) -> FrontAnswer {
+pub async fn answer(connection: &Arc<ClientConnection>, listener: Listener, request: Request<Incoming>) -> FrontAnswer {
     let front = &connection.front;
     let only_head = request.method() == Method::HEAD;
-    let answered = front.router.answer(door, request, connection.caller(), front.spec.body_timeout).await;
-    if let Err(Problem::Body(error)) = &answered
+    let answered = front.router.answer(listener, request, connection.caller(), front.spec.body_timeout).await;
+    if let Err(RouteFault::Body(error)) = &answered
         && let Some(limit) = error.limit()
     {
         front.gateway.counters.refused(limit);

@@ -2,11 +2,11 @@
 
 use super::answer::{PROTOCOL_VERSION, RefusalRecord, SESSION_ID, plain, refusal, sentence};
 use super::client_connection::ClientConnection;
-use super::entry::{self, Entry, EntryRequest};
 use super::routed::{self, FrontBody};
+use super::secondary_endpoint::{self, EntryRequest, SecondaryEndpoint};
 use super::sse_body::Resumable;
 use super::{FrontAnswer, FrontState, cors, get, place, post, sse, upgrade};
-use crate::router::Door;
+use crate::router::Listener;
 use http::header::{ALLOW, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
@@ -61,7 +61,7 @@ pub async fn handle_control(
 ) -> Result<FrontAnswer, Infallible> {
     connection.begin();
     let answer = match connection.authenticate(request.headers()) {
-        Ok(()) => routed::answer(&connection, Door::Control, request).await,
+        Ok(()) => routed::answer(&connection, Listener::Control, request).await,
         Err(fault) => refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault),
     };
     mark_idle(&connection, &answer);
@@ -82,7 +82,7 @@ fn mark_idle(connection: &ClientConnection, answer: &FrontAnswer) {
 async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, has_origin: bool) -> FrontAnswer {
     let front = &connection.front;
     let entry = front.spec.entry.as_ref();
-    let welcome = |entry: &Arc<dyn Entry>| entry.welcomes(request.uri().path(), request.headers());
+    let welcome = |entry: &Arc<dyn SecondaryEndpoint>| entry.welcomes(request.uri().path(), request.headers());
     if !front.spec.admission.admits(request.headers(), has_origin && !entry.is_some_and(welcome)) {
         let text = "this Host or Origin is not allowed; see `allowed_hosts` and `allowed_origins`";
         return sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text);
@@ -94,7 +94,7 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
     }
     let path = request.uri().path();
     match front.spec.path_secret.as_ref().and_then(|secret| secret.opens(path, request.headers())) {
-        Some(true) => return Box::pin(routed::answer(connection, Door::Listener, request)).await,
+        Some(true) => return Box::pin(routed::answer(connection, Listener::Tcp, request)).await,
         Some(false) => {
             let fault = Fault::new(FaultKind::Unauthenticated, "this path wants a bearer token of its own");
             return refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault);
@@ -110,7 +110,7 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
             return upgrade::handle(connection, request, false);
         }
         let anonymous = entry.is_some_and(|entry| entry.path() == path && entry.is_open());
-        if !anonymous && !front.router.is_open(Door::Listener, request.method(), path) {
+        if !anonymous && !front.router.is_open(Listener::Tcp, request.method(), path) {
             return refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault);
         }
     }
@@ -128,14 +128,14 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
         };
     }
     if let Some(entry) = entry.filter(|entry| entry.path() == path) {
-        let answer = Box::pin(entry::handle(connection, entry, request)).await;
+        let answer = Box::pin(secondary_endpoint::handle(connection, entry, request)).await;
         connection.set_entry_request(None);
         return answer;
     }
     match path {
         sse::STREAM_PATH => sse::open(connection, &request),
         sse::POST_PATH => Box::pin(sse::post(connection, request)).await,
-        _ => Box::pin(routed::answer(connection, Door::Listener, request)).await,
+        _ => Box::pin(routed::answer(connection, Listener::Tcp, request)).await,
     }
 }
 
@@ -156,7 +156,7 @@ fn may_wait(front: &FrontState, request: &Request<Incoming>, identified: &Result
     let path = request.uri().path();
     let proves_later =
         path == front.spec.path && identified.as_ref().is_err_and(|fault| may_prove_later(request, fault));
-    proves_later || front.router.is_probe(Door::Listener, request.method(), path)
+    proves_later || front.router.is_probe(Listener::Tcp, request.method(), path)
 }
 
 /// Returns `true` if the client asks for a WebSocket and was refused only because it sent no credential: its first
@@ -282,7 +282,7 @@ pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Res
         // A session of another caller is reported as unknown.
         Some(session) if session.principal == principal && session.mode() == Mode::Session => Ok(session),
         _ => match entry_request {
-            Some(entry_request) => Err(Box::new(entry::answer_of(entry_request.entry.gone(None, id)))),
+            Some(entry_request) => Err(Box::new(secondary_endpoint::answer_of(entry_request.entry.gone(None, id)))),
             None => refuse(StatusCode::NOT_FOUND, NO_SESSION),
         },
     }

@@ -19,7 +19,7 @@ use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Carrier, Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
-use signalbox_runtime::session::NotTaken;
+use signalbox_runtime::session::ReceiveError;
 use signalbox_runtime::{Gateway, Session};
 use signalbox_wire::batch::is_array;
 use signalbox_wire::{Envelope, Era, Revision};
@@ -112,9 +112,9 @@ async fn take(connection: &ClientConnection, session: &Arc<Session>, message: En
     loop {
         match session.receive_on_general(&message, proof.carried(carrier)) {
             Ok(()) => return accepted(),
-            Err(NotTaken::Gone) => return unknown_session(),
-            Err(NotTaken::Behind) if Instant::now() < deadline => tokio::time::sleep(LOOK).await,
-            Err(NotTaken::Behind) => {
+            Err(ReceiveError::Gone) => return unknown_session(),
+            Err(ReceiveError::Behind) if Instant::now() < deadline => tokio::time::sleep(LOOK).await,
+            Err(ReceiveError::Behind) => {
                 front.gateway.counters.refused(Limit::Behind);
                 let fault = Fault::new(FaultKind::Overloaded, BEHIND);
                 return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
@@ -137,8 +137,8 @@ fn take_batch(connection: &ClientConnection, session: &Arc<Session>, bytes: &Byt
     };
     match taken {
         Ok(()) => accepted(),
-        Err(NotTaken::Gone) => unknown_session(),
-        Err(NotTaken::Behind) => {
+        Err(ReceiveError::Gone) => unknown_session(),
+        Err(ReceiveError::Behind) => {
             front.gateway.counters.refused(Limit::Behind);
             refuse(StatusCode::TOO_MANY_REQUESTS, &Fault::new(FaultKind::Overloaded, BEHIND))
         }

@@ -6,7 +6,7 @@ use super::track::{NoReplay, Track, TrackStep};
 use bytes::{Bytes, BytesMut};
 use memchr::memchr2;
 use signalbox_engine::{Caller, Fault};
-use signalbox_runtime::{Out, Session, StreamReader};
+use signalbox_runtime::{OutgoingMessage, Session, StreamReader};
 use signalbox_wire::{RawId, sse};
 use std::collections::VecDeque;
 use std::future::Future as _;
@@ -120,7 +120,11 @@ pub struct SseBody {
 
 impl SseBody {
     /// Creates a stream that begins with the messages in `first`.
-    pub fn new(reader: StreamReader, first: impl IntoIterator<Item = Out>, resumable: Option<Resumable>) -> Self {
+    pub fn new(
+        reader: StreamReader,
+        first: impl IntoIterator<Item = OutgoingMessage>,
+        resumable: Option<Resumable>,
+    ) -> Self {
         let call = resumable.as_ref().and_then(|resumable| resumable.call.as_ref());
         let keeper = resumable.as_ref().map(|resumable| resumable.caller.clone());
         let track = Track::new(reader, first.into_iter().collect(), false, keeper);

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Caller, Event, PeerId};
 use signalbox_runtime::outbox::{AWAY_BYTES, OUTBOX_BOUND};
-use signalbox_runtime::{Gateway, GatewayParts, Out, Session, Settings};
+use signalbox_runtime::{Gateway, GatewayParts, OutgoingMessage, Session, Settings};
 use signalbox_wire::{Envelope, SseDecoder};
 use std::ops::Range;
 use std::sync::Arc;
@@ -216,7 +216,8 @@ async fn a_stream_that_closes_for_now_says_how_long_its_server_wants_its_client_
     let wait = Some(Duration::from_millis(250));
     let reader = scene.session.open_stream().unwrap();
     let stream = reader.id().0;
-    let mut body = SseBody::new(reader, [Out::parting(wait)], Some(Resumable { prime: true, ..scene.resumable() }));
+    let mut body =
+        SseBody::new(reader, [OutgoingMessage::parting(wait)], Some(Resumable { prime: true, ..scene.resumable() }));
     let mut cx = Context::from_waker(Waker::noop());
     let Poll::Ready(Some(chunk)) = body.poll_chunk(&mut cx) else { panic!() };
     let mut decoder = SseDecoder::new(1 << 20);

@@ -10,7 +10,7 @@ use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Caller, Fault};
 use signalbox_runtime::outbox::Away;
 use signalbox_runtime::session::EventCount;
-use signalbox_runtime::{Out, Session, StreamReader};
+use signalbox_runtime::{OutgoingMessage, Session, StreamReader};
 use signalbox_seal::{hex, unhex};
 use signalbox_wire::framing::single_line;
 use signalbox_wire::{Envelope, RawId};
@@ -47,7 +47,7 @@ struct State {
     /// `None` once the stream has ended.
     reader: Option<StreamReader>,
     /// Messages taken from the reader before the event stream began.
-    first: VecDeque<Out>,
+    first: VecDeque<OutgoingMessage>,
     ring: Ring,
     turn: u64,
     away: Option<Instant>,
@@ -71,7 +71,7 @@ pub struct Track {
 
 impl Track {
     /// Creates a stream that begins with these messages. With a `keeper`, events are kept for that caller.
-    pub fn new(reader: StreamReader, first: VecDeque<Out>, general: bool, keeper: Option<Caller>) -> Self {
+    pub fn new(reader: StreamReader, first: VecDeque<OutgoingMessage>, general: bool, keeper: Option<Caller>) -> Self {
         let (stream, session) = (reader.id().0, Arc::downgrade(reader.session()));
         let state = State {
             count: Some(reader.count_events()),

@@ -6,8 +6,8 @@ use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::budget::Share;
 use signalbox_engine::{BackendUser, Fault};
-use signalbox_runtime::{Asker, BoxFuture, LinkEvents};
-use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
+use signalbox_runtime::{BoxFuture, LinkEvents, RequestSender};
+use signalbox_wire::{Envelope, Kind, RejectedMessage, batch, limits};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -73,8 +73,8 @@ impl LinkEvents for Relay {
         self.shared.upgrade()?.events.user()
     }
 
-    fn asker(&self, key: u64) -> Asker {
-        self.shared.upgrade().map_or(Asker::Gone, |shared| shared.events.asker(key))
+    fn asker(&self, key: u64) -> RequestSender {
+        self.shared.upgrade().map_or(RequestSender::Gone, |shared| shared.events.asker(key))
     }
 
     fn share(&self) -> Option<Arc<Share>> {
@@ -130,7 +130,7 @@ impl LinkEvents for Relay {
         }
     }
 
-    fn garbage(&self, why: &Rejected) {
+    fn garbage(&self, why: &RejectedMessage) {
         if let Some(shared) = self.shared.upgrade() {
             shared.events.garbage(why);
         }

@@ -14,14 +14,14 @@ pub const LEAST_HOLDERS: usize = 2;
 
 /// The party that a connection counts for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Holder {
+pub enum ConnectionHolder {
     /// A caller with a verified credential.
     Proved(Principal),
     /// Remote address of an unproved caller; for IPv6 its first 64 bits, since one machine may vary the rest.
     Unproved(Option<IpAddr>),
 }
 
-impl Holder {
+impl ConnectionHolder {
     /// Returns the holder of a connection from this address whose last request had this caller.
     pub fn of(caller: Option<&Caller>, address: Option<SocketAddr>) -> Self {
         match caller {
@@ -96,10 +96,10 @@ pub struct DisplacedConnection<C> {
 
 /// A connection with the properties that decide when it gives way.
 #[derive(Debug)]
-pub struct Candidate<C> {
+pub struct EvictionCandidate<C> {
     pub connection: C,
     /// Party that the connection counts for.
-    pub holder: Holder,
+    pub holder: ConnectionHolder,
     /// Set once its first request arrived, so that it holds its place for a stream or a call.
     pub is_in_use: bool,
     /// Sequence number in the order of arrival.
@@ -117,13 +117,13 @@ pub struct Holdings<C> {
 impl<C> Holdings<C> {
     /// Groups connections by holder, of which at most `most` may be open. Of each holder, the newest connection in use
     /// gives way first and connections without a request last.
-    pub fn new(most: usize, mut candidates: Vec<Candidate<C>>) -> Self {
+    pub fn new(most: usize, mut candidates: Vec<EvictionCandidate<C>>) -> Self {
         candidates.sort_by_key(|candidate| (candidate.is_in_use, candidate.number));
         let (mut proved, mut unproved) = (HashMap::<_, Vec<C>>::new(), HashMap::<_, Vec<C>>::new());
-        for Candidate { connection, holder, .. } in candidates {
+        for EvictionCandidate { connection, holder, .. } in candidates {
             match holder {
-                Holder::Proved(principal) => proved.entry(principal).or_default().push(connection),
-                Holder::Unproved(address) => unproved.entry(address).or_default().push(connection),
+                ConnectionHolder::Proved(principal) => proved.entry(principal).or_default().push(connection),
+                ConnectionHolder::Unproved(address) => unproved.entry(address).or_default().push(connection),
             }
         }
         Self { most, proved: Group::new(proved), unproved: Group::new(unproved) }
@@ -131,18 +131,18 @@ impl<C> Holdings<C> {
 
     /// Removes and returns the connection that gives its place to a new one of `claimant`. Returns `None` if no other
     /// holder has more than its share, or `claimant` already has its own.
-    pub fn displace(&mut self, claimant: &Holder) -> Option<DisplacedConnection<C>> {
+    pub fn displace(&mut self, claimant: &ConnectionHolder) -> Option<DisplacedConnection<C>> {
         let principal = match claimant {
-            Holder::Proved(principal) => Some(principal),
-            Holder::Unproved(_) => None,
+            ConnectionHolder::Proved(principal) => Some(principal),
+            ConnectionHolder::Unproved(_) => None,
         };
         let unproved = usize::from(principal.is_none() || self.unproved.total > 0);
         let share = self.most / (self.proved.holders_with(principal) + unproved).max(LEAST_HOLDERS);
         let (address, each) = match claimant {
-            Holder::Proved(principal) if self.proved.count(principal) >= share => return None,
-            Holder::Proved(_) if self.unproved.total > share => (self.unproved.largest_above(0, None), share),
-            Holder::Proved(_) => (None, share),
-            Holder::Unproved(address) => {
+            ConnectionHolder::Proved(principal) if self.proved.count(principal) >= share => return None,
+            ConnectionHolder::Proved(_) if self.unproved.total > share => (self.unproved.largest_above(0, None), share),
+            ConnectionHolder::Proved(_) => (None, share),
+            ConnectionHolder::Unproved(address) => {
                 let each =
                     self.unproved.total.max(share) / self.unproved.holders_with(Some(address)).max(LEAST_HOLDERS);
                 let other = self.unproved.largest_above(each, Some(address));

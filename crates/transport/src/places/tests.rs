@@ -79,7 +79,7 @@ impl Front {
     }
 
     fn make_room(&mut self, principal: &str, now: u32) -> Option<FoundPlace> {
-        self.places.make_room(&self.admission, &Holder::Proved(Principal::named(principal)), now)
+        self.places.make_room(&self.admission, &ConnectionHolder::Proved(Principal::named(principal)), now)
     }
 
     /// The connections that lost their places, by number.

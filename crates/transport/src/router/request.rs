@@ -1,8 +1,8 @@
 //! The request that a handler receives.
 
 use super::pattern::Captures;
-use super::problem::Problem;
-use super::query::{Query, decode};
+use super::query_params::{QueryParams, decode};
+use super::route_fault::RouteFault;
 use crate::http_front::Accepts;
 use crate::read_body::{BodyError, read_body};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ pub struct RoutedRequest {
     pub method: Method,
     /// Path as sent, not decoded.
     pub path: String,
-    pub query: Query,
+    pub query: QueryParams,
     pub headers: HeaderMap,
     /// Caller of the request.
     pub caller: Caller,
@@ -41,13 +41,13 @@ impl RoutedRequest {
         captured: &Captures<'_>,
         caller: Caller,
         body: RoutedBody,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, RouteFault> {
         let decode = |&(name, text): &(&'static str, &str)| decode(text).map(|text| (name, text));
         Ok(Self {
             method,
             path: uri.path().to_owned(),
-            query: Query::read(uri.query().unwrap_or_default()).map_err(Problem::Query)?,
-            segments: captured.iter().map(decode).collect::<Result<_, _>>().map_err(Problem::Path)?,
+            query: QueryParams::read(uri.query().unwrap_or_default()).map_err(RouteFault::Query)?,
+            segments: captured.iter().map(decode).collect::<Result<_, _>>().map_err(RouteFault::Path)?,
             headers,
             caller,
             body,

@@ -9,7 +9,7 @@ use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_runtime::backend_credentials::MAX_CREDENTIAL_TRIES;
-use signalbox_runtime::{Credential, Link, LinkEvents};
+use signalbox_runtime::{AuthHeader, Link, LinkEvents};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -139,7 +139,7 @@ async fn post(shared: &SseLinkState, message: &ToBackend) -> Result<(), Fault> {
     Err(Fault { kind, ..refusal(backend, conn, &head, "a message", hidden).await })
 }
 
-fn request(backend: &Backend, credential: Option<&Credential>, to: &Uri, message: &ToBackend) -> HttpRequest {
+fn request(backend: &Backend, credential: Option<&AuthHeader>, to: &Uri, message: &ToBackend) -> HttpRequest {
     let mut draft = headers::bare(backend, credential, &Method::POST, to);
     draft.add(&header::CONTENT_TYPE, &headers::JSON);
     headers::add_session(&mut draft, None, message.revision());

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use signalbox_engine::budget::OverBudget;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Settings;
-use signalbox_wire::{Envelope, EnvelopeError, Kind, RawId, Refusal, Rejected, ScanError, codes, json, scan};
+use signalbox_wire::{Envelope, EnvelopeError, Kind, RawId, Refusal, RejectedMessage, ScanError, codes, json, scan};
 
 /// Bytes that are not an acceptable message.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,7 +81,7 @@ pub fn no_room(error: OverBudget) -> Unreadable {
     Unreadable { fault, answer: Addressee::UnknownRequest }
 }
 
-fn refuse(bytes: &[u8], rejected: Rejected) -> Unreadable {
+fn refuse(bytes: &[u8], rejected: RejectedMessage) -> Unreadable {
     let kind = kind_of(rejected.code());
     let text = match rejected.error {
         EnvelopeError::Batch => "a batch cannot be part of a batch, nor stand where one message is expected".to_owned(),

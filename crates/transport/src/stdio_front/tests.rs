@@ -3,7 +3,7 @@
 mod batches;
 
 use super::*;
-use crate::in_process::{InProcessConnector, Visitor};
+use crate::in_process::{InProcessConnector, ServerChannels};
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Caller, Fact, FactSink, Principal};
 use signalbox_runtime::{Backend, BackendSpec, BoxFuture, GatewayParts, Settings};
@@ -16,8 +16,8 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 const STUB: &str = r#"{"name":"stub_tool","description":"A stub.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"x":1}"#;
 
 /// A server of the old era with one tool; `slow` takes a while and `never` is never answered.
-fn stub(visitor: Visitor) -> BoxFuture<()> {
-    let Visitor { incoming: mut inbox, outgoing: outbox, .. } = visitor;
+fn stub(visitor: ServerChannels) -> BoxFuture<()> {
+    let ServerChannels { incoming: mut inbox, outgoing: outbox, .. } = visitor;
     Box::pin(async move {
         while let Some(bytes) = inbox.recv().await {
             let message = Envelope::parse(bytes).unwrap();

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::exchange::MethodName;
 use signalbox_engine::fact::{
-    Carried, Decision, Fact, Finished, MessageFact, Outcome, Point, RefusedFact, SessionFact,
+    Decision, Fact, FinishedFact, MessageFact, Outcome, Point, RefusedFact, SessionFact, TransportData,
 };
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, SessionKey};
@@ -22,14 +22,14 @@ const UNANSWERED: Outcome = Outcome::Fault("unanswered");
 
 /// Sender of a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Side {
+pub enum TapSide {
     /// The client sent it.
     Client,
     /// The server sent it.
     Server,
 }
 
-impl Side {
+impl TapSide {
     fn point(self) -> Point {
         match self {
             Self::Client => Point::ClientIn,
@@ -61,7 +61,7 @@ pub struct Conversation {
     /// Numbers the exchanges of all conversations of the process.
     numbers: Arc<Numbers>,
     /// HTTP details of the next message.
-    carried: Option<Arc<Carried>>,
+    carried: Option<Arc<TransportData>>,
     by_client: OpenRequests,
     by_server: OpenRequests,
     counts: TapCounts,
@@ -106,13 +106,13 @@ impl Conversation {
     }
 
     /// Sets the HTTP details of the next message.
-    pub fn carried(&mut self, carried: Carried) {
+    pub fn carried(&mut self, carried: TransportData) {
         self.carried = Some(Arc::new(carried));
     }
 
     /// Records a message, a batch, or other input in their place. Returns the exchange of a single message that belongs
     /// to one.
-    pub fn record(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) -> Option<ExchangeId> {
+    pub fn record(&mut self, at: Instant, side: TapSide, bytes: Bytes, out: &mut Vec<Fact>) -> Option<ExchangeId> {
         let mut after = Vec::new();
         let exchange = match Message::parse(bytes.clone(), MAX_BATCH) {
             Ok(Message::Single(message)) => self.match_exchange(at, side, &message, &mut after),
@@ -138,11 +138,11 @@ impl Conversation {
     /// Records what the server sent instead of an answer to this exchange: an error page, or only a status.
     pub fn record_page(&mut self, at: Instant, exchange: ExchangeId, bytes: Bytes, out: &mut Vec<Fact>) {
         self.counts.unread += 1;
-        self.push_message(at, Side::Server, Some(exchange), bytes, out);
+        self.push_message(at, TapSide::Server, Some(exchange), bytes, out);
     }
 
     /// Records a piece of a message that is too long to be held as a whole.
-    pub fn record_piece(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) {
+    pub fn record_piece(&mut self, at: Instant, side: TapSide, bytes: Bytes, out: &mut Vec<Fact>) {
         self.counts.pieces += 1;
         self.push_message(at, side, None, bytes, out);
     }
@@ -203,7 +203,7 @@ impl Conversation {
     fn push_message(
         &mut self,
         at: Instant,
-        side: Side,
+        side: TapSide,
         exchange: Option<ExchangeId>,
         bytes: Bytes,
         out: &mut Vec<Fact>,
@@ -222,7 +222,7 @@ impl Conversation {
     fn match_exchange(
         &mut self,
         at: Instant,
-        side: Side,
+        side: TapSide,
         message: &Envelope,
         after: &mut Vec<Fact>,
     ) -> Option<ExchangeId> {
@@ -238,8 +238,8 @@ impl Conversation {
         }
     }
 
-    fn request(&mut self, at: Instant, side: Side, message: &Envelope, after: &mut Vec<Fact>) -> ExchangeId {
-        if side == Side::Client
+    fn request(&mut self, at: Instant, side: TapSide, message: &Envelope, after: &mut Vec<Fact>) -> ExchangeId {
+        if side == TapSide::Client
             && let Some(client) = introduction::of_request(message)
         {
             self.set_client(at, client, after);
@@ -266,14 +266,14 @@ impl Conversation {
         exchange
     }
 
-    fn answer(&mut self, at: Instant, side: Side, message: &Envelope, after: &mut Vec<Fact>) -> Option<ExchangeId> {
-        let asker = if side == Side::Client { Side::Server } else { Side::Client };
+    fn answer(&mut self, at: Instant, side: TapSide, message: &Envelope, after: &mut Vec<Fact>) -> Option<ExchangeId> {
+        let asker = if side == TapSide::Client { TapSide::Server } else { TapSide::Client };
         let Some(request) = message.id().and_then(|id| self.requests_of(asker).close(&id)) else {
             self.counts.orphans += 1;
             return None;
         };
         let exchange = request.exchange;
-        if side == Side::Server
+        if side == TapSide::Server
             && request.method == INITIALIZE
             && let (Some(revision), Some(client)) = (introduction::negotiated_revision(message), self.client.clone())
         {
@@ -299,7 +299,7 @@ impl Conversation {
         if bytes_out == 0 {
             self.counts.unanswered += 1;
         }
-        out.push(Fact::Finished(Arc::new(Finished {
+        out.push(Fact::Finished(Arc::new(FinishedFact {
             at,
             session: self.who.session,
             caller: self.who.caller.clone(),
@@ -320,10 +320,10 @@ impl Conversation {
         })));
     }
 
-    fn requests_of(&mut self, side: Side) -> &mut OpenRequests {
+    fn requests_of(&mut self, side: TapSide) -> &mut OpenRequests {
         match side {
-            Side::Client => &mut self.by_client,
-            Side::Server => &mut self.by_server,
+            TapSide::Client => &mut self.by_client,
+            TapSide::Server => &mut self.by_server,
         }
     }
 

@@ -36,8 +36,8 @@ impl Dialogue {
             head: None,
         };
         let mut told = self.step(call, HttpStep::Request(asked));
-        told.extend(self.step(call, HttpStep::Body(Side::Client, Bytes::copy_from_slice(body.as_bytes()))));
-        told.extend(self.step(call, HttpStep::BodyEnd { side: Side::Client, complete: true }));
+        told.extend(self.step(call, HttpStep::Body(TapSide::Client, Bytes::copy_from_slice(body.as_bytes()))));
+        told.extend(self.step(call, HttpStep::BodyEnd { side: TapSide::Client, complete: true }));
         told
     }
 
@@ -49,11 +49,11 @@ impl Dialogue {
     }
 
     fn say(&mut self, call: u64, text: &str) -> Vec<String> {
-        self.step(call, HttpStep::Body(Side::Server, Bytes::copy_from_slice(text.as_bytes())))
+        self.step(call, HttpStep::Body(TapSide::Server, Bytes::copy_from_slice(text.as_bytes())))
     }
 
     fn done(&mut self, call: u64) -> Vec<String> {
-        self.step(call, HttpStep::BodyEnd { side: Side::Server, complete: true })
+        self.step(call, HttpStep::BodyEnd { side: TapSide::Server, complete: true })
     }
 
     /// A whole JSON answer.
@@ -87,7 +87,7 @@ fn a_session_is_known_by_its_header_from_the_answer_that_gave_it() {
     // The answer comes on the stream of another request: a resumed one.
     assert!(talk.post(2, Some("abc"), PING)[0].starts_with("> 2 "));
     talk.head(2, None, 200, true);
-    assert_eq!(talk.step(2, HttpStep::BodyEnd { side: Side::Server, complete: false }), Vec::<String>::new());
+    assert_eq!(talk.step(2, HttpStep::BodyEnd { side: TapSide::Server, complete: false }), Vec::<String>::new());
     talk.step(
         3,
         HttpStep::Request(ObservedRequest {
@@ -128,7 +128,7 @@ fn requests_without_a_session_are_sessions_of_their_own_so_that_equal_ids_do_not
     assert_eq!(told[1..], ["finished 2 ping success 40+36", "ended"], "numbers are those of all sessions together");
     // A client of the new era that goes away has cancelled its request.
     talk.head(1, None, 200, true);
-    let told = talk.step(1, HttpStep::BodyEnd { side: Side::Server, complete: false });
+    let told = talk.step(1, HttpStep::BodyEnd { side: TapSide::Server, complete: false });
     assert_eq!(told, ["finished 1 ping cancelled 40+0", "ended"]);
 }
 
@@ -233,9 +233,9 @@ fn heads_come_with_the_first_message_of_each_side_and_events_with_their_ids() {
     let mut talk = Dialogue::new();
     let body = |side, text: &str| HttpStep::Body(side, Bytes::copy_from_slice(text.as_bytes()));
     assert!(carried(&mut talk, 1, asked()).is_empty());
-    carried(&mut talk, 1, body(Side::Client, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#));
+    carried(&mut talk, 1, body(TapSide::Client, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#));
     assert_eq!(
-        carried(&mut talk, 1, HttpStep::BodyEnd { side: Side::Client, complete: true }),
+        carried(&mut talk, 1, HttpStep::BodyEnd { side: TapSide::Client, complete: true }),
         [r#"None Some((Some("POST"), Some("/mcp"), None))"#]
     );
     carried(&mut talk, 1, answered(200, true));
@@ -244,7 +244,7 @@ fn heads_come_with_the_first_message_of_each_side_and_events_with_their_ids() {
         "id: a2\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
     );
     assert_eq!(
-        carried(&mut talk, 1, body(Side::Server, events)),
+        carried(&mut talk, 1, body(TapSide::Server, events)),
         [r#"Some("a1") Some((None, None, Some(200)))"#, r#"Some("a2") None"#]
     );
 }
@@ -253,10 +253,10 @@ fn heads_come_with_the_first_message_of_each_side_and_events_with_their_ids() {
 fn a_status_without_a_body_is_told_with_the_call_that_it_answers() {
     let mut talk = Dialogue::new();
     carried(&mut talk, 1, asked());
-    carried(&mut talk, 1, HttpStep::Body(Side::Client, Bytes::from_static(PING.as_bytes())));
-    carried(&mut talk, 1, HttpStep::BodyEnd { side: Side::Client, complete: true });
+    carried(&mut talk, 1, HttpStep::Body(TapSide::Client, Bytes::from_static(PING.as_bytes())));
+    carried(&mut talk, 1, HttpStep::BodyEnd { side: TapSide::Client, complete: true });
     carried(&mut talk, 1, answered(501, false));
-    let told = carried(&mut talk, 1, HttpStep::BodyEnd { side: Side::Server, complete: true });
+    let told = carried(&mut talk, 1, HttpStep::BodyEnd { side: TapSide::Server, complete: true });
     assert_eq!(told, ["refused Some(501) POST /mcp", "None Some((None, None, Some(501)))"]);
 }
 
@@ -265,7 +265,7 @@ fn a_status_without_a_body_is_told_with_the_call_that_it_answers() {
 #[test]
 fn an_answer_without_a_message_is_told_by_its_status_where_it_refuses() {
     let mut talk = Dialogue::new();
-    let done = HttpStep::BodyEnd { side: Side::Server, complete: true };
+    let done = HttpStep::BodyEnd { side: TapSide::Server, complete: true };
     for (call, status, told) in [(1, 401, vec!["refused Some(401) POST /mcp"]), (2, 202, vec![])] {
         carried(&mut talk, call, asked());
         carried(&mut talk, call, answered(status, false));

@@ -1,4 +1,4 @@
-use super::conversation::Side;
+use super::conversation::TapSide;
 use super::feed::Weigh;
 use bytes::Bytes;
 use signalbox_engine::fact::HttpHead;
@@ -19,11 +19,11 @@ pub enum HttpStep {
     /// The head of the answer arrived.
     Response(ObservedResponse),
     /// A part of a body passed.
-    Body(Side, Bytes),
+    Body(TapSide, Bytes),
     /// A body ended or was cut off.
     BodyEnd {
         /// Side that sent the body.
-        side: Side,
+        side: TapSide,
         /// Set unless the body was cut off.
         complete: bool,
     },

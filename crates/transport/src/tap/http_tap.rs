@@ -1,12 +1,12 @@
 //! Analyses conversations over HTTP: bodies, and the events of streams.
 
 use super::TapCounts;
-use super::conversation::Side;
+use super::conversation::TapSide;
 use super::feed::{Tap, TapLoss};
 use super::http_event::{HttpEvent, HttpStep, ObservedRequest, ObservedResponse};
 use super::observed_sessions::ObservedSessions;
 use bytes::{Bytes, BytesMut};
-use signalbox_engine::fact::{Carried, HttpHead, Outcome};
+use signalbox_engine::fact::{HttpHead, Outcome, TransportData};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Caller, ExchangeId, Fact};
 use signalbox_wire::{Message, SseDecoder, SseEvent};
@@ -55,10 +55,10 @@ struct ReceivedMessage {
 }
 
 impl Call {
-    fn body(&mut self, side: Side) -> &mut BodyBuffer {
+    fn body(&mut self, side: TapSide) -> &mut BodyBuffer {
         match side {
-            Side::Client => &mut self.from_client,
-            Side::Server => &mut self.from_server,
+            TapSide::Client => &mut self.from_client,
+            TapSide::Server => &mut self.from_server,
         }
     }
 }
@@ -99,7 +99,7 @@ impl HttpTap {
 
     fn on_response(&mut self, at: Instant, number: u64, response: &ObservedResponse, out: &mut Vec<Fact>) {
         // A server may answer before it has read the whole request; record the request first all the same.
-        self.finish_body(at, number, Side::Client, out);
+        self.finish_body(at, number, TapSide::Client, out);
         let Some(call) = self.calls.get_mut(&number) else { return };
         call.status = response.status;
         call.heads[1].clone_from(&response.head);
@@ -119,9 +119,9 @@ impl HttpTap {
         }
     }
 
-    fn body(&mut self, at: Instant, number: u64, side: Side, bytes: &Bytes, out: &mut Vec<Fact>) {
+    fn body(&mut self, at: Instant, number: u64, side: TapSide, bytes: &Bytes, out: &mut Vec<Fact>) {
         let Some(call) = self.calls.get_mut(&number) else { return };
-        if side == Side::Server
+        if side == TapSide::Server
             && let Some(events) = &mut call.events
         {
             events.push(bytes);
@@ -165,11 +165,11 @@ impl HttpTap {
             }
         } else if !event.data.is_empty() {
             let message = ReceivedMessage { bytes: event.data, whole: true, event_id: event.id };
-            self.record(at, number, Side::Server, message, out);
+            self.record(at, number, TapSide::Server, message, out);
         }
     }
 
-    fn finish_body(&mut self, at: Instant, number: u64, side: Side, out: &mut Vec<Fact>) {
+    fn finish_body(&mut self, at: Instant, number: u64, side: TapSide, out: &mut Vec<Fact>) {
         let Some(call) = self.calls.get_mut(&number) else { return };
         self.buffered -= call.body(side).len();
         if let Some((bytes, whole)) = call.body(side).finish() {
@@ -179,21 +179,21 @@ impl HttpTap {
 
     /// Records a message. Outside the endpoint it records only what is certainly a message: a proxy also carries
     /// sign-ins, which must stay private.
-    fn record(&mut self, at: Instant, number: u64, side: Side, message: ReceivedMessage, out: &mut Vec<Fact>) {
+    fn record(&mut self, at: Instant, number: u64, side: TapSide, message: ReceivedMessage, out: &mut Vec<Fact>) {
         let ReceivedMessage { bytes, whole, event_id } = message;
         let Some(call) = self.calls.get_mut(&number) else { return };
         if !call.endpoint && (!whole || Message::parse(bytes.clone(), 1).is_err()) {
             return;
         }
         let Some(conversation) = self.sessions.get(call.session_key) else { return };
-        let http = call.heads[usize::from(side == Side::Server)].take().map(|head| *head);
+        let http = call.heads[usize::from(side == TapSide::Server)].take().map(|head| *head);
         if http.is_some() || event_id.is_some() {
-            conversation.carried(Carried { event_id: event_id.map(Into::into), http });
+            conversation.carried(TransportData { event_id: event_id.map(Into::into), http });
         }
         if !whole {
             return conversation.record_piece(at, side, bytes, out);
         }
-        if side == Side::Server
+        if side == TapSide::Server
             && call.status >= 400
             && let Some(exchange) = call.exchange
             && Message::parse(bytes.clone(), 1).is_err()
@@ -201,14 +201,14 @@ impl HttpTap {
             return conversation.record_page(at, exchange, bytes, out);
         }
         let exchange = conversation.record(at, side, bytes, out);
-        if side == Side::Client {
+        if side == TapSide::Client {
             call.exchange = exchange;
         }
     }
 
     /// Records that the server was unreachable and the client got an error of the proxy.
     fn unreachable(&mut self, at: Instant, number: u64, out: &mut Vec<Fact>) {
-        self.finish_body(at, number, Side::Client, out);
+        self.finish_body(at, number, TapSide::Client, out);
         if let Some(call) = self.calls.get(&number).filter(|call| call.endpoint)
             && let Some(conversation) = self.sessions.get(call.session_key)
         {
@@ -223,8 +223,8 @@ impl HttpTap {
 
     /// Ends a call whose answer has ended, or that has none.
     fn over(&mut self, at: Instant, number: u64, complete: bool, out: &mut Vec<Fact>) {
-        self.finish_body(at, number, Side::Client, out);
-        self.finish_body(at, number, Side::Server, out);
+        self.finish_body(at, number, TapSide::Client, out);
+        self.finish_body(at, number, TapSide::Server, out);
         let Some(mut call) = self.calls.remove(&number) else { return };
         // The head of an answer with a message was recorded with that message.
         if call.endpoint
@@ -234,7 +234,7 @@ impl HttpTap {
         {
             conversation.record_refusal(at, call.status, std::mem::take(&mut call.request_line), out);
             if let Some(exchange) = call.exchange {
-                conversation.carried(Carried { event_id: None, http: Some(*head) });
+                conversation.carried(TransportData { event_id: None, http: Some(*head) });
                 conversation.record_page(at, exchange, Bytes::new(), out);
             }
         }
@@ -260,8 +260,8 @@ impl Tap for HttpTap {
             HttpStep::Request(request) => self.on_request(at, number, request, out),
             HttpStep::Response(response) => self.on_response(at, number, &response, out),
             HttpStep::Body(side, bytes) => self.body(at, number, side, &bytes, out),
-            HttpStep::BodyEnd { side: Side::Client, .. } => self.finish_body(at, number, Side::Client, out),
-            HttpStep::BodyEnd { side: Side::Server, complete } => self.over(at, number, complete, out),
+            HttpStep::BodyEnd { side: TapSide::Client, .. } => self.finish_body(at, number, TapSide::Client, out),
+            HttpStep::BodyEnd { side: TapSide::Server, complete } => self.over(at, number, complete, out),
             HttpStep::Failed => {
                 self.unreachable(at, number, out);
                 self.over(at, number, true, out);

@@ -5,7 +5,7 @@ use memchr::memchr;
 
 /// A line with its end, or a part of one that is too long.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct LinePiece {
     /// Bytes, including the end of the line.
     pub bytes: Bytes,
     /// Set unless this is only a part of a line.
@@ -30,7 +30,7 @@ impl LineCutter {
     }
 
     /// Appends received bytes and emits complete pieces.
-    pub fn push(&mut self, mut chunk: Bytes, out: &mut Vec<Piece>) {
+    pub fn push(&mut self, mut chunk: Bytes, out: &mut Vec<LinePiece>) {
         while let Some(end) = memchr(b'\n', &chunk) {
             let line = chunk.split_to(end + 1);
             self.take(line, true, out);
@@ -41,10 +41,10 @@ impl LineCutter {
     }
 
     /// Emits the last line, if the stream ended without a line end.
-    pub fn finish(&mut self, out: &mut Vec<Piece>) {
+    pub fn finish(&mut self, out: &mut Vec<LinePiece>) {
         let whole = !std::mem::take(&mut self.broken);
         if !self.held.is_empty() {
-            out.push(Piece { bytes: self.held.split().freeze(), whole });
+            out.push(LinePiece { bytes: self.held.split().freeze(), whole });
         }
     }
 
@@ -54,15 +54,15 @@ impl LineCutter {
         self.held.len()
     }
 
-    fn take(&mut self, mut bytes: Bytes, ends: bool, out: &mut Vec<Piece>) {
+    fn take(&mut self, mut bytes: Bytes, ends: bool, out: &mut Vec<LinePiece>) {
         while bytes.len() > self.max - self.held.len() {
             let part = bytes.split_to(self.max - self.held.len());
             self.broken = true;
-            out.push(Piece { bytes: self.join(part), whole: false });
+            out.push(LinePiece { bytes: self.join(part), whole: false });
         }
         if ends {
             let whole = !std::mem::take(&mut self.broken);
-            out.push(Piece { bytes: self.join(bytes), whole });
+            out.push(LinePiece { bytes: self.join(bytes), whole });
         } else {
             self.held.extend_from_slice(&bytes);
         }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn cut(chunks: &[&[u8]], max: usize) -> Vec<Piece> {
+    fn cut(chunks: &[&[u8]], max: usize) -> Vec<LinePiece> {
         let mut cutter = LineCutter::new(max);
         let mut out = Vec::new();
         for chunk in chunks {
@@ -94,7 +94,7 @@ mod tests {
         out
     }
 
-    fn shown(pieces: &[Piece]) -> Vec<(String, bool)> {
+    fn shown(pieces: &[LinePiece]) -> Vec<(String, bool)> {
         pieces.iter().map(|piece| (String::from_utf8_lossy(&piece.bytes).into_owned(), piece.whole)).collect()
     }
 

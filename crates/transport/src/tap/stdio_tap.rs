@@ -1,9 +1,9 @@
 //! Analyses a conversation over standard input and output, one message per line.
 
 use super::TapCounts;
-use super::conversation::{Conversation, Side, Who};
+use super::conversation::{Conversation, TapSide, Who};
 use super::feed::{Tap, TapLoss, Weigh};
-use super::line_cutter::{LineCutter, Piece};
+use super::line_cutter::{LineCutter, LinePiece};
 use bytes::Bytes;
 use signalbox_engine::Fact;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Chunk {
     /// Side that sent the bytes.
-    pub side: Side,
+    pub side: TapSide,
     pub bytes: Bytes,
 }
 
@@ -29,7 +29,7 @@ pub struct StdioTap {
     from_client: LineCutter,
     from_server: LineCutter,
     conversation: Conversation,
-    pieces: Vec<Piece>,
+    pieces: Vec<LinePiece>,
 }
 
 impl StdioTap {
@@ -44,23 +44,23 @@ impl StdioTap {
         }
     }
 
-    fn cutter(&mut self, side: Side) -> &mut LineCutter {
+    fn cutter(&mut self, side: TapSide) -> &mut LineCutter {
         match side {
-            Side::Client => &mut self.from_client,
-            Side::Server => &mut self.from_server,
+            TapSide::Client => &mut self.from_client,
+            TapSide::Server => &mut self.from_server,
         }
     }
 
     fn cut(
         &mut self,
         at: Instant,
-        side: Side,
+        side: TapSide,
         out: &mut Vec<Fact>,
-        cut: impl FnOnce(&mut LineCutter, &mut Vec<Piece>),
+        cut: impl FnOnce(&mut LineCutter, &mut Vec<LinePiece>),
     ) {
         let mut pieces = std::mem::take(&mut self.pieces);
         cut(self.cutter(side), &mut pieces);
-        for Piece { bytes, whole } in pieces.drain(..) {
+        for LinePiece { bytes, whole } in pieces.drain(..) {
             if whole {
                 self.conversation.record(at, side, bytes, out);
             } else {
@@ -84,7 +84,7 @@ impl Tap for StdioTap {
 
     fn lost(&mut self, at: Instant, lost: TapLoss, out: &mut Vec<Fact>) {
         // The held bytes have lost their end, and the next ones their beginning.
-        for side in [Side::Client, Side::Server] {
+        for side in [TapSide::Client, TapSide::Server] {
             self.cut(at, side, out, LineCutter::finish);
         }
         self.conversation.record_gap(at, lost.to_string(), out);
@@ -95,7 +95,7 @@ impl Tap for StdioTap {
     }
 
     fn end(&mut self, at: Instant, out: &mut Vec<Fact>) -> TapCounts {
-        for side in [Side::Client, Side::Server] {
+        for side in [TapSide::Client, TapSide::Server] {
             self.cut(at, side, out, LineCutter::finish);
         }
         self.conversation.end(at, None, out);

@@ -1,4 +1,5 @@
-//! Conversations overheard, as dialogues: `>` is what the client sends, `<` what the server sends, the rest is what is told.
+//! Conversations overheard, as dialogues: `>` is what the client sends, `<` what the server sends, the rest is what is
+//! told.
 
 use super::*;
 use bytes::Bytes;
@@ -60,18 +61,18 @@ impl Dialogue {
         Self { tap: StdioTap::new(who(), 200), now: Instant::now() }
     }
 
-    fn say(&mut self, side: Side, text: &str) -> Vec<String> {
+    fn say(&mut self, side: TapSide, text: &str) -> Vec<String> {
         let mut out = Vec::new();
         self.tap.take(self.now, Chunk { side, bytes: Bytes::copy_from_slice(text.as_bytes()) }, &mut out);
         out.iter().map(shown).collect()
     }
 
     fn client(&mut self, text: &str) -> Vec<String> {
-        self.say(Side::Client, text)
+        self.say(TapSide::Client, text)
     }
 
     fn server(&mut self, text: &str) -> Vec<String> {
-        self.say(Side::Server, text)
+        self.say(TapSide::Server, text)
     }
 
     fn later(&mut self, by: Duration) -> Vec<String> {
@@ -234,7 +235,7 @@ proptest! {
         for (from_client, mut bytes, ending) in parts {
             bytes.extend_from_slice([&b""[..], b"\n", b"\r\n", b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n"][usize::from(ending)]);
             sent[usize::from(from_client)].extend_from_slice(&bytes);
-            let side = if from_client { Side::Client } else { Side::Server };
+            let side = if from_client { TapSide::Client } else { TapSide::Server };
             tap.take(Instant::now(), Chunk { side, bytes: bytes.into() }, &mut facts);
         }
         let counts = tap.end(Instant::now(), &mut facts);

@@ -15,7 +15,7 @@ const MAX_FILE: u64 = 1024 * 1024;
 /// A file that cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{} {problem}", path.display())]
-pub struct FileError {
+pub struct TlsFileError {
     /// Path of the file.
     pub path: PathBuf,
     /// Problem with the file.
@@ -67,13 +67,13 @@ pub enum FileProblem {
 }
 
 impl FileProblem {
-    pub(super) fn at(self, path: &Path) -> FileError {
-        FileError { path: path.to_owned(), problem: self }
+    pub(super) fn at(self, path: &Path) -> TlsFileError {
+        TlsFileError { path: path.to_owned(), problem: self }
     }
 }
 
 /// Reads a whole file.
-fn read(path: &Path) -> Result<Vec<u8>, FileError> {
+fn read(path: &Path) -> Result<Vec<u8>, TlsFileError> {
     let fault = |error: io::Error| {
         let problem = match error.kind() {
             io::ErrorKind::NotFound => FileProblem::Missing,
@@ -95,7 +95,7 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
 }
 
 /// Reads the certificates in a file in their order; at least one.
-pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> {
+pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFileError> {
     inspect::certificates(&read(path)?).map_err(|error| FileProblem::from(error).at(path))
 }
 
@@ -103,14 +103,14 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
 ///
 /// # Errors
 /// Returns the reason why the file cannot be used.
-pub fn examine(path: &Path) -> Result<Vec<CertificateInfo>, FileError> {
+pub fn examine(path: &Path) -> Result<Vec<CertificateInfo>, TlsFileError> {
     let all = certificates(path)?;
     let told: Result<Vec<_>, InspectError> = all.iter().map(CertificateInfo::of).collect();
     told.map_err(|error| FileProblem::from(error).at(path))
 }
 
 /// Reads the private key in a file.
-pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
+pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFileError> {
     let bytes = read(path)?;
     let problem = match PrivateKeyDer::from_pem_slice(&bytes) {
         Ok(key) => return Ok(key),

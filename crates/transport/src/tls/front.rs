@@ -1,6 +1,6 @@
 //! TLS of a front: its certificates, the verification of client certificates, and the reload of both at runtime.
 
-use super::file::{self, FileError, FileProblem, Stamp};
+use super::file::{self, FileProblem, Stamp, TlsFileError};
 use super::inspect::CertificateInfo;
 use super::pair::PairFiles;
 use super::{LOOK, MinVersion, provider};
@@ -24,7 +24,7 @@ const WARN_AGAIN: Duration = Duration::from_secs(24 * 3600);
 
 /// Policy for client certificates, with the file of the authorities that sign them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ClientAuth {
+pub enum ClientCertPolicy {
     /// No certificate is requested.
     None,
     /// A client may present a certificate, which must then be valid.
@@ -33,7 +33,7 @@ pub enum ClientAuth {
     Required(PathBuf),
 }
 
-impl ClientAuth {
+impl ClientCertPolicy {
     fn ca_file(&self) -> Option<&Path> {
         match self {
             Self::None => None,
@@ -58,7 +58,7 @@ pub struct FrontTlsSpec {
     /// Certificates. A client gets the first that is valid for the requested name, or else the first of all.
     pub pairs: Vec<PairFiles>,
     /// Policy for client certificates.
-    pub client_auth: ClientAuth,
+    pub client_auth: ClientCertPolicy,
     /// Minimum TLS version to negotiate.
     pub min_version: MinVersion,
     /// Set if HTTP is served inside TLS.
@@ -74,7 +74,7 @@ pub struct FrontTlsSpec {
 pub enum TlsError {
     /// A file cannot be used.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] TlsFileError),
     /// Every file is valid, but their combination is not.
     #[error("TLS cannot be set up: {0}")]
     Unfit(String),
@@ -279,7 +279,7 @@ impl FrontTlsSpec {
             None => WebPkiClientVerifier::no_client_auth(),
             Some(file) => {
                 let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots(file)?), provider());
-                if matches!(self.client_auth, ClientAuth::Optional(_)) {
+                if matches!(self.client_auth, ClientCertPolicy::Optional(_)) {
                     builder = builder.allow_unauthenticated();
                 }
                 builder.build().map_err(TlsError::unfit)?
@@ -305,7 +305,7 @@ impl FrontTlsSpec {
 }
 
 /// Reads the certificate authorities in a file.
-pub(super) fn roots(path: &Path) -> Result<RootCertStore, FileError> {
+pub(super) fn roots(path: &Path) -> Result<RootCertStore, TlsFileError> {
     let mut roots = RootCertStore::empty();
     for certificate in file::certificates(path)? {
         roots.add(certificate).map_err(|error| FileProblem::BadRoot(super::words(&error)).at(path))?;

@@ -4,7 +4,7 @@ use super::front::FrontTls;
 use super::shown::shown_certificate;
 use super::stream::MaybeTlsStream;
 use super::words::{find, reason};
-use signalbox_engine::authenticator::Shown;
+use signalbox_engine::authenticator::ConnectionProof;
 use signalbox_runtime::counters::Counters;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ const UNHEARD: usize = 64 * 1024;
 /// Outcome of a handshake.
 pub(crate) enum HandshakeOutcome {
     /// A TLS connection, with the client's certificate if it presented one.
-    Secured(MaybeTlsStream, Option<Shown>),
+    Secured(MaybeTlsStream, Option<ConnectionProof>),
     /// The client does not speak TLS.
     NotTls(TcpStream),
     /// The connection failed, and the client cannot be told.
@@ -75,7 +75,7 @@ impl FrontTls {
         let stream = TlsAcceptor::from(self.config()).accept(socket).await.map_err(HandshakeError::Io)?;
         Counters::add(&counters.handshakes_done);
         let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-        let shown = shown.map(|certificate| Shown::Certificate(shown_certificate(certificate)));
+        let shown = shown.map(|certificate| ConnectionProof::Certificate(shown_certificate(certificate)));
         Ok(HandshakeOutcome::Secured(MaybeTlsStream::Tls(Box::new(stream.into())), shown))
     }
 }

@@ -1,4 +1,4 @@
-use super::file::{self, FileError, FileProblem};
+use super::file::{self, FileProblem, TlsFileError};
 use super::inspect::CertificateInfo;
 use super::provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -26,7 +26,7 @@ pub(super) struct Pair {
 
 impl PairFiles {
     /// Reads both files and checks that they match.
-    pub(super) fn load(&self) -> Result<Pair, FileError> {
+    pub(super) fn load(&self) -> Result<Pair, TlsFileError> {
         let certificates = file::certificates(&self.cert_file)?;
         let key = file::key(&self.key_file)?;
         let info = match certificates.first() {
@@ -54,7 +54,7 @@ impl PairFiles {
     ///
     /// # Errors
     /// Returns the file that cannot be used, with the reason.
-    pub fn check(&self) -> Result<(), FileError> {
+    pub fn check(&self) -> Result<(), TlsFileError> {
         self.load().map(drop)
     }
 

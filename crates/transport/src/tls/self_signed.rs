@@ -3,7 +3,7 @@
 //! It is signed by an authority that is generated with it and whose key is discarded: a client that trusts the
 //! authority trusts this one certificate only. Both are kept, so that they must be trusted only once.
 
-use super::FileError;
+use super::TlsFileError;
 use super::inspect::{CertificateInfo, Validity, inspect};
 use super::pair::PairFiles;
 use rcgen::{
@@ -37,12 +37,12 @@ pub enum SelfSignedError {
     Make(#[from] rcgen::Error),
     /// The certificate cannot be read back.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] TlsFileError),
 }
 
 /// A generated certificate, with the authority that a client must trust.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SelfSigned {
+pub struct GeneratedCertificate {
     /// Files of the certificate and its key.
     pub pair: PairFiles,
     /// Authority that a client must trust.
@@ -51,7 +51,7 @@ pub struct SelfSigned {
     pub info: CertificateInfo,
 }
 
-impl SelfSigned {
+impl GeneratedCertificate {
     /// Loads the certificate kept in this directory, or generates one if there is none with enough validity left.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ impl Folder {
 fn spec(pairs: Vec<PairFiles>) -> FrontTlsSpec {
     FrontTlsSpec {
         pairs,
-        client_auth: ClientAuth::None,
+        client_auth: ClientCertPolicy::None,
         min_version: MinVersion::V1_2,
         http: true,
         handshake_timeout: Duration::from_secs(10),
@@ -83,7 +83,7 @@ fn what_is_wrong_with_a_file_is_said() {
     assert_eq!(problem(cert(folder.write("n.pem", nonsense))), "n.pem holds a certificate that cannot be read");
     let large = folder.write("l.pem", &"x".repeat(1024 * 1024 + 1));
     assert_eq!(problem(cert(large)), "l.pem is larger than 1048576 bytes");
-    let auth = ClientAuth::Required(folder.write("ca.pem", nonsense));
+    let auth = ClientCertPolicy::Required(folder.write("ca.pem", nonsense));
     let refused = problem(FrontTlsSpec { client_auth: auth, ..spec(vec![good]) });
     assert!(refused.starts_with("ca.pem holds a certificate that cannot be used to check others"), "{refused}");
 }
@@ -170,13 +170,13 @@ fn a_reload_takes_all_or_nothing() {
 fn a_certificate_of_our_own_is_made_once_and_for_its_owner_only() {
     let folder = Folder::new();
     let path = folder.0.path().join("tls");
-    let first = SelfSigned::prepare(&path).unwrap();
-    assert_eq!(SelfSigned::prepare(&path).unwrap(), first);
+    let first = GeneratedCertificate::prepare(&path).unwrap();
+    assert_eq!(GeneratedCertificate::prepare(&path).unwrap(), first);
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&path), mode(&first.pair.key_file), mode(&first.ca_file)), (0o700, 0o600, 0o600));
     assert_eq!(first.info.validity(SystemTime::now()), Validity::Good);
     std::fs::write(&first.pair.key_file, "broken").unwrap();
-    let second = SelfSigned::prepare(&path).unwrap();
+    let second = GeneratedCertificate::prepare(&path).unwrap();
     assert_ne!(second.info.fingerprint, first.info.fingerprint);
     assert!(FrontTls::new(spec(vec![second.pair])).is_ok());
     assert_eq!(std::fs::read_dir(&path).unwrap().count(), 3);

@@ -1,7 +1,7 @@
 //! Bodies that are forwarded and reported to a feed.
 
 use super::upstream::{Sender, Upstream};
-use crate::tap::{Feed, HttpEvent, HttpStep, Side};
+use crate::tap::{Feed, HttpEvent, HttpStep, TapSide};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -32,7 +32,7 @@ enum Content {
 pub(super) struct BodyObserver {
     pub(super) feed: Feed<HttpEvent>,
     pub(super) call: u64,
-    pub(super) side: Side,
+    pub(super) side: TapSide,
 }
 
 impl BodyObserver {

@@ -2,7 +2,7 @@
 
 use super::Proxy;
 use super::forwarded_body::{BodyObserver, ForwardedBody};
-use crate::tap::{HttpEvent, HttpStep, ObservedRequest, ObservedResponse, Side, http_heads};
+use crate::tap::{HttpEvent, HttpStep, ObservedRequest, ObservedResponse, TapSide, http_heads};
 use http::header::{
     CONNECTION, CONTENT_TYPE, HOST, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
@@ -61,7 +61,7 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
     head.headers.insert(HOST, target.authority.clone());
     head.uri = Uri::from(place);
     head.version = Version::HTTP_11;
-    let request = Request::from_parts(head, ForwardedBody::stream(body, watch(Side::Client), None));
+    let request = Request::from_parts(head, ForwardedBody::stream(body, watch(TapSide::Client), None));
     match shared.upstream.send(request).await {
         Ok((answer, sender)) => {
             let (mut head, body) = answer.into_parts();
@@ -73,7 +73,7 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
             }));
             strip(&mut head.headers);
             let connection = Some((Arc::clone(&shared.upstream), sender));
-            Ok(Response::from_parts(head, ForwardedBody::stream(body, watch(Side::Server), connection)))
+            Ok(Response::from_parts(head, ForwardedBody::stream(body, watch(TapSide::Server), connection)))
         }
         Err(error) => {
             tell(HttpStep::Failed);

@@ -1,6 +1,6 @@
 //! Copies bytes from a reader to a writer unchanged.
 
-use crate::tap::{Chunk, Feed, Side};
+use crate::tap::{Chunk, Feed, TapSide};
 use bytes::Bytes;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,7 +48,7 @@ impl CopyProgress {
 pub(super) fn copy(
     mut from: impl Read,
     mut to: impl Write,
-    side: Side,
+    side: TapSide,
     feed: Option<&Feed<Chunk>>,
     progress: &CopyProgress,
 ) -> End {

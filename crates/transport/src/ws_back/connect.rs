@@ -16,7 +16,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::backend_credentials::MAX_CREDENTIAL_TRIES;
-use signalbox_runtime::{Asker, BackendCredentials, Behalf, Credential, LinkEvents, Refusal};
+use signalbox_runtime::{AuthHeader, AuthRefusal, BackendCredentials, LinkEvents, RequestIdentity, RequestSender};
 use std::fmt::Display;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
@@ -42,9 +42,9 @@ impl From<Fault> for UpgradeError {
 
 /// Returns on whose behalf a handshake is made. All requests of a principal share the connection, so it must not carry
 /// the token of a single caller.
-fn behalf(credentials: &dyn BackendCredentials, events: &dyn LinkEvents) -> Behalf {
-    let asker = if credentials.is_per_caller() { Asker::Gone } else { Asker::Gateway };
-    Behalf { user: events.user(), asker }
+fn behalf(credentials: &dyn BackendCredentials, events: &dyn LinkEvents) -> RequestIdentity {
+    let asker = if credentials.is_per_caller() { RequestSender::Gone } else { RequestSender::Gateway };
+    RequestIdentity { user: events.user(), asker }
 }
 
 /// Connects and performs the handshake. Received messages are charged to the backend's share. A refused credential is
@@ -60,7 +60,7 @@ pub(super) async fn connect(backend: &Backend, events: &dyn LinkEvents) -> Resul
             Err(UpgradeError::Fault(fault)) => return Err(fault),
             Err(UpgradeError::Unauthorized(status, challenges)) => (status, challenges),
         };
-        let refusal = Refusal { status, challenges, used: credential.take() };
+        let refusal = AuthRefusal { status, challenges, used: credential.take() };
         credential = match &backend.credentials {
             Some(credentials) => credentials.renewed(behalf(&**credentials, events), refusal).await?,
             None => None,
@@ -78,7 +78,7 @@ pub(super) async fn connect(backend: &Backend, events: &dyn LinkEvents) -> Resul
 async fn attempt(
     backend: &Backend,
     events: &dyn LinkEvents,
-    credential: Option<&Credential>,
+    credential: Option<&AuthHeader>,
 ) -> Result<Duplex<MaybeTlsStream>, UpgradeError> {
     let within = backend.connect_timeout;
     let late = || {
@@ -94,7 +94,7 @@ async fn attempt(
 async fn handshake(
     backend: &Backend,
     socket: MaybeTlsStream,
-    credential: Option<&Credential>,
+    credential: Option<&AuthHeader>,
 ) -> Result<(MaybeTlsStream, Bytes), UpgradeError> {
     let broken = |error: hyper::Error| match tls::find(&error) {
         Some(error) => backend.unreachable(&format_args!("it {}", ended_tls(error))),
@@ -131,7 +131,7 @@ async fn handshake(
     Ok((parts.io.into_inner(), parts.read_buf))
 }
 
-fn request(backend: &Backend, key: &str, credential: Option<&Credential>) -> Result<Request<Empty<Bytes>>, Fault> {
+fn request(backend: &Backend, key: &str, credential: Option<&AuthHeader>) -> Result<Request<Empty<Bytes>>, Fault> {
     let mut request = Request::new(Empty::new());
     *request.uri_mut() = backend.target.uri.clone();
     let headers = request.headers_mut();

@@ -5,7 +5,7 @@
 mod scene;
 mod streams;
 
-use scene::{DOORS, Scene, body, head_of, request, status};
+use scene::{LISTENERS, Scene, body, head_of, request, status};
 use signalbox_transport::http_front::FrontSpec;
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ async fn a_handler_gets_what_was_sent_and_who_sent_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_is_refused_and_says_why() {
     let scene = Scene::new().await;
-    for door in DOORS {
+    for listener in LISTENERS {
         for (path, why) in [
             ("/plain?a=%zz", "the query: a `%` needs two hexadecimal digits behind it"),
             ("/plain?a=%", "the query: a `%` needs two hexadecimal digits behind it"),
@@ -68,7 +68,7 @@ async fn what_cannot_be_read_is_refused_and_says_why() {
             ("/files/%c3", "the path: its percent signs do not stand for UTF-8"),
             ("/files/%4", "the path: a `%` needs two hexadecimal digits behind it"),
         ] {
-            let answer = scene.ask(door, &request("GET", path, "", "")).await;
+            let answer = scene.ask(listener, &request("GET", path, "", "")).await;
             assert_eq!((status(&answer), body(&answer)), (400, format!(r#"{{"error":"{why}"}}"#).as_str()), "{path}");
             assert!(answer.contains("content-type: application/json"), "{answer}");
         }
@@ -78,20 +78,20 @@ async fn what_cannot_be_read_is_refused_and_says_why() {
 #[tokio::test(flavor = "multi_thread")]
 async fn other_methods_are_refused_and_head_is_get_without_a_body() {
     let scene = Scene::new().await;
-    for door in DOORS {
-        let answer = scene.ask(door, &request("DELETE", "/plain", "", "")).await;
+    for listener in LISTENERS {
+        let answer = scene.ask(listener, &request("DELETE", "/plain", "", "")).await;
         assert_eq!((status(&answer), body(&answer)), (405, r#"{"error":"only GET or PUT is served here"}"#));
         assert!(answer.contains("allow: GET, HEAD, PUT\r\n"), "{answer}");
 
-        let got = scene.ask(door, &request("GET", "/plain", "", "")).await;
-        let head = scene.ask(door, &request("HEAD", "/plain", "", "")).await;
+        let got = scene.ask(listener, &request("GET", "/plain", "", "")).await;
+        let head = scene.ask(listener, &request("HEAD", "/plain", "", "")).await;
         assert_eq!((body(&got), body(&head)), ("plain", ""));
         let without_date =
             |head: &str| head.lines().filter(|line| !line.starts_with("date:")).collect::<Vec<_>>().join("\n");
         assert_eq!(without_date(head_of(&got)), without_date(head_of(&head)));
         assert!(head.contains("content-length: 5\r\n"), "{head}");
 
-        let head = scene.ask(door, &request("HEAD", "/live", "", "")).await;
+        let head = scene.ask(listener, &request("HEAD", "/live", "", "")).await;
         assert_eq!((status(&head), body(&head)), (200, ""));
         scene.streams.all_gone().await;
     }
@@ -108,17 +108,17 @@ async fn other_methods_are_refused_and_head_is_get_without_a_body() {
 async fn a_body_beyond_the_limit_of_its_route_gets_413_and_is_counted() {
     let scene = Scene::new().await;
     let mut counted = 0;
-    for door in DOORS {
+    for listener in LISTENERS {
         for path in ["/echo/x", "/pieces"] {
             let fits = request("POST", path, "", &"x".repeat(1000));
-            assert_eq!(status(&scene.ask(door, &fits).await), 200);
+            assert_eq!(status(&scene.ask(listener, &fits).await), 200);
             let declared = request("POST", path, "", &"x".repeat(1001));
             let chunk = format!("1f4\r\n{}\r\n", "x".repeat(500));
             let grows = format!(
                 "POST {path} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n{chunk}{chunk}1\r\nx\r\n0\r\n\r\n"
             );
             for sent in [declared, grows] {
-                let answer = scene.ask(door, &sent).await;
+                let answer = scene.ask(listener, &sent).await;
                 assert_eq!(status(&answer), 413, "{answer}");
                 assert_eq!(body(&answer), r#"{"error":"the body is larger than 1000 bytes"}"#);
                 assert!(answer.contains("connection: close\r\n"), "{answer}");
@@ -144,16 +144,16 @@ async fn a_body_that_does_not_come_gets_408_and_is_counted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_panics_ends_its_request_and_nothing_else() {
     let scene = Scene::new().await;
-    for door in DOORS {
+    for listener in LISTENERS {
         for path in ["/panics/at-once", "/panics/later"] {
-            let answer = scene.ask(door, &request("GET", path, "", "")).await;
+            let answer = scene.ask(listener, &request("GET", path, "", "")).await;
             assert_eq!(status(&answer), 500, "{answer}");
             assert!(body(&answer).contains("a fault in the gateway"), "{answer}");
         }
         // Of a body that breaks off nobody thinks that it is whole.
-        let answer = scene.ask(door, &request("GET", "/panics/midway", "", "")).await;
+        let answer = scene.ask(listener, &request("GET", "/panics/midway", "", "")).await;
         assert!(answer.contains("begun") && !answer.contains("\r\n0\r\n\r\n"), "{answer}");
-        assert_eq!(status(&scene.ask(door, &request("GET", "/plain", "", "")).await), 200);
+        assert_eq!(status(&scene.ask(listener, &request("GET", "/plain", "", "")).await), 200);
     }
     scene.no_connections().await;
 }

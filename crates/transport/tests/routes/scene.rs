@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use signalbox_runtime::{Gateway, GatewayParts, Settings};
 use signalbox_transport::http_front::FrontSpec;
 use signalbox_transport::router::{
-    AnswerEvent, Answered, Broken, Chunks, Door, Events, Mount, Route, RoutedAnswer, RoutedRequest, Router,
+    AnswerEvent, Broken, Chunks, Events, HandlerResult, HttpRoute, Listener, Mount, RoutedAnswer, RoutedRequest, Router,
 };
 use signalbox_transport::workers::Workers;
 use signalbox_transport::{control_front, http_front};
@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 
 /// How long anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-pub const DOORS: [Door; 2] = [Door::Listener, Door::Control];
+pub const LISTENERS: [Listener; 2] = [Listener::Tcp, Listener::Control];
 
 /// All streams that are open, and a way to say something on them.
 #[derive(Clone, Default)]
@@ -100,11 +100,11 @@ impl Chunks for Midway {
     }
 }
 
-fn text(text: impl Into<Bytes>) -> Answered {
+fn text(text: impl Into<Bytes>) -> HandlerResult {
     Ok(RoutedAnswer::whole(StatusCode::OK, "text/plain", text))
 }
 
-async fn echo(request: RoutedRequest) -> Answered {
+async fn echo(request: RoutedRequest) -> HandlerResult {
     let query: Vec<String> = request.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let thing = request.headers.get("x-thing").map_or("-", |value| value.to_str().unwrap()).to_owned();
     let line = format!("{} {} {}", request.method, request.path, request.segment("what"));
@@ -113,7 +113,7 @@ async fn echo(request: RoutedRequest) -> Answered {
     text(format!("{line} {} {thing} {caller} {body}", query.join(" ")))
 }
 
-async fn pieces(mut request: RoutedRequest) -> Answered {
+async fn pieces(mut request: RoutedRequest) -> HandlerResult {
     let mut length = 0;
     while let Some(piece) = request.body.piece().await? {
         length += piece.len();
@@ -121,7 +121,7 @@ async fn pieces(mut request: RoutedRequest) -> Answered {
     text(length.to_string())
 }
 
-fn routes(streams: &Streams) -> Vec<Route> {
+fn routes(streams: &Streams) -> Vec<HttpRoute> {
     let stream = |make: fn(Stream) -> RoutedAnswer| {
         let streams = streams.clone();
         move |_: RoutedRequest| {
@@ -131,26 +131,31 @@ fn routes(streams: &Streams) -> Vec<Route> {
     };
     let get = Method::GET;
     vec![
-        Route::new(get.clone(), "/plain", Mount::Both, async |_| text("plain")),
-        Route::new(Method::PUT, "/plain", Mount::Both, async |_| text("put")),
-        Route::new(get.clone(), "/outside", Mount::Listener, async |_| text("outside")),
-        Route::new(get.clone(), "/api/v1/status", Mount::Control, async |_| text("inside")),
-        Route::new(get.clone(), "/files/{*path}", Mount::Both, async |request: RoutedRequest| {
+        HttpRoute::new(get.clone(), "/plain", Mount::Both, async |_| text("plain")),
+        HttpRoute::new(Method::PUT, "/plain", Mount::Both, async |_| text("put")),
+        HttpRoute::new(get.clone(), "/outside", Mount::Listener, async |_| text("outside")),
+        HttpRoute::new(get.clone(), "/api/v1/status", Mount::Control, async |_| text("inside")),
+        HttpRoute::new(get.clone(), "/files/{*path}", Mount::Both, async |request: RoutedRequest| {
             text(request.segment("path").to_owned())
         }),
-        Route::new(Method::POST, "/echo/{what}", Mount::Both, echo).max_body(1000),
-        Route::new(Method::POST, "/pieces", Mount::Both, pieces).max_body(1000),
-        Route::new(get.clone(), "/live", Mount::Both, stream(|stream| RoutedAnswer::live("text/plain", stream))),
-        Route::new(get.clone(), "/events", Mount::Both, stream(RoutedAnswer::events)),
-        Route::new(get.clone(), "/download", Mount::Both, stream(|stream| RoutedAnswer::stream("text/plain", stream))),
-        Route::new(get.clone(), "/panics/at-once", Mount::Both, |_| -> std::future::Ready<Answered> {
+        HttpRoute::new(Method::POST, "/echo/{what}", Mount::Both, echo).max_body(1000),
+        HttpRoute::new(Method::POST, "/pieces", Mount::Both, pieces).max_body(1000),
+        HttpRoute::new(get.clone(), "/live", Mount::Both, stream(|stream| RoutedAnswer::live("text/plain", stream))),
+        HttpRoute::new(get.clone(), "/events", Mount::Both, stream(RoutedAnswer::events)),
+        HttpRoute::new(
+            get.clone(),
+            "/download",
+            Mount::Both,
+            stream(|stream| RoutedAnswer::stream("text/plain", stream)),
+        ),
+        HttpRoute::new(get.clone(), "/panics/at-once", Mount::Both, |_| -> std::future::Ready<HandlerResult> {
             panic!("as it should")
         }),
-        Route::new(get.clone(), "/panics/later", Mount::Both, async |_| {
+        HttpRoute::new(get.clone(), "/panics/later", Mount::Both, async |_| {
             tokio::task::yield_now().await;
             panic!("as it should")
         }),
-        Route::new(get, "/panics/midway", Mount::Both, async |_| Ok(RoutedAnswer::stream("text/plain", Midway(0)))),
+        HttpRoute::new(get, "/panics/midway", Mount::Both, async |_| Ok(RoutedAnswer::stream("text/plain", Midway(0)))),
     ]
 }
 
@@ -193,26 +198,26 @@ impl Scene {
         Self { gateway, streams, address, socket, stop, fronting, controlling, _folder: folder }
     }
 
-    pub async fn connect(&self, door: Door) -> Box<dyn Socket> {
-        match door {
-            Door::Listener => Box::new(TcpStream::connect(self.address).await.unwrap()),
-            Door::Control => Box::new(UnixStream::connect(&self.socket).await.unwrap()),
+    pub async fn connect(&self, listener: Listener) -> Box<dyn Socket> {
+        match listener {
+            Listener::Tcp => Box::new(TcpStream::connect(self.address).await.unwrap()),
+            Listener::Control => Box::new(UnixStream::connect(&self.socket).await.unwrap()),
         }
     }
 
     /// Everything that is said to this.
-    pub async fn ask(&self, door: Door, sent: &str) -> String {
-        let mut socket = self.connect(door).await;
+    pub async fn ask(&self, listener: Listener, sent: &str) -> String {
+        let mut socket = self.connect(listener).await;
         socket.write_all(sent.as_bytes()).await.unwrap();
         rest(&mut socket).await
     }
 
     pub async fn listener(&self, sent: &str) -> String {
-        self.ask(Door::Listener, sent).await
+        self.ask(Listener::Tcp, sent).await
     }
 
     pub async fn control(&self, sent: &str) -> String {
-        self.ask(Door::Control, sent).await
+        self.ask(Listener::Control, sent).await
     }
 
     pub fn stop(&self) {

@@ -1,7 +1,7 @@
 //! Metrics: the messages of `opentelemetry.proto.metrics.v1` that counters and durations need.
 
 use super::{Message, Value, attribute, of_service};
-use crate::metric_family::{Labels, MetricFamily, Points};
+use crate::metric_family::{MetricFamily, MetricLabels, Points};
 use signalbox_engine::labelled_durations::BucketReading;
 
 /// `AggregationTemporality` of the protocol. Each point counts everything since the start.
@@ -73,7 +73,7 @@ fn at(window: Window) -> Message {
     point
 }
 
-fn attributes(point: &mut Message, field: u64, labels: &Labels) {
+fn attributes(point: &mut Message, field: u64, labels: &MetricLabels) {
     for (name, value) in labels {
         point.message(field, &attribute(name, &Value::Text(super::super::cut(value).to_owned())));
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::ends;
 use crate::place::SinkPlace;
 use crate::sinks::DatabaseSink;
-use crate::verify::{AuditReport, FaultKind, Verdict};
+use crate::verify::{AuditFaultKind, AuditReport, AuditVerdict};
 use signalbox_store::audit::{AuditDatabase, StoredRecord};
 
 const SPOOL: u64 = 65_536;
@@ -105,7 +105,7 @@ impl Mover {
     /// Report on these lines as those of a place.
     fn verify(&self, name: &str, lines: &[String]) -> AuditReport {
         let mut keys = KeySet::new();
-        keys.add(TrustedKey::new(key().verifying_key().clone(), "gateway", &[Role::Recorder])).unwrap();
+        keys.add(TrustedKey::new(key().verifying_key().clone(), "gateway", &[KeyRole::Recorder])).unwrap();
         let place = self.place(name);
         let mut verifier = AuditVerifier::new(&keys).of_place(&place);
         lines.iter().for_each(|line| verifier.line("line", line));
@@ -116,8 +116,8 @@ impl Mover {
 }
 
 /// The line that stands for records, by its number among the lines, and what it says.
-fn stand_ins(lines: &[String]) -> Vec<(usize, Record)> {
-    let all = lines.iter().map(|line| Record::read(line).unwrap()).enumerate();
+fn stand_ins(lines: &[String]) -> Vec<(usize, AuditRecord)> {
+    let all = lines.iter().map(|line| AuditRecord::read(line).unwrap()).enumerate();
     all.filter(|(_, record)| record.event_type.is_none()).collect()
 }
 
@@ -139,16 +139,20 @@ fn a_log_that_moves_there_and_back_verifies_and_nothing_stands_for_what_it_has()
         for (name, lines) in [("a", &of_a), ("b", &of_b)] {
             let report = mover.verify(name, lines);
             assert_eq!((&report.faults, &report.doubts), (&vec![], &vec![]), "{what}, {name}");
-            assert_eq!((report.verdict(), report.pruned), (Verdict::WithGaps, 0), "{what}, {name}");
+            assert_eq!((report.verdict(), report.pruned), (AuditVerdict::WithGaps, 0), "{what}, {name}");
             assert!(report.elsewhere > 0, "{what}, {name}");
         }
         let cut = mover.verify("a", &of_a[*at..]);
-        assert_eq!(cut.faults[0].kind, FaultKind::Missing(1, *at as u64), "{what}: without what was there first");
-        let kept = |line: &&String| Record::read(line).unwrap().seq > before.seq;
+        assert_eq!(cut.faults[0].kind, AuditFaultKind::Missing(1, *at as u64), "{what}: without what was there first");
+        let kept = |line: &&String| AuditRecord::read(line).unwrap().seq > before.seq;
         let swapped: Vec<String> = of_b[..1].iter().chain(of_a.iter().filter(kept)).cloned().collect();
         assert!(swapped.len() < of_a.len(), "{what}");
         let report = mover.verify("a", &swapped);
-        assert_eq!(report.faults[0].kind, FaultKind::OfAnotherSink(before.seq), "{what}: with the gap of the other");
+        assert_eq!(
+            report.faults[0].kind,
+            AuditFaultKind::OfAnotherSink(before.seq),
+            "{what}: with the gap of the other"
+        );
     }
 }
 
@@ -169,8 +173,8 @@ fn records_that_were_removed_meanwhile_stay_missing() {
     mover.calls(&log, 30);
     log.stop(Duration::from_secs(30));
     let report = mover.verify("a", &mover.lines("a"));
-    assert_eq!(report.verdict(), Verdict::Broken, "{report:?}");
-    assert!(matches!(report.faults[0].kind, FaultKind::Missing(1, 300..)), "{:?}", report.faults);
+    assert_eq!(report.verdict(), AuditVerdict::Broken, "{report:?}");
+    assert!(matches!(report.faults[0].kind, AuditFaultKind::Missing(1, 300..)), "{:?}", report.faults);
 }
 
 /// A place with records of which no cursor is left (one of an earlier version, or deleted) is asked what it has, in its
@@ -195,6 +199,6 @@ fn a_place_without_a_cursor_is_asked_what_it_has() {
         lines.extend(mover.lines("a"));
         assert_eq!(stand_ins(&lines).len(), 1, "{kind:?}");
         let report = mover.verify("a", &lines);
-        assert_eq!((report.verdict(), report.faults), (Verdict::WithGaps, vec![]), "{kind:?}");
+        assert_eq!((report.verdict(), report.faults), (AuditVerdict::WithGaps, vec![]), "{kind:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Routing of URIs: the backend that serves a URI, and the URI under which clients read a resource of a backend.
 
-use super::super::{BackendEntry, Route, Style, template};
+use super::super::{BackendEntry, NameStyle, Route, template};
 use super::Snapshot;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ impl Snapshot {
         if let Some(route) = self.route(&self.resources, uri).or_else(|| self.route(&self.templates, uri)) {
             return Some(route);
         }
-        if let Some((backend, own)) = Style::Uri.divide(uri)
+        if let Some((backend, own)) = NameStyle::Uri.divide(uri)
             && let Some(entry) = self.entry(backend)
         {
             return Some(Route { backend: Arc::clone(&entry.name), name: own.into(), renamed: true });
@@ -57,7 +57,7 @@ impl Snapshot {
             return None;
         }
         let reaches = self.resource(uri).is_some_and(|route| *route.backend == *backend);
-        (!reaches).then(|| Style::Uri.qualify(backend, uri).into())
+        (!reaches).then(|| NameStyle::Uri.qualify(backend, uri).into())
     }
 
     /// Returns true if this and another backend have resources, so that a URI may belong to either.

@@ -1,7 +1,7 @@
 //! Messages that cannot wait: those in the middle of a call, and notifications.
 
 use super::{InterceptorScope, JudgedContext};
-use crate::chain::{HoldAnswer, HoldQuestion, Phase, Resume, Resumed, Ruling, Verdict};
+use crate::chain::{HoldAnswer, HoldQuestion, HoldResponse, Phase, Resume, Ruling, Verdict};
 use crate::command::Command;
 use crate::fault::{Fault, FaultKind};
 use crate::front::{Context, FrontMachine};
@@ -52,8 +52,10 @@ impl FrontMachine {
                     if !matches!(hold.question, HoldQuestion::Pause(_)) && !self.was_consulted(exchange, phase) {
                         return InstantVerdict::Refused(self.cannot_wait(exchange, phase, &hold.question, ctx, out));
                     }
-                    resume =
-                        Some(Resume { passed: judged.passed, told: Resumed { cursor: hold.cursor, answer: &go_on } });
+                    resume = Some(Resume {
+                        passed: judged.passed,
+                        told: HoldResponse { cursor: hold.cursor, answer: &go_on },
+                    });
                     changed = hold.message.or(changed);
                 }
                 Verdict::Pass => return InstantVerdict::Pass(changed.unwrap_or_else(|| message.clone())),

@@ -1,5 +1,5 @@
-//! URIs that a completion names: what its request makes of a resource or template, and what each proposed value makes of
-//! it. Each is judged as if it were read, because a completion says what is there.
+//! URIs that a completion names: what its request makes of a resource or template, and what each proposed value makes
+//! of it. Each is judged as if it were read, because a completion says what is there.
 
 use crate::catalog::{EntryRef, ListKind};
 use crate::chain::{Case, Phase, Ruling};
@@ -75,7 +75,7 @@ impl<'a> Reads<'a> {
         }
         let backend = exchange.backend.as_deref().unwrap_or_default();
         let exposed = ctx.catalog.exposed_uri(backend, uri).unwrap_or(uri.into());
-        let request = builder::Request::new(method::RESOURCES_READ).id(exchange.client_id.clone());
+        let request = builder::RequestBuilder::new(method::RESOURCES_READ).id(exchange.client_id.clone());
         let message = Envelope::parse(request.param_str("uri", &exposed).build()).ok()?;
         let read = Exchange {
             method: method::RESOURCES_READ.into(),

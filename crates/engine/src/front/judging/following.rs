@@ -39,7 +39,7 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) -> bool {
         let Some(exchange) = self.exchanges.get(&id) else { return false };
-        let request = builder::Request::new(method::RESOURCES_SUBSCRIBE).id(exchange.client_id.clone());
+        let request = builder::RequestBuilder::new(method::RESOURCES_SUBSCRIBE).id(exchange.client_id.clone());
         let Ok(message) = Envelope::parse(request.param_str("uri", uri).build()) else { return false };
         let alone = Exchange {
             method: method::RESOURCES_SUBSCRIBE.into(),

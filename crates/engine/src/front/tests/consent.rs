@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::chain::consent::{self, Consent};
-use crate::chain::{self, Case, ConsentOf, Hold, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Verdict};
+use crate::chain::{self, Case, ConsentOf, Hold, HoldQuestion, HoldResponse, Interceptor, Judgement, Phase, Verdict};
 use signalbox_wire::Limits;
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"one","arguments":{"a":1}}}"#;
@@ -16,7 +16,7 @@ impl Interceptor for Asker {
         "asker"
     }
 
-    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
         let returned = consent::returned(case.message, "ada");
         if let Some(answer) = resumed.map(|resumed| resumed.answer).or(returned.as_ref()) {
             return chain::settle(case, answer, None, &Limits::default());

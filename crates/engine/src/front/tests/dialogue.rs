@@ -5,7 +5,7 @@ use crate::catalog::tests::{bare, view};
 use crate::catalog::{Catalog, ListKind};
 use crate::chain::Chain;
 use crate::command::Watch;
-use crate::front::Authorized;
+use crate::front::AuthorizedCall;
 use crate::keys::Numbers;
 use crate::operations::Operations;
 use crate::read_cache::Generation;
@@ -17,7 +17,7 @@ pub(super) struct Dialogue {
     pub(super) machine: FrontMachine,
     pub(super) catalog: Catalog,
     pub(super) ready: bool,
-    pub(super) calls: Vec<(ExchangeId, Authorized)>,
+    pub(super) calls: Vec<(ExchangeId, AuthorizedCall)>,
     pub(super) now: Instant,
     pub(super) chain: Chain,
     pub(super) numbers: Numbers,
@@ -78,7 +78,7 @@ impl Dialogue {
         let chain = self.chain.clone();
         let visibility = self.visibility.clone();
         let caller = crate::Caller::anonymous("http");
-        let sight = visibility.as_deref().map(|visibility| crate::catalog::Sight::of(visibility, &caller));
+        let sight = visibility.as_deref().map(|visibility| crate::catalog::CallerView::of(visibility, &caller));
         let ports = crate::dialect::DialectPorts {
             labels: &crate::tool_label::NoLabels,
             permissions: &crate::dialect::ScopePermissions,

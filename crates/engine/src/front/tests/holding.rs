@@ -1,7 +1,7 @@
 //! Dialogues in which a message waits for a person.
 
 use super::*;
-use crate::chain::{self, Case, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Verdict};
+use crate::chain::{self, Case, Hold, HoldAnswer, HoldQuestion, HoldResponse, Interceptor, Judgement, Phase, Verdict};
 use signalbox_wire::Limits;
 
 const CALL: &str =
@@ -16,7 +16,7 @@ impl Interceptor for Holder {
         "holder"
     }
 
-    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
         if let Some(resumed) = resumed {
             assert_eq!(resumed.cursor, 7);
             return chain::settle(case, resumed.answer, None, &Limits::default());
@@ -37,7 +37,7 @@ impl Interceptor for Writer {
         "writer"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         let text = String::from_utf8_lossy(case.message.bytes());
         if !text.contains("before") {
             return Judgement::pass();
@@ -199,7 +199,7 @@ impl Interceptor for Idle {
         true
     }
 
-    fn judge(&self, _: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, _: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         Judgement::pass()
     }
 }
@@ -218,7 +218,7 @@ impl Interceptor for RequestsOnly {
         "requests only"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         match case.phase {
             Phase::Request => Judgement::pass(),
             _ => Verdict::Refuse(Fault::new(FaultKind::Refused, "it was shown what it does not look at")).into(),

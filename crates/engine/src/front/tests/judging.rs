@@ -1,8 +1,8 @@
 //! Dialogues in which the interceptors have their say in the middle of a call.
 
 use super::*;
-use crate::bridge::Reach;
-use crate::chain::{Case, Interceptor, Judgement, Phase, Resumed, Verdict};
+use crate::bridge::CallProgress;
+use crate::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Verdict};
 
 const CALL: &str =
     r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"one","_meta":{"progressToken":"p"}}}"#;
@@ -30,7 +30,7 @@ impl Interceptor for Guard {
         "guard"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         judge(case.message).into()
     }
 }
@@ -51,7 +51,13 @@ impl Dialogue {
         let message = envelope(
             r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"t1","status":"working","createdAt":"c","lastUpdatedAt":"u","ttlMs":60000,"pollIntervalMs":70}}"#,
         );
-        dialogue.event(Event::Unfinished { exchange, message, reach: Reach::Task, call, backend: Revision::LATEST });
+        dialogue.event(Event::Unfinished {
+            exchange,
+            message,
+            reach: CallProgress::Task,
+            call,
+            backend: Revision::LATEST,
+        });
         dialogue.event(Event::Wake { exchange, round: None });
         dialogue
     }
@@ -197,7 +203,7 @@ impl Interceptor for Waits {
         "waits"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         self.0.lock().unwrap().push((case.phase, case.can_wait));
         Judgement::pass()
     }
@@ -229,7 +235,7 @@ impl Interceptor for Attempts {
         "attempts"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         self.0.lock().unwrap().push((case.phase, case.attempt));
         Judgement::pass()
     }
@@ -257,7 +263,7 @@ impl Interceptor for RefusesPhase {
         "refuses"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         if case.phase == self.0 {
             Verdict::Refuse(Fault::new(FaultKind::Refused, "no")).into()
         } else {
@@ -364,7 +370,7 @@ impl Interceptor for Unfaithful {
         "unfaithful"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
         let text = String::from_utf8_lossy(case.message.bytes()).into_owned();
         let changed = match text {
             text if text.contains("METHOD") => text.replace("tools/call", "tools/list"),

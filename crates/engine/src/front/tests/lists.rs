@@ -34,14 +34,14 @@ fn a_listen_request_waits_for_the_lists_that_name_its_resources() {
 #[test]
 fn list_changes_are_told_in_the_way_of_each_era() {
     let mut dialogue = Dialogue::operational();
-    let changed = Changed { tools: true, prompts: false, resources: false };
+    let changed = ListChanges { tools: true, prompts: false, resources: false };
     let note = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     assert_eq!(dialogue.event(Event::ListsChanged { changed }), [format!("- {note}")]);
 
     let mut dialogue = Dialogue::new(Mode::Stateless);
     let said = dialogue.says(&modern("\"L\"", "subscriptions/listen", r#""notifications":{"toolsListChanged":true,"promptsListChanged":false,"resourceSubscriptions":["b+x://1","q://"]}"#));
     assert!(said[0].contains("Open") && said.len() == 1, "{said:?}");
-    let all = Changed { tools: true, prompts: true, resources: true };
+    let all = ListChanges { tools: true, prompts: true, resources: true };
     assert!(dialogue.event(Event::ListsChanged { changed: all }).is_empty(), "the acknowledgement comes first");
     let message = envelope(
         r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x://1","_meta":{"io.modelcontextprotocol/subscriptionId":4}}}"#,

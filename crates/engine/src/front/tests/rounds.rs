@@ -1,7 +1,7 @@
 //! Dialogues in which a backend of the new era asks a client of the old one.
 
 use super::*;
-use crate::bridge::Reach;
+use crate::bridge::CallProgress;
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"one"}}"#;
 
@@ -18,7 +18,7 @@ impl Dialogue {
     pub(super) fn wants(&mut self, result: &str) -> Vec<String> {
         let (exchange, call) = self.calls.pop().unwrap();
         let message = envelope(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
-        self.event(Event::Unfinished { exchange, message, reach: Reach::Input, call, backend: Revision::LATEST })
+        self.event(Event::Unfinished { exchange, message, reach: CallProgress::Input, call, backend: Revision::LATEST })
     }
 }
 

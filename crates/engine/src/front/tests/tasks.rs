@@ -1,7 +1,7 @@
 //! Dialogues in which a backend of the new era makes a task of a call of an old client, or is asked to.
 
 use super::*;
-use crate::bridge::Reach;
+use crate::bridge::CallProgress;
 use std::time::Duration;
 
 const CALL: &str =
@@ -19,7 +19,7 @@ fn told(status: &str, more: &str) -> String {
 }
 
 impl Dialogue {
-    fn reaches(&mut self, reach: Reach, result: &str) -> Vec<String> {
+    fn reaches(&mut self, reach: CallProgress, result: &str) -> Vec<String> {
         let (exchange, call) = self.calls.pop().unwrap();
         let message = envelope(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
         self.event(Event::Unfinished { exchange, message, reach, call, backend: Revision::LATEST })
@@ -29,7 +29,7 @@ impl Dialogue {
     fn polling(revision: &str, capabilities: &str) -> Self {
         let mut dialogue = Self::of(revision, capabilities);
         dialogue.says(CALL);
-        assert_eq!(dialogue.reaches(Reach::Task, MADE), ["wake after 70ms"]);
+        assert_eq!(dialogue.reaches(CallProgress::Task, MADE), ["wake after 70ms"]);
         assert_eq!(dialogue.event(Event::Wake { exchange: EXCHANGE, round: None }), [LOOK]);
         dialogue
     }
@@ -74,7 +74,7 @@ fn the_pause_between_two_looks_is_bounded() {
         let mut dialogue = Dialogue::of("2025-06-18", "{}");
         dialogue.says(CALL);
         let made = format!(r#"{{"resultType":"task","taskId":"t","status":"working","createdAt":"c"{named}}}"#);
-        assert_eq!(dialogue.reaches(Reach::Task, &made), [format!("wake after {pause}")]);
+        assert_eq!(dialogue.reaches(CallProgress::Task, &made), [format!("wake after {pause}")]);
     }
 }
 
@@ -171,7 +171,7 @@ fn a_client_that_asks_for_a_task_is_given_the_one_that_the_backend_made() {
     dialogue.says(TASK_CALL);
     let task = r#""taskId":"t1","status":"working","createdAt":"c","lastUpdatedAt":"u","ttl":60000,"pollInterval":70"#;
     assert_eq!(
-        dialogue.reaches(Reach::Task, MADE),
+        dialogue.reaches(CallProgress::Task, MADE),
         [format!(r#"< {{"jsonrpc":"2.0","id":"c","result":{{"task":{{{task}}}}}}}"#)]
     );
     let ask =
@@ -203,7 +203,7 @@ fn a_client_that_asks_for_a_task_is_given_the_one_that_the_backend_made() {
 fn a_result_request_that_is_cancelled_leaves_the_task_alone() {
     let mut dialogue = Dialogue::of("2025-11-25", "{}");
     dialogue.says(TASK_CALL);
-    dialogue.reaches(Reach::Task, MADE);
+    dialogue.reaches(CallProgress::Task, MADE);
     dialogue.says(r#"{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"t1"}}"#);
     let note = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"r"}}"#;
     assert_eq!(dialogue.says(note), ["cancel at a"]);
@@ -215,7 +215,7 @@ fn a_result_that_came_at_once_is_kept_as_a_task_that_is_over() {
     dialogue.says(TASK_CALL);
     let task = r#""taskId":"signalbox-1-2","status":"completed","createdAt":"1970-01-01T00:00:00.000Z","lastUpdatedAt":"1970-01-01T00:00:00.000Z","ttl":5000"#;
     assert_eq!(
-        dialogue.reaches(Reach::Whole, r#"{"resultType":"complete","content":[]}"#),
+        dialogue.reaches(CallProgress::Whole, r#"{"resultType":"complete","content":[]}"#),
         [format!(r#"< {{"jsonrpc":"2.0","id":"c","result":{{"task":{{{task}}}}}}}"#)]
     );
     let ask = |method: &str| {
@@ -248,9 +248,9 @@ fn tasks_are_listed_from_what_the_session_knows_of_them() {
     let list = r#"{"jsonrpc":"2.0","id":"l","method":"tasks/list"}"#;
     assert_eq!(dialogue.says(list), [r#"< {"jsonrpc":"2.0","id":"l","result":{"tasks":[]}}"#]);
     dialogue.says(TASK_CALL);
-    dialogue.reaches(Reach::Task, MADE);
+    dialogue.reaches(CallProgress::Task, MADE);
     dialogue.says(TASK_CALL);
-    dialogue.reaches(Reach::Whole, r#"{"content":[]}"#);
+    dialogue.reaches(CallProgress::Whole, r#"{"content":[]}"#);
     let said = dialogue.says(list);
     assert!(said[0].contains(r#"{"tasks":[{"taskId":"t1""#) && said[0].contains("signalbox-1-4"), "{said:?}");
     let unknown = dialogue.says(r#"{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"t2"}}"#);

@@ -1,6 +1,6 @@
 //! Address of Redis. The password is never displayed.
 
-use crate::store::StoreError;
+use crate::store::RelayStoreError;
 use percent_encoding::percent_decode_str;
 use redis::io::tcp::TcpSettings;
 use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, ProtocolVersion, TlsCertificates};
@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Error in an address. It repeats no part of the address, which may contain the password.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum BadAddress {
+pub enum RedisAddressError {
     /// The address has the wrong form.
     #[error(
         "must be redis://[[user]:password@]host[:port][/database], or rediss:// for TLS; \
@@ -78,13 +78,13 @@ impl RedisAddress {
     ///
     /// # Errors
     /// The error, without any part of the address.
-    pub fn read(address: &str) -> Result<Self, BadAddress> {
+    pub fn read(address: &str) -> Result<Self, RedisAddressError> {
         let (base, options) = address.split_once('?').unwrap_or((address, ""));
         let known = base.starts_with("redis://") || base.starts_with("rediss://");
         if !known || address.contains('#') {
-            return Err(BadAddress::Form);
+            return Err(RedisAddressError::Form);
         }
-        let info: ConnectionInfo = base.parse().map_err(|_| BadAddress::Form)?;
+        let info: ConnectionInfo = base.parse().map_err(|_| RedisAddressError::Form)?;
         // Events arrive as pushes, which need RESP3. No delay: small commands are not worth batching.
         let redis = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let info = info.set_redis_settings(redis).set_tcp_settings(TcpSettings::default().set_nodelay(true));
@@ -92,18 +92,18 @@ impl RedisAddress {
         let prefix = prefix.unwrap_or_else(|| PREFIX.to_owned());
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.{}".contains(&byte);
         if prefix.len() > MAX_PREFIX || !prefix.bytes().all(fits) {
-            return Err(BadAddress::Prefix);
+            return Err(RedisAddressError::Prefix);
         }
         let identity = match (cert_file, key_file) {
             (Some(cert), Some(key)) => Some((cert.into(), key.into())),
             (None, None) => None,
-            _ => return Err(BadAddress::HalfPair),
+            _ => return Err(RedisAddressError::HalfPair),
         };
         let ca_file = ca_file.map(PathBuf::from);
         let (text, prefix) = (address.into(), prefix.into());
         let address = Self { text, info, ca_file, identity, prefix, timeout: TIMEOUT };
         if !address.is_tls() && (address.ca_file.is_some() || address.identity.is_some()) {
-            return Err(BadAddress::NeedsTls);
+            return Err(RedisAddressError::NeedsTls);
         }
         Ok(address)
     }
@@ -132,8 +132,9 @@ impl RedisAddress {
 
     /// Returns a client for new connections. It reads the certificates each time, so that renewed ones are used without
     /// a restart.
-    pub(super) async fn client(&self) -> Result<Client, StoreError> {
-        let unfit = |_| StoreError::Unreachable("TLS with Redis cannot be set up from these certificates".to_owned());
+    pub(super) async fn client(&self) -> Result<Client, RelayStoreError> {
+        let unfit =
+            |_| RelayStoreError::Unreachable("TLS with Redis cannot be set up from these certificates".to_owned());
         if !self.is_tls() {
             return Client::open(self.info.clone()).map_err(unfit);
         }
@@ -151,20 +152,20 @@ impl RedisAddress {
     }
 }
 
-async fn read(file: &Path) -> Result<Vec<u8>, StoreError> {
-    tokio::fs::read(file).await.map_err(|error| StoreError::Unreachable(format!("{}: {error}", file.display())))
+async fn read(file: &Path) -> Result<Vec<u8>, RelayStoreError> {
+    tokio::fs::read(file).await.map_err(|error| RelayStoreError::Unreachable(format!("{}: {error}", file.display())))
 }
 
 /// Parses the options: prefix, authority, certificate and key.
-fn read_options(options: &str) -> Result<[Option<String>; 4], BadAddress> {
+fn read_options(options: &str) -> Result<[Option<String>; 4], RedisAddressError> {
     const NAMES: [&str; 4] = ["prefix", "ca_file", "cert_file", "key_file"];
     let mut found = [const { None }; 4];
     for option in options.split('&').filter(|option| !option.is_empty()) {
-        let (name, value) = option.split_once('=').ok_or(BadAddress::Option)?;
-        let place = NAMES.iter().position(|known| *known == name).ok_or(BadAddress::Option)?;
-        let value = percent_decode_str(value).decode_utf8().map_err(|_| BadAddress::Option)?.into_owned();
+        let (name, value) = option.split_once('=').ok_or(RedisAddressError::Option)?;
+        let place = NAMES.iter().position(|known| *known == name).ok_or(RedisAddressError::Option)?;
+        let value = percent_decode_str(value).decode_utf8().map_err(|_| RedisAddressError::Option)?.into_owned();
         if value.is_empty() || found[place].replace(value).is_some() {
-            return Err(BadAddress::Option);
+            return Err(RedisAddressError::Option);
         }
     }
     Ok(found)
@@ -189,19 +190,19 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_without_repeating_the_address() {
         for (address, expected) in [
-            ("", BadAddress::Form),
-            ("memory", BadAddress::Form),
-            ("http://:s3cret@cache", BadAddress::Form),
-            ("redis://", BadAddress::Form),
-            ("redis://:s3cret@cache/two", BadAddress::Form),
-            ("redis://cache:99999", BadAddress::Form),
-            ("rediss://cache/#insecure", BadAddress::Form),
-            ("redis://cache?s3cret", BadAddress::Option),
-            ("redis://cache?protocol=resp2", BadAddress::Option),
-            ("redis://cache?prefix=a&prefix=b", BadAddress::Option),
-            ("redis://cache?prefix=a%20b", BadAddress::Prefix),
-            ("redis://cache?ca_file=/ca.pem", BadAddress::NeedsTls),
-            ("rediss://cache?cert_file=/c.pem", BadAddress::HalfPair),
+            ("", RedisAddressError::Form),
+            ("memory", RedisAddressError::Form),
+            ("http://:s3cret@cache", RedisAddressError::Form),
+            ("redis://", RedisAddressError::Form),
+            ("redis://:s3cret@cache/two", RedisAddressError::Form),
+            ("redis://cache:99999", RedisAddressError::Form),
+            ("rediss://cache/#insecure", RedisAddressError::Form),
+            ("redis://cache?s3cret", RedisAddressError::Option),
+            ("redis://cache?protocol=resp2", RedisAddressError::Option),
+            ("redis://cache?prefix=a&prefix=b", RedisAddressError::Option),
+            ("redis://cache?prefix=a%20b", RedisAddressError::Prefix),
+            ("redis://cache?ca_file=/ca.pem", RedisAddressError::NeedsTls),
+            ("rediss://cache?cert_file=/c.pem", RedisAddressError::HalfPair),
         ] {
             let error = RedisAddress::read(address).unwrap_err();
             assert_eq!(error, expected, "{address}");

@@ -3,10 +3,10 @@
 //! When the connection is lost, subscribers do not notice: the task reconnects with back-off, reads the missed events
 //! from the log of each session, and continues. Readers end only if events are lost for good.
 
-use super::line::{Counters, FIRST_WAIT, LONGEST_WAIT, Line, store_error};
+use super::connection::{FIRST_WAIT, LONGEST_WAIT, RedisConnection, RedisCounters, store_error};
 use super::notice::{Notice, ParsedNotice};
 use crate::code::Code;
-use crate::store::{EVENT_QUEUE, EventReader, RelayEvent, StoreError};
+use crate::store::{EVENT_QUEUE, EventReader, RelayEvent, RelayStoreError};
 use crate::tool_request::{ToolAnswer, WorkerError};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, FromRedisValue, PushInfo, PushKind, Value};
@@ -38,7 +38,7 @@ pub struct SubscribeRequest {
     /// Code of the session.
     pub code: Code,
     /// Recipient of the event reader.
-    pub reply: oneshot::Sender<Result<EventReader, StoreError>>,
+    pub reply: oneshot::Sender<Result<EventReader, RelayStoreError>>,
 }
 
 /// Readers of a session in this process, with the number of the last event sent to them.
@@ -61,7 +61,7 @@ struct EventConnection {
 
 /// Task that owns the event connection.
 pub struct Hub {
-    line: Arc<Line>,
+    line: Arc<RedisConnection>,
     subscriptions: HashMap<Code, Subscription>,
     /// Sessions that are still subscribed to but no longer needed.
     leaving: HashSet<Code>,
@@ -69,7 +69,7 @@ pub struct Hub {
 
 impl Hub {
     /// Serves subscriptions until all senders are gone.
-    pub async fn run(line: Arc<Line>, mut requests: mpsc::Receiver<SubscribeRequest>) {
+    pub async fn run(line: Arc<RedisConnection>, mut requests: mpsc::Receiver<SubscribeRequest>) {
         let mut hub = Self { line, subscriptions: HashMap::new(), leaving: HashSet::new() };
         let mut wait = FIRST_WAIT;
         loop {
@@ -100,7 +100,7 @@ impl Hub {
         }
     }
 
-    async fn open(&self) -> Result<EventConnection, StoreError> {
+    async fn open(&self) -> Result<EventConnection, RelayStoreError> {
         let (sender, pushes) = mpsc::channel(MAX_PUSHES);
         let lost = Arc::new(Notify::new());
         let sign = Arc::clone(&lost);
@@ -131,7 +131,7 @@ impl Hub {
         &mut self,
         mut events: EventConnection,
         requests: &mut mpsc::Receiver<SubscribeRequest>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), RelayStoreError> {
         self.resume(&mut events.connection).await?;
         self.line.set_event_failure(None);
         let mut tick = interval(PING);
@@ -142,7 +142,7 @@ impl Hub {
             tokio::select! {
                 // Forward what has arrived before subscribing to more.
                 biased;
-                () = events.lost.notified() => return Err(StoreError::Unreachable("the connection was lost".to_owned())),
+                () = events.lost.notified() => return Err(RelayStoreError::Unreachable("the connection was lost".to_owned())),
                 Some(message) = events.pushes.recv() => self.handle_message(message).await?,
                 count = requests.recv_many(&mut batch, BATCH) => match count {
                     0 => return Ok(()),
@@ -154,7 +154,7 @@ impl Hub {
     }
 
     /// Subscribes to all sessions again and forwards the events that were missed.
-    async fn resume(&mut self, connection: &mut MultiplexedConnection) -> Result<(), StoreError> {
+    async fn resume(&mut self, connection: &mut MultiplexedConnection) -> Result<(), RelayStoreError> {
         self.leaving.clear();
         self.subscriptions.retain(|_, subscription| subscription.readers.iter().any(|reader| !reader.is_closed()));
         let codes: Vec<Code> = self.subscriptions.keys().cloned().collect();
@@ -167,17 +167,17 @@ impl Hub {
         Ok(())
     }
 
-    async fn subscribe(&self, connection: &mut MultiplexedConnection, codes: &[Code]) -> Result<(), StoreError> {
+    async fn subscribe(&self, connection: &mut MultiplexedConnection, codes: &[Code]) -> Result<(), RelayStoreError> {
         let channels = self.channels(codes);
         self.in_time(connection.subscribe(&channels)).await
     }
 
-    async fn in_time(&self, doing: impl Future<Output = redis::RedisResult<()>>) -> Result<(), StoreError> {
+    async fn in_time(&self, doing: impl Future<Output = redis::RedisResult<()>>) -> Result<(), RelayStoreError> {
         match timeout(self.line.address().timeout(), doing).await {
             Ok(done) => done.map_err(|error| store_error(&error)),
             Err(_) => {
-                Counters::add(&self.line.counters.timeouts);
-                Err(StoreError::Unreachable("Redis does not answer on the connection for events".to_owned()))
+                RedisCounters::add(&self.line.counters.timeouts);
+                Err(RelayStoreError::Unreachable("Redis does not answer on the connection for events".to_owned()))
             }
         }
     }
@@ -194,7 +194,7 @@ impl Hub {
     }
 
     /// Forwards the events that a session's readers have missed.
-    async fn catch_up(&mut self, code: &Code) -> Result<(), StoreError> {
+    async fn catch_up(&mut self, code: &Code) -> Result<(), RelayStoreError> {
         let Some(subscription) = self.subscriptions.get(code) else { return Ok(()) };
         let mut call = self.line.call("missed", unix_millis());
         call.arg(code.expose()).arg(subscription.last);
@@ -204,7 +204,7 @@ impl Hub {
             Some(Value::Int(last)) if last >= 0 => {
                 for event in found {
                     let text = String::from_redis_value(event).unwrap_or_default();
-                    Counters::add(&self.line.counters.caught_up);
+                    RedisCounters::add(&self.line.counters.caught_up);
                     self.notify(code, &text).await?;
                 }
                 if let Some(subscription) = self.subscriptions.get_mut(code) {
@@ -223,12 +223,12 @@ impl Hub {
         if over {
             subscription.notify(&RelayEvent::Ended, &self.line.counters);
         } else {
-            subscription.readers.iter().for_each(|_| Counters::add(&self.line.counters.let_go));
+            subscription.readers.iter().for_each(|_| RedisCounters::add(&self.line.counters.let_go));
         }
         self.leaving.insert(code.clone());
     }
 
-    async fn handle_message(&mut self, message: Message) -> Result<(), StoreError> {
+    async fn handle_message(&mut self, message: Message) -> Result<(), RelayStoreError> {
         let Some(code) = self.code_of(&message.channel) else { return Ok(()) };
         let Some((number, text)) = Notice::numbered(&message.text) else { return Ok(()) };
         let Some(subscription) = self.subscriptions.get_mut(&code) else { return Ok(()) };
@@ -250,7 +250,7 @@ impl Hub {
     }
 
     /// Forwards an event. If its answer cannot be read now, the task tries again on a new connection.
-    async fn notify(&mut self, code: &Code, text: &str) -> Result<(), StoreError> {
+    async fn notify(&mut self, code: &Code, text: &str) -> Result<(), RelayStoreError> {
         let event = match Notice::read(text) {
             Some(ParsedNotice::Event(RelayEvent::Ended)) => {
                 self.end(code, true);
@@ -269,7 +269,7 @@ impl Hub {
         Ok(())
     }
 
-    async fn answer_of(&self, id: &str) -> Result<ToolAnswer, StoreError> {
+    async fn answer_of(&self, id: &str) -> Result<ToolAnswer, RelayStoreError> {
         let mut call = self.line.call("answer_of", unix_millis());
         call.arg(id);
         let found: Option<String> = self.line.run_again(&call).await?;
@@ -282,7 +282,7 @@ impl Hub {
         &mut self,
         connection: &mut MultiplexedConnection,
         batch: &mut Vec<SubscribeRequest>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), RelayStoreError> {
         let fresh: HashSet<&Code> =
             batch.iter().map(|request| &request.code).filter(|code| !self.subscriptions.contains_key(*code)).collect();
         let fresh: Vec<Code> = fresh.into_iter().cloned().collect();
@@ -295,19 +295,19 @@ impl Hub {
         for SubscribeRequest { code, reply } in batch.drain(..) {
             let (sender, reader) = mpsc::channel(EVENT_QUEUE);
             let added = self.subscriptions.get_mut(&code).is_none_or(|subscription| subscription.add(sender));
-            let full = || StoreError::Unreachable(format!("{MAX_READERS} streams and calls wait at one session"));
+            let full = || RelayStoreError::Unreachable(format!("{MAX_READERS} streams and calls wait at one session"));
             let _ = reply.send(if added { Ok(reader) } else { Err(full()) });
         }
         Ok(())
     }
 
     /// Subscribes to those of the sessions that exist.
-    async fn enter(&mut self, connection: &mut MultiplexedConnection, codes: &[Code]) -> Result<(), StoreError> {
+    async fn enter(&mut self, connection: &mut MultiplexedConnection, codes: &[Code]) -> Result<(), RelayStoreError> {
         if codes.is_empty() {
             return Ok(());
         }
         if self.subscriptions.len() + codes.len() > MAX_SUBSCRIPTIONS {
-            return Err(StoreError::Unreachable(format!("{MAX_SUBSCRIPTIONS} sessions are listened to already")));
+            return Err(RelayStoreError::Unreachable(format!("{MAX_SUBSCRIPTIONS} sessions are listened to already")));
         }
         // Subscribe first, so that no event is missed before the head is read.
         self.subscribe(connection, codes).await?;
@@ -329,7 +329,7 @@ impl Hub {
     }
 
     /// Unsubscribes from unused sessions, and checks the connection.
-    async fn tidy(&mut self, connection: &mut MultiplexedConnection) -> Result<(), StoreError> {
+    async fn tidy(&mut self, connection: &mut MultiplexedConnection) -> Result<(), RelayStoreError> {
         let idle = |(code, subscription): (&Code, &mut Subscription)| {
             subscription.readers.retain(|reader| !reader.is_closed());
             subscription.readers.is_empty().then(|| code.clone())
@@ -360,12 +360,12 @@ impl Subscription {
 
     /// Sends an event to all readers. Disconnects those that lag behind; they re-read the full state when they
     /// reconnect.
-    fn notify(&mut self, event: &RelayEvent, counters: &Counters) {
+    fn notify(&mut self, event: &RelayEvent, counters: &RedisCounters) {
         self.readers.retain(|reader| match reader.try_send(event.clone()) {
             Ok(()) => true,
             Err(TrySendError::Closed(_)) => false,
             Err(TrySendError::Full(_)) => {
-                Counters::add(&counters.let_go);
+                RedisCounters::add(&counters.let_go);
                 false
             }
         });

@@ -126,7 +126,7 @@ async fn a_session_ends_after_its_time_and_subscribers_at_every_gateway_hear_of_
     assert_eq!(there.by_mcp(&record.mcp_id, end - 1).await.unwrap().map(|found| found.until), Some(end));
     assert_eq!(there.by_mcp(&record.mcp_id, end).await, Ok(None));
     assert_eq!(there.touch(&record.code, end + TTL, end).await, Ok(false));
-    assert_eq!(there.push(&record.code, request("2", end + TTL), 5, end).await, Ok(PushOutcome::NoSession));
+    assert_eq!(there.push(&record.code, request("2", end + TTL), 5, end).await, Ok(QueueOutcome::NoSession));
     here.sweep(end - 1).await.unwrap();
     assert_eq!(here.counts(), (1, 0));
     here.sweep(end).await.unwrap();
@@ -216,7 +216,7 @@ async fn a_redis_that_was_restarted_empty_means_that_sessions_are_over() {
     store.push(&record.code, request("1", now + TTL), 5, now).await.unwrap();
     server.stop();
     let error = until(async || store.by_code(&record.code, now).await.err()).await;
-    assert!(matches!(error, StoreError::Unreachable(_)), "{error}");
+    assert!(matches!(error, RelayStoreError::Unreachable(_)), "{error}");
     assert!(store.trouble().is_some());
     server.start_again();
     until(async || matches!(next(&mut events).await, Some(RelayEvent::Ended)).then_some(())).await;
@@ -268,7 +268,7 @@ async fn a_lost_connection_is_made_again_and_what_was_missed_is_told() {
         server.command("CLIENT KILL TYPE pubsub");
         let answered: String = there.line.run(&call).await.unwrap();
         assert_eq!(answered, "taken");
-        assert_eq!(there.push(code, request(&other, now + TTL), 5, now).await, Ok(PushOutcome::Queued));
+        assert_eq!(there.push(code, request(&other, now + TTL), 5, now).await, Ok(QueueOutcome::Queued));
         let answer = answer_of(&mut events, &id).await;
         assert!(matches!(&*answer, ToolAnswer::Result(result) if result.get() == "7"));
         let told = next(&mut events).await;
@@ -320,7 +320,7 @@ async fn a_redis_that_hangs_does_not_hang_calls() {
     let began = std::time::Instant::now();
     let found = timeout(PATIENCE, store.by_code(&record.code, now)).await.expect("it does not hang");
     assert!(
-        matches!(&found, Err(StoreError::Unreachable(text)) if text.contains("did not answer within 1 s")),
+        matches!(&found, Err(RelayStoreError::Unreachable(text)) if text.contains("did not answer within 1 s")),
         "{found:?}"
     );
     assert!(began.elapsed() >= Duration::from_secs(1));
@@ -387,7 +387,7 @@ async fn no_error_repeats_the_code() {
     let store = store(&server);
     let record = session(unix_millis(), TTL);
     let error = store.by_code(&record.code, unix_millis()).await.unwrap_err();
-    assert!(matches!(error, StoreError::Unreachable(_)), "{error}");
+    assert!(matches!(error, RelayStoreError::Unreachable(_)), "{error}");
     let raw = server.command(&format!("EVALSHA 0 0 {}", record.code.expose()));
     assert!(raw.contains(record.code.expose()), "the test proves nothing: {raw}");
     let all =
@@ -441,6 +441,6 @@ async fn rediss_speaks_tls_and_believes_only_the_authority_that_is_named() {
     for bad in [own.clone(), format!("ca_file={}", file("ca.pem")), format!("{own}&ca_file={}", file("none.pem"))] {
         let store = RedisStore::open(&format!("{base}?{bad}")).unwrap();
         let found = store.by_code(&record.code, unix_millis()).await;
-        assert!(matches!(found, Err(StoreError::Unreachable(_))), "{bad}: {found:?}");
+        assert!(matches!(found, Err(RelayStoreError::Unreachable(_))), "{bad}: {found:?}");
     }
 }

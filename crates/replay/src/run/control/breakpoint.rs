@@ -42,14 +42,14 @@ impl When {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Breakpoint {
+pub struct ReplayBreakpoint {
     pub id: u64,
     pub when: When,
     /// Number of times it stopped the run.
     pub hits: u64,
 }
 
-impl Breakpoint {
+impl ReplayBreakpoint {
     /// Counts a hit and returns the reason to show.
     pub(super) fn hit(&mut self) -> String {
         self.hits += 1;

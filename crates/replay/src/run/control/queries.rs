@@ -1,6 +1,6 @@
 //! Read access to a controlled run.
 
-use super::{Breakpoint, CallTranscript, ControlledCall, Injection, Preview, ReplayControl, State};
+use super::{CallTranscript, ControlledCall, Injection, Preview, ReplayBreakpoint, ReplayControl, State};
 use serde_json::Value;
 
 impl ReplayControl {
@@ -47,7 +47,7 @@ impl ReplayControl {
 
     /// Returns all breakpoints, oldest first.
     #[must_use]
-    pub fn breakpoints(&self) -> &[Breakpoint] {
+    pub fn breakpoints(&self) -> &[ReplayBreakpoint] {
         &self.breakpoints
     }
 

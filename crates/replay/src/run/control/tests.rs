@@ -51,7 +51,7 @@ impl Dialogue {
         assert!(matches!(&next, Next::Send { index, .. } if *index + 1 == place), "{next:?}");
     }
 
-    fn over(&mut self, place: usize, verdict: Verdict) {
+    fn over(&mut self, place: usize, verdict: ReplayVerdict) {
         let report = CallReport::new(&self.control.calls()[place - 1].recorded, verdict, None);
         let (request, answer) = (json!({"place": place}), json!({"result": {}}));
         self.control.done(place - 1, report, Some((&request, Some(&answer))));
@@ -60,7 +60,7 @@ impl Dialogue {
     /// Sends the call at this place, which is answered as recorded.
     fn passes(&mut self, place: usize) {
         self.sends(place);
-        self.over(place, Verdict::Same);
+        self.over(place, ReplayVerdict::Same);
     }
 
     fn rests(&mut self, state: State) {
@@ -72,8 +72,8 @@ impl Dialogue {
     }
 }
 
-fn different() -> Verdict {
-    Verdict::Different(Comparison::default().compare(&json!({"a": 1}), &json!({"a": 2})))
+fn different() -> ReplayVerdict {
+    ReplayVerdict::Different(Comparison::default().compare(&json!({"a": 1}), &json!({"a": 2})))
 }
 
 #[test]
@@ -97,12 +97,12 @@ fn a_step_sends_one_call_and_a_pause_waits_for_the_call_that_is_with_the_server(
     run.control.step().unwrap();
     run.sends(1);
     assert_eq!((run.next(), run.control.state()), (Next::Wait(None), State::Stepping));
-    run.over(1, Verdict::Handshake);
+    run.over(1, ReplayVerdict::Handshake);
     run.rests(State::Paused);
     run.control.play().unwrap();
     run.sends(2);
     run.control.pause().unwrap();
-    run.over(2, Verdict::Same);
+    run.over(2, ReplayVerdict::Same);
     run.rests(State::Paused);
     assert_eq!((run.control.position(), run.control.last()), (2, Some(1)));
     // The last step ends it.
@@ -173,9 +173,9 @@ fn a_seek_forward_leaves_calls_out_and_a_seek_back_sends_them_again_on_a_new_con
     assert_eq!(run.word(4), Some("different"), "it stands until the call is sent again");
     run.control.play().unwrap();
     assert_eq!(run.next(), Next::Send { index: 2, edited: None, reconnect: true });
-    run.over(3, Verdict::Same);
+    run.over(3, ReplayVerdict::Same);
     assert_eq!(run.next(), Next::Send { index: 3, edited: None, reconnect: false });
-    run.over(4, Verdict::Same);
+    run.over(4, ReplayVerdict::Same);
     assert_eq!((run.word(3), run.word(4), run.word(2)), (Some("same"), Some("same"), None));
     assert_eq!(run.control.seek(0), Err(ControlError::NoCall { wanted: 0, count: 5 }));
 }
@@ -187,7 +187,7 @@ fn a_seek_while_a_call_is_with_the_server_keeps_its_verdict() {
     run.sends(1);
     run.control.seek(1).unwrap();
     assert_eq!(run.next(), Next::Wait(None));
-    run.over(1, Verdict::Handshake);
+    run.over(1, ReplayVerdict::Handshake);
     assert_eq!(run.next(), Next::Send { index: 0, edited: None, reconnect: true });
 }
 
@@ -229,7 +229,7 @@ fn an_edit_is_for_the_next_call_only() {
     run.control.step().unwrap();
     let edited = json!({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "x"}});
     assert_eq!(run.next(), Next::Send { index: 3, edited: Some(edited), reconnect: false });
-    run.over(4, Verdict::Same);
+    run.over(4, ReplayVerdict::Same);
     run.control.step().unwrap();
     assert_eq!(run.next(), Next::Send { index: 4, edited: None, reconnect: false });
 }
@@ -260,7 +260,7 @@ fn the_messages_of_the_latest_calls_are_kept_and_long_ones_only_by_their_length(
     assert_eq!(run.control.heard(0).unwrap().request, json!({"place": 1}));
     let long = json!("x".repeat(2 << 20));
     run.sends(2);
-    let report = CallReport::new(&run.control.calls()[1].recorded, Verdict::Same, None);
+    let report = CallReport::new(&run.control.calls()[1].recorded, ReplayVerdict::Same, None);
     run.control.done(1, report, Some((&json!({}), Some(&long))));
     assert_eq!(run.control.heard(1).unwrap().answer, Some(json!("a message of 2097154 bytes, too long to keep")));
 }

@@ -9,10 +9,10 @@ use crate::watch::keyboard::Keyboard;
 use crate::watch::screen::Screen;
 use signalbox_assembly::reload::Reloader;
 use signalbox_assembly::signals::Signals;
-use signalbox_control::api::{Served, routes};
+use signalbox_control::api::{ApiState, routes};
 use signalbox_control::control_socket::Control;
 use signalbox_control::status::ProcessInfo;
-use signalbox_control::terminal::Style;
+use signalbox_control::terminal::OutputStyle;
 use signalbox_replay::run::control::When;
 use signalbox_replay::run::{ReplayControl, ReplayHandle, RunReport};
 use std::io::{IsTerminal as _, stdin, stdout};
@@ -54,7 +54,7 @@ pub(super) async fn run(args: &ReplayRunArgs, tape: &Tape, trial: &Trial<'_>) ->
     }
     let handle = ReplayHandle::new(control);
     let reloader = Reloader::new(app.clone(), loader, config, false, Vec::new());
-    let served = Served::new(&reloader, ProcessInfo { command: "replay", url: None, tls: None });
+    let served = ApiState::new(&reloader, ProcessInfo { command: "replay", url: None, tls: None });
     let socket = Control::open(&data_dir, &app.gateway, &routes::replay_router(&served, &handle)?);
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let stopping = Arc::clone(&handle);
@@ -101,7 +101,7 @@ fn view(
     let title = format!("replay {}", args.tape);
     let screen = Screen::open().map_err(Failure::Output)?;
     let keyboard = Keyboard::open().map_err(Failure::Start)?;
-    let view = Interactive::new(&title, Style::of_stdout().colour, screen, keyboard, handle);
+    let view = Interactive::new(&title, OutputStyle::of_stdout().colour, screen, keyboard, handle);
     let stopping = Arc::clone(handle);
     Ok(tokio::spawn(async move {
         let seen = view.until_left().await;

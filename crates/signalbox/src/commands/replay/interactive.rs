@@ -2,7 +2,7 @@
 
 use super::super::editor;
 use crate::failure::Failure;
-use crate::replay_view::{Action, View, draw};
+use crate::replay_view::{ReplayView, ReplayViewAction, draw};
 use crate::watch::keyboard::Keyboard;
 use crate::watch::screen::Screen;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const FRAME: Duration = Duration::from_millis(50);
 
 /// Terminal session that controls a run.
 pub(super) struct Interactive {
-    view: View,
+    view: ReplayView,
     screen: Screen,
     keyboard: Keyboard,
     run: Arc<ReplayHandle>,
@@ -27,7 +27,7 @@ pub(super) struct Interactive {
 
 impl Interactive {
     pub(super) fn new(title: &str, colour: bool, screen: Screen, keyboard: Keyboard, run: &Arc<ReplayHandle>) -> Self {
-        Self { view: View::new(title, colour), screen, keyboard, run: Arc::clone(run), draft: None }
+        Self { view: ReplayView::new(title, colour), screen, keyboard, run: Arc::clone(run), draft: None }
     }
 
     /// Runs until the user quits or the run is stopped.
@@ -44,7 +44,7 @@ impl Interactive {
                     changed = true;
                     let action = key.and_then(|key| self.run.look(|run| self.view.key(key, run)));
                     match action {
-                        Some(Action::Quit) => return Ok(()),
+                        Some(ReplayViewAction::Quit) => return Ok(()),
                         Some(action) => self.act(action)?,
                         None => {}
                     }
@@ -62,23 +62,25 @@ impl Interactive {
     }
 
     /// Performs the action, and reports the result in the view.
-    fn act(&mut self, action: Action) -> Result<(), Failure> {
+    fn act(&mut self, action: ReplayViewAction) -> Result<(), Failure> {
         let done = match action {
-            Action::Quit => Ok(None),
-            Action::Play => self.run.act(ReplayControl::play).map(|()| None),
-            Action::Pause => self.run.act(ReplayControl::pause).map(|()| None),
-            Action::Step => self.run.act(ReplayControl::step).map(|()| None),
-            Action::Seek(place) => self.run.act(|run| run.seek(place)).map(|()| Some(format!("call {place} is next"))),
-            Action::Break(place) => {
+            ReplayViewAction::Quit => Ok(None),
+            ReplayViewAction::Play => self.run.act(ReplayControl::play).map(|()| None),
+            ReplayViewAction::Pause => self.run.act(ReplayControl::pause).map(|()| None),
+            ReplayViewAction::Step => self.run.act(ReplayControl::step).map(|()| None),
+            ReplayViewAction::Seek(place) => {
+                self.run.act(|run| run.seek(place)).map(|()| Some(format!("call {place} is next")))
+            }
+            ReplayViewAction::Break(place) => {
                 let set = self.run.act(|run| run.set_breakpoint(When::Call(place)));
                 set.map(|id| Some(format!("breakpoint {id}: call {place}")))
             }
-            Action::Clear(id) => {
+            ReplayViewAction::Clear(id) => {
                 self.run.act(|run| run.clear_breakpoint(id)).map(|()| Some(format!("breakpoint {id} cleared")))
             }
-            Action::Speed(speed) => self.run.act(|run| run.set_speed(speed)).map(|()| None),
-            Action::Edit => return self.edit(),
-            Action::Inject => return self.inject(),
+            ReplayViewAction::Speed(speed) => self.run.act(|run| run.set_speed(speed)).map(|()| None),
+            ReplayViewAction::Edit => return self.edit(),
+            ReplayViewAction::Inject => return self.inject(),
         };
         match done {
             Ok(said) => said.into_iter().for_each(|said| self.view.say(&said)),

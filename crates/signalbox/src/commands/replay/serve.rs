@@ -9,7 +9,7 @@ use crate::cli::{Global, PlayArgs, RecordMode, RepeatMode, ReplayServeArgs};
 use crate::failure::Failure;
 use crate::intent::is_piped;
 use signalbox_assembly::logging;
-use signalbox_config::{ListenAddr, Overrides, Record};
+use signalbox_config::{ListenAddr, Overrides, RecordConfig};
 use signalbox_tape::source::is_file;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -87,7 +87,7 @@ impl Serving<'_> {
     /// Runs the gateway as `stdio` or `serve` does.
     pub(super) fn run(self, global: &Global) -> Result<ExitCode, Failure> {
         let record = load(global, Overrides::default())?.config.record;
-        let record = Record { enabled: self.records, file: self.file, parent: self.parent, ..record };
+        let record = RecordConfig { enabled: self.records, file: self.file, parent: self.parent, ..record };
         let replayed = ReplayConfig {
             name: self.name,
             tape: self.tape.as_deref(),

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output;
 use signalbox_engine::record::{Content, Entry, TapeInfo};
 use signalbox_replay::RecordedCall;
-use signalbox_replay::run::{RunReport, Verdict, is_handshake};
+use signalbox_replay::run::{ReplayVerdict, RunReport, is_handshake};
 use signalbox_replay::shrink::Shrinker;
 use signalbox_tape::TapeFileWriter;
 use std::collections::HashSet;
@@ -84,9 +84,9 @@ impl Symptom {
     }
 }
 
-fn pointers(verdict: &Verdict) -> HashSet<String> {
+fn pointers(verdict: &ReplayVerdict) -> HashSet<String> {
     match verdict {
-        Verdict::Different(differences) => differences.list.iter().map(|one| one.pointer.clone()).collect(),
+        ReplayVerdict::Different(differences) => differences.list.iter().map(|one| one.pointer.clone()).collect(),
         _ => HashSet::new(),
     }
 }

@@ -10,17 +10,17 @@ use signalbox_assembly::assemble::{App, StateFiles, assemble};
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::recording::Recording;
 use signalbox_config::loader::Loader;
-use signalbox_config::{Config, Overrides, Record};
+use signalbox_config::{Config, Overrides, RecordConfig};
 use signalbox_engine::record::{Content, MessageEntry, TapeKind};
 use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_oauth::page_host::PageHost;
 use signalbox_replay::call_gatherer::gather;
 use signalbox_replay::diff::{Comparison, Masks};
-use signalbox_replay::offer::Offer;
 use signalbox_replay::run::{
     Connection, OnError, Order, RecordedNotification, RunReport, RunSettings, Runner, TimeShift, read_only_tools,
 };
-use signalbox_replay::{Holes, Paths, RecordedCall, Side};
+use signalbox_replay::tape_offer::TapeOffer;
+use signalbox_replay::{Holes, Paths, RecordedCall, RecordedSide};
 use signalbox_tape::TapeSource;
 use signalbox_transport::stdio_front;
 use signalbox_wire::printable;
@@ -47,7 +47,7 @@ pub(super) struct Tape {
     redaction: Vec<String>,
     pub(super) calls: Vec<Arc<RecordedCall>>,
     notifications: Vec<RecordedNotification>,
-    offer: Offer,
+    offer: TapeOffer,
     pub(super) holes: Holes,
     /// Backends that sent or received messages.
     backends: BTreeSet<Arc<str>>,
@@ -56,9 +56,9 @@ pub(super) struct Tape {
 impl Tape {
     pub(super) fn read(source: &mut TapeSource, session: Option<u64>) -> Result<Self, Failure> {
         let (id, redaction) = (source.info().id.clone(), source.info().redaction.clone());
-        let side = Side::of(source)?;
+        let side = RecordedSide::of(source)?;
         let mut holes = Holes::of_tape(source);
-        let (mut offer, mut backends, mut notifications) = (Offer::default(), BTreeSet::new(), Vec::new());
+        let (mut offer, mut backends, mut notifications) = (TapeOffer::default(), BTreeSet::new(), Vec::new());
         let entries = source.entries(None).inspect(|entry| {
             if let Ok(entry) = entry {
                 if let Content::Message(MessageEntry { backend: Some(backend), .. }) = &entry.content
@@ -224,7 +224,7 @@ impl<'a> Trial<'a> {
         };
         let record = load(self.global, Overrides::default())?.config.record;
         let file = self.update.clone();
-        let record = Record { enabled: file.is_some(), file, parent: Some(self.parent.clone()), ..record };
+        let record = RecordConfig { enabled: file.is_some(), file, parent: Some(self.parent.clone()), ..record };
         let replayed = ReplayConfig {
             name: self.name.as_deref(),
             server: Some(server),

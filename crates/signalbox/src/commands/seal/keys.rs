@@ -11,7 +11,7 @@ use signalbox_assembly::seal_folder::SealFolder;
 use signalbox_control::table;
 use signalbox_seal::keys::files::{load_signing_key, save_private, save_signing_key};
 use signalbox_seal::keys::{read_signing_key, write_pem, write_public_pem};
-use signalbox_seal::{KeySet, SigningKey, TrustedKey, Untrusted, VerifyingKey};
+use signalbox_seal::{KeySet, SigningKey, TrustError, TrustedKey, VerifyingKey};
 use signalbox_wire::timestamp;
 use std::path::Path;
 use std::process::ExitCode;
@@ -176,7 +176,7 @@ fn export(global: &Global, folder: &SealFolder, args: &ExportKeyArgs) -> Result<
     let is_private = !matches!(args.format, KeyFormat::Public | KeyFormat::PublicHex);
     let public = || -> Result<VerifyingKey, Failure> {
         let keys = folder_keys(folder)?;
-        let known = keys.get(&args.id).ok_or_else(|| SealFailure::Unknown(Untrusted::Unknown(args.id.clone())))?;
+        let known = keys.get(&args.id).ok_or_else(|| SealFailure::Unknown(TrustError::Unknown(args.id.clone())))?;
         Ok(known.key.clone())
     };
     let private = || -> Result<SigningKey, Failure> {
@@ -225,7 +225,7 @@ fn list(global: &Global, folder: &SealFolder) -> Result<ExitCode, Failure> {
 
 /// Prints the properties of a key.
 fn tell(global: &Global, folder: &SealFolder, keys: &KeySet, id: &str) -> Result<ExitCode, Failure> {
-    let key = keys.get(id).ok_or_else(|| SealFailure::Unknown(Untrusted::Unknown(id.to_owned())))?;
+    let key = keys.get(id).ok_or_else(|| SealFailure::Unknown(TrustError::Unknown(id.to_owned())))?;
     let row = row(folder, key);
     if global.json {
         output::json(&row)?;

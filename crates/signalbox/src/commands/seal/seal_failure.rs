@@ -2,10 +2,10 @@
 
 use signalbox_assembly::seal_folder::SealFolderError;
 use signalbox_seal::canonical::EncodeError;
-use signalbox_seal::keys::files::FileError;
+use signalbox_seal::keys::files::KeyStorageError;
 use signalbox_seal::keys::{KeyFileError, PublicKeyError};
 use signalbox_seal::signed_json::SignError;
-use signalbox_seal::{KeyConflict, KeyError, RotateError, Untrusted};
+use signalbox_seal::{KeyConflict, KeyError, RotateError, TrustError};
 
 /// Error of a command about keys or signatures.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum SealFailure {
     Folder(#[from] SealFolderError),
     /// A key file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] KeyStorageError),
     /// The content is not a private key.
     #[error(transparent)]
     Private(#[from] KeyFileError),
@@ -35,7 +35,7 @@ pub enum SealFailure {
     Conflict(#[from] KeyConflict),
     /// The key is not in the set of trusted keys.
     #[error(transparent)]
-    Unknown(#[from] Untrusted),
+    Unknown(#[from] TrustError),
     /// A key cannot be rotated.
     #[error(transparent)]
     Rotate(#[from] RotateError),

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::output;
 use serde_json::json;
 use signalbox_assembly::seal_folder::SealFolder;
-use signalbox_seal::signed_json::{Terms, sign_request, sign_response};
+use signalbox_seal::signed_json::{SignatureTerms, sign_request, sign_response};
 use signalbox_seal::{ALGORITHM, Domain, SigningKey, canonical, hex, sha256};
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn message(args: &SignArgs, domain: Domain, key: &SigningKey, content: &[u8]) ->
     let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let mut nonce = [0; NONCE_BYTES];
     getrandom::fill(&mut nonce).map_err(SealFailure::Random)?;
-    let mut terms = Terms::new(&hex(&nonce), millis(now), millis(now.saturating_add(args.expires)));
+    let mut terms = SignatureTerms::new(&hex(&nonce), millis(now), millis(now.saturating_add(args.expires)));
     terms.profile = args.profile;
     if let Some(request) = &args.request {
         terms.request_hash = Some(sha256(&read(request)?));

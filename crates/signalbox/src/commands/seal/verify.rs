@@ -9,9 +9,9 @@ use serde_json::json;
 use signalbox_assembly::seal_folder::SealFolder;
 use signalbox_control::table;
 use signalbox_seal::keys::files::load_key_set;
-use signalbox_seal::signed_json::{Verifier, VerifyError, signature_of};
+use signalbox_seal::signed_json::{SignatureVerifier, VerifyError, signature_of};
 use signalbox_seal::{
-    Domain, KeySet, NonceBook, Profile, Role, Signature, TimeWindow, TrustedKey, canonical, is_supported_algorithm,
+    Domain, KeyRole, KeySet, NonceBook, Profile, Signature, TimeWindow, TrustedKey, canonical, is_supported_algorithm,
     sha256,
 };
 use signalbox_wire::timestamp;
@@ -67,7 +67,7 @@ fn message(
     let nonces = NonceBook::new(1);
     // A file may be verified long after it was signed. The signature still expires at the time it names.
     let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
-    let verifier = Verifier { keys: &keys, window, nonces: &nonces, profiles };
+    let verifier = SignatureVerifier { keys: &keys, window, nonces: &nonces, profiles };
     let now = u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000);
     let hash = args.request.as_deref().map(read).transpose()?.map(|request| sha256(&request));
     let checked = match domain {
@@ -124,7 +124,7 @@ fn check_file(
     if profile.is_some_and(|profile| profile != found) {
         return Err(unknown());
     }
-    let key = keys.trusted(&signature.key_id, &Role::ALL, seconds)?;
+    let key = keys.trusted(&signature.key_id, &KeyRole::ALL, seconds)?;
     let bytes = Signature::from_hex(&signature.signature)
         .ok_or_else(|| VerifyError::Malformed("`signature` is 128 hexadecimal digits".to_owned()))?;
     let canonical = canonical::json_as(found, content)?;
@@ -137,7 +137,7 @@ fn trusted(folder: &SealFolder, args: &SealVerifyArgs, id: &str) -> Result<KeySe
     if let Some(given) = &args.public_key {
         let key = public_key(given)?.named(id).map_err(SealFailure::from)?;
         let mut keys = KeySet::new();
-        keys.add(TrustedKey::new(key, given, &Role::ALL)).map_err(SealFailure::from)?;
+        keys.add(TrustedKey::new(key, given, &KeyRole::ALL)).map_err(SealFailure::from)?;
         return Ok(keys);
     }
     let keys = match &args.keys {

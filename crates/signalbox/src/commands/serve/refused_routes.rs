@@ -2,9 +2,9 @@
 
 use super::*;
 use serde_json::Value;
-use signalbox_config::{Environment, Located, Overrides};
+use signalbox_config::{ConfigLocation, Environment, Overrides};
 use signalbox_govern::api_keys::{NewKey, RANDOM};
-use signalbox_transport::router::Door;
+use signalbox_transport::router::Listener;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -28,7 +28,7 @@ async fn every_refusal_of_the_api_is_in_the_audit_log() {
     let file = root.path().join("signalbox.toml");
     std::fs::write(&file, CONFIG).unwrap();
     let overrides = Overrides { data_dir: Some(root.path().join("data")), ..Overrides::default() };
-    let config = Config::load(&Located::File(file.clone()), &|_| None, &overrides).unwrap().config;
+    let config = Config::load(&ConfigLocation::File(file.clone()), &|_| None, &overrides).unwrap().config;
     let data_dir = DataDir::prepare(&config.data_dir).unwrap();
     let (name, subject) = ("ada".to_owned(), "key:ada".to_owned());
     let new = NewKey { name, subject, roles: Vec::new(), scopes: None, trust: None, expires: None };
@@ -42,7 +42,7 @@ async fn every_refusal_of_the_api_is_in_the_audit_log() {
     let running = tokio::spawn(server.run(stopping));
     let mut asked = Vec::new();
     for route in router.routes() {
-        if route.path().starts_with("/api/v1/") && route.mount().is_at(Door::Listener) {
+        if route.path().starts_with("/api/v1/") && route.mount().is_at(Listener::Tcp) {
             let (method, path) = (route.method().as_str(), route.path().replace("{id}", "1"));
             let answer = status(address, method, &path, key.reveal()).await;
             assert!(answer.starts_with("HTTP/1.1 403"), "{method} {path}: {answer}");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use signalbox_control::table;
 use signalbox_engine::record::TapeInfo;
 use signalbox_replay::diff::short;
-use signalbox_replay::tape_diff::{CallChange, Counts, Fate, FieldChange, OfferChange, Part, TapeDiff, Timing};
+use signalbox_replay::tape_diff::{CallChange, DiffCounts, Fate, FieldChange, OfferChange, Part, TapeDiff, Timing};
 
 /// Maximum number of fields shown per call in the text report.
 const MAX_FIELDS: usize = 20;
@@ -110,7 +110,7 @@ fn count(number: u64, what: &str) -> String {
 }
 
 fn summary(found: &TapeDiff) -> String {
-    let Counts { paired, differing, breaking, removed, added, moved, slower, not_comparable, masked, .. } =
+    let DiffCounts { paired, differing, breaking, removed, added, moved, slower, not_comparable, masked, .. } =
         found.counts;
     let mut lines = vec![format!("{} compared, {differing} differ", count(paired, "call"))];
     let details = [

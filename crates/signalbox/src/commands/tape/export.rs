@@ -1,6 +1,6 @@
 //! `signalbox tape export`: writes a tape to a file in one of several formats.
 
-use super::progress::Progress;
+use super::step_counter::StepCounter;
 use super::{keys, read_tape};
 use crate::cli::{ExportArgs, Format, Global};
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use signalbox_control::table;
 use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo};
 use signalbox_tape::TapeFileWriter;
 use signalbox_tape::export::{
-    ExportError, Source, Target, curl, har, html, insomnia, is_url, jsonl, k6, otlp, playwright, postman, pytest,
+    ExportError, ExportTarget, Source, curl, har, html, insomnia, is_url, jsonl, k6, otlp, playwright, postman, pytest,
     vitest,
 };
 use std::fs::{File, OpenOptions};
@@ -34,8 +34,8 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
         );
         return Err(Failure::Usage(why));
     }
-    let target = Target::new(&info, args.url.clone(), args.tape.clone());
-    let mut progress = Progress::new("exported", global.json);
+    let target = ExportTarget::new(&info, args.url.clone(), args.tape.clone());
+    let mut progress = StepCounter::new("exported", global.json);
     let mut decryptor = keys::decryptor(&args.key_file)?;
     // The seal covers the whole recorded tape, not a part of it and not decrypted messages.
     let other = args.session.is_some() || decryptor.is_some();
@@ -128,7 +128,7 @@ fn write(
     sessions: &[(u64, SessionInfo)],
     entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
     format: Format,
-    target: &Target,
+    target: &ExportTarget,
     to: impl Write,
 ) -> Result<(), ExportError> {
     let source = Source { info, sessions, entries };

@@ -5,7 +5,7 @@ use crate::output;
 use serde_json::{Map, Value, json};
 use signalbox_control::table;
 use signalbox_engine::record::{Query, TapeStore};
-use signalbox_tape::analysis::{Counts, Facets, facets_of};
+use signalbox_tape::analysis::{Facets, ValueCounts, facets_of};
 use std::fmt::Display;
 use std::process::ExitCode;
 
@@ -35,7 +35,7 @@ pub(super) fn as_text(facets: &Facets, most: usize) -> String {
     text
 }
 
-fn rows_of<K: Ord + Clone + Display>(by: &str, counts: &Counts<K>, most: usize, rows: &mut Vec<Vec<String>>) {
+fn rows_of<K: Ord + Clone + Display>(by: &str, counts: &ValueCounts<K>, most: usize, rows: &mut Vec<Vec<String>>) {
     let (values, others) = counts.most(most);
     for (value, count) in values {
         rows.push(vec![by.to_owned(), value.to_string(), count.to_string()]);
@@ -59,7 +59,7 @@ pub(super) fn as_json(facets: &Facets) -> Value {
     })
 }
 
-fn values<K: Ord + Clone + Display>(counts: &Counts<K>) -> Value {
+fn values<K: Ord + Clone + Display>(counts: &ValueCounts<K>) -> Value {
     let (values, others) = counts.most(MOST);
     let values: Map<String, Value> =
         values.into_iter().map(|(value, count)| (value.to_string(), json!(count))).collect();

@@ -1,8 +1,8 @@
 //! `signalbox tape import`: reads a tape file, exported JSON lines or a recording of another program into the store.
 
-use super::progress::Progress;
+use super::step_counter::StepCounter;
 use super::{config, head};
-use crate::cli::{Global, ImportFormat as Asked};
+use crate::cli::{Global, ImportFormatArg};
 use crate::failure::Failure;
 use crate::output;
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use signalbox_config::Config;
 use signalbox_control::table;
 use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeKind};
 use signalbox_tape::export::jsonl::Reader;
-use signalbox_tape::import::{self, Content, Entries, ImportError, ImportFormat, LeftOut};
+use signalbox_tape::import::{self, Entries, FileContent, ImportError, ImportFormat, LeftOut};
 use signalbox_tape::recorder::Sampling;
 use signalbox_tape::{Select, TapeFile};
 use std::fs::File;
@@ -25,11 +25,11 @@ const LOOK: u64 = 1 << 20;
 /// Maximum number of skipped items reported one by one.
 const MAX_SAID: usize = 20;
 
-pub(super) fn run(global: &Global, path: &Path, format: Option<Asked>) -> Result<ExitCode, Failure> {
+pub(super) fn run(global: &Global, path: &Path, format: Option<ImportFormatArg>) -> Result<ExitCode, Failure> {
     let config = config(global)?;
     DataDir::prepare(&config.data_dir)?;
     let store = StorePlace::of(&config.record, &config.data_dir).open()?;
-    let mut progress = Progress::new("imported", global.json);
+    let mut progress = StepCounter::new("imported", global.json);
     let mut keep = |info: &TapeInfo, entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>| {
         store.import(info, &mut entries.inspect(|_| progress.step()))
     };
@@ -39,21 +39,21 @@ pub(super) fn run(global: &Global, path: &Path, format: Option<Asked>) -> Result
     };
     let mut left_out = Vec::new();
     let (info, count, missing) = match content {
-        Content::Jsonl => {
+        FileContent::Jsonl => {
             let reader = Reader::open(open(path)?)?;
             let info = reader.info().clone();
             let mut entries = reader.map(|entry| entry.map_err(|error| StoreError::Other(error.to_string())));
             let count = keep(&info, &mut entries)?;
             (info, count, None)
         }
-        Content::Tape => {
+        FileContent::Tape => {
             let mut file = TapeFile::open(open(path)?)?;
             let info = file.info().clone();
             let count = keep(&info, &mut file.entries(Select::default()).map(|entry| entry.map_err(StoreError::from)))?;
             let missing = file.missing().map(str::to_owned);
             (info, count, missing)
         }
-        Content::Other(format) => {
+        FileContent::Other(format) => {
             let (info, entries, omitted) = foreign(&config, path, format)?;
             let count = keep(&info, &mut entries.map(Ok))?;
             left_out = omitted;
@@ -77,29 +77,29 @@ fn open(path: &Path) -> Result<BufReader<File>, Failure> {
     File::open(path).map(BufReader::new).map_err(|error| Failure::File { path: path.into(), error })
 }
 
-fn named(format: Asked) -> Content {
-    Content::Other(match format {
-        Asked::Tape => return Content::Tape,
-        Asked::Jsonl => return Content::Jsonl,
-        Asked::Har => ImportFormat::Har,
-        Asked::Pcap => ImportFormat::Pcap,
-        Asked::Messages => ImportFormat::Messages,
-        Asked::Mcporter => ImportFormat::Mcporter,
-        Asked::McpRec => ImportFormat::McpRec,
-        Asked::McpRecorder => ImportFormat::McpRecorder,
-        Asked::Mcpsnoop => ImportFormat::Mcpsnoop,
+fn named(format: ImportFormatArg) -> FileContent {
+    FileContent::Other(match format {
+        ImportFormatArg::Tape => return FileContent::Tape,
+        ImportFormatArg::Jsonl => return FileContent::Jsonl,
+        ImportFormatArg::Har => ImportFormat::Har,
+        ImportFormatArg::Pcap => ImportFormat::Pcap,
+        ImportFormatArg::Messages => ImportFormat::Messages,
+        ImportFormatArg::Mcporter => ImportFormat::Mcporter,
+        ImportFormatArg::McpRec => ImportFormat::McpRec,
+        ImportFormatArg::McpRecorder => ImportFormat::McpRecorder,
+        ImportFormatArg::Mcpsnoop => ImportFormat::Mcpsnoop,
     })
 }
 
 /// Detects the format by content, and failing that by the file extension.
-pub(super) fn look(path: &Path) -> Result<Content, Failure> {
-    let mut content = Content::of(&bytes(path, LOOK)?);
+pub(super) fn look(path: &Path) -> Result<FileContent, Failure> {
+    let mut content = FileContent::of(&bytes(path, LOOK)?);
     if content.is_err() {
-        content = Content::of(&bytes(path, import::MAX_FILE)?);
+        content = FileContent::of(&bytes(path, import::MAX_FILE)?);
     }
     let by_name = match path.extension().and_then(|end| end.to_str()) {
-        Some("tape") => Some(Content::Tape),
-        Some("har") => Some(Content::Other(ImportFormat::Har)),
+        Some("tape") => Some(FileContent::Tape),
+        Some("har") => Some(FileContent::Other(ImportFormat::Har)),
         _ => None,
     };
     content.or_else(|error| by_name.ok_or(error)).map_err(|error| unreadable(path, error))

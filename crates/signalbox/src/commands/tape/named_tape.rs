@@ -1,7 +1,7 @@
 //! Opens a stored tape or a tape file. A file is imported into a temporary store, so that every query on stored tapes
 //! works on files.
 
-use super::progress::Progress;
+use super::step_counter::StepCounter;
 use super::{last_tape, note_reading, store, unreadable};
 use crate::cli::Global;
 use crate::failure::Failure;
@@ -46,7 +46,7 @@ impl NamedTape {
         let folder = folder.map_err(|error| Failure::File { path: std::env::temp_dir(), error })?;
         let store = StorePlace::Sqlite(folder.path().join("file.db")).open()?;
         let info = file.info().clone();
-        let mut progress = Progress::new("read", global.json);
+        let mut progress = StepCounter::new("read", global.json);
         let entries = file.entries(Select::default()).map(|entry| entry.map_err(StoreError::from));
         store.import(&info, &mut entries.inspect(|_| progress.step()))?;
         progress.done();

@@ -1,14 +1,14 @@
 //! `signalbox tape redact`: copies a sealed tape without some values. The copy still proves the rest.
 
-use super::progress::Progress;
 use super::read_tape;
+use super::step_counter::StepCounter;
 use crate::cli::{Global, RedactArgs};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::Value;
 use signalbox_engine::record::{StoreError, TapeInfo};
 use signalbox_replay::Paths;
-use signalbox_tape::seal::{SealedRedaction, Verdict};
+use signalbox_tape::seal::{SealVerdict, SealedRedaction};
 use signalbox_tape::{TapeFileWriter, TapeSource};
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write as _};
@@ -22,7 +22,7 @@ pub(super) fn run(global: &Global, args: &RedactArgs) -> Result<ExitCode, Failur
     let paths = Paths::parse(&args.path).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut tape = read_tape(global, &args.tape, "tape redact")?;
     // The copy of a broken tape is broken too, and a reader could not tell which of the two was changed.
-    if tape.verify(|| ()).verdict == Verdict::Broken {
+    if tape.verify(|| ()).verdict == SealVerdict::Broken {
         let why = format!("the tape is broken: see `signalbox tape verify {}`", args.tape);
         return Err(Failure::Refused(why));
     }
@@ -53,7 +53,7 @@ fn write(
 ) -> Result<(u64, u64), Failure> {
     let sessions = tape.sessions()?;
     let mut writer = TapeFileWriter::new(BufWriter::new(file), info, &sessions)?;
-    let mut progress = Progress::new("copied", global.json);
+    let mut progress = StepCounter::new("copied", global.json);
     let covers = |pointer: &str| {
         let names: Vec<String> =
             pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();

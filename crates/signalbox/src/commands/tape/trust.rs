@@ -5,7 +5,7 @@ use crate::cli::Global;
 use crate::failure::Failure;
 use signalbox_assembly::seal_folder::SealFolder;
 use signalbox_control::table::harmless;
-use signalbox_seal::{KeySet, Role, VerifyingKey};
+use signalbox_seal::{KeyRole, KeySet, VerifyingKey};
 
 /// Reason to trust a key. Later variants are stronger.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -92,7 +92,7 @@ impl TrustedSigners {
             return if is_there { Trust::Anchored } else { Trust::Unknown };
         }
         let at = i64::try_from(at / 1_000_000_000).unwrap_or(i64::MAX);
-        let known = self.keys.trusted(key.id(), &[Role::Recorder], at);
+        let known = self.keys.trusted(key.id(), &[KeyRole::Recorder], at);
         let known = known.is_ok_and(|known| known.key.as_bytes() == key.as_bytes());
         if self.pins.is_empty() && known { Trust::Beside } else { Trust::Unknown }
     }

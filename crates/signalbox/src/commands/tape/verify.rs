@@ -1,6 +1,6 @@
 //! `signalbox tape verify`: checks that a tape is as it was recorded.
 
-use super::progress::Progress;
+use super::step_counter::StepCounter;
 use super::trust::{Trust, TrustedSigners};
 use super::{find_tape, prove};
 use crate::cli::{Global, VerifyArgs};
@@ -9,7 +9,7 @@ use crate::output;
 use serde_json::{Value, json};
 use signalbox_control::table::harmless;
 use signalbox_tape::moment;
-use signalbox_tape::seal::{Anchors, Report, Verdict};
+use signalbox_tape::seal::{Anchors, SealReport, SealVerdict};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::BufReader;
@@ -29,7 +29,7 @@ pub(super) fn run(global: &Global, args: &VerifyArgs) -> Result<ExitCode, Failur
     if !args.anchor.is_empty() {
         signers = signers.anchored_by(anchors.signers());
     }
-    let mut progress = Progress::new("verified", global.json);
+    let mut progress = StepCounter::new("verified", global.json);
     let report = tape.verify_against(anchors, || progress.step());
     progress.done();
     let trust = signers.worst(report.signers.iter().map(|signer| (&signer.key, signer.at)));
@@ -67,18 +67,18 @@ fn anchors(files: &[PathBuf], tape: &str, signers: &TrustedSigners) -> Result<An
 }
 
 /// Returns the word for the outcome, and the exit code.
-fn outcome(report: &Report, trust: Trust) -> (&'static str, u8) {
+fn outcome(report: &SealReport, trust: Trust) -> (&'static str, u8) {
     match (report.verdict, trust) {
-        (Verdict::Broken, _) => ("broken", 1),
-        (Verdict::NeverSealed, _) => ("never_sealed", 5),
+        (SealVerdict::Broken, _) => ("broken", 1),
+        (SealVerdict::NeverSealed, _) => ("never_sealed", 5),
         (_, Trust::Unknown) => ("signer_unknown", 3),
-        (Verdict::NeverClosed, _) => ("never_closed", 4),
-        (Verdict::ClosedWithGaps, _) => ("closed_with_gaps", 6),
-        (Verdict::Valid, _) => ("valid", 0),
+        (SealVerdict::NeverClosed, _) => ("never_closed", 4),
+        (SealVerdict::ClosedWithGaps, _) => ("closed_with_gaps", 6),
+        (SealVerdict::Valid, _) => ("valid", 0),
     }
 }
 
-fn as_json(tape: &str, report: &Report, word: &str, code: u8, trust: Trust) -> Value {
+fn as_json(tape: &str, report: &SealReport, word: &str, code: u8, trust: Trust) -> Value {
     let signers: Vec<Value> = report
         .signers
         .iter()
@@ -96,7 +96,7 @@ fn as_json(tape: &str, report: &Report, word: &str, code: u8, trust: Trust) -> V
         "signed_up_to": report.signed_up_to,
         "pruned_up_to": report.pruned_up_to,
         "anchored_up_to": report.anchored_up_to,
-        "closed": matches!(report.verdict, Verdict::Valid | Verdict::ClosedWithGaps),
+        "closed": matches!(report.verdict, SealVerdict::Valid | SealVerdict::ClosedWithGaps),
         "missing_facts": report.missing,
         "trust": trust.word(),
         "signers": signers,
@@ -105,26 +105,26 @@ fn as_json(tape: &str, report: &Report, word: &str, code: u8, trust: Trust) -> V
     })
 }
 
-fn as_text(tape: &str, report: &Report, trust: Trust) -> String {
+fn as_text(tape: &str, report: &SealReport, trust: Trust) -> String {
     let mut out = String::new();
     let (entries, last, signed) = (report.entries, report.last, report.signed_up_to);
     let tape = harmless(tape);
     // Writing to a string cannot fail.
     let _ = match report.verdict {
-        Verdict::NeverSealed => writeln!(out, "tape {tape} was never sealed: nothing shows whether it was changed"),
-        Verdict::Broken => broken(&mut out, &tape, report),
-        Verdict::NeverClosed => writeln!(
+        SealVerdict::NeverSealed => writeln!(out, "tape {tape} was never sealed: nothing shows whether it was changed"),
+        SealVerdict::Broken => broken(&mut out, &tape, report),
+        SealVerdict::NeverClosed => writeln!(
             out,
             "tape {tape} is intact up to entry {last} and was never closed: its process is still running or was killed, or \
              the end of the tape was cut off\n\
              signatures cover it up to entry {signed}; what follows is linked to that, but anybody could have written it"
         ),
-        Verdict::ClosedWithGaps => writeln!(
+        SealVerdict::ClosedWithGaps => writeln!(
             out,
             "tape {tape} is INCOMPLETE: the {entries} entries on it are as they were recorded and it was closed after entry \
              {last}, but not everything that happened could be recorded"
         ),
-        Verdict::Valid => {
+        SealVerdict::Valid => {
             writeln!(out, "tape {tape} is as it was recorded: {entries} entries, closed after entry {last}")
         }
     };
@@ -139,13 +139,13 @@ fn as_text(tape: &str, report: &Report, trust: Trust) -> String {
         let _ = writeln!(out, "it agrees with what was anchored elsewhere, up to entry {anchored}");
     }
     redacted(&mut out, report);
-    if report.verdict != Verdict::NeverSealed {
+    if report.verdict != SealVerdict::NeverSealed {
         signers(&mut out, report, trust);
     }
     out
 }
 
-fn broken(out: &mut String, tape: &str, report: &Report) -> std::fmt::Result {
+fn broken(out: &mut String, tape: &str, report: &SealReport) -> std::fmt::Result {
     let Some(fault) = &report.fault else { return writeln!(out, "tape {tape} is BROKEN") };
     let (kind, why) = (fault.kind.word(), harmless(&fault.why));
     match fault.entry {
@@ -159,7 +159,7 @@ fn broken(out: &mut String, tape: &str, report: &Report) -> std::fmt::Result {
     )
 }
 
-fn redacted(out: &mut String, report: &Report) {
+fn redacted(out: &mut String, report: &SealReport) {
     for one in report.redacted.iter().take(MAX_SHOWN) {
         let paths = if one.paths.is_empty() { "the whole message".to_owned() } else { one.paths.join(", ") };
         let _ = writeln!(out, "entry {}: removed since it was recorded: {}", one.entry, harmless(&paths));
@@ -170,7 +170,7 @@ fn redacted(out: &mut String, report: &Report) {
     }
 }
 
-fn signers(out: &mut String, report: &Report, trust: Trust) {
+fn signers(out: &mut String, report: &SealReport, trust: Trust) {
     for signer in &report.signers {
         let _ =
             writeln!(out, "signed with the key {}, last on {}", harmless(signer.key.id()), moment::shown(signer.at));

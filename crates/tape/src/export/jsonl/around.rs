@@ -5,8 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use signalbox_engine::fact::{Carried, HttpHead};
-use signalbox_engine::record::{BackendSeen, ClientEntry, RefusedEntry, RulesEntry, SessionInfo};
+use signalbox_engine::fact::{HttpHead, TransportData};
+use signalbox_engine::record::{BackendOffer, ClientEntry, RefusedEntry, RulesEntry, SessionInfo};
 use std::sync::Arc;
 
 /// Facts about a session, or about a caller without one.
@@ -109,7 +109,7 @@ struct PartLine {
 }
 
 impl BackendLine {
-    pub(super) fn new(seen: &BackendSeen) -> Self {
+    pub(super) fn new(seen: &BackendOffer) -> Self {
         let part = |(name, bytes): &(std::borrow::Cow<'static, str>, Bytes)| {
             let text = std::str::from_utf8(bytes).ok().map(str::to_owned);
             let base64 = text.is_none().then(|| STANDARD.encode(bytes));
@@ -126,7 +126,7 @@ impl BackendLine {
         }
     }
 
-    pub(super) fn backend(self) -> Result<BackendSeen, &'static str> {
+    pub(super) fn backend(self) -> Result<BackendOffer, &'static str> {
         let part = |part: PartLine| -> Result<_, &'static str> {
             let bytes = match (part.text, part.base64) {
                 (Some(text), _) => Bytes::from(text),
@@ -137,7 +137,7 @@ impl BackendLine {
             };
             Ok((part.name.into(), bytes))
         };
-        Ok(BackendSeen {
+        Ok(BackendOffer {
             backend: self.backend.into(),
             view: self.view,
             revision: self.revision,
@@ -227,7 +227,7 @@ impl HttpLine {
 }
 
 /// Returns the carrier of a message, or `None` if neither event id nor HTTP head is known.
-pub(super) fn carried(event_id: Option<String>, http: Option<HttpLine>) -> Option<Arc<Carried>> {
+pub(super) fn carried(event_id: Option<String>, http: Option<HttpLine>) -> Option<Arc<TransportData>> {
     let there = event_id.is_some() || http.is_some();
-    there.then(|| Arc::new(Carried { event_id: event_id.map(Into::into), http: http.map(HttpLine::head) }))
+    there.then(|| Arc::new(TransportData { event_id: event_id.map(Into::into), http: http.map(HttpLine::head) }))
 }

@@ -4,7 +4,9 @@ use super::http_stream::{AnswerHead, Body, HttpStream, RequestHead, Unreadable};
 use super::tcp_streams::{Connection, Mark, Piece, Stream};
 use super::web_socket::{FrameError, text_messages};
 use crate::import::error::ImportError;
-use crate::import::http_exchange::{EventReader, HttpAnswer, HttpExchange, Said, find, is_events, messages, origin};
+use crate::import::http_exchange::{
+    EventReader, HttpAnswer, HttpExchange, HttpMessage, find, is_events, messages, origin,
+};
 use crate::import::left_out::{LeftOut, Missing};
 use bytes::Bytes;
 use signalbox_wire::Limits;
@@ -235,7 +237,7 @@ impl<'a> ConnectionReader<'a> {
         Some(exchange)
     }
 
-    fn frames(&mut self, stream: &HttpStream<'_>) -> Vec<Said> {
+    fn frames(&mut self, stream: &HttpStream<'_>) -> Vec<HttpMessage> {
         let mut found = Vec::new();
         match text_messages(stream.stream(), stream.position(), &mut found) {
             Ok(()) => {}
@@ -254,8 +256,8 @@ impl<'a> ConnectionReader<'a> {
     }
 }
 
-fn said(body: Bytes, mark: Mark) -> Said {
-    Said { body, event_id: None, at: mark.at, turn: mark.packet }
+fn said(body: Bytes, mark: Mark) -> HttpMessage {
+    HttpMessage { body, event_id: None, at: mark.at, turn: mark.packet }
 }
 
 fn begins_request(data: &[u8]) -> bool {

@@ -27,7 +27,7 @@ pub(super) struct Segment<'a> {
 
 /// Content of a packet.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Held<'a> {
+pub(super) enum PacketContent<'a> {
     /// An unfragmented segment of TCP.
     Segment(Segment<'a>),
     /// A fragment of an IP packet that carries a segment.
@@ -39,7 +39,7 @@ pub(super) enum Held<'a> {
 }
 
 /// Extracts the content of a packet.
-pub(super) fn held<'a>(packet: &Packet<'a>) -> Held<'a> {
+pub(super) fn held<'a>(packet: &Packet<'a>) -> PacketContent<'a> {
     let data = packet.data;
     let sliced = match Linktype(packet.link) {
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
@@ -49,9 +49,9 @@ pub(super) fn held<'a>(packet: &Packet<'a>) -> Held<'a> {
         Linktype::NULL | Linktype::LOOP => data.get(FAMILY..).and_then(|rest| LaxSlicedPacket::from_ip(rest).ok()),
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => LaxSlicedPacket::from_ip(data).ok(),
         Linktype(other) if RAW_BSD.contains(&other) => LaxSlicedPacket::from_ip(data).ok(),
-        _ => return Held::UnknownLink,
+        _ => return PacketContent::UnknownLink,
     };
-    sliced.map_or(Held::Other, |sliced| of_sliced(&sliced))
+    sliced.map_or(PacketContent::Other, |sliced| of_sliced(&sliced))
 }
 
 fn cooked(data: &[u8], (length, protocol): (usize, usize)) -> Option<LaxSlicedPacket<'_>> {
@@ -59,16 +59,18 @@ fn cooked(data: &[u8], (length, protocol): (usize, usize)) -> Option<LaxSlicedPa
     Some(LaxSlicedPacket::from_ether_type(EtherType(u16::from_be_bytes(*protocol)), data.get(length..)?))
 }
 
-fn of_sliced<'a>(sliced: &LaxSlicedPacket<'a>) -> Held<'a> {
+fn of_sliced<'a>(sliced: &LaxSlicedPacket<'a>) -> PacketContent<'a> {
     let (from, to): (IpAddr, IpAddr) = match &sliced.net {
         Some(LaxNetSlice::Ipv4(ip)) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
         Some(LaxNetSlice::Ipv6(ip)) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
-        _ => return Held::Other,
+        _ => return PacketContent::Other,
     };
     match &sliced.transport {
-        Some(TransportSlice::Tcp(tcp)) => Held::Segment(segment(from, to, tcp)),
-        _ if sliced.ip_payload().is_some_and(|ip| ip.fragmented && ip.ip_number == IpNumber::TCP) => Held::Fragment,
-        _ => Held::Other,
+        Some(TransportSlice::Tcp(tcp)) => PacketContent::Segment(segment(from, to, tcp)),
+        _ if sliced.ip_payload().is_some_and(|ip| ip.fragmented && ip.ip_number == IpNumber::TCP) => {
+            PacketContent::Fragment
+        }
+        _ => PacketContent::Other,
     }
 }
 

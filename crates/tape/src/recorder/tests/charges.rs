@@ -3,7 +3,7 @@
 use super::facts::{Facts, LONG};
 use super::memory::{Memory, eventually};
 use crate::Redactor;
-use crate::recorder::{Recorder, RecorderSettings, Sampling, Trigger};
+use crate::recorder::{Recorder, RecorderSettings, Sampling, SamplingTrigger};
 use bytes::Bytes;
 use signalbox_engine::fact::{MessageFact, Outcome, Point};
 use signalbox_engine::record::StoreError;
@@ -36,7 +36,7 @@ fn refused(recorder: &Recorder, exchange: u64, charge: &Arc<()>) {
 /// Large refused calls of one caller left the budget of messages used up.
 #[test]
 fn calls_that_have_ended_hold_no_charged_message() {
-    let ring = Sampling::Ring { exchanges: 1_000, within: None, after: 0, on: Trigger::default() };
+    let ring = Sampling::Ring { exchanges: 1_000, within: None, after: 0, on: SamplingTrigger::default() };
     let ring = RecorderSettings { sampling: ring, ..RecorderSettings::default() };
     let (_, sealed) = super::sealing::sealed(10);
     for settings in [RecorderSettings::default(), ring, sealed] {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use signalbox_engine::chain::Ruling;
-use signalbox_engine::fact::{Decision, Finished, MessageFact, Outcome, Point, SessionFact};
+use signalbox_engine::fact::{Decision, FinishedFact, MessageFact, Outcome, Point, SessionFact};
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact, FactSink, Principal, Proof, SessionKey};
 use signalbox_wire::{Era, Revision};
 use std::num::NonZeroU64;
@@ -72,7 +72,7 @@ impl<'a> Facts<'a> {
     }
 
     pub(super) fn finished(&self, session: u64, exchange: u64, tool: &str, outcome: Outcome, took: Duration) {
-        self.0.fact(&Fact::Finished(Arc::new(Finished {
+        self.0.fact(&Fact::Finished(Arc::new(FinishedFact {
             at: Instant::now(),
             session: SessionKey(session),
             caller: ann(),

@@ -4,7 +4,7 @@ use super::super::RecorderSettings;
 use super::facts::{Facts, LONG};
 use super::memory::Memory;
 use crate::bodies;
-use crate::redact::{Action, KeyRule, PathRule, PatternRule, Redacted, RedactionSettings, Redactor};
+use crate::redact::{Action, KeyRule, PathRule, PatternRule, Redaction, RedactionSettings, Redactor};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content};
@@ -96,9 +96,9 @@ fn an_image_is_kept_as_if_it_were_redacted_alone() {
         }
         let second = message(&mut numbers, other);
         let alone = |text: &str| match redactor.message(&Bytes::copy_from_slice(text.as_bytes()), Some("tools/call")) {
-            Redacted::Same => Some(Bytes::copy_from_slice(text.as_bytes())),
-            Redacted::Changed(bytes) => Some(bytes),
-            Redacted::Withheld => None,
+            Redaction::Same => Some(Bytes::copy_from_slice(text.as_bytes())),
+            Redaction::Changed(bytes) => Some(bytes),
+            Redaction::Withheld => None,
         };
         assert_eq!(recorded(&redactor, &first, &second), [alone(&first), alone(&second)], "{first}\n{second}");
     }

@@ -5,7 +5,7 @@ use super::memory::{Memory, eventually};
 use crate::Redactor;
 use crate::recorder::RecorderSettings;
 use bytes::Bytes;
-use signalbox_engine::fact::{Finished, MessageFact, Outcome, Point, SessionFact};
+use signalbox_engine::fact::{FinishedFact, MessageFact, Outcome, Point, SessionFact};
 use signalbox_engine::record::{Content, Entry};
 use signalbox_engine::{Caller, ExchangeId, Fact, FactSink, SessionKey};
 use signalbox_wire::Era;
@@ -16,14 +16,15 @@ fn micros(count: u64) -> Duration {
     Duration::from_micros(count)
 }
 
-/// A call on a connection of its own. Its end bears the time of the event that led to it, which is before the answer left.
+/// A call on a connection of its own. Its end bears the time of the event that led to it, which is before the answer
+/// left.
 fn call(session: u64, exchange: u64, began: Instant, took: Duration) -> Vec<Fact> {
     let caller = Caller::anonymous("http");
     let message = |at: Instant, point: Point, text: String| {
         let fact = MessageFact::new(at, SessionKey(session), caller.clone(), point, Bytes::from(text));
         Fact::Message(MessageFact { exchange: Some(ExchangeId(exchange)), ..fact })
     };
-    let finished = Finished {
+    let finished = FinishedFact {
         at: began + took,
         session: SessionKey(session),
         caller: caller.clone(),

@@ -9,7 +9,7 @@ fn sampled(sampling: Sampling, say: impl FnOnce(&Facts)) -> (Vec<Entry>, Recorde
 /// Proves S-33 and SO-9.
 #[test]
 fn a_share_keeps_whole_exchanges_and_errors_always() {
-    let always = Trigger { errors: true, ..Trigger::default() };
+    let always = SamplingTrigger { errors: true, ..SamplingTrigger::default() };
     let (entries, stats) = sampled(Sampling::Share { share: 0.2, seed: 3, always }, |facts| {
         for id in 0..200 {
             let outcome = if id % 50 == 0 { Outcome::ToolError } else { Outcome::Ok };
@@ -29,7 +29,7 @@ fn a_share_keeps_whole_exchanges_and_errors_always() {
 /// Proves SO-9.
 #[test]
 fn an_adaptive_share_keeps_little_of_much_and_errors_always() {
-    let always = Trigger { errors: true, ..Trigger::default() };
+    let always = SamplingTrigger { errors: true, ..SamplingTrigger::default() };
     let adaptive = |always| Sampling::Adaptive { target: 10.0, seed: 3, always };
     let crowd = |facts: &Facts| {
         for call in 1..=2_000 {
@@ -43,7 +43,7 @@ fn an_adaptive_share_keeps_little_of_much_and_errors_always() {
     let well = kept.iter().filter(|tool| *tool == "well").count();
     // All come within moments: however many seconds that takes, most are left out.
     assert!((10..1_500).contains(&well), "{well}");
-    let (few, _) = sampled(adaptive(Trigger::default()), |facts| {
+    let (few, _) = sampled(adaptive(SamplingTrigger::default()), |facts| {
         (1..=9).for_each(|call| facts.call(1, call, "well", Outcome::Ok))
     });
     assert_eq!(tools(&few).len(), 9);
@@ -56,7 +56,7 @@ fn what_has_priority_has_a_share_of_its_own_and_errors_are_kept_of_it_too() {
     let priorities = |errors| Priorities {
         rules: vec![rule("imp*", 1.0), rule("nothing", 0.0), rule("broken", 0.0), rule("*", 0.5)],
         seed: 1,
-        always: Trigger { errors, ..Trigger::default() },
+        always: SamplingTrigger { errors, ..SamplingTrigger::default() },
     };
     let say = |facts: &Facts| {
         for call in 0..200 {
@@ -69,7 +69,7 @@ fn what_has_priority_has_a_share_of_its_own_and_errors_are_kept_of_it_too() {
     for (sampling, errors, broken) in [
         (Sampling::All, true, 200),
         (Sampling::All, false, 0),
-        (Sampling::Share { share: 0.0, seed: 1, always: Trigger::default() }, false, 0),
+        (Sampling::Share { share: 0.0, seed: 1, always: SamplingTrigger::default() }, false, 0),
     ] {
         let settings = RecorderSettings { sampling, priorities: priorities(errors), ..RecorderSettings::default() };
         let (entries, _) = recorded(settings, say);
@@ -84,7 +84,7 @@ fn what_has_priority_has_a_share_of_its_own_and_errors_are_kept_of_it_too() {
 /// Proves SO-9.
 #[test]
 fn every_nth_is_kept() {
-    let (entries, _) = sampled(Sampling::EveryNth { n: 3, always: Trigger::default() }, |facts| {
+    let (entries, _) = sampled(Sampling::EveryNth { n: 3, always: SamplingTrigger::default() }, |facts| {
         (1..=7).for_each(|id| facts.call(1, id, &format!("t{id}"), Outcome::Ok));
     });
     assert_eq!(tools(&entries), ["t1", "t4", "t7"]);
@@ -119,8 +119,8 @@ fn only_slow_ones_are_kept() {
 /// Proves SO-9.
 #[test]
 fn a_ring_is_written_when_something_fires() {
-    let on = Trigger { verdicts: vec!["refuse".into()], ..Trigger::default() };
-    let ring = |on: &Trigger| Sampling::Ring { exchanges: 3, within: None, after: 1, on: on.clone() };
+    let on = SamplingTrigger { verdicts: vec!["refuse".into()], ..SamplingTrigger::default() };
+    let ring = |on: &SamplingTrigger| Sampling::Ring { exchanges: 3, within: None, after: 1, on: on.clone() };
     let calls = |facts: &Facts, ids: std::ops::Range<u64>| {
         ids.for_each(|id| facts.call(1, id, &format!("t{id}"), Outcome::Ok));
     };
@@ -143,7 +143,7 @@ fn a_ring_is_written_when_something_fires() {
     assert!(entries.iter().any(|entry| entry.exchange == Some(8) && matches!(entry.content, Content::Decisions(_))));
 
     let memory = Memory::default();
-    let settings = RecorderSettings { sampling: ring(&Trigger::default()), ..RecorderSettings::default() };
+    let settings = RecorderSettings { sampling: ring(&SamplingTrigger::default()), ..RecorderSettings::default() };
     let recorder = memory.record(settings, Redactor::none());
     calls(&Facts::new(&recorder), 0..9);
     assert_eq!(recorder.barrier().wait(LONG), Ok(()));
@@ -155,7 +155,7 @@ fn a_ring_is_written_when_something_fires() {
 /// A ring of the last calls is not filled by handshakes.
 #[test]
 fn a_ring_counts_calls_and_keeps_the_handshakes_around_them() {
-    let on = Trigger { verdicts: vec!["refuse".into()], ..Trigger::default() };
+    let on = SamplingTrigger { verdicts: vec!["refuse".into()], ..SamplingTrigger::default() };
     let ring = Sampling::Ring { exchanges: 2, within: None, after: 0, on };
     let (entries, _) = sampled(ring, |facts| {
         (0..3).for_each(|id| facts.call(1, id, &format!("t{id}"), Outcome::Ok));

@@ -3,7 +3,7 @@
 use super::facts::{Facts, LONG};
 use super::*;
 use crate::Bodies;
-use crate::seal::{Report, SealSettings, Verdict, Verifier};
+use crate::seal::{SealReport, SealSettings, SealVerdict, TapeVerifier};
 use signalbox_engine::record::{TapeInfo, TapeKind};
 use signalbox_seal::{SigningKey, TapeSeal};
 
@@ -19,13 +19,13 @@ pub(super) fn sealed(every: u64) -> (TapeInfo, RecorderSettings) {
     (info, RecorderSettings { seal: Some(seal), ..RecorderSettings::default() })
 }
 
-pub(super) fn verify(info: &TapeInfo, memory: &Memory) -> Report {
+pub(super) fn verify(info: &TapeInfo, memory: &Memory) -> SealReport {
     let mut info = info.clone();
     info.ended = memory.ended();
     if let (Some(seal), Some(closing)) = (&info.seal, memory.closing()) {
         info.seal = Some(TapeSeal::closed(seal, &closing));
     }
-    let (mut verifier, mut bodies) = (Verifier::new(&info), Bodies::default());
+    let (mut verifier, mut bodies) = (TapeVerifier::new(&info), Bodies::default());
     for entry in memory.all_entries() {
         verifier.push(bodies.whole(entry));
     }
@@ -46,11 +46,11 @@ fn what_is_recorded_is_sealed_and_closed() {
     facts.message(1, Some(100), Point::ClientOut, &facts::result(1));
     assert_eq!(recorder.barrier().wait(LONG), Ok(()));
     let report = verify(&info, &memory);
-    assert_eq!(report.verdict, Verdict::NeverClosed, "{report:?}");
+    assert_eq!(report.verdict, SealVerdict::NeverClosed, "{report:?}");
     assert_eq!(report.last - report.last % 10, report.signed_up_to);
     recorder.stop(LONG);
     let report = verify(&info, &memory);
-    assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+    assert_eq!(report.verdict, SealVerdict::Valid, "{report:?}");
     assert_eq!(report.entries, memory.all_entries().len() as u64);
 }
 
@@ -64,7 +64,7 @@ fn a_store_that_fails_or_refuses_an_entry_does_not_break_the_chain() {
     facts.call(1, 1, "good", Outcome::Ok);
     facts.call(1, 2, "bad", Outcome::Ok);
     facts.call(1, 3, "good", Outcome::Ok);
-    assert_eq!(recorder.barrier().wait(LONG), Err(NotRecorded::Store));
+    assert_eq!(recorder.barrier().wait(LONG), Err(BarrierError::Store));
     eventually(|| recorder.stats().lost(GapReason::Refused) == 4);
     memory.fail_with(Some(StoreError::Full("x".into())));
     facts.call(1, 4, "good", Outcome::Ok);
@@ -72,7 +72,7 @@ fn a_store_that_fails_or_refuses_an_entry_does_not_break_the_chain() {
     memory.fail_with(None);
     recorder.stop(LONG);
     let report = verify(&info, &memory);
-    assert_eq!((report.verdict, report.missing), (Verdict::ClosedWithGaps, 4), "{report:?}");
+    assert_eq!((report.verdict, report.missing), (SealVerdict::ClosedWithGaps, 4), "{report:?}");
     assert!(memory.all_entries().iter().any(|entry| matches!(entry.content, Content::Gap(_))));
 }
 
@@ -92,6 +92,6 @@ fn a_tape_that_lost_facts_says_so_in_what_closes_it() {
     let report = verify(&info, &memory);
     let missing: u64 = recorder.stats().gaps.iter().map(|(_, facts)| facts).sum();
     assert!(missing > 0 && memory.ended().is_some(), "{report:?}");
-    assert_eq!(report.verdict, Verdict::ClosedWithGaps, "{report:?}");
+    assert_eq!(report.verdict, SealVerdict::ClosedWithGaps, "{report:?}");
     assert_eq!(report.missing, missing, "{report:?}");
 }

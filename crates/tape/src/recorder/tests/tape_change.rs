@@ -3,7 +3,7 @@
 use super::sealing::{commit, verify};
 use super::*;
 use crate::Bodies;
-use crate::seal::{SealSettings, Verdict};
+use crate::seal::{SealSettings, SealVerdict};
 use signalbox_engine::record::{RulesEntry, TapeInfo, TapeKind};
 use signalbox_seal::SigningKey;
 use std::sync::{Mutex, MutexGuard};
@@ -101,7 +101,7 @@ fn checked(tapes: &Tapes) -> Vec<Vec<Entry>> {
     for tape in &all {
         let report = verify(&tape.info, &tape.memory);
         let is_empty = tape.memory.all_entries().is_empty();
-        assert!(report.verdict == Verdict::Valid || is_empty, "{}: {report:?}", tape.info.id);
+        assert!(report.verdict == SealVerdict::Valid || is_empty, "{}: {report:?}", tape.info.id);
         let entries = tape.entries();
         assert!(entries.iter().enumerate().all(|(index, entry)| entry.seq == index as u64 + 1));
         assert!(entries.is_sorted_by_key(|entry| entry.at));
@@ -241,8 +241,12 @@ fn a_late_answer_is_waited_for() {
 #[test]
 fn what_is_held_back_goes_on_to_the_next_tape() {
     let tapes = Tapes::default();
-    let ring =
-        Sampling::Ring { exchanges: 100, within: None, after: 1, on: Trigger { errors: true, ..Trigger::default() } };
+    let ring = Sampling::Ring {
+        exchanges: 100,
+        within: None,
+        after: 1,
+        on: SamplingTrigger { errors: true, ..SamplingTrigger::default() },
+    };
     let settings =
         RecorderSettings { sampling: ring, idle_every: Duration::from_millis(5), ..RecorderSettings::default() };
     let recorder = tapes.record(settings, bytes(3_000), Duration::from_millis(500));

@@ -7,9 +7,9 @@ use crate::recorder::{RecorderSettings, SessionHash};
 use crate::redact::{RedactionSettings, Redactor};
 use bytes::Bytes;
 use signalbox_engine::caller::Identity;
-use signalbox_engine::fact::Carried;
-use signalbox_engine::fact::{Finished, Lost, MessageFact, Outcome, Point, RefusedFact};
-use signalbox_engine::record::{BackendSeen, Content, Entry, RulesEntry};
+use signalbox_engine::fact::TransportData;
+use signalbox_engine::fact::{FinishedFact, LostFact, MessageFact, Outcome, Point, RefusedFact};
+use signalbox_engine::record::{BackendOffer, Content, Entry, RulesEntry};
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact, FactSink, Principal, Proof, SessionKey};
 use signalbox_wire::{Era, Revision};
 use std::num::NonZeroU64;
@@ -36,7 +36,7 @@ fn message(text: &str) -> MessageFact {
 fn round(exchange: u64, operation: u64, round: u32, port: u16) -> Fact {
     let info = Some(Bytes::from_static(br#"{"name":"agent","version":"3"}"#));
     let client = ClientProfile::new(Revision::LATEST, Bytes::from_static(b"{}"), info);
-    Fact::Finished(Arc::new(Finished {
+    Fact::Finished(Arc::new(FinishedFact {
         at: Instant::now(),
         session: SessionKey(900 + exchange),
         caller: bob(port),
@@ -127,12 +127,12 @@ fn a_session_tells_how_its_caller_was_proved_and_its_id_only_as_a_keyed_hash() {
 #[test]
 fn own_repeated_and_lost_messages_are_marked() {
     let (own, again, lost) = (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, facts::result(1), facts::result(2));
-    let carried = Some(Arc::new(Carried { event_id: Some("7_3".into()), http: None }));
+    let carried = Some(Arc::new(TransportData { event_id: Some("7_3".into()), http: None }));
     let entries = told(&[
         Fact::Message(MessageFact { own: true, number: 4, ..message(own) }),
         Fact::Message(MessageFact { number: 5, again: NonZeroU64::new(4), carried, ..message(&again) }),
         Fact::Message(MessageFact { lost: Some("orphan"), ..message(&lost) }),
-        Fact::Lost(Arc::new(Lost {
+        Fact::Lost(Arc::new(LostFact {
             at: Instant::now(),
             session: SessionKey::GATEWAY,
             caller: bob(1),
@@ -184,7 +184,7 @@ fn whatever_something_was_taken_out_of_is_marked() {
     Facts::new(&recorder).ruling(1, 1, secret);
     recorder.rules(RulesEntry { hash: "h".into(), text: format!("say {secret}"), redacted: false });
     let parts = vec![("tools".into(), Bytes::from(format!(r#"[{{"name":"{secret}"}}]"#)))];
-    recorder.backend(BackendSeen { backend: "math".into(), parts, ..BackendSeen::default() });
+    recorder.backend(BackendOffer { backend: "math".into(), parts, ..BackendOffer::default() });
     recorder.stop(LONG);
     let entries = memory.entries();
     assert!(!format!("{entries:?}").contains(secret), "{entries:?}");

@@ -7,13 +7,13 @@ use crate::sse_back::SseConnector;
 use crate::ws_back::{WsConnector, WsSpec};
 use http::header::{AUTHORIZATION, HeaderValue};
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_runtime::{BackendCredentials, Behalf, BoxFuture, Connector as _, Credential, Refusal};
+use signalbox_runtime::{AuthHeader, AuthRefusal, BackendCredentials, BoxFuture, Connector as _, RequestIdentity};
 use std::sync::{Arc, Mutex};
 
 /// Gives the next of these tokens whenever one is refused, and a fault after the last.
 struct Tokens {
     left: Mutex<Vec<&'static str>>,
-    refusals: Mutex<Vec<Refusal>>,
+    refusals: Mutex<Vec<AuthRefusal>>,
 }
 
 impl Tokens {
@@ -21,19 +21,19 @@ impl Tokens {
         Arc::new(Self { left: Mutex::new(tokens.iter().rev().copied().collect()), refusals: Mutex::default() })
     }
 
-    fn next(&self) -> Option<Credential> {
+    fn next(&self) -> Option<AuthHeader> {
         let token = self.left.lock().unwrap().last().copied()?;
-        Some(Credential::new(AUTHORIZATION, HeaderValue::from_static(token)))
+        Some(AuthHeader::new(AUTHORIZATION, HeaderValue::from_static(token)))
     }
 }
 
 impl BackendCredentials for Tokens {
-    fn current(&self, _: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn current(&self, _: RequestIdentity) -> BoxFuture<Result<Option<AuthHeader>, Fault>> {
         let next = self.next();
         Box::pin(async move { Ok(next) })
     }
 
-    fn renewed(&self, _: Behalf, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn renewed(&self, _: RequestIdentity, refusal: AuthRefusal) -> BoxFuture<Result<Option<AuthHeader>, Fault>> {
         self.refusals.lock().unwrap().push(refusal);
         self.left.lock().unwrap().pop();
         let next = self.next().ok_or_else(|| Fault::new(FaultKind::SignInNeeded, "sign in"));

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind, Principal};
 use signalbox_runtime::{Connector as _, Link, LinkEvents};
-use signalbox_wire::{Rejected, Revision};
+use signalbox_wire::{RejectedMessage, Revision};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -277,7 +277,7 @@ impl LinkEvents for Recorder {
         self.0.try_send(Event::Parted(key, retry)).unwrap();
     }
 
-    fn garbage(&self, why: &Rejected) {
+    fn garbage(&self, why: &RejectedMessage) {
         self.0.try_send(Event::Garbage(why.to_string())).unwrap();
     }
 

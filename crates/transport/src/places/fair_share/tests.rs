@@ -1,18 +1,18 @@
 use super::*;
 use signalbox_engine::Identity;
 
-fn proved(name: &str) -> Holder {
-    Holder::Proved(Principal::named(name))
+fn proved(name: &str) -> ConnectionHolder {
+    ConnectionHolder::Proved(Principal::named(name))
 }
 
-fn at(last: u8) -> Holder {
-    Holder::Unproved(Some(IpAddr::from([192, 0, 2, last])))
+fn at(last: u8) -> ConnectionHolder {
+    ConnectionHolder::Unproved(Some(IpAddr::from([192, 0, 2, last])))
 }
 
 /// Connections in use, numbered in this order.
-fn holdings(most: usize, holders: &[(Holder, usize)]) -> Holdings<(Holder, u64)> {
+fn holdings(most: usize, holders: &[(ConnectionHolder, usize)]) -> Holdings<(ConnectionHolder, u64)> {
     let each = holders.iter().flat_map(|(holder, count)| std::iter::repeat_n(holder, *count));
-    let candidate = |(number, holder): (u64, &Holder)| Candidate {
+    let candidate = |(number, holder): (u64, &ConnectionHolder)| EvictionCandidate {
         connection: (holder.clone(), number),
         holder: holder.clone(),
         is_in_use: true,
@@ -22,7 +22,10 @@ fn holdings(most: usize, holders: &[(Holder, usize)]) -> Holdings<(Holder, u64)>
 }
 
 /// The holders whose connections end while this newcomer comes again and again, as numbers of connections.
-fn ended(holdings: &mut Holdings<(Holder, u64)>, claimant: &Holder) -> Vec<(Holder, u64)> {
+fn ended(
+    holdings: &mut Holdings<(ConnectionHolder, u64)>,
+    claimant: &ConnectionHolder,
+) -> Vec<(ConnectionHolder, u64)> {
     std::iter::from_fn(|| holdings.displace(claimant)).map(|displaced| displaced.connection).collect()
 }
 
@@ -80,7 +83,8 @@ fn the_only_place_is_not_taken_from_its_holder() {
 
 #[test]
 fn connections_whose_request_has_not_come_are_the_last_to_end() {
-    let candidate = |number, is_in_use| Candidate { connection: number, holder: proved("ada"), is_in_use, number };
+    let candidate =
+        |number, is_in_use| EvictionCandidate { connection: number, holder: proved("ada"), is_in_use, number };
     let mut all =
         Holdings::new(6, vec![candidate(1, true), candidate(2, true), candidate(3, false), candidate(4, false)]);
     let taken: Vec<u64> = std::iter::from_fn(|| all.displace(&proved("vic"))).map(|taken| taken.connection).collect();
@@ -89,7 +93,7 @@ fn connections_whose_request_has_not_come_are_the_last_to_end() {
 
 #[test]
 fn addresses_of_one_ipv6_network_are_one_holder() {
-    let of = |text: &str| Holder::of(None, Some(SocketAddr::new(text.parse().unwrap(), 1)));
+    let of = |text: &str| ConnectionHolder::of(None, Some(SocketAddr::new(text.parse().unwrap(), 1)));
     assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
     assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
     assert_eq!(of("::ffff:192.0.2.7"), at(7));
@@ -98,6 +102,6 @@ fn addresses_of_one_ipv6_network_are_one_holder() {
         let (principal, address) = (Principal::named("ada"), None);
         Caller::new(Identity { principal, proof, claims: Vec::new(), address, transport: "http", standing: None })
     };
-    assert_eq!(Holder::of(Some(&caller(Proof::ApiKey)), None), proved("ada"));
-    assert_eq!(Holder::of(Some(&caller(Proof::Unproved)), None), Holder::Unproved(None));
+    assert_eq!(ConnectionHolder::of(Some(&caller(Proof::ApiKey)), None), proved("ada"));
+    assert_eq!(ConnectionHolder::of(Some(&caller(Proof::Unproved)), None), ConnectionHolder::Unproved(None));
 }
