@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| signalbox_scan::fuzzing::credentials(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| signalbox_secret_scan::fuzzing::credentials(data));

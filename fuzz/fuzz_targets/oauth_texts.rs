@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| signalbox_oauth::fuzzing::oauth_texts(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| signalbox_oauth_client::fuzzing::oauth_texts(data));

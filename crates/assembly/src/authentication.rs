@@ -29,8 +29,8 @@ use signalbox_govern::{
     CertificateAuthenticator, CertificateRule, IssuerRules, KeyAuthenticator, ProtectedResource, SharedKeys,
     TokenAuthenticator, TokenIssuer,
 };
-use signalbox_oauth::OauthClientState;
-use signalbox_oauth::outbound::OutboundSettings;
+use signalbox_oauth_client::OauthClientState;
+use signalbox_oauth_client::outbound::OutboundSettings;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_seal::KeyRole;

@@ -1,5 +1,5 @@
 //! Runs the authorization server of the gateway: its files, its password hashes, and the client documents that it
-//! fetches. `signalbox_authorization` makes the decisions.
+//! fetches. `signalbox_oauth_server` makes the decisions.
 //!
 //! ```text
 //! data folder: auth/server.key   signs tokens          auth/server.json  clients, grants, revoked tokens
@@ -11,11 +11,6 @@ use crate::openid::OpenId;
 use crate::signing_keys::SigningKeys;
 use crate::user_file::{UserFile, UserFileFault};
 use arc_swap::{ArcSwap, ArcSwapOption};
-use signalbox_authorization::access_token::BadSeed;
-use signalbox_authorization::{
-    AuthorizationServer, Authorize, ConsentOutcome, DocumentError, IdentityProvider, Moment, OauthRefusal, Reply,
-    ServerSettings, ServerStateError, SignInStep, SwitchedOff,
-};
 use signalbox_config::Auth;
 use signalbox_config::auth_server::{AuthServer, LOCAL_USERS};
 use signalbox_engine::Principal;
@@ -24,9 +19,14 @@ use signalbox_engine::resource_address::ResourceAddress;
 use signalbox_engine::standing::Standing;
 use signalbox_govern::directory::{Directory, DirectoryClaims};
 use signalbox_govern::{IssuerRules, JsonWebKeySet, JsonWebKeySetError, TokenAuthenticator, TokenIssuer};
-use signalbox_oauth::openid::OpenIdResponse;
-use signalbox_oauth::outbound::OutboundSettings;
-use signalbox_oauth::web_address::WebAddress;
+use signalbox_oauth_client::openid::OpenIdResponse;
+use signalbox_oauth_client::outbound::OutboundSettings;
+use signalbox_oauth_client::web_address::WebAddress;
+use signalbox_oauth_server::access_token::BadSeed;
+use signalbox_oauth_server::{
+    AuthorizationServer, Authorize, ConsentOutcome, DocumentError, IdentityProvider, Moment, OauthRefusal, Reply,
+    ServerSettings, ServerStateError, SignInStep, SwitchedOff,
+};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_seal::KeyError;
 use signalbox_seal::keys::files::{KeyStorageError, save_private, try_lock};

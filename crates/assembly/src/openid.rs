@@ -1,14 +1,14 @@
 //! Sign-ins of people at an OpenID provider, for the gateway's own authorization server.
 
-use signalbox_authorization::metadata::OPENID;
-use signalbox_authorization::{Moment, Person};
 use signalbox_config::auth_server::OpenIdProvider;
 use signalbox_engine::bounded::make_room;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_govern::{IssuerRules, JsonWebKeySet, JsonWebKeySetError, TokenError, TokenIssuer};
-use signalbox_oauth::openid::{OpenIdClient, OpenIdRequest, OpenIdResponse};
-use signalbox_oauth::outbound::OutboundSettings;
-use signalbox_oauth::{OauthError, SecretText};
+use signalbox_oauth_client::openid::{OpenIdClient, OpenIdRequest, OpenIdResponse};
+use signalbox_oauth_client::outbound::OutboundSettings;
+use signalbox_oauth_client::{OauthError, SecretText};
+use signalbox_oauth_server::metadata::OPENID;
+use signalbox_oauth_server::{Moment, Person};
 use std::collections::HashMap;
 use std::sync::Mutex;
 

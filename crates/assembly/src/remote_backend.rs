@@ -3,7 +3,7 @@
 use crate::assemble::AssembleError;
 use crate::backend_auth;
 use signalbox_config::{BackendConfig, BackendTarget, EraSetting, UrlTransport};
-use signalbox_oauth::OauthClientState;
+use signalbox_oauth_client::OauthClientState;
 use signalbox_runtime::Connector;
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::http_back::{HttpConnector, HttpSpec};

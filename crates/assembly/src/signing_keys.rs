@@ -9,8 +9,8 @@
 //! replaced.
 
 use crate::authorization::AuthServerError;
-use signalbox_authorization::TokenSigner;
 use signalbox_config::auth_server::AuthServer;
+use signalbox_oauth_server::TokenSigner;
 use signalbox_seal::SigningKey;
 use signalbox_seal::keys::files::{load_signing_key, save_signing_key};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! File of the local users in the data folder. It holds hashes of their passwords.
 
 use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
-use signalbox_authorization::{LocalUsers, UserError};
+use signalbox_oauth_server::{LocalUsers, UserError};
 use std::path::{Path, PathBuf};
 
 /// Reason why the file cannot be used.

@@ -11,7 +11,7 @@ use http::Uri;
 use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::standing::TrustLevel;
 use signalbox_govern::SubjectPattern;
-use signalbox_oauth::web_address::WebAddress;
+use signalbox_oauth_client::web_address::WebAddress;
 use std::path::PathBuf;
 use std::time::Duration;
 

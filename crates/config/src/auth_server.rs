@@ -3,8 +3,8 @@
 use super::backend::bad;
 use super::error::{ConfigError, Problem};
 use super::read::Table;
-use signalbox_oauth::SecretText;
-use signalbox_oauth::web_address::WebAddress;
+use signalbox_oauth_client::SecretText;
+use signalbox_oauth_client::web_address::WebAddress;
 use std::time::Duration;
 
 /// First part of the principals of local users.

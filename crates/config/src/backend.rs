@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::Uri;
-use signalbox_oauth::AuthSpec;
+use signalbox_oauth_client::AuthSpec;
 use signalbox_runtime::{FailureRules, Lifetime, QuestionTime, StartPolicy};
 use signalbox_transport::tls::BackTlsSpec;
 

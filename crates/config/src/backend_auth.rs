@@ -5,8 +5,8 @@ use super::error::{ConfigError, Problem};
 use super::read::Table;
 use super::tls::file;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName};
-use signalbox_oauth::token_exchange::{ACCESS_TOKEN, ID_TOKEN};
-use signalbox_oauth::{
+use signalbox_oauth_client::token_exchange::{ACCESS_TOKEN, ID_TOKEN};
+use signalbox_oauth_client::{
     AssertionSpec, AuthSpec, ClientSpec, ExchangeSpec, GrantType, OauthSpec, Provider, SecretSource, StaticSpec,
 };
 use std::collections::BTreeMap;
@@ -216,7 +216,7 @@ pub(super) fn url(table: &Table<'_>, key: &str) -> Result<Option<String>, Config
 #[cfg(test)]
 mod tests {
     use crate::{BackendTarget, Config, ConfigError, Overrides};
-    use signalbox_oauth::{AuthSpec, GrantType, SecretSource};
+    use signalbox_oauth_client::{AuthSpec, GrantType, SecretSource};
     use std::path::Path;
 
     fn load(auth: &str) -> Result<AuthSpec, ConfigError> {

@@ -9,7 +9,7 @@ use super::{
     relay, rules, seal, tls, tool_labels,
 };
 use http::uri::{Authority, PathAndQuery, Uri};
-use signalbox_oauth::oauth_client_state::CALLBACK;
+use signalbox_oauth_client::oauth_client_state::CALLBACK;
 use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
 use std::time::Duration;
 

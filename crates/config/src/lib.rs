@@ -96,7 +96,7 @@ pub use tools::ToolFilter;
 use check::Faults;
 use expand::Dialect;
 use read::{Document, Table};
-use signalbox_oauth::OutboundSettings;
+use signalbox_oauth_client::OutboundSettings;
 
 /// Checked configuration of a gateway.
 #[derive(Debug, Clone, PartialEq)]

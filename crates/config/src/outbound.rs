@@ -5,8 +5,8 @@ use super::backend_auth::url;
 use super::error::{ConfigError, Problem};
 use super::read::Table;
 use super::tls::file;
-use signalbox_oauth::OutboundSettings;
-use signalbox_oauth::client_identity::is_client_metadata_url;
+use signalbox_oauth_client::OutboundSettings;
+use signalbox_oauth_client::client_identity::is_client_metadata_url;
 use signalbox_transport::tls::BackTlsSpec;
 
 pub(super) fn check(table: &Table<'_>) -> Result<OutboundSettings, ConfigError> {

@@ -1,7 +1,7 @@
 //! Scan for credentials in messages without any, which happens to almost every recorded message.
 
 use crate::CountError;
-use signalbox_scan::Scanner;
+use signalbox_secret_scan::Scanner;
 use std::fmt;
 use std::hint::black_box;
 

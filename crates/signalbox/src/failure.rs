@@ -16,7 +16,7 @@ use signalbox_config::sentinel::SentinelError;
 use signalbox_control::control_socket::{AskError, ProcessAddress};
 use signalbox_control::in_process_session::PipeError;
 use signalbox_engine::record::StoreError;
-use signalbox_oauth::OauthError;
+use signalbox_oauth_client::OauthError;
 use signalbox_tape::TapeFileError;
 use signalbox_tape::export::ExportError;
 use signalbox_tape::import::ImportError;

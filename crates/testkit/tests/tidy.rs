@@ -43,17 +43,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("transport", &["wire", "engine", "runtime", "seal"]),
     ("rules", &["wire", "engine"]),
     ("store", &["engine", "seal"]),
-    ("scan", &[]),
+    ("secret-scan", &[]),
     ("seal", &["wire"]),
-    ("tape", &["wire", "engine", "scan", "seal"]),
+    ("tape", &["wire", "engine", "secret-scan", "seal"]),
     ("govern", &["wire", "engine"]),
     ("embedded", &[]),
     ("demo", &["wire", "embedded"]),
     ("replay", &["wire", "engine", "runtime", "rules", "tape"]),
-    ("tape_tools", &["wire", "engine", "embedded", "tape", "replay"]),
-    ("authorization", &["engine", "oauth"]),
+    ("tape-tools", &["wire", "engine", "embedded", "tape", "replay"]),
+    ("oauth-server", &["engine", "oauth-client"]),
     ("relay", &["wire", "engine", "runtime", "transport"]),
-    ("oauth", &["wire", "engine", "runtime", "transport", "seal"]),
+    ("oauth-client", &["wire", "engine", "runtime", "transport", "seal"]),
     ("audit", &["wire", "engine", "seal", "store", "tape"]),
     (
         "config",
@@ -63,7 +63,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "runtime",
             "transport",
             "govern",
-            "oauth",
+            "oauth-client",
             "rules",
             "store",
             "tape",
@@ -80,7 +80,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "engine",
             "runtime",
             "transport",
-            "oauth",
+            "oauth-client",
             "rules",
             "store",
             "seal",
@@ -88,9 +88,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "config",
             "demo",
             "replay",
-            "tape_tools",
+            "tape-tools",
             "govern",
-            "authorization",
+            "oauth-server",
             "audit",
         ],
     ),
@@ -103,12 +103,12 @@ const ARROWS: &[(&str, &[&str])] = &[
             "engine",
             "runtime",
             "transport",
-            "oauth",
+            "oauth-client",
             "rules",
             "tape",
             "replay",
             "govern",
-            "authorization",
+            "oauth-server",
             "audit",
             "config",
             "assembly",
@@ -122,14 +122,14 @@ const ARROWS: &[(&str, &[&str])] = &[
             "engine",
             "runtime",
             "transport",
-            "oauth",
+            "oauth-client",
             "rules",
             "store",
             "seal",
             "tape",
             "replay",
             "govern",
-            "authorization",
+            "oauth-server",
             "audit",
             "config",
             "assembly",
@@ -138,14 +138,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("testkit", &["wire", "engine", "runtime", "transport"]),
     ("bench", &["wire", "engine", "runtime"]),
-    ("path", &["wire", "engine", "scan"]),
+    ("path", &["wire", "engine", "secret-scan"]),
 ];
 
 /// The same for crates that are planned: they are held to it as soon as they exist.
-const COMING: &[(&str, &[&str])] = &[("guard", &["wire", "engine", "scan"]), ("console", &["control"])];
+const COMING: &[(&str, &[&str])] = &[("guard", &["wire", "engine", "secret-scan"]), ("console", &["control"])];
 
 /// Crates that own no socket, task, file, clock or random source, and what must not appear in them.
-const PURE: &[&str] = &["wire", "engine", "scan", "authorization"];
+const PURE: &[&str] = &["wire", "engine", "secret-scan", "oauth-server"];
 const IMPURE: &[&str] = &[
     "tokio::",
     "std::net",
@@ -311,13 +311,15 @@ fn named_places(page: &str) -> Vec<(String, Vec<String>)> {
     let names: Vec<&str> = arrows().map(|(name, _)| *name).collect();
     let mut found = Vec::new();
     for quoted in page.split('`').skip(1).step_by(2) {
-        let Some((krate, rest)) = quoted.split_once("::").filter(|(krate, _)| names.contains(krate)) else { continue };
+        // Where a folder has a hyphen, a path has an underscore.
+        let named = quoted.split_once("::").map(|(krate, rest)| (krate.replace('_', "-"), rest));
+        let Some((krate, rest)) = named.filter(|(krate, _)| names.contains(&krate.as_str())) else { continue };
         let (base, leaves) = rest.split_once('{').unwrap_or((rest, ""));
         let base: Vec<String> = base.split("::").filter(|part| !part.is_empty()).map(ToOwned::to_owned).collect();
         let leaves: Vec<&str> = leaves.trim_end_matches('}').split(", ").collect();
         for leaf in leaves {
             let leaf = leaf.split("::").filter(|part| !part.is_empty()).map(ToOwned::to_owned);
-            found.push((krate.to_owned(), base.iter().cloned().chain(leaf).collect()));
+            found.push((krate.clone(), base.iter().cloned().chain(leaf).collect()));
         }
     }
     found

@@ -128,7 +128,7 @@ mod tests {
     use signalbox_config::{Config, ConfigLocation, Overrides};
     use signalbox_engine::fact::{FinishedFact, Outcome};
     use signalbox_engine::{Caller, ExchangeId, Principal, SessionKey};
-    use signalbox_oauth::page_host::PageHost;
+    use signalbox_oauth_client::page_host::PageHost;
     use signalbox_wire::Era;
     use std::time::{Duration, Instant};
 

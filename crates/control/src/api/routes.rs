@@ -11,11 +11,11 @@ use super::{
 use http::Method;
 use signalbox_assembly::authentication::Authentication;
 use signalbox_assembly::authorization::Authorization;
-use signalbox_authorization::metadata;
 pub use signalbox_config::listen::{ANCHORS, HEALTH, METRICS, READY};
 use signalbox_govern::ProtectedResource;
 use signalbox_govern::resource::WELL_KNOWN;
-use signalbox_oauth::oauth_client_state::CALLBACK;
+use signalbox_oauth_client::oauth_client_state::CALLBACK;
+use signalbox_oauth_server::metadata;
 use signalbox_replay::run::ReplayHandle;
 use signalbox_transport::router::{HandlerResult, HttpRoute, Mount, RouteAccess, RouteError, RoutedRequest, Router};
 use std::sync::Arc;

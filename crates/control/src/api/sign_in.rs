@@ -17,10 +17,10 @@ use signalbox_audit::{AdminOrigin, AdminOutcome};
 use signalbox_config::auth_server::LOCAL_USERS;
 use signalbox_engine::Proof;
 use signalbox_engine::fault::{Fault, FaultKind};
-use signalbox_oauth::oauth_client_state::BrowserResponse;
-use signalbox_oauth::oauth_credentials::EVERYBODY;
-use signalbox_oauth::page_host::Place;
-use signalbox_oauth::sign_in::TokenHolder;
+use signalbox_oauth_client::oauth_client_state::BrowserResponse;
+use signalbox_oauth_client::oauth_credentials::EVERYBODY;
+use signalbox_oauth_client::page_host::Place;
+use signalbox_oauth_client::sign_in::TokenHolder;
 use signalbox_transport::router::{HandlerResult, RouteFault, RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 

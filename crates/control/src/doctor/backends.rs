@@ -4,7 +4,7 @@ use super::finding::Finding;
 use signalbox_assembly::assemble::{App, AssembleError, StateFiles, assemble};
 use signalbox_config::{BackendConfig, Config};
 use signalbox_engine::Principal;
-use signalbox_oauth::page_host::PageHost;
+use signalbox_oauth_client::page_host::PageHost;
 use signalbox_runtime::Lifetime;
 use signalbox_runtime::status::BackendStatus;
 use std::collections::BTreeMap;

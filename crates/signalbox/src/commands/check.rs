@@ -11,7 +11,7 @@ use signalbox_config::{CheckedConfig, Config, Overrides};
 use signalbox_control::doctor;
 use signalbox_control::table;
 use signalbox_engine::Principal;
-use signalbox_oauth::page_host::PageHost;
+use signalbox_oauth_client::page_host::PageHost;
 use std::process::ExitCode;
 
 /// Reads and assembles everything, and starts nothing.

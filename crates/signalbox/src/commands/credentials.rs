@@ -6,7 +6,7 @@ use crate::output;
 use signalbox_config::Overrides;
 use signalbox_control::api::routes;
 use signalbox_control::control_socket::{AskError, tell};
-use signalbox_oauth::Vault;
+use signalbox_oauth_client::Vault;
 
 /// Has every process of the data folder read keys, users and grants again, and waits until the change is in force
 /// there. Reports a process that cannot be reached: it checks the files before each request, and ends open streams

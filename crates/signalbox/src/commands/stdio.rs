@@ -18,7 +18,7 @@ use signalbox_control::open_files;
 use signalbox_control::status::ProcessInfo;
 use signalbox_engine::Caller;
 use signalbox_engine::record::TapeKind;
-use signalbox_oauth::page_host::PageHost;
+use signalbox_oauth_client::page_host::PageHost;
 use signalbox_transport::stdio_front::{self, StdioError};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;

@@ -19,7 +19,7 @@ use signalbox_control::remote_call;
 use signalbox_control::table;
 use signalbox_control::tool_list::{self, ToolList};
 use signalbox_engine::{Caller, Principal, Proof};
-use signalbox_oauth::page_host::PageHost;
+use signalbox_oauth_client::page_host::PageHost;
 use signalbox_transport::tls::BackTlsSpec;
 use std::path::Path;
 use std::process::ExitCode;

@@ -22,7 +22,7 @@ use signalbox_engine::profile::MAX_CLAIMED;
 use signalbox_engine::record::TapeKind;
 use signalbox_engine::task_calls::{MAX_TASK_CALLS, MAX_TASK_ID};
 use signalbox_engine::{Limit, Principal, catalog, front};
-use signalbox_oauth::page_host::PageHost;
+use signalbox_oauth_client::page_host::PageHost;
 use signalbox_runtime::backend::idle::SHARED_IDLE;
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
 use signalbox_runtime::list_wait::{DECLARED_LIST_WAIT, EARLY_LIST_WAIT, KNOWN_LIST_WAIT};

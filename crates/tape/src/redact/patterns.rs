@@ -7,7 +7,7 @@ use super::escape_map::EscapeMap;
 use super::settings::{BadRedaction, PatternRule, RedactionSettings};
 use memchr::{memchr, memmem};
 use regex::bytes::{Regex, RegexBuilder};
-use signalbox_scan::Scanner;
+use signalbox_secret_scan::Scanner;
 use signalbox_wire::json;
 
 /// Maximum compiled size of a pattern.

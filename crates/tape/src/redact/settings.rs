@@ -1,7 +1,7 @@
 //! Redaction settings as they appear in the configuration.
 
 use super::action::Action;
-use signalbox_scan::Scanner;
+use signalbox_secret_scan::Scanner;
 
 /// Rules for the redaction before storage.
 #[derive(Clone, PartialEq, Eq, Debug)]

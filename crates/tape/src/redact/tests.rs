@@ -210,9 +210,9 @@ fn every_kind_of_credential_goes_from_a_message_wherever_it_stands() {
     let redactor = redactor(&RedactionSettings::default());
     let quoted = |text: &str| serde_json::to_string(text).unwrap();
     let mut left = Vec::new();
-    for rule in signalbox_scan::Scanner::built_in().rules() {
+    for rule in signalbox_secret_scan::Scanner::built_in().rules() {
         for (number, text) in rule.examples.iter().enumerate() {
-            let example = signalbox_scan::made_up::example(text, &format!("{} tape {number}", rule.id));
+            let example = signalbox_secret_scan::made_up::example(text, &format!("{} tape {number}", rule.id));
             let secret = &example.text[example.secret.clone()];
             let plain = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"text":{}}}}}"#, quoted(&example.text));
             let inner = format!(r#"{{"rows":[1,{{"note":{}}}]}}"#, quoted(&example.text));

@@ -13,7 +13,7 @@ use signalbox_config::loader::Loader;
 use signalbox_config::{Config, Overrides, RecordConfig};
 use signalbox_engine::record::{Content, MessageEntry, TapeKind};
 use signalbox_engine::{Caller, Principal, Proof};
-use signalbox_oauth::page_host::PageHost;
+use signalbox_oauth_client::page_host::PageHost;
 use signalbox_replay::call_gatherer::gather;
 use signalbox_replay::diff::{Comparison, Masks};
 use signalbox_replay::run::{

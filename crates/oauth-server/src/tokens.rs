@@ -8,7 +8,7 @@ use crate::reply::{OauthRefusal, Reply};
 use crate::server::{AuthorizationServer, Inner};
 use crate::sign_in::SwitchedOff;
 use serde_json::json;
-use signalbox_oauth::pkce;
+use signalbox_oauth_client::pkce;
 use std::collections::HashMap;
 
 /// Lifetime of a code, in seconds.

@@ -5,9 +5,9 @@
 use serde_json::{Value, json};
 use signalbox_engine::standing::{Credential as Shown, Revocation, Standing, SubjectToken};
 use signalbox_engine::{BackendUser, Caller, FaultKind, Identity, Principal, Proof};
-use signalbox_oauth::page_host::PageHost;
-use signalbox_oauth::token_exchange::{ACCESS_TOKEN, ID_TOKEN};
-use signalbox_oauth::{
+use signalbox_oauth_client::page_host::PageHost;
+use signalbox_oauth_client::token_exchange::{ACCESS_TOKEN, ID_TOKEN};
+use signalbox_oauth_client::{
     ClientSpec, ExchangeSpec, GrantType, OauthClientState, OauthCredentials, OauthSpec, OutboundSettings, Provider,
     SecretSource, Vault,
 };

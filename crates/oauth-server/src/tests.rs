@@ -6,7 +6,7 @@ mod scene;
 use crate::*;
 use scene::*;
 use serde_json::{Value, json};
-use signalbox_oauth::form;
+use signalbox_oauth_client::form;
 use std::net::IpAddr;
 
 #[test]

@@ -4,8 +4,8 @@ use crate::client::Client;
 use crate::event::AuthEvent;
 use crate::reply::{OauthRefusal, Reply};
 use crate::settings::ServerSettings;
-use signalbox_oauth::form;
-use signalbox_oauth::web_address::canonical;
+use signalbox_oauth_client::form;
+use signalbox_oauth_client::web_address::canonical;
 
 /// Validated authorization request, ready to be shown to a person.
 #[derive(Clone, PartialEq, Eq, Debug)]

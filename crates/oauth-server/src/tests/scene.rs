@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use signalbox_engine::resource_address::ResourceAddress;
-use signalbox_oauth::{form, pkce};
+use signalbox_oauth_client::{form, pkce};
 use std::cell::Cell;
 use std::net::IpAddr;
 use std::time::Duration;

@@ -6,7 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 
-use signalbox_scan::Scanner;
+use signalbox_secret_scan::Scanner;
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -16,10 +16,11 @@ fn is_found(marked: &str) -> bool {
     let end = marked.find('»').unwrap() - '«'.len_utf8();
     let text = marked.replace(['«', '»'], "");
     let findings = Scanner::built_in().find(text.as_bytes());
-    let covers = |at: usize, found: &signalbox_scan::CredentialMatch<'_>| match found.start <= at && at < found.end {
-        true => found.end,
-        false => at,
-    };
+    let covers =
+        |at: usize, found: &signalbox_secret_scan::CredentialMatch<'_>| match found.start <= at && at < found.end {
+            true => found.end,
+            false => at,
+        };
     findings.found.iter().fold(start, covers) >= end
 }
 

@@ -4,8 +4,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use signalbox_scan::made_up::{self, Example};
-use signalbox_scan::{Rule, Scanner};
+use signalbox_secret_scan::made_up::{self, Example};
+use signalbox_secret_scan::{Rule, Scanner};
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -194,7 +194,8 @@ fn tokens_are_known_by_how_they_begin_whatever_their_length() {
             let token = format!("{begin}{}", random.take(letters, length));
             let text = format!("deploy with {token}, then look");
             let findings = scanner().find(text.as_bytes());
-            let covered = |found: &signalbox_scan::CredentialMatch<'_>| text[found.start..found.end].contains(&token);
+            let covered =
+                |found: &signalbox_secret_scan::CredentialMatch<'_>| text[found.start..found.end].contains(&token);
             assert!(findings.found.iter().any(covered), "{text}: {:?}", findings.found);
             assert!(scanner().may_hold(text.as_bytes()), "{text}");
         }

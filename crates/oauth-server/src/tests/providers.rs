@@ -3,7 +3,7 @@
 use super::scene::*;
 use crate::*;
 use serde_json::json;
-use signalbox_oauth::form;
+use signalbox_oauth_client::form;
 
 #[test]
 fn nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browser_comes_back() {

@@ -5,8 +5,8 @@ use crate::client::{form_target, host};
 use crate::event::AuthEvent;
 use crate::metadata::{CONSENT, SIGN_IN};
 use crate::reply::Reply;
-use signalbox_oauth::browser_page;
-pub use signalbox_oauth::browser_page::escaped;
+use signalbox_oauth_client::browser_page;
+pub use signalbox_oauth_client::browser_page::escaped;
 
 /// Renders the sign-in page, for a client or for the gateway itself.
 pub(crate) fn sign_in(ticket: &str, client: Option<&str>, provider: Option<&str>, wrong: Option<(u16, &str)>) -> Reply {

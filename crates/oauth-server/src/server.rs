@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use signalbox_engine::bounded::make_room;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::rate::address_key;
-use signalbox_oauth::client_identity::is_client_metadata_url;
+use signalbox_oauth_client::client_identity::is_client_metadata_url;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 

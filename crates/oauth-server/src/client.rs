@@ -3,7 +3,7 @@
 use crate::reply::OauthRefusal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use signalbox_oauth::web_address::WebAddress;
+use signalbox_oauth_client::web_address::WebAddress;
 
 /// Maximum number of redirect URIs per client.
 pub const MAX_REDIRECTS: usize = 20;

@@ -2,7 +2,7 @@
 
 use crate::event::AuthEvent;
 use serde_json::{Value, json};
-use signalbox_oauth::browser_page::{content_policy, guards};
+use signalbox_oauth_client::browser_page::{content_policy, guards};
 
 /// HTTP response, with its audit event.
 #[derive(Clone, PartialEq, Eq, Debug)]

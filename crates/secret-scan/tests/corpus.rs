@@ -8,8 +8,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use signalbox_scan::Scanner;
-use signalbox_scan::made_up::Random;
+use signalbox_secret_scan::Scanner;
+use signalbox_secret_scan::made_up::Random;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,17 +21,17 @@ const LEAST: usize = 3_000_000;
 const ABOUT_SECRETS: &[&str] = &[
     "crates/audit/src/event_builder/tests.rs",
     "crates/assembly/src/approval_notifier.rs",
-    "crates/authorization/src/password.rs",
+    "crates/oauth-server/src/password.rs",
     "crates/config/src/audit.rs",
     "crates/govern/src/fuzzing.rs",
     "crates/relay/src/store/redis/",
     "crates/replay/src/baseline/tests.rs",
     "crates/rules/src/tests/",
-    "crates/scan/",
+    "crates/secret-scan/",
     "crates/config/src/tests.rs",
     "crates/config/src/tests/",
-    "crates/oauth/src/private_key.rs",
-    "crates/oauth/tests/grants.rs",
+    "crates/oauth-client/src/private_key.rs",
+    "crates/oauth-client/tests/grants.rs",
     "crates/seal/src/keys/",
     "crates/store/src/postgres/",
     "crates/store/tests/suite/",
@@ -75,7 +75,7 @@ fn faults(name: &str, text: &[u8]) -> Vec<String> {
     let shown = |start: usize, end: usize| {
         String::from_utf8_lossy(&text[start.saturating_sub(40)..(end + 10).min(text.len())]).into_owned()
     };
-    let told = |found: &signalbox_scan::CredentialMatch<'_>| {
+    let told = |found: &signalbox_secret_scan::CredentialMatch<'_>| {
         format!("{name}: {} {:?}", found.kind, shown(found.start, found.end))
     };
     findings.found.iter().map(told).collect()
