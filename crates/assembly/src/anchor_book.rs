@@ -162,11 +162,11 @@ fn append(path: &Path, line: &str) -> Result<(), AnchorError> {
 mod tests {
     use super::*;
     use crate::seal_folder::SealFolderError;
-    use signalbox_seal::{Head, SigningKey, TrustedKey};
+    use signalbox_seal::{Head, HeadContent, SigningKey, TrustedKey};
     use signalbox_tape::seal::Anchors;
 
     fn head(key: &SigningKey, kind: HeadKind, seq: u64, hash: u8) -> SignedHead {
-        let head = Head::sign(kind, "t", (seq, &[hash; 32]), (1, None), key).unwrap();
+        let head = Head::sign(kind, "t", HeadContent::of(seq, &[hash; 32], 1), key).unwrap();
         SignedHead { tape: "t".to_owned(), kind, head }
     }
 

@@ -1,7 +1,7 @@
 //! The files of the file sink: one for today, and one beside it for each earlier day.
 
 use crate::record::AuditRecord;
-use signalbox_wire::timestamp;
+use signalbox_wire::timestamp::{self, CivilDate, TimeOfDay};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::fs::MetadataExt as _;
@@ -16,7 +16,7 @@ const MAX_LINE: u64 = 8 << 20;
 /// Returns the path for a day, in days since 1970: the name with the date appended.
 #[must_use]
 pub fn of_day(path: &Path, day: u64) -> PathBuf {
-    let (year, month, day) = timestamp::date_of_day(i64::try_from(day).unwrap_or(i64::MAX));
+    let CivilDate { year, month, day } = timestamp::date_of_day(i64::try_from(day).unwrap_or(i64::MAX));
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{year:04}-{month:02}-{day:02}"));
     name.into()
@@ -27,7 +27,8 @@ fn day_of(path: &Path, other: &Path) -> Option<i64> {
     let name = path.file_name()?.to_str()?;
     let date = other.file_name()?.to_str()?.strip_prefix(name)?.strip_prefix('.')?;
     let [year, month, day] = date.split('-').collect::<Vec<_>>().try_into().ok()?;
-    let seconds = timestamp::unix_seconds((year.parse().ok()?, month.parse().ok()?, day.parse().ok()?), (0, 0, 0))?;
+    let date = CivilDate { year: year.parse().ok()?, month: month.parse().ok()?, day: day.parse().ok()? };
+    let seconds = timestamp::unix_seconds(date, TimeOfDay::default())?;
     Some(seconds / DAY_SECONDS)
 }
 

@@ -40,7 +40,7 @@ mod questions;
 pub use handshake::{ClientOffer, Wish};
 pub use outbound::{Account, BackCommand, BackendMessage, Draft, Outbound, ToBackend, probe};
 
-use crate::bridge::{self, BackendFeatures, CallProgress};
+use crate::bridge::{self, BackendFeatures, CallProgress, RevisionPair};
 use crate::correlation::{Correlator, PendingRequest, StrayAnswer, Strays};
 use crate::exchange::{Call, MethodName};
 use crate::fact::Outcome;
@@ -304,7 +304,8 @@ impl<O: Clone> BackMachine<O> {
                 self.timed.took(&method, error_type(Outcome::of(&message)), pending.sent_at, now);
                 let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
                 let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
-                let fitted = bridge::answer(&method, (client, backend), &message, &mut edits, &mut rewritten);
+                let fitted =
+                    bridge::answer(&method, RevisionPair { client, backend }, &message, &mut edits, &mut rewritten);
                 if let (Ok(CallProgress::Whole), Some(profile)) = (&fitted, &self.profile)
                     && client.era() == Era::Modern
                     && backend.era() == Era::Legacy

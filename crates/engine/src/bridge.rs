@@ -124,6 +124,15 @@ fn carry_trace(call: &mut Call) {
     }
 }
 
+/// Revisions between which a message is translated.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RevisionPair {
+    /// Revision of the client.
+    pub client: Revision,
+    /// Revision of the backend's connection.
+    pub backend: Revision,
+}
+
 /// Translates an answer of a backend to the revision of the client, and returns the progress of the call. `rewritten`
 /// collects the names of features that the client's revision lacks.
 ///
@@ -131,11 +140,12 @@ fn carry_trace(call: &mut Call) {
 /// Returns a fault that names the feature that cannot be carried.
 pub fn answer(
     method: &str,
-    (client, backend): (Revision, Revision),
+    revisions: RevisionPair,
     message: &Envelope,
     edits: &mut Edits,
     rewritten: &mut Vec<&'static str>,
 ) -> Result<CallProgress, Fault> {
+    let RevisionPair { client, backend } = revisions;
     if message.kind() == Kind::Error {
         match (client.era(), backend.era()) {
             (Era::Modern, Era::Legacy) => errors::to_modern(method, message, edits),

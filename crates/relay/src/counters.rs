@@ -1,6 +1,7 @@
 //! Metrics of the relay.
 
 use crate::settings::MigrationPhase;
+use crate::store::SessionCounts;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Families of clients by which uses of legacy routes are counted. The set is closed, so that clients cannot create
@@ -49,16 +50,16 @@ impl RelayCounters {
         }
     }
 
-    /// Renders the metrics in the Prometheus text format, with these numbers of sessions and active workers.
+    /// Renders the metrics in the Prometheus text format, with the numbers of sessions.
     #[must_use]
-    pub fn page(&self, phase: MigrationPhase, (sessions, workers): (usize, usize)) -> String {
+    pub fn page(&self, phase: MigrationPhase, counts: SessionCounts) -> String {
         use std::fmt::Write as _;
         let mut out = String::new();
         let mut gauge = |name: &str, help: &str, value: usize| {
             let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
         };
-        gauge("signalbox_relay_sessions", "Relay sessions that are open.", sessions);
-        gauge("signalbox_relay_workers", "Relay sessions whose page is connected.", workers);
+        gauge("signalbox_relay_sessions", "Relay sessions that are open.", counts.sessions);
+        gauge("signalbox_relay_workers", "Relay sessions whose page is connected.", counts.connected);
         let mut counter = |name: &str, help: &str, value: &AtomicU64| {
             let value = value.load(Ordering::Relaxed);
             let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n");
@@ -117,7 +118,7 @@ mod tests {
         counts.used("request", family("curl/8.2"));
         counts.used("stream", family("Mozilla/5.0 (X11)"));
         counts.used("stream", family("evil\"} 1\n"));
-        let page = counts.page(MigrationPhase::Deprecated, (2, 1));
+        let page = counts.page(MigrationPhase::Deprecated, SessionCounts { sessions: 2, connected: 1 });
         for line in [
             "signalbox_relay_sessions 2",
             r#"signalbox_relay_legacy_requests_total{client="curl",phase="deprecated",route="request"} 2"#,

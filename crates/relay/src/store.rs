@@ -138,6 +138,15 @@ pub struct NumberedResult {
     pub data: Bytes,
 }
 
+/// Numbers of sessions in a store.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct SessionCounts {
+    /// All sessions.
+    pub sessions: usize,
+    /// Sessions whose page is connected.
+    pub connected: usize,
+}
+
 /// Store of sessions, requests and answers, which notifies subscribers of changes.
 pub trait RelayStore: Send + Sync {
     /// Creates both mappings of a session, `mcp:<id>` and `legacy:<code>`, or neither. `most` is the maximum number of
@@ -243,8 +252,8 @@ pub trait RelayStore: Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Returns the number of sessions, and of those with an active worker, as far as known without waiting.
-    fn counts(&self) -> (usize, usize);
+    /// Returns the numbers of sessions, as far as known without waiting.
+    fn counts(&self) -> SessionCounts;
 
     /// Returns the reason why the store is unusable at the moment, if it is.
     fn trouble(&self) -> Option<RelayStoreError> {

@@ -3,6 +3,7 @@
 use crate::gateway::Gateway;
 use crate::session::Session;
 use bytes::Bytes;
+use signalbox_engine::bridge::RevisionPair;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::read_cache::{CacheTerms, Generation, ReadCache};
 use signalbox_engine::{Call, Event, ExchangeId, Principal, bridge};
@@ -74,7 +75,7 @@ impl Gateway {
         let message = builder::response(&RawId::number(0), &aged.apply(&result));
         let Ok(message) = Envelope::parse(message) else { return false };
         let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
-        let revisions = (call.client.revision, Revision::LATEST);
+        let revisions = RevisionPair { client: call.client.revision, backend: Revision::LATEST };
         if bridge::answer(&call.method, revisions, &message, &mut edits, &mut rewritten).is_err() {
             return false;
         }

@@ -135,7 +135,7 @@ pub use signed_params::{META_SIGNATURE, subject};
 pub use signing_key::{KeyError, SEED_BYTES, SigningKey};
 pub use struct_json::{struct_from_json, struct_to_json};
 pub use tape_seal::{
-    CHAIN_VERSION, ChainHash, EntrySeal, HASH_BYTES, Head, HeadKind, SealDetails, SignHeadError, TapeSeal,
+    CHAIN_VERSION, ChainHash, EntrySeal, HASH_BYTES, Head, HeadContent, HeadKind, SealDetails, SignHeadError, TapeSeal,
 };
 pub use time_window::{TimeWindow, WrongTime};
 pub use transcode::{

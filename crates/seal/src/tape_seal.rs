@@ -115,42 +115,42 @@ pub enum SignHeadError {
     Key(#[from] KeyError),
 }
 
+/// Position of a tape's chain to be signed.
+#[derive(Copy, Clone, Debug)]
+pub struct HeadContent<'a> {
+    /// Number of the last entry.
+    pub seq: u64,
+    /// Hash of the chain at that entry.
+    pub hash: &'a ChainHash,
+    /// Time of signing, in nanoseconds since 1970.
+    pub at: u64,
+    /// End of the tape, for the head that closes it.
+    pub ended: Option<u64>,
+    /// Number of facts that could not be recorded, for the head that closes the tape.
+    pub missing: u64,
+}
+
+impl<'a> HeadContent<'a> {
+    /// Returns the position of a tape that goes on.
+    #[must_use]
+    pub fn of(seq: u64, hash: &'a ChainHash, at: u64) -> Self {
+        Self { seq, hash, at, ended: None, missing: 0 }
+    }
+}
+
 impl Head {
     /// Signs a position of a tape's chain.
     ///
     /// # Errors
     /// If the cryptographic library fails.
-    pub fn sign(
-        kind: HeadKind,
-        tape: &str,
-        (seq, hash): (u64, &ChainHash),
-        (at, ended): (u64, Option<u64>),
-        key: &SigningKey,
-    ) -> Result<Self, SignHeadError> {
-        Self { seq, hash: hash.to_vec(), at, ended, ..Self::default() }.signed(kind, tape, key)
-    }
-
-    /// Signs the end of a tape, with the number of facts that could not be recorded on it.
-    ///
-    /// # Errors
-    /// If the cryptographic library fails.
-    pub fn sign_closing(
-        tape: &str,
-        (seq, hash): (u64, &ChainHash),
-        (at, ended): (u64, u64),
-        missing: u64,
-        key: &SigningKey,
-    ) -> Result<Self, SignHeadError> {
-        let head = Self { seq, hash: hash.to_vec(), at, ended: Some(ended), missing, ..Self::default() };
-        head.signed(HeadKind::Closing, tape, key)
-    }
-
-    fn signed(mut self, kind: HeadKind, tape: &str, key: &SigningKey) -> Result<Self, SignHeadError> {
-        key.id().clone_into(&mut self.key_id);
-        self.public_key = key.verifying_key().as_bytes().to_vec();
-        let signature = key.sign(Profile::Two, Domain::Tape, &self.canonical(kind, tape)?)?;
-        self.signature = signature.as_bytes().to_vec();
-        Ok(self)
+    pub fn sign(kind: HeadKind, tape: &str, content: HeadContent<'_>, key: &SigningKey) -> Result<Self, SignHeadError> {
+        let HeadContent { seq, hash, at, ended, missing } = content;
+        let mut head = Self { seq, hash: hash.to_vec(), at, ended, missing, ..Self::default() };
+        key.id().clone_into(&mut head.key_id);
+        head.public_key = key.verifying_key().as_bytes().to_vec();
+        let signature = key.sign(Profile::Two, Domain::Tape, &head.canonical(kind, tape)?)?;
+        head.signature = signature.as_bytes().to_vec();
+        Ok(head)
     }
 
     /// Returns the key that signed this position; `None` if the signature is wrong. The caller decides if that key is
@@ -272,14 +272,15 @@ impl TapeSeal {
     pub fn pruned(
         stored: &[u8],
         tape: &str,
-        (seq, entry): (u64, &[u8]),
+        seq: u64,
+        entry: &[u8],
         at: u64,
         key: &SigningKey,
     ) -> Result<Box<[u8]>, SignHeadError> {
         let (Some(seal), Some(hash)) = (Self::from_bytes(stored), EntrySeal::hash_of(entry)) else {
             return Ok(stored.into());
         };
-        let checkpoint = Head::sign(HeadKind::Checkpoint, tape, (seq, &hash), (at, None), key)?;
+        let checkpoint = Head::sign(HeadKind::Checkpoint, tape, HeadContent::of(seq, &hash, at), key)?;
         Ok(Self { checkpoint: Some(checkpoint), ..seal }.to_bytes())
     }
 }
@@ -291,7 +292,7 @@ mod tests {
     #[test]
     fn a_head_serves_one_tape_and_one_kind() {
         let key = SigningKey::from_seed(&[7; 32]).unwrap();
-        let head = Head::sign(HeadKind::Interim, "tape", (3, &[1; 32]), (9, None), &key).unwrap();
+        let head = Head::sign(HeadKind::Interim, "tape", HeadContent::of(3, &[1; 32], 9), &key).unwrap();
         assert_eq!(head.signer(HeadKind::Interim, "tape").unwrap().id(), key.id());
         assert!(head.signer(HeadKind::Closing, "tape").is_none());
         assert!(head.signer(HeadKind::Interim, "other").is_none());
@@ -309,7 +310,8 @@ mod tests {
     #[test]
     fn seals_are_read_as_they_were_written() {
         let key = SigningKey::from_seed(&[7; 32]).unwrap();
-        let head = Head::sign(HeadKind::Closing, "tape", (3, &[1; 32]), (9, Some(9)), &key).unwrap();
+        let content = HeadContent { ended: Some(9), ..HeadContent::of(3, &[1; 32], 9) };
+        let head = Head::sign(HeadKind::Closing, "tape", content, &key).unwrap();
         let plain = EntrySeal { hash: [5; 32], details: SealDetails::default() };
         assert_eq!((plain.to_bytes().len(), EntrySeal::from_bytes(&plain.to_bytes())), (32, Some(plain)));
         let more = EntrySeal { hash: [5; 32], details: SealDetails { head: Some(head.clone()), ..Default::default() } };

@@ -13,7 +13,7 @@ use signalbox_engine::{Caller, ExchangeId, Fact, FactSink as _, SessionKey};
 use signalbox_seal::SigningKey;
 use signalbox_store::SqliteStore;
 use signalbox_tape::recorder::OnFull;
-use signalbox_tape::{Anchor, Recorder, RecorderSettings, RedactionSettings, Redactor, SealSettings};
+use signalbox_tape::{Anchor, HeadInterval, Recorder, RecorderSettings, RedactionSettings, Redactor, SealSettings};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Failed> {
     let store = SqliteStore::open(folder.path().join("tapes.db"))?;
     let mut info = TapeInfo::new("t".to_owned(), TapeKind::Serve, "example".to_owned(), 1);
     let commit = vec![vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]];
-    let rhythm = (1_000, LONG);
+    let rhythm = HeadInterval { entries: 1_000, time: LONG };
     let seal = match sealed {
         true => Some(SealSettings::begin(&mut info, SigningKey::generate()?, [7; 32], commit, rhythm)?),
         false => None,

@@ -15,7 +15,8 @@ use signalbox_store::SqliteStore;
 use signalbox_tape::recorder::OnFull;
 use signalbox_tape::seal::SealVerdict;
 use signalbox_tape::{
-    Anchor, Recorder, RecorderSettings, RedactionSettings, Redactor, SealSettings, TapeFileWriter, TapeSource,
+    Anchor, HeadInterval, Recorder, RecorderSettings, RedactionSettings, Redactor, SealSettings, TapeFileWriter,
+    TapeSource,
 };
 use signalbox_wire::Era;
 use std::fs::File;
@@ -63,7 +64,13 @@ fn record(path: &Path, calls: u64, seal: bool) -> Result<f64, Failed> {
     let mut info = TapeInfo::new("t".to_owned(), TapeKind::Serve, "example".to_owned(), 1);
     let commit = vec![vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]];
     let settings = match seal {
-        true => Some(SealSettings::begin(&mut info, SigningKey::generate()?, [7; 32], commit, (1_000, LONG))?),
+        true => Some(SealSettings::begin(
+            &mut info,
+            SigningKey::generate()?,
+            [7; 32],
+            commit,
+            HeadInterval { entries: 1_000, time: LONG },
+        )?),
         false => None,
     };
     let settings = RecorderSettings {

@@ -41,7 +41,7 @@ impl CheckpointEntry<'_> {
     ) -> Result<Option<Box<[u8]>>, StoreError> {
         let own = self.seal().map_err(|torn| StoreError::Other(torn.to_string()))?;
         let (Some(seal), Some(own), Some(key)) = (seal, own, key) else { return Ok(None) };
-        let pruned = TapeSeal::pruned(seal, tape, (self.seq, &own), unix_nanos(), key);
+        let pruned = TapeSeal::pruned(seal, tape, self.seq, &own, unix_nanos(), key);
         pruned.map(Some).map_err(|error| StoreError::Other(format!("the checkpoint cannot be signed: {error}")))
     }
 }

@@ -9,7 +9,7 @@ use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeKind, TapeWriter
 use signalbox_engine::{Caller, ExchangeId, Fact, FactSink, SessionKey};
 use signalbox_seal::SigningKey;
 use signalbox_tape::recorder::OnFull;
-use signalbox_tape::{Anchor, Recorder, RecorderSettings, RedactionSettings, Redactor, SealSettings};
+use signalbox_tape::{Anchor, HeadInterval, Recorder, RecorderSettings, RedactionSettings, Redactor, SealSettings};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -100,7 +100,7 @@ fn recording(criterion: &mut Criterion) {
 fn seal() -> Option<SealSettings> {
     let mut info = TapeInfo::new("t".to_owned(), TapeKind::Serve, "bench".to_owned(), 1);
     let commit = vec![vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]];
-    let rhythm = (1_000, Duration::from_secs(3600));
+    let rhythm = HeadInterval { entries: 1_000, time: Duration::from_secs(3600) };
     SealSettings::begin(&mut info, SigningKey::generate().ok()?, [7; 32], commit, rhythm).ok()
 }
 

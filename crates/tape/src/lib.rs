@@ -34,6 +34,6 @@ pub use gather::{Gather, Piece};
 pub use pretty::pretty;
 pub use recorder::{Anchor, Recorder, RecorderSettings};
 pub use redact::{RedactionSettings, Redactor};
-pub use seal::SealSettings;
+pub use seal::{HeadInterval, SealSettings};
 pub use source::TapeSource;
 pub use story::Story;

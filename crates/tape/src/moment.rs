@@ -1,6 +1,6 @@
 //! Times and durations in the notations that people write and read.
 
-use signalbox_wire::timestamp;
+use signalbox_wire::timestamp::{self, CivilDate, TimeOfDay};
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
@@ -53,8 +53,9 @@ pub fn read(text: &str, now: u64) -> Result<u64, BadTime> {
     let seconds = match (&*date, &*time) {
         (&[year @ 1970..=2500, month, day], &[hour, minute, ref second @ ..]) if second.len() <= 1 => {
             let second = second.first().copied().unwrap_or_default();
-            let date = (i32::from(year), small(month), small(day));
-            timestamp::unix_seconds(date, (small(hour), small(minute), small(second)))
+            let date = CivilDate { year: i32::from(year), month: small(month), day: small(day) };
+            let time = TimeOfDay { hour: small(hour), minute: small(minute), second: small(second) };
+            timestamp::unix_seconds(date, time)
         }
         _ => None,
     };

@@ -66,7 +66,8 @@ pub(crate) fn entries() -> Vec<Entry> {
         2,
         Point::BackendOut,
         MessageKind::Request,
-        ("{\"jsonrpc\":\"2.0\",\"id\":", 3),
+        "{\"jsonrpc\":\"2.0\",\"id\":",
+        3,
         "9001,\"method\":\"tools/call\",\"params\":{\"name\":\"add\",\"arguments\":{\"a\":1,\"b\":4}}}",
     );
     tape.message(
@@ -79,7 +80,8 @@ pub(crate) fn entries() -> Vec<Entry> {
         2,
         Point::ClientOut,
         MessageKind::Result,
-        ("{\"jsonrpc\":\"2.0\",\"id\":", 11),
+        "{\"jsonrpc\":\"2.0\",\"id\":",
+        11,
         "2,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"5\"}]}}",
     );
     tape.finished(2, "math__add", "success", 12_000_000);
@@ -256,7 +258,7 @@ impl Tape {
     }
 
     /// Adds an image that begins and ends like the latest complete one.
-    fn like(&mut self, exchange: u64, point: Point, kind: MessageKind, (prefix, suffix): (&str, u64), rest: &str) {
+    fn like(&mut self, exchange: u64, point: Point, kind: MessageKind, prefix: &str, suffix: u64, rest: &str) {
         let base = self.entries.iter().rev().find(
             |entry| matches!(&entry.content, Content::Message(message) if matches!(message.body, Body::Whole(_))),
         );

@@ -23,12 +23,13 @@ pub(crate) mod tests;
 mod verify;
 
 pub use anchored::{Anchors, NoAnchors};
+pub(crate) use body::BodyDifference;
 pub use body::{MAX_LEAVES, leaves};
 pub use chain::join;
 pub use inclusion_proof::{BadProof, InclusionProof, MAX_PROOF, NoProof, ProofFault, ProvedEntry};
 pub use redaction::{NoRedaction, SealedRedaction};
 pub use report::{RedactedEntry, SealFault, SealFaultKind, SealReport, SealVerdict, Signer};
-pub use settings::{BadSeal, HeadSink, SealSettings};
+pub use settings::{BadSeal, HeadInterval, HeadSink, SealSettings};
 pub use signed_head::{NoHead, SignedHead};
 pub use tape_sealer::TapeSealer;
 pub use verify::TapeVerifier;

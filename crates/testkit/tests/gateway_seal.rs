@@ -14,8 +14,8 @@ use signalbox_seal::proto::mcp_request::Params;
 use signalbox_seal::proto::{Action, PermissionSpecification, PurposeCategory};
 use signalbox_seal::signed_json::{SignatureTerms, SignatureVerifier, sign_request};
 use signalbox_seal::{
-    CryptoSignature, Head, HeadKind, KeyRole, KeySet, McpMessage, McpRequest, NonceBook, Permission, Profile,
-    PurposeDna, RequestorIdentity, SigningKey, TimeWindow, Timestamp, TrustedKey, message_from_json,
+    CryptoSignature, Head, HeadContent, HeadKind, KeyRole, KeySet, McpMessage, McpRequest, NonceBook, Permission,
+    Profile, PurposeDna, RequestorIdentity, SigningKey, TimeWindow, Timestamp, TrustedKey, message_from_json,
     message_from_protobuf, message_to_json, message_to_protobuf, prepare_request_for_signing, sha256, verify_response,
 };
 use signalbox_tape::TapeSource;
@@ -694,7 +694,7 @@ async fn another_gateway_keeps_the_signed_heads_of_a_tape() {
     forged["seq"] = json!(9_999);
     let tape = head["tape"].as_str().unwrap().to_owned();
     let signed = |key: &SigningKey, seq: u64| {
-        let head = Head::sign(HeadKind::Interim, &tape, (seq, &[9; 32]), (1, None), key).unwrap();
+        let head = Head::sign(HeadKind::Interim, &tape, HeadContent::of(seq, &[9; 32], 1), key).unwrap();
         SignedHead { tape: tape.clone(), kind: HeadKind::Interim, head }.to_json().to_string()
     };
     let sent = [

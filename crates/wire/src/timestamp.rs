@@ -96,18 +96,40 @@ pub fn readable(seconds: i64) -> String {
     date_and_time(seconds, ' ') + " UTC"
 }
 
-/// Returns year, month and day of the date `days` days after 1970-01-01.
+/// Returns the date `days` days after 1970-01-01.
 #[must_use]
-pub fn date_of_day(days: i64) -> (i32, u8, u8) {
+pub fn date_of_day(days: i64) -> CivilDate {
     let at = moment(days.saturating_mul(SECONDS_PER_DAY));
-    (at.year(), at.month().into(), at.day())
+    CivilDate { year: at.year(), month: at.month().into(), day: at.day() }
+}
+
+/// Day of the calendar, which may not exist.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct CivilDate {
+    /// Year, counted from the birth of Christ.
+    pub year: i32,
+    /// Month, from 1.
+    pub month: u8,
+    /// Day of the month, from 1.
+    pub day: u8,
+}
+
+/// Time of a day, which may not exist.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct TimeOfDay {
+    /// Hour, from 0 to 23.
+    pub hour: u8,
+    /// Minute of the hour.
+    pub minute: u8,
+    /// Second of the minute.
+    pub second: u8,
 }
 
 /// Returns the seconds since 1970 of a date and time of day, or `None` if the calendar has no such time.
 #[must_use]
-pub fn unix_seconds((year, month, day): (i32, u8, u8), (hour, minute, second): (u8, u8, u8)) -> Option<i64> {
-    let date = Date::from_calendar_date(year, Month::try_from(month).ok()?, day).ok()?;
-    let time = Time::from_hms(hour, minute, second).ok()?;
+pub fn unix_seconds(date: CivilDate, time: TimeOfDay) -> Option<i64> {
+    let date = Date::from_calendar_date(date.year, Month::try_from(date.month).ok()?, date.day).ok()?;
+    let time = Time::from_hms(time.hour, time.minute, time.second).ok()?;
     Some(date.with_time(time).assume_utc().unix_timestamp())
 }
 
@@ -134,7 +156,8 @@ pub fn parse_rfc3339(text: &str) -> Option<u64> {
     if date.next().is_some() || time.next().is_some() {
         return None;
     }
-    let seconds = unix_seconds((year, month, day), (hour, minute, second))?.checked_sub(offset)?;
+    let seconds =
+        unix_seconds(CivilDate { year, month, day }, TimeOfDay { hour, minute, second })?.checked_sub(offset)?;
     let nanos = format!("{fraction:0<9}").get(..9)?.parse::<u64>().ok()?;
     u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(nanos)
 }
@@ -188,20 +211,21 @@ mod tests {
 
     #[test]
     fn days_are_counted_and_named_alike() {
-        let midnight = (0, 0, 0);
+        let of = |year, month, day| CivilDate { year, month, day };
+        let midnight = TimeOfDay::default();
         for (date, days) in [
-            ((1970, 1, 1), 0),
-            ((1969, 12, 31), -1),
-            ((2000, 2, 29), 11_016),
-            ((2000, 3, 1), 11_017),
-            ((2026, 11, 15), 20_772),
-            ((9999, 12, 31), 2_932_896),
+            (of(1970, 1, 1), 0),
+            (of(1969, 12, 31), -1),
+            (of(2000, 2, 29), 11_016),
+            (of(2000, 3, 1), 11_017),
+            (of(2026, 11, 15), 20_772),
+            (of(9999, 12, 31), 2_932_896),
         ] {
             assert_eq!(unix_seconds(date, midnight), Some(days * SECONDS_PER_DAY), "{date:?}");
             assert_eq!(date_of_day(days), date, "{days}");
         }
-        assert_eq!(unix_seconds((2026, 2, 29), midnight), None, "the calendar has no such day");
-        assert_eq!(unix_seconds((2026, 2, 28), (24, 0, 0)), None);
+        assert_eq!(unix_seconds(of(2026, 2, 29), midnight), None, "the calendar has no such day");
+        assert_eq!(unix_seconds(of(2026, 2, 28), TimeOfDay { hour: 24, ..midnight }), None);
     }
 
     #[test]

@@ -272,14 +272,14 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_seal::{Head, HeadKind, SigningKey};
+    use signalbox_seal::{Head, HeadContent, HeadKind, SigningKey};
     use signalbox_tape::seal::Anchors;
     use std::io::{BufRead as _, BufReader, Read as _};
     use std::net::TcpListener;
 
     fn head(seq: u64) -> SignedHead {
         let key = SigningKey::from_seed(&[1; 32]).unwrap();
-        let head = Head::sign(HeadKind::Interim, "t", (seq, &[9; 32]), (seq, None), &key).unwrap();
+        let head = Head::sign(HeadKind::Interim, "t", HeadContent::of(seq, &[9; 32], seq), &key).unwrap();
         SignedHead { tape: "t".to_owned(), kind: HeadKind::Interim, head }
     }
 

@@ -6,8 +6,8 @@ use crate::seal_folder::{SealFolder, SealFolderError};
 use signalbox_config::Seal;
 use signalbox_engine::record::TapeInfo;
 use signalbox_seal::SigningKey;
-use signalbox_tape::SealSettings;
 use signalbox_tape::seal::{BadSeal, HeadSink};
+use signalbox_tape::{HeadInterval, SealSettings};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub enum SealTapeError {
 pub struct TapeSealing {
     key: SigningKey,
     commit: Vec<Vec<String>>,
-    signing: (u64, Duration),
+    interval: HeadInterval,
     heads: Option<Arc<dyn HeadSink>>,
 }
 
@@ -48,8 +48,8 @@ impl TapeSealing {
             true => None,
             false => Some(Arc::new(Anchoring::start(&seal.anchor, anchored)?)),
         };
-        let (commit, signing) = (seal.commit.clone(), (seal.head_every, seal.head_interval));
-        Ok(Some(Self { key, commit, signing, heads }))
+        let interval = HeadInterval { entries: seal.head_every, time: seal.head_interval };
+        Ok(Some(Self { key, commit: seal.commit.clone(), interval, heads }))
     }
 
     /// Seals a tape with this head, which must not change afterwards.
@@ -57,7 +57,7 @@ impl TapeSealing {
     /// # Errors
     /// If the head cannot be signed, or the system provides no randomness.
     pub fn seal(&self, tape: &mut TapeInfo) -> Result<SealSettings, SealTapeError> {
-        let settings = SealSettings::begin(tape, self.key.clone(), random()?, self.commit.clone(), self.signing)?;
+        let settings = SealSettings::begin(tape, self.key.clone(), random()?, self.commit.clone(), self.interval)?;
         Ok(match &self.heads {
             Some(heads) => settings.telling(Arc::clone(heads)),
             None => settings,

@@ -7,7 +7,7 @@
 
 use super::object::Object;
 use super::tasks::{self, Payload, TaskState, TaskStatus};
-use super::{answer, capabilities, questions};
+use super::{RevisionPair, answer, capabilities, questions};
 use crate::back::Draft;
 use crate::fault::{Fault, FaultKind};
 use crate::question_origin;
@@ -270,7 +270,8 @@ impl<H: Clone> HostedTaskMachine<H> {
             return;
         }
         let mut edits = Edits::new();
-        let fitted = answer(method::TOOLS_CALL, (Revision::LATEST, self.backend), message, &mut edits, &mut Vec::new());
+        let revisions = RevisionPair { client: Revision::LATEST, backend: self.backend };
+        let fitted = answer(method::TOOLS_CALL, revisions, message, &mut edits, &mut Vec::new());
         let whole = fitted.ok().and_then(|_| Envelope::parse(edits.apply(message.bytes())).ok());
         let Some(whole) = whole else {
             let text = "the result of the task is not a tool result";

@@ -15,7 +15,7 @@ use super::judging::AuthorizedCall;
 use super::sending::Delivery;
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, Payload, TaskState, TaskStatus};
-use crate::bridge::{self, CallProgress};
+use crate::bridge::{self, CallProgress, RevisionPair};
 use crate::chain::Phase;
 use crate::command::Command;
 use crate::correlation::MAX_CALL;
@@ -370,7 +370,7 @@ impl FrontMachine {
         let bad = |_| Fault::new(FaultKind::BackendGarbage, "the result of the task is not a tool result");
         let message = Envelope::parse(bytes).map_err(bad)?;
         let mut edits = Edits::new();
-        let revisions = (poll.call.client.revision, poll.backend);
+        let revisions = RevisionPair { client: poll.call.client.revision, backend: poll.backend };
         let reach = bridge::answer(method::TOOLS_CALL, revisions, &message, &mut edits, &mut Vec::new())?;
         if reach != CallProgress::Whole {
             return Err(Fault::new(FaultKind::BackendGarbage, "the result of the task is not complete"));

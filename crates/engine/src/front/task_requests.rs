@@ -7,7 +7,7 @@ use super::requests::FoundRoute;
 use super::task_registry::{TaskEntry, TaskHost, TaskRegistry, timestamp_token};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, TaskState, TaskStatus};
-use crate::bridge::{self, CallProgress};
+use crate::bridge::{self, CallProgress, RevisionPair};
 use crate::catalog::Route;
 use crate::chain::Phase;
 use crate::command::Command;
@@ -64,7 +64,8 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
         let mut edits = Edits::new();
-        let reach = bridge::answer(&call.method, (call.client.revision, backend), message, &mut edits, &mut Vec::new());
+        let revisions = RevisionPair { client: call.client.revision, backend };
+        let reach = bridge::answer(&call.method, revisions, message, &mut edits, &mut Vec::new());
         let Some(exchange) = self.exchanges.get(&id) else { return Ok(()) };
         if reach? != CallProgress::Whole || !exchange.wants_task {
             return Err(bridge::not_bridged("a result that is not complete", call.client.revision, backend));

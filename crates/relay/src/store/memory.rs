@@ -2,7 +2,7 @@
 
 use super::{
     AnswerOutcome, CreateOutcome, EVENT_QUEUE, EventReader, MAX_ANSWERED, NumberedResult, QueueOutcome, RelayEvent,
-    RelayStore, RelayStoreError, StoreFuture,
+    RelayStore, RelayStoreError, SessionCounts, StoreFuture,
 };
 use crate::code::Code;
 use crate::result_owner::ResultOwner;
@@ -395,9 +395,10 @@ impl RelayStore for MemoryStore {
         self.with(|sessions| sessions.sweep(now))
     }
 
-    fn counts(&self) -> (usize, usize) {
+    fn counts(&self) -> SessionCounts {
         let sessions = self.sessions.lock().unpoisoned();
-        (sessions.by_code.len(), sessions.by_code.values().filter(|session| session.lead.is_some()).count())
+        let connected = sessions.by_code.values().filter(|session| session.lead.is_some()).count();
+        SessionCounts { sessions: sessions.by_code.len(), connected }
     }
 }
 

@@ -18,7 +18,7 @@ mod tests;
 
 use super::{
     AnswerOutcome, CreateOutcome, EventReader, NumberedResult, QueueOutcome, RelayEvent, RelayStore, RelayStoreError,
-    StoreFuture,
+    SessionCounts, StoreFuture,
 };
 use crate::code::Code;
 use crate::result_owner::ResultOwner;
@@ -355,8 +355,11 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn counts(&self) -> (usize, usize) {
-        (self.sessions.load(Ordering::Relaxed), self.workers.load(Ordering::Relaxed))
+    fn counts(&self) -> SessionCounts {
+        SessionCounts {
+            sessions: self.sessions.load(Ordering::Relaxed),
+            connected: self.workers.load(Ordering::Relaxed),
+        }
     }
 
     fn trouble(&self) -> Option<RelayStoreError> {

@@ -220,7 +220,7 @@ async fn a_session_ends_after_its_time_and_its_subscribers_hear_of_it() {
     store.sweep(150).await.unwrap();
     assert!(matches!(events.recv().await, Some(RelayEvent::Ended)));
     assert!(events.recv().await.is_none());
-    assert_eq!(store.counts(), (0, 0));
+    assert_eq!(store.counts(), SessionCounts::default());
 }
 
 #[tokio::test]

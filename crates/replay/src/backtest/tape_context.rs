@@ -1,7 +1,7 @@
 //! Collects sessions, clients and backends from a tape, and builds the case of each message for the rules.
 
 use super::open_exchange::OpenExchange;
-use signalbox_engine::bridge::{self, CallProgress};
+use signalbox_engine::bridge::{self, CallProgress, RevisionPair};
 use signalbox_engine::catalog::NameStyle;
 use signalbox_engine::chain::{Case, Phase};
 use signalbox_engine::keys::{ExchangeId, SessionKey, StreamId};
@@ -102,14 +102,15 @@ impl TapeContext {
     /// modern client's answer also names the gateway.
     pub fn translated(&self, open: &OpenExchange, message: Envelope) -> Option<Envelope> {
         let backend = open.backend.as_ref().and_then(|name| self.revisions.get(name));
-        let revisions = (Revision::parse(self.revision(open)?)?, Revision::parse(backend?)?);
-        if revisions.0 == revisions.1 {
+        let client = Revision::parse(self.revision(open)?)?;
+        let revisions = RevisionPair { client, backend: Revision::parse(backend?)? };
+        if revisions.client == revisions.backend {
             return Some(message);
         }
         let mut edits = Edits::new();
         let method = open.method.as_deref().unwrap_or_default();
         let reach = bridge::answer(method, revisions, &message, &mut edits, &mut Vec::new()).ok()?;
-        let fits = revisions.0.era() == Era::Legacy && reach == CallProgress::Whole;
+        let fits = revisions.client.era() == Era::Legacy && reach == CallProgress::Whole;
         fits.then(|| Envelope::parse(edits.apply(message.bytes())).ok()).flatten()
     }
 

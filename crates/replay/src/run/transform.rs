@@ -4,7 +4,7 @@ use crate::recorded_call::RecordedCall;
 use crate::value_patterns::moment_length;
 use serde_json::Value;
 use signalbox_engine::lock::LockResultExt as _;
-use signalbox_wire::timestamp;
+use signalbox_wire::timestamp::{self, CivilDate, TimeOfDay};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -192,8 +192,8 @@ impl<'a> Moment<'a> {
         }
         let number = |range: std::ops::Range<usize>| whole.get(range)?.parse::<u8>().ok();
         let year = whole.get(..4)?.parse::<i32>().ok()?;
-        let date = (year, number(5..7)?, number(8..10)?);
-        let time = (number(11..13)?, number(14..16)?, number(17..19)?);
+        let date = CivilDate { year, month: number(5..7)?, day: number(8..10)? };
+        let time = TimeOfDay { hour: number(11..13)?, minute: number(14..16)?, second: number(17..19)? };
         Some(Self { local: timestamp::unix_seconds(date, time)?, offset: offset(rest)?, between, rest })
     }
 

@@ -6,7 +6,7 @@ use crate::version_2;
 use signalbox_engine::record::{Entry, Retention, TapeInfo, TapeStore};
 use signalbox_seal::SigningKey;
 use signalbox_tape::seal::{SealFaultKind, SealReport, SealVerdict, TapeSealer};
-use signalbox_tape::{SealSettings, TapeSource};
+use signalbox_tape::{HeadInterval, SealSettings, TapeSource};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ fn key() -> SigningKey {
 
 fn settings(info: &mut TapeInfo) -> SealSettings {
     let commit = vec![vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]];
-    SealSettings::begin(info, key(), [4; 32], commit, (7, Duration::from_secs(3600))).unwrap()
+    SealSettings::begin(info, key(), [4; 32], commit, HeadInterval { entries: 7, time: Duration::from_secs(3600) })
+        .unwrap()
 }
 
 /// Keeps a sealed tape of these entries, and ends it if that is wanted.

@@ -3,7 +3,7 @@
 use super::introductions::Introductions;
 use super::message_arena::uncharged;
 use crate::bodies::join;
-use crate::seal::{BodySealer, Draft, SealSettings, SealedBody};
+use crate::seal::{BodyDifference, BodySealer, Draft, SealSettings, SealedBody};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::keys::KeyMap;
@@ -114,8 +114,9 @@ impl Numbering {
                     Some(known) => {
                         *base = known.seq;
                         if let (Some(sealer), Some(sealed)) = (&mut self.sealer, &known.sealed) {
-                            let seqs = (known.seq, seq);
-                            draft = sealer.commit_like(sealed, (*prefix, *suffix), middle, seqs);
+                            let (prefix, suffix, base_entry) = (*prefix, *suffix, known.seq);
+                            let difference = BodyDifference { prefix, suffix, middle, base_entry, entry: seq };
+                            draft = sealer.commit_like(sealed, &difference);
                         }
                     }
                 }

@@ -239,6 +239,21 @@ fn large_commitment(body: &[u8], leaves: &[Range<usize>], salt: &Salt, hashes: &
     sha256_of([&[BODY][..], salt].into_iter().chain(frame).chain([hashes.as_flattened(), &length, &count]))
 }
 
+/// Difference between a body and an earlier one with the same beginning and end.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct BodyDifference<'a> {
+    /// Number of equal bytes at the beginning.
+    pub(crate) prefix: u64,
+    /// Number of equal bytes at the end.
+    pub(crate) suffix: u64,
+    /// Bytes between them.
+    pub(crate) middle: &'a [u8],
+    /// Number of the entry with the earlier body.
+    pub(crate) base_entry: u64,
+    /// Number of the entry with this body.
+    pub(crate) entry: u64,
+}
+
 /// A body with its commitment, and its leaves with their hashes.
 #[derive(Debug)]
 pub(crate) struct SealedBody {
@@ -296,16 +311,12 @@ impl BodySealer {
         SealedBody { bytes, commitment, leaves }
     }
 
-    /// Commits to a body that shares beginning and end with `base`. Returns `None` if the lengths do not fit. The body
+    /// Commits to a body that shares its beginning and end with `base`. Returns `None` if the lengths do not fit. The body
     /// has its own salts, or those of the base if the leaves are the same and need not be hashed again.
-    pub(crate) fn commit_like(
-        &mut self,
-        base: &SealedBody,
-        (prefix, suffix): (u64, u64),
-        middle: &[u8],
-        (base_entry, entry): (u64, u64),
-    ) -> Option<Draft> {
-        let (prefix, suffix) = (usize::try_from(prefix).ok()?, usize::try_from(suffix).ok()?);
+    pub(crate) fn commit_like(&mut self, base: &SealedBody, difference: &BodyDifference<'_>) -> Option<Draft> {
+        let BodyDifference { middle, base_entry, entry, .. } = *difference;
+        let prefix = usize::try_from(difference.prefix).ok()?;
+        let suffix = usize::try_from(difference.suffix).ok()?;
         let end = base.bytes.len().checked_sub(suffix).filter(|end| prefix <= *end)?;
         let (head, tail) = (base.bytes.get(..prefix)?, base.bytes.get(end..)?);
         if middle.is_empty() && prefix == end {
@@ -423,6 +434,10 @@ mod tests {
         }
     }
 
+    fn difference(prefix: u64, suffix: u64, middle: &[u8]) -> BodyDifference<'_> {
+        BodyDifference { prefix, suffix, middle, base_entry: 4, entry: 5 }
+    }
+
     #[test]
     fn a_body_that_is_like_another_is_committed_to_as_itself() {
         let mut sealer = BodySealer::new(&[3; 32], &commit()).unwrap();
@@ -438,16 +453,16 @@ mod tests {
             let Some(Body::Like { prefix, suffix, middle, .. }) = overlap.like(other.as_bytes()) else {
                 panic!("{other}")
             };
-            let like = sealer.commit_like(&base, (prefix, suffix), &middle, (4, 5)).unwrap();
+            let like = sealer.commit_like(&base, &difference(prefix, suffix, &middle)).unwrap();
             assert_eq!(like.salted_as, if shares { 4 } else { 0 }, "{other}");
             let salted_as = if shares { 4 } else { 5 };
             assert_eq!(Some(like.body), sealer.commit(other.as_bytes(), salted_as), "{other}");
         }
         let other = whole.replace("\"b\":2", "\"b\":3");
-        let at = (whole.find("2}").unwrap() as u64, (whole.len() - whole.find("2}").unwrap() - 1) as u64);
-        let like = sealer.commit_like(&base, at, b"3", (4, 5)).unwrap();
+        let (prefix, suffix) = (whole.find("2}").unwrap() as u64, (whole.len() - whole.find("2}").unwrap() - 1) as u64);
+        let like = sealer.commit_like(&base, &difference(prefix, suffix, b"3")).unwrap();
         assert_eq!((Some(like.body), like.salted_as), (sealer.commit(other.as_bytes(), 5), 0), "a leaf has changed");
-        assert!(sealer.commit_like(&base, (99, 0), b"", (4, 5)).is_none());
+        assert!(sealer.commit_like(&base, &difference(99, 0, b"")).is_none());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::signed_head::SignedHead;
 use prost::Message as _;
 use signalbox_engine::record::{Content, Entry, TapeInfo};
 use signalbox_seal::canonical::EncodeError;
-use signalbox_seal::{ChainHash, EntrySeal, HASH_BYTES, Head, HeadKind, SealDetails, sha256};
+use signalbox_seal::{ChainHash, EntrySeal, HASH_BYTES, Head, HeadContent, HeadKind, SealDetails, sha256};
 use signalbox_wire::timestamp;
 use std::time::{Instant, SystemTime};
 
@@ -131,8 +131,8 @@ impl Chain {
             hash = next;
             self.unsigned += 1;
             let salted_as = draft.map_or(0, |draft| draft.salted_as);
-            let due = self.unsigned >= self.settings.head_every
-                || place + 1 == count && self.signed.elapsed() >= self.settings.head_interval;
+            let due = self.unsigned >= self.settings.interval.entries
+                || place + 1 == count && self.signed.elapsed() >= self.settings.interval.time;
             if !due && salted_as == 0 {
                 entry.seal = Some(Box::from(hash));
                 continue;
@@ -140,8 +140,8 @@ impl Chain {
             let mut details = SealDetails { salted_as, ..SealDetails::default() };
             if due {
                 let (settings, at) = (&self.settings, unix_nanos());
-                let place = (entry.seq, &hash);
-                details.head = Head::sign(HeadKind::Interim, &settings.tape, place, (at, None), &settings.key).ok();
+                let content = HeadContent::of(entry.seq, &hash, at);
+                details.head = Head::sign(HeadKind::Interim, &settings.tape, content, &settings.key).ok();
                 self.untold.extend(details.head.clone().map(|head| (HeadKind::Interim, head)));
                 (self.unsigned, self.signed) = (0, Instant::now());
             }
@@ -174,9 +174,10 @@ impl Chain {
 
     /// Returns the head that closes the tape, in its stored form. It states how many facts were lost.
     pub(crate) fn closing(&self, ended: u64) -> Option<Vec<u8>> {
-        let (settings, place) = (&self.settings, (self.last, &self.before));
-        let head =
-            Head::sign_closing(&settings.tape, place, (unix_nanos(), ended), self.missing, &settings.key).ok()?;
+        let settings = &self.settings;
+        let position = HeadContent::of(self.last, &self.before, unix_nanos());
+        let content = HeadContent { ended: Some(ended), missing: self.missing, ..position };
+        let head = Head::sign(HeadKind::Closing, &settings.tape, content, &settings.key).ok()?;
         Some(head.encode_to_vec())
     }
 

@@ -5,7 +5,7 @@ use super::salts::SEED_BYTES;
 use super::signed_head::SignedHead;
 use signalbox_engine::record::TapeInfo;
 use signalbox_seal::canonical::EncodeError;
-use signalbox_seal::{CHAIN_VERSION, ChainHash, Head, HeadKind, SignHeadError, SigningKey, TapeSeal};
+use signalbox_seal::{CHAIN_VERSION, ChainHash, Head, HeadContent, HeadKind, SignHeadError, SigningKey, TapeSeal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +26,15 @@ pub enum BadSeal {
     Sign(#[from] SignHeadError),
 }
 
+/// Distance between two signed heads: whichever of both comes first.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct HeadInterval {
+    /// Maximum number of entries that no head covers.
+    pub entries: u64,
+    /// Maximum age of the last head, once there are entries behind it.
+    pub time: Duration,
+}
+
 /// Seal settings of one tape.
 #[derive(Clone)]
 pub struct SealSettings {
@@ -33,8 +42,7 @@ pub struct SealSettings {
     pub(crate) key: SigningKey,
     pub(crate) seed: [u8; SEED_BYTES],
     pub(crate) commit: Vec<Vec<String>>,
-    pub(crate) head_every: u64,
-    pub(crate) head_interval: Duration,
+    pub(crate) interval: HeadInterval,
     /// Hash before the first entry.
     pub(crate) start: ChainHash,
     /// Signature over the start of the chain.
@@ -52,11 +60,11 @@ impl SealSettings {
         key: SigningKey,
         seed: [u8; SEED_BYTES],
         commit: Vec<Vec<String>>,
-        (head_every, head_interval): (u64, Duration),
+        interval: HeadInterval,
     ) -> Result<Self, BadSeal> {
         let names: Vec<String> = commit.iter().map(|path| path.join(".")).collect();
         let start = chain::start(tape, &names)?;
-        let opening = Head::sign(HeadKind::Opening, &tape.id, (0, &start), (tape.started, None), &key)?;
+        let opening = Head::sign(HeadKind::Opening, &tape.id, HeadContent::of(0, &start, tape.started), &key)?;
         let seal = TapeSeal {
             version: CHAIN_VERSION,
             seed: Some(seed.to_vec()),
@@ -66,7 +74,7 @@ impl SealSettings {
             closing: None,
         };
         tape.seal = Some(seal.to_bytes());
-        Ok(Self { tape: tape.id.clone(), key, seed, commit, head_every, head_interval, start, opening, heads: None })
+        Ok(Self { tape: tape.id.clone(), key, seed, commit, interval, start, opening, heads: None })
     }
 
     /// Reports every signed head to this sink.

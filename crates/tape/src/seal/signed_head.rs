@@ -101,12 +101,13 @@ impl SignedHead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_seal::SigningKey;
+    use signalbox_seal::{HeadContent, SigningKey};
 
     #[test]
     fn a_head_is_read_as_it_was_written() {
         let key = SigningKey::from_seed(&[7; 32]).unwrap();
-        let head = Head::sign(HeadKind::Closing, "t", (3, &[1; 32]), (9, Some(8)), &key).unwrap();
+        let content = HeadContent { ended: Some(8), ..HeadContent::of(3, &[1; 32], 9) };
+        let head = Head::sign(HeadKind::Closing, "t", content, &key).unwrap();
         let signed = SignedHead { tape: "t".to_owned(), kind: HeadKind::Closing, head };
         let read = SignedHead::from_json(signed.to_json()).unwrap();
         assert_eq!(read, signed);

@@ -1,14 +1,14 @@
-//! Tape files that somebody changes.
+//! Tape files that were changed after they were sealed.
 
 use super::{
-    Anchors, HeadSink, InclusionProof, NoProof, NoRedaction, ProofFault, SealFaultKind, SealReport, SealSettings,
-    SealVerdict, SealedRedaction, SignedHead, TapeSealer,
+    Anchors, HeadInterval, HeadSink, InclusionProof, NoProof, NoRedaction, ProofFault, SealFaultKind, SealReport,
+    SealSettings, SealVerdict, SealedRedaction, SignedHead, TapeSealer,
 };
 use crate::{TapeFileWriter, TapeSource, sample};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, TapeInfo};
-use signalbox_seal::{HeadKind, SigningKey};
+use signalbox_seal::{HeadContent, HeadKind, SigningKey};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -34,7 +34,14 @@ fn seal_telling(entries: &mut [Entry], heads: Option<Arc<dyn HeadSink>>) -> (Tap
     let mut info = TapeInfo { ended: None, ..sample::info() };
     let key = SigningKey::from_seed(&[1; 32]).unwrap();
     let commit = vec![vec!["result".to_owned()]];
-    let settings = SealSettings::begin(&mut info, key, [2; 32], commit, (50, Duration::from_secs(3600))).unwrap();
+    let settings = SealSettings::begin(
+        &mut info,
+        key,
+        [2; 32],
+        commit,
+        HeadInterval { entries: 50, time: Duration::from_secs(3600) },
+    )
+    .unwrap();
     let settings = match heads {
         Some(heads) => settings.telling(heads),
         None => settings,
@@ -330,7 +337,8 @@ fn a_tape_that_was_made_anew_or_cut_off_does_not_agree_with_its_anchors() {
 fn anchors_that_somebody_changed_are_refused_by_their_line() {
     let key = SigningKey::from_seed(&[1; 32]).unwrap();
     let head = |seq, hash| {
-        let head = signalbox_seal::Head::sign(HeadKind::Interim, "t", (seq, &[hash; 32]), (1, None), &key).unwrap();
+        let head =
+            signalbox_seal::Head::sign(HeadKind::Interim, "t", HeadContent::of(seq, &[hash; 32], 1), &key).unwrap();
         SignedHead { tape: "t".to_owned(), kind: HeadKind::Interim, head }.to_json().to_string()
     };
     let said = |text: &str| Anchors::read(text.as_bytes(), "t").unwrap_err().to_string();

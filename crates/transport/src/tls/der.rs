@@ -20,7 +20,7 @@ pub(crate) fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
     Some((validity.time()?, validity.time()?))
 }
 
-use signalbox_wire::timestamp;
+use signalbox_wire::timestamp::{self, CivilDate, TimeOfDay};
 const INTEGER: u8 = 0x02;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
@@ -70,10 +70,11 @@ impl<'a> Der<'a> {
         };
         let digits = rest.strip_suffix(b"Z").filter(|digits| digits.len() == 10)?;
         let part = |index: usize| number(&digits[2 * index..2 * index + 2]);
-        let (date, second) = ((year, part(0)?, part(1)?), part(4)?);
+        let (date, second) = (CivilDate { year, month: part(0)?, day: part(1)? }, part(4)?);
         // Parse a leap second as second 59 plus one: the calendar has no second 60.
         let leap = second == 60;
-        let seconds = timestamp::unix_seconds(date, (part(2)?, part(3)?, second - u8::from(leap)))?;
+        let time = TimeOfDay { hour: part(2)?, minute: part(3)?, second: second - u8::from(leap) };
+        let seconds = timestamp::unix_seconds(date, time)?;
         Some(seconds + i64::from(leap))
     }
 }

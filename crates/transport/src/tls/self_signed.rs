@@ -109,8 +109,8 @@ fn params(names: &[&str], name: &str, now: SystemTime) -> Result<CertificatePara
     let today = now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs() / 86_400).unwrap_or(0));
     // Allow for clocks that differ a little, also between a machine and its containers.
     let midnight = |days: i64| {
-        let (year, month, day) = timestamp::date_of_day(days);
-        rcgen::date_time_ymd(year, month, day)
+        let date = timestamp::date_of_day(days);
+        rcgen::date_time_ymd(date.year, date.month, date.day)
     };
     (params.not_before, params.not_after) = (midnight(today - 1), midnight(today + DAYS));
     Ok(params)

@@ -128,11 +128,11 @@ async fn a_session_ends_after_its_time_and_subscribers_at_every_gateway_hear_of_
     assert_eq!(there.touch(&record.code, end + TTL, end).await, Ok(false));
     assert_eq!(there.push(&record.code, request("2", end + TTL), 5, end).await, Ok(QueueOutcome::NoSession));
     here.sweep(end - 1).await.unwrap();
-    assert_eq!(here.counts(), (1, 0));
+    assert_eq!(here.counts(), SessionCounts { sessions: 1, connected: 0 });
     here.sweep(end).await.unwrap();
     assert!(matches!(next(&mut events).await, Some(RelayEvent::Ended)));
     assert!(next(&mut events).await.is_none());
-    assert_eq!(here.counts(), (0, 0));
+    assert_eq!(here.counts(), SessionCounts::default());
     assert_eq!(server.command("DBSIZE").lines().next(), Some(":0"));
     assert!(there.subscribe(&record.code).await.unwrap().recv().await.is_none(), "there is nothing to hear of");
     assert_eq!(here.create(session(now, TTL), 1, now).await, Ok(CreateOutcome::Both), "its place is free");
@@ -348,10 +348,11 @@ async fn a_lead_whose_gateway_is_gone_lapses_and_standbys_hear_of_it() {
     let mut events = here.subscribe(code).await.unwrap();
     assert_eq!(here.take_lead(code, "standby", "s2", now + 1_000, now + 499).await, Ok(false));
     here.sweep(now + 499).await.unwrap();
-    assert_eq!(here.counts(), (1, 1));
+    assert_eq!(here.counts(), SessionCounts { sessions: 1, connected: 1 });
     here.sweep(now + 500).await.unwrap();
     assert!(matches!(next(&mut events).await, Some(RelayEvent::LeadChanged)));
-    assert_eq!((here.counts(), here.has_lead(code, now + 500).await), ((1, 0), Ok(false)));
+    assert_eq!(here.counts(), SessionCounts { sessions: 1, connected: 0 });
+    assert_eq!(here.has_lead(code, now + 500).await, Ok(false));
     assert_eq!(here.take_lead(code, "standby", "s2", now + 1_000, now + 500).await, Ok(true));
 }
 

@@ -9,10 +9,16 @@ use std::net::{IpAddr, SocketAddr};
 const RAW_BSD: [i32; 2] = [12, 14];
 /// Length of the head of a loopback packet, which is the address family.
 const FAMILY: usize = 4;
-/// Length of the head of a Linux cooked packet of version 1, and the offset of its protocol.
-const COOKED: (usize, usize) = (16, 14);
-/// Length and offset for version 2.
-const COOKED_2: (usize, usize) = (20, 0);
+/// Head of a Linux cooked packet of version 1.
+const COOKED: CookedHead = CookedHead { length: 16, protocol: 14 };
+/// Head of a Linux cooked packet of version 2.
+const COOKED_2: CookedHead = CookedHead { length: 20, protocol: 0 };
+
+/// Length of a packet's head, and the offset of the protocol in it.
+struct CookedHead {
+    length: usize,
+    protocol: usize,
+}
 
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Segment<'a> {
@@ -43,8 +49,8 @@ pub(super) fn held<'a>(packet: &Packet<'a>) -> PacketContent<'a> {
     let data = packet.data;
     let sliced = match Linktype(packet.link) {
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
-        Linktype::LINUX_SLL => cooked(data, COOKED),
-        Linktype::LINUX_SLL2 => cooked(data, COOKED_2),
+        Linktype::LINUX_SLL => cooked(data, &COOKED),
+        Linktype::LINUX_SLL2 => cooked(data, &COOKED_2),
         // The number of the family differs between systems, so the IP version is read instead.
         Linktype::NULL | Linktype::LOOP => data.get(FAMILY..).and_then(|rest| LaxSlicedPacket::from_ip(rest).ok()),
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => LaxSlicedPacket::from_ip(data).ok(),
@@ -54,9 +60,9 @@ pub(super) fn held<'a>(packet: &Packet<'a>) -> PacketContent<'a> {
     sliced.map_or(PacketContent::Other, |sliced| of_sliced(&sliced))
 }
 
-fn cooked(data: &[u8], (length, protocol): (usize, usize)) -> Option<LaxSlicedPacket<'_>> {
-    let protocol = data.get(protocol..)?.first_chunk::<2>()?;
-    Some(LaxSlicedPacket::from_ether_type(EtherType(u16::from_be_bytes(*protocol)), data.get(length..)?))
+fn cooked<'a>(data: &'a [u8], head: &CookedHead) -> Option<LaxSlicedPacket<'a>> {
+    let protocol = data.get(head.protocol..)?.first_chunk::<2>()?;
+    Some(LaxSlicedPacket::from_ether_type(EtherType(u16::from_be_bytes(*protocol)), data.get(head.length..)?))
 }
 
 fn of_sliced<'a>(sliced: &LaxSlicedPacket<'a>) -> PacketContent<'a> {

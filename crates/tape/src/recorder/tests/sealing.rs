@@ -3,7 +3,7 @@
 use super::facts::{Facts, LONG};
 use super::*;
 use crate::Bodies;
-use crate::seal::{SealReport, SealSettings, SealVerdict, TapeVerifier};
+use crate::seal::{HeadInterval, SealReport, SealSettings, SealVerdict, TapeVerifier};
 use signalbox_engine::record::{TapeInfo, TapeKind};
 use signalbox_seal::{SigningKey, TapeSeal};
 
@@ -15,7 +15,8 @@ pub(super) fn commit() -> Vec<Vec<String>> {
 pub(super) fn sealed(every: u64) -> (TapeInfo, RecorderSettings) {
     let mut info = TapeInfo::new("t".to_owned(), TapeKind::Serve, "x".to_owned(), 1);
     let key = SigningKey::from_seed(&[1; 32]).unwrap();
-    let seal = SealSettings::begin(&mut info, key, [2; 32], commit(), (every, LONG)).unwrap();
+    let seal =
+        SealSettings::begin(&mut info, key, [2; 32], commit(), HeadInterval { entries: every, time: LONG }).unwrap();
     (info, RecorderSettings { seal: Some(seal), ..RecorderSettings::default() })
 }
 

@@ -3,7 +3,7 @@
 use super::sealing::{commit, verify};
 use super::*;
 use crate::Bodies;
-use crate::seal::{SealSettings, SealVerdict};
+use crate::seal::{HeadInterval, SealSettings, SealVerdict};
 use signalbox_engine::record::{RulesEntry, TapeInfo, TapeKind};
 use signalbox_seal::SigningKey;
 use std::sync::{Mutex, MutexGuard};
@@ -23,7 +23,9 @@ impl Tape {
     fn new(number: usize, started: u64) -> (Self, SealSettings) {
         let mut info = TapeInfo::new(format!("tape-{number}"), TapeKind::Serve, "x".to_owned(), started);
         let key = SigningKey::from_seed(&[1; 32]).unwrap();
-        let seal = SealSettings::begin(&mut info, key, [number as u8; 32], commit(), (10, LONG)).unwrap();
+        let seal =
+            SealSettings::begin(&mut info, key, [number as u8; 32], commit(), HeadInterval { entries: 10, time: LONG })
+                .unwrap();
         (Self { info, memory: Memory::default() }, seal)
     }
 

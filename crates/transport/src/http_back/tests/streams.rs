@@ -86,7 +86,7 @@ async fn a_broken_stream_is_taken_up_after_the_last_event() {
     assert_eq!(opened.next().await.received().0, NOTE);
     assert_eq!(opened.next().await.received(), (result(7), Some(7), Some(200)));
     assert!(started.elapsed() >= Duration::from_millis(60), "it waits as it is told");
-    // Issue point 16(f): and its client is told to wait as long.
+    // Its client is told to wait as long.
     assert_eq!(opened.parted, [(7, Some(Duration::from_millis(30))); 2]);
     let seen = server.seen();
     assert_eq!(seen.len(), 3);
