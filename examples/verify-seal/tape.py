@@ -22,8 +22,78 @@ SPACE, BARE = re.compile(rb"[ \t\n\r]*"), re.compile(rb'[^ \t\n\r,:"{}\[\]]+')
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
+# The members that a reader of a tape is shown and that a hash covers, and those that only tell how the rest is written.
+HEAD = "format version id kind target started ended program redaction sampling parent seal sessions"
+SESSION = "external client client_version revision transport proof claims address"
+ENTRY = "seq at session exchange principal seal"
+KINDS = {
+    "message": "point kind method subject backend error_code length text base64 number own again lost redacted event_id http",
+    "decisions": "by rule phase verdict detail conditions inputs redacted",
+    "finished": "method subject backend outcome took bytes_in bytes_out operation round client redacted",
+    "session_began": SESSION,
+    "session_ended": "",
+    "client": "number " + SESSION,
+    "backend": "backend view revision hash parts left redacted",
+    "rules": "hash text redacted",
+    "gap": "facts reason",
+    "lost": "number point reason",
+    "refused": "status reason detail client",
+}
+
+
 class Broken(Exception):
     pass
+
+
+def strict(text):
+    """A JSON value without doubled members, of which readers would see one or the other."""
+
+    def members(pairs):
+        found = {}
+        for name, value in pairs:
+            if name in found:
+                raise Broken(f"not valid: the member {name!r} is there twice")
+            found[name] = value
+        return found
+
+    return json.loads(text, object_pairs_hook=members)
+
+
+def only(value, names, place):
+    """Refuses members that no hash covers: a reader would take them for recorded."""
+    if not isinstance(value, dict):
+        raise Broken(f"not valid: {place} is no object")
+    for name in value:
+        if name not in names.split():
+            raise Broken(f"not valid: nothing that was signed covers the member {name!r} of {place}")
+
+
+def kind(line):
+    """The kind of an entry, which must tell nothing else."""
+    kinds = [name for name in line if name in KINDS]
+    if len(kinds) != 1:
+        raise Broken("not valid: an entry of " + " and ".join(map(repr, kinds)) if kinds else "an entry of an unknown kind")
+    name, told = kinds[0], line[kinds[0]]
+    only(line, f"{ENTRY} {name}", "the entry")
+    if name == "session_ended":
+        if told is not True:
+            raise Broken("not valid: 'session_ended' is not true")
+        return name
+    for one in told if name == "decisions" else [told]:
+        only(one, KINDS[name], repr(name))
+    if name == "message" and told.get("http") is not None:
+        only(told["http"], "method url status headers redacted", "'http'")
+    bodies = told["parts"] if name == "backend" else [told] if name == "message" else []
+    for part in bodies:
+        if name == "backend":
+            only(part, "name text base64", "'parts'")
+        if part.get("text") is not None and part.get("base64") is not None:
+            raise Broken("not valid: both 'text' and 'base64'")
+    return name
+
+
+def base64_bytes(text):
+    return base64.b64decode(text, validate=True)
 
 
 def sha256(*parts):
@@ -146,48 +216,47 @@ def session(line):
 def raw(line):
     if line.get("text") is not None:
         return line["text"].encode()
-    return base64.b64decode(line["base64"]) if line.get("base64") is not None else None
+    return base64_bytes(line["base64"]) if line.get("base64") is not None else None
 
 
 def form(line, body):
     """The canonical form of an entry."""
     items = [line["seq"], line["at"], line.get("session"), line.get("exchange"), line["principal"]]
-    if "message" in line:
+    what = kind(line)
+    if what == "message":
         told = line["message"]
         http = told.get("http")
         if http is not None:
             http = [http.get("method"), http.get("url"), http.get("status"), http["headers"], http.get("redacted", False)]
         items += ["message", POINTS.index(told["point"]) + 1, told["kind"], told.get("method"), told.get("subject"), told.get("backend")]
-        items += [told.get("error_code"), told["length"], told.get("number", 0), told.get("own", False), told.get("again") or 0]
+        items += [told.get("error_code"), told["length"], told.get("number", 0), told.get("own", False), 0 if told.get("again") is None else told["again"]]
         items += [told.get("lost"), told.get("redacted", False), told.get("event_id"), http, body]
-    elif "decisions" in line:
+    elif what == "decisions":
         keys = ["by", "rule", "phase", "verdict", "detail", "conditions", "inputs"]
         items += ["decisions", [[one.get(key) for key in keys] + [one.get("redacted", False)] for one in line["decisions"]]]
-    elif "finished" in line:
+    elif what == "finished":
         told = line["finished"]
         items += ["finished", told["method"], told.get("subject"), told.get("backend"), told["outcome"], told["took"]]
         items += [told["bytes_in"], told["bytes_out"], told.get("operation"), told.get("round", 1), told.get("client"), told.get("redacted", False)]
-    elif "session_began" in line:
+    elif what == "session_began":
         items += ["session"] + session(line["session_began"])
-    elif "session_ended" in line:
+    elif what == "session_ended":
         items += ["session_ended"]
-    elif "client" in line:
+    elif what == "client":
         items += ["client", line["client"]["number"]] + session(line["client"])
-    elif "backend" in line:
+    elif what == "backend":
         told = line["backend"]
         items += ["backend", told["backend"], told.get("view", ""), told.get("revision"), told["hash"]]
         items += [[[part["name"], raw(part)] for part in told["parts"]], told.get("left", []), told.get("redacted", False)]
-    elif "rules" in line:
+    elif what == "rules":
         items += ["rules", line["rules"]["hash"], line["rules"]["text"], line["rules"].get("redacted", False)]
-    elif "gap" in line:
+    elif what == "gap":
         items += ["gap", line["gap"]["facts"], line["gap"]["reason"]]
-    elif "lost" in line:
+    elif what == "lost":
         items += ["lost", line["lost"]["number"], POINTS.index(line["lost"]["point"]) + 1, line["lost"]["reason"]]
-    elif "refused" in line:
+    elif what == "refused":
         told = line["refused"]
         items += ["refused", told.get("status"), told["reason"], told["detail"], told.get("client")]
-    else:
-        raise Broken("an entry of an unknown kind")
     return cbor2.dumps(items)
 
 
@@ -238,10 +307,13 @@ def signed(kind, tape, head):
 
 
 def verify(lines):
-    head = json.loads(next(lines))
+    head = strict(next(lines))
+    only(head, HEAD, "the head of the tape")
+    if head["format"] != "signalbox-tape-jsonl":
+        raise Broken("it is of another format")
     if not head.get("seal"):
         return 5, "the tape was never sealed", set()
-    tape, seal = head["id"], protobuf(base64.b64decode(head["seal"]))
+    tape, seal = head["id"], protobuf(base64_bytes(head["seal"]))
     now, commit = start(head, seal)
     _, opening, _, key = signed("opening", tape, one(seal, 4, b""))
     keys, last, pruned = {key}, 0, 0
@@ -254,11 +326,15 @@ def verify(lines):
     seed, paths = one(seal, 2), [path.split(".") for path in commit]
     aes = Cipher(algorithms.AES(seed), modes.ECB()) if seed else None
     for text in lines:
-        line = json.loads(text)
-        if line["seq"] == pruned and line.get("gap", {}).get("reason") == "pruned" and "seal" not in line:
+        try:
+            line = strict(text)
+            what = kind(line)
+        except (Broken, KeyError, ValueError, TypeError, AttributeError) as why:
+            raise Broken(f"the line after entry {last}: {why!r}") from None
+        if what == "gap" and line["seq"] == pruned and line["gap"]["reason"] == "pruned" and "seal" not in line:
             continue
         try:
-            stored = base64.b64decode(line["seal"])
+            stored = base64_bytes(line["seal"])
             details = protobuf(stored[32:])
             now = sha256(b"\4", now, digest(line, details, paths, aes))
             if now != stored[:32]:
@@ -268,7 +344,7 @@ def verify(lines):
                 keys.add(key)
                 if (seq, hashed) != (line["seq"], now):
                     raise Broken("the signature is of another place")
-        except (Broken, KeyError, ValueError, IndexError, StopIteration) as why:
+        except (Broken, KeyError, ValueError, IndexError, TypeError, AttributeError, StopIteration) as why:
             raise Broken(f"entry {line['seq']}, after entry {last}: {why!r}") from None
         last = line["seq"]
     if 6 not in seal:
