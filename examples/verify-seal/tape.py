@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Verifies a sealed tape without Signalbox: `signalbox tape export last -o tape.jsonl`, then `tape.py tape.jsonl`. It also takes a
-report, `tape export last -o report.html`, which holds the tape.
+report, `tape export last -o report.html`, which holds the tape. Of a report it verifies that tape alone, not the page around it.
 
 Written from docs/seal.md alone. Needs cbor2 and cryptography. Exits as `signalbox tape verify` does, but for trust: it prints the key
 that signed, and the reader has to know it. 0 valid, 1 broken, 4 intact and never closed, 5 never sealed.
@@ -360,10 +360,14 @@ def verify(lines):
     return 0, f"valid: closed after entry {last}", keys | {key}
 
 
+def is_report(first):
+    return first.lower().startswith(b"<!doctype html")
+
+
 def lines_of(file):
     """The lines of a tape in JSON lines, or in a report of `tape export -o report.html`."""
     first = file.readline()
-    if not first.lower().startswith(b"<!doctype html"):
+    if not is_report(first):
         yield first
         yield from file
         return
@@ -380,11 +384,14 @@ def lines_of(file):
 
 if __name__ == "__main__":
     with open(sys.argv[1], "rb") as file:
+        report = is_report(file.peek(32))
         try:
             code, text, signers = verify(lines_of(file))
         except Broken as why:
             code, text, signers = 1, f"BROKEN: {why}", set()
     print(text)
+    if report:
+        print("only the tape in the report was verified: the page around it is not covered, and may show something else")
     for signer in sorted(signers):
         print(f"signed with the public key {signer}")
     sys.exit(code)
