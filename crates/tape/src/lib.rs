@@ -24,6 +24,7 @@ pub mod seen;
 pub mod sent;
 pub mod source;
 pub mod story;
+mod strict_json;
 mod times;
 
 pub use bodies::Bodies;

@@ -165,9 +165,23 @@ async fn another_language_comes_to_the_same_verdicts() {
     let forged = folder.join("forged.html");
     let (before, lines) = page.split_once("id=\"tape\">").unwrap();
     std::fs::write(&forged, [before, "id=\"tape\">", &lines.replacen("secret 5", "secret 6", 1)].concat()).unwrap();
-    for (file, expected) in [(open, 4), (closed, 0), (copy, 0), (changed, 1), (cut, 1), (report, 0), (forged, 1)] {
+    // A reader may show the first of two members; the hash is of the last.
+    let (twice, second, unknown) = (folder.join("twice.jsonl"), folder.join("second.jsonl"), folder.join("note.jsonl"));
+    let told = r#""finished":{"method":"tools/call","outcome":"success","took":1,"bytes_in":1,"bytes_out":1},"#;
+    std::fs::write(&twice, text.replacen("\"finished\":", &format!("{told}\"finished\":"), 1)).unwrap();
+    let refused = r#""refused":{"reason":"denied","detail":"forged"},"#;
+    std::fs::write(&second, text.replacen("\"finished\":", &format!("{refused}\"finished\":"), 1)).unwrap();
+    std::fs::write(&unknown, text.replacen("\"finished\":{", "\"finished\":{\"note\":1,", 1)).unwrap();
+    for refused in [&twice, &second] {
+        let imported = run(folder, &["tape", "import", refused.to_str().unwrap()], "").await;
+        assert!(imported.code == 1 && imported.stderr.contains("`finished`"), "{}", imported.stderr);
+    }
+    let forgeries = [(changed, 1), (cut, 1), (forged, 1), (twice, 1), (second, 1), (unknown, 1)];
+    for (file, expected) in [(open, 4), (closed, 0), (copy, 0), (report, 0)].into_iter().chain(forgeries) {
         let Some((code, said)) = judge(&file) else { return };
         assert_eq!(code, Some(expected), "{}: {said}", file.display());
+        let is_page = file.extension().is_some_and(|end| end == "html");
+        assert_eq!(said.contains("the page around it is not covered"), is_page, "{}: {said}", file.display());
     }
 }
 
@@ -205,7 +219,11 @@ async fn one_entry_is_handed_to_an_auditor_who_has_no_tape() {
     let (code, told) = verify(folder, &["--proof", "forged.json"]).await;
     assert_eq!((code, told["outcome"].as_str()), (1, Some("broken")), "{told}");
     assert_eq!(run(folder, &["tape", "prove", "last", "--entry", "9999", "-o", "x.json"], "").await.code, 1);
-    for (file, expected) in [(&proof, 0), (&forged, 1)] {
+    let second = folder.join("second.json");
+    std::fs::write(&second, text.replacen("\"entry\": {", "\"entry\": {\"decisions\": [],", 1)).unwrap();
+    let refused = run(folder, &["tape", "verify", "--proof", "second.json"], "").await;
+    assert!(refused.code == 1 && refused.stderr.contains("not valid") && refused.stderr.contains("`decisions`"));
+    for (file, expected) in [(&proof, 0), (&forged, 1), (&second, 1)] {
         let Some((code, said)) = python(&["seal-proof".as_ref(), file.as_os_str()]) else { return };
         assert_eq!(code, Some(expected), "{said}");
     }

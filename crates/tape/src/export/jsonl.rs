@@ -4,6 +4,7 @@ mod around;
 mod lines;
 
 use super::{ExportError, Source};
+use crate::strict_json;
 use around::SessionLine;
 use lines::Line;
 use serde::{Deserialize, Serialize};
@@ -52,13 +53,14 @@ pub(crate) fn head_text(info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> ser
 /// Reads a head that [`head_value`] wrote.
 pub(crate) fn read_head(value: serde_json::Value) -> Result<TapeInfo, ExportError> {
     let head: HeadLine = serde_json::from_value(value)?;
+    head.check()?;
     head.tape().map(|(info, _)| info)
 }
 
 /// Reads an entry from its JSON object.
 pub(crate) fn read_entry(value: serde_json::Value) -> Result<Entry, ExportError> {
-    let line: Line = serde_json::from_value(value)?;
-    line.entry().map_err(|why| ExportError::Line { line: 1, why: why.to_owned() })
+    let entry = Line::of_value(value).and_then(|line| line.entry().map_err(str::to_owned));
+    entry.map_err(|why| ExportError::Line { line: 1, why })
 }
 
 /// Reader of a tape in JSON lines.
@@ -79,14 +81,9 @@ impl<R: BufRead> Reader<R> {
     pub fn open(mut from: R) -> Result<Self, ExportError> {
         let bad = |why: String| ExportError::Line { line: 1, why };
         let text = read_line(&mut from, 1)?.ok_or_else(|| bad("the header is missing".to_owned()))?;
+        strict_json::check(&text).map_err(|error| bad(error.to_string()))?;
         let head: HeadLine = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
-        if head.format != FORMAT {
-            return Err(bad(format!("`format` must be `{FORMAT}`")));
-        }
-        if head.version > VERSION {
-            let place = "the JSONL file".to_owned();
-            return Err(StoreError::Future { place, found: head.version, known: VERSION }.into());
-        }
+        head.check()?;
         let (info, sessions) = head.tape()?;
         Ok(Self { from, line: 1, info, sessions, ended: false })
     }
@@ -108,7 +105,7 @@ impl<R: BufRead> Reader<R> {
         let line = self.line;
         let bad = |why: String| ExportError::Line { line, why };
         let Some(text) = read_line(&mut self.from, line)? else { return Ok(None) };
-        let told: Line = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
+        let told = Line::read(&text).map_err(bad)?;
         told.entry().map(Some).map_err(|why| bad(why.to_owned()))
     }
 }
@@ -176,6 +173,18 @@ impl HeadLine {
         }
     }
 
+    /// Checks that this version of the program reads the format.
+    fn check(&self) -> Result<(), ExportError> {
+        if self.format != FORMAT {
+            return Err(ExportError::Line { line: 1, why: format!("`format` must be `{FORMAT}`") });
+        }
+        if self.version > VERSION {
+            let place = "the JSONL file".to_owned();
+            return Err(StoreError::Future { place, found: self.version, known: VERSION }.into());
+        }
+        Ok(())
+    }
+
     fn tape(self) -> Result<(TapeInfo, Vec<(u64, SessionInfo)>), ExportError> {
         let kind = TapeKind::of_word(&self.kind);
         let kind = kind.ok_or_else(|| ExportError::Line { line: 1, why: format!("unknown kind `{}`", self.kind) })?;
@@ -227,6 +236,28 @@ mod tests {
         let alone = read(format!(r#"{{"seq":1,"at":2,"principal":"p","decision":{decision}}}"#));
         assert!(matches!(&alone.content, Content::Decisions(list) if list.len() == 1 && list[0].verdict == "refuse"));
         assert_eq!(alone, read(format!(r#"{{"seq":1,"at":2,"principal":"p","decisions":[{decision}]}}"#)));
+    }
+
+    #[test]
+    fn doubled_members_and_second_kinds_are_refused() {
+        let mut out = Vec::new();
+        let mut entries = sample::all_entries().into_iter().map(Ok);
+        write(Source { info: &sample::sealed_info(), sessions: &[], entries: &mut entries }, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let read = |text: &str| -> Result<(), String> {
+            let reader = Reader::open(text.as_bytes()).map_err(|error| error.to_string())?;
+            reader.collect::<Result<Vec<_>, _>>().map(drop).map_err(|error| error.to_string())
+        };
+        read(&text).unwrap();
+        let forged = r#""finished":{"method":"m","outcome":"success","took":1,"bytes_in":1,"bytes_out":1},"#;
+        let twice = text.replacen("\"finished\":", &format!("{forged}\"finished\":"), 1);
+        assert!(read(&twice).unwrap_err().contains("the member `finished` is there twice"));
+        let second = text.replacen("\"decisions\":", &format!("{forged}\"decisions\":"), 1);
+        assert!(read(&second).unwrap_err().contains("an entry of two kinds, `decisions` and `finished`"));
+        let inner = text.replacen("\"outcome\":", "\"outcome\":\"success\",\"outcome\":", 1);
+        assert!(read(&inner).unwrap_err().contains("the member `outcome` is there twice"));
+        let head = text.replacen("\"target\":", "\"target\":\"other\",\"target\":", 1);
+        assert!(read(&head).unwrap_err().starts_with("line 1: the member `target` is there twice"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Signed heads of tapes that were stored outside the recording machine.
 
 use super::signed_head::{NoHead, SignedHead};
+use crate::strict_json;
 use signalbox_seal::{ChainHash, HeadKind, VerifyingKey};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _};
@@ -89,7 +90,8 @@ impl Anchors {
             if text.trim_ascii().is_empty() {
                 continue;
             }
-            let head = serde_json::from_slice(&text).map_err(NoHead::from).and_then(SignedHead::from_json);
+            let value = strict_json::check(&text).and_then(|_| serde_json::from_slice(&text));
+            let head = value.map_err(NoHead::from).and_then(SignedHead::from_json);
             let head = head.map_err(|error| NoAnchors::Line(line, error))?;
             if head.tape == tape {
                 self.add(&head, line, &may_sign)?;

@@ -10,12 +10,13 @@ use super::pointer::pointers;
 use super::signed_head::{NoHead, SignedHead};
 use super::verify::TapeVerifier;
 use crate::export::{ExportError, jsonl};
+use crate::strict_json;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use signalbox_engine::record::{Entry, StoreError, TapeInfo};
-use signalbox_seal::{ChainHash, EntrySeal, HASH_BYTES, HeadKind, TapeSeal, VerifyingKey, hex, unhex};
+use signalbox_engine::record::{Content, Entry, StoreError, TapeInfo};
+use signalbox_seal::{ChainHash, EntrySeal, HASH_BYTES, HeadKind, SealDetails, TapeSeal, VerifyingKey, hex, unhex};
 
 /// Value of the first member of a proof.
 const FORMAT: &str = "signalbox-proof/1";
@@ -61,7 +62,7 @@ pub enum NoProof {
 /// Error of reading a proof.
 #[derive(Debug, thiserror::Error)]
 pub enum BadProof {
-    /// The file is not JSON, or a member is missing or of another type.
+    /// The file is not JSON, has a member twice, or one is missing, unknown or of another type.
     #[error("it is no proof: {0}")]
     Json(#[from] serde_json::Error),
     /// The proof has another format, or is of a later version of the program.
@@ -70,6 +71,9 @@ pub enum BadProof {
     /// A member has an invalid value.
     #[error("`{0}` of a proof makes no sense")]
     Member(&'static str),
+    /// A member says something that no hash of the proof covers.
+    #[error("the proof is not valid: nothing that was signed covers `{0}`")]
+    NotCovered(String),
     /// The tape or the entry cannot be read.
     #[error(transparent)]
     Line(#[from] ExportError),
@@ -109,6 +113,7 @@ pub struct ProvedEntry {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Document {
     format: String,
     tape: Value,
@@ -149,12 +154,16 @@ impl InclusionProof {
         }
         let seal = self.tape.seal.as_deref().and_then(TapeSeal::from_bytes);
         let seal = seal.ok_or_else(|| ProofFault::Tape("the tape was never sealed".to_owned()))?;
-        let details = self.entry.seal.as_deref().and_then(EntrySeal::from_bytes).ok_or(ProofFault::Entry)?.details;
+        let EntrySeal { hash, details } =
+            self.entry.seal.as_deref().and_then(EntrySeal::from_bytes).ok_or(ProofFault::Entry)?;
         let (mut commitments, mut scratch) = (Commitments::new(&seal), Vec::new());
         let body = commitments.of(&self.entry, &details, &mut scratch).ok_or(ProofFault::Entry)?;
         let own = chain::digest(&self.entry, body.as_ref(), &mut scratch).map_err(|_| ProofFault::Entry)?;
-        let digests = std::iter::once(&own).chain(&self.digests);
-        let reached = digests.fold(self.before, |before, digest| chain::join(&before, digest));
+        let sealed = chain::join(&self.before, &own);
+        if sealed != hash {
+            return Err(ProofFault::Chain);
+        }
+        let reached = self.digests.iter().fold(sealed, |before, digest| chain::join(&before, digest));
         let place = &self.head;
         let is_late = matches!(place.kind, HeadKind::Interim | HeadKind::Closing);
         if place.tape != self.tape.id || place.hash() != Some(reached) || place.head.seq < self.entry.seq || !is_late {
@@ -184,11 +193,12 @@ impl InclusionProof {
         Ok(format!("{}\n", serde_json::to_string_pretty(&document)?))
     }
 
-    /// Reads a proof from such a document.
+    /// Reads a proof from such a document. Every member of it must be covered by the hashes: a reader sees the document.
     ///
     /// # Errors
-    /// Fails if the text is not a proof.
+    /// Fails if the text is not a proof, or says more than is proved.
     pub fn from_json(text: &[u8]) -> Result<Self, BadProof> {
+        strict_json::check(text)?;
         let document: Document = serde_json::from_slice(text)?;
         if document.format != FORMAT {
             return Err(BadProof::Format);
@@ -196,13 +206,59 @@ impl InclusionProof {
         let before = unhex(&document.before).and_then(|before| before.try_into().ok());
         let digests = STANDARD.decode(&document.digests).map_err(|_| BadProof::Member("digests"))?;
         let (digests, []) = digests.as_chunks::<HASH_BYTES>() else { return Err(BadProof::Member("digests")) };
-        Ok(Self {
-            tape: jsonl::read_head(document.tape)?,
-            entry: jsonl::read_entry(document.entry)?,
+        let proof = Self {
+            tape: jsonl::read_head(document.tape.clone())?,
+            entry: jsonl::read_entry(document.entry.clone())?,
             before: before.ok_or(BadProof::Member("before"))?,
             digests: digests.to_vec(),
-            head: SignedHead::from_json(document.head)?,
-        })
+            head: SignedHead::from_json(document.head.clone())?,
+        };
+        match proof.not_covered(&document)? {
+            Some(path) => Err(BadProof::NotCovered(path)),
+            None => Ok(proof),
+        }
+    }
+}
+
+impl InclusionProof {
+    /// Returns the path of the first member of the document that is no part of what the hashes cover.
+    fn not_covered(&self, document: &Document) -> serde_json::Result<Option<String>> {
+        let mut tape = jsonl::head_value(&TapeInfo { ended: None, ..self.tape.clone() })?;
+        // Proofs of earlier versions of the format are read as well.
+        tape["version"].clone_from(&document.tape["version"]);
+        let parts = [
+            ("tape", &document.tape, tape),
+            ("entry", &document.entry, jsonl::value(&self.entry)?),
+            ("head", &document.head, self.head.to_json()),
+        ];
+        let unread = |(name, given, read): &(&str, &Value, Value)| {
+            strict_json::unread(given, read).map(|path| strict_json::below(name, &path))
+        };
+        let unread = parts.iter().find_map(unread);
+        let by_seal = || match (self.is_tape_seal_covered(), self.is_entry_seal_covered()) {
+            (false, _) => Some("tape.seal".to_owned()),
+            (true, false) => Some("entry.seal".to_owned()),
+            (true, true) => None,
+        };
+        Ok(unread.or_else(by_seal))
+    }
+
+    /// Returns false if the seal of the tape states more than its beginning.
+    fn is_tape_seal_covered(&self) -> bool {
+        let Some(bytes) = self.tape.seal.as_deref() else { return true };
+        let Some(seal) = TapeSeal::from_bytes(bytes) else { return true };
+        seal.seed.is_none() && seal.checkpoint.is_none() && seal.closing.is_none() && seal.to_bytes()[..] == *bytes
+    }
+
+    /// Returns false if the seal of the entry states more than its hash and the salts of its message.
+    fn is_entry_seal_covered(&self) -> bool {
+        let Some(bytes) = self.entry.seal.as_deref() else { return true };
+        let Some(seal) = EntrySeal::from_bytes(bytes) else { return true };
+        let salted = match &self.entry.content {
+            Content::Message(_) => true,
+            _ => seal.details == SealDetails::default(),
+        };
+        salted && seal.details.head.is_none() && seal.details.salted_as == 0 && seal.to_bytes()[..] == *bytes
     }
 }
 

@@ -264,6 +264,34 @@ fn nothing_of_a_proof_can_be_changed() {
 }
 
 #[test]
+fn a_proof_says_nothing_that_was_not_signed() {
+    let text = proof().to_json().unwrap();
+    let said = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}: {text}");
+        InclusionProof::from_json(text.replacen(from, to, 1).as_bytes()).unwrap_err().to_string()
+    };
+    let not_covered = |path: &str| format!("the proof is not valid: nothing that was signed covers `{path}`");
+    let entry = "\"entry\": {";
+    let refused = r#""refused": {"status": 403, "reason": "denied", "detail": "forged"},"#;
+    let second = |kind: &str| format!("line 1: not valid: an entry of two kinds, {kind}");
+    assert_eq!(said(entry, &format!("{entry}{refused}")), second("`message` and `refused`"));
+    assert_eq!(said(entry, &format!("{entry}\"decisions\": [],")), second("`message` and `decisions`"));
+    assert_eq!(said(entry, &format!("{entry}\"note\": null,")), not_covered("entry.note"));
+    let message = "\"message\": {";
+    assert_eq!(said(message, &format!("{message}\"base64\": \"eA==\",")), not_covered("entry.message.base64"));
+    assert_eq!(
+        said("\"sessions\": []", r#""sessions": [{"session": 1, "transport": "x"}]"#),
+        not_covered("tape.sessions")
+    );
+    assert_eq!(said("\"target\": ", "\"ended\": 1, \"target\": "), not_covered("tape.ended"));
+    assert_eq!(said("\"key_id\": ", "\"note\": 1, \"key_id\": "), not_covered("head.note"));
+    let twice = |name: &str| format!("it is no proof: the member `{name}` is there twice");
+    assert!(said(entry, &format!("\"entry\": {{}}, {entry}")).starts_with(&twice("entry")));
+    assert!(said(message, &format!("\"message\": {{}}, {message}")).starts_with(&twice("message")));
+    assert!(said(entry, &format!("\"note\": 1, {entry}")).starts_with("it is no proof: unknown field `note`"));
+}
+
+#[test]
 fn an_entry_of_a_redacted_copy_is_proved_without_what_was_removed() {
     let mut sealed = entries();
     let (info, sealer) = seal(&mut sealed);

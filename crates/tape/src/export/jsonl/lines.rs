@@ -1,6 +1,7 @@
 //! JSON form of an entry.
 
 use super::around::{BackendLine, ClientLine, HttpLine, RefusedLine, RulesLine, SessionLine, carried};
+use crate::strict_json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -28,6 +29,22 @@ pub(super) struct Line {
     #[serde(flatten)]
     what: What,
 }
+
+/// Names of the members that tell what an entry is, as [`What`] has them.
+const KINDS: [&str; 12] = [
+    "session_began",
+    "session_ended",
+    "message",
+    "decision",
+    "decisions",
+    "finished",
+    "gap",
+    "client",
+    "backend",
+    "rules",
+    "lost",
+    "refused",
+];
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -205,6 +222,20 @@ impl FinishedLine {
 }
 
 impl Line {
+    /// Reads a line. Refuses doubled members and entries of two kinds: other readers could show the part that is left
+    /// out here.
+    pub(super) fn read(text: &[u8]) -> Result<Self, String> {
+        let names = strict_json::check(text).map_err(|error| error.to_string())?;
+        one_kind(|kind| names.contains(kind))?;
+        serde_json::from_slice(text).map_err(|error| error.to_string())
+    }
+
+    /// Reads a line from a JSON object without doubled members.
+    pub(super) fn of_value(value: serde_json::Value) -> Result<Self, String> {
+        one_kind(|kind| value.get(kind).is_some())?;
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+
     pub(super) fn new(entry: &Entry) -> Self {
         let what = match &entry.content {
             Content::Session(info) => What::SessionBegan(SessionLine::new(info)),
@@ -326,6 +357,15 @@ impl MessageLine {
             redacted: self.redacted,
             carried: carried(self.event_id, self.http),
         })
+    }
+}
+
+/// Checks that an entry with these members is of one kind.
+fn one_kind(has: impl Fn(&str) -> bool) -> Result<(), String> {
+    let mut kinds = KINDS.iter().filter(|kind| has(kind));
+    match (kinds.next(), kinds.next()) {
+        (Some(kind), Some(other)) => Err(format!("not valid: an entry of two kinds, `{kind}` and `{other}`")),
+        _ => Ok(()),
     }
 }
 
