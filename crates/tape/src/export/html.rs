@@ -10,6 +10,7 @@ use crate::story::{self, Story};
 use crate::times::{millis, rfc3339};
 use proof::Proof;
 use signalbox_engine::record::{BackendOffer, Content, DecisionEntry, Entry, MessageEntry, TapeInfo};
+use signalbox_wire::printable;
 use std::io::Write;
 
 /// Maximum number of bytes of a message that are shown.
@@ -260,19 +261,17 @@ fn decided(when: &str, decision: &DecisionEntry) -> String {
     out
 }
 
-/// Escapes a text for HTML, both as content and in attributes.
+/// Escapes a text for HTML, both as content and in attributes. Characters that are invisible, or that move others, are
+/// shown as escapes.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for letter in printable::lines(text).chars() {
         match letter {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(letter),
-            // Control characters are invisible, and HTML does not allow them.
-            letter if letter.is_control() => out.push('\u{FFFD}'),
             letter => out.push(letter),
         }
     }

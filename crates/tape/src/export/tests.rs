@@ -110,10 +110,37 @@ fn the_report_holds_everything_escaped() {
     assert!(html.contains("/etc/passwd &lt;b&gt;") && !html.contains("passwd <b>"));
     assert_eq!(html.matches("<details class=\"exchange").count(), 4);
     assert!(html.contains("12 facts are missing") && html.contains("rule <code>no-deletes</code>"));
-    assert!(!html.contains('\u{7}'), "a control character of a raw line is replaced");
+    assert!(!html.contains('\u{7}'), "a control character of a raw line is shown as an escape");
     for outside in ["http://", "https://", "src=", "href=", "@import", "url("] {
         assert!(!html.contains(outside), "{outside}");
     }
+}
+
+/// A name of a tool, method or client could move what stands beside it, or hide a part of itself.
+#[test]
+fn the_report_shows_invisible_characters() {
+    let harmful = ['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}', '\u{e0041}', '\u{7}'];
+    let mut all = sample::entries();
+    for entry in &mut all {
+        match &mut entry.content {
+            Content::Finished(told) => {
+                told.subject = Some(harmful.iter().map(|char| format!("a{char}b")).collect::<String>().into());
+                told.method = "tools\u{202e}call".into();
+            }
+            Content::Session(info) => info.client = Some("c\u{202e}lient".to_owned()),
+            _ => {}
+        }
+    }
+    let (info, mut out) = (sample::info(), Vec::new());
+    let source = Source { info: &info, sessions: &[], entries: &mut all.into_iter().map(Ok) };
+    html::write(source, html::Bounds::default(), &mut out).unwrap();
+    let html = String::from_utf8(out).unwrap();
+    for char in harmful {
+        assert!(!html.contains(char), "{char:?}");
+    }
+    let shown = r#"<span class="subject">a\u{202e}ba\u{2066}ba\u{200b}ba\u{feff}ba\u{e0041}ba\u{7}b</span>"#;
+    assert!(html.contains(shown), "{html}");
+    assert!(html.contains(r"tools\u{202e}call") && html.contains(r"c\u{202e}lient"), "{html}");
 }
 
 #[test]

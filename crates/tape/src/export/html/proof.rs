@@ -72,7 +72,8 @@ impl Proof {
         let mut out = "<section id=\"seal\"><h2>Seal</h2>\n".to_owned();
         out.push_str(
             "<p>The tape is sealed: each entry has a hash that depends on all entries before it, and the heads below are signed. \
-             What this page shows is made of the tape; the proof is in the tape itself. Know the key from elsewhere.</p>\n",
+             What this page shows is made of the tape; the proof is in the tape itself, and its sender can change what the page \
+             shows. Know the key from elsewhere.</p>\n",
         );
         out.push_str("<table><thead><tr><th>head<th>entry<th>signed<th>key<th>hash</tr></thead><tbody>\n");
         let row = |out: &mut String, kind: HeadKind, head: &Head| {
@@ -105,7 +106,7 @@ impl Proof {
             Some(lines) => {
                 out.push_str(
                     "<p>This file holds the whole tape as JSON lines: <code>examples/verify-seal/tape.py</code> of Signalbox verifies \
-                     it as it is, and <code>tape import</code> takes the lines between the two tags of the script element \
+                     it as it is (not the page around it), and <code>tape import</code> takes the lines between the two tags of the script element \
                      <code>tape</code>.</p>\n<script type=\"application/x-ndjson\" id=\"tape\">\n",
                 );
                 out.push_str(lines);
