@@ -1,7 +1,7 @@
 //! Compares the end of each chain with the state beside the records. Only that state reveals records missing at the end
 //! of a log.
 
-use crate::journal::{Cursor, HEAD_FILE, JournalReader, chains, segments};
+use crate::journal::{Cursor, HEAD_FILE, JournalReader, UntoldLoss, chains, segments};
 use crate::place::SinkPlace;
 use crate::record::AuditRecord;
 use crate::signed::{HEAD, SignedPlace};
@@ -9,6 +9,10 @@ use crate::verify::AuditVerifier;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+
+/// Bounds of what is read of a journal at once.
+const BATCH: usize = 1_024;
+const BATCH_BYTES: usize = 4 << 20;
 
 /// End of one chain, as the data folder knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +71,10 @@ pub fn compare(
         confirm(verifier, &own, &chain, first)?;
         let acked = Cursor::read(&own, sink).unwrap_or(0);
         let taken = taken.0.get(&chain).copied().unwrap_or(0);
+        let current = Cursor::is_current(&own, sink);
+        if current {
+            wait(verifier, &own, verifier.reached(&chain).max(taken), acked)?;
+        }
         let place = own.join(HEAD_FILE).display().to_string();
         let text = match std::fs::read_to_string(own.join(HEAD_FILE)) {
             Ok(text) => text,
@@ -86,7 +94,6 @@ pub fn compare(
             continue;
         }
         verifier.signer(&place, &chain, head.to, &key, head.at);
-        let current = Cursor::is_current(&own, sink);
         let end = End { chain, head, acked, taken, current, waiting_from: first.unwrap_or(u64::MAX) };
         if let Some(missing) = missing(&end, verifier.reached(&end.chain)) {
             verifier.came_to(&place, &end.chain, missing);
@@ -117,6 +124,25 @@ fn confirm(verifier: &mut AuditVerifier<'_>, journal: &Path, chain: &str, first:
     let found = JournalReader::new(journal).read(seq, seq, 1, 1)?;
     let own = found.first().and_then(|line| AuditRecord::read(&line.text).ok()?.hashes());
     reached.confirmed = own.is_some_and(|(_, own)| own == hash);
+    Ok(())
+}
+
+/// Counts the records of a journal behind `seen` that are not in the log, and those that could not be written. The
+/// sink has everything up to `acked` by now.
+fn wait(verifier: &mut AuditVerifier<'_>, journal: &Path, seen: u64, acked: u64) -> io::Result<()> {
+    // Before the records: the one that states the loss may be written meanwhile, and must not count twice.
+    let loss = UntoldLoss::read(journal);
+    let first = segments(journal)?.first().copied().unwrap_or(0);
+    let (mut last, mut reader) = (seen.max(first.saturating_sub(1)), JournalReader::new(journal));
+    loop {
+        let lines = reader.read(last + 1, u64::MAX, BATCH, BATCH_BYTES)?;
+        let Some(newest) = lines.last().map(|line| line.seq) else { break };
+        for record in lines.iter().filter_map(|line| AuditRecord::read(&line.text).ok()) {
+            verifier.journaled(&record, record.seq > acked);
+        }
+        last = newest;
+    }
+    verifier.lose(loss.behind(last));
     Ok(())
 }
 

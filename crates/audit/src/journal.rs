@@ -3,13 +3,16 @@
 //! It is a folder of segments, each named after its first record. A segment is deleted once every sink has its records,
 //! or has fallen too far behind. The last segment with a record stays, so that the chain resumes there.
 
+mod loss_count;
 mod reader;
 
+pub(crate) use loss_count::UntoldLoss;
 pub use reader::{JournalReader, JournalRecord};
 
 use crate::chain::ChainPlace;
 use crate::place::SinkPlace;
 use crate::record::AuditRecord;
+use loss_count::LossCount;
 use signalbox_seal::keys::files::{KeyStorageError, try_lock};
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -56,6 +59,8 @@ pub struct Journal {
     segments: VecDeque<(u64, u64)>,
     segment_max: u64,
     fsync: bool,
+    /// Place for the count of lost records; none if it could not be created.
+    losses: Option<LossCount>,
 }
 
 impl Journal {
@@ -100,7 +105,10 @@ impl Journal {
         let segment_max = segment_max(spool_max);
         let last = segments.back().map_or(1, |(first, _)| *first);
         let file = segment(&own, last).map_err(io)?;
-        let journal = Self { folder: own.clone(), _lock: lock, file, segments, segment_max, fsync };
+        let losses = LossCount::open(&own)
+            .inspect_err(|error| tracing::warn!(%error, "lost audit records cannot be counted on the disk"))
+            .ok();
+        let journal = Self { folder: own.clone(), _lock: lock, file, segments, segment_max, fsync, losses };
         Ok(Some((journal, place, own)))
     }
 
@@ -124,6 +132,16 @@ impl Journal {
             Err(_) => self.file.set_len(*bytes)?,
         }
         written
+    }
+
+    /// Returns how many records an earlier process could not write behind `last`, the last record of the journal.
+    pub fn lost_behind(&self, last: u64) -> u64 {
+        UntoldLoss::read(&self.folder).behind(last)
+    }
+
+    /// Stores how many records could not be written behind `after`, the last record of the journal.
+    pub fn keep_lost(&self, after: u64, count: u64) -> io::Result<()> {
+        self.losses.as_ref().map_or(Ok(()), |losses| losses.keep(UntoldLoss { after, count }, self.fsync))
     }
 
     /// Deletes the segments whose records, up to this one, no sink still needs.

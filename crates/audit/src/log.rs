@@ -288,7 +288,8 @@ impl LogState {
 
     /// Runs the thread of the log.
     fn run(&self) {
-        let mut rest = None;
+        // An earlier process may have left a loss to report.
+        let mut rest = self.writing.lock().unpoisoned().as_ref().and_then(LogWriter::rest);
         loop {
             self.intake.wait(rest);
             let mut writing = self.writing.lock().unpoisoned();

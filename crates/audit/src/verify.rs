@@ -103,8 +103,12 @@ pub struct AuditReport {
     pub skipped: u64,
     /// Number of records written while the log wrote to another place, according to signed gaps.
     pub elsewhere: u64,
-    /// Number of records that could not be written, according to the log itself.
+    /// Number of records that could not be written, according to the log itself and to the counts beside its journals.
     pub lost: u64,
+    /// True if more records than `lost` may be missing: a process ended, or still runs, before it could state its loss.
+    pub lost_at_least: bool,
+    /// Number of records that are in a journal of the data folder and not yet in the log.
+    pub waiting: u64,
     /// Number of records deleted by age, according to signed checkpoints.
     pub pruned: u64,
     /// Number of rows of calls that lack the arguments of their records, because the process ended between intent and
@@ -243,9 +247,30 @@ impl<'a> AuditVerifier<'a> {
             return self.stand_in(place, &record);
         }
         if record.event_type == Some(EventType::RecordsLost) {
-            self.report.lost += record.value["details"]["count"].as_u64().unwrap_or(0);
+            self.count_lost(&record);
         }
         self.chained(place, line, &record);
+    }
+
+    /// Counts the loss that a record states.
+    fn count_lost(&mut self, record: &AuditRecord) {
+        let details = &record.value["details"];
+        self.report.lost += details["count"].as_u64().unwrap_or(0);
+        self.report.lost_at_least |= details["at_least"] == true;
+    }
+
+    /// Counts a record of the journal that is not among those that were read, and the loss that it states.
+    pub(crate) fn journaled(&mut self, record: &AuditRecord, waits: bool) {
+        self.report.waiting += u64::from(waits);
+        if record.event_type == Some(EventType::RecordsLost) {
+            self.count_lost(record);
+        }
+    }
+
+    /// Counts records that could not be written and that no record states yet.
+    pub(crate) fn lose(&mut self, count: u64) {
+        self.report.lost += count;
+        self.report.lost_at_least |= count > 0;
     }
 
     /// Verifies the hash of a record that is in sequence.

@@ -207,6 +207,61 @@ fn what_had_no_room_is_told_by_a_record() {
     assert_eq!((lost.value["details"]["count"].as_u64(), log.stats().lost), (Some(5), 5));
 }
 
+/// Records that could not be written are counted beside the journal at once, and stay known when the process ends
+/// without having told of them. Records that the sink lacks are counted too.
+#[test]
+fn a_loss_is_known_before_and_after_a_record_tells_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (before, later) = (folder.path().join("journal/chain"), folder.path().join("later"));
+    let (logs, away) = (folder.path().join("logs"), folder.path().join("away"));
+    let log = start(settings(folder.path(), &[], 65_536), vec![file(&logs)]);
+    for exchange in 1..=10 {
+        assert!(intend(&log, exchange));
+    }
+    while log.stats().sinks[0].acked == 0 {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    // From here on the sink cannot write.
+    std::fs::rename(&logs, &away).unwrap();
+    std::fs::write(&logs, "").unwrap();
+    // The segment in use stays open, and no other can be created.
+    std::fs::create_dir(&later).unwrap();
+    std::fs::rename(before, later.join("chain")).unwrap();
+    for exchange in 11..=200 {
+        assert!(intend(&log, exchange), "nothing is required");
+    }
+    log.stop(Duration::from_millis(50));
+    let (lost, written) = (log.stats().lost, log.stats().written);
+    assert!(lost > 50, "{lost} of 200");
+    drop(log);
+    std::fs::remove_file(&logs).unwrap();
+    std::fs::rename(&away, &logs).unwrap();
+    let mut keys = KeySet::new();
+    keys.add(TrustedKey::new(key().verifying_key().clone(), "gateway", &[KeyRole::Recorder])).unwrap();
+    let verify = || {
+        let (mut verifier, sink) = (AuditVerifier::new(&keys), file(&logs));
+        let place = sink.place().unwrap();
+        let taken = crate::ends::TakenRecords::read(&later, place).unwrap();
+        lines_of(&logs.join("audit.log")).iter().for_each(|line| verifier.line("line", line));
+        crate::ends::compare(&mut verifier, &later, place, 0, &taken).unwrap();
+        verifier.finish()
+    };
+    let report = verify();
+    assert_eq!((report.lost, report.lost_at_least, &report.faults), (lost, true, &vec![]));
+    assert!(report.waiting > 0 && report.records + report.waiting == written, "{report:?} of {written}");
+    assert_eq!(report.verdict(), crate::AuditVerdict::WithGaps);
+    // The log tells of it without another call.
+    let own = AuditSettings { folder: later.clone(), ..settings(folder.path(), &[], 65_536) };
+    let log = start(own, vec![file(&logs)]);
+    while log.stats().written == written {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    log.stop(Duration::from_secs(30));
+    let report = verify();
+    assert_eq!((report.lost, report.lost_at_least, report.waiting), (lost, true, 0), "{report:?}");
+    assert_eq!(report.verdict(), crate::AuditVerdict::WithGaps);
+}
+
 /// `sync = "fsync"` writes the same.
 #[test]
 fn forced_writes_are_written_too() {

@@ -35,6 +35,8 @@ pub struct LogWriter {
     unsigned_since: Option<Instant>,
     /// Number of lost records that no record states yet.
     untold: u64,
+    /// True if an earlier process was killed before it could state its losses: there may have been more.
+    at_least: bool,
     /// Buffers reused by the next write.
     inputs: Vec<Input>,
     text: String,
@@ -48,9 +50,9 @@ impl LogWriter {
         journal: Journal,
         place: ChainPlace,
     ) -> Self {
-        let signed = place.seq;
-        let (inputs, text) = (Vec::new(), String::new());
-        Self { settings, progress, maker, journal, place, signed, unsigned_since: None, untold: 0, inputs, text }
+        let (signed, untold) = (place.seq, journal.lost_behind(place.seq));
+        let (unsigned_since, at_least, inputs, text) = (None, untold > 0, Vec::new(), String::new());
+        Self { settings, progress, maker, journal, place, signed, unsigned_since, untold, at_least, inputs, text }
     }
 
     /// Applies new settings and sinks. The chain continues.
@@ -98,6 +100,9 @@ impl LogWriter {
             let mut told = String::new();
             let mut details = Object::new(&mut told);
             details.number("count", self.untold);
+            if self.at_least {
+                details.raw("at_least", "true");
+            }
             details.finish();
             let event = AuditEvent::own(unix_ms(), EventType::RecordsLost, &told, RiskLevel::High);
             self.place.append(&event, text);
@@ -132,7 +137,7 @@ impl LogWriter {
     ) {
         match self.journal.append(text, before.0 + 1) {
             Ok(()) => {
-                self.untold = 0;
+                (self.untold, self.at_least) = (0, false);
                 if let Some(head) = head
                     && let Err(error) = self.journal.keep_head(head)
                 {
@@ -148,6 +153,10 @@ impl LogWriter {
                 self.untold += lost;
                 (self.place.seq, self.place.hash) = before;
                 self.signed = self.signed.min(self.place.seq);
+                // Before calls go on without a record: a killed process must not take the number with it.
+                if let Err(error) = self.journal.keep_lost(self.place.seq, self.untold) {
+                    tracing::error!(%error, "the number of lost audit records cannot be kept");
+                }
                 self.progress.not_written(lost, &error.to_string(), waiters);
             }
         }

@@ -147,6 +147,8 @@ fn verify(global: &Global, config: &Config, args: &AuditVerifyArgs) -> Result<Ex
             "chains": report.chains,
             "signatures": report.heads,
             "lost": report.lost,
+            "lost_at_least": report.lost_at_least,
+            "in_journal": report.waiting,
             "skipped": report.skipped,
             "elsewhere": report.elsewhere,
             "pruned": report.pruned,
@@ -207,7 +209,7 @@ fn place_of(config: &Config, args: &AuditVerifyArgs, path: &Path) -> Result<Opti
 
 fn words(report: &AuditReport, verdict: AuditVerdict) -> String {
     let AuditReport { records, chains, heads, skipped, elsewhere, lost, pruned, unsigned, .. } = report;
-    let AuditReport { without_arguments, faults, doubts, .. } = report;
+    let AuditReport { without_arguments, faults, doubts, waiting, lost_at_least, .. } = report;
     let mut text = String::new();
     for fault in faults.iter().chain(doubts) {
         text.push_str(&format!("{fault}\n"));
@@ -218,7 +220,8 @@ fn words(report: &AuditReport, verdict: AuditVerdict) -> String {
         text.push_str(&format!(", {unsigned} records behind the last one"));
     }
     if *lost > 0 {
-        text.push_str(&format!(", {lost} records could not be written"));
+        let at_least = if *lost_at_least { "at least " } else { "" };
+        text.push_str(&format!(", {at_least}{lost} records could not be written"));
     }
     if *skipped > 0 {
         text.push_str(&format!(", {skipped} records in signed gaps"));
@@ -231,6 +234,9 @@ fn words(report: &AuditReport, verdict: AuditVerdict) -> String {
     }
     if *without_arguments > 0 {
         text.push_str(&format!(", {without_arguments} rows of audit_log without the arguments of their records"));
+    }
+    if *waiting > 0 {
+        text.push_str(&format!(", {waiting} further records are in the journal and not yet in the log"));
     }
     text.push('\n');
     text

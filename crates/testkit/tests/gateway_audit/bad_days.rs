@@ -297,6 +297,40 @@ async fn a_full_data_folder_stops_no_call_and_what_is_lost_is_told() {
     assert!(!good && said.contains(&format!("{counted} records could not be written")), "{said}");
 }
 
+/// What was lost is known while the gateway runs, after `kill -9`, and after the next start: `audit verify` never calls
+/// such a log whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loss_on_a_full_data_folder_survives_the_process() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let folder = tempfile::tempdir_in(disk.path()).unwrap();
+    let place = folder.path().to_owned();
+    let gateway = GatewayProcess::serve_in(folder, &config("", "")).await.unwrap();
+    let client = session(&gateway).await;
+    assert!(greet(&client, 1, "Ada").await["result"].is_object());
+    let full = async || Some(told(&gateway, "file").await?.0["failing"].is_string());
+    fill_until(&disk, &client, full).await;
+    for id in 10..40 {
+        assert!(greet(&client, id, "Ada").await["result"].is_object());
+    }
+    let at_least = |when: &str| -> u64 {
+        let (good, said) = audit(&place, &["verify"]);
+        let number =
+            said.split_once("at least ").and_then(|(_, rest)| rest.split_once(" records could not be written"));
+        assert!(!good && said.contains("with gaps: "), "{when}: {said}");
+        number.and_then(|(number, _)| number.parse().ok()).unwrap_or_else(|| panic!("{when}: {said}"))
+    };
+    let running = at_least("while it runs");
+    assert!(running >= 30, "{running}");
+    let folder = gateway.stop().await.unwrap();
+    disk.clear();
+    assert!(at_least("after kill -9") >= running);
+    let gateway = GatewayProcess::serve_in(folder, &config("", "")).await.unwrap();
+    search(&gateway, &["--type", "records_lost"], 1).await;
+    assert!(at_least("after a start") >= running);
+    let _folder = gateway.terminate().await.unwrap();
+    assert!(at_least("after the end") >= running);
+}
+
 /// Where a sink is required, a full data folder refuses calls by name, the backend sees none of them, and calls go on
 /// by themselves once there is room.
 #[tokio::test(flavor = "multi_thread")]
