@@ -10,6 +10,8 @@ pub struct Params {
     pub name: Option<Span>,
     /// Span of `uri`: the resource.
     pub uri: Option<Span>,
+    /// Span of `arguments`: the arguments of a tool or prompt.
+    pub arguments: Option<Span>,
     /// Span of `ref`: the subject of a completion.
     pub reference: Option<Span>,
     /// Span of `cursor`: the position in a list.
@@ -76,6 +78,7 @@ impl Params {
             let slot = match &*member.name {
                 b"name" => &mut found.name,
                 b"uri" => &mut found.uri,
+                b"arguments" => &mut found.arguments,
                 b"ref" => &mut found.reference,
                 b"cursor" => &mut found.cursor,
                 b"level" => &mut found.level,

@@ -5,7 +5,7 @@ use super::holding::Continuation;
 use super::judging::{ClearedRequest, IdleChain, JudgedContext};
 use super::params::Params;
 use super::sign_in;
-use super::subjects::{self, find_reference, text, uri_text};
+use super::subjects::{self, check_arguments, find_reference, text, uri_text};
 use super::{CompletedTemplate, Context, FrontMachine, resource_uris};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
@@ -425,12 +425,14 @@ impl FrontMachine {
                 let (span, tool) = text(message, params.name, "name")?;
                 let route = search.route(ListKind::Tools, &tool, ctx).ok_or_else(|| unknown_tool(&tool, ctx))?;
                 self.check_tool_version(id, &route, ctx)?;
+                check_arguments(message, params)?;
                 Ok(FoundRoute { route, subject: Some(span) })
             }
             method::PROMPTS_GET => {
                 let (span, prompt) = text(message, params.name, "name")?;
                 let route = search.route(ListKind::Prompts, &prompt, ctx);
                 let route = route.ok_or_else(|| Fault::unknown(ListKind::Prompts, &prompt))?;
+                check_arguments(message, params)?;
                 Ok(FoundRoute { route, subject: Some(span) })
             }
             method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {

@@ -56,6 +56,16 @@ pub(super) fn uri_text<'a>(
     if uri_readings::has_control(&uri) { Err(control_in_uri(key)) } else { Ok((span, uri)) }
 }
 
+/// Rejects arguments that are not an object: permissions, constraints and rules judge the members of an object, so a
+/// backend that reads text or a list as arguments would run with unjudged ones. Null means the same as no arguments.
+pub(super) fn check_arguments(message: &Envelope, params: &Params) -> Result<(), Fault> {
+    let arguments = params.arguments.map(|span| span.of(message.bytes()));
+    match arguments.is_none_or(|value| value.starts_with(b"{") || value == b"null") {
+        true => Ok(()),
+        false => Err(Fault::new(FaultKind::InvalidParams, "`arguments` must be an object")),
+    }
+}
+
 pub(super) fn control_in_uri(key: &str) -> Fault {
     Fault::new(FaultKind::InvalidParams, format!("params.{key} has a control character, which no URI may have"))
 }

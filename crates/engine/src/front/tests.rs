@@ -66,6 +66,38 @@ fn an_unknown_or_new_version_is_answered_with_the_newest_old_one() {
     }
 }
 
+/// Permissions, constraints and rules judge the members of an object, and a server may read JSON from a text.
+#[test]
+fn arguments_that_are_no_object_reach_no_backend() {
+    let legacy = |method: &str, name: &str, arguments: &str| {
+        let mut dialogue = Dialogue::operational();
+        dialogue.says(&format!(
+            r#"{{"jsonrpc":"2.0","id":5,"method":"{method}","params":{{"name":"{name}","arguments":{arguments}}}}}"#
+        ))
+    };
+    let modern = |method: &str, name: &str, arguments: &str| {
+        Dialogue::new(Mode::Stateless).says(&format!(
+            r#"{{"jsonrpc":"2.0","id":5,"method":"{method}","params":{{"name":"{name}","arguments":{arguments},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+        ))
+    };
+    for (method, name) in [("tools/call", "one"), ("prompts/get", "hello")] {
+        for bad in [r#""{\"amount\":5000}""#, r#"[{"amount":5000}]"#, "5", "true", r#""""#] {
+            for said in [legacy(method, name, bad), modern(method, name, bad)] {
+                let refused = said.len() == 1
+                    && said[0].starts_with(
+                        r#"< {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"`arguments` must be an object""#,
+                    );
+                assert!(refused, "{method} {bad}: {said:?}");
+            }
+        }
+        for fine in ["{}", "null"] {
+            for said in [legacy(method, name, fine), modern(method, name, fine)] {
+                assert!(said[0].starts_with("a> "), "{method} {fine}: {said:?}");
+            }
+        }
+    }
+}
+
 /// A backend that leads back to its own gateway showed the gateway's tools again, without end.
 #[test]
 fn the_gateway_refuses_a_connection_to_itself() {

@@ -77,11 +77,12 @@ fn a_held_request_goes_on_when_it_is_released_and_not_before() {
 fn an_edited_request_keeps_its_id_is_judged_by_those_that_follow_and_may_go_elsewhere() {
     let mut dialogue = holding(Phase::Request);
     dialogue.says(CALL);
-    let message = r#"{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"b__echo","arguments":"before"}}"#;
+    let message =
+        r#"{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"b__echo","arguments":{"a":"before"}}}"#;
     let called = says(&mut dialogue, HoldAnswer::Edited { by: by(), message: Bytes::from_static(message.as_bytes()) });
     assert_eq!(
         called,
-        [r#"b> {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"echo","arguments":"after"}}"#]
+        [r#"b> {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"echo","arguments":{"a":"after"}}}"#]
     );
 }
 
