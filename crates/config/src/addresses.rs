@@ -1,11 +1,11 @@
 //! The addresses of a remote server that has several of them.
 
-use super::backend::address;
 use super::error::{ConfigError, Problem};
 use super::keys::KeyKind;
 use super::path::KeyPath;
 use super::raw::{RawEntry, Value};
 use super::read::{Table, Text};
+use super::values::address;
 use http::uri::Uri;
 use signalbox_engine::balance::Balance;
 use signalbox_wire::closest::closest;

@@ -1,9 +1,9 @@
 //! The audit log: the table `mcp.protocol.audit`.
 
-use super::backend::{bad, folder};
 use super::error::{ConfigError, Problem};
 use super::read::{Table, Text};
 use super::secret::{Secret, token_from_env};
+use super::values::{bad, folder};
 use signalbox_audit::EventSelection;
 use signalbox_audit::sinks::SyslogAddress;
 use signalbox_store::PostgresStore;
@@ -151,7 +151,7 @@ fn web(table: &Table<'_>, text: &Text<'_>) -> Result<String, ConfigError> {
     if !text.value.starts_with("http://") && !text.value.starts_with("https://") {
         return Err(bad(table, text, "an address like `https://audit.example.com/api/events`"));
     }
-    super::backend::address(table, text).map(|url| url.to_string())
+    super::values::address(table, text).map(|url| url.to_string())
 }
 
 fn required(table: &Table<'_>, sinks: &[(&str, bool)]) -> Result<Vec<String>, ConfigError> {

@@ -2,11 +2,11 @@
 
 use super::auth_keys::WAYS;
 use super::auth_server::{self, AuthServer};
-use super::backend::bad;
 use super::error::{ConfigError, Note, Problem, Warning};
 use super::read::{Table, Text};
 use super::secret::Secret;
 use super::tls::file;
+use super::values::bad;
 use http::Uri;
 use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::standing::TrustLevel;

@@ -1,8 +1,8 @@
 //! Reads the table `auth.server`: the gateway's own authorization server.
 
-use super::backend::bad;
 use super::error::{ConfigError, Problem};
 use super::read::Table;
+use super::values::bad;
 use signalbox_oauth_client::SecretText;
 use signalbox_oauth_client::web_address::WebAddress;
 use std::time::Duration;

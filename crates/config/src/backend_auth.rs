@@ -1,9 +1,9 @@
 //! Reads the table `backends.NAME.auth`: the credentials that the gateway presents to a backend.
 
-use super::backend::{bad, is_ours};
 use super::error::{ConfigError, Problem};
 use super::read::Table;
 use super::tls::file;
+use super::values::{bad, is_ours};
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use signalbox_oauth_client::token_exchange::{ACCESS_TOKEN, ID_TOKEN};
 use signalbox_oauth_client::{

@@ -1,9 +1,11 @@
 //! Second stage for our own files: turns the parsed file into a checked [`Config`].
 
-use super::backend::{self, bad, folder};
+use super::backend;
 use super::error::{ConfigError, Problem, Warning};
+use super::faults::Faults;
 use super::listen::{self, ANCHORS, HEALTH, ListenConfig, METRICS, READY, Transport};
 use super::read::{Table, Text};
+use super::values::{bad, folder};
 use super::{
     GatewayConfig, LogVerbosity, Settings, audit, auth, otel, outbound, performance, permissions, rate_limits, record,
     relay, rules, seal, tls, tool_labels,
@@ -195,49 +197,4 @@ fn is_host(text: &str) -> bool {
             let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
             !authority.host().is_empty() && (port.is_empty() || authority.port_u16().is_some())
         })
-}
-
-/// Errors found so far.
-#[derive(Default)]
-pub(super) struct Faults(Vec<ConfigError>);
-
-impl Faults {
-    /// Returns the value, or records the error and returns `None`.
-    pub fn take<T>(&mut self, read: Result<T, ConfigError>) -> Option<T> {
-        match read {
-            Ok(read) => Some(read),
-            Err(mut error) => {
-                let more = std::mem::take(&mut error.more);
-                for one in std::iter::once(error).chain(more) {
-                    // A section is read after its keys were checked, and finds some of the same errors.
-                    if !self.0.contains(&one) {
-                        self.0.push(one);
-                    }
-                }
-                None
-            }
-        }
-    }
-
-    /// Returns `true` if this table or the file as a whole has an error. Further errors in the table may then be
-    /// consequences of that one.
-    pub fn within(&self, table: &[&str]) -> bool {
-        self.0.iter().any(|error| {
-            let segments = error.place.key.as_ref().map_or(&[][..], |key| key.segments());
-            segments.iter().zip(table).all(|(segment, wanted)| segment == wanted)
-        })
-    }
-
-    /// Returns `Ok` if there are no errors, else all of them in the order of the file.
-    pub fn none(mut self) -> Result<(), ConfigError> {
-        self.0.sort_by_key(|error| error.place.position.map(|position| (position.line, position.column)));
-        let mut all = self.0.into_iter();
-        match all.next() {
-            None => Ok(()),
-            Some(mut first) => {
-                first.more.extend(all);
-                Err(first)
-            }
-        }
-    }
 }

@@ -1,8 +1,8 @@
 //! Reads the table `constraints`: limits on calls that the permissions allow.
 
-use crate::backend::bad;
 use crate::error::{ConfigError, Problem};
 use crate::read::Table;
+use crate::values::bad;
 use signalbox_govern::path_bounds::Folders;
 use signalbox_tape::redact::{Action, KeyRule, PatternRule, RedactionSettings, Redactor};
 

@@ -133,10 +133,10 @@ impl Position {
 pub enum Problem {
     /// Rules that cannot be used.
     #[error(transparent)]
-    Rules(super::rules::RulesError),
+    Rules(super::rule_files::RulesError),
     /// Policies that cannot be used.
     #[error(transparent)]
-    Policies(super::permissions::PolicyFolderError),
+    Policies(super::policy_folder::PolicyFolderError),
     /// The named file does not exist.
     #[error("no such file; check the path, or leave out `-c` to use the defaults")]
     FileMissing,

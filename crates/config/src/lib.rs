@@ -21,6 +21,7 @@ pub mod duration;
 pub mod error;
 mod expand;
 mod failing;
+mod faults;
 mod foreign;
 pub mod import;
 mod json;
@@ -39,6 +40,7 @@ pub mod performance;
 mod permission_keys;
 pub mod permissions;
 pub mod play;
+mod policy_folder;
 mod priority;
 pub mod rate_limits;
 mod raw;
@@ -49,6 +51,7 @@ pub mod redact_key;
 pub mod reference;
 pub mod relay;
 mod relay_keys;
+mod rule_files;
 pub mod rules;
 pub mod seal;
 mod seal_keys;
@@ -60,6 +63,7 @@ pub mod tls;
 pub mod tool_labels;
 pub mod tools;
 pub mod unchecked;
+mod values;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -79,13 +83,13 @@ pub use listen::{ListenAddr, ListenConfig, ListenError, Transport};
 pub use locate::ConfigLocation;
 pub use otel::{Otel, OtelMetrics};
 pub use performance::Performance;
-pub use permissions::{
-    AskRule, BreakGlassRule, DecisionPointRule, KillSwitch, PermissionRules, PolicyFolder, PolicyFolderError, RoleRule,
-};
+pub use permissions::{AskRule, BreakGlassRule, DecisionPointRule, KillSwitch, PermissionRules, RoleRule};
 pub use play::{LiveCalls, TapeConfig, TapeName};
+pub use policy_folder::{MAX_POLICY_BYTES, MAX_POLICY_FILES, PolicyFolder, PolicyFolderError};
 pub use rate_limits::{RateLimits, RequestRates, ToolLimits};
 pub use record::{BaselineConfig, RecordConfig};
 pub use relay::RelayConfig;
+pub use rule_files::RulesError;
 pub use rules::Rules;
 pub use seal::{AnchorPlace, Seal};
 pub use secret::Secret;
@@ -93,8 +97,8 @@ pub use tls::{Certificates, ListenTls};
 pub use tool_labels::ToolLabelRule;
 pub use tools::ToolFilter;
 
-use check::Faults;
 use expand::Dialect;
+use faults::Faults;
 use read::{Document, Table};
 use signalbox_oauth_client::OutboundSettings;
 

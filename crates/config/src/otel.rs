@@ -3,9 +3,9 @@
 use http::HeaderMap;
 use http::uri::{PathAndQuery, Uri};
 
-use super::backend::{self, bad};
 use super::error::{ConfigError, ConfigPlace, Problem};
 use super::read::{Table, Text};
+use super::values::{self, bad};
 use std::time::Duration;
 
 /// Standard variables of OpenTelemetry for the address of a collector: for traces alone, for metrics alone, and for
@@ -72,7 +72,7 @@ impl Ratio {
 pub(super) fn check(table: &Table<'_>) -> Result<Option<Otel>, ConfigError> {
     let enabled = table.flag("enabled")?;
     let (sample_ratio, service_name) = (Ratio::new(table.fraction("sample_ratio")?), service_name(table)?);
-    let (headers, given) = (backend::headers(table)?, given(table, "endpoint", TRACES)?);
+    let (headers, given) = (values::headers(table)?, given(table, "endpoint", TRACES)?);
     if !enabled {
         return Ok(None);
     }
@@ -96,7 +96,7 @@ pub(super) fn check_metrics(table: &Table<'_>) -> Result<Option<OtelMetrics>, Co
             None => of_environment(table, METRICS_ENDPOINT, METRICS)?,
         },
     };
-    let (service_name, headers) = (service_name(table)?, backend::headers(table)?);
+    let (service_name, headers) = (service_name(table)?, values::headers(table)?);
     Ok(Some(OtelMetrics { endpoint, interval, service_name, headers }))
 }
 

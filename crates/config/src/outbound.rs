@@ -1,10 +1,10 @@
 //! Reads the table `auth.outbound`: the addresses that OAuth requests may go to, and how they are sent.
 
-use super::backend::bad;
 use super::backend_auth::url;
 use super::error::{ConfigError, Problem};
 use super::read::Table;
 use super::tls::file;
+use super::values::bad;
 use signalbox_oauth_client::OutboundSettings;
 use signalbox_oauth_client::client_identity::is_client_metadata_url;
 use signalbox_transport::tls::BackTlsSpec;

@@ -1,8 +1,8 @@
 //! Backends that are replaced by a tape.
 
-use super::backend::bad;
 use super::error::{ConfigError, Problem};
 use super::read::{Table, Text};
+use super::values::bad;
 use signalbox_replay::edited_answers::EditedAnswersError;
 use signalbox_replay::{EditedAnswers, Paths, PlayerSettings, Repeat};
 use std::path::{Path, PathBuf};

@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-use super::check::Faults;
 use super::error::{self, ConfigError, ConfigPlace, Position, Problem, SettingOrigin};
 use super::expand::{Dialect, Env, ExpandFault, expand};
+use super::faults::Faults;
 use super::keys::{self, ConfigKey, KeyKind, KeyState, KnownPath, LEAST_SECONDS, MOST_SEED};
 use super::path::KeyPath;
 use super::raw::{Node, RawEntry, Value};

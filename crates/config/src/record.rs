@@ -1,12 +1,12 @@
 //! Reads the table `record`: the recording of tapes.
 
-use super::backend::bad;
 use super::error::{ConfigError, Problem};
 use super::play::{TapeName, tape_name};
 use super::priority::priorities;
 use super::read::Table;
 use super::redact_key;
 use super::secret::Secret;
+use super::values::bad;
 use signalbox_engine::record::Retention;
 use signalbox_replay::BaselineSettings;
 use signalbox_store::PostgresStore;

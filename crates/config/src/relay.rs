@@ -1,8 +1,8 @@
 //! Reads the table `relay`.
 
-use super::backend::bad;
 use super::error::{ConfigError, Problem};
 use super::read::Table;
+use super::values::bad;
 use http::Uri;
 use signalbox_relay::store::redis::address::RedisAddress;
 use signalbox_relay::{ListedTools, MigrationPhase, RelayLimits, when};

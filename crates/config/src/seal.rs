@@ -1,8 +1,8 @@
 //! Reads the table `seal`: the sealing of tapes, and signed requests and answers.
 
-use super::backend::{address, bad};
 use super::error::ConfigError;
 use super::read::{Table, Text};
+use super::values::{address, bad};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! TLS settings toward clients and toward backends. The files themselves are read at the start.
 
-use super::backend::bad;
 use super::error::{ConfigError, Problem};
 use super::read::Table;
+use super::values::bad;
 use signalbox_transport::tls::{BackTlsSpec, ClientCertPolicy, MinVersion, PairFiles};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

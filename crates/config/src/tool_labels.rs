@@ -1,8 +1,8 @@
 //! Labels of tools: the tables `[tools."PATTERN"]`.
 
-use super::backend::{bad, label};
 use super::error::{ConfigError, Problem};
 use super::read::Table;
+use super::values::{bad, label};
 use signalbox_engine::standing::TrustLevel;
 
 /// Labels of the tools that match one pattern.

@@ -55,7 +55,7 @@ pub enum Command {
         reason: Option<Bytes>,
     },
     /// Send a request whose answer is discarded. It outlives the session.
-    Errand {
+    SendAndDiscard {
         /// Configured name of the backend.
         backend: Arc<str>,
         /// The request to send.

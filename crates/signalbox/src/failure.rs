@@ -11,7 +11,7 @@ use signalbox_assembly::permissions::SwitchFileFault;
 use signalbox_assembly::recording::RecordingError;
 use signalbox_assembly::user_file::UserFileFault;
 use signalbox_config::ConfigError;
-use signalbox_config::rules::RulesError;
+use signalbox_config::RulesError;
 use signalbox_config::sentinel::SentinelError;
 use signalbox_control::control_socket::{AskError, ProcessAddress};
 use signalbox_control::in_process_session::PipeError;

@@ -14,7 +14,7 @@ mod tests;
 use link::ManyLink;
 use signalbox_engine::balance::Balance;
 use signalbox_engine::{BackendUser, Fault};
-use signalbox_runtime::status::AddressStatus;
+use signalbox_runtime::AddressStatus;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use std::fmt;
 use std::sync::Arc;

@@ -203,7 +203,7 @@ impl FrontMachine {
         let Some(poll) = self.exchanges.poll(id).filter(|poll| poll.goal == PollGoal::Call) else { return };
         let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
         if let (Some(backend), Ok(call)) = (backend, poll.request(method::TASKS_CANCEL, None)) {
-            out.push(Command::Errand { backend, call });
+            out.push(Command::SendAndDiscard { backend, call });
         }
     }
 

@@ -7,7 +7,7 @@ use signalbox_engine::breaker::{Breaker, BreakerRules, CallResult};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Connector;
-use signalbox_runtime::status::AddressStatus;
+use signalbox_runtime::AddressStatus;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};

@@ -57,7 +57,7 @@ impl IdleChain {
 ///
 /// fn what_leaves(command: &Command) -> Option<&AuthorizedCall> {
 ///     match command {
-///         Command::Forward { call, .. } | Command::Fork { call, .. } | Command::Errand { call, .. } => Some(call),
+///         Command::Forward { call, .. } | Command::Fork { call, .. } | Command::SendAndDiscard { call, .. } => Some(call),
 ///         Command::Watch(watch) => Some(&watch.call),
 ///         _ => None,
 ///     }

@@ -154,7 +154,7 @@ impl Dialogue {
             Command::Operational => "operational".to_owned(),
             Command::Listen(listen) => format!("{listen:?}"),
             Command::End { .. } => "end".to_owned(),
-            Command::Errand { backend, call } | Command::Fork { backend, call, .. } => {
+            Command::SendAndDiscard { backend, call } | Command::Fork { backend, call, .. } => {
                 format!("{backend}>> {}", text(&call.edits.apply(call.envelope.bytes())))
             }
             Command::TaskHome { state, backend } => format!("task {} is at {backend}", state.id),
