@@ -54,6 +54,7 @@
 
 mod asleep;
 mod condition;
+mod connection_request;
 mod connections;
 mod follows;
 mod guard;
@@ -104,6 +105,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore};
 
+/// Maximum number of client connections of one backend that read lists at a time. The gateway's own connection is
+/// exempt.
+const MAX_LIST_READERS: usize = 8;
+
 /// A configured backend. See the [module documentation](self).
 pub struct Backend {
     pub name: Arc<str>,
@@ -143,7 +148,7 @@ impl Backend {
             changed: Notify::new(),
             queue_refused: AtomicU64::new(0),
             retries: AtomicU64::new(0),
-            list_readers: Semaphore::new(listings::MAX_READERS),
+            list_readers: Semaphore::new(MAX_LIST_READERS),
         })
     }
 

@@ -1,11 +1,8 @@
-//! Time of the gateway: the current time, and the tick that checks for timeouts.
+//! Time of the gateway: the current time, and the interval of the tick that checks for timeouts.
 //!
 //! The tick runs ten times a second while anything can time out, and every two seconds while the gateway is idle.
 
-use crate::gateway::Gateway;
-use crate::session_store::NOTE_EVERY;
 use signalbox_wire::timestamp;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
@@ -25,8 +22,6 @@ pub fn unix_millis() -> u64 {
 const TICK: Duration = Duration::from_millis(100);
 /// Interval of the tick while nothing can time out, since every wake-up of an idle process costs power.
 const CALM_TICK: Duration = Duration::from_secs(2);
-/// Interval of the check for idle sessions.
-const SWEEP: Duration = Duration::from_secs(5);
 
 /// Adaptive tick: slows down while the gateway is idle.
 #[derive(Default)]
@@ -44,7 +39,7 @@ impl Ticker {
     }
 
     /// Waits for the next tick.
-    async fn next(&self, is_calm: impl Fn() -> bool) {
+    pub async fn next(&self, is_calm: impl Fn() -> bool) {
         if is_calm() {
             self.is_slow.store(true, Ordering::SeqCst);
             // Checked again after the flag is set, so that any activity after this check wakes the tick.
@@ -55,42 +50,5 @@ impl Ticker {
             }
         }
         tokio::time::sleep(TICK).await;
-    }
-}
-
-impl Gateway {
-    /// Returns true if nothing can time out and no fact is buffered.
-    fn is_calm(&self) -> bool {
-        self.counters.in_flight.load(Ordering::Relaxed) <= 0
-            && self.parks.is_empty()
-            && self.backends().all().all(|backend| backend.is_calm())
-            && self.fact_buffers.is_empty()
-    }
-}
-
-/// Runs the tick. Never returns.
-pub(crate) async fn run(gateway: Arc<Gateway>) {
-    let (mut swept, mut noted) = (now(), now());
-    loop {
-        gateway.ticker.next(|| gateway.is_calm()).await;
-        let now = now();
-        for backend in gateway.backends().all() {
-            backend.tick(now);
-        }
-        gateway.parks.tick();
-        gateway.settle();
-        if now.duration_since(noted) >= NOTE_EVERY.min(gateway.settings().session_timeout / 4) {
-            gateway.sweep_sessions(std::mem::replace(&mut noted, now));
-        }
-        if now.duration_since(swept) >= SWEEP {
-            swept = now;
-            gateway.tasks.sweep();
-            for session in gateway.sessions.all() {
-                if session.idle() > gateway.settings().session_timeout {
-                    tracing::info!(session = %session.key, "ended an idle session");
-                    session.close();
-                }
-            }
-        }
     }
 }

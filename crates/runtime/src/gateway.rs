@@ -1,24 +1,27 @@
 //! The gateway: backends, sessions, the catalog, and the state that they share.
 
+mod ended_rights;
+mod fact_delivery;
+mod local_answers;
 mod parts;
 mod refusal_log;
+mod stored_sessions;
+mod tick;
 
 use crate::backend::{Backend, FollowTargets};
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
-use crate::clock::{self, Ticker};
+use crate::clock::Ticker;
 use crate::counters::{Counters, network_transport};
 use crate::credential_registry::CredentialRegistry;
 use crate::fact_buffer::FactBuffers;
-use crate::governance::Governance;
 use crate::holds::Holds;
 use crate::link::BoxFuture;
 use crate::parked_calls::ParkedCalls;
 use crate::peer::Peer;
-use crate::proving::MessageProofs;
 use crate::read_cache::SharedReadCache;
 use crate::runtimes::Runtimes;
-use crate::session::{AuditTrail, Session};
+use crate::session::Session;
 use crate::session_store::SessionStore;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
@@ -27,7 +30,7 @@ use crate::unwritten::Unwritten;
 use crate::webhooks::Webhooks;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-pub use parts::{GatewayParts, TransportFace};
+pub use parts::{AuditTrail, GatewayParts, Governance, MessageProofs, TransportFace};
 use refusal_log::RefusalLog;
 pub use refusal_log::{MAX_ADDRESS_REFUSALS, MAX_REFUSALS, MAX_REFUSED_SOURCES, MAX_UNPROVED_REFUSALS};
 use signalbox_engine::catalog::Visibility;
@@ -178,7 +181,7 @@ impl Gateway {
         for backend in self.backends().iter() {
             tokio::spawn(Arc::clone(backend).supervise());
         }
-        tokio::spawn(clock::run(Arc::clone(self)));
+        tokio::spawn(Arc::clone(self).run_tick());
     }
 
     /// Returns the current backends in configured order.

@@ -1,12 +1,10 @@
 //! Messages that an interceptor holds until a question is answered by a person, by a webhook, or by the end of a pause.
 
-use crate::session::Session;
-use crate::webhooks::WebhookError;
-use bytes::Bytes;
-use signalbox_engine::chain::{Consent, HoldAnswer, HoldQuestion};
+use crate::webhooks::HoldNotice;
+use signalbox_engine::chain::{Consent, HoldAnswer};
 use signalbox_engine::command::MessageOnHold;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Event, ExchangeId, Limit, Principal, SessionKey};
+use signalbox_engine::{ExchangeId, Principal, SessionKey};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
@@ -17,7 +15,7 @@ pub const MAX_HELD: usize = 1_000;
 /// Maximum number of messages of one caller that wait for a person.
 pub const MAX_HELD_EACH: usize = MAX_HELD / 4;
 /// Interval of progress notifications to a client that asked for progress while its call is held.
-const TELL_EVERY: Duration = Duration::from_secs(5);
+pub(crate) const TELL_EVERY: Duration = Duration::from_secs(5);
 const ENDING: &str = "the gateway is shutting down";
 
 /// Error of an answer to a held message.
@@ -59,16 +57,6 @@ struct PendingHold {
 pub trait HoldNotices: Send + Sync {
     /// Returns the notification for this message, if one is configured.
     fn notice(&self, held: &HeldMessage) -> Option<HoldNotice>;
-}
-
-/// Webhook notification of a held call.
-#[derive(Clone, Debug)]
-pub struct HoldNotice {
-    pub url: Arc<str>,
-    /// Body of the request, in JSON.
-    pub body: Bytes,
-    /// Bearer token for the address, if it needs one.
-    pub bearer: Option<Arc<str>>,
 }
 
 /// Messages of one gateway that wait for a person.
@@ -165,37 +153,33 @@ impl Holds {
         inner.by_id.retain(|_, waiting| waiting.key != (session, exchange));
     }
 
-    fn insert(
+    /// Holds a message and gives it its number.
+    ///
+    /// # Errors
+    /// The answer to the message, if it cannot be held.
+    pub(crate) fn insert(
         &self,
-        session: &Session,
-        exchange: ExchangeId,
-        asked: ApprovalRequest,
-        until: Instant,
-        held: Arc<MessageOnHold>,
+        message: HeldMessage,
     ) -> Result<(HeldMessage, oneshot::Receiver<HoldAnswer>), HoldAnswer> {
         let (answer, answered) = oneshot::channel();
         let mut inner = self.lock();
         if inner.ended {
             return Err(HoldAnswer::Refused { by: None, reason: ENDING.to_owned() });
         }
-        inner.check_room(held.caller.principal()).map_err(|full| HoldAnswer::Failed(full.to_string()))?;
+        inner.check_room(message.held.caller.principal()).map_err(|full| HoldAnswer::Failed(full.to_string()))?;
         inner.next += 1;
-        let id = inner.next;
-        let shown = HeldMessage {
-            id,
-            session: session.external.to_string(),
-            session_key: session.key,
-            exchange,
-            reason: asked.reason,
-            consent: asked.consent,
-            until,
-            held,
-        };
-        inner.by_id.insert(id, PendingHold { shown: shown.clone(), key: (session.key, exchange), answer });
+        let (id, key) = (inner.next, (message.session_key, message.exchange));
+        let shown = HeldMessage { id, ..message };
+        inner.by_id.insert(id, PendingHold { shown: shown.clone(), key, answer });
         Ok((shown, answered))
     }
 
-    fn count(&self, answer: &HoldAnswer) {
+    /// Returns the notification for a message that waits for consent, if one is configured.
+    pub(crate) fn notice(&self, held: &HeldMessage) -> Option<HoldNotice> {
+        self.notices.get().filter(|_| held.consent.is_some()).and_then(|by| by.notice(held))
+    }
+
+    pub(crate) fn count(&self, answer: &HoldAnswer) {
         *self.lock().settled.entry(word(answer)).or_default() += 1;
     }
 
@@ -214,114 +198,5 @@ fn word(answer: &HoldAnswer) -> &'static str {
         HoldAnswer::Webhook { .. } => "webhook",
         HoldAnswer::Failed(_) => "failed",
         HoldAnswer::Overloaded(_) => "overloaded",
-    }
-}
-
-/// Gets the answer to an interceptor's question and passes it to the session.
-pub(crate) async fn consult(
-    session: Arc<Session>,
-    exchange: ExchangeId,
-    question: HoldQuestion,
-    held: Box<MessageOnHold>,
-) {
-    let answer = match question {
-        HoldQuestion::Pause(time) => {
-            // Only a weak reference is kept while waiting, so that a session that ends meanwhile is freed at once.
-            drop(held);
-            let waiting = Arc::downgrade(&session);
-            drop(session);
-            tokio::time::sleep(time).await;
-            if let Some(session) = waiting.upgrade() {
-                session.handle(Event::Consulted { exchange, answer: HoldAnswer::GoOn { by: None } });
-            }
-            return;
-        }
-        HoldQuestion::Webhook { url, body, within } => {
-            match session.gateway.webhooks.ask(held.caller.principal(), &url, body, within).await {
-                Ok((status, body)) => HoldAnswer::Webhook { status, body },
-                Err(error @ WebhookError::NoTurn) => {
-                    session.gateway.counters.refused(Limit::Webhooks);
-                    HoldAnswer::Overloaded(error.to_string())
-                }
-                Err(error) => HoldAnswer::Failed(error.to_string()),
-            }
-        }
-        HoldQuestion::Person { reason, within } => {
-            let asked = ApprovalRequest { reason, within, consent: None };
-            let Some(answer) = ask_person(&session, exchange, asked, held).await else { return };
-            answer
-        }
-        HoldQuestion::Consent(consent) => {
-            let (reason, within) = (Arc::clone(&consent.reason), consent.within);
-            let asked = ApprovalRequest { reason, within, consent: Some(consent) };
-            let Some(answer) = ask_person(&session, exchange, asked, held).await else { return };
-            answer
-        }
-    };
-    session.handle(Event::Consulted { exchange, answer });
-}
-
-/// Question to a person about a held message.
-struct ApprovalRequest {
-    reason: Arc<str>,
-    within: Duration,
-    consent: Option<Arc<Consent>>,
-}
-
-/// Waits for a person, counts the outcome, and sends progress to the client meanwhile. Returns `None` if the exchange
-/// has ended.
-async fn ask_person(
-    session: &Arc<Session>,
-    exchange: ExchangeId,
-    asked: ApprovalRequest,
-    held: Box<MessageOnHold>,
-) -> Option<HoldAnswer> {
-    let answer = wait_for_person(session, exchange, asked, held).await?;
-    session.gateway.holds.count(&answer);
-    Some(answer)
-}
-
-async fn wait_for_person(
-    session: &Arc<Session>,
-    exchange: ExchangeId,
-    asked: ApprovalRequest,
-    held: Box<MessageOnHold>,
-) -> Option<HoldAnswer> {
-    let until = tokio::time::Instant::now() + asked.within;
-    let tells = held.gives_progress;
-    let text: Arc<str> = format!("held: {}", asked.reason).into();
-    let holds = &session.gateway.holds;
-    let (shown, mut answered) = match holds.insert(session, exchange, asked, until.into_std(), held.into()) {
-        Ok(inserted) => inserted,
-        Err(answer) => return Some(answer),
-    };
-    let id = shown.id;
-    let notice = holds.notices.get().filter(|_| shown.consent.is_some()).and_then(|by| by.notice(&shown));
-    if let Some(notice) = notice
-        && !session.gateway.webhooks.notify(notice, until)
-    {
-        session.gateway.counters.dropped("webhook");
-    }
-    // If the exchange ended before its message was in the table, nothing else would remove it.
-    if !session.waits_for(exchange) {
-        holds.withdraw(session.key, exchange);
-    }
-    let tell = || {
-        if tells {
-            session.handle(Event::StillHeld { exchange, text: Arc::clone(&text) });
-        }
-    };
-    tell();
-    loop {
-        let left = until.saturating_duration_since(tokio::time::Instant::now());
-        if left.is_zero() {
-            // A person who answers at this very moment is too late, and gets an error.
-            return holds.settle(id, HoldAnswer::Expired).is_ok().then_some(HoldAnswer::Expired);
-        }
-        match tokio::time::timeout(left.min(TELL_EVERY), &mut answered).await {
-            Ok(answer) => return answer.ok(),
-            Err(_) if left > TELL_EVERY => tell(),
-            Err(_) => {}
-        }
     }
 }

@@ -14,7 +14,6 @@ pub mod counters;
 pub mod credential_registry;
 mod fact_buffer;
 pub mod gateway;
-pub mod governance;
 pub mod holds;
 pub mod hosted_task;
 #[cfg(feature = "testing")]
@@ -47,13 +46,11 @@ pub use backend_credentials::{AuthHeader, AuthRefusal, BackendCredentials, Reque
 pub use backends::Backends;
 pub use batch::Batch;
 pub use breakpoints::{ActiveBreakpoint, Breakpoint, BreakpointError, Breakpoints};
-pub use gateway::{Gateway, GatewayParts, TransportFace};
-pub use governance::Governance;
-pub use holds::{HeldMessage, HoldError, HoldNotice, HoldNotices, Holds};
-pub use link::{BoxFuture, Connector, Link, LinkEvents};
+pub use gateway::{AuditTrail, Gateway, GatewayParts, Governance, MessageProofs, TransportFace};
+pub use holds::{HeldMessage, HoldError, HoldNotices, Holds};
+pub use link::{AddressStatus, BoxFuture, Connector, Link, LinkEvents};
 pub use outbox::{Outbox, OutgoingMessage};
-pub use proving::MessageProofs;
 pub use replacement::BackendChanges;
-pub use session::{AuditTrail, CallInFlight, Session, StreamReader};
+pub use session::{CallInFlight, Session, StreamReader};
 pub use settings::Settings;
-pub use webhooks::{PostFuture, WebhookError, WebhookTransport, Webhooks};
+pub use webhooks::{HoldNotice, PostFuture, WebhookError, WebhookTransport, Webhooks};

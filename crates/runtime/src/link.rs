@@ -4,8 +4,8 @@
 //! All incoming events are delivered to the [`LinkEvents`] that the link was opened with.
 
 use crate::backend_credentials::RequestSender;
-use crate::status::AddressStatus;
 use bytes::Bytes;
+use serde::Serialize;
 use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::budget::Share;
 use signalbox_engine::catalog::ListOwners;
@@ -195,6 +195,22 @@ pub trait Connector: Send + Sync {
     fn addresses(&self) -> Vec<AddressStatus> {
         Vec::new()
     }
+}
+
+/// State of one address of a backend.
+#[derive(Clone, Debug, Serialize)]
+pub struct AddressStatus {
+    pub address: String,
+    /// Relative frequency with which the address is chosen.
+    pub weight: u32,
+    /// State of the address's breaker: `closed`, or `open` or `half open` if it is avoided because it fails.
+    pub breaker: &'static str,
+    /// Number of requests or connections in progress.
+    pub busy: usize,
+    /// Number of requests or connections sent to the address.
+    pub sent: u64,
+    /// Number of failed requests or connections.
+    pub failed: u64,
 }
 
 /// A backend that cannot be reached, for tests that never send it anything.

@@ -19,8 +19,6 @@ pub const MAX_PARKED: usize = 10_000;
 pub const MAX_PARKED_EACH: usize = 1_000;
 /// Maximum size of all parked calls in bytes: their params, and the questions to their clients.
 pub const MAX_PARKED_BYTES: usize = 256 << 20;
-/// Maximum size of the parked calls of one principal in bytes.
-pub const MAX_PARKED_BYTES_EACH: usize = 64 << 20;
 
 /// Maximum number of calls that were refused until their users visit a URL, and may be repeated once.
 pub const MAX_REFUSED: usize = 10_000;

@@ -1,21 +1,10 @@
 //! Proof of a caller's identity by its message, and refusal of callers that have none where proof is required.
 
 use crate::counters::Counters;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, MessageProofs};
 use bytes::Bytes;
-use signalbox_engine::message_proof::MessageProof;
 use signalbox_engine::{Caller, Fault, FaultKind, Proof};
 use signalbox_wire::Envelope;
-use std::sync::Arc;
-
-/// Proofs that messages carry.
-pub struct MessageProofs {
-    /// Verifier of these proofs.
-    pub proof: Arc<dyn MessageProof>,
-    /// True if a caller whom the connection does not prove must sign. Interceptors refuse messages without a signature;
-    /// fronts read less of messages that are not proved yet.
-    pub demanded: bool,
-}
 
 impl Gateway {
     /// Returns true if a caller that the connection does not prove must sign its messages.

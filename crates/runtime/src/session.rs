@@ -41,10 +41,13 @@
 
 mod batches;
 mod commands;
+mod dialect;
 mod handling;
+mod hold;
 mod intents;
 mod recording;
 pub(crate) mod request_callers;
+mod round_timers;
 mod stream_reader;
 
 use crate::batch::Batches;
@@ -52,8 +55,7 @@ use crate::fact_buffer::LastBuffer;
 use crate::gateway::Gateway;
 use crate::outbox::{OUTBOX_BOUND, Outbox, OutgoingMessage};
 use arc_swap::{ArcSwap, ArcSwapOption};
-use commands::RoundTimers;
-pub use intents::AuditTrail;
+use round_timers::RoundTimers;
 use signalbox_engine::bridge::capabilities;
 use signalbox_engine::budget::Share;
 use signalbox_engine::exchange::{Exchange, MethodName};

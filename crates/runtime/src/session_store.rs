@@ -7,14 +7,11 @@
 //!
 //! One thread writes, so that a removal never overtakes the write before it and no call waits for the disk.
 
-use crate::gateway::Gateway;
-use crate::session::Session;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use signalbox_engine::front::Mode;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Caller, ClientProfile, Fault, Principal};
+use signalbox_engine::{ClientProfile, Principal};
 use signalbox_seal::{hex, sha256};
 use signalbox_wire::{Era, Revision};
 use std::collections::HashMap;
@@ -32,8 +29,6 @@ pub const MAX_STORED: usize = 10_000;
 pub const MAX_STORED_BYTES: usize = 32 << 10;
 /// Maximum number of changes that wait to be written. Further ones are dropped and counted.
 const MAX_WAITING: usize = 4 * MAX_STORED;
-/// Interval at which the sessions in use are touched.
-pub(crate) const NOTE_EVERY: Duration = Duration::from_secs(60);
 /// Time limit at shutdown for writing the last changes.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -47,6 +42,12 @@ struct StoredSession {
     client: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     level: Option<Box<str>>,
+}
+
+/// What the client of a session has declared.
+pub(crate) struct DeclaredClient {
+    pub client: Arc<ClientProfile>,
+    pub level: Option<LogLevel>,
 }
 
 /// A session of an earlier process that its client has not resumed.
@@ -84,13 +85,13 @@ impl SessionStore {
     }
 
     /// Returns the number of sessions not resumed: all, and those of one principal.
-    fn dormant_of(&self, principal: &Principal) -> (usize, usize) {
+    pub(crate) fn dormant_of(&self, principal: &Principal) -> (usize, usize) {
         let dormant = self.dormant.lock().unpoisoned();
         (dormant.len(), dormant.values().filter(|one| *one.stored.principal == *principal.as_str()).count())
     }
 
     /// Removes the least recently used session of this principal, if it has been idle for at least `idle`.
-    fn forget_idlest(&self, principal: &Principal, idle: Duration, now: SystemTime) -> bool {
+    pub(crate) fn forget_idlest(&self, principal: &Principal, idle: Duration, now: SystemTime) -> bool {
         let mut dormant = self.dormant.lock().unpoisoned();
         let own = dormant.iter().filter(|(_, one)| *one.stored.principal == *principal.as_str());
         let least = own.min_by_key(|(_, one)| one.used).map(|(name, one)| (name.clone(), one.used));
@@ -101,117 +102,78 @@ impl SessionStore {
         true
     }
 
+    /// Removes the sessions for which `is_gone` returns true. It gets the name of the principal and the time of the last
+    /// use.
+    pub(crate) fn forget(&self, is_gone: impl Fn(&str, SystemTime) -> bool) {
+        let mut dormant = self.dormant.lock().unpoisoned();
+        for (name, _) in dormant.extract_if(|_, one| is_gone(&one.stored.principal, one.used)) {
+            self.change(Change::Remove(name));
+        }
+    }
+
+    /// Calls `open` with what the client of a session of this principal declared, or `None` if there is no such session.
+    /// The session is not dormant any more if `open` returns one. Two concurrent requests do not open it twice.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub(crate) fn resume<T, E>(
+        &self,
+        external: &str,
+        principal: &Principal,
+        timeout: Duration,
+        open: impl FnOnce(Option<DeclaredClient>) -> Result<Option<T>, E>,
+    ) -> Result<Option<T>, E> {
+        let (name, now) = (name_of(external), SystemTime::now());
+        let mut dormant = self.dormant.lock().unpoisoned();
+        let fits = |one: &&Dormant| {
+            *one.stored.principal == *principal.as_str()
+                && now.duration_since(one.used).map_or(true, |idle| idle <= timeout)
+        };
+        let opened = open(dormant.get(&name).filter(fits).and_then(|one| one.stored.declared()))?;
+        if opened.is_some() && dormant.remove(&name).is_some() {
+            self.change(Change::Touch(name, now));
+        }
+        Ok(opened)
+    }
+
+    /// Stores what the client of a session has declared, unless that is too large. Returns false if the change is
+    /// dropped.
+    pub(crate) fn write(&self, external: &str, principal: &Principal, declared: &DeclaredClient) -> bool {
+        let stored = StoredSession::of(principal, &declared.client, declared.level);
+        let bytes = stored.and_then(|one| serde_json::to_vec(&one).ok());
+        let Some(bytes) = bytes.filter(|bytes| bytes.len() <= MAX_STORED_BYTES) else { return true };
+        self.change(Change::Write(name_of(external), bytes))
+    }
+
+    /// Records the last use of a session.
+    pub(crate) fn touch(&self, external: &str, used: SystemTime) {
+        self.change(Change::Touch(name_of(external), used));
+    }
+
+    /// Removes a session that has ended. Returns false if the change is dropped.
+    pub(crate) fn remove(&self, external: &str) -> bool {
+        self.change(Change::Remove(name_of(external)))
+    }
+
+    /// Waits until all changes so far are written.
+    pub(crate) async fn flush(&self) {
+        let (done, written) = mpsc::channel();
+        if self.change(Change::Flush(done)) {
+            let _ = tokio::task::spawn_blocking(move || written.recv_timeout(LAST_WORDS)).await;
+        }
+    }
+
     /// Queues a change for the writer. Returns false if the queue is full.
     fn change(&self, change: Change) -> bool {
         self.changes.try_send(change).is_ok()
     }
 
     /// Removes the sessions that have been idle for longer than `timeout`.
-    fn sweep(&self, timeout: Duration, now: SystemTime) {
+    pub(crate) fn sweep(&self, timeout: Duration, now: SystemTime) {
         let over = |one: &Dormant| now.duration_since(one.used).is_ok_and(|idle| idle > timeout);
         let mut dormant = self.dormant.lock().unpoisoned();
         for (name, _) in dormant.extract_if(|_, one| over(one)) {
             self.change(Change::Remove(name));
-        }
-    }
-}
-
-impl Gateway {
-    /// Forgets the sessions of an earlier process for which `is_gone` returns true. It gets the name of the principal
-    /// and the time of the last use.
-    pub fn forget_sessions(&self, is_gone: impl Fn(&str, SystemTime) -> bool) {
-        let Some(store) = self.session_store.as_ref() else { return };
-        let mut dormant = store.dormant.lock().unpoisoned();
-        for (name, _) in dormant.extract_if(|_, one| is_gone(&one.stored.principal, one.used)) {
-            store.change(Change::Remove(name));
-        }
-    }
-
-    /// Returns the number of sessions of an earlier process that were not resumed: all, and those of this principal.
-    pub(crate) fn dormant_sessions(&self, principal: &Principal) -> (usize, usize) {
-        self.session_store.as_ref().map_or((0, 0), |store| store.dormant_of(principal))
-    }
-
-    /// Removes the session of an earlier process that has been idle longest for this principal, and for at least
-    /// `idle`. Returns false if there is none.
-    pub(crate) fn forget_idlest(&self, principal: &Principal, idle: Duration) -> bool {
-        self.session_store.as_ref().is_some_and(|store| store.forget_idlest(principal, idle, SystemTime::now()))
-    }
-
-    /// Reopens the session of this id that an earlier process stored for this caller. Returns `None` if there is none,
-    /// or it belongs to another caller.
-    ///
-    /// # Errors
-    /// If no session can be opened now.
-    pub fn resume_session(
-        self: &Arc<Self>,
-        external: &str,
-        caller: Caller,
-        principal: Principal,
-    ) -> Result<Option<Arc<Session>>, Fault> {
-        let proved = !self.must_still_prove(&caller);
-        let Some(store) = self.session_store.as_ref().filter(|_| proved) else { return Ok(None) };
-        let name = name_of(external);
-        // Held until the session is in the table, so that two concurrent requests do not open it twice.
-        let mut dormant = store.dormant.lock().unpoisoned();
-        if let Some(session) = self.sessions.get(external) {
-            return Ok(Some(session));
-        }
-        let (timeout, now) = (self.settings().session_timeout, SystemTime::now());
-        let fits = |one: &&Dormant| {
-            *one.stored.principal == *principal.as_str()
-                && now.duration_since(one.used).map_or(true, |idle| idle <= timeout)
-        };
-        let Some((client, level)) = dormant.get(&name).filter(fits).and_then(|one| one.stored.declared()) else {
-            return Ok(None);
-        };
-        self.may_open(&caller)?;
-        let session = self.begin_session(caller, principal, Mode::Session, external, "http");
-        session.restore(client, level);
-        dormant.remove(&name);
-        store.change(Change::Touch(name, now));
-        tracing::info!(session = %session.key, principal = %session.principal, "a session of an earlier process goes on");
-        Ok(Some(session))
-    }
-
-    /// Stores what the client of a session has declared.
-    pub(crate) fn store_session(&self, session: &Session, client: &ClientProfile, level: Option<LogLevel>) {
-        let Some(store) = self.session_store.as_ref().filter(|_| session.mode() == Mode::Session) else { return };
-        let bytes = StoredSession::of(&session.principal, client, level).and_then(|one| serde_json::to_vec(&one).ok());
-        let Some(bytes) = bytes.filter(|bytes| bytes.len() <= MAX_STORED_BYTES) else { return };
-        if !store.change(Change::Write(name_of(&session.external), bytes)) {
-            self.counters.dropped("session_store");
-        }
-    }
-
-    /// Removes a session that has ended, unless it ended because of the shutdown.
-    pub(crate) fn unstore_session(&self, session: &Session) {
-        let Some(store) = self.session_store.as_ref().filter(|_| session.mode() == Mode::Session) else { return };
-        if !self.is_draining() && !store.change(Change::Remove(name_of(&session.external))) {
-            self.counters.dropped("session_store");
-        }
-    }
-
-    /// Touches the sessions that were used since `since`, and removes expired ones that were not resumed.
-    pub(crate) fn sweep_sessions(&self, since: std::time::Instant) {
-        let Some(store) = self.session_store.as_ref() else { return };
-        let (now, at) = (SystemTime::now(), crate::clock::now());
-        for session in self.sessions.all() {
-            let seen = if session.is_connected() { at } else { session.last_seen() };
-            if session.mode() == Mode::Session && seen >= since {
-                let used = now.checked_sub(at.saturating_duration_since(seen)).unwrap_or(now);
-                store.change(Change::Touch(name_of(&session.external), used));
-            }
-        }
-        store.sweep(self.settings().session_timeout, now);
-    }
-
-    /// Waits until all changes are written.
-    pub(crate) async fn flush_sessions(&self) {
-        let Some(store) = self.session_store.as_ref() else { return };
-        let (done, written) = mpsc::channel();
-        if store.change(Change::Flush(done)) {
-            let _ = tokio::task::spawn_blocking(move || written.recv_timeout(LAST_WORDS)).await;
         }
     }
 }
@@ -228,12 +190,12 @@ impl StoredSession {
         })
     }
 
-    /// Returns the declared client profile and log level.
-    fn declared(&self) -> Option<(Arc<ClientProfile>, Option<LogLevel>)> {
+    /// Returns what the client has declared.
+    fn declared(&self) -> Option<DeclaredClient> {
         let bytes = |raw: &RawValue| bytes::Bytes::copy_from_slice(raw.get().as_bytes());
         let revision = Revision::parse(&self.revision).filter(|revision| revision.era() == Era::Legacy)?;
         let client = ClientProfile::new(revision, bytes(&self.capabilities), self.client.as_deref().map(bytes));
-        Some((Arc::new(client), self.level.as_deref().and_then(LogLevel::parse)))
+        Some(DeclaredClient { client: Arc::new(client), level: self.level.as_deref().and_then(LogLevel::parse) })
     }
 }
 
@@ -322,7 +284,7 @@ mod tests {
         fs::write(folder.path().join("notes.txt"), "mine").unwrap();
         let found = read_folder(folder.path(), Duration::from_secs(60)).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), [&kept]);
-        let (client, level) = found[&kept].stored.declared().unwrap();
+        let DeclaredClient { client, level } = found[&kept].stored.declared().unwrap();
         assert_eq!((client.revision, level), (Revision::V2025_11_25, None));
         let left = fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(left, 2, "the session that is good, and a file that is not ours");

@@ -1,10 +1,14 @@
 //! Limits and durations of the runtime, with their defaults.
 
-use crate::parked_calls::MAX_PARKED_BYTES_EACH;
 use signalbox_engine::budget;
 use signalbox_engine::fault::ErrorDetail;
 use signalbox_wire::Limits;
 use std::time::Duration;
+
+/// Maximum size of the parked calls of one principal in bytes.
+pub const MAX_PARKED_BYTES_EACH: usize = 64 << 20;
+/// Maximum time for which a task is remembered. Also the default.
+pub(crate) const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Settings of a gateway.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use crate::backend::{Backend, BreakerStatus, HealthStatus, Home};
 use crate::gateway::Gateway;
+use crate::link::AddressStatus;
 use serde::Serialize;
 use signalbox_engine::bridge::TASKS;
 use signalbox_engine::bridge::report::{BackendReach, report};
@@ -107,22 +108,6 @@ pub struct BackendStatus {
     pub last_error: Option<String>,
     /// Last lines on the standard error of an ended child, until the backend is up again.
     pub last_words: Vec<String>,
-}
-
-/// State of one address of a backend.
-#[derive(Clone, Debug, Serialize)]
-pub struct AddressStatus {
-    pub address: String,
-    /// Relative frequency with which the address is chosen.
-    pub weight: u32,
-    /// State of the address's breaker: `closed`, or `open` or `half open` if it is avoided because it fails.
-    pub breaker: &'static str,
-    /// Number of requests or connections in progress.
-    pub busy: usize,
-    /// Number of requests or connections sent to the address.
-    pub sent: u64,
-    /// Number of failed requests or connections.
-    pub failed: u64,
 }
 
 impl Gateway {

@@ -1,11 +1,10 @@
 //! Directory of modern clients' tasks. Their requests have no session that could remember the backend of a task.
 
-use crate::gateway::Gateway;
 use crate::hosted_task::HostedTask;
-use crate::session::Session;
+use crate::settings::MAX_STAY;
 use signalbox_engine::bridge::tasks::TaskState;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{AuthorizedCall, Event, ExchangeId, Fault, FaultKind, PeerId, Principal};
+use signalbox_engine::{PeerId, Principal};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -14,8 +13,6 @@ use std::time::{Duration, Instant};
 pub const MAX_TASKS: usize = 10_000;
 /// Maximum number of tasks of one principal.
 pub const MAX_TASKS_EACH: usize = 1_000;
-/// Maximum time for which a task is remembered. Also the default.
-pub(crate) const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
 /// Maximum number of names tried for a task whose own is taken.
 const MAX_NAMES: u32 = 1_000;
 
@@ -131,19 +128,4 @@ fn has_room(entries: &mut HashMap<Principal, HashMap<Box<str>, TaskEntry>>, prin
         remove_expired(entries);
     }
     !full(entries)
-}
-
-impl Gateway {
-    /// Handles a modern client's request about a task of a legacy backend.
-    pub(crate) fn task_request(&self, session: &Arc<Session>, exchange: ExchangeId, call: &AuthorizedCall) {
-        let name = call.name.as_deref().unwrap_or_default();
-        match self.tasks.hosted(&session.principal, name) {
-            Some(task) => task.request((Arc::clone(session), exchange), call),
-            None => {
-                let shown: String = name.chars().take(200).collect();
-                let fault = Fault::new(FaultKind::InvalidParams, format!("Unknown task: {shown}"));
-                session.handle(Event::Failed { exchange, fault });
-            }
-        }
-    }
 }

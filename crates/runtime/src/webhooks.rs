@@ -1,7 +1,6 @@
 //! Posts to webhooks on behalf of interceptors, within limits.
 
 use crate::caller_places::CallerPlaces;
-use crate::holds::HoldNotice;
 use bytes::Bytes;
 use signalbox_engine::Principal;
 use std::future::Future;
@@ -40,6 +39,16 @@ pub enum WebhookError {
     /// The gateway was built without an HTTP client for webhooks.
     #[error("webhooks are not available here")]
     None,
+}
+
+/// Webhook notification of a held call.
+#[derive(Clone, Debug)]
+pub struct HoldNotice {
+    pub url: Arc<str>,
+    /// Body of the request, in JSON.
+    pub body: Bytes,
+    /// Bearer token for the address, if it needs one.
+    pub bearer: Option<Arc<str>>,
 }
 
 /// Future of a post: the status and body of the response, or the error.

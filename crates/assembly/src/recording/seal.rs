@@ -10,7 +10,6 @@ use signalbox_tape::seal::{BadSeal, HeadSink};
 use signalbox_tape::{HeadInterval, SealSettings};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Reason why a tape cannot be sealed.
 #[derive(Debug, thiserror::Error)]

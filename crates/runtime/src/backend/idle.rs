@@ -1,6 +1,7 @@
 //! Closes unused connections, so that a client that came once does not hold a process forever.
 
 use super::Backend;
+use super::connection_request::Capacity;
 use super::connections::{Candidates, ConnectionRole};
 use super::spec::{Lifetime, StartPolicy};
 use super::state::BackendState;
@@ -13,16 +14,6 @@ use std::time::{Duration, Instant};
 pub const SHARED_IDLE: Duration = Duration::from_secs(300);
 /// Idle time after which a pooled connection is closed.
 const POOLED_IDLE: Duration = Duration::from_secs(120);
-
-/// Result of asking for capacity for one more connection.
-pub(super) enum Capacity {
-    /// There is capacity now.
-    Available,
-    /// There is capacity once another connection has closed. Queued calls are retried then.
-    AfterClose,
-    /// Every connection is in use.
-    Exhausted,
-}
 
 impl Backend {
     /// Closes the connections that have been unused long enough and that no subscription or task needs.

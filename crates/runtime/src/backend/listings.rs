@@ -19,10 +19,6 @@ const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
 /// Delay before a listen request for list changes is opened again.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
-/// Maximum number of client connections of one backend that read lists at a time. The gateway's own connection is
-/// exempt.
-pub(crate) const MAX_READERS: usize = 8;
-
 impl Backend {
     /// Returns true if a client of this kind need not wait for the lists: `catalog` has them, or they will not come.
     pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {

@@ -5,9 +5,8 @@
 //! asked anything; such clients share it, legacy clients among them.
 
 use super::Backend;
+use super::connection_request::{Capacity, ConnectionRequest, Pick};
 use super::connections::{Candidates, PoolKey};
-use super::idle::Capacity;
-use super::routes::{ConnectionRequest, Pick};
 use super::state::{BackendState, Home};
 use crate::peer::Peer;
 use bytes::Bytes;

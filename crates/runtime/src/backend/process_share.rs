@@ -5,9 +5,8 @@
 //! caller is the same principal.
 
 use super::Backend;
+use super::connection_request::{Capacity, Pick};
 use super::connections::Candidates;
-use super::idle::Capacity;
-use super::routes::Pick;
 use super::state::BackendState;
 use signalbox_engine::{BackendUser, Fault, FaultKind};
 use std::sync::Arc;

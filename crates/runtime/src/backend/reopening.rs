@@ -2,9 +2,9 @@
 //! its supervisor.
 
 use super::Backend;
+use super::connection_request::{ConnectionRequest, Pick};
 use super::connections::ConnectionRole;
 use super::follows::AGAIN;
-use super::routes::{ConnectionRequest, Pick};
 use super::subscriptions::Follow;
 use super::supervisor::BACKOFF_MAX;
 use crate::peer::Peer;

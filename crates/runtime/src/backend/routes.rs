@@ -2,6 +2,7 @@
 //! connections.
 
 use super::Backend;
+use super::connection_request::{ConnectionRequest, Pick};
 use super::pool;
 use super::state::{BackendState, Home};
 use crate::backend::ExclusiveUse;
@@ -9,9 +10,7 @@ use crate::peer::{Peer, QueuedCall};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
 use signalbox_engine::catalog::Selector;
-use signalbox_engine::{
-    AuthorizedCall, BackendUser, Call, CapSet, ClientProfile, ExchangeId, Fault, FaultKind, bridge,
-};
+use signalbox_engine::{AuthorizedCall, BackendUser, CapSet, ClientProfile, ExchangeId, Fault, FaultKind};
 use signalbox_wire::{Era, Revision};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,34 +20,6 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of connections tried for one call.
 const TRIES: usize = 3;
-
-pub(super) enum Pick {
-    Peer(Arc<Peer>, Option<ExclusiveUse>),
-    Wait,
-    Refuse(Fault),
-}
-
-/// Parameters by which a connection is picked.
-#[derive(Copy, Clone)]
-pub(super) struct ConnectionRequest<'a> {
-    pub session: &'a Arc<Session>,
-    /// Backend user that stands for the caller.
-    pub user: &'a BackendUser,
-    pub client: Option<&'a ClientProfile>,
-    pub era: Era,
-    /// Set if the backend may ask the client something because of the call.
-    pub asks: bool,
-}
-
-impl<'a> ConnectionRequest<'a> {
-    fn of_call(session: &'a Arc<Session>, user: &'a BackendUser, call: &'a Call) -> Self {
-        Self { session, user, client: Some(&call.client), era: call.era, asks: bridge::may_ask(&call.method) }
-    }
-
-    pub fn caps(&self) -> CapSet {
-        self.client.map_or_else(CapSet::bare, |client| client.caps().clone())
-    }
-}
 
 /// Kind of connection that a caller uses.
 enum ConnectionKind {

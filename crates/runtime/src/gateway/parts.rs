@@ -1,15 +1,17 @@
 //! Parts that a gateway is made of.
 
 use crate::backend::Backend;
-use crate::governance::Governance;
-use crate::proving::MessageProofs;
-use crate::session::AuditTrail;
 use crate::session_store::SessionStore;
 use crate::settings::Settings;
 use crate::webhooks::WebhookTransport;
+use signalbox_engine::audit::IntentLog;
+use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::catalog::Visibility;
+use signalbox_engine::dialect::PermissionSource;
 use signalbox_engine::front::EndpointFace;
-use signalbox_engine::{Chain, FactSink, Fault, Principal};
+use signalbox_engine::message_proof::MessageProof;
+use signalbox_engine::tool_label::{LabelSource, TimeoutSource};
+use signalbox_engine::{Chain, FactSink, Fault, FaultKind, Principal};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -107,6 +109,42 @@ pub struct GatewayParts {
     pub face: Option<TransportFace>,
     /// Sessions that outlive the process.
     pub session_store: Option<SessionStore>,
+}
+
+/// Proofs that messages carry.
+pub struct MessageProofs {
+    /// Verifier of these proofs.
+    pub proof: Arc<dyn MessageProof>,
+    /// True if a caller whom the connection does not prove must sign. Interceptors refuse messages without a signature;
+    /// fronts read less of messages that are not proved yet.
+    pub demanded: bool,
+}
+
+/// Sources of governance data.
+pub struct Governance {
+    pub labels: Arc<dyn LabelSource>,
+    pub permissions: Arc<dyn PermissionSource>,
+    /// Timeouts of tool calls.
+    pub timeouts: Arc<dyn TimeoutSource>,
+}
+
+/// Audit ids of a run of the gateway, and the log that intents go to.
+pub struct AuditTrail {
+    pub(crate) run: AuditRun,
+    pub(crate) log: Option<Arc<dyn IntentLog>>,
+}
+
+impl AuditTrail {
+    /// Begins a run. With a log, calls leave only after their intents are in it.
+    ///
+    /// # Errors
+    /// A fault if the system gives no randomness.
+    pub fn begin(log: Option<Arc<dyn IntentLog>>) -> Result<Self, Fault> {
+        let mut random = [0; 2];
+        getrandom::fill(&mut random)
+            .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
+        Ok(Self { run: AuditRun::new(crate::clock::unix_millis(), u16::from_be_bytes(random)), log })
+    }
 }
 
 /// Appearance of the gateway towards callers of one transport.

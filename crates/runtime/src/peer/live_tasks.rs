@@ -1,7 +1,7 @@
 //! Tasks that a backend works on behind a connection, and that would end with its process. They are inferred from the
 //! backend's messages, in every revision.
 
-use crate::task_directory::MAX_STAY;
+use crate::settings::MAX_STAY;
 use signalbox_engine::bridge::tasks::{TaskState, is_terminal};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Envelope, json, meta};

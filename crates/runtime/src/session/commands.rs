@@ -1,47 +1,20 @@
 //! Carries out the commands of a session's machine after the session has been unlocked.
 
-use super::Session;
+use super::{Session, hold};
 use crate::backend::Backend;
 use crate::gateway::Gateway;
-use crate::holds;
 use crate::origin::Attribution;
 use bytes::Bytes;
 use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::front::NeededLists;
-use signalbox_engine::keys::KeyMap;
 use signalbox_engine::read_cache::CacheTerms;
 use signalbox_engine::{AuthorizedCall, Carrier, ClientProfile, Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era, printable};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::AbortHandle;
 
 /// Maximum number of characters of a client's name in the log.
 const MAX_SHOWN: usize = 100;
-
-/// Timers of unanswered questions to the client, at most one per call in flight.
-#[derive(Default)]
-pub(super) struct RoundTimers(KeyMap<ExchangeId, AbortHandle>);
-
-impl RoundTimers {
-    /// Sets the timer of a new round and cancels the timer of the previous one.
-    pub fn set(&mut self, exchange: ExchangeId, timer: AbortHandle) {
-        if let Some(before) = self.0.insert(exchange, timer) {
-            before.abort();
-        }
-    }
-
-    /// Cancels the timers of calls that have ended.
-    pub fn retain(&mut self, in_flight: impl Fn(ExchangeId) -> bool) {
-        self.0.retain(|exchange, timer| {
-            let stays = in_flight(*exchange);
-            if !stays {
-                timer.abort();
-            }
-            stays
-        });
-    }
-}
 
 impl Session {
     pub(super) fn perform(self: &Arc<Self>, command: Command) {
@@ -74,10 +47,10 @@ impl Session {
                 let may_keep = |target: &Arc<Backend>| target.target(era) == Era::Modern && !target.is_per_caller();
                 if let Some(target) = target.filter(may_keep) {
                     let terms = CacheTerms { public: terms.public && !target.is_per_user(), ..terms };
-                    self.gateway.reads.keep(self, &backend, &uri, &result, terms, asked);
+                    self.gateway.reads.keep(&self.principal, &backend, &uri, &result, terms, asked);
                 }
             }
-            Command::Errand { backend, call } => {
+            Command::SendAndDiscard { backend, call } => {
                 if let Some(backend) = self.gateway.backend(&backend) {
                     backend.send_and_discard(self, call);
                 }
@@ -89,7 +62,7 @@ impl Session {
                 }
             }
             Command::Consult { exchange, question, held } => {
-                tokio::spawn(holds::consult(Arc::clone(self), exchange, question, held));
+                tokio::spawn(hold::consult(Arc::clone(self), exchange, question, held));
             }
             Command::Withdraw { exchange } => self.gateway.holds.withdraw(self.key, exchange),
             Command::AwaitLists { exchange } => self.await_lists(exchange),

@@ -1,33 +1,13 @@
 //! Intents: what the audit log records of a call before it leaves for a backend.
 
 use super::Session;
-use crate::clock;
 use crate::gateway::Gateway;
-use signalbox_engine::audit::{Intent, IntentLog, IntentWrite};
+use signalbox_engine::audit::{Intent, IntentWrite};
 use signalbox_engine::audit_id::AuditRun;
-use signalbox_engine::{Call, Command, Context, ExchangeId, Fact, Fault, FaultKind};
+use signalbox_engine::{Call, Command, Context, ExchangeId, Fact};
 use signalbox_wire::method;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
-
-/// Audit ids of a run of the gateway, and the log that intents go to.
-pub struct AuditTrail {
-    run: AuditRun,
-    log: Option<Arc<dyn IntentLog>>,
-}
-
-impl AuditTrail {
-    /// Begins a run. With a log, calls leave only after their intents are in it.
-    ///
-    /// # Errors
-    /// A fault if the system gives no randomness.
-    pub fn begin(log: Option<Arc<dyn IntentLog>>) -> Result<Self, Fault> {
-        let mut random = [0; 2];
-        getrandom::fill(&mut random)
-            .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
-        Ok(Self { run: AuditRun::new(clock::unix_millis(), u16::from_be_bytes(random)), log })
-    }
-}
 
 /// Returns the result of the log if it is ready, which it is when the intent was written synchronously.
 pub(super) fn poll_now(intended: &mut IntentWrite) -> Option<bool> {

@@ -117,7 +117,7 @@ impl Session {
         let reaches = |command: &Command| {
             matches!(
                 command,
-                Command::Forward { .. } | Command::Watch(_) | Command::Fork { .. } | Command::Errand { .. }
+                Command::Forward { .. } | Command::Watch(_) | Command::Fork { .. } | Command::SendAndDiscard { .. }
             )
         };
         let (waiting, others): (Vec<Command>, Vec<Command>) = commands.into_iter().partition(reaches);

@@ -1,20 +1,10 @@
-//! Ports for knowledge about tools and callers beyond MCP, used by the governed dialect and for errors.
+//! The governed dialect in sessions: who speaks it, and the ports that it is served with.
 
+use super::Session;
 use crate::gateway::Gateway;
-use crate::session::Session;
 use signalbox_engine::audit_id::AuditRun;
-use signalbox_engine::dialect::{DialectPorts, PermissionSource};
+use signalbox_engine::dialect::DialectPorts;
 use signalbox_engine::front::Mode;
-use signalbox_engine::tool_label::{LabelSource, TimeoutSource};
-use std::sync::Arc;
-
-/// Sources of governance data.
-pub struct Governance {
-    pub labels: Arc<dyn LabelSource>,
-    pub permissions: Arc<dyn PermissionSource>,
-    /// Timeouts of tool calls.
-    pub timeouts: Arc<dyn TimeoutSource>,
-}
 
 impl Gateway {
     /// True if the governed dialect is served.
