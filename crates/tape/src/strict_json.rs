@@ -11,7 +11,7 @@ use std::fmt;
 /// # Errors
 /// If a member is doubled, which the error names, or the text is not JSON.
 pub(crate) fn check(text: &[u8]) -> serde_json::Result<HashSet<String>> {
-    serde_json::from_slice::<Checked>(text).map(|checked| checked.0)
+    serde_json::from_slice::<MemberNames>(text).map(|names| names.0)
 }
 
 /// Returns the path of the first member or element of `given` that `read` does not have with the same value. A document
@@ -40,9 +40,9 @@ pub(crate) fn below(name: &str, path: &str) -> String {
 
 /// A JSON value of which only the names of its own members are kept.
 #[derive(Default)]
-struct Checked(HashSet<String>);
+struct MemberNames(HashSet<String>);
 
-impl<'de> Deserialize<'de> for Checked {
+impl<'de> Deserialize<'de> for MemberNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Checker)
     }
@@ -51,52 +51,52 @@ impl<'de> Deserialize<'de> for Checked {
 struct Checker;
 
 impl<'de> Visitor<'de> for Checker {
-    type Value = Checked;
+    type Value = MemberNames;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("JSON")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Checked, E> {
-        Ok(Checked::default())
+    fn visit_bool<E>(self, _: bool) -> Result<MemberNames, E> {
+        Ok(MemberNames::default())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Checked, E> {
-        Ok(Checked::default())
+    fn visit_i64<E>(self, _: i64) -> Result<MemberNames, E> {
+        Ok(MemberNames::default())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Checked, E> {
-        Ok(Checked::default())
+    fn visit_u64<E>(self, _: u64) -> Result<MemberNames, E> {
+        Ok(MemberNames::default())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Checked, E> {
-        Ok(Checked::default())
+    fn visit_f64<E>(self, _: f64) -> Result<MemberNames, E> {
+        Ok(MemberNames::default())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Checked, E> {
-        Ok(Checked::default())
+    fn visit_str<E>(self, _: &str) -> Result<MemberNames, E> {
+        Ok(MemberNames::default())
     }
 
-    fn visit_unit<E>(self) -> Result<Checked, E> {
-        Ok(Checked::default())
+    fn visit_unit<E>(self) -> Result<MemberNames, E> {
+        Ok(MemberNames::default())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Checked, A::Error> {
-        while seq.next_element::<Checked>()?.is_some() {}
-        Ok(Checked::default())
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<MemberNames, A::Error> {
+        while seq.next_element::<MemberNames>()?.is_some() {}
+        Ok(MemberNames::default())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Checked, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MemberNames, A::Error> {
         let mut names = HashSet::new();
         while let Some(name) = map.next_key::<String>()? {
             if names.contains(&name) {
                 map.next_value::<IgnoredAny>()?;
                 return Err(A::Error::custom(format_args!("the member `{name}` is there twice")));
             }
-            map.next_value::<Checked>()?;
+            map.next_value::<MemberNames>()?;
             names.insert(name);
         }
-        Ok(Checked(names))
+        Ok(MemberNames(names))
     }
 }
 

@@ -36,7 +36,7 @@ impl LossCount {
         Ok(count)
     }
 
-    /// Stores a loss.
+    /// Overwrites the stored loss, which a kill leaves as it is.
     pub fn keep(&self, loss: UntoldLoss, fsync: bool) -> io::Result<()> {
         self.0.write_all_at(text(loss).as_bytes(), 0)?;
         if fsync { self.0.sync_data() } else { Ok(()) }

@@ -12,7 +12,7 @@ use crate::revision::Revision;
 const INTRODUCTION: &str = "# Every revision meets every other
 
 Look up your client and your server to see whether they can work together through Signalbox. A test writes this page from its
-measurements and checks it (`crates/testkit/tests/gateway_matrix.rs`). A client that speaks exactly one revision of MCP reaches
+measurements and checks it (`crates/e2e/tests/protocol/matrix.rs`). A client that speaks exactly one revision of MCP reaches
 a server that speaks exactly one revision, through a real gateway process. Both are strict: a message that their revision does
 not allow fails the cell, and so does a tool that ran twice. Neither shares code with the gateway.
 

@@ -226,13 +226,13 @@ impl Line {
     /// out here.
     pub(super) fn read(text: &[u8]) -> Result<Self, String> {
         let names = strict_json::check(text).map_err(|error| error.to_string())?;
-        one_kind(|kind| names.contains(kind))?;
+        one_kind(|kind| names.contains(kind)).map_err(|error| error.to_string())?;
         serde_json::from_slice(text).map_err(|error| error.to_string())
     }
 
     /// Reads a line from a JSON object without doubled members.
     pub(super) fn of_value(value: serde_json::Value) -> Result<Self, String> {
-        one_kind(|kind| value.get(kind).is_some())?;
+        one_kind(|kind| value.get(kind).is_some()).map_err(|error| error.to_string())?;
         serde_json::from_value(value).map_err(|error| error.to_string())
     }
 
@@ -360,11 +360,19 @@ impl MessageLine {
     }
 }
 
+/// Error of an entry that has the members of two kinds.
+#[derive(Debug, thiserror::Error)]
+#[error("not valid: an entry of two kinds, `{first}` and `{second}`")]
+struct TwoKinds {
+    first: &'static str,
+    second: &'static str,
+}
+
 /// Checks that an entry with these members is of one kind.
-fn one_kind(has: impl Fn(&str) -> bool) -> Result<(), String> {
-    let mut kinds = KINDS.iter().filter(|kind| has(kind));
+fn one_kind(has: impl Fn(&str) -> bool) -> Result<(), TwoKinds> {
+    let mut kinds = KINDS.iter().copied().filter(|kind| has(kind));
     match (kinds.next(), kinds.next()) {
-        (Some(kind), Some(other)) => Err(format!("not valid: an entry of two kinds, `{kind}` and `{other}`")),
+        (Some(first), Some(second)) => Err(TwoKinds { first, second }),
         _ => Ok(()),
     }
 }

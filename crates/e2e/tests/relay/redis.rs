@@ -3,13 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 #[allow(dead_code, reason = "a part of it is used here")]
-#[path = "gateway_relay/page.rs"]
-mod page;
-#[path = "../../relay/src/store/redis/tests/redis_server.rs"]
+#[path = "../../../relay/src/store/redis/tests/redis_server.rs"]
 mod redis_server;
 
+use crate::pages::page::{Events, Page, send};
 use http::Method;
-use page::{Events, Page, send};
 use redis_server::RedisServer;
 use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;

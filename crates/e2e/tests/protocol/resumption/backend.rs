@@ -1,7 +1,7 @@
 //! An HTTP backend of the old era that counts: in the progress of a call, and in log messages that belong to no call. It
 //! goes on after any number that it is asked to, and may lose its connections as often as its client does.
 
-use crate::dice::Dice;
+use crate::resumption::dice::Dice;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::net::SocketAddr;

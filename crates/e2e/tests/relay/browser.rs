@@ -15,8 +15,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// All calls of the CODAP tools (the first 34 lines), in an order in which each succeeds.
-const CALLS: &str = include_str!("../../../web/relay/test/calls.json");
-const QUICK_START: &str = include_str!("../../../docs/relay-pages.md");
+const CALLS: &str = include_str!("../../../../web/relay/test/calls.json");
+const QUICK_START: &str = include_str!("../../../../docs/relay-pages.md");
 const DOCUMENT_CALLS: usize = 34;
 const CONFIG: &str =
     "[relay]\nenabled = true\n[relay.limits]\nrequests_per_minute = 10000\nmcp_requests_per_minute = 10000\n";

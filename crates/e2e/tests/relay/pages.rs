@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 mod faults;
-mod page;
+pub mod page;
 mod recorded;
 mod refusals;
 mod separation;

@@ -1,0 +1,14 @@
+//! What a caller may do: roles, rules, limits, approvals, signatures, and the governed dialect.
+
+mod approvals;
+mod backtest;
+mod baseline;
+mod dialect;
+mod entry_points;
+mod holds;
+mod limits;
+mod permissions;
+mod rules;
+mod seal;
+mod seed;
+mod withheld;

@@ -1,0 +1,6 @@
+//! The relay for pages.
+
+mod browser;
+mod codap;
+mod pages;
+mod redis;
