@@ -14,7 +14,7 @@ pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 /// Published revision of the protocol. Later ones compare greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum McpRevision {
-    /// First published revision.
+    /// First revision that was published.
     V2024_11_05,
     /// Adds tool annotations and progress messages.
     V2025_03_26,

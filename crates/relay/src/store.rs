@@ -141,7 +141,7 @@ pub struct NumberedResult {
 /// Numbers of sessions in a store.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct SessionCounts {
-    /// All sessions.
+    /// Sessions with and without a page.
     pub sessions: usize,
     /// Sessions whose page is connected.
     pub connected: usize,

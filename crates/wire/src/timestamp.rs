@@ -108,7 +108,7 @@ pub fn date_of_day(days: i64) -> CivilDate {
 pub struct CivilDate {
     /// Year, counted from the birth of Christ.
     pub year: i32,
-    /// Month, from 1.
+    /// Month of the year, from 1.
     pub month: u8,
     /// Day of the month, from 1.
     pub day: u8,

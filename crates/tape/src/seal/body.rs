@@ -246,7 +246,7 @@ pub(crate) struct BodyDifference<'a> {
     pub(crate) prefix: u64,
     /// Number of equal bytes at the end.
     pub(crate) suffix: u64,
-    /// Bytes between them.
+    /// Bytes between the equal ones.
     pub(crate) middle: &'a [u8],
     /// Number of the entry with the earlier body.
     pub(crate) base_entry: u64,
