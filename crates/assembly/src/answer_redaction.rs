@@ -34,9 +34,8 @@ struct Rule {
 }
 
 impl Rule {
-    fn new(rule: &signalbox_config::ConstraintRule) -> Option<Self> {
-        // Constraints never hash a value, so the key is not used.
-        let redactor = Redactor::new(&rule.redaction, [0; 32]).ok()?;
+    fn new(rule: &signalbox_config::ConstraintRule, key: [u8; 32]) -> Option<Self> {
+        let redactor = Redactor::new(&rule.redaction, key).ok()?;
         let names = rule.redaction.keys.iter().map(|key| question_url::plain(&key.name)).collect();
         Some(Self { scope: scope(rule), redactor, names })
     }
@@ -87,13 +86,17 @@ pub(crate) struct AnswerRedaction {
     /// True if the detail of tool errors depends on the caller's trust level.
     errors_by_trust: AtomicBool,
     permissions: Arc<Permissions>,
+    /// Key for the hashes that stand for names of members. It must be secret, or callers could guess a short name.
+    key: [u8; 32],
 }
 
 impl AnswerRedaction {
-    /// Returns the interceptor with the rules of this configuration.
-    pub(crate) fn new(config: &Config, permissions: &Arc<Permissions>) -> Self {
+    /// Returns the interceptor with the rules of this configuration. Equal names of members have equal hashes as long
+    /// as the interceptor exists.
+    pub(crate) fn new(config: &Config, permissions: &Arc<Permissions>, key: [u8; 32]) -> Self {
         let errors_by_trust = AtomicBool::new(errors_by_trust(config));
-        Self { rules: ArcSwap::from_pointee(rules(config)), errors_by_trust, permissions: Arc::clone(permissions) }
+        let rules = ArcSwap::from_pointee(rules(config, key));
+        Self { rules, errors_by_trust, permissions: Arc::clone(permissions), key }
     }
 
     /// Returns the redaction constraints on results of this tool.
@@ -110,7 +113,7 @@ impl AnswerRedaction {
 
     /// Replaces the rules by those of another configuration.
     pub(crate) fn follow(&self, config: &Config) {
-        self.rules.store(Arc::new(rules(config)));
+        self.rules.store(Arc::new(rules(config, self.key)));
         self.errors_by_trust.store(errors_by_trust(config), Ordering::Relaxed);
     }
 }
@@ -140,9 +143,9 @@ fn errors_by_trust(config: &Config) -> bool {
     config.auth.required && config.auth.tool_error_detail == ErrorDetail::ByTrust
 }
 
-fn rules(config: &Config) -> Rules {
+fn rules(config: &Config, key: [u8; 32]) -> Rules {
     let all = config.permissions.constraints.iter().filter(|rule| !rule.redaction.is_none());
-    all.filter_map(Rule::new).collect()
+    all.filter_map(|rule| Rule::new(rule, key)).collect()
 }
 
 impl Interceptor for AnswerRedaction {

@@ -68,19 +68,19 @@ impl GovernParts {
         let permissions = Arc::new(permissions::of(config, &labels)?);
         let random = |error: &dyn std::fmt::Display| AssembleError::Random(error.to_string());
         let redactor = recording::redactor(&config.record.redaction).map_err(|error| random(&error))?;
-        let mut key = [0; 32];
-        getrandom::fill(&mut key).map_err(|error| random(&error))?;
+        let [mut link_key, mut hash_key] = [[0; 32]; 2];
+        getrandom::fill(&mut link_key).and_then(|()| getrandom::fill(&mut hash_key)).map_err(|error| random(&error))?;
         let budgets = Arc::new(CallBudgets::new(budgets(config)));
         Ok(Self {
             spent: Arc::new(SpentBudgets::new(&config.data_dir, &budgets)),
             budgets,
             grants: GrantClock::new(config, &permissions),
-            approvals: Arc::new(ApprovalNotifier::new(config, redactor, key)),
+            approvals: Arc::new(ApprovalNotifier::new(config, redactor.clone(), link_key)),
             labels,
             limits: Arc::new(CallLimits::new(rates(config))),
             scopes: Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes)),
             constraints: Arc::new(ConstraintCheck::new(path_constraints(config), &permissions)),
-            redaction: Arc::new(AnswerRedaction::new(config, &permissions)),
+            redaction: Arc::new(AnswerRedaction::new(config, &permissions, hash_key)),
             decision_point: Arc::new(DecisionPoint::new(decision_point(config), Some(&permissions))),
             files: Arc::default(),
             permissions,

@@ -2,6 +2,7 @@
 //! it.
 
 use super::*;
+use crate::govern_parts::GovernParts;
 use serde_json::{Value, json};
 use signalbox_config::Overrides;
 use signalbox_engine::bridge::CallProgress;
@@ -26,9 +27,8 @@ fn chain() -> Chain {
     let text = format!("[gateway]\ndata_dir = '{}'\n{CONSTRAINTS}", folder.path().display());
     let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
     let config = Config::parse(Path::new("signalbox.toml"), &text, &env, &Overrides::default()).unwrap().config;
-    let labels = Arc::new(crate::tool_labels::of(&config));
-    let permissions = Arc::new(crate::permissions::of(&config, &labels).unwrap());
-    Chain::new(vec![Arc::new(AnswerRedaction::new(&config, &permissions))])
+    let [redaction, ..] = GovernParts::new(&config).unwrap().interceptors();
+    Chain::new(vec![redaction])
 }
 
 fn catalog(backends: &[&str], revision: Revision) -> Snapshot {
@@ -317,4 +317,29 @@ fn the_tasks_of_other_tools_say_all() {
             assert!(told.contains("at 1234-5678") && told.contains("DE03"), "{way:?} {method}: {told}");
         }
     }
+}
+
+/// Returns the answer of the tool in a gateway of its own, and that to the same call again.
+fn answers_with_secret_names() -> [String; 2] {
+    let mut scene = Scene::new(Way { client: Era::Legacy, backend: Era::Legacy, several: false, forgotten: false });
+    let named = json!({"1234-5678": {"1234-5679": 1, "list": [{"1234-5678": 2}]}});
+    [(); 2].map(|()| {
+        let (exchange, _) = scene.asks("tools/call", json!({"name": "x", "arguments": {}})).1.unwrap();
+        scene.answered(exchange, &json!({"content": [], "structuredContent": named}), None)
+    })
+}
+
+fn hashes(answer: &str) -> Vec<&str> {
+    answer.split("hash:").skip(1).filter_map(|rest| rest.split('"').next()).collect()
+}
+
+/// Without a secret key, a caller could hash every card number until it finds that of a name.
+#[test]
+fn names_of_members_are_hashed_with_a_key_of_the_process() {
+    let [answer, again] = answers_with_secret_names();
+    let names = hashes(&answer);
+    assert!(names.len() == 3 && names[0] == names[2] && names[0] != names[1], "{answer}");
+    assert_eq!(hashes(&again), names, "names stay comparable from answer to answer");
+    let other = answers_with_secret_names();
+    assert!(hashes(&other[0]).iter().all(|name| !names.contains(name)), "{answer} {}", other[0]);
 }
