@@ -3,9 +3,16 @@
 use super::action::Action;
 use super::settings::{BadRedaction, PathRule};
 use crate::glob::Glob;
+use signalbox_engine::dialect::{INVOKE, VALIDATE};
+use signalbox_wire::method::TOOLS_CALL;
 
 /// Maximum number of path rules. A bit set tracks the possible ones.
 const MAX_RULES: usize = 64;
+/// Members that MCP and the governed dialect spell differently, below their root. A path covers both.
+const SPELLINGS: [(&str, [&str; 2]); 2] =
+    [("params", ["arguments", "parameters"]), ("result", ["structuredContent", "data"])];
+/// Methods that call a tool or describe the call. A rule for one holds for all.
+const CALLS: [&str; 3] = [TOOLS_CALL, INVOKE, VALIDATE];
 
 #[derive(Debug)]
 pub(crate) struct Pointers(Vec<Pointer>);
@@ -21,6 +28,8 @@ struct Pointer {
 enum Segment {
     Any,
     Name(String),
+    /// Member with a name in MCP and another in the governed dialect.
+    Spelled([&'static str; 2]),
 }
 
 /// Rules that members or elements further below may still match.
@@ -50,7 +59,10 @@ impl Pointers {
     pub(crate) fn start(&self, method: Option<&str>) -> Possible {
         let fits = |pointer: &Pointer| match &pointer.method {
             None => true,
-            Some(glob) => method.is_some_and(|method| glob.matches(method)),
+            Some(glob) => method.is_some_and(|method| match CALLS.contains(&method) {
+                true => CALLS.iter().any(|call| glob.matches(call)),
+                false => glob.matches(method),
+            }),
         };
         let bits = self.0.iter().enumerate().filter(|(_, pointer)| fits(pointer));
         Possible(bits.fold(0, |bits, (index, _)| bits | 1 << index))
@@ -64,6 +76,7 @@ impl Pointers {
             let fits = match pointer.segments.get(depth) {
                 Some(Segment::Any) => true,
                 Some(Segment::Name(wanted)) => wanted == name,
+                Some(Segment::Spelled(wanted)) => wanted.contains(&name),
                 None => false,
             };
             if possible.0 & 1 << index == 0 || !fits {
@@ -88,7 +101,19 @@ fn pointer(rule: &PathRule) -> Result<Pointer, BadRedaction> {
     });
     Ok(Pointer {
         method: rule.method.as_deref().map(Glob::new),
-        segments: segments.collect(),
+        segments: in_every_spelling(segments.collect()),
         action: rule.action.clone(),
     })
+}
+
+fn in_every_spelling(mut segments: Vec<Segment>) -> Vec<Segment> {
+    let [root, second, ..] = segments.as_mut_slice() else { return segments };
+    let Segment::Name(name) = &*second else { return segments };
+    let root = &*root;
+    let is_root = |wanted: &str| matches!(root, Segment::Any) || matches!(root, Segment::Name(root) if root == wanted);
+    let found = SPELLINGS.iter().find(|(root, names)| is_root(root) && names.contains(&name.as_str()));
+    if let Some((_, names)) = found {
+        *second = Segment::Spelled(*names);
+    }
+    segments
 }

@@ -105,6 +105,33 @@ fn places_are_named_by_pointers_and_by_method() {
     assert_eq!(with(&of("prompts/*"), r#"{"params":{"x":1}}"#), r#"{"params":{"x":1}}"#);
 }
 
+/// The governed dialect has other names for the arguments of a call and for its result.
+#[test]
+fn a_place_is_the_same_in_both_dialects() {
+    let of = |path: &str, method: Option<&str>, message_method: &str, text: &str| {
+        let redacted = at(path, method, Action::default()).message(&Bytes::from(text.to_owned()), Some(message_method));
+        match redacted {
+            Redaction::Changed(changed) => !changed.windows(4).any(|part| part == b"4111"),
+            Redaction::Same | Redaction::Withheld => false,
+        }
+    };
+    for (mcp, dialect) in [("/params/arguments", "/params/parameters"), ("/result/structuredContent", "/result/data")] {
+        for path in [mcp, dialect] {
+            let [_, root, name] = path.split('/').collect::<Vec<_>>()[..] else { panic!("{path}") };
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"{root}":{{"{name}":{{"card":"4111"}}}}}}"#);
+            for rule in [format!("{mcp}/card"), format!("{dialect}/card"), mcp.to_owned(), mcp.replace(root, "*")] {
+                assert!(of(&rule, None, "tools/invoke", &text), "{rule} {text}");
+                for method in ["tools/call", "tools/invoke", "tools/validate"] {
+                    assert!(of(&rule, Some("tools/call"), method, &text), "{rule} {method} {text}");
+                    assert!(of(&rule, Some("tools/i*"), method, &text), "{rule} {method} {text}");
+                }
+                assert!(!of(&rule, Some("tools/call"), "tools/register", &text), "{rule} {text}");
+            }
+        }
+    }
+    assert!(!of("/params/arguments/card", None, "tools/call", r#"{"params":{"other":{"card":"4111"}}}"#));
+}
+
 #[test]
 fn a_message_stays_a_message_whatever_the_rules_say() {
     let call = r#"{"jsonrpc":"2.0","id":"i","method":"m","params":{"a":1}}"#;
