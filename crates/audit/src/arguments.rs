@@ -3,18 +3,38 @@
 
 use bytes::Bytes;
 use serde_json::Value;
+use signalbox_tape::redact::{Redaction, Redactor};
 use signalbox_wire::framing::single_line;
 use signalbox_wire::limits::DEPTH;
 use signalbox_wire::scan::scan;
 use signalbox_wire::{Limits, json};
 use std::borrow::Cow;
 
+/// Message around arguments, as far as it matters to redaction.
+const BEFORE: &[u8] = br#"{"params":{"arguments":"#;
+const AFTER: &[u8] = b"}}";
+/// Replacement of arguments of which nothing can be kept.
+const WITHHELD: &[u8] = b"\"[redacted]\"";
 /// Nesting of a record outside the arguments.
 const AROUND: usize = 2;
 /// Numbers of significant digits at which the previous program could change the last one of a fraction.
 const INEXACT_DIGITS: std::ops::RangeInclusive<usize> = 16..=17;
 /// Maximum nesting that is compared value by value.
 const MAX_DEPTH: usize = 256;
+
+/// Returns the arguments as redaction leaves them, or `None` if it removes them. They are redacted in their place in a
+/// message, where rules of `record.redact.paths` name them.
+pub(crate) fn redacted(arguments: &Bytes, redactor: &Redactor, method: &str) -> Option<Bytes> {
+    let message = Bytes::from([BEFORE, &arguments[..], AFTER].concat());
+    match redactor.message(&message, Some(method)) {
+        Redaction::Same => Some(arguments.clone()),
+        Redaction::Changed(kept) => {
+            let found = json::path(&kept, &["params", "arguments"])?;
+            Some(kept.slice(found.range()))
+        }
+        Redaction::Withheld => Some(Bytes::from_static(WITHHELD)),
+    }
+}
 
 /// Returns the JSON that a record has for these arguments: the text as received on one line, or a JSON string of it if
 /// it is not a JSON value that every parser reads alike.

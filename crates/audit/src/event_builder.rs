@@ -191,9 +191,10 @@ impl EventBuilder {
         if arguments.len() > MAX_ARGUMENTS {
             return details.number("arguments_bytes", arguments.len() as u64);
         }
-        let (kept, _) = redactor.bytes(&arguments);
-        // Redaction may have left text that is not valid JSON.
-        details.raw("arguments", &arguments::recorded(&kept));
+        if let Some(kept) = arguments::redacted(&arguments, redactor, &intent.method) {
+            // Redaction may have left text that is not valid JSON.
+            details.raw("arguments", &arguments::recorded(&kept));
+        }
     }
 
     /// Stores a decision about an exchange for its outcome.

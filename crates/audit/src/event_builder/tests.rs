@@ -4,7 +4,7 @@ use serde_json::Value;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
 use signalbox_engine::{Absence, Caller, Principal, Proof, RefusedSubject, SessionKey};
-use signalbox_tape::redact::RedactionSettings;
+use signalbox_tape::redact::{Action, PathRule, RedactionSettings};
 use signalbox_wire::Era;
 use std::sync::Arc;
 
@@ -140,6 +140,39 @@ fn payloads_are_written_only_where_they_are_wanted_and_without_secrets() {
     let said = intended(&mut maker(ALL, true), 1);
     assert_eq!(said["details"]["arguments"]["path"], "/a", "{said}");
     assert!(!said.to_string().contains("hunter2"), "{said}");
+}
+
+/// Returns the `arguments` in the record of a call, if a path is redacted in this way.
+fn recorded_arguments(method: &'static str, path: &str, action: Action) -> Option<Value> {
+    let paths = vec![PathRule { method: None, path: path.to_owned(), action }];
+    let settings = RedactionSettings { paths, ..RedactionSettings::none() };
+    let mut maker = maker(ALL, true);
+    maker.words.redactor = Redactor::new(&settings, [1; 32]).unwrap();
+    let message = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"arguments":{{"card":"4111","list":[{{"card":4111}},2]}}}}}}"#
+    );
+    let mut told = Vec::new();
+    maker.intent(Intent { method: method.into(), message: message.into(), ..intent(1) }, 5, &mut tell(&mut told));
+    told.remove(0)["details"].as_object_mut().unwrap().remove("arguments")
+}
+
+/// Arguments are judged by the places that they had in the message.
+#[test]
+fn redacted_places_are_redacted_in_the_arguments_too() {
+    const GONE: &str = "[redacted]";
+    for method in ["tools/call", "prompts/get", "completion/complete", "x/other"] {
+        let recorded = |path| recorded_arguments(method, path, Action::default());
+        let list = serde_json::json!([{"card": 4111}, 2]);
+        for path in ["/params/arguments/card", "/params/*/card", "/*/*/card", "/params/parameters/card"] {
+            assert_eq!(recorded(path), Some(serde_json::json!({"card": GONE, "list": list})), "{method} {path}");
+        }
+        let inner = serde_json::json!({"card": "4111", "list": [{"card": GONE}, 2]});
+        assert_eq!(recorded("/params/arguments/list/*/card"), Some(inner), "{method}");
+        assert_eq!(recorded("/params/arguments"), Some(GONE.into()), "{method}");
+        assert_eq!(recorded("/params"), None, "{method}");
+        assert_eq!(recorded("/arguments/card").unwrap()["card"], "4111", "{method}");
+        assert_eq!(recorded_arguments(method, "/params/arguments", Action::Remove), None, "{method}");
+    }
 }
 
 #[test]
