@@ -29,7 +29,7 @@ pub use entities::{BASE_SCHEMA, Circumstances, EntityAttributes};
 pub use readings::PreparedReadings;
 pub use rule::{AskOf, BundleError, PolicyRule};
 
-use cedar_policy::{AuthorizationError, Authorizer, Context, Decision, PolicySet, Request, Response};
+use cedar_policy::{AuthorizationError, Authorizer, Context, Decision, EvaluationError, PolicySet, Request, Response};
 use conditions::Mentions;
 use entities::Parties;
 use signalbox_engine::Caller;
@@ -292,7 +292,7 @@ impl Policies {
         if let Some(error) = response.diagnostics().errors().next() {
             let AuthorizationError::PolicyEvaluationError(error) = error;
             let id = self.rule(error.policy_id().as_ref()).map(|rule| Arc::clone(&rule.id));
-            return forbid(id, format!("the policy cannot be evaluated: {}", error.inner()));
+            return forbid(id, format!("the policy cannot be evaluated: {}", without_values(error.inner())));
         }
         let mut deciding: Vec<&PolicyRule> =
             response.diagnostics().reason().filter_map(|id| self.rule(id.as_ref())).collect();
@@ -322,6 +322,26 @@ impl Policies {
     }
 }
 
+/// Describes an error without values of the call: it is recorded where arguments are not.
+fn without_values(error: &EvaluationError) -> String {
+    use EvaluationError as Error;
+    match error {
+        // These name types, and what the policy itself names.
+        Error::RecordAttrDoesNotExist(_)
+        | Error::TypeError(_)
+        | Error::FailedExtensionFunctionLookup(_)
+        | Error::WrongNumArguments(_)
+        | Error::UnlinkedSlot(_)
+        | Error::RecursionLimit(_) => error.to_string(),
+        Error::EntityDoesNotExist(_) | Error::EntityAttrDoesNotExist(_) => {
+            "the caller or the entry lacks an attribute or tag".to_owned()
+        }
+        Error::IntegerOverflow(_) => "integer overflow".to_owned(),
+        Error::FailedExtensionFunctionExecution(_) => "an extension function cannot use its argument".to_owned(),
+        _ => "it fails".to_owned(),
+    }
+}
+
 fn forbid(policy: Option<Arc<str>>, reason: String) -> PolicyVerdict {
     PolicyVerdict::Forbid(Grounds { policy, reason })
 }
@@ -336,6 +356,9 @@ fn request(parties: &Parties, context: Context) -> Option<Request> {
 enum ContextError {
     #[error("the argument `{name}` cannot be judged: {error}")]
     Argument { name: String, error: ValueError },
+    /// An argument that no policy names. Its name is the caller's text.
+    #[error("an argument cannot be judged: {0}")]
+    Unnamed(ValueError),
     #[error("the arguments cannot be judged")]
     Unfit,
 }
@@ -348,8 +371,11 @@ fn context(mentions: &Mentions, arguments: &[u8], around: &Circumstances) -> Res
         if !mentions.all_arguments && !mentions.arguments.contains(&*name) {
             continue;
         }
-        let value = values::value(member.value.of(arguments))
-            .map_err(|error| ContextError::Argument { name: short(&name), error })?;
+        let value =
+            values::value(member.value.of(arguments)).map_err(|error| match mentions.arguments.contains(&*name) {
+                true => ContextError::Argument { name: name.to_string(), error },
+                false => ContextError::Unnamed(error),
+            })?;
         pairs.extend(value.map(|value| (name.into_owned(), value)));
     }
     entities::context(pairs, around).ok_or(ContextError::Unfit)
@@ -382,11 +408,6 @@ fn listing(parties: &Parties, rules: &[&PolicyRule]) -> Option<Listing> {
         _ if allowed || !errors.is_empty() => Listing::Shown,
         _ => Listing::Lacking,
     })
-}
-
-/// Returns the beginning of a client's text.
-fn short(text: &str) -> String {
-    text.chars().take(100).collect()
 }
 
 #[cfg(test)]

@@ -64,6 +64,34 @@ fn an_error_denies_and_is_named() {
     assert!(lists(&policies, "read"), "some path may be read");
 }
 
+/// Reasons are recorded where arguments are not, so they quote no value and no name that only the caller gave.
+#[test]
+fn no_error_of_a_policy_quotes_the_call() {
+    for (condition, arguments) in [
+        ("context.arguments.n > 7", r#"{"n":4111111111111111000000}"#),
+        ("context.arguments.n > 7", r#"{"n":0.4111111111111111}"#),
+        ("context.arguments.n > 7", r#"{"n":"4111111111111111"}"#),
+        ("context.arguments.n > 7", r#"{"n":{"4111111111111111":1}}"#),
+        ("context.arguments.n.m > 7", r#"{"n":{"4111111111111111":1}}"#),
+        ("context.arguments.n * 100000 > 7", r#"{"n":4111111111111111}"#),
+        ("-context.arguments.n - 2 > 7", r#"{"n":9223372036854775807,"x":"4111111111111111"}"#),
+        ("decimal(context.arguments.n).lessThan(decimal(\"1.0\"))", r#"{"n":"4111111111111111x"}"#),
+        ("ip(context.arguments.n).isLoopback()", r#"{"n":"4111111111111111"}"#),
+        ("datetime(context.arguments.n) > datetime(\"2024-01-01\")", r#"{"n":"4111111111111111"}"#),
+        (
+            "resource.hasTag(context.arguments.n) || resource.getTag(context.arguments.n) == 1",
+            r#"{"n":"4111111111111111"}"#,
+        ),
+        ("context.arguments == {}", r#"{"4111111111111111":1e400}"#),
+    ] {
+        let text = format!("@id(\"p\") permit(principal, action, resource) when {{ {condition} }};");
+        let Ok(policies) = Policies::load(&[("a.cedar".to_owned(), text)]) else { continue };
+        let PolicyVerdict::Forbid(grounds) = decide(&policies, "read", arguments) else { panic!("{condition}") };
+        assert!(grounds.reason.contains("cannot be"), "{condition}: {grounds:?}");
+        assert!(!grounds.reason.contains("4111") && !grounds.reason.contains("9223"), "{condition}: {grounds:?}");
+    }
+}
+
 /// A verdict is kept for the arguments that policies look at, and for nothing that is written differently.
 #[test]
 fn a_kept_verdict_is_for_the_same_arguments_alone() {
