@@ -226,7 +226,6 @@ pub fn assemble(
     facts.extend(recording.iter().map(|recording| recorder_sink(recording, config)));
     let audit = Auditing::open(config)?.map(Arc::new);
     facts.extend(audit.iter().map(|audit| audit.sink()));
-    let rules = Arc::new(RuleInterceptor::new(RuleSet::clone(&config.rules.set), seed(config)?));
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
     let baseline = baseline::start(config, &live, recording.as_deref())?;
@@ -235,6 +234,7 @@ pub fn assemble(
     let directory = Arc::new(ArcSwap::from_pointee(authentication::directory(&config.auth)));
     let signatures = Signatures::new(config, &directory);
     let govern = GovernParts::new(config)?;
+    let rules = rule_interceptor(config, &govern)?;
     let trail = AuditTrail::begin(audit.as_ref().map(|audit| audit.intents()))?;
     let session_store = state.session_store(settings.session_timeout);
     let gateway = Gateway::new(GatewayParts {
@@ -307,6 +307,12 @@ fn backends(config: &Config, around: Around<'_>, settings: &Settings) -> Result<
 fn telemetry(config: &Config, principal: &Principal) -> Result<Option<crate::otel::Telemetry>, AssembleError> {
     let start = |otel| crate::otel::Telemetry::start(otel, config, principal.owns_pipe());
     config.gateway.otel.as_ref().map(start).transpose().map_err(AssembleError::Traces)
+}
+
+/// Builds the interceptor of the rules. Their texts quote messages as tapes and the audit log show them.
+fn rule_interceptor(config: &Config, govern: &GovernParts) -> Result<Arc<RuleInterceptor>, AssembleError> {
+    let rules = RuleInterceptor::new(RuleSet::clone(&config.rules.set), seed(config)?);
+    Ok(Arc::new(rules.redacting(Arc::new(govern.redactor().clone()))))
 }
 
 /// Returns the seed for the random draws of rules.

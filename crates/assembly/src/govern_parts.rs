@@ -20,6 +20,7 @@ use signalbox_govern::decision_point::{PointApi, PointRules};
 use signalbox_govern::permissions::{CallCheck, SwitchCheck};
 use signalbox_govern::{CallBudgets, CallLimits, ConstraintCheck, DecisionPoint, Permissions, ScopeCheck, ToolLabels};
 use signalbox_runtime::{Gateway, Governance};
+use signalbox_tape::redact::Redactor;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -42,6 +43,7 @@ pub struct GovernParts {
     redaction: Arc<AnswerRedaction>,
     decision_point: Arc<DecisionPoint>,
     files: Arc<GovernFiles>,
+    redactor: Redactor,
 }
 
 impl GovernParts {
@@ -83,6 +85,7 @@ impl GovernParts {
             redaction: Arc::new(AnswerRedaction::new(config, &permissions, hash_key)),
             decision_point: Arc::new(DecisionPoint::new(decision_point(config), Some(&permissions))),
             files: Arc::default(),
+            redactor,
             permissions,
         })
     }
@@ -117,6 +120,11 @@ impl GovernParts {
         self.approvals.follow(next);
         self.grants.tell_alarms(next);
         self.follow_written(next, gateway);
+    }
+
+    /// Returns the redactor for calls that are shown or quoted outside the gateway's answers.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// Returns the daily use of budgets, which the next run continues.

@@ -40,6 +40,7 @@ pub mod limit;
 pub mod lock;
 pub mod log_level;
 pub mod message_proof;
+pub mod message_redactor;
 pub mod message_table;
 pub mod metrics;
 pub mod name_pattern;

@@ -9,7 +9,7 @@ use crate::outside::{CacheAsk, InTurn, LimitAsk, LimitDecision, Slot, Turn, cach
 use crate::patch;
 use crate::phases::Phases;
 use crate::rule::Rule;
-use crate::template::{Hole, JsonTemplate, Template};
+use crate::template::{Filling, Hole, JsonTemplate, Template};
 use crate::walk::{Walk, WalkStep};
 use crate::webhook::{self, WebhookDecision};
 use bytes::Bytes;
@@ -33,7 +33,8 @@ impl<'a> Walk<'a> {
             Action::Set(_) | Action::Remove(_) | Action::Replace(..) => self.change(rule, action, view),
             Action::Error { code, message, data } => {
                 let message = self.text(rule, message, view);
-                let data = data.as_ref().and_then(|data| self.fill(rule, view, |filling| data.render(filling)));
+                let data =
+                    data.as_ref().and_then(|data| self.fill_for_record(rule, view, |filling| data.render(filling)));
                 self.note("error", format!("{code} {message}"));
                 WalkStep::End(Verdict::Error(error_object(*code, &message, data.as_deref())))
             }
@@ -67,11 +68,14 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Renders a text of the rule. All of them are recorded, also those that the caller is told.
     fn text(&mut self, rule: &Rule, template: &Template, view: &MessageView<'_>) -> String {
-        if template.holes().any(|hole| matches!(hole, Hole::Value(..))) {
-            self.note_quote();
+        let render = |filling: &Filling<'_, '_>| template.render(filling, limits::TEXT * 4);
+        if !template.holes().any(|hole| matches!(hole, Hole::Value(..))) {
+            return self.fill(rule, view, render);
         }
-        self.fill(rule, view, |filling| template.render(filling, limits::TEXT * 4))
+        self.note_quote();
+        self.fill_for_record(rule, view, render)
     }
 
     fn refuse(&mut self, rule: &Rule, kind: FaultKind, message: String) -> WalkStep {

@@ -6,6 +6,7 @@ use crate::pointer::{Pointer, follow};
 use signalbox_engine::catalog::NameStyle;
 use signalbox_engine::chain::{Case, Phase};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
+use signalbox_engine::message_redactor::{MessageRedactor, RedactedMessage};
 use signalbox_engine::standing::SubjectToken;
 use signalbox_engine::subject_names::{SubjectNames, style_of};
 use signalbox_wire::completion_ref::{self, ReferenceKind};
@@ -68,6 +69,8 @@ pub(crate) struct MessageFacts<'a> {
     pub by_task: bool,
     /// Redaction of a recorded message, or `None` for a live one.
     pub hidden: Option<&'a Hidden<'a>>,
+    /// Redactor for texts that quote the message and are logged or recorded.
+    pub redactor: Option<&'a dyn MessageRedactor>,
 }
 
 /// Prefix of a session id in a recording, which stores a hash.
@@ -129,6 +132,7 @@ impl<'a> MessageFacts<'a> {
             request: None,
             by_task: case.by_task,
             hidden: None,
+            redactor: None,
         }
     }
 
@@ -154,6 +158,18 @@ enum CachedLookup {
     NotYet,
     Nowhere,
     At(Span, Option<Beginning>),
+}
+
+/// What texts that are logged or recorded may quote of a message and its request.
+pub(crate) enum Quotable {
+    /// Everything.
+    All,
+    /// These redacted copies.
+    Redacted {
+        message: Envelope,
+        request: Option<Envelope>,
+    },
+    Nothing,
 }
 
 /// Message as seen by the rules. Caches every lookup.
@@ -185,6 +201,24 @@ impl<'a> MessageView<'a> {
 
     pub fn method(&self) -> Option<&'a str> {
         self.facts.method(self.message)
+    }
+
+    /// Returns what texts that are logged or recorded may quote.
+    pub fn quotable(&self) -> Quotable {
+        let Some(redactor) = self.facts.redactor else { return Quotable::All };
+        let redacted = |message: &Envelope, method| match redactor.redact(message.bytes(), method) {
+            RedactedMessage::Same => Some((message.clone(), false)),
+            RedactedMessage::Changed(bytes) => Envelope::parse(bytes).ok().map(|message| (message, true)),
+            RedactedMessage::Withheld => None,
+        };
+        let request = self.facts.request.map(|request| redacted(request, request.method()));
+        match (redacted(self.message, self.method()), request) {
+            (None, _) | (_, Some(None)) => Quotable::Nothing,
+            (Some((_, false)), None | Some(Some((_, false)))) => Quotable::All,
+            (Some((message, _)), request) => {
+                Quotable::Redacted { message, request: request.flatten().map(|(request, _)| request) }
+            }
+        }
     }
 
     /// Adds to the number of bytes read.

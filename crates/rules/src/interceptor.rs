@@ -16,6 +16,7 @@ use signalbox_engine::fact::FinishedFact;
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_engine::lock::LockResultExt;
+use signalbox_engine::message_redactor::MessageRedactor;
 use signalbox_wire::Envelope;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -31,6 +32,7 @@ pub struct RuleInterceptor {
     /// Bit set of the phases that the current set evaluates. Messages of other phases cost no more than this check.
     phases: AtomicU16,
     live: Live,
+    redactor: Option<Arc<dyn MessageRedactor>>,
 }
 
 #[derive(Debug)]
@@ -51,7 +53,14 @@ impl RuleInterceptor {
             current: ArcSwap::new(Arc::clone(&version)),
             versions: Mutex::new(VecDeque::from([version])),
             live: Live::new(seed),
+            redactor: None,
         }
+    }
+
+    /// Redacts the values of messages that texts of rules quote. All of these texts are logged or recorded.
+    #[must_use]
+    pub fn redacting(self, redactor: Arc<dyn MessageRedactor>) -> Self {
+        Self { redactor: Some(redactor), ..self }
     }
 
     /// Replaces the set from the next message on. Counters, caches and positions survive for rules that keep their id.
@@ -113,6 +122,10 @@ impl RuleInterceptor {
         versions.iter().find(|version| version.generation == generation).cloned()
     }
 
+    fn facts<'a>(&'a self, case: &Case<'a>) -> MessageFacts<'a> {
+        MessageFacts { redactor: self.redactor.as_deref(), ..MessageFacts::of(case) }
+    }
+
     fn walk(
         &self,
         version: &Version,
@@ -121,7 +134,7 @@ impl RuleInterceptor {
         outside: &dyn Outside,
         hidden: Option<&Hidden<'_>>,
     ) -> Judgement {
-        let mut facts = MessageFacts { hidden, ..MessageFacts::of(case) };
+        let mut facts = MessageFacts { hidden, ..self.facts(case) };
         let method = facts.method(case.message);
         let set = &*version.set;
         let remembers = method.is_some_and(|method| set.remembers(method));
@@ -240,7 +253,7 @@ impl Interceptor for RuleInterceptor {
 
     fn would_refuse(&self, case: &Case<'_>) -> Option<Fault> {
         let version = self.current.load();
-        let facts = MessageFacts::of(case);
+        let facts = self.facts(case);
         if version.set.candidates(case.phase, facts.method(case.message)).is_empty() {
             return None;
         }

@@ -11,6 +11,9 @@ use signalbox_wire::closest::closest;
 use signalbox_wire::json;
 use std::borrow::Cow;
 
+/// Replacement of a value that is withheld.
+const WITHHELD: &str = "[redacted]";
+
 /// Placeholder in a template.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Hole {
@@ -75,6 +78,8 @@ enum Part {
 /// Values for the placeholders.
 pub(crate) struct Filling<'a, 'v> {
     pub view: &'a MessageView<'v>,
+    /// True if values of the message are withheld.
+    pub withheld: bool,
     pub rule: &'a str,
     pub unix_ms: &'a dyn Fn() -> u64,
 }
@@ -170,6 +175,7 @@ impl Filling<'_, '_> {
     fn text(&self, hole: &Hole) -> Cow<'_, str> {
         match hole {
             Hole::Name(name) => self.name(*name),
+            Hole::Value(..) if self.withheld => Cow::Borrowed(WITHHELD),
             Hole::Value(root, pointer) => match self.view.seek(*root, pointer) {
                 None => Cow::Borrowed(""),
                 Some(token) => json::string(token).unwrap_or_else(|| String::from_utf8_lossy(token)),
@@ -192,6 +198,7 @@ impl Filling<'_, '_> {
         match hole {
             Hole::Name(Name::UnixMs) => out.extend_from_slice((self.unix_ms)().to_string().as_bytes()),
             Hole::Name(name) => json::write_quoted(out, &self.name(*name)),
+            Hole::Value(..) if self.withheld => json::write_quoted(out, WITHHELD),
             Hole::Value(root, pointer) => out.extend_from_slice(self.view.seek(*root, pointer).unwrap_or(b"null")),
         }
     }

@@ -9,6 +9,7 @@ use signalbox_engine::chain::{
 use signalbox_engine::exchange::Exchange;
 use signalbox_engine::fact::{FinishedFact, Outcome};
 use signalbox_engine::keys::{ExchangeId, SessionKey, StreamId};
+use signalbox_engine::message_redactor::{MessageRedactor, RedactedMessage};
 use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_wire::{Envelope, Era, RawId};
 use std::sync::Arc;
@@ -64,7 +65,7 @@ impl Dialogue {
     fn with(set: RuleSet) -> Self {
         let start = Instant::now();
         Self {
-            rules: RuleInterceptor::new(set, 1),
+            rules: RuleInterceptor::new(set, 1).redacting(Arc::new(WithoutPasswords)),
             start,
             now: start,
             caller: caller("local:ada"),
@@ -271,6 +272,21 @@ fn envelope(json: &str) -> Envelope {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Replaces the value of `password`, and keeps nothing of a message with a `poison`.
+#[derive(Debug)]
+struct WithoutPasswords;
+
+impl MessageRedactor for WithoutPasswords {
+    fn redact(&self, message: &Bytes, _: Option<&str>) -> RedactedMessage {
+        let kept = text(message).replace("hunter2", "[gone]");
+        match kept {
+            kept if kept.contains("poison") => RedactedMessage::Withheld,
+            kept if kept == text(message) => RedactedMessage::Same,
+            kept => RedactedMessage::Changed(kept.into()),
+        }
+    }
 }
 
 fn somebody(name: &str) -> Option<String> {

@@ -114,6 +114,7 @@ pub fn try_with(
         request: request.as_ref(),
         by_task: false,
         hidden: None,
+        redactor: None,
     };
     let ends = EndCache::default();
     let mut judged = Walk::new(set, 0, &ends, facts, &message, outside).run();

@@ -3,7 +3,7 @@
 use crate::action::Action;
 use crate::candidate::SeenBeginning;
 use crate::end_cache::{CountedOnly, EndCache, RulingPath};
-use crate::facts::{MessageFacts, MessageView};
+use crate::facts::{MessageFacts, MessageView, Quotable};
 use crate::limits;
 use crate::open_ruling::OpenRuling;
 use crate::outside::Outside;
@@ -282,6 +282,33 @@ impl<'a> Walk<'a> {
     }
 
     pub fn fill<T>(&mut self, rule: &Rule, view: &MessageView<'_>, render: impl FnOnce(&Filling<'_, '_>) -> T) -> T {
+        self.fill_unless(false, rule, view, render)
+    }
+
+    /// Fills a text that is logged or recorded with the values that records show of the message.
+    pub fn fill_for_record<T>(
+        &mut self,
+        rule: &Rule,
+        view: &MessageView<'_>,
+        render: impl FnOnce(&Filling<'_, '_>) -> T,
+    ) -> T {
+        match view.quotable() {
+            Quotable::All => self.fill(rule, view, render),
+            Quotable::Nothing => self.fill_unless(true, rule, view, render),
+            Quotable::Redacted { message, request } => {
+                let facts = MessageFacts { request: request.as_ref(), ..*view.facts };
+                self.fill(rule, &MessageView::new(&facts, &message, 0), render)
+            }
+        }
+    }
+
+    fn fill_unless<T>(
+        &mut self,
+        withheld: bool,
+        rule: &Rule,
+        view: &MessageView<'_>,
+        render: impl FnOnce(&Filling<'_, '_>) -> T,
+    ) -> T {
         let clock = || match self.clock.get() {
             Some(known) => known,
             None => {
@@ -290,7 +317,7 @@ impl<'a> Walk<'a> {
                 now
             }
         };
-        let rendered = render(&Filling { view, rule: &rule.id, unix_ms: &clock });
+        let rendered = render(&Filling { view, withheld, rule: &rule.id, unix_ms: &clock });
         if let (Some(now), false) = (self.clock.get(), self.clock_noted) {
             self.clock_noted = true;
             self.input("clock", now.to_string());

@@ -27,6 +27,7 @@ use keys::Keys;
 use patterns::Patterns;
 use pointers::Pointers;
 use signalbox_wire::{Envelope, Span, json};
+use signalbox_engine::message_redactor::{MessageRedactor, RedactedMessage};
 use std::sync::Arc;
 use walk::{Walk, WalkOutcome};
 
@@ -136,6 +137,16 @@ impl Redactor {
 }
 
 impl Rules {
+impl MessageRedactor for Redactor {
+    fn redact(&self, message: &Bytes, method: Option<&str>) -> RedactedMessage {
+        match self.message(message, method) {
+            Redaction::Same => RedactedMessage::Same,
+            Redaction::Changed(bytes) => RedactedMessage::Changed(bytes),
+            Redaction::Withheld => RedactedMessage::Withheld,
+        }
+    }
+}
+
     fn message(&self, bytes: &Bytes, method: Option<&str>) -> Redaction {
         if u32::try_from(bytes.len()).is_err() {
             return Redaction::Withheld;

@@ -13,6 +13,7 @@ mod policies_and_backends;
 #[path = "../../../store/tests/suite/postgres_server.rs"]
 mod postgres_server;
 mod receiver;
+mod redacted_places;
 mod refusals;
 mod sample;
 mod sign_ins;

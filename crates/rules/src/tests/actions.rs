@@ -355,6 +355,46 @@ fn a_cache_keeps_no_errors_nothing_unfinished_and_no_more_than_it_may() {
     assert_eq!(dialogue.asks(&CALL.replace("hello", "a")), "pass", "the oldest made room");
 }
 
+/// Texts of rules are recorded and logged. What else is filled with values goes to the backend or to the caller.
+#[test]
+fn texts_of_rules_quote_no_redacted_value() {
+    const QUOTED: &str = "{{/params/arguments/password}}";
+    let with = |extra: &str| CALL.replace("\"n\":3", &format!("\"password\":\"hunter2\"{extra}"));
+    for (then, told) in [
+        (format!("{{ log = 'is {QUOTED}' }}"), "log info is VALUE | pass"),
+        ("{ log = 'is {{/params/arguments}}' }".to_owned(), "log info is {\"text\""),
+        (format!("{{ block = 'is {QUOTED}' }}"), "refuse refused: is VALUE"),
+        (
+            format!("{{ block = {{ message = 'is {QUOTED}', code = -32099 }} }}"),
+            "error {\"code\":-32099,\"message\":\"is VALUE\"",
+        ),
+        (
+            format!(
+                "{{ error = {{ code = -1, message = 'is {QUOTED}', data = {{ a = '{QUOTED}', b = 'x{QUOTED}' }} }} }}"
+            ),
+            r#"error {"code":-1,"message":"is VALUE","data":{"a":"VALUE","b":"xVALUE"}}"#,
+        ),
+        (format!("{{ hold = 'is {QUOTED}' }}"), "hold 50s is VALUE"),
+    ] {
+        for (extra, value) in [("", "[gone]"), (",\"poison\":1", "[redacted]")] {
+            let mut dialogue = Dialogue::rule(ECHO, &then);
+            let said = dialogue.asks(&with(extra));
+            let told = told.replace("VALUE", value);
+            let is_object = then.contains("arguments}}") && !extra.is_empty();
+            assert!(said.starts_with(if is_object { "log info is [redacted]" } else { &told }), "{then}: {said}");
+            let recorded = format!("{said} {:?}", dialogue.rulings);
+            assert!(!recorded.contains("hunter2") && recorded.contains(value), "{then}: {recorded}");
+        }
+    }
+    // The request of an answer.
+    let then = format!("{{ log = 'was {QUOTED}, is {{{{/result/n}}}}' }}");
+    let mut dialogue = Dialogue::rule(r#"tool = "echo", phase = "response""#, &then);
+    dialogue.asks(&with(""));
+    assert_eq!(dialogue.answers(RESULT), "log info was [gone], is 1 | pass");
+    let mock = format!("{{ mock = {{ result = {{ a = '{QUOTED}' }} }} }}");
+    assert_eq!(Dialogue::rule(ECHO, &mock).asks(&with("")), r#"reply {"a":"hunter2"}"#, "a result is no record");
+}
+
 #[test]
 fn what_a_message_says_cannot_steer_a_log_or_a_terminal() {
     let sly = CALL.replace("hello", r"a\n2026 INFO all is well\u001b[2J");
