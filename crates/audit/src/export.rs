@@ -2,6 +2,7 @@
 
 use crate::record::AuditRecord;
 use serde_json::Value;
+use signalbox_wire::printable;
 
 /// Columns of an exported table, in order.
 pub const COLUMNS: [&str; 17] = [
@@ -50,9 +51,14 @@ pub fn csv_row(record: &AuditRecord) -> String {
     COLUMNS.iter().map(value).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
-/// Quotes a cell. Prefixes text that a spreadsheet would take for a formula, because callers may control it.
+/// Characters that begin a formula in a spreadsheet, also in full width.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+
+/// Quotes a cell, on one line and without characters that control a terminal. Prefixes text that a spreadsheet would
+/// take for a formula, because callers may control it.
 fn quoted(text: &str) -> String {
-    let led = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
+    let text = printable::one_line(text);
+    let led = if text.trim_start().starts_with(FORMULA) { format!("'{text}") } else { text };
     match led.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", led.replace('"', "\"\"")),
         false => led,
@@ -68,6 +74,17 @@ mod tests {
         for (text, cell) in [("a", "a"), ("a,b", "\"a,b\""), ("say \"x\"", "\"say \"\"x\"\"\""), ("=1+1", "'=1+1")] {
             assert_eq!(quoted(text), cell);
         }
+        for start in ["@", "-", "+", "\t=", "\r\n=", " =", "\u{ff1d}"] {
+            assert!(quoted(&format!("{start}1")).starts_with('\''), "{start:?}");
+        }
+    }
+
+    #[test]
+    fn a_cell_forges_no_line_and_controls_no_terminal() {
+        let harmful = "a\nchain,1\r\n\tb\u{1b}[2J\u{202e}\u{2066}\u{2028}\u{85}\u{9b}1m\u{7f}\u{feff}";
+        let cell = quoted(harmful);
+        assert_eq!(cell.chars().find(|char| printable::is_harmful(*char)), None, "{cell:?}");
+        assert!(cell.starts_with("\"a chain,1   b\\u{1b}[2J\\u{202e}"), "{cell}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use signalbox_wire::printable;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 
 /// Writes a result as text. A reader that closes the pipe early (`| head`) is not an error.
 ///
@@ -46,6 +47,11 @@ pub fn more(json: bool, text: &str) -> Result<bool, Failure> {
 /// If it cannot be written.
 pub fn exact(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() { result(text) } else { styled(text) }
+}
+
+/// Returns the file to write to, or `None` for standard output, which `-` stands for too.
+pub fn file(output: Option<&PathBuf>) -> Option<&Path> {
+    output.map(PathBuf::as_path).filter(|path| *path != Path::new("-"))
 }
 
 /// Writes text with our own colour codes. The caller has cleaned its foreign parts.

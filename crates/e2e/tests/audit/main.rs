@@ -146,6 +146,9 @@ async fn calls_and_violations_are_in_the_log() {
     assert!(table.contains("greet") && table.contains("denied"), "{table}");
     let (_, csv) = audit(folder.path(), &["export", "--format", "csv", "--status", "denied"]);
     assert!(csv.lines().count() == 2 && csv.contains("rules/no-secrets"), "{csv}");
+    let same = audit(folder.path(), &["export", "--format", "csv", "--status", "denied", "-o", "-"]);
+    assert_eq!(same, (true, csv));
+    assert!(!folder.path().join("-").exists(), "`-` is standard output");
     let (_, lines) = audit(folder.path(), &["export", "--id", id]);
     assert_eq!(lines.lines().count(), 2, "{lines}");
 }

@@ -271,15 +271,16 @@ fn unnoticed_json(report: &AuditReport, config: &Config, is_copy: bool) -> Value
 }
 
 fn export(config: &Config, args: &AuditExportArgs) -> Result<ExitCode, Failure> {
-    let mut out: Box<dyn Write> = match &args.output {
+    let file = output::file(args.output.as_ref());
+    let mut out: Box<dyn Write> = match file {
         Some(path) => {
             let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-            Box::new(file.map_err(|error| Failure::File { path: path.clone(), error })?)
+            Box::new(file.map_err(|error| Failure::File { path: path.to_owned(), error })?)
         }
         None => Box::new(std::io::stdout().lock()),
     };
     // Programs get the lines byte for byte, so that they can verify them.
-    let on_terminal = args.output.is_none() && std::io::stdout().is_terminal();
+    let on_terminal = file.is_none() && std::io::stdout().is_terminal();
     let mut buffered = BufWriter::new(&mut out);
     let mut written = Ok(());
     if args.format == AuditFormat::Csv {

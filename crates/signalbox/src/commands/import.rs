@@ -22,7 +22,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     for warning in &imported.warnings {
         output::say(format_args!("warning: {warning}"));
     }
-    match &args.output {
+    match output::file(args.output.as_ref()) {
         None => output::exact(&imported.toml)?,
         Some(path) => {
             write_new(path, &imported.toml).map_err(|error| failed(path, error))?;

@@ -189,7 +189,7 @@ fn export(global: &Global, folder: &SealFolder, args: &ExportKeyArgs) -> Result<
         KeyFormat::Pkcs8Der => private()?.to_pkcs8().map_err(SealFailure::from)?,
         KeyFormat::Seed => private()?.to_seed().map_err(SealFailure::from)?.to_vec(),
     };
-    match &args.output {
+    match output::file(args.output.as_ref()) {
         Some(path) => save_private(path, &content).map_err(SealFailure::from)?,
         None if !is_private => {
             output::result(&String::from_utf8_lossy(&content))?;

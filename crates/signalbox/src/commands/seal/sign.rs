@@ -40,7 +40,7 @@ fn message(args: &SignArgs, domain: Domain, key: &SigningKey, content: &[u8]) ->
     }
     let sign = if domain == Domain::Request { sign_request } else { sign_response };
     let mut signed = sign(content, key, &terms).map_err(SealFailure::from)?.to_vec();
-    match &args.output {
+    match output::file(args.output.as_ref()) {
         Some(path) => write(path, &signed)?,
         None => {
             if signed.last() != Some(&b'\n') {
