@@ -267,12 +267,43 @@ fn json_in_a_text_is_read_like_the_message_and_stays_valid() {
     assert_eq!(removed, r#"{"t":"{\"a\":1,\"b\":[{}]}"}"#);
     let schema = r#"{"text":"{\"properties\":{\"token\":{\"type\":\"string\"}}}"}"#;
     assert_eq!(by_default(schema), schema);
-    // Nobody looks for JSON in strings within strings without end.
-    let mut deep = r#"{"password":"x"}"#.to_owned();
-    for _ in 0..7 {
-        deep = format!(r#"{{"t":{}}}"#, serde_json::to_string(&deep).unwrap());
+}
+
+/// JSON in strings within strings is read to a bound. Beyond it, a string that may hold a secret goes as a whole.
+#[test]
+fn no_secret_is_too_deep_in_strings_to_be_found() {
+    let patterns = vec![PatternRule { pattern: "\"x\":\"hunter[0-9]\"".into(), action: Action::default() }];
+    let by_pattern = redactor(&RedactionSettings { patterns, ..RedactionSettings::none() });
+    let wrapped = |inner: &str, ascii: bool| {
+        let quoted = serde_json::to_string(inner).unwrap();
+        let quoted = if ascii { quoted.replace("\\\"", "\\u0022").replace("\\\\", "\\u005c") } else { quoted };
+        format!(r#"{{"t":[{quoted},"x"]}}"#)
+    };
+    for ascii in [false, true] {
+        let (mut key, mut pattern) = (r#"{"password":"hunter2"}"#.to_owned(), r#"{"x":"hunter2"}"#.to_owned());
+        let (mut prose, mut plain) = ("so: {\"password\":\"hunter2\"}.".to_owned(), r#"{"x":"hunter2"}"#.to_owned());
+        for depth in 0..10 {
+            // A pattern is for strings, and the outermost text is none.
+            let pattern_redactor = if depth == 0 { only("x", Action::Remove) } else { by_pattern.clone() };
+            for (redactor, text) in [
+                (redactor(&RedactionSettings::default()), &key),
+                (pattern_redactor, &pattern),
+                (only("password", Action::Remove), &prose),
+            ] {
+                let kept = with(&redactor, text);
+                assert!(!kept.contains("hunter2"), "{depth} {ascii}: {kept}");
+                assert!(depth == 0 || serde_json::from_str::<serde_json::Value>(&kept).is_ok(), "{depth}: {kept}");
+            }
+            // Quotes that are escaped as numbers may hide a name.
+            let kept = with(&only("password", Action::Remove), &plain);
+            assert!(ascii || kept == plain, "{depth}: {kept}");
+            for text in [&mut key, &mut pattern, &mut prose, &mut plain] {
+                *text = wrapped(text, ascii);
+            }
+        }
     }
-    assert!(serde_json::from_str::<serde_json::Value>(&by_default(&deep)).is_ok());
+    let named = by_default(r#"{"{\"password\":\"hunter2\"}":1,"{\"password\":\"hunter3\"}":2}"#);
+    assert!(!named.contains("hunter") && named.matches("hash:").count() == 2, "{named}");
 }
 
 #[test]

@@ -11,7 +11,8 @@ use std::borrow::Cow;
 
 /// Maximum nesting depth. A deeper message is not recorded.
 const MAX_DEPTH: usize = 512;
-/// Maximum nesting of JSON within strings within JSON.
+/// Maximum nesting of JSON within strings within JSON. A string further within that may hold JSON with a secret is
+/// replaced as a whole.
 const MAX_EMBEDDED: usize = 4;
 /// Nesting depth that most messages do not exceed.
 const USUAL_DEPTH: usize = 8;
@@ -267,6 +268,9 @@ impl<'a> Walk<'a> {
 
     fn string(&self, token: &[u8], start: usize, role: Role<'_>, changes: &mut Changes) {
         let escaped = memchr::memchr(b'\\', token).is_some();
+        if escaped && self.is_beyond(token, role) {
+            return self.withhold(token, start, role, changes);
+        }
         if escaped && role != Role::Name && self.json_within(token, start, role, changes) {
             return;
         }
@@ -275,16 +279,33 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Returns true if a string may hold JSON that is not walked through, and that JSON a secret.
+    fn is_beyond(&self, token: &[u8], role: Role<'_>) -> bool {
+        let [b'"', inside @ .., b'"'] = token else { return false };
+        match role {
+            Role::Name => self.rules.keys.may_be_within(inside),
+            Role::Member(_) | Role::Element => self.embedded == MAX_EMBEDDED && self.may_hold_secrets(inside),
+        }
+    }
+
+    /// Returns true if JSON in a string may hold a secret, judged by the undecoded text.
+    fn may_hold_secrets(&self, inside: &[u8]) -> bool {
+        (self.possible || self.escapes) && begins_like_json(inside) || self.rules.keys.may_be_within(inside)
+    }
+
+    /// Replaces a whole string. Names become hashes, so that two members do not end up with the same name.
+    fn withhold(&self, token: &[u8], start: usize, role: Role<'_>, changes: &mut Changes) {
+        let action = if role == Role::Name { Action::Hash } else { Action::default() };
+        changes.replace(Span::new(start, start + token.len()), action.value(token, &self.rules.hashing));
+    }
+
     /// Walks through the JSON in a string. Returns false if it holds none, or if nothing of it was replaced.
     fn json_within(&self, token: &[u8], start: usize, role: Role<'_>, changes: &mut Changes) -> bool {
         let [b'"', inside @ .., b'"'] = token else { return false };
-        if self.embedded == MAX_EMBEDDED {
+        if self.embedded == MAX_EMBEDDED || !self.may_hold_secrets(inside) {
             return false;
         }
         let is_named = self.rules.keys.may_be_within(inside);
-        if !is_named && !((self.possible || self.escapes) && begins_like_json(inside)) {
-            return false;
-        }
         let Some(text) = json::string(token) else { return false };
         let (rules, text) = (self.rules, text.as_bytes());
         let mut within = Changes::default();
