@@ -3,16 +3,17 @@
 //! A bounded queue and a thread of its own carry the lines: a client that starts the gateway and never reads its
 //! standard error must not block it. Lines that find the queue full are counted and reported later.
 
+use crate::recording::{RecordingError, redactor};
 use signalbox_config::{LogVerbosity, Warning};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::{Fact, FactSink};
-use signalbox_tape::Redactor;
+use signalbox_tape::{RedactionSettings, Redactor};
 use signalbox_wire::printable::{self, OneLine};
 use std::fmt::{self, Debug, Write as _};
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, LazyLock, OnceLock, RwLock};
 use std::time::Duration;
 use tracing::field::Field;
 use tracing::{Event, Level, Subscriber};
@@ -26,10 +27,13 @@ use tracing_subscriber::registry::LookupSpan;
 /// Function that changes the log level, set once logging has started.
 type SetLevel = Box<dyn Fn(LogVerbosity) + Send + Sync>;
 static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
-/// Removes secrets from lines. Until a configuration is loaded, no component that could log a secret is running.
-static REDACTOR: RwLock<Redactor> = RwLock::new(Redactor::none());
+/// Removes secrets from lines: by the usual rules until a configuration is loaded, and in commands that record nothing.
+static REDACTORS: LazyLock<RwLock<LogRedactors>> =
+    LazyLock::new(|| RwLock::new(LogRedactors::of(&RedactionSettings::default()).unwrap_or_default()));
 /// Targets of events whose text comes from rules or child processes.
-const TEXT_OF_OTHERS: [&str; 2] = ["signalbox::rules", "signalbox::child_stderr"];
+const TEXT_OF_OTHERS: [&str; 3] = ["signalbox::rules", "signalbox::child_stderr", "signalbox::child_stdout"];
+/// Members that every line of JSON has.
+const MEMBERS: [&str; 5] = ["timestamp", "level", "fields", "message", "target"];
 
 /// Logs the warnings of a configuration.
 pub fn log_warnings(warnings: &[Warning]) {
@@ -94,12 +98,37 @@ fn field_on_one_line(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) 
     write!(OneLine(writer), "{value:?}")
 }
 
-/// Sets the redactor for log lines, which is that of tapes.
-pub fn redact(redactor: Redactor) {
-    *REDACTOR.write().unpoisoned() = redactor;
+/// Sets the redaction of log lines, which is that of tapes.
+///
+/// # Errors
+/// If the settings are invalid, or the system provides no randomness.
+pub fn redact(settings: &RedactionSettings) -> Result<(), RecordingError> {
+    *REDACTORS.write().unpoisoned() = LogRedactors::of(settings)?;
+    Ok(())
 }
 
-/// Redacts events whose text comes from rules or child processes.
+/// Redactors for lines of text from rules and child processes, and for the gateway's own, which quote outside text too.
+struct LogRedactors {
+    others: Redactor,
+    own: Redactor,
+}
+
+impl LogRedactors {
+    fn of(settings: &RedactionSettings) -> Result<Self, RecordingError> {
+        // A rule for arguments called `message` must not empty every line.
+        let mut own = settings.clone();
+        own.keys.retain(|rule| !MEMBERS.iter().any(|name| name.eq_ignore_ascii_case(&rule.name)));
+        Ok(Self { others: redactor(settings)?, own: redactor(&own)? })
+    }
+}
+
+impl Default for LogRedactors {
+    fn default() -> Self {
+        Self { others: Redactor::none(), own: Redactor::none() }
+    }
+}
+
+/// Redacts events.
 struct WithoutSecrets<F>(F);
 
 impl<S, N, F> FormatEvent<S, N> for WithoutSecrets<F>
@@ -109,12 +138,18 @@ where
     F: FormatEvent<S, N>,
 {
     fn format_event(&self, ctx: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        if !TEXT_OF_OTHERS.contains(&event.metadata().target()) {
-            return self.0.format_event(ctx, writer, event);
-        }
+        let is_of_others = TEXT_OF_OTHERS.contains(&event.metadata().target());
         let mut line = String::new();
         self.0.format_event(ctx, Writer::new(&mut line), event)?;
-        let redacted = REDACTOR.read().unpoisoned().text(line.trim_end().to_owned());
+        let redacted = {
+            let redactors = REDACTORS.read().unpoisoned();
+            let redactor = if is_of_others { &redactors.others } else { &redactors.own };
+            redactor.text(line.trim_end().to_owned())
+        };
+        // Colours within a line would hide secrets from the patterns.
+        if writer.has_ansi_escapes() && redacted == line.trim_end() {
+            return self.0.format_event(ctx, writer, event);
+        }
         writeln!(writer, "{redacted}")
     }
 }
@@ -243,7 +278,6 @@ impl<'a> MakeWriter<'a> for Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_tape::RedactionSettings;
     use std::sync::Mutex;
 
     #[derive(Clone, Default)]
@@ -302,6 +336,16 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_for_members_of_messages_leaves_the_members_of_a_line() {
+        let key = |name: &str| signalbox_tape::redact::KeyRule { name: name.into(), action: Default::default() };
+        let keys = vec![key("Message"), key("card")];
+        let redactors = LogRedactors::of(&RedactionSettings { keys, ..RedactionSettings::none() }).unwrap();
+        let line = |card: &str| format!(r#"{{"level":"INFO","fields":{{"message":"said","card":"{card}"}}}}"#);
+        assert_eq!(redactors.own.text(line("4111")), line("[redacted]"));
+        assert!(!redactors.others.text(line("4111")).contains("said"));
+    }
+
+    #[test]
     fn no_text_of_others_forges_a_log_line_or_speaks_to_the_terminal() {
         for (json, colours) in [(false, false), (false, true), (true, false)] {
             let sink = Sink::default();
@@ -328,18 +372,21 @@ mod tests {
         }
     }
 
-    /// Rules and child processes write to the log what tapes and the audit log take out.
+    /// Whatever quotes outside text in the log has to do without what tapes and the audit log take out.
     #[test]
-    fn secrets_of_rules_and_children_are_taken_out() {
-        redact(Redactor::new(&RedactionSettings::default(), [7; 32]).unwrap());
+    fn secrets_are_taken_out_of_every_line() {
         let secret = concat!("gh", "p_", "0123456789abcdefABCDEF0123456789abcd");
-        for json in [false, true] {
+        let link = format!("http://127.0.0.1:8080/auth/connect/{}", "a1B2c3D4".repeat(5));
+        for (json, colours) in [(false, false), (false, true), (true, false)] {
             let sink = Sink::default();
             let (queue, flusher) = queue_before(sink.clone(), json);
-            let builder = builder(LogVerbosity::Info, queue, false);
+            let builder = builder(LogVerbosity::Debug, queue, colours);
             let say = || {
                 tracing::info!(target: "signalbox::rules", "called with {secret}");
                 tracing::info!(target: "signalbox::child_stderr", backend = "files", "token {secret} is good");
+                tracing::debug!(target: "signalbox::child_stdout", line = secret, "called with no JSON");
+                tracing::debug!(why = %format!("sign in at {link} first"), "called without a token");
+                tracing::warn!(error = ?Some(secret), "called in vain");
             };
             match json {
                 true => {
@@ -351,7 +398,8 @@ mod tests {
             }
             drop(flusher);
             let text = String::from_utf8(sink.text.lock().unwrap().clone()).unwrap();
-            assert!(text.lines().count() == 2 && text.contains("called with") && !text.contains(secret), "{text}");
+            assert!(text.lines().count() == 5 && text.matches("called").count() == 4, "{text}");
+            assert!(!text.contains(secret) && !text.contains(&link[40..]), "{text}");
             assert!(text.contains("files") && text.ends_with('\n'), "{text}");
             assert!(
                 !json || text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()),

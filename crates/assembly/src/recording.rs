@@ -166,7 +166,7 @@ impl Recording {
     /// # Errors
     /// If recording cannot start. A store that cannot be opened is no error: it is retried, and the status reports it.
     pub fn start(config: &Config, kind: TapeKind, data_dir: &DataDir) -> Result<Option<Arc<Self>>, RecordingError> {
-        logging::redact(redactor(&config.record.redaction)?);
+        logging::redact(&config.record.redaction)?;
         if !config.record.enabled {
             return Ok(None);
         }

@@ -120,6 +120,7 @@ impl Lines {
         let shown = printable(line, SHOWN);
         if self.skipped == 1 {
             tracing::warn!(
+                target: "signalbox::child_stdout",
                 backend = %self.reader.name,
                 line = %shown,
                 "the child writes something that is not JSON to its standard output; such lines are skipped"
