@@ -21,13 +21,14 @@ pub use decryptor::Decryptor;
 pub use settings::{BadRedaction, KeyRule, PathRule, PatternRule, RedactionSettings};
 
 use action::Hashing;
+pub(crate) use action::REPLACEMENT;
 use bytes::Bytes;
 use changes::Changes;
 use keys::Keys;
 use patterns::Patterns;
 use pointers::Pointers;
-use signalbox_wire::{Envelope, Span, json};
 use signalbox_engine::message_redactor::{MessageRedactor, RedactedMessage};
+use signalbox_wire::{Envelope, Span, json};
 use std::sync::Arc;
 use walk::{Walk, WalkOutcome};
 
@@ -136,7 +137,6 @@ impl Redactor {
     }
 }
 
-impl Rules {
 impl MessageRedactor for Redactor {
     fn redact(&self, message: &Bytes, method: Option<&str>) -> RedactedMessage {
         match self.message(message, method) {
@@ -147,6 +147,7 @@ impl MessageRedactor for Redactor {
     }
 }
 
+impl Rules {
     fn message(&self, bytes: &Bytes, method: Option<&str>) -> Redaction {
         if u32::try_from(bytes.len()).is_err() {
             return Redaction::Withheld;

@@ -2,6 +2,7 @@
 
 mod other_facts;
 mod tape_change;
+mod transport_data;
 
 use super::clients::Clients;
 use super::clock::{Anchor, Clock};
@@ -19,7 +20,7 @@ use super::settings::RecorderSettings;
 use super::withheld::Withheld;
 use super::words::Words;
 use crate::redact::{Redaction, Redactor};
-use signalbox_engine::fact::{Decision, FinishedFact, MessageFact, Point, TransportData};
+use signalbox_engine::fact::{Decision, FinishedFact, MessageFact, Point};
 use signalbox_engine::record::{
     Body, ClientEntry, Content, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo,
 };
@@ -210,21 +211,11 @@ impl EntryBuilder {
             again: fact.again,
             lost: fact.lost.map(Into::into),
             redacted,
-            carried: fact.carried.as_ref().map(|carried| self.carried(carried)),
+            carried: fact.carried.as_ref().map(|carried| self.carried(carried, redacted)),
             ..MessageEntry::new(fact.point, seen.kind, fact.bytes.len() as u64, body)
         });
         let session = self.session(fact.session);
         self.put(passing.at, session, number, Arc::clone(&passing.principal), content, out);
-    }
-
-    /// Redacts the transport's data, because the id of an event may hold anything.
-    fn carried(&self, carried: &Arc<TransportData>) -> Arc<TransportData> {
-        let Some(id) = &carried.event_id else { return Arc::clone(carried) };
-        let redacted = self.redactor.text(id.to_string());
-        match *redacted == **id {
-            true => Arc::clone(carried),
-            false => Arc::new(TransportData { event_id: Some(redacted.into()), http: carried.http.clone() }),
-        }
     }
 
     /// Returns true if the body of a message is left out because of the backends that its exchange has reached.

@@ -4,11 +4,12 @@ use super::facts::{self, Facts, LONG};
 use super::memory::Memory;
 use super::{messages, recorded};
 use crate::recorder::{RecorderSettings, SessionHash};
-use crate::redact::{RedactionSettings, Redactor};
+use crate::redact::{Action, PathRule, RedactionSettings, Redactor};
 use bytes::Bytes;
 use signalbox_engine::caller::Identity;
-use signalbox_engine::fact::TransportData;
-use signalbox_engine::fact::{FinishedFact, LostFact, MessageFact, Outcome, Point, RefusedFact};
+use signalbox_engine::fact::{
+    FinishedFact, HttpHead, LostFact, MessageFact, Outcome, Point, RefusedFact, TransportData,
+};
 use signalbox_engine::record::{BackendOffer, Content, Entry, RulesEntry};
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact, FactSink, Principal, Proof, SessionKey};
 use signalbox_wire::{Era, Revision};
@@ -168,6 +169,35 @@ fn what_is_refused_before_there_is_an_exchange_is_on_the_tape_with_its_caller() 
         panic!("{entries:?}")
     };
     assert_eq!((refused.status, &*refused.reason, refused.client), (Some(404), "unknown_session", Some(client.number)));
+}
+
+/// Headers of tool arguments repeat the body, under names that no rule knows.
+#[test]
+fn heads_of_messages_are_redacted_like_their_bodies() {
+    let paths = vec![PathRule { method: None, path: "/params/arguments/card".into(), action: Action::default() }];
+    let redactor = Redactor::new(&RedactionSettings { paths, ..RedactionSettings::default() }, [1; 32]).unwrap();
+    let memory = Memory::default();
+    let recorder = memory.record(RecorderSettings::default(), redactor);
+    let secret = "AKIAABCDEFGHIJKLMNOP";
+    let head = HttpHead {
+        url: Some(format!("/mcp?x={secret}")),
+        headers: vec![("mcp-param-c".into(), "4111".into()), ("x-note".into(), format!("is {secret}"))],
+        ..HttpHead::default()
+    };
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"card":"4111"}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"city":"4111"}}}"#,
+    ] {
+        let carried = Some(Arc::new(TransportData { event_id: None, http: Some(head.clone()) }));
+        recorder.fact(&Fact::Message(MessageFact { carried, ..message(text) }));
+    }
+    recorder.stop(LONG);
+    let entries = memory.entries();
+    assert!(!format!("{entries:?}").contains(secret), "{entries:?}");
+    let heads: Vec<_> =
+        messages(&entries).iter().map(|entry| entry.carried.as_ref().unwrap().http.clone().unwrap()).collect();
+    assert!(heads.iter().all(|head| head.redacted && head.headers[1].1 == "is [redacted]"), "{heads:?}");
+    assert_eq!((&*heads[0].headers[0].1, &*heads[1].headers[0].1), ("[redacted]", "4111"));
 }
 
 /// What was taken out is marked, also if nothing stands in its place.
