@@ -71,7 +71,7 @@ impl SecondaryEndpoint for RelayEntry {
     }
 
     fn admit(&self, caller: &Caller) -> Result<(), Duration> {
-        let key = address_key(caller.identity().address.map(|address| address.ip()));
+        let key = key_of(caller);
         self.0.mcp_rate.take(&key, Instant::now()).inspect_err(|_| RelayCounters::add(&self.0.counts.rate_limited))
     }
 
@@ -82,7 +82,7 @@ impl SecondaryEndpoint for RelayEntry {
     fn open(&self, caller: Caller, id: Option<RawId>) -> BoxFuture<Result<SecondarySession, RoutedAnswer>> {
         let relay = Arc::clone(&self.0);
         Box::pin(async move {
-            let key = address_key(caller.identity().address.map(|address| address.ip()));
+            let key = key_of(&caller);
             if let Err(wait) = relay.session_rate.take(&key, Instant::now()) {
                 RelayCounters::add(&relay.counts.rate_limited);
                 return Err(rate_limited(id.as_ref(), "Rate limit exceeded: too many new sessions", wait));
@@ -126,22 +126,22 @@ impl SecondaryEndpoint for RelayEntry {
                     rpc_error(StatusCode::NOT_FOUND, id.as_ref(), INVALID_PARAMS, &text, Some(&data))
                 }
             };
-            let key = address_key(caller.identity().address.map(|address| address.ip()));
+            let key = key_of(&caller);
             let Ok(code) = Code::parse(&code) else {
-                relay.guessed(&key);
+                relay.guessed(&[&key]);
                 let text = LegacyRefusal::InvalidSessionCode.to_string();
                 return Err(rpc_error(StatusCode::BAD_REQUEST, id.as_ref(), INVALID_PARAMS, &text, None));
             };
-            let record = relay.find(&code, &key).await.map_err(refused)?;
+            let record = relay.find(&code, &[&key]).await.map_err(refused)?;
             Ok(SecondaryRequest { principal: relay.code_target(&caller, &record), message })
         })
     }
 
-    fn seen(&self, message: Envelope) -> Envelope {
+    fn seen(&self, caller: &Caller, message: Envelope) -> Envelope {
         let code = if connects(&message) { argument(&message, "sessionId") } else { None };
         let Some((_, span, text)) = code else { return without_stray_codes(message) };
         let mut edits = Edits::new();
-        edits.replace(span, wire_json::quote(&self.0.ticket(&text)));
+        edits.replace(span, wire_json::quote(&self.0.ticket(&text, &key_of(caller))));
         without_stray_codes(Envelope::parse(edits.apply(message.bytes())).unwrap_or(message))
     }
 
@@ -186,6 +186,11 @@ impl SecondaryEndpoint for RelayEntry {
         });
         RoutedAnswer::json(StatusCode::OK, body.to_string())
     }
+}
+
+/// Returns the address of a caller, as a key of rate limits.
+fn key_of(caller: &Caller) -> String {
+    address_key(caller.identity().address.map(|address| address.ip()))
 }
 
 /// Refuses a caller that exceeds a rate limit.
@@ -299,12 +304,12 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect_to_session","arguments":{"sessionId":"ABC123XY"}}}"#,
         );
         let entry = entry();
-        let seen = entry.seen(connect);
+        let seen = entry.seen(&Caller::anonymous("http"), connect);
         let text = String::from_utf8_lossy(seen.bytes()).into_owned();
         assert!(!text.contains("ABC123XY"), "{text}");
         let ticket = argument(&seen, "sessionId").unwrap().2;
-        assert_eq!(entry.0.redeem(&ticket).as_deref(), Some("ABC123XY"));
-        assert_eq!(entry.0.redeem(&ticket), None, "once");
+        assert_eq!(entry.0.redeem(&ticket).map(|given| given.code).as_deref(), Some("ABC123XY"));
+        assert!(entry.0.redeem(&ticket).is_none(), "once");
     }
 
     /// Old clients give the code under other names, of this page or of another, and in lists.
@@ -324,7 +329,7 @@ mod tests {
             r#"{"session\u0049d":"\u0041BC123XY"}"#,
         ];
         for arguments in given {
-            let old = entry.seen(call("own_get", arguments));
+            let old = entry.seen(&Caller::anonymous("http"), call("own_get", arguments));
             let caller = Caller::anonymous("http");
             let modern =
                 entry.named(caller, call("own_get", &arguments.replace(r#""sessionCode":"ABC123XY""#, r#""b":2"#)));
@@ -333,7 +338,7 @@ mod tests {
                 assert!(!text.contains("BC123XY"), "{arguments}: {text}");
                 assert_eq!(text.contains(r#""a":1"#), arguments.contains(r#""a":1"#), "{text}");
             }
-            let connect = entry.seen(call(CONNECT, arguments));
+            let connect = entry.seen(&Caller::anonymous("http"), call(CONNECT, arguments));
             assert!(!String::from_utf8_lossy(connect.bytes()).contains("BC123XY"), "{arguments}");
             assert!(
                 entry.stands_alone(
@@ -344,11 +349,13 @@ mod tests {
         for arguments in [r#"{"code":"print(1)","sessionId":7}"#, r#"{"other":"ABC123XY"}"#, r#"{"code":["no code"]}"#]
         {
             let kept = call("own_get", arguments);
-            assert_eq!(entry.seen(kept.clone()).bytes(), kept.bytes());
+            assert_eq!(entry.seen(&Caller::anonymous("http"), kept.clone()).bytes(), kept.bytes());
             assert!(!entry.stands_alone(format!("[{}]", String::from_utf8_lossy(kept.bytes())).as_bytes()), "{secret}");
         }
         let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.signalbox/sessionCode":"ABC123XY"}}}"#;
-        assert!(!String::from_utf8_lossy(entry.seen(envelope(list)).bytes()).contains(secret));
+        assert!(
+            !String::from_utf8_lossy(entry.seen(&Caller::anonymous("http"), envelope(list)).bytes()).contains(secret)
+        );
     }
 
     /// Beside the arguments, in lists, and under names that only look alike.
@@ -367,7 +374,7 @@ mod tests {
         for members in given {
             let message = || envelope(&format!(r#"{{"jsonrpc":"2.0","id":1,{members}}}"#));
             let modern = entry.named(Caller::anonymous("http"), message()).await.unwrap().message;
-            for message in [entry.seen(message()), modern] {
+            for message in [entry.seen(&Caller::anonymous("http"), message()), modern] {
                 let text = String::from_utf8_lossy(message.bytes()).into_owned();
                 assert!(!text.contains(secret), "{members}: {text}");
             }

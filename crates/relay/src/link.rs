@@ -134,7 +134,7 @@ async fn next(events: &mut Option<EventReader>) -> Option<RelayEvent> {
 struct Conversation {
     relay: Arc<Relay>,
     target: PageTarget,
-    /// Key under which wrong codes are counted.
+    /// Name of the principal, under which wrong codes of this session are counted.
     who: String,
     outgoing: Sender<Bytes>,
     events: Option<EventReader>,
@@ -306,8 +306,13 @@ impl Conversation {
         let arguments: Value = arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         let given = arguments["sessionId"].as_str().and_then(|ticket| self.relay.redeem(ticket));
         let Some(given) = given else { return Err(refused("sessionId must be the code that the page shows")) };
-        let code = Code::parse(&given).map_err(|error| refused(&error.to_string()))?;
-        let found = self.relay.find(&code, &self.who).await.map_err(|refusal| refused(&refusal.to_string()))?;
+        // By address too: a caller can open any number of sessions.
+        let sources = [&*given.address, &*self.who];
+        let code = Code::parse(&given.code).map_err(|error| {
+            self.relay.guessed(&sources);
+            refused(&error.to_string())
+        })?;
+        let found = self.relay.find(&code, &sources).await.map_err(|refusal| refused(&refusal.to_string()))?;
         match self.relay.store.bind(&mcp_id, &code, unix_millis()).await {
             Ok(true) => {}
             Ok(false) => return Err(refused("the session is over: initialize again")),

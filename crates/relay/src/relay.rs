@@ -68,6 +68,15 @@ struct TargetEntry {
     own: bool,
 }
 
+/// Code that an MCP client gave, on its way from the front end to a link.
+#[derive(Clone, Debug)]
+pub struct GivenCode {
+    /// Code as it was given.
+    pub code: Box<str>,
+    /// Address that gave it, as a key of rate limits.
+    pub address: Box<str>,
+}
+
 /// The relay of a gateway.
 pub struct Relay {
     /// Configuration of the relay.
@@ -88,7 +97,7 @@ pub struct Relay {
     pub mcp_rate: Buckets,
     wrong_rate: Buckets,
     targets: Mutex<HashMap<Box<str>, TargetEntry>>,
-    tickets: Mutex<HashMap<Box<str>, Box<str>>>,
+    tickets: Mutex<HashMap<Box<str>, GivenCode>>,
     gateway: OnceLock<Weak<Gateway>>,
     address: OnceLock<String>,
     /// Start time, in milliseconds since 1970.
@@ -222,13 +231,14 @@ impl Relay {
         Err(LegacyRefusal::Internal)
     }
 
-    /// Finds the session of a code and extends its life. Wrong codes are counted per `who`, such as an address: after
-    /// too many, even a correct code is refused for a while.
+    /// Finds the session of a code and extends its life. Wrong codes are counted under each of `sources`, the address
+    /// of the caller among them: after too many of one, even a correct code is refused for a while.
     ///
     /// # Errors
     /// If there is no such session, or there were too many wrong codes.
-    pub async fn find(&self, code: &Code, who: &str) -> Result<SessionRecord, LegacyRefusal> {
-        if self.wrong_rate.is_empty(who, Instant::now()) {
+    pub async fn find(&self, code: &Code, sources: &[&str]) -> Result<SessionRecord, LegacyRefusal> {
+        let now = Instant::now();
+        if sources.iter().any(|source| self.wrong_rate.is_empty(source, now)) {
             RelayCounters::add(&self.counts.rate_limited);
             return Err(LegacyRefusal::RateLimited { what: "wrong session codes", wait: Duration::from_secs(60) });
         }
@@ -244,7 +254,7 @@ impl Relay {
             if self.issued.lock().unpoisoned().contains(code) {
                 return Err(LegacyRefusal::SessionExpired);
             }
-            self.guessed(who);
+            self.guessed(sources);
             return Err(LegacyRefusal::SessionNotFound);
         };
         self.touch(&mut record).await?;
@@ -265,10 +275,12 @@ impl Relay {
         issued.insert(code.clone());
     }
 
-    /// Counts a wrong code.
-    pub fn guessed(&self, who: &str) {
+    /// Counts a wrong code under each of these sources.
+    pub fn guessed(&self, sources: &[&str]) {
         RelayCounters::add(&self.counts.wrong_codes);
-        let _ = self.wrong_rate.take(who, Instant::now());
+        for source in sources {
+            let _ = self.wrong_rate.take(source, Instant::now());
+        }
     }
 
     /// Extends the life of a session.
@@ -376,21 +388,21 @@ impl Relay {
         }
     }
 
-    /// Stores a secret for a link under a random name. The name is safe to record.
+    /// Stores a code that this address gave for a link under a random name. The name is safe to record.
     #[must_use]
-    pub fn ticket(&self, text: &str) -> String {
+    pub fn ticket(&self, code: &str, address: &str) -> String {
         let Ok(name) = random::request_id() else { return String::new() };
         let mut tickets = self.tickets.lock().unpoisoned();
         if tickets.len() >= MAX_TICKETS {
             tickets.clear();
         }
-        tickets.insert(name.as_str().into(), text.into());
+        tickets.insert(name.as_str().into(), GivenCode { code: code.into(), address: address.into() });
         name
     }
 
-    /// Takes the secret that a ticket stands for.
+    /// Takes the code that a ticket stands for.
     #[must_use]
-    pub fn redeem(&self, ticket: &str) -> Option<Box<str>> {
+    pub fn redeem(&self, ticket: &str) -> Option<GivenCode> {
         self.tickets.lock().unpoisoned().remove(ticket)
     }
 

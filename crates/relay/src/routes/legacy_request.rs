@@ -143,10 +143,10 @@ pub fn code_outside(asked: &RoutedRequest) -> Option<String> {
 pub async fn session(relay: &Relay, given: Option<String>, address: &str) -> Result<SessionRecord, RouteRefusal> {
     let given = given.filter(|text| !text.is_empty()).ok_or(RouteRefusal::of(LegacyRefusal::MissingSessionCode))?;
     let Ok(code) = Code::parse(&given) else {
-        relay.guessed(address);
+        relay.guessed(&[address]);
         return Err(RouteRefusal::of(LegacyRefusal::InvalidSessionCode));
     };
-    relay.find(&code, address).await.map_err(|refusal| RouteRefusal::about(refusal, &code))
+    relay.find(&code, &[address]).await.map_err(|refusal| RouteRefusal::about(refusal, &code))
 }
 
 /// Returns the worker token from a header or the body.

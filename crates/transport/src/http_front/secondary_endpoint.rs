@@ -71,8 +71,8 @@ pub trait SecondaryEndpoint: Send + Sync + fmt::Debug {
     /// Returns the room that a modern request names, and the request without the code that names it.
     fn named(&self, caller: Caller, message: Envelope) -> BoxFuture<Result<SecondaryRequest, RoutedAnswer>>;
 
-    /// Returns a request in a session without its session codes, which are secrets of the client.
-    fn seen(&self, message: Envelope) -> Envelope;
+    /// Returns a request of this caller in a session without its session codes, which are secrets of the client.
+    fn seen(&self, caller: &Caller, message: Envelope) -> Envelope;
 
     /// Returns `true` if clients of this revision may send batches.
     fn takes_batches(&self, revision: Revision) -> bool;
@@ -263,14 +263,14 @@ pub async fn settle(
             external: session.into(),
             ..entry_request.clone()
         }));
-        return Ok(entry_request.entry.seen(message));
+        return Ok(entry_request.entry.seen(&connection.caller(), message));
     }
     let id = match heads.session {
         HeaderValues::One(id) => std::str::from_utf8(id).ok().map(str::to_owned),
         _ => None,
     };
     find_room(connection, entry_request.clone(), caller, id, message.id().as_ref()).await?;
-    Ok(entry_request.entry.seen(message))
+    Ok(entry_request.entry.seen(&connection.caller(), message))
 }
 
 /// Finds the room that a batch is for.

@@ -4,6 +4,7 @@ use super::page::{Page, send};
 use super::{Agent, OPEN, gateway, initialize, modern};
 use http::Method;
 use serde_json::{Value, json};
+use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::scene::{eventually, signalbox};
 
@@ -140,6 +141,59 @@ async fn guesses_and_floods_are_slowed_down() {
     };
     let tape = eventually("refusals are on the tape", tape).await.unwrap();
     assert!(!tape.contains(&other.code) && !tape.contains("DDDDDDDD"), "{tape}");
+}
+
+/// Ways to guess a code.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Guess {
+    Rest,
+    Stateless,
+    /// `connect_to_session`, each time in an MCP session of its own.
+    Connect,
+    /// The same, with texts that no code can be.
+    Malformed,
+}
+
+impl Guess {
+    const ALL: [Self; 4] = [Self::Rest, Self::Stateless, Self::Connect, Self::Malformed];
+
+    /// Gives this code, and returns `true` if it was refused for too many wrong ones.
+    async fn is_limited(self, gateway: &GatewayProcess, code: &str) -> bool {
+        match self {
+            Self::Rest => {
+                let answer =
+                    HttpClient::new(gateway.address()).get(&format!("/api/metadata?code={code}")).await.unwrap();
+                answer.status == 429
+            }
+            Self::Stateless => {
+                let call = json!({"name": "get_items", "arguments": {"sessionCode": code}});
+                modern(gateway, "tools/call", call).await.status == 429
+            }
+            Self::Connect | Self::Malformed => {
+                let agent = Agent::open(gateway, "2025-06-18").await;
+                let answer = agent.call("connect_to_session", json!({"sessionId": code})).await;
+                super::text(&answer).contains("too many requests")
+            }
+        }
+    }
+}
+
+/// Wrong codes of an address are counted together, by whatever way it gives them: a new MCP session brings no new
+/// guesses.
+/// Proves CO-12.
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_codes_count_per_address_by_every_way() {
+    for way in Guess::ALL {
+        let gateway = gateway(&format!("{OPEN}wrong_codes_per_minute = 3\n")).await;
+        let page = Page::open(gateway.address()).await.unwrap();
+        for guess in ["AAAAAAAA", "BBBBBBBB", "CCCCCCCC"] {
+            let guess = if way == Guess::Malformed { &guess[..5] } else { guess };
+            assert!(!way.is_limited(&gateway, guess).await, "{way:?}");
+        }
+        for other in [Guess::Rest, Guess::Stateless, Guess::Connect] {
+            assert!(other.is_limited(&gateway, &page.code).await, "{way:?}, then {other:?}");
+        }
+    }
 }
 
 /// Messages to the MCP endpoint.

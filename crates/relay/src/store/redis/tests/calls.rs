@@ -52,9 +52,9 @@ async fn a_session_that_cannot_be_verified_is_told_so() {
     let Some(server) = RedisServer::start() else { return };
     let relay = relay(&server, PATIENCE);
     let code = relay.create(None).await.unwrap().record.code;
-    assert!(relay.find(&code, "here").await.is_ok());
+    assert!(relay.find(&code, &["here"]).await.is_ok());
     server.command(&format!("SET signalbox:relay:session:{} nonsense KEEPTTL", code.expose()));
-    let refusal = relay.find(&code, "here").await.unwrap_err();
+    let refusal = relay.find(&code, &["here"]).await.unwrap_err();
     assert_eq!((refusal.name().0, refusal.name().1.as_u16()), ("session_validation_failed", 404));
 }
 
