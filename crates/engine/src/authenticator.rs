@@ -30,7 +30,10 @@ impl ShownCertificate {
     /// Returns a fault if the certificate has expired at this time, in milliseconds since 1970.
     pub fn check_time(&self, now: u64) -> Result<(), Fault> {
         match self.expires.is_some_and(|expires| expires <= now) {
-            true => Err(Fault::new(FaultKind::Unauthenticated, "the client certificate has expired")),
+            true => {
+                let fault = Fault::new(FaultKind::Unauthenticated, "the client certificate has expired");
+                Err(fault.with_str("error", "invalid_token"))
+            }
             false => Ok(()),
         }
     }

@@ -15,6 +15,7 @@ mod postgres_server;
 mod receiver;
 mod redacted_places;
 mod refusals;
+mod relay;
 mod sample;
 mod sign_ins;
 mod small_disk;

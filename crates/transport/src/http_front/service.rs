@@ -105,14 +105,14 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
     if connection.is_provisional() && !connection.settle() && !may_wait(front, &request, &identified) {
         return Box::pin(place::refuse(connection, request.into_body())).await;
     }
-    if let Err(fault) = identified {
-        if path == front.spec.path && may_prove_later(&request, &fault) {
-            return upgrade::handle(connection, request, false);
-        }
-        let anonymous = entry.is_some_and(|entry| entry.path() == path && entry.is_open());
-        if !anonymous && !front.router.is_open(Listener::Tcp, request.method(), path) {
-            return refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault);
-        }
+    if let Err(fault) = &identified
+        && path == front.spec.path
+        && may_prove_later(&request, fault)
+    {
+        return upgrade::handle(connection, request, false);
+    }
+    if let Err(fault) = admit_caller(connection, &request, identified) {
+        return refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault);
     }
     if path == front.spec.path {
         return match *request.method() {
@@ -148,6 +148,32 @@ fn identify_caller(connection: &ClientConnection, request: &Request<Incoming>) -
         return Err(fault.with_str("error", "invalid_request"));
     }
     connection.authenticate(request.headers())
+}
+
+/// Checks that a caller may use this path with the credential that it shows, or without one. Paths of the entry refuse a
+/// wrong credential even where they need none: guesses must be recorded, and a mistyped key must not pass unnoticed.
+fn admit_caller(
+    connection: &ClientConnection,
+    request: &Request<Incoming>,
+    identified: Result<(), Fault>,
+) -> Result<(), Fault> {
+    let (front, path) = (&connection.front, request.uri().path());
+    let entry = front.spec.entry.as_ref().filter(|entry| entry.is_own(path));
+    let shows = ClientConnection::shows_credential(request.headers());
+    match identified {
+        Err(fault) if entry.is_some() && (shows || !fault.data.is_empty()) => Err(fault),
+        Err(fault) => {
+            let is_open = entry.is_some_and(|entry| entry.path() == path && entry.is_open())
+                || front.router.is_open(Listener::Tcp, request.method(), path);
+            if is_open { Ok(()) } else { Err(fault) }
+        }
+        // A signature in the message would say nothing about the credential in the header.
+        Ok(()) if entry.is_some() && shows && connection.must_still_prove() => {
+            let fault = Fault::new(FaultKind::Unauthenticated, "no such credential is accepted here");
+            Err(fault.with_str("error", "invalid_token"))
+        }
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Returns `true` if a connection in the reserve may make this request: a probe, or a WebSocket whose first message
