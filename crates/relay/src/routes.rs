@@ -86,7 +86,7 @@ pub fn routes(relay: &Arc<Relay>) -> Vec<HttpRoute> {
                 let relay = Arc::clone(&relay);
                 async move { Ok(serve(relay, legacy, asked).await) }
             });
-            let route = route.access(RouteAccess::Open).max_body(limit);
+            let route = route.access(RouteAccess::Open).max_body(limit).reports_refusals();
             all.push(if is_read { route.guarded() } else { route });
         }
     }
@@ -105,6 +105,7 @@ fn metrics(relay: &Arc<Relay>) -> HttpRoute {
         async move { Ok(RoutedAnswer::whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page)) }
     })
     .access(RouteAccess::Caller)
+    .reports_refusals()
 }
 
 /// Serves a legacy request according to the migration phase.

@@ -22,7 +22,7 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 use hyper::body::Incoming;
 use pattern::{Captures, Pattern};
-use signalbox_engine::{Caller, Proof};
+use signalbox_engine::{Caller, Fault, Proof};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -97,6 +97,7 @@ pub struct HttpRoute {
     audited: Option<&'static str>,
     is_probe: bool,
     is_guarded: bool,
+    reports_refusals: bool,
     handler: Box<dyn Fn(RoutedRequest) -> HandlerFuture + Send + Sync>,
 }
 
@@ -117,6 +118,7 @@ impl HttpRoute {
             audited: None,
             is_probe: false,
             is_guarded: false,
+            reports_refusals: false,
             handler,
         }
     }
@@ -150,6 +152,12 @@ impl HttpRoute {
     #[must_use]
     pub fn guarded(self) -> Self {
         Self { is_guarded: true, ..self }
+    }
+
+    /// Reports requests that are refused before they reach the handler to the observer. The handler records its own.
+    #[must_use]
+    pub fn reports_refusals(self) -> Self {
+        Self { reports_refusals: true, ..self }
     }
 
     /// Returns `true` if the route may refuse callers or its use is audited. Handlers of [`RouteAccess::Caller`] may
@@ -228,6 +236,11 @@ pub trait RouteObserver: Send + Sync {
     /// Records that a route was used or its use refused. Must not block.
     fn used(&self, used: &RouteUse<'_>);
 
+    /// Records that a request did not reach the handler of a route that reports this. Must not block.
+    fn refused(&self, caller: &Caller, target: &str, problem: &RouteFault) {
+        let _ = (caller, target, problem);
+    }
+
     /// Records that an authenticated caller requested a route that does not exist. Must not block.
     fn missed(&self, caller: &Caller, target: &str, problem: &RouteFault) {
         let _ = (caller, target, problem);
@@ -236,8 +249,8 @@ pub trait RouteObserver: Send + Sync {
 
 /// Rules for callers that hold beside the access of a route.
 pub trait RouteGuard: Send + Sync {
-    /// Returns the reason why this caller may use no restricted route at present.
-    fn refusal(&self, caller: &Caller) -> Option<String>;
+    /// Returns the fault of a caller that may use no restricted route at present.
+    fn refusal(&self, caller: &Caller) -> Option<Fault>;
 }
 
 /// All routes. If several match, the first one applies.
@@ -333,21 +346,38 @@ impl Router {
             if let (Some(observer), Listener::Tcp) = (&self.observer, listener)
                 && caller.identity().proof != Proof::Unproved
             {
-                observer.missed(&caller, &format!("{method} {}", uri.path()), problem);
+                let like = self.routes.iter().find(|(pattern, _)| pattern.captures(uri.path()).is_some());
+                let path = like.map_or(uri.path(), |(_, route)| route.path);
+                observer.missed(&caller, &format!("{method} {path}"), problem);
             }
         })?;
         let request = RequestParts { method, uri: &uri, headers, captured: &captured, body };
-        let Some(observer) = self.observer.as_deref().filter(|_| route.is_observed()) else {
+        let is_observed = route.is_observed() || route.reports_refusals;
+        let Some(observer) = self.observer.as_deref().filter(|_| is_observed) else {
             self.admit(listener, route, &caller)?;
             return serve(route, request, caller, within).await;
         };
         let observed_caller = caller.clone();
+        let verb = request.method.clone();
         let answered = match self.admit(listener, route, &caller) {
             Ok(()) => serve(route, request, caller, within).await,
             Err(problem) => Err(problem),
         };
-        observe(observer, listener, route, &uri, &observed_caller, &answered);
+        match &answered {
+            // The pattern of the path, because the path itself may have a secret.
+            Err(problem) if route.reports_refusals => {
+                observer.refused(&observed_caller, &format!("{verb} {}", route.path), problem);
+            }
+            _ if route.is_observed() => observe(observer, listener, route, &uri, &observed_caller, &answered),
+            _ => {}
+        }
         answered
+    }
+
+    /// Returns the fault of a caller that may use no restricted route at present.
+    #[must_use]
+    pub fn refusal_of(&self, caller: &Caller) -> Option<Fault> {
+        self.guard.as_deref().and_then(|guard| guard.refusal(caller))
     }
 
     /// Checks that a caller may use a route. The control socket belongs to the user of this machine, who may use all.
@@ -356,9 +386,11 @@ impl Router {
             return Ok(());
         }
         admit(route.access, caller)?;
-        let guard = self.guard.as_deref().filter(|_| route.access != RouteAccess::Open || route.is_guarded);
-        match guard.and_then(|guard| guard.refusal(caller)) {
-            Some(why) => Err(RouteFault::new(StatusCode::FORBIDDEN, why)),
+        if route.access == RouteAccess::Open && !route.is_guarded {
+            return Ok(());
+        }
+        match self.refusal_of(caller) {
+            Some(fault) => Err(RouteFault::Caller(fault)),
             None => Ok(()),
         }
     }

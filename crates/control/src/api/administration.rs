@@ -46,11 +46,14 @@ impl RouteObserver for Administration {
         self.0.administer_as(None, used.caller, origin, action, after.as_ref(), outcome);
     }
 
+    fn refused(&self, caller: &Caller, target: &str, problem: &RouteFault) {
+        self.0.app().gateway.refused(caller, Some(problem.status().as_u16()), &problem.fault(target), None);
+    }
+
     fn missed(&self, caller: &Caller, target: &str, problem: &RouteFault) {
         // Guesses at routes, of which a caller can make any number.
         if target.split(' ').nth(1).is_some_and(|path| path.starts_with(API)) {
-            let fault = Fault::new(FaultKind::InvalidRequest, format!("{target}: {problem}"));
-            self.0.app().gateway.refused(caller, Some(problem.status().as_u16()), &fault, None);
+            self.refused(caller, target, problem);
         }
     }
 }
@@ -60,8 +63,8 @@ impl RouteObserver for Administration {
 pub(super) struct CallerGuard(pub(super) Arc<ApiState>);
 
 impl RouteGuard for CallerGuard {
-    fn refusal(&self, caller: &Caller) -> Option<String> {
-        self.0.app().govern.refusal_of_caller(caller).map(|fault| fault.message)
+    fn refusal(&self, caller: &Caller) -> Option<Fault> {
+        self.0.app().govern.refusal_of_caller(caller)
     }
 }
 

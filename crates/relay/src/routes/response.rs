@@ -3,6 +3,7 @@
 use super::legacy_request::{
     RouteRefusal, address, code_outside, is_tokened, peer, read, session, shows_worker, small_value, token, whole,
 };
+use super::record_refusal;
 use crate::counters::RelayCounters;
 use crate::json_text::JsonText;
 use crate::refusal::LegacyRefusal;
@@ -71,7 +72,8 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
         code: code_outside(&asked),
         headers: asked.headers.clone(),
     };
-    let bytes = whole(&relay, &holder(&asked.caller), asked.body).await?;
+    let caller = asked.caller;
+    let bytes = whole(&relay, &holder(&caller), asked.body).await?;
     if bytes.trim_ascii_start().first() != Some(&b'[') {
         let (status, body) = answer(&relay, &context, &bytes, read(&bytes)?).await?;
         return Ok(RoutedAnswer::json(status, body.to_string()));
@@ -85,7 +87,10 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     for one in all {
         told.push(match answer(&relay, &context, &bytes, one).await {
             Ok((_, body)) => body,
-            Err(refused) => refused.body(),
+            Err(refused) => {
+                record_refusal(&relay, &caller, refused.answer().status, &refused);
+                refused.body()
+            }
         });
     }
     Ok(RoutedAnswer::json(StatusCode::OK, Value::from(told).to_string()))

@@ -4,7 +4,7 @@
 
 use super::FrontAnswer;
 use super::accepts::Accepts;
-use super::answer::{RefusalRecord, SESSION_ID, sentence};
+use super::answer::{RefusalRecord, SESSION_ID, refusal, sentence};
 use super::client_connection::ClientConnection;
 use super::heads::Heads;
 use super::routed::FrontBody;
@@ -168,6 +168,12 @@ async fn dispatch(
     request: Request<Incoming>,
 ) -> FrontAnswer {
     let headers = request.headers();
+    // Messages are judged one by one; a GET has none.
+    if *request.method() == Method::GET
+        && let Some(fault) = connection.front.router.refusal_of(&connection.caller())
+    {
+        return refusal(StatusCode::FORBIDDEN, None, Era::Legacy, &fault);
+    }
     if *request.method() == Method::GET && !wants_stream(headers) {
         return answer_of(entry.health());
     }

@@ -5,6 +5,7 @@ use super::query_params::{QueryError, Undecodable};
 use crate::read_body::BodyError;
 use http::header::{ALLOW, CONNECTION, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, StatusCode};
+use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::json::quote;
 use std::fmt;
 
@@ -23,6 +24,9 @@ pub enum RouteFault {
     /// The caller lacks this role.
     #[error("this needs the role `{0}`")]
     Role(&'static str),
+    /// The caller may use nothing at present.
+    #[error("{}", .0.message)]
+    Caller(Fault),
     /// The path cannot be decoded.
     #[error("the path: {0}")]
     Path(Undecodable),
@@ -58,12 +62,26 @@ impl RouteFault {
             Self::NothingHere => StatusCode::NOT_FOUND,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
-            Self::Role(_) => StatusCode::FORBIDDEN,
+            Self::Role(_) | Self::Caller(_) => StatusCode::FORBIDDEN,
             Self::Path(_) | Self::Query(_) => StatusCode::BAD_REQUEST,
             Self::Body(error) => error.status(),
             Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Refused { status, .. } => *status,
         }
+    }
+
+    /// Returns the fault to record for a refusal of this request to `target`.
+    #[must_use]
+    pub fn fault(&self, target: &str) -> Fault {
+        let kind = match self {
+            Self::Caller(fault) => fault.kind,
+            Self::Unauthenticated => FaultKind::Unauthenticated,
+            Self::Role(_) => FaultKind::Denied,
+            Self::Failed => FaultKind::Internal,
+            Self::Body(error) if error.status() == StatusCode::SERVICE_UNAVAILABLE => FaultKind::Overloaded,
+            _ => FaultKind::InvalidRequest,
+        };
+        Fault::new(kind, format!("{target}: {self}"))
     }
 
     /// Builds the error answer, `{"error": "…"}`.
