@@ -17,6 +17,7 @@ mod sign_in;
 mod switches;
 pub mod transparent;
 
+use crate::metrics::VisibleNames;
 use crate::status::{ProcessInfo, StatusReporter};
 use http::StatusCode;
 use serde::de::DeserializeOwned;
@@ -26,6 +27,7 @@ use signalbox_assembly::assemble::App;
 use signalbox_assembly::name_check;
 use signalbox_assembly::reload::Reloader;
 use signalbox_assembly::seal_folder::SealFolder;
+use signalbox_engine::{Caller, Proof};
 use signalbox_transport::router::{RouteFault, RoutedAnswer, RoutedBody, RoutedRequest};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +40,8 @@ pub struct ApiState {
     reloader: Arc<Reloader>,
     overview: StatusReporter,
     anchors: Arc<AnchorBook>,
+    /// True if `/metrics` of the listener is open to holders of its own secret only, who may read it all.
+    metrics_have_secret: bool,
 }
 
 impl ApiState {
@@ -45,8 +49,22 @@ impl ApiState {
     #[must_use]
     pub fn new(reloader: &Arc<Reloader>, place: ProcessInfo) -> Arc<Self> {
         name_check::follow(reloader);
-        let anchors = Arc::new(AnchorBook::new(SealFolder::of(&reloader.current().data_dir)));
-        Arc::new(Self { reloader: Arc::clone(reloader), overview: StatusReporter::new(reloader, place), anchors })
+        let config = reloader.current();
+        let anchors = Arc::new(AnchorBook::new(SealFolder::of(&config.data_dir)));
+        // A change of the secret is in force after a restart.
+        let metrics_have_secret = config.auth.metrics_secret.is_some();
+        let overview = StatusReporter::new(reloader, place);
+        Arc::new(Self { reloader: Arc::clone(reloader), overview, anchors, metrics_have_secret })
+    }
+
+    /// Returns the names of tools and backends that a caller may read in reports of the process: all if it administers,
+    /// or if it has shown the secret of the page.
+    fn visible_names(&self, caller: &Caller, has_secret: bool) -> VisibleNames {
+        let identity = caller.identity();
+        match has_secret || identity.proof == Proof::LocalUser || identity.has_role(routes::ADMIN) {
+            true => VisibleNames::All,
+            false => VisibleNames::of(self.app(), caller),
+        }
     }
 
     fn app(&self) -> &App {

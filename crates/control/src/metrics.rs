@@ -5,6 +5,7 @@
 
 mod calls;
 mod page;
+mod visible_names;
 
 use page::{Family, Page, seconds_of};
 use signalbox_assembly::assemble::App;
@@ -22,15 +23,16 @@ use signalbox_runtime::status::{BackendStatus, Status};
 use signalbox_tape::recorder::RecorderStats;
 use signalbox_transport::http_back::BACKEND_PLACES;
 use std::sync::atomic::{AtomicU64, Ordering};
+pub use visible_names::VisibleNames;
 
 /// Content type of the page.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Renders the current page.
+/// Renders the current page for a reader that may know these names.
 #[must_use]
-pub fn render(app: &App) -> String {
+pub fn render(app: &App, names: VisibleNames) -> String {
     app.gateway.settle();
-    let mut page = Page::default();
+    let mut page = Page::new(names);
     let status = app.gateway.status();
     process(&mut page, &app.gateway, &status);
     backends(&mut page, &status.backends);

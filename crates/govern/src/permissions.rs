@@ -254,6 +254,19 @@ impl Permissions {
         self.principal_off(caller.principal().as_str()).is_some()
     }
 
+    /// Returns true if the caller may learn that this backend exists: it sees a part of it, or would if the backend were
+    /// not switched off.
+    #[must_use]
+    pub fn reveals_backend(&self, caller: &Caller, backend: &str) -> bool {
+        let set = self.set.load();
+        let (grants, principal) = (self.grants.load(), caller.principal().as_str());
+        let by_roles = || {
+            let shown = || set.roles.shows_backend(set.roles_of(caller), backend);
+            set.shadow || set.roles.is_empty() || shown() || grants.shows_backend(principal, backend)
+        };
+        grants.breaks_glass(principal) || (!set.is_closed(caller, backend) && by_roles())
+    }
+
     /// Returns the fault if a switch has turned this principal off.
     #[must_use]
     pub fn stops_principal(&self, principal: &str) -> Option<Fault> {
@@ -453,12 +466,7 @@ impl Visibility for Permissions {
     fn shows_backend(&self, caller: &Caller, backend: &str) -> bool {
         let set = self.set.load();
         let off = set.switches.of_backend(backend).is_some() || self.manual.load().of_backend(backend).is_some();
-        let (grants, principal) = (self.grants.load(), caller.principal().as_str());
-        let by_roles = || {
-            let shown = || set.roles.shows_backend(set.roles_of(caller), backend);
-            set.shadow || set.roles.is_empty() || shown() || grants.shows_backend(principal, backend)
-        };
-        !off && (grants.breaks_glass(principal) || (!set.is_closed(caller, backend) && by_roles()))
+        !off && self.reveals_backend(caller, backend)
     }
 
     fn lists(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {

@@ -3,7 +3,7 @@
 
 use super::{ApiState, ok};
 use crate::in_process_session::InProcessSession;
-use crate::metrics;
+use crate::metrics::{self, VisibleNames};
 use crate::tool_list::ToolList;
 use bytes::Bytes;
 use http::StatusCode;
@@ -152,15 +152,15 @@ pub(super) async fn alive<S>(_: Arc<S>, _: RoutedRequest) -> HandlerResult {
     Ok(text(StatusCode::OK, "ok\n".to_owned()))
 }
 
-pub(super) async fn ready(served: Arc<ApiState>, _: RoutedRequest) -> HandlerResult {
+pub(super) async fn ready(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
     let app = served.app();
     let recording = app.recording.as_ref().filter(|recording| recording.is_required());
     let failing = recording.and_then(|recording| recording.stats().failing);
-    Ok(readiness(&app.gateway, failing))
+    Ok(readiness(&app.gateway, failing, &served.visible_names(&request.caller, false)))
 }
 
-pub(super) async fn counted(served: Arc<ApiState>, _: RoutedRequest) -> HandlerResult {
-    let mut page = metrics::render(served.app());
+pub(super) async fn counted(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
+    let mut page = metrics::render(served.app(), served.visible_names(&request.caller, served.metrics_have_secret));
     if let Some(relay) = &served.app().relay {
         page.push_str(&relay.counts.page(relay.settings.phase, relay.store.counts()));
         page.push_str(&relay.store.metrics());
@@ -169,8 +169,8 @@ pub(super) async fn counted(served: Arc<ApiState>, _: RoutedRequest) -> HandlerR
 }
 
 /// Answers 200 while the gateway can serve a call, and record it if recording is required. Names the backends that are
-/// not up in either case. Does not start any backend.
-fn readiness(gateway: &Gateway, not_recording: Option<String>) -> RoutedAnswer {
+/// not up in either case, if the caller may know of them. Does not start any backend.
+fn readiness(gateway: &Gateway, not_recording: Option<String>, names: &VisibleNames) -> RoutedAnswer {
     let serves = gateway.is_ready() || (gateway.backends().is_empty() && !gateway.is_draining());
     let ready = serves && not_recording.is_none();
     let mut body = if ready { "ready\n" } else { "not ready\n" }.to_owned();
@@ -180,7 +180,9 @@ fn readiness(gateway: &Gateway, not_recording: Option<String>) -> RoutedAnswer {
     if let Some(why) = not_recording {
         body.push_str(&format!("calls cannot be recorded: {why}\n"));
     }
-    for backend in gateway.status().backends.iter().filter(|backend| backend.state != "up") {
+    let mut backends = gateway.status().backends;
+    backends.retain(|backend| names.shows_backend(&backend.name));
+    for backend in backends.iter().filter(|backend| backend.state != "up") {
         let more = match backend.state {
             "asleep" => ": it is stopped, and its next use starts it",
             "waiting" => ": the credential of its next caller opens it",
@@ -189,7 +191,7 @@ fn readiness(gateway: &Gateway, not_recording: Option<String>) -> RoutedAnswer {
         body.push_str(&format!("backend `{}` is {}{more}\n", backend.name, backend.state));
     }
     let unwell = |one: &BackendStatus| one.health.as_ref().is_some_and(|health| health.state == "unwell");
-    for backend in gateway.status().backends.iter().filter(|backend| backend.state == "up" && unwell(backend)) {
+    for backend in backends.iter().filter(|backend| backend.state == "up" && unwell(backend)) {
         body.push_str(&format!("backend `{}` does not answer pings\n", backend.name));
     }
     text(if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, body)

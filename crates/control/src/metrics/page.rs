@@ -1,5 +1,6 @@
 //! Builder of a page of metrics in the Prometheus text format.
 
+use super::visible_names::VisibleNames;
 use signalbox_assembly::metric_family::{MetricFamily, MetricLabels, Points};
 use signalbox_engine::labelled_durations::BucketReading;
 use std::fmt::Write as _;
@@ -11,15 +12,23 @@ pub(super) fn seconds_of(us: u64) -> String {
 }
 
 /// Builder of a page.
-#[derive(Debug, Default)]
-pub(super) struct Page(String);
+#[derive(Default)]
+pub(super) struct Page {
+    text: String,
+    names: VisibleNames,
+}
 
 impl Page {
+    /// Starts a page that leaves out samples with other names than these.
+    pub(super) fn new(names: VisibleNames) -> Self {
+        Self { text: String::new(), names }
+    }
+
     /// Starts a family of samples.
     pub(super) fn family(&mut self, name: &str, kind: &'static str, help: &str) -> Family<'_> {
         // Writing to a string cannot fail, here and below.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        Family { text: &mut self.0, name: name.to_owned() }
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        Family { text: &mut self.text, names: &self.names, name: name.to_owned() }
     }
 
     /// Adds a complete family.
@@ -37,13 +46,14 @@ impl Page {
     }
 
     pub(super) fn into_text(self) -> String {
-        self.0
+        self.text
     }
 }
 
 /// Builder of a family.
 pub(super) struct Family<'a> {
     text: &'a mut String,
+    names: &'a VisibleNames,
     name: String,
 }
 
@@ -54,6 +64,9 @@ impl Family<'_> {
 
     /// Adds one sample of a histogram, such as `_sum`.
     pub(super) fn part(&mut self, suffix: &str, labels: &[(&str, &str)], value: &str) {
+        if !self.names.show(labels) {
+            return;
+        }
         let _ = write!(self.text, "{}{suffix}", self.name);
         for (index, (label, value)) in labels.iter().enumerate() {
             let before = if index == 0 { '{' } else { ',' };

@@ -258,3 +258,51 @@ async fn an_idle_relay_is_asleep_and_not_down() {
     let page = page(&gateway).await;
     assert!(page.contains("signalbox_backend_asleep{backend=\"relay\"} 1\n"), "{page}");
 }
+
+/// Readers whom permissions restrict find no names of what is hidden from them; administrators, the bearer of the page's
+/// own secret and the owner at the control socket find all.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_hidden_tools_and_backends_are_in_no_metrics() {
+    let access = "[mcp.protocol.security]\nrequire_authentication = true\n[gateway.metrics]\nsentinel_names = true\n\
+        [roles.reader]\nallow = ['one/greet']\n[roles.admin]\nallow = ['*']\n\
+        [auth.users.'key:ada']\nroles = ['reader']\n[auth.users.'key:root']\nroles = ['admin']\n\
+        [backends.broken]\ncommand = '/no/such/program'\n";
+    let text = config(&format!("{access}{}", child("vault", ServedEra::Old, "").unwrap()));
+    for (secret, restricted) in [("", true), ("[auth]\nmetrics_secret_env = 'PATH'\n", false)] {
+        let gateway = GatewayProcess::serve(&format!("{text}{secret}")).await.unwrap();
+        gateway.ready().await.unwrap();
+        let key = async |name: &str| {
+            let key = signalbox(&gateway.data_dir(), &["keys", "new", name]).await.unwrap();
+            HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {}", key.trim()))
+        };
+        let (ada, root) = (key("ada").await, key("root").await);
+        let session = async || root.clone().initialize(VERSION, json!({})).await.ok();
+        let session = eventually("the key is known", session).await.unwrap();
+        for tool in ["one__greet", "one__slow", "vault__greet"] {
+            calls(&session, tool, json!({"name": "Ada", "ms": 1})).await;
+        }
+        let read = async |client: &HttpClient, path: &str| {
+            String::from_utf8(client.get(path).await.unwrap().body.to_vec()).unwrap()
+        };
+        let ready = read(&HttpClient::new(gateway.address()), "/readyz").await;
+        assert!(!ready.contains("broken") && read(&root, "/readyz").await.contains("broken"), "{ready}");
+        let monitor = HttpClient::new(gateway.address())
+            .with("authorization", &format!("Bearer {}", std::env::var("PATH").unwrap()));
+        let all = read(if restricted { &root } else { &monitor }, "/metrics").await;
+        for name in [r#"tool_id="one__slow""#, r#"tool_id="vault__greet""#, r#"backend="vault""#, r#"backend="broken""#]
+        {
+            assert!(all.contains(name), "{name}: {all}");
+        }
+        if restricted {
+            let few = read(&ada, "/metrics").await;
+            for name in ["vault", "broken", "one__slow"] {
+                assert!(!few.contains(name), "{name}: {few}");
+            }
+            for name in
+                [r#"tool_id="one__greet""#, r#"tool="one__greet""#, r#"backend="one""#, "signalbox_uptime_seconds "]
+            {
+                assert!(few.contains(name), "{name}: {few}");
+            }
+        }
+    }
+}

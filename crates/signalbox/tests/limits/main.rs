@@ -612,7 +612,7 @@ fn every_metric_on_the_page_is_on_the_metrics_page_of_a_gateway_that_has_just_be
     let data_dir = DataDir::prepare(root.path()).unwrap();
     let recording = Recording::start(&config, TapeKind::Serve, &data_dir).unwrap();
     let app = assemble(&config, Principal::anonymous(), StateFiles::default(), recording, PageHost::Person).unwrap();
-    let mut shown = metrics::render(&app);
+    let mut shown = metrics::render(&app, metrics::VisibleNames::All);
     let relay = app.relay.as_ref().unwrap();
     shown.push_str(&relay.counts.page(relay.settings.phase, relay.store.counts()));
     for row in rows() {
