@@ -379,6 +379,29 @@ fn rfc_7009_a_refresh_token_that_is_given_back_ends_its_grant_and_an_access_toke
     assert_eq!(scene.server.revoke("").status, 400);
 }
 
+/// RFC 7009, section 2.1: whoever has a token of another client cannot end it, and no token without saying for which
+/// client.
+#[test]
+fn a_client_revokes_its_own_tokens_only() {
+    let mut scene = Scene::new();
+    let (client, other) = (scene.client(), scene.client());
+    assert_ne!(client, other);
+    let (access, refresh) = scene.tokens(&client);
+    for token in [&access, &refresh] {
+        for (form, error) in [
+            (form::write(&[("token", token), ("client_id", &other)]), "invalid_grant"),
+            (form::write(&[("token", token), ("client_id", "made-up")]), "invalid_grant"),
+            (form::write(&[("token", token)]), "invalid_request"),
+        ] {
+            let reply = scene.server.revoke(&form);
+            assert_eq!((reply.status, error_of(&reply).as_str()), (400, error), "{form}");
+            assert!(reply.event.is_some(), "refusals are recorded");
+        }
+    }
+    assert!(scene.server.revoked().is_empty());
+    assert_eq!(scene.refresh(&client, &refresh).status, 200, "the grant is still there");
+}
+
 #[test]
 fn clients_grants_and_revoked_tokens_outlive_the_process_and_secrets_are_not_in_what_is_kept() {
     let mut scene = Scene::new();

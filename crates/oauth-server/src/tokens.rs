@@ -188,32 +188,44 @@ impl AuthorizationServer {
         Ok(Reply::json(200, &tokens).with_event(event))
     }
 
-    /// Revokes a token (RFC 7009). The token itself is the authorization, and an unknown token is no error. Revoking a
-    /// refresh token ends the grant's access tokens too.
+    /// Revokes a token (RFC 7009). Only the client that it was issued to may do that; an unknown token is no error.
+    /// Revoking a refresh token ends the grant's access tokens too.
     pub fn revoke(&self, form: &str) -> Reply {
         let Some(parameters) = Parameters::read(form) else {
             return Reply::refusal(400, OauthRefusal::new("invalid_request", "the form cannot be read"));
         };
-        let Some(token) = parameters.get("token") else {
-            return Reply::refusal(400, OauthRefusal::new("invalid_request", "token is missing"));
+        let client = parameters.get("client_id");
+        let reply = match self.end_token(&parameters) {
+            Ok(event) => Reply::json(200, &json!({})).with_event(event),
+            Err(refusal) => Reply::refusal(400, refusal),
+        };
+        reply.with_client(client)
+    }
+
+    fn end_token(&self, parameters: &Parameters) -> Result<AuthEvent, OauthRefusal> {
+        let missing = |why| OauthRefusal::new("invalid_request", why);
+        let token = parameters.get("token").ok_or(missing("token is missing"))?;
+        let client = parameters.get("client_id").ok_or(missing("client_id is missing"))?;
+        let check = |grant: &Grant| match grant.client == client {
+            true => Ok(grant.event()),
+            false => Err(OauthRefusal::new("invalid_grant", "the token was issued to another client")),
         };
         let mut inner = self.inner();
-        let id = token.split_once('.').map(|(id, _)| id).unwrap_or_default();
-        let mut event = inner.stored.grant_of(token).map(Grant::event);
-        if event.is_some() {
-            inner.stored.end(id);
+        if let Some(grant) = inner.stored.grant_of(token) {
+            let event = check(grant)?;
+            inner.stored.end(token.split_once('.').map(|(id, _)| id).unwrap_or_default());
             inner.unsaved = true;
-        } else if let Some(id) = self.signer().id_of(token) {
-            let found = inner.stored.grants.values_mut().find_map(|grant| {
-                let at = grant.tokens.iter().position(|(known, _)| *known == id)?;
-                Some((grant.tokens.swap_remove(at), grant.event()))
-            });
-            if let Some((token, of)) = found {
-                inner.unsaved = true;
-                inner.stored.revoked.extend([token]);
-                event = Some(of);
-            }
+            return Ok(event);
         }
-        Reply::json(200, &json!({})).with_event(event.unwrap_or_else(|| AuthEvent::refused("there is no such token")))
+        let unknown = || AuthEvent::refused("there is no such token");
+        let Some(id) = self.signer().id_of(token) else { return Ok(unknown()) };
+        let place = |grant: &Grant| grant.tokens.iter().position(|(known, _)| *known == id);
+        let found = inner.stored.grants.values_mut().find_map(|grant| place(grant).map(|at| (grant, at)));
+        let Some((grant, at)) = found else { return Ok(unknown()) };
+        let event = check(grant)?;
+        let token = grant.tokens.swap_remove(at);
+        inner.stored.revoked.extend([token]);
+        inner.unsaved = true;
+        Ok(event)
     }
 }

@@ -152,8 +152,12 @@ async fn each_step_of_a_sign_in_and_of_its_tokens_is_in_the_log() {
     let form = format!("grant_type=refresh_token&client_id={}&refresh_token={refresh}", browser.client);
     let next = document(&browser.form("/auth/token", &form, "").await);
     let next = next["refresh_token"].as_str().unwrap().to_owned();
-    assert_eq!(browser.form("/auth/revoke", &format!("token={next}"), "").await.status, 200);
-    assert_eq!(browser.form("/auth/revoke", "token=guess", "").await.status, 200);
+    let revoke = async |token: &str, client: &str| {
+        browser.form("/auth/revoke", &format!("token={token}&client_id={client}"), "").await.status
+    };
+    assert_eq!(revoke(&next, "another").await, 400);
+    assert_eq!(revoke(&next, &browser.client).await, 200);
+    assert_eq!(revoke("guess", &browser.client).await, 200);
     assert_eq!(browser.redeem("guess").await.status, 400);
     assert_eq!(browser.form("/auth/consent", "ticket=guess&answer=allow", "").await.status, 400);
     assert_eq!(browser.http.send(Method::POST, "/auth/register", Bytes::from("{}")).await.unwrap().status, 400);
@@ -173,7 +177,7 @@ async fn each_step_of_a_sign_in_and_of_its_tokens_is_in_the_log() {
         ("sign_in.consent", 1),
         ("sign_in.begin", 1),
         ("token.issue", 1),
-        ("token.revoke", 1),
+        ("token.revoke", 2),
         ("client.register", 1),
     ] {
         assert_eq!(told(&refused(&all, action)), count, "{action}: {all:#?}");

@@ -348,7 +348,8 @@ async fn rfc_7009_what_is_revoked_or_used_twice_is_refused_at_once_and_after_a_r
     assert_eq!(visitor.refresh(&second).await.status, 400);
     let (good, refresh) = visitor.tokens().await;
     let (other, _) = visitor.tokens().await;
-    assert_eq!(visitor.form("/auth/revoke", &format!("token={other}"), "").await.status, 200);
+    let form = format!("token={other}&client_id={}", visitor.client);
+    assert_eq!(visitor.form("/auth/revoke", &form, "").await.status, 200);
     let address = gateway.address();
     let folder = gateway.stop().await.unwrap();
     for token in [&access, &good, &refresh] {
