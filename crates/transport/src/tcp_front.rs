@@ -140,10 +140,7 @@ async fn serve_tls(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, sp
         Ok(Ok(1)) => return refuse(&mut stream, gateway, &client.shown_caller()).await,
         Ok(Ok(_)) => return tracing::debug!("a connection ended before its first message"),
         Ok(Err(error)) => return tracing::debug!(%error, "a connection ended before its first message"),
-        Err(_) => {
-            gateway.counters.refused(Limit::HeadTime);
-            return tracing::debug!("closed a connection on which nothing came");
-        }
+        Err(_) => return record_silence(gateway, &client.shown_caller()),
     }
     let (input, output) = tokio::io::split(stream);
     let input = std::io::Cursor::new(first).chain(input);
@@ -212,7 +209,7 @@ where
         Ok(_) => return None,
         Err(_) => {
             gateway.counters.refused(Limit::HeadTime);
-            let fault = Fault::new(FaultKind::Unauthenticated, "no message proved in time who calls");
+            let fault = too_late();
             gateway.refused(&pending.unknown_caller(), None, &fault, None);
             send_fault(output, &fault).await;
             return None;
@@ -278,12 +275,20 @@ async fn wait_for_json(
         Ok(Ok(true)) => return true,
         Ok(Ok(false)) => refuse(socket, gateway, &caller()).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection ended before its first message"),
-        Err(_) => {
-            gateway.counters.refused(Limit::HeadTime);
-            tracing::debug!("closed a connection on which nothing came");
-        }
+        Err(_) => record_silence(gateway, &caller()),
     }
     false
+}
+
+/// Records a connection that is closed because nothing came on it in time.
+fn record_silence(gateway: &Gateway, caller: &Caller) {
+    gateway.counters.refused(Limit::HeadTime);
+    let fault = match gateway.settings().require_proof {
+        true => too_late(),
+        false => Fault::new(FaultKind::InvalidRequest, "no message came in time"),
+    };
+    gateway.refused(caller, None, &fault, None);
+    tracing::debug!("closed a connection on which nothing came");
 }
 
 /// Peeks at the first byte.
@@ -311,6 +316,10 @@ async fn refuse(output: &mut (impl AsyncWrite + Unpin), gateway: &Gateway, calle
 /// Fault of a client that gets no place or loses its place.
 fn no_room() -> Fault {
     Fault::new(FaultKind::Overloaded, "too many connections are open")
+}
+
+fn too_late() -> Fault {
+    Fault::new(FaultKind::Unauthenticated, "no message proved in time who calls")
 }
 
 fn not_tls() -> Fault {

@@ -344,6 +344,33 @@ async fn a_first_line_that_is_no_json_is_recorded() {
     assert!(refused.len() - http.len() >= CONNECTIONS, "lines of a session: {refused:#?}");
 }
 
+/// A connection over TCP on which nothing comes is closed and recorded, whether callers must authenticate or not, and a
+/// flood of them leaves few records.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_connection_is_recorded() {
+    const CONNECTIONS: usize = 60;
+    let tcp = "[mcp.protocol.transport]\ntype = \"tcp\"\n[mcp.protocol.audit]\nenabled = true\n\
+        [mcp.protocol.security]\nrequire_authentication = true\nauthentication_timeout = 1\n";
+    let gateway = GatewayProcess::serve_tcp(tcp).await.unwrap();
+    let mut clients = Vec::new();
+    for _ in 0..CONNECTIONS {
+        clients.push(TcpStream::connect(gateway.address()).await.unwrap());
+    }
+    for mut client in clients {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+    }
+    let folder = gateway.terminate().await.unwrap();
+    let all = records(&folder.path().join("data/audit/audit.log"));
+    let refused: Vec<&Value> = all.iter().filter(|one| one["details"]["reason"] == "unauthenticated").collect();
+    assert_eq!(told(&refused), CONNECTIONS, "{refused:#?}");
+    assert!(refused.len() < CONNECTIONS, "a flood is counted: {}", refused.len());
+    for one in refused {
+        assert_eq!(one["details"]["violation"], "authentication_failed", "{one}");
+        assert!(one["user_context"]["address"].as_str().is_some_and(|at| at.starts_with("127.0.0.1:")), "{one}");
+    }
+}
+
 /// A guessed link of an approval or a sign-in is a failed authentication, bounded as others are, and the guess is not
 /// recorded.
 async fn guesses_are_recorded(path: &str) {
