@@ -3,7 +3,8 @@
 use signalbox_engine::bounded::make_room;
 use std::collections::HashMap;
 
-/// Maximum number of keys. Beyond it, the oldest are evicted.
+/// Maximum number of keys. Beyond it, those with the fewest attempts are evicted, the oldest first: new keys must not
+/// reset the count of a key that is at its limit.
 const MAX_KEYS: usize = 10_000;
 
 /// Counter of attempts, with a limit per key.
@@ -28,7 +29,7 @@ impl Attempts {
             self.counted.retain(|_, (began, _)| !is_over(*began));
         }
         if !self.counted.contains_key(key) {
-            make_room(&mut self.counted, MAX_KEYS, |(began, _)| *began);
+            make_room(&mut self.counted, MAX_KEYS, |(began, count)| (*count, *began));
         }
         let (began, count) = self.counted.entry(key.to_owned()).or_insert((now, 0));
         if is_over(*began) {
@@ -55,6 +56,17 @@ mod tests {
         assert!(attempts.admit("eve", 2) && attempts.admit("ada", 60_000));
         attempts.clear("ada");
         assert!(attempts.admit("ada", 60_001) && attempts.admit("ada", 60_002) && !attempts.admit("ada", 60_003));
+    }
+
+    /// Keys are names that anybody may type, so an attacker has any number of them.
+    #[test]
+    fn a_flood_of_new_keys_resets_no_key_at_its_limit() {
+        let mut attempts = Attempts::new(2, 60);
+        assert!(attempts.admit("ada", 0) && attempts.admit("ada", 0) && !attempts.admit("ada", 0));
+        for n in 0..=MAX_KEYS {
+            attempts.admit(&n.to_string(), 1);
+        }
+        assert!(!attempts.admit("ada", 2));
     }
 
     #[test]

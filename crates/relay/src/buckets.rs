@@ -6,8 +6,11 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Maximum number of keys counted at a time. Beyond it, keys with a full bucket are evicted, then all of them.
+/// Maximum number of keys counted at a time. Beyond it, keys with a full bucket are evicted, then those that have used
+/// least: new keys, of which an attacker may have many, must not reset the count of a key that is at its limit.
 pub const MAX_KEYS: usize = 10_000;
+/// Number of keys evicted at once, so that a flood of new keys does not search the map for each.
+const EVICTED: usize = MAX_KEYS / 10;
 
 /// Token bucket per key. A `limit` of 0 means unlimited.
 #[derive(Debug)]
@@ -33,10 +36,7 @@ impl Buckets {
         }
         let mut all = self.full.lock().unpoisoned();
         if all.len() >= MAX_KEYS && !all.contains_key(key) {
-            all.retain(|_, full| *full > now);
-            if all.len() >= MAX_KEYS {
-                all.clear();
-            }
+            evict(&mut all, now);
         }
         let full = self.rate.take(all.get(key).copied(), now)?;
         all.insert(key.into(), full);
@@ -51,9 +51,38 @@ impl Buckets {
     }
 }
 
+/// Evicts the keys with a full bucket, and if too many are left, [`EVICTED`] of those whose bucket is full again first.
+fn evict(all: &mut HashMap<Box<str>, Instant>, now: Instant) {
+    all.retain(|_, full| *full > now);
+    if all.len() < MAX_KEYS {
+        return;
+    }
+    let mut times: Vec<Instant> = all.values().copied().collect();
+    let last = *times.select_nth_unstable(EVICTED - 1).1;
+    let mut left = EVICTED;
+    all.retain(|_, full| {
+        let evicted = left > 0 && *full <= last;
+        left -= usize::from(evicted);
+        !evicted
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flood_of_new_keys_resets_no_key_at_its_limit() {
+        let (buckets, now) = (Buckets::per_minute(2), Instant::now());
+        for key in ["a", "a", "b"] {
+            buckets.take(key, now).unwrap();
+        }
+        for n in 0..3 * MAX_KEYS {
+            buckets.take(&n.to_string(), now).unwrap();
+        }
+        assert!(buckets.is_empty("a", now), "the limit still holds");
+        assert!(buckets.full.lock().unwrap().len() <= MAX_KEYS);
+    }
 
     #[test]
     fn each_key_has_a_bucket_of_its_own_and_their_number_is_bounded() {
