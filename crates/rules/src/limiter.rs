@@ -6,6 +6,7 @@
 
 use crate::limits;
 use crate::outside::{LimitAsk, LimitDecision, Slot};
+use signalbox_engine::bounded::make_room;
 use signalbox_engine::rate::Rate;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(crate) struct Limiter {
 #[derive(Debug, Default)]
 struct SlotBuckets {
     by_key: HashMap<Box<str>, Bucket>,
-    /// Shared bucket of each caller with too many keys: the time at which it is full again.
+    /// Shared bucket of each caller with too many keys: the time at which it is full again. Bounded like the keys.
     overflow: HashMap<Arc<str>, Instant>,
 }
 
@@ -84,6 +85,9 @@ impl Limiter {
     fn fold(&mut self, rate: Rate, ask: &LimitAsk<'_>) -> LimitDecision {
         self.overflows += 1;
         let overflow = &mut self.slot(ask.slot).overflow;
+        if !overflow.contains_key(ask.caller) {
+            make_room(overflow, limits::LIMITER_KEYS, |full_at| *full_at);
+        }
         match rate.take(overflow.get(ask.caller).copied(), ask.now) {
             Ok(full) => {
                 overflow.insert(ask.caller.into(), full);
@@ -172,6 +176,22 @@ mod tests {
         let later = start + Duration::from_secs(61);
         assert!(once(&mut limiter, ("r", "ada", "and another"), later));
         assert_eq!((limiter.overflows, limiter.keys), (2, 1));
+    }
+
+    #[test]
+    fn shared_buckets_are_bounded_and_those_that_have_used_least_are_dropped() {
+        let (mut limiter, now) = (Limiter::default(), Instant::now());
+        limiter.keys = limits::LIMITER_KEYS;
+        limiter.swept = Some(now);
+        let later = now + Duration::from_millis(1);
+        assert!(once(&mut limiter, ("r", "ada", "k"), later));
+        for number in 0..limits::LIMITER_KEYS + 3 {
+            let caller = format!("c{number}");
+            assert!(once(&mut limiter, ("r", &caller, "k"), now));
+        }
+        let slot = Slot { rule: "r".into(), action: 0 };
+        assert_eq!(limiter.slots[&slot].overflow.len(), limits::LIMITER_KEYS);
+        assert!(!once(&mut limiter, ("r", "ada", "k"), later), "what is counted stays counted");
     }
 
     /// The keys of one caller, however many, leave buckets of their own to others, in all rules.
