@@ -5,7 +5,10 @@
 //! - Lists that were read are not marked as failed.
 //! - A connection runs at most one initial read of its lists at a time, and at most one reread per kind of list.
 //! - The number of remembered views is bounded: at the limit, all are forgotten and read again.
+//! - The number of remembered failures is bounded: at the limit, the oldest is forgotten, and no other caller's.
+//! - A list with an expiry is never taken for one that was read and does not expire.
 
+use signalbox_engine::bounded::make_room;
 use signalbox_engine::catalog::{ListChanges, ListKind, MAX_PRIVATE_VIEWS, MAX_VIEWS, ViewKey};
 use signalbox_engine::{BackendUser, CapSet, Fault, FaultKind, PeerId, Principal};
 use std::collections::{HashMap, HashSet};
@@ -53,15 +56,16 @@ impl ListKnowledge {
     /// Records that the lists for this capability set, and for this user if each has its own, are unavailable.
     pub fn failed(&mut self, caps: CapSet, whose: Option<BackendUser>, fault: &Fault, now: Instant) {
         if let Some(whose) = whose.as_ref().filter(|_| fault.kind == FaultKind::SignInNeeded) {
-            if self.sign_ins.len() >= MAX_SIGN_INS {
-                self.sign_ins.clear();
+            if !self.sign_ins.contains_key(whose) {
+                make_room(&mut self.sign_ins, MAX_SIGN_INS, |(_, since)| *since);
             }
             self.sign_ins.insert(whose.clone(), (fault.clone(), now));
         }
-        if self.failed.len() >= MAX_FAILED {
-            self.failed.clear();
+        let viewer = (caps, whose);
+        if !self.failed.contains_key(&viewer) {
+            make_room(&mut self.failed, MAX_FAILED, |since| *since);
         }
-        self.failed.insert((caps, whose), now);
+        self.failed.insert(viewer, now);
     }
 
     /// Returns true if these lists are unavailable. A user without a credential gets none whatever its client declares,
@@ -125,6 +129,8 @@ impl ListKnowledge {
     /// Sets the expiry of lists.
     pub fn serve_until(&mut self, view: ViewKey, until: Instant) {
         if self.good_until.len() >= most(&view) {
+            // Without its expiry, a list that counts as read would never be read again.
+            self.read.retain(|read| !self.good_until.contains_key(read));
             self.good_until.clear();
         }
         self.good_until.insert(view, until);
@@ -206,6 +212,36 @@ mod tests {
 
     fn view() -> ViewKey {
         ViewKey::shared(Era::Legacy, CapSet::bare())
+    }
+
+    /// Clients choose their capability sets, and so may fill the memory of failures.
+    #[test]
+    fn a_flood_of_failures_forgets_the_oldest_only() {
+        let (mut lists, start) = (ListKnowledge::default(), Instant::now());
+        let user = |number: usize| BackendUser::from(Principal::named(&format!("u{number}")));
+        let at = |number: usize| start + Duration::from_millis(number as u64);
+        for number in 0..=MAX_SIGN_INS {
+            lists.failed(CapSet::bare(), Some(user(number)), &fault(), at(number));
+        }
+        let now = at(MAX_SIGN_INS);
+        assert!(lists.sign_in(&user(0), now).is_none() && lists.sign_in(&user(1), now).is_some());
+        let failed = |number: usize| lists.has_failed(&view(), Some(&user(number)), now);
+        assert!(failed(MAX_SIGN_INS) && failed(MAX_SIGN_INS + 1 - MAX_FAILED));
+        assert!(!failed(MAX_SIGN_INS - MAX_FAILED));
+    }
+
+    #[test]
+    fn a_list_whose_expiry_is_forgotten_is_read_again() {
+        let (mut lists, now) = (ListKnowledge::default(), Instant::now());
+        let of = |number: usize| ViewKey {
+            whose: Some(BackendUser::from(Principal::named(&format!("u{number}")))),
+            ..view()
+        };
+        for number in 0..=MAX_PRIVATE_VIEWS {
+            lists.store(of(number), Some(now + SIGN_IN_TIME));
+        }
+        let is_good = |view: &ViewKey| lists.was_read(view) && !lists.is_stale(view, now + 2 * SIGN_IN_TIME);
+        assert!(!(0..=MAX_PRIVATE_VIEWS).any(|number| is_good(&of(number))), "one of them stays for ever");
     }
 
     #[test]
