@@ -5,6 +5,7 @@ use crate::diff::{Comparison, DiffSide, Difference, Differences, Masks};
 use crate::recorded_call::{RecordedCall, RecordedMessage};
 use crate::tape_player::{TapeCursor, TapePlayer};
 use serde_json::Value;
+use signalbox_engine::bounded::make_room;
 use signalbox_engine::chain::{Ruling, Rulings};
 use signalbox_engine::fact::{Decision, MessageFact, Point};
 use signalbox_engine::keys::KeyMap;
@@ -19,8 +20,8 @@ use std::time::Instant;
 pub(super) const MINTED_IN_ANSWERS: [&str; 1] = ["/result/requestState"];
 /// Maximum number of sessions with their own cursor. Beyond it, the oldest starts again from the beginning.
 const MAX_SESSIONS: usize = 10_000;
-/// Maximum number of cursors for callers without a session.
-const MAX_CALLERS: usize = 10_000;
+/// Maximum number of cursors for callers without a session. Beyond it, the one that is unused for longest is dropped.
+pub(super) const MAX_CALLERS: usize = 10_000;
 /// Maximum number of pending calls. Beyond it, the oldest is not compared.
 const MAX_PENDING: usize = 10_000;
 /// Maximum number of places listed in a decision.
@@ -42,8 +43,10 @@ pub(super) struct Checker {
     masks: Masks,
     /// Cursor of each session.
     sessions: BTreeMap<SessionKey, TapeCursor>,
-    /// Cursor of each caller without a session.
-    callers: HashMap<Arc<str>, TapeCursor>,
+    /// Cursor of each caller without a session, with the number of its last call.
+    callers: HashMap<Arc<str>, (TapeCursor, u64)>,
+    /// Number of calls without a session.
+    calls: u64,
     awaited: KeyMap<ExchangeId, PendingCall>,
     /// Pending exchanges in order of their start. May also contain exchanges that are done.
     order: VecDeque<ExchangeId>,
@@ -73,6 +76,7 @@ impl Checker {
             masks,
             sessions: BTreeMap::new(),
             callers: HashMap::new(),
+            calls: 0,
             awaited: KeyMap::default(),
             order: VecDeque::new(),
             counters,
@@ -148,10 +152,13 @@ impl Checker {
             Some(cursor) => cursor,
             None => {
                 let caller = message.caller.principal().shared();
-                if self.callers.len() >= MAX_CALLERS && !self.callers.contains_key(&caller) {
-                    self.callers.clear();
+                if !self.callers.contains_key(&caller) {
+                    make_room(&mut self.callers, MAX_CALLERS, |(_, last)| *last);
                 }
-                self.callers.entry(caller).or_default()
+                self.calls += 1;
+                let (cursor, last) = self.callers.entry(caller).or_default();
+                *last = self.calls;
+                cursor
             }
         };
         self.player.find_equal(cursor, request)

@@ -3,7 +3,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::fact::{Decision, FinishedFact, MessageFact, Outcome, Point, SessionFact};
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, TapeInfo, TapeKind};
-use signalbox_engine::{Caller, ExchangeId, SessionKey};
+use signalbox_engine::{Caller, ExchangeId, Identity, Principal, SessionKey};
 use signalbox_tape::TapeFileWriter;
 use signalbox_wire::Era;
 use std::sync::Mutex;
@@ -261,4 +261,35 @@ fn a_message_that_is_too_large_is_counted_as_dropped() {
     ];
     let (counted, told) = check(source, BaselineSettings::default(), facts.as_flattened());
     assert_eq!((counted, told), (stats(1, 0, 0, 2), vec![]));
+}
+
+/// A caller without a session keeps its place on the tape, however many others call.
+#[test]
+fn of_too_many_callers_the_one_that_was_silent_for_longest_starts_again() {
+    let read = |text: &str| ("read", json!({}), json!({"text": text}), false);
+    let (_folder, source) = tape(&[], &[read("milk"), read("gone")]);
+    let (_, mut checker, counters) = stuck(source);
+    let mut exchange = 0;
+    let mut check = |name: &str, text: &str| {
+        exchange += 1;
+        let anonymous = Caller::anonymous("http").identity().clone();
+        let caller = Caller::new(Identity { principal: Principal::named(name), ..anonymous });
+        for (point, body) in
+            [(Point::ClientIn, request(1, "read", &json!({}))), (Point::ClientOut, answer(1, &json!({"text": text})))]
+        {
+            let bytes = Bytes::from(body.to_string());
+            let fact = MessageFact::new(Instant::now(), SessionKey(1), caller.clone(), point, bytes);
+            checker.take(&Fact::Message(MessageFact { exchange: Some(ExchangeId(exchange)), ..fact }));
+        }
+        counters.read().differs
+    };
+    assert_eq!(check("ada", "milk"), 0);
+    for number in 0..checker::MAX_CALLERS - 1 {
+        assert_eq!(check(&format!("u{number}"), "milk"), 0);
+    }
+    assert_eq!(check("ada", "gone"), 0);
+    assert_eq!(check("one more", "milk"), 0);
+    assert_eq!(check("ada", "gone"), 0, "its cursor stays");
+    assert_eq!(check("u1", "gone"), 0);
+    assert_eq!(check("u0", "gone"), 1, "it starts again");
 }
