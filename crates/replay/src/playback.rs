@@ -33,12 +33,25 @@ impl Questions {
         waiting.map(|waiting| waiting.send(answer.clone())).is_some()
     }
 
-    /// Registers a server request. Returns its new id and a receiver for the answer.
-    fn ask(&self) -> (RawId, oneshot::Receiver<Bytes>) {
+    /// Registers a server request.
+    fn ask(&self) -> Question<'_> {
         let id = RawId::string(&format!("tape-{}", self.next.fetch_add(1, Ordering::Relaxed)));
-        let (sender, receiver) = oneshot::channel();
+        let (sender, answer) = oneshot::channel();
         self.waiting.lock().unpoisoned().insert(id.bytes().clone(), sender);
-        (id, receiver)
+        Question { questions: self, id, answer }
+    }
+}
+
+/// Server request that awaits the client's answer. It is forgotten when its call ends or stops waiting.
+struct Question<'a> {
+    questions: &'a Questions,
+    id: RawId,
+    answer: oneshot::Receiver<Bytes>,
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        self.questions.waiting.lock().unpoisoned().remove(self.id.bytes());
     }
 }
 
@@ -99,10 +112,10 @@ impl Playback {
     async fn ask(&self, step: &Step) {
         let Some(bytes) = &step.said.bytes else { return };
         let Ok(question) = Envelope::parse(bytes.clone()) else { return };
-        let (id, answer) = self.questions.ask();
-        self.events.received(question.with_id(id.token()), self.key, None);
+        let mut asked = self.questions.ask();
+        self.events.received(question.with_id(asked.id.token()), self.key, None);
         // The content of the answer does not matter: the recording continues as it is.
-        let _ = tokio::time::timeout(CLIENT_ANSWER_TIMEOUT, answer).await;
+        let _ = tokio::time::timeout(CLIENT_ANSWER_TIMEOUT, &mut asked.answer).await;
     }
 
     fn notify(&self, step: &Step, about: Option<u64>) {
@@ -150,5 +163,24 @@ impl Playback {
 
     fn afterwards(&self) {
         self.call.afterwards.iter().for_each(|step| self.notify(step, None));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_not_answered_in_time_is_forgotten() {
+        let questions = Questions::default();
+        let asked = questions.ask();
+        let id = asked.id.clone();
+        assert_eq!(questions.waiting.lock().unwrap().len(), 1);
+        drop(asked);
+        assert!(questions.waiting.lock().unwrap().is_empty(), "nothing is kept");
+        assert!(!questions.answer(&id, &Bytes::from_static(b"{}")), "a late answer is for nobody");
+        let mut asked = questions.ask();
+        assert!(questions.answer(&asked.id.clone(), &Bytes::from_static(b"{}")));
+        assert_eq!(asked.answer.try_recv().unwrap(), "{}");
     }
 }
