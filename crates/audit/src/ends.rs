@@ -68,8 +68,8 @@ pub fn compare(
     for chain in chains_of(folder)? {
         let own = folder.join(&chain);
         let first = segments(&own)?.first().copied();
-        confirm(verifier, &own, &chain, first)?;
         let acked = Cursor::read(&own, sink).unwrap_or(0);
+        confirm(verifier, &own, &chain, JournalRange { first, acked })?;
         let taken = taken.0.get(&chain).copied().unwrap_or(0);
         let current = Cursor::is_current(&own, sink);
         if current {
@@ -110,15 +110,25 @@ pub fn is_known(folder: &Path, place: &SinkPlace) -> io::Result<bool> {
     Ok(chains_of(folder)?.iter().any(|chain| Cursor::read(&folder.join(chain), place).is_some()))
 }
 
+/// Records of a chain that a journal still has, and those that a sink had from it.
+#[derive(Copy, Clone, Debug)]
+struct JournalRange {
+    /// First record of the journal, if it has any.
+    first: Option<u64>,
+    /// Last record that the sink has acknowledged.
+    acked: u64,
+}
+
 /// Compares the last record of a chain with the journal that it came from, because it may not be signed yet.
-fn confirm(verifier: &mut AuditVerifier<'_>, journal: &Path, chain: &str, first: Option<u64>) -> io::Result<()> {
+fn confirm(verifier: &mut AuditVerifier<'_>, journal: &Path, chain: &str, range: JournalRange) -> io::Result<()> {
     let Some(reached) = verifier.place_of(chain) else { return Ok(()) };
     reached.journaled = true;
     let (seq, hash) = (reached.seq, reached.hash);
-    let Some(first) = first else { return Ok(()) };
-    // The journal no longer needs this record, so the chain is longer than the records read here.
+    let Some(first) = range.first else { return Ok(()) };
+    // The journal no longer needs this record, so the chain is longer than the records read here. A sink that lags
+    // behind never had the records after those that it has acknowledged, so they were invented.
     if seq < first {
-        reached.confirmed = true;
+        reached.confirmed = seq <= range.acked;
         return Ok(());
     }
     let found = JournalReader::new(journal).read(seq, seq, 1, 1)?;

@@ -1,11 +1,13 @@
 mod moves;
 
 use super::*;
+use crate::chain::ChainPlace;
+use crate::event::{AuditEvent, EventType, RiskLevel};
 use crate::event_builder::EventSelection;
 use crate::files;
 use crate::record::AuditRecord;
 use crate::sinks::{FileSink, JournalRecord, SinkError};
-use crate::verify::AuditVerifier;
+use crate::verify::{AuditFaultKind, AuditVerifier};
 use signalbox_engine::fact::Decision;
 use signalbox_engine::{Caller, ExchangeId, SessionKey};
 use signalbox_seal::{KeyRole, KeySet, SigningKey, TrustedKey};
@@ -184,6 +186,48 @@ fn a_sink_that_is_too_far_behind_gets_a_signed_gap() {
     whole(&in_file);
     assert_eq!(kept[1..], in_file[missing as usize..]);
     assert_eq!(stats.sinks[0].skipped, 0);
+}
+
+/// Records behind those that a sink has acknowledged were never written to it, if the journal has dropped what followed.
+#[test]
+fn records_that_a_lagging_sink_never_had_are_not_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (logs, away) = (folder.path().join("logs"), folder.path().join("away"));
+    let shaky = Shaky::default();
+    shaky.works.store(true, Ordering::SeqCst);
+    let log = start(settings(folder.path(), &[], 65_536), vec![file(&logs), Box::new(shaky)]);
+    assert!(intend(&log, 1));
+    while log.stats().sinks[0].acked == 0 {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    std::fs::rename(&logs, &away).unwrap();
+    std::fs::write(&logs, "").unwrap();
+    for exchange in 2..=400 {
+        assert!(intend(&log, exchange));
+    }
+    log.stop(Duration::from_millis(50));
+    drop(log);
+    std::fs::remove_file(&logs).unwrap();
+    std::fs::rename(&away, &logs).unwrap();
+    let (journals, sink) = (folder.path().join("journal"), file(&logs));
+    let place = sink.place().unwrap();
+    let mut lines = lines_of(&logs.join("audit.log"));
+    let mut keys = KeySet::new();
+    keys.add(TrustedKey::new(key().verifying_key().clone(), "gateway", &[KeyRole::Recorder])).unwrap();
+    let has_invented = |lines: &[String]| {
+        let mut verifier = AuditVerifier::new(&keys);
+        let taken = crate::ends::TakenRecords::read(&journals, place).unwrap();
+        lines.iter().for_each(|line| verifier.line("line", line));
+        crate::ends::compare(&mut verifier, &journals, place, 0, &taken).unwrap();
+        verifier.finish().faults.iter().any(|fault| matches!(fault.kind, AuditFaultKind::Unsigned(..)))
+    };
+    assert!(!has_invented(&lines));
+    let last = AuditRecord::read(lines.last().unwrap()).unwrap();
+    let mut end = ChainPlace { chain: last.chain.clone(), seq: last.seq, hash: last.hashes().unwrap().1 };
+    let mut invented = String::new();
+    end.append(&AuditEvent::own(1, EventType::RecordsLost, "{}", RiskLevel::Low), &mut invented);
+    lines.push(invented.trim_end().to_owned());
+    assert!(has_invented(&lines));
 }
 
 /// What could not be written down is counted and told.
