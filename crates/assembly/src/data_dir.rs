@@ -127,7 +127,7 @@ mod tests {
         std::fs::create_dir(&open).unwrap();
         std::fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
         let error = DataDir::prepare(&open).unwrap_err().to_string();
-        assert!(error.contains("everybody may write to it"), "{error}");
+        assert!(error.contains("every user may write to it"), "{error}");
         std::fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
         let data_dir = DataDir::prepare(&open).unwrap();
         std::os::unix::fs::symlink(root.path(), open.join("run")).unwrap();

@@ -5,7 +5,7 @@ use crate::callback_listener::CallbackListener;
 use crate::client_identity::ClientIdentity;
 use crate::discovery::ServerMetadata;
 use crate::error::OauthError;
-use crate::oauth_credentials::EVERYBODY;
+use crate::oauth_credentials::SHARED_SUBJECT;
 use crate::outbound::OutboundSettings;
 use crate::page_host::{PageHost, Place};
 use crate::pkce;
@@ -465,7 +465,7 @@ impl OauthClientState {
 fn question(sign_in: &SignIn) -> String {
     let holder = &sign_in.holder;
     let backend = escaped(&holder.backend);
-    let who = match holder.subject == EVERYBODY {
+    let who = match holder.subject == SHARED_SUBJECT {
         true => "every caller of this gateway".to_owned(),
         false => format!("<b>{}</b>", escaped(&holder.subject)),
     };

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Subject of a token that all callers share.
-pub const EVERYBODY: &str = "*";
+pub const SHARED_SUBJECT: &str = "*";
 /// Scope that requests a refresh token, where the authorization server supports it.
 const OFFLINE: &str = "offline_access";
 /// Minimum age of a refused token before it is replaced, in seconds. A newer one would be refused too.
@@ -94,7 +94,7 @@ impl OauthCredentials {
 impl Inner {
     fn holder(&self, whose: Option<&Principal>) -> Result<TokenHolder, OauthError> {
         let subject = match (self.spec.per_user, whose) {
-            (false, _) => EVERYBODY,
+            (false, _) => SHARED_SUBJECT,
             (true, Some(whose)) => whose.as_str(),
             (true, None) => return Err(OauthError::NoSubject),
         };

@@ -1,7 +1,7 @@
 //! Listeners for sign-in pages. A person who signs in lends an account to the holder, so a holder that authenticates
 //! needs a page on which the browser can authenticate too.
 
-use crate::oauth_credentials::EVERYBODY;
+use crate::oauth_credentials::SHARED_SUBJECT;
 
 /// Listener that serves the pages of a sign-in.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -35,7 +35,7 @@ impl PageHost {
         let must_prove = match self {
             Self::Person => false,
             Self::Public(_) => true,
-            Self::Unnamed { is_proof_required, .. } if subject == EVERYBODY => *is_proof_required,
+            Self::Unnamed { is_proof_required, .. } if subject == SHARED_SUBJECT => *is_proof_required,
             Self::Unnamed { .. } => subject != "anonymous" && !subject.starts_with("local:"),
         };
         if must_prove { Place::Listener } else { Place::Loopback }
@@ -73,8 +73,8 @@ mod tests {
         for subject in ["anonymous", "local:ada"] {
             assert_eq!(unnamed(true).place(subject), Place::Loopback, "{subject}");
         }
-        assert_eq!(unnamed(true).place(EVERYBODY), Place::Listener, "a shared token");
-        assert_eq!(unnamed(false).place(EVERYBODY), Place::Loopback);
+        assert_eq!(unnamed(true).place(SHARED_SUBJECT), Place::Listener, "a shared token");
+        assert_eq!(unnamed(false).place(SHARED_SUBJECT), Place::Loopback);
         assert_eq!(PageHost::Public("https://gate.example/".to_owned()).place("anonymous"), Place::Listener);
     }
 }

@@ -96,7 +96,7 @@ impl SecondaryEndpoint for RelayEntry {
         })
     }
 
-    fn room(&self, caller: Caller, session: String) -> BoxFuture<Result<Option<Principal>, RoutedAnswer>> {
+    fn principal_of(&self, caller: Caller, session: String) -> BoxFuture<Result<Option<Principal>, RoutedAnswer>> {
         let relay = Arc::clone(&self.0);
         Box::pin(async move {
             let found = relay.store.by_mcp(&session, unix_millis()).await.map_err(|error| relay.failed(&error));

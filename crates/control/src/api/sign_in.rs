@@ -18,7 +18,7 @@ use signalbox_config::auth_server::LOCAL_USERS;
 use signalbox_engine::Proof;
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_oauth_client::oauth_client_state::BrowserResponse;
-use signalbox_oauth_client::oauth_credentials::EVERYBODY;
+use signalbox_oauth_client::oauth_credentials::SHARED_SUBJECT;
 use signalbox_oauth_client::page_host::Place;
 use signalbox_oauth_client::sign_in::TokenHolder;
 use signalbox_transport::router::{HandlerResult, RouteFault, RoutedAnswer, RoutedRequest};
@@ -84,7 +84,7 @@ impl SignInPages {
     /// Refuses a person who may not act for the holder. For a shared token, names the command that needs no browser of
     /// an administrator.
     fn refuse_other(&self, request: &RoutedRequest, holder: Option<&TokenHolder>) -> RouteFault {
-        let shared = holder.filter(|holder| holder.subject == EVERYBODY).map(|holder| {
+        let shared = holder.filter(|holder| holder.subject == SHARED_SUBJECT).map(|holder| {
             let backend = &holder.backend;
             format!("only an administrator signs in for all callers, here or by `signalbox login {backend}`")
         });
@@ -132,7 +132,7 @@ impl SignInPages {
     /// Records that a person has lent the holder an account at a backend.
     fn record_end(&self, request: &RoutedRequest, holder: &TokenHolder) {
         let proved = self.proved(request);
-        let who = if holder.subject == EVERYBODY { proved.first() } else { Some(&holder.subject) };
+        let who = if holder.subject == SHARED_SUBJECT { proved.first() } else { Some(&holder.subject) };
         let after = json!({"user": holder.subject, "proved": proved});
         let (caller, origin) = (&request.caller, AdminOrigin::Api);
         let action = AuditedAction { name: LOGIN, target: &holder.backend };
@@ -179,7 +179,7 @@ enum Opener {
 }
 
 fn judge(evidence: &Evidence<'_>) -> Opener {
-    let is_shared = evidence.subject == EVERYBODY;
+    let is_shared = evidence.subject == SHARED_SUBJECT;
     let must_sign_in = Opener::MustSignIn { is_other: evidence.has_visitors };
     let has_proved = evidence.proved.is_some_and(|proved| is_holder(proved, evidence.is_admin, evidence.subject));
     if evidence.visitor_is_holder || has_proved {
@@ -204,7 +204,7 @@ fn judge(evidence: &Evidence<'_>) -> Opener {
 
 /// Returns true if a token is this principal's own, or is shared by all callers and the principal is an administrator.
 fn is_holder(principal: &str, is_admin: bool, subject: &str) -> bool {
-    principal == subject || (subject == EVERYBODY && is_admin)
+    principal == subject || (subject == SHARED_SUBJECT && is_admin)
 }
 
 /// Shows the page of a ticket, or redirects its holder to the authorization server.
@@ -225,7 +225,7 @@ pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> 
         (Some(Opener::Other | Opener::MustSignIn { .. }), _) => Err(pages.refuse_other(&request, holder.as_ref())),
         (opener, _) => {
             // A visitor may not know that all callers would get the account, so even an administrator must confirm.
-            let is_own = holder.as_ref().is_some_and(|holder| holder.subject != EVERYBODY);
+            let is_own = holder.as_ref().is_some_and(|holder| holder.subject != SHARED_SUBJECT);
             let is_holder = is_own && opener == Some(Opener::Holder);
             let page = oauth.connect(ticket, Place::Listener, is_holder);
             pages.record_link(&request, holder.as_ref(), &page);

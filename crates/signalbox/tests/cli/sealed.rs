@@ -172,8 +172,10 @@ async fn another_language_comes_to_the_same_verdicts() {
     let refused = r#""refused":{"reason":"denied","detail":"forged"},"#;
     std::fs::write(&second, text.replacen("\"finished\":", &format!("{refused}\"finished\":"), 1)).unwrap();
     std::fs::write(&unknown, text.replacen("\"finished\":{", "\"finished\":{\"note\":1,", 1)).unwrap();
+    // Another store, as this one has a tape of that name.
+    let other = tempfile::tempdir().unwrap();
     for refused in [&twice, &second] {
-        let imported = run(folder, &["tape", "import", refused.to_str().unwrap()], "").await;
+        let imported = run(other.path(), &["tape", "import", refused.to_str().unwrap()], "").await;
         assert!(imported.code == 1 && imported.stderr.contains("`finished`"), "{}", imported.stderr);
     }
     let forgeries = [(changed, 1), (cut, 1), (forged, 1), (twice, 1), (second, 1), (unknown, 1)];

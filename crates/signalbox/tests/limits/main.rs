@@ -656,6 +656,7 @@ fn every_row_names_tests_that_exist() {
         "control",
         "signalbox",
         "testkit",
+        "e2e",
     ] {
         sources(&root().join("crates").join(name), &mut all);
     }

@@ -1,5 +1,5 @@
 //! A second MCP endpoint of the front, which represents a server of its own. Requests are read and answered as on the
-//! main endpoint. The [`SecondaryEndpoint`] decides which callers are admitted, which room a request belongs to, and
+//! main endpoint. The [`SecondaryEndpoint`] decides which callers are admitted, which principal a request belongs to, and
 //! which ids sessions have.
 
 use super::FrontAnswer;
@@ -61,14 +61,14 @@ pub trait SecondaryEndpoint: Send + Sync + fmt::Debug {
     /// Returns the answer to a request that exceeded the rate limit.
     fn limited(&self, id: Option<&RawId>, wait: Duration) -> RoutedAnswer;
 
-    /// Opens a session and its room for an `initialize` with this id.
+    /// Opens a session and its principal for an `initialize` with this id.
     fn open(&self, caller: Caller, id: Option<RawId>) -> BoxFuture<Result<SecondarySession, RoutedAnswer>>;
 
-    /// Returns the principal of the session's room, or `None` if there is no such session or it has expired. The error
-    /// is an answer for when that cannot be determined now.
-    fn room(&self, caller: Caller, session: String) -> BoxFuture<Result<Option<Principal>, RoutedAnswer>>;
+    /// Returns the principal that requests of the session belong to, or `None` if there is no such session or it has
+    /// expired. The error is an answer for when that cannot be determined now.
+    fn principal_of(&self, caller: Caller, session: String) -> BoxFuture<Result<Option<Principal>, RoutedAnswer>>;
 
-    /// Returns the room that a modern request names, and the request without the code that names it.
+    /// Returns the principal that a modern request names, and the request without the code that names it.
     fn named(&self, caller: Caller, message: Envelope) -> BoxFuture<Result<SecondaryRequest, RoutedAnswer>>;
 
     /// Returns a request of this caller in a session without its session codes, which are secrets of the client.
@@ -99,12 +99,12 @@ pub struct SecondarySession {
     pub principal: Principal,
 }
 
-/// A modern request with the room it names.
+/// A modern request with the principal it names.
 #[derive(Debug)]
 pub struct SecondaryRequest {
     /// Principal on whose behalf the request runs.
     pub principal: Principal,
-    /// Request without the field that names the room.
+    /// Request without the field that names the principal.
     pub message: Envelope,
 }
 
@@ -113,7 +113,7 @@ pub struct SecondaryRequest {
 pub struct EntryRequest {
     /// Endpoint that the request arrived at.
     pub entry: Arc<dyn SecondaryEndpoint>,
-    /// Principal of the room, once it is known.
+    /// Principal that the request belongs to, once it is known.
     pub principal: Option<Principal>,
     /// Id of the session that the request opens.
     pub external: Arc<str>,
@@ -243,7 +243,7 @@ fn session_in(headers: &HeaderMap) -> Option<String> {
     }
 }
 
-/// Finds the room that a message is for. Returns the message without its session codes.
+/// Finds the principal that a message is for. Returns the message without its session codes.
 ///
 /// # Errors
 /// Returns the answer to send instead.
@@ -275,11 +275,11 @@ pub async fn settle(
         HeaderValues::One(id) => std::str::from_utf8(id).ok().map(str::to_owned),
         _ => None,
     };
-    find_room(connection, entry_request.clone(), caller, id, message.id().as_ref()).await?;
+    find_principal(connection, entry_request.clone(), caller, id, message.id().as_ref()).await?;
     Ok(entry_request.entry.seen(&connection.caller(), message))
 }
 
-/// Finds the room that a batch is for.
+/// Finds the principal that a batch is for.
 ///
 /// # Errors
 /// Returns the answer to send instead.
@@ -303,12 +303,12 @@ async fn settle_session(
 ) -> Result<(), Box<FrontAnswer>> {
     let Some(entry_request) = connection.entry_request() else { return Ok(()) };
     let (caller, _) = EntryRequest::of(Some(&entry_request), connection.caller());
-    find_room(connection, entry_request, caller, session_in(headers), id).await
+    find_principal(connection, entry_request, caller, session_in(headers), id).await
 }
 
-/// Finds the room of this session. Without a session id it does nothing: the session lookup that follows refuses the
+/// Finds the principal of this session. Without a session id it does nothing: the session lookup that follows refuses the
 /// request.
-async fn find_room(
+async fn find_principal(
     connection: &ClientConnection,
     entry_request: EntryRequest,
     caller: Caller,
@@ -316,8 +316,8 @@ async fn find_room(
     id: Option<&RawId>,
 ) -> Result<(), Box<FrontAnswer>> {
     let Some(session) = session else { return Ok(()) };
-    let room = entry_request.entry.room(caller, session.clone()).await;
-    match room.map_err(|answer| Box::new(answer_of(answer)))? {
+    let found = entry_request.entry.principal_of(caller, session.clone()).await;
+    match found.map_err(|answer| Box::new(answer_of(answer)))? {
         Some(principal) => {
             connection.set_entry_request(Some(EntryRequest { principal: Some(principal), ..entry_request }));
             Ok(())

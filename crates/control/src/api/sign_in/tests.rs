@@ -34,7 +34,7 @@ fn only_the_caller_completes_a_sign_in_whatever_it_proves_itself_with() {
     let signature = stranger("agent:7");
     let pipe = stranger("local:ada");
     let anonymous = Evidence { is_required: false, ..stranger("anonymous") };
-    let shared = stranger(EVERYBODY);
+    let shared = stranger(SHARED_SUBJECT);
     let shared_with_a_server = Evidence { has_server: true, ..shared };
     let shared_and_open = Evidence { is_required: false, ..shared };
     let cases: [(&str, Evidence<'_>, [Opener; 6]); 13] = [
@@ -55,11 +55,11 @@ fn only_the_caller_completes_a_sign_in_whatever_it_proves_itself_with() {
         ("a shared token, proofs optional", shared_and_open, [Other, Unproved, Holder, Other, Holder, Other]),
     ];
     for (what, evidence, wanted) in cases {
-        let own = if evidence.subject == EVERYBODY { "user:root" } else { evidence.subject };
+        let own = if evidence.subject == SHARED_SUBJECT { "user:root" } else { evidence.subject };
         let browsers = [
             evidence,
             Evidence { is_local: true, ..evidence },
-            Evidence { proved: Some(own), is_admin: evidence.subject == EVERYBODY, ..evidence },
+            Evidence { proved: Some(own), is_admin: evidence.subject == SHARED_SUBJECT, ..evidence },
             Evidence { proved: Some("user:eve"), is_local: true, ..evidence },
             Evidence { has_visitors: true, visitor_is_holder: true, ..evidence },
             Evidence { has_visitors: true, ..evidence },
@@ -70,7 +70,7 @@ fn only_the_caller_completes_a_sign_in_whatever_it_proves_itself_with() {
 
 #[test]
 fn an_administrator_signs_in_for_all_callers_but_not_for_one() {
-    let admin = Evidence { proved: Some("user:root"), is_admin: true, ..stranger(EVERYBODY) };
+    let admin = Evidence { proved: Some("user:root"), is_admin: true, ..stranger(SHARED_SUBJECT) };
     assert_eq!(judge(&admin), Opener::Holder);
     assert_eq!(judge(&Evidence { subject: "key:ci", ..admin }), Opener::Other);
     assert_eq!(judge(&Evidence { is_admin: false, ..admin }), Opener::Other);
