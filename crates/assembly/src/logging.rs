@@ -32,6 +32,8 @@ static REDACTORS: LazyLock<RwLock<LogRedactors>> =
     LazyLock::new(|| RwLock::new(LogRedactors::of(&RedactionSettings::default()).unwrap_or_default()));
 /// Targets of events whose text comes from rules or child processes.
 const TEXT_OF_OTHERS: [&str; 3] = ["signalbox::rules", "signalbox::child_stderr", "signalbox::child_stdout"];
+/// Target of events that ask the reader of the log to sign in at a backend. Their links work once, for one browser.
+const SIGN_IN: &str = "signalbox::sign_in";
 /// Members that every line of JSON has.
 const MEMBERS: [&str; 5] = ["timestamp", "level", "fields", "message", "target"];
 
@@ -138,7 +140,11 @@ where
     F: FormatEvent<S, N>,
 {
     fn format_event(&self, ctx: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let is_of_others = TEXT_OF_OTHERS.contains(&event.metadata().target());
+        let target = event.metadata().target();
+        if target == SIGN_IN {
+            return self.0.format_event(ctx, writer, event);
+        }
+        let is_of_others = TEXT_OF_OTHERS.contains(&target);
         let mut line = String::new();
         self.0.format_event(ctx, Writer::new(&mut line), event)?;
         let redacted = {
@@ -387,6 +393,7 @@ mod tests {
                 tracing::debug!(target: "signalbox::child_stdout", line = secret, "called with no JSON");
                 tracing::debug!(why = %format!("sign in at {link} first"), "called without a token");
                 tracing::warn!(error = ?Some(secret), "called in vain");
+                tracing::warn!(target: "signalbox::sign_in", "begin at {link}?to=sign-in");
             };
             match json {
                 true => {
@@ -398,8 +405,8 @@ mod tests {
             }
             drop(flusher);
             let text = String::from_utf8(sink.text.lock().unwrap().clone()).unwrap();
-            assert!(text.lines().count() == 5 && text.matches("called").count() == 4, "{text}");
-            assert!(!text.contains(secret) && !text.contains(&link[40..]), "{text}");
+            assert!(text.lines().count() == 6 && text.matches("called").count() == 4, "{text}");
+            assert!(!text.contains(secret) && text.matches(&link).count() == 1, "{text}");
             assert!(text.contains("files") && text.ends_with('\n'), "{text}");
             assert!(
                 !json || text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()),

@@ -434,17 +434,7 @@ impl Backend {
         queue.extend(failed);
         self.lock().waiting.extend(others);
         if home {
-            if stopping {
-                tracing::debug!(backend = %self.name, "backend stopped");
-            } else {
-                let was_up = peer.profile().is_some();
-                let what = if was_up {
-                    "lost the connection to the backend"
-                } else {
-                    "cannot open a connection to the backend"
-                };
-                tracing::warn!(backend = %self.name, why = %fault, "{what}");
-            }
+            self.log_loss(fault, peer.profile().is_some(), stopping);
             self.changed.notify_one();
         }
         if down {

@@ -150,6 +150,20 @@ impl Backend {
             self.changed.notified().await;
         }
     }
+
+    /// Logs the end of the home connection.
+    pub(super) fn log_loss(&self, fault: &Fault, was_up: bool, stopping: bool) {
+        let backend = &self.name;
+        match (was_up, fault.kind) {
+            _ if stopping => tracing::debug!(%backend, "backend stopped"),
+            (true, _) => tracing::warn!(%backend, why = %fault, "lost the connection to the backend"),
+            // The link is for the reader of the log, which redacts links elsewhere.
+            (false, FaultKind::SignInNeeded) => {
+                tracing::warn!(target: "signalbox::sign_in", %backend, why = %fault, "cannot open a connection to the backend");
+            }
+            (false, _) => tracing::warn!(%backend, why = %fault, "cannot open a connection to the backend"),
+        }
+    }
 }
 
 #[cfg(test)]
