@@ -130,7 +130,7 @@ impl Default for LogRedactors {
     }
 }
 
-/// Redacts events.
+/// Formatter that redacts the line of an event.
 struct WithoutSecrets<F>(F);
 
 impl<S, N, F> FormatEvent<S, N> for WithoutSecrets<F>

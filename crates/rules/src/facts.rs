@@ -162,9 +162,9 @@ enum CachedLookup {
 
 /// What texts that are logged or recorded may quote of a message and its request.
 pub(crate) enum Quotable {
-    /// Everything.
+    /// All values of the original messages.
     All,
-    /// These redacted copies.
+    /// The values that are left in these copies.
     Redacted {
         message: Envelope,
         request: Option<Envelope>,

@@ -26,6 +26,7 @@ allow = ["one/*"]
 roles = ["all"]
 [[rules]]
 id = "note"
+priority = 9
 when = { tool = "greet" }
 then = [{ log = { level = "warning", text = "noted {{/params/arguments/card}}, {{/params/arguments/pin}}, {{/params/arguments}}" } }]
 [[rules]]
