@@ -390,7 +390,7 @@ impl Router {
             return Ok(());
         }
         match self.refusal_of(caller) {
-            Some(fault) => Err(RouteFault::Caller(fault)),
+            Some(fault) => Err(RouteFault::Caller(Box::new(fault))),
             None => Ok(()),
         }
     }

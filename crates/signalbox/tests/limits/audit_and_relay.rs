@@ -135,7 +135,7 @@ fn of_addresses(limits: &RelayLimits) -> Vec<Row> {
         .metric("signalbox_relay_wrong_codes_total")
         .shown(&["guesses_and_floods_are_slowed_down"]),
         row("counted addresses, for each of these", vec![Count(MAX_KEYS, "addresses")], None)
-            .answer("those without a count are dropped first, then all begin anew")
+            .answer("those without a count are dropped first, then those with the smallest")
             .metric(TOO_OFTEN)
             .shown(&["each_key_has_a_bucket_of_its_own_and_their_number_is_bounded"]),
     ]

@@ -26,7 +26,7 @@ pub enum RouteFault {
     Role(&'static str),
     /// The caller may use nothing at present.
     #[error("{}", .0.message)]
-    Caller(Fault),
+    Caller(Box<Fault>),
     /// The path cannot be decoded.
     #[error("the path: {0}")]
     Path(Undecodable),
