@@ -312,7 +312,8 @@ fn telemetry(config: &Config, principal: &Principal) -> Result<Option<crate::ote
 /// Builds the interceptor of the rules. Their texts quote messages as tapes and the audit log show them.
 fn rule_interceptor(config: &Config, govern: &GovernParts) -> Result<Arc<RuleInterceptor>, AssembleError> {
     let rules = RuleInterceptor::new(RuleSet::clone(&config.rules.set), seed(config)?);
-    Ok(Arc::new(rules.redacting(Arc::new(govern.redactor().clone()))))
+    let rules = rules.redacting(Arc::new(govern.redactor().clone()));
+    Ok(Arc::new(rules.showing(Arc::clone(&govern.permissions) as _)))
 }
 
 /// Returns the seed for the random draws of rules.

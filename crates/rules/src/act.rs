@@ -17,7 +17,7 @@ use signalbox_engine::bridge;
 use signalbox_engine::chain::{Effect, HoldAnswer, HoldQuestion, Verdict, edited};
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_engine::standing::SubjectToken;
-use signalbox_wire::{Envelope, Limits, Revision, codes, json, scan};
+use signalbox_wire::{Envelope, Limits, Revision, codes, json, method, scan};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -280,7 +280,10 @@ impl<'a> Walk<'a> {
             // A server's answer to one token is not for another token of the same principal.
             false => (view.facts.principal, view.facts.token.map(SubjectToken::expose).unwrap_or_default()),
         };
-        let key = format!("{whose}\0{token}\0{key}");
+        // What a list shows depends on the rights of the caller, which change while it is cached.
+        let lookup = view.facts.audience.filter(|_| view.method().is_some_and(shows_entries));
+        let audience = lookup.map(|lookup| lookup.audience()).unwrap_or_default();
+        let key = format!("{whose}\0{token}\0{}\0{key}", audience.0);
         let (exchange, now) = (view.facts.exchange, view.facts.now);
         let ask = CacheAsk { slot, key: &key, exchange, ttl: cache.ttl, max_entries: cache.max_entries, now };
         let InTurn { answer: found, turn } = self.outside.cached(&ask);
@@ -453,6 +456,12 @@ fn spread(failing: &InjectedFault, draw: u64) -> Duration {
 /// Maps a draw to the range from 0 to less than 1.
 fn unit(draw: u64) -> f64 {
     (draw >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Returns `true` if an answer to this method names entries that its caller may see.
+fn shows_entries(method: &str) -> bool {
+    method.ends_with("/list")
+        || [method::COMPLETION_COMPLETE, method::INITIALIZE, method::SERVER_DISCOVER].contains(&method)
 }
 
 fn error_object(code: i64, message: &str, data: Option<&[u8]>) -> Bytes {

@@ -3,7 +3,9 @@
 use crate::candidate::Beginning;
 use crate::limits;
 use crate::pointer::{Pointer, follow};
+use signalbox_engine::Caller;
 use signalbox_engine::catalog::NameStyle;
+use signalbox_engine::catalog::{Audience, Visibility};
 use signalbox_engine::chain::{Case, Phase};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_engine::message_redactor::{MessageRedactor, RedactedMessage};
@@ -71,6 +73,27 @@ pub(crate) struct MessageFacts<'a> {
     pub hidden: Option<&'a Hidden<'a>>,
     /// Redactor for texts that quote the message and are logged or recorded.
     pub redactor: Option<&'a dyn MessageRedactor>,
+    /// Audience of the caller, or `None` if all callers see the same entries.
+    pub audience: Option<AudienceLookup<'a>>,
+}
+
+/// Finds the audience that a caller belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct AudienceLookup<'a> {
+    pub visibility: &'a dyn Visibility,
+    pub caller: &'a Caller,
+}
+
+impl AudienceLookup<'_> {
+    pub fn audience(&self) -> Audience {
+        self.visibility.audience(self.caller)
+    }
+}
+
+impl std::fmt::Debug for AudienceLookup<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AudienceLookup").field("caller", self.caller.principal()).finish_non_exhaustive()
+    }
 }
 
 /// Prefix of a session id in a recording, which stores a hash.
@@ -133,6 +156,7 @@ impl<'a> MessageFacts<'a> {
             by_task: case.by_task,
             hidden: None,
             redactor: None,
+            audience: None,
         }
     }
 

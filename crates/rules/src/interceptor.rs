@@ -1,7 +1,7 @@
 //! Interceptor that evaluates a replaceable rule set, together with the rules' state.
 
 use crate::end_cache::EndCache;
-use crate::facts::{Hidden, MessageFacts};
+use crate::facts::{AudienceLookup, Hidden, MessageFacts};
 use crate::limits;
 use crate::live::{Live, Overflows, StoredAnswer};
 use crate::outside::Outside;
@@ -11,6 +11,7 @@ use crate::rule_set::RuleSet;
 use crate::walk::{Walk, place_of};
 use arc_swap::ArcSwap;
 use signalbox_engine::bridge::tasks::TaskState;
+use signalbox_engine::catalog::Visibility;
 use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Ruling, Rulings, Verdict};
 use signalbox_engine::fact::FinishedFact;
 use signalbox_engine::fault::{Fault, FaultKind};
@@ -19,12 +20,12 @@ use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::message_redactor::MessageRedactor;
 use signalbox_wire::Envelope;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Interceptor that evaluates rules on messages.
-#[derive(Debug)]
 pub struct RuleInterceptor {
     current: ArcSwap<Version>,
     /// Latest sets, newest first. A held message continues under the set that held it.
@@ -33,6 +34,13 @@ pub struct RuleInterceptor {
     phases: AtomicU16,
     live: Live,
     redactor: Option<Arc<dyn MessageRedactor>>,
+    visibility: Option<Arc<dyn Visibility>>,
+}
+
+impl fmt::Debug for RuleInterceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuleInterceptor").field("current", &self.current).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -54,6 +62,7 @@ impl RuleInterceptor {
             versions: Mutex::new(VecDeque::from([version])),
             live: Live::new(seed),
             redactor: None,
+            visibility: None,
         }
     }
 
@@ -61,6 +70,12 @@ impl RuleInterceptor {
     #[must_use]
     pub fn redacting(self, redactor: Arc<dyn MessageRedactor>) -> Self {
         Self { redactor: Some(redactor), ..self }
+    }
+
+    /// Keeps cached lists apart for callers who see different entries.
+    #[must_use]
+    pub fn showing(self, visibility: Arc<dyn Visibility>) -> Self {
+        Self { visibility: Some(visibility), ..self }
     }
 
     /// Replaces the set from the next message on. Counters, caches and positions survive for rules that keep their id.
@@ -123,7 +138,8 @@ impl RuleInterceptor {
     }
 
     fn facts<'a>(&'a self, case: &Case<'a>) -> MessageFacts<'a> {
-        MessageFacts { redactor: self.redactor.as_deref(), ..MessageFacts::of(case) }
+        let audience = self.visibility.as_deref().map(|visibility| AudienceLookup { visibility, caller: case.caller });
+        MessageFacts { redactor: self.redactor.as_deref(), audience, ..MessageFacts::of(case) }
     }
 
     fn walk(

@@ -81,6 +81,12 @@ impl Dialogue {
         }
     }
 
+    /// With entries that not every caller sees.
+    fn showing(mut self, visibility: Arc<dyn signalbox_engine::catalog::Visibility>) -> Self {
+        self.rules = self.rules.showing(visibility);
+        self
+    }
+
     fn later(&mut self, seconds: u64) {
         self.now += Duration::from_secs(seconds);
     }

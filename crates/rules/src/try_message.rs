@@ -115,6 +115,7 @@ pub fn try_with(
         by_task: false,
         hidden: None,
         redactor: None,
+        audience: None,
     };
     let ends = EndCache::default();
     let mut judged = Walk::new(set, 0, &ends, facts, &message, outside).run();

@@ -319,6 +319,42 @@ fn cache_keeps_an_answer_for_its_time_and_for_its_principal() {
     assert_eq!(dialogue.asks(CALL), "pass");
 }
 
+/// Shows entries by the version of a policy and by the way in which the caller was authenticated.
+struct ByRights(std::sync::atomic::AtomicU64);
+
+impl signalbox_engine::catalog::Visibility for ByRights {
+    fn audience(&self, caller: &signalbox_engine::Caller) -> signalbox_engine::catalog::Audience {
+        let version = self.0.load(std::sync::atomic::Ordering::Relaxed);
+        signalbox_engine::catalog::Audience(format!("{version} {:?}", caller.identity().proof).into())
+    }
+
+    fn shows_backend(&self, _: &signalbox_engine::Caller, _: &str) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_cached_list_is_shown_to_callers_who_see_the_same_entries() {
+    let lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "completion/complete"];
+    for method in lists {
+        for shared in [false, true] {
+            let rights = std::sync::Arc::new(ByRights(0.into()));
+            let then = format!(r#"{{ cache = {{ key = "${{method}}", ttl = "5m", shared = {shared} }} }}"#);
+            let mut dialogue = Dialogue::rule(&format!("method = '{method}'"), &then).showing(rights.clone());
+            let list = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{}}}}"#);
+            assert_eq!(dialogue.asks(&list), "pass");
+            assert_eq!(dialogue.answers(RESULT), "pass");
+            assert!(dialogue.asks(&list).starts_with("reply"), "{method}: the same rights");
+            let strong = dialogue.caller.clone();
+            dialogue.caller = signalbox_engine::Caller::of(strong.principal().clone(), Proof::Unproved, "test");
+            assert_eq!(dialogue.asks(&list), "pass", "{method}: a weaker proof of the same principal");
+            dialogue.caller = strong;
+            rights.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(dialogue.asks(&list), "pass", "{method}: rights that have changed");
+        }
+    }
+}
+
 /// A caller whose token a backend gets another one for.
 fn with_token(principal: &str, token: &str) -> signalbox_engine::Caller {
     use signalbox_engine::standing::{Credential, Standing, SubjectToken};
