@@ -6,6 +6,7 @@ mod administration;
 mod bad_days;
 mod columns;
 mod glass;
+mod listens;
 mod moves;
 mod nothing_done;
 mod policies_and_backends;

@@ -2,9 +2,12 @@
 
 use super::Session;
 use crate::gateway::Gateway;
+use bytes::Bytes;
 use signalbox_engine::audit::{Intent, IntentWrite};
 use signalbox_engine::audit_id::AuditRun;
-use signalbox_engine::{Call, Command, Context, ExchangeId, Fact};
+use signalbox_engine::command::Listen;
+use signalbox_engine::front::AuthorizedFollow;
+use signalbox_engine::{Call, Caller, Command, Context, ExchangeId, Fact};
 use signalbox_wire::method;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
@@ -51,17 +54,39 @@ impl Session {
                 decisions,
             }
         };
-        let intents: Vec<Intent> = commands
-            .iter()
-            .filter_map(|command| match command {
-                Command::Forward { exchange, backend, call } => Some(intent(*exchange, backend, call, false)),
-                Command::Watch(watch) => Some(intent(watch.exchange, &watch.backend, &watch.call, false)),
+        let mut intents = Vec::new();
+        for command in commands {
+            match command {
+                Command::Forward { exchange, backend, call } => intents.push(intent(*exchange, backend, call, false)),
+                Command::Watch(watch) => intents.push(intent(watch.exchange, &watch.backend, &watch.call, false)),
                 Command::Fork { exchange, backend, call } => {
-                    Some(intent((*exchange).unwrap_or(ExchangeId(0)), backend, call, true))
+                    intents.push(intent((*exchange).unwrap_or(ExchangeId(0)), backend, call, true));
                 }
-                _ => None,
-            })
-            .collect();
+                Command::Listen(Listen::Open { exchange, follow }) => {
+                    intents.extend(self.listen_intents(*exchange, follow, ctx.caller.unwrap_or(&self.caller)));
+                }
+                _ => {}
+            }
+        }
         (!intents.is_empty()).then(|| log.intend(intents))
+    }
+
+    /// Returns an intent for each resource and task that a listen request follows at a backend.
+    fn listen_intents(&self, exchange: ExchangeId, follow: &AuthorizedFollow, caller: &Caller) -> Vec<Intent> {
+        let targets = follow.resources().iter().chain(follow.tasks());
+        let intent = |(backend, target): &(Arc<str>, Box<str>)| Intent {
+            exchange,
+            session: self.key,
+            caller: caller.clone(),
+            method: method::SUBSCRIPTIONS_LISTEN.into(),
+            subject: Some(target.clone()),
+            backend: Arc::clone(backend),
+            is_copy: false,
+            message: Bytes::new(),
+            definition: None,
+            // They are about all targets together, and the outcome has them.
+            decisions: Vec::new(),
+        };
+        targets.map(intent).collect()
     }
 }

@@ -3,7 +3,7 @@
 use super::handling::Facts;
 use super::{Session, SessionState};
 use bytes::Bytes;
-use signalbox_engine::command::Watch;
+use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::fact::{LostFact, MessageFact, Point, SessionFact};
 use signalbox_engine::front::{Mode, ToClient};
 use signalbox_engine::{Command, Event, ExchangeId, Fact, Fault, FaultKind};
@@ -117,7 +117,11 @@ impl Session {
         let reaches = |command: &Command| {
             matches!(
                 command,
-                Command::Forward { .. } | Command::Watch(_) | Command::Fork { .. } | Command::SendAndDiscard { .. }
+                Command::Forward { .. }
+                    | Command::Watch(_)
+                    | Command::Fork { .. }
+                    | Command::SendAndDiscard { .. }
+                    | Command::Listen(Listen::Open { .. })
             )
         };
         let (waiting, others): (Vec<Command>, Vec<Command>) = commands.into_iter().partition(reaches);
@@ -135,7 +139,9 @@ impl Session {
                 }
                 match command {
                     command if kept => session.perform(command),
-                    Command::Forward { exchange, .. } | Command::Watch(Watch { exchange, .. }) => {
+                    Command::Forward { exchange, .. }
+                    | Command::Watch(Watch { exchange, .. })
+                    | Command::Listen(Listen::Open { exchange, .. }) => {
                         session.gateway.counters.dropped("not_recorded");
                         let text = "the call could not be recorded, and is not carried out without";
                         let fault = Fault::new(FaultKind::NotRecorded, text);
@@ -175,7 +181,9 @@ impl Drop for UnrecordedAnswers {
 /// Returns the exchange that waits for the outcome of a command.
 fn exchange_of(command: &Command) -> Option<ExchangeId> {
     match command {
-        Command::Forward { exchange, .. } | Command::Watch(Watch { exchange, .. }) => Some(*exchange),
+        Command::Forward { exchange, .. }
+        | Command::Watch(Watch { exchange, .. })
+        | Command::Listen(Listen::Open { exchange, .. }) => Some(*exchange),
         _ => None,
     }
 }
