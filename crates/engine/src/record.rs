@@ -9,6 +9,7 @@ mod entry;
 mod message;
 mod query;
 mod store;
+mod tables;
 pub mod tally;
 mod tape_info;
 
@@ -17,4 +18,5 @@ pub use entry::{Content, DecisionEntry, Entry, FinishedEntry};
 pub use message::{Body, MessageEntry, MessageKind};
 pub use query::{EntryPage, Hit, MethodStats, NotificationStats, Query, Stats};
 pub use store::{PruneReport, Retention, StoreError, TapeStore, TapeWriter};
+pub use tables::{ExchangeRow, SessionRow, TapeTables, TapeTotals};
 pub use tape_info::{TapeInfo, TapeKind};

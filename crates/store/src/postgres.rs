@@ -14,6 +14,7 @@ mod row;
 mod schema;
 mod ssl;
 mod stats;
+mod tables;
 mod tapes;
 mod tls;
 mod words;
@@ -24,7 +25,8 @@ use ::postgres::Client;
 pub(crate) use address::PostgresAddress;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
-    Entry, EntryPage, PruneReport, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
+    Entry, EntryPage, PruneReport, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeTables,
+    TapeWriter,
 };
 use signalbox_seal::SigningKey;
 pub use ssl::PostgresAddressError;
@@ -139,6 +141,10 @@ impl TapeStore for PostgresStore {
 
     fn sessions(&self, tape: &str) -> Result<Vec<(u64, SessionInfo)>, StoreError> {
         self.ask(|client| tapes::sessions(client, tape))
+    }
+
+    fn tables(&self, tape: &str) -> Result<TapeTables, StoreError> {
+        self.ask(|client| tables::tables(client, tape))
     }
 
     fn find(&self, query: &Query) -> Result<EntryPage, StoreError> {

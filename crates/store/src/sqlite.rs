@@ -13,6 +13,7 @@ mod prune;
 mod row;
 mod schema;
 mod stats;
+mod tables;
 mod tapes;
 mod writer;
 
@@ -23,7 +24,8 @@ pub(crate) use connection::{SqliteFile, create_if};
 use rusqlite::{ErrorCode, ffi};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
-    Entry, EntryPage, PruneReport, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
+    Entry, EntryPage, PruneReport, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeTables,
+    TapeWriter,
 };
 use signalbox_seal::SigningKey;
 use std::path::Path;
@@ -122,6 +124,10 @@ impl TapeStore for SqliteStore {
 
     fn sessions(&self, tape: &str) -> Result<Vec<(u64, SessionInfo)>, StoreError> {
         self.ask(|reader| tapes::sessions(&reader.connection, tape))
+    }
+
+    fn tables(&self, tape: &str) -> Result<TapeTables, StoreError> {
+        self.ask(|reader| tables::tables(&mut reader.connection, tape))
     }
 
     fn find(&self, query: &Query) -> Result<EntryPage, StoreError> {

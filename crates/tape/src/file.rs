@@ -14,6 +14,7 @@ mod writer;
 
 pub use error::TapeFileError;
 pub use frame::VERSION;
+pub(crate) use reader::MAX_SESSIONS;
 pub use reader::{Entries, MAX_SMALL_FILE, TapeFile};
 pub use select::Select;
 pub use writer::TapeFileWriter;

@@ -90,11 +90,18 @@ impl TapeSource {
         self.verify_against(Anchors::default(), progress)
     }
 
-    /// Verifies a sealed tape, and compares it with signed heads stored elsewhere.
+    /// Verifies a sealed tape, and compares it with signed heads stored elsewhere. What readers are shown besides the
+    /// entries, in the tables of a store or the head of a file, must be what the entries give.
     pub fn verify_against(&mut self, anchors: Anchors, mut progress: impl FnMut()) -> SealReport {
         let mut verifier = TapeVerifier::against(self.info(), anchors);
         match self {
             Self::Stored(store, tape) => {
+                // Read before the entries, because a live tape goes on meanwhile.
+                let tables = tape.seal.as_ref().map(|_| store.tables(&tape.id)).transpose();
+                let unreadable = tables.as_ref().err().map(ToString::to_string);
+                if let Ok(Some(tables)) = tables {
+                    verifier = verifier.with_tables(tables);
+                }
                 let query = Query { tape: Some(tape.id.clone()), ..Query::default() };
                 let (mut last, store) = (None, &**store);
                 let read = |give: &mut dyn FnMut(Entry) -> bool| {
@@ -120,8 +127,12 @@ impl TapeSource {
                     Ok(_) => {}
                     Err(error) => verifier.unreadable(error.to_string()),
                 }
+                if let Some(why) = unreadable {
+                    verifier.unreadable(why);
+                }
             }
             Self::File(file) => {
+                verifier = verifier.with_sessions(file.sessions().to_vec());
                 let mut bodies = Bodies::remembering(MOST_VERIFIED);
                 let version = file.version();
                 let read = |give: &mut dyn FnMut(Entry) -> bool| file.audit(&mut |entry| give(bodies.whole(entry)));

@@ -3,6 +3,7 @@
 use super::around::SessionInfo;
 use super::entry::Entry;
 use super::query::{EntryPage, Query, Stats};
+use super::tables::TapeTables;
 use super::tape_info::TapeInfo;
 use std::time::Duration;
 
@@ -161,6 +162,12 @@ pub trait TapeStore: Send + Sync {
     /// # Errors
     /// Returns an error if the store fails.
     fn sessions(&self, tape: &str) -> Result<Vec<(u64, SessionInfo)>, StoreError>;
+
+    /// Returns all that is derived from the entries of a tape, as of one moment.
+    ///
+    /// # Errors
+    /// Returns an error if the store fails.
+    fn tables(&self, tape: &str) -> Result<TapeTables, StoreError>;
 
     /// Returns the entries that match a query.
     ///

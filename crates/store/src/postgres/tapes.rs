@@ -128,6 +128,11 @@ pub fn meant(client: &mut Client, asked: &str) -> Result<TapeRow, Failure> {
 /// Returns the sessions of a tape, by number.
 pub fn sessions(client: &mut Client, asked: &str) -> Result<Vec<(u64, SessionInfo)>, Failure> {
     let tape = meant(client, asked)?.number;
+    sessions_of(client, tape)
+}
+
+/// Returns the sessions of the tape with this number, by their own.
+pub fn sessions_of(client: &mut impl GenericClient, tape: i64) -> Result<Vec<(u64, SessionInfo)>, Failure> {
     let sql =
         "SELECT number, external, client, client_version, revision, transport, proof, address, claims FROM sessions
         WHERE tape = $1 ORDER BY number";

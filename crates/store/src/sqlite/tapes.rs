@@ -140,6 +140,11 @@ pub fn meant(connection: &Connection, asked: &str) -> Result<TapeRow, SqliteFail
 /// Returns the sessions of a tape, by number.
 pub fn sessions(connection: &Connection, asked: &str) -> Result<Vec<(u64, SessionInfo)>, SqliteFailure> {
     let tape = meant(connection, asked)?.number;
+    sessions_of(connection, tape)
+}
+
+/// Returns the sessions of the tape with this number, by their own.
+pub fn sessions_of(connection: &Connection, tape: i64) -> Result<Vec<(u64, SessionInfo)>, SqliteFailure> {
     let sql =
         "SELECT number, external, client, client_version, revision, transport, proof, address, claims FROM sessions
         WHERE tape = ?1 ORDER BY number";

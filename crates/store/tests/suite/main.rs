@@ -74,6 +74,8 @@ suite![
     version_2::a_method_of_any_length_is_counted,
     sealing::a_sealed_tape_is_valid_closed_or_not,
     sealing::every_column_of_every_entry_counts,
+    sealing::every_column_of_every_derived_row_counts,
+    sealing::rows_of_a_live_or_pruned_tape_are_no_faults,
     sealing::deleted_swapped_added_and_cut_entries_are_named,
     sealing::what_is_left_after_pruning_still_proves_itself,
     room::what_clients_say_of_themselves_is_counted,

@@ -1,11 +1,11 @@
 //! Sealed tapes: whoever changes one in the database is found out, and told which entry it was.
 
 use crate::house::House;
-use crate::make::{SECOND, call, tape};
+use crate::make::{SECOND, all, call, entry, find, tape};
 use crate::version_2;
-use signalbox_engine::record::{Entry, Retention, TapeInfo, TapeStore};
+use signalbox_engine::record::{Content, Entry, Retention, TapeInfo, TapeStore};
 use signalbox_seal::SigningKey;
-use signalbox_tape::seal::{SealFaultKind, SealReport, SealVerdict, TapeSealer};
+use signalbox_tape::seal::{SealFaultKind, SealReport, SealVerdict, TapeSealer, TapeVerifier, Uncovered};
 use signalbox_tape::{HeadInterval, SealSettings, TapeSource};
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,6 +138,111 @@ pub fn every_column_of_every_entry_counts(house: &House) {
     assert_eq!(verify(house, "a").verdict, SealVerdict::Valid);
     change(house, "UPDATE tapes SET seal = NULL");
     assert_eq!(verify(house, "a").verdict, SealVerdict::Broken, "the seal cannot be removed unseen");
+}
+
+/// Entries of every kind, calls, and the end of the session.
+fn all_kinds() -> Vec<Entry> {
+    let mut entries = version_2::entries();
+    for entry in &mut entries {
+        (entry.at, entry.seal) = (entry.seq * SECOND, None);
+    }
+    entries.extend((0..3).flat_map(|n| call(5 * n + 12, n + 3, "echo", ["success", "error"][n as usize % 2], 5)));
+    entries.push(entry(27, Content::SessionEnded));
+    entries
+}
+
+/// Changes of the tables besides the entries: table, and the statement.
+fn changes(house: &House) -> Vec<(&'static str, String)> {
+    let is_sqlite = matches!(house, House::Sqlite(_));
+    let set =
+        |table: &str, column: &str, new: &str, row: &str| format!("UPDATE {table} SET {column} = {new} WHERE {row}");
+    let mut changes = Vec::new();
+    for column in ["external", "client", "client_version", "revision", "transport", "proof", "address"] {
+        changes.push(("sessions", set("sessions", column, "'x'", "number = 1")));
+    }
+    for (column, new) in
+        [("claims", "NULL"), ("began", "began + 1"), ("ended", "ended - 1"), ("ended", "NULL"), ("number", "7")]
+    {
+        changes.push(("sessions", set("sessions", column, new, "number = 1")));
+    }
+    changes.push(("sessions", "DELETE FROM sessions".to_owned()));
+    changes.push(("sessions", "INSERT INTO sessions (tape, number, transport, began, proof) SELECT tape, 77, 'http', 1, 'certificate' FROM sessions".to_owned()));
+    for column in ["first", "last", "took", "bytes_in", "bytes_out", "exchange"] {
+        let steps: &[i64] = if column == "exchange" { &[100] } else { &[-1, 100] };
+        for by in steps {
+            changes.push(("exchanges", set("exchanges", column, &format!("{column} + {by}"), "exchange = 5")));
+        }
+    }
+    // SQLite has the number of a name there.
+    let names = if is_sqlite { ["subject", "outcome", "method"] } else { ["'x'"; 3] };
+    for (column, new) in ["method", "subject", "outcome"].into_iter().zip(names) {
+        changes.push(("exchanges", set("exchanges", column, new, "exchange = 4")));
+        changes.push(("exchanges", set("exchanges", column, "NULL", "exchange = 4")));
+    }
+    changes.push(("exchanges", "DELETE FROM exchanges WHERE exchange IN (3, 4)".to_owned()));
+    changes.push(("exchanges", "INSERT INTO exchanges (tape, exchange, first, last) SELECT tape, 99, 1, 2 FROM tapes, (SELECT min(tape) AS tape FROM sessions) AS s".to_owned()));
+    for new in ["came = came + 1", "went = went - 1"] {
+        changes.push(("notifications", format!("UPDATE notifications SET {new}")));
+    }
+    changes.push(("notifications", "DELETE FROM notifications".to_owned()));
+    for column in ["entries", "first_at", "last_at", "last_seq", "gaps", "passed"] {
+        changes.push(("tapes", set("tapes", column, &format!("{column} + 1"), "true")));
+    }
+    let only = if is_sqlite {
+        changes.push(("exchanges", set("exchanges", "well", "1", "exchange = 4")));
+        ["requests = requests + 1", "notifications = 0", "results = 0", "errors = 0", "raws = 1", "disordered = 1"]
+            .as_slice()
+    } else {
+        ["kinds = '{0,0,0,0,0}'", "disordered = true"].as_slice()
+    };
+    changes.extend(only.iter().map(|new| ("tapes", format!("UPDATE tapes SET {new}"))));
+    changes
+}
+
+pub fn every_column_of_every_derived_row_counts(house: &House) {
+    keep(&*house.open(), tape("a", 1), all_kinds(), true);
+    let report = verify(house, "a");
+    assert_eq!((report.verdict, report.fault), (SealVerdict::Valid, None));
+    for (table, sql) in changes(house) {
+        change(house, &format!("CREATE TABLE before AS SELECT * FROM {table}; {sql}"));
+        let report = verify(house, "a");
+        let fault = report.fault.unwrap_or_else(|| panic!("{sql}: it says {:?}", report.verdict));
+        assert!(fault.kind == SealFaultKind::Wrong && fault.why.contains(&format!("`{table}`")), "{sql}: {fault:?}");
+        change(house, &format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM before; DROP TABLE before"));
+    }
+    assert_eq!(verify(house, "a").verdict, SealVerdict::Valid, "all is as it was");
+}
+
+pub fn rows_of_a_live_or_pruned_tape_are_no_faults(house: &House) {
+    // Entries that came after the tables were read.
+    let (mut info, mut entries) = (tape("a", 1), all_kinds());
+    let mut sealer = TapeSealer::new(settings(&mut info));
+    sealer.seal(&mut entries);
+    let store = house.open();
+    let mut writer = store.begin(&info).unwrap();
+    writer.append(&entries[..14], false).unwrap();
+    let tables = store.tables("a").unwrap();
+    writer.append(&entries[14..], false).unwrap();
+    let mut verifier = TapeVerifier::new(&info).with_tables(tables);
+    for hit in find(&*store, &all()).hits {
+        assert!(verifier.push(hit.entry));
+    }
+    let report = verifier.finish();
+    assert_eq!((report.verdict, report.fault), (SealVerdict::NeverClosed, None));
+    drop(writer);
+    // The description of the session is pruned, and the beginning of a call.
+    let retention = Retention { max_age: Some(Duration::from_secs(14)), ..Retention::default() };
+    let pruned = house.open_signing(Some(key())).prune(&retention, 28 * SECOND).unwrap();
+    assert!(pruned.entries > 10, "{pruned:?}");
+    let report = verify(house, "a");
+    assert_eq!((report.verdict, &report.fault), (SealVerdict::NeverClosed, &None), "{report:?}");
+    assert_eq!(report.uncovered, Uncovered { sessions: 1, exchanges: 0 });
+    for sql in
+        ["UPDATE exchanges SET took = took + 1", "UPDATE exchanges SET last = last + 1", "UPDATE tapes SET gaps = 0"]
+    {
+        change(house, sql);
+        assert_eq!(fault(house, "a").0, SealFaultKind::Wrong, "{sql}");
+    }
 }
 
 pub fn deleted_swapped_added_and_cut_entries_are_named(house: &House) {

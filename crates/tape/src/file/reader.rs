@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
 /// Maximum number of sessions that are gathered from entries.
-const MAX_SESSIONS: usize = 100_000;
+pub(crate) const MAX_SESSIONS: usize = 100_000;
 /// Memory that an entry takes besides its record.
 const ENTRY_COST: u64 = 64;
 /// Maximum weight of the records of a file, however small the file is.
@@ -123,16 +123,16 @@ impl<R: Read + Seek> TapeFile<R> {
         &self.sessions
     }
 
-    /// Returns the sessions from the head or, if it lists none, from the entries: the head of a file that was written
-    /// live dates from before its first session. Unreadable entries of such a file are skipped.
+    /// Returns the sessions from the head or, if it lists none or the tape had not ended, from the entries too: the head
+    /// of a file that was written or copied live dates from before the last sessions. Unreadable entries are skipped.
     ///
     /// # Errors
     /// Returns the error of the file system.
     pub fn all_sessions(&mut self) -> Result<Vec<(u64, SessionInfo)>, TapeFileError> {
-        if !self.sessions.is_empty() {
+        if !self.sessions.is_empty() && self.info.ended.is_some() {
             return Ok(self.sessions.clone());
         }
-        let mut found = BTreeMap::new();
+        let mut found: BTreeMap<u64, SessionInfo> = self.sessions.iter().cloned().collect();
         for entry in self.entries(Select::default()) {
             match entry {
                 Ok(Entry { session: Some(number), content: Content::Session(info), .. })

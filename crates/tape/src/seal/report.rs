@@ -33,7 +33,7 @@ pub struct SealFault {
 pub enum SealFaultKind {
     /// The head of the tape is not the sealed one.
     Head,
-    /// An entry is not as recorded.
+    /// An entry is not as recorded, or what is shown besides the entries is not what they give.
     Wrong,
     /// Entries are missing from the tape.
     Missing,
@@ -83,6 +83,13 @@ pub struct RedactedEntry {
     pub paths: Vec<String>,
 }
 
+/// Number of rows that only pruned entries could confirm.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Uncovered {
+    pub sessions: u64,
+    pub exchanges: u64,
+}
+
 /// Result of the verification of a tape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SealReport {
@@ -104,6 +111,8 @@ pub struct SealReport {
     pub signers: Vec<Signer>,
     /// Entries from which values were removed.
     pub redacted: Vec<RedactedEntry>,
+    /// Sessions and exchanges that are shown and that only pruned entries could confirm.
+    pub uncovered: Uncovered,
     /// First mismatch, if there is one.
     pub fault: Option<SealFault>,
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::{TapeFileWriter, TapeSource, sample};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
-use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, TapeInfo};
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, SessionInfo, TapeInfo};
 use signalbox_seal::{HeadContent, HeadKind, SigningKey};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -53,7 +53,12 @@ fn seal_telling(entries: &mut [Entry], heads: Option<Arc<dyn HeadSink>>) -> (Tap
 
 /// A file of these entries, closed if that is wanted.
 fn file(info: &TapeInfo, entries: &[Entry], closing: Option<Vec<u8>>) -> Vec<u8> {
-    let mut writer = TapeFileWriter::new(vec![], info, &[]).unwrap();
+    listing(&[], info, entries, closing)
+}
+
+/// A file whose head lists these sessions.
+fn listing(sessions: &[(u64, SessionInfo)], info: &TapeInfo, entries: &[Entry], closing: Option<Vec<u8>>) -> Vec<u8> {
+    let mut writer = TapeFileWriter::new(vec![], info, sessions).unwrap();
     for entry in entries {
         writer.push(entry).unwrap();
         if entry.seq % FRAME == 0 {
@@ -98,6 +103,76 @@ fn a_flipped_bit_anywhere_in_a_file_is_found() {
         let broken = report.as_ref().is_none_or(|report| report.verdict == SealVerdict::Broken);
         assert!(broken, "byte {place} of {}: {report:?}", bytes.len());
     }
+}
+
+/// Two descriptions of session 1, and one of session 2.
+fn described() -> (Vec<Entry>, SessionInfo, [(u64, SessionInfo); 2]) {
+    let last = SessionInfo {
+        external: Some("hmac:00".into()),
+        client_version: Some("2".into()),
+        proof: Some("none".into()),
+        claims: vec![("subject".into(), "CN=ann".into())],
+        address: Some("10.0.0.7".into()),
+        ..sample::sessions().remove(0).1
+    };
+    let first = SessionInfo { client: None, ..last.clone() };
+    let second = SessionInfo { proof: Some("certificate".into()), ..last.clone() };
+    let mut entries = entries();
+    for (place, number, info) in [(3, 1, &first), (9, 1, &last), (20, 2, &second)] {
+        entries[place] =
+            Entry { session: Some(number), content: Content::Session(info.clone()), ..entries[place].clone() };
+    }
+    (entries, first, [(1, last), (2, second)])
+}
+
+#[test]
+fn sessions_in_the_head_of_a_file_are_those_of_its_entries() {
+    let (mut sealed, first, listed) = described();
+    let (info, sealer) = seal(&mut sealed);
+    let of =
+        |sessions: &[(u64, SessionInfo)]| verify(&listing(sessions, &info, &sealed, sealer.closing(5_000))).unwrap();
+    for sessions in [&listed[..], &[]] {
+        let report = of(sessions);
+        assert_eq!((report.verdict, &report.fault), (SealVerdict::Valid, &None), "{sessions:?}");
+    }
+    let changes: [(&str, fn(&mut SessionInfo)); 8] = [
+        ("external", |info| info.external = None),
+        ("client`", |info| info.client = Some("forged".into())),
+        ("client_version", |info| info.client_version = Some("9".into())),
+        ("revision", |info| info.revision = None),
+        ("transport", |info| info.transport = "tcp".into()),
+        ("proof", |info| info.proof = Some("certificate".into())),
+        ("claims", |info| info.claims.clear()),
+        ("address", |info| info.address = Some("10.9.9.9".into())),
+    ];
+    let why = |sessions: &[(u64, SessionInfo)]| {
+        let fault = of(sessions).fault.unwrap_or_else(|| panic!("{sessions:?}"));
+        assert_eq!((fault.kind, fault.entry), (SealFaultKind::Wrong, None));
+        fault.why
+    };
+    for (member, change) in changes {
+        let mut sessions = listed.clone();
+        change(&mut sessions[0].1);
+        let why = why(&sessions);
+        assert!(why.starts_with("session 1 in the head") && why.contains(&format!("`{member}")), "{member}: {why}");
+    }
+    let [one, two] = listed.clone();
+    let outdated = (1, first);
+    let ghost = (77, two.1.clone());
+    for wrong in [vec![one.clone()], vec![outdated.clone(), two.clone()], vec![one.clone(), two.clone(), ghost.clone()]]
+    {
+        why(&wrong);
+    }
+    assert!(why(&[one.clone(), two.clone(), one.clone()]).contains("twice"));
+    // The list of a tape that had not ended may lag behind, but no session may be invented.
+    let open = |sessions: &[(u64, SessionInfo)]| verify(&listing(sessions, &info, &sealed, None)).unwrap();
+    assert_eq!(open(&[outdated]).fault, None);
+    assert_eq!(open(&[one, ghost]).verdict, SealVerdict::Broken);
+    // Nothing is claimed of a tape that was never sealed.
+    let plain: Vec<Entry> = sealed.iter().map(|entry| Entry { seal: None, ..entry.clone() }).collect();
+    let unsealed = TapeInfo { seal: None, ..info.clone() };
+    let report = verify(&listing(&[(9, two.1)], &unsealed, &plain, None)).unwrap();
+    assert_eq!((report.verdict, report.fault), (SealVerdict::NeverSealed, None));
 }
 
 #[test]

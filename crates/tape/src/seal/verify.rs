@@ -3,9 +3,10 @@
 use super::anchored::Anchors;
 use super::chain;
 use super::commitments::Commitments;
+use super::derived::{ListedSessions, StoredTables, TapeExtent};
 use super::pointer::pointers;
-use super::report::{RedactedEntry, SealFault, SealFaultKind, SealReport, SealVerdict, Signer};
-use signalbox_engine::record::{Body, Content, Entry, MessageEntry, TapeInfo};
+use super::report::{RedactedEntry, SealFault, SealFaultKind, SealReport, SealVerdict, Signer, Uncovered};
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, SessionInfo, TapeInfo, TapeTables};
 use signalbox_seal::canonical::EncodeError;
 use signalbox_seal::{CHAIN_VERSION, ChainHash, EntrySeal, Head, HeadKind, SealDetails, TapeSeal};
 
@@ -33,6 +34,10 @@ pub struct TapeVerifier {
     /// Number of missing facts, as entries state it.
     gaps: u64,
     anchors: Anchors,
+    /// Tables of the store, if the tape is in one.
+    tables: Option<StoredTables>,
+    /// Sessions in the head, if the tape is a file.
+    listed: Option<ListedSessions>,
     scratch: Vec<u8>,
 }
 
@@ -81,6 +86,7 @@ impl TapeVerifier {
             missing: 0,
             signers: vec![],
             redacted: vec![],
+            uncovered: Uncovered::default(),
             fault: None,
         };
         let mut verifier = Self {
@@ -93,12 +99,26 @@ impl TapeVerifier {
             suspected: 0,
             gaps: 0,
             anchors,
+            tables: None,
+            listed: None,
             scratch: vec![],
         };
         if let Err(why) = verifier.begin() {
             verifier.fail(None, SealFaultKind::Head, why.to_string());
         }
         verifier
+    }
+
+    /// Sets the tables of the store, which are compared with the entries. They must have been read before the entries.
+    #[must_use]
+    pub fn with_tables(self, tables: TapeTables) -> Self {
+        Self { tables: Some(StoredTables::new(tables)), ..self }
+    }
+
+    /// Sets the sessions that the head of a file lists, which are compared with the entries.
+    #[must_use]
+    pub fn with_sessions(self, listed: Vec<(u64, SessionInfo)>) -> Self {
+        Self { listed: Some(ListedSessions::new(listed)), ..self }
     }
 
     fn begin(&mut self) -> Result<(), BadHead> {
@@ -175,6 +195,9 @@ impl TapeVerifier {
         if self.report.fault.is_none() {
             self.miss_anchored();
         }
+        if self.report.fault.is_none() && self.report.verdict != SealVerdict::NeverSealed {
+            self.compare_derived();
+        }
         if self.report.fault.is_some() {
             self.report.verdict = SealVerdict::Broken;
         }
@@ -206,7 +229,31 @@ impl TapeVerifier {
             let why = format!("everything up to entry {} was pruned", self.report.pruned_up_to);
             self.fail(Some(entry.seq), SealFaultKind::Added, why);
         }
+        self.derive(entry);
         self.report.fault.is_none()
+    }
+
+    /// Adds an entry to what readers are to be shown besides entries.
+    fn derive(&mut self, entry: &Entry) {
+        if let Some(tables) = &mut self.tables {
+            tables.add(entry);
+        }
+        if let Some(listed) = &mut self.listed {
+            listed.add(entry);
+        }
+    }
+
+    /// Compares what readers are shown besides the entries with what the entries give.
+    fn compare_derived(&mut self) {
+        let extent = TapeExtent { pruned: self.report.pruned_up_to, ended: self.tape.ended.is_some() };
+        let mut uncovered = Uncovered::default();
+        let tables = self.tables.as_ref().and_then(|tables| tables.compare(extent, &mut uncovered));
+        let listed = || self.listed.as_ref().and_then(|listed| listed.compare(extent, &mut uncovered));
+        let difference = tables.or_else(listed);
+        self.report.uncovered = uncovered;
+        if let Some(why) = difference {
+            self.fail(None, SealFaultKind::Wrong, why);
+        }
     }
 
     /// Returns true if the chain matches the anchor at this position, if there is one.
@@ -238,6 +285,7 @@ impl TapeVerifier {
             let paths = pointers(entry, details, self.bodies.paths());
             self.report.redacted.push(RedactedEntry { entry: entry.seq, paths });
         }
+        self.derive(entry);
         self.report.entries += 1;
         self.report.last = entry.seq;
         true

@@ -9,7 +9,7 @@ use crate::output;
 use serde_json::{Value, json};
 use signalbox_control::table::harmless;
 use signalbox_tape::moment;
-use signalbox_tape::seal::{Anchors, SealReport, SealVerdict};
+use signalbox_tape::seal::{Anchors, SealReport, SealVerdict, Uncovered};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::BufReader;
@@ -101,6 +101,7 @@ fn as_json(tape: &str, report: &SealReport, word: &str, code: u8, trust: Trust) 
         "trust": trust.word(),
         "signers": signers,
         "redacted": redacted,
+        "uncovered": {"sessions": report.uncovered.sessions, "exchanges": report.uncovered.exchanges},
         "fault": fault.map(|fault| json!({"entry": fault.entry, "kind": fault.kind.word(), "why": fault.why})),
     })
 }
@@ -134,6 +135,14 @@ fn as_text(tape: &str, report: &SealReport, trust: Trust) -> String {
     }
     if report.pruned_up_to > 0 {
         let _ = writeln!(out, "entries up to {} were pruned, as a signature says", report.pruned_up_to);
+    }
+    let Uncovered { sessions, exchanges } = report.uncovered;
+    if sessions + exchanges > 0 {
+        let _ = writeln!(
+            out,
+            "{sessions} sessions and {exchanges} exchanges began before that: nothing shows whether what is listed of them \
+             was changed"
+        );
     }
     if let Some(anchored) = report.anchored_up_to {
         let _ = writeln!(out, "it agrees with what was anchored elsewhere, up to entry {anchored}");
