@@ -19,7 +19,7 @@ use signalbox_govern::constraints::{PathConstraint, Scope};
 use signalbox_govern::path_bounds::Folders;
 use signalbox_govern::permissions::entry_of;
 use signalbox_tape::redact::{Redaction, Redactor};
-use signalbox_wire::Envelope;
+use signalbox_wire::{Envelope, method};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -65,8 +65,7 @@ impl<'a> Source<'a> {
         if let Some(entry) = entry_of(case) {
             return Some(Self::Entry(entry));
         }
-        let is_about_tasks =
-            case.by_task || case.exchange.is_some_and(|exchange| exchange.method.starts_with("tasks/"));
+        let is_about_tasks = is_about_tasks(case);
         if let (true, Some(name), Some(backend)) = (is_about_tasks, case.task_tool, case.backend) {
             return Some(Self::Entry(EntryRef { kind: ListKind::Tools, backend, name, definition: None }));
         }
@@ -77,6 +76,19 @@ impl<'a> Source<'a> {
             // their tools. The same holds for a task whose call is no longer known.
             Some(backend) => (is_about_tasks || case.phase != Phase::Response).then_some(Self::Backend(backend)),
         }
+    }
+}
+
+fn is_about_tasks(case: &Case<'_>) -> bool {
+    case.by_task || case.exchange.is_some_and(|exchange| exchange.method.starts_with("tasks/"))
+}
+
+/// Returns true for answers of tools, and for what is said of their tasks.
+fn may_be_tool_error(case: &Case<'_>) -> bool {
+    match case.phase {
+        Phase::Response => is_about_tasks(case) || entry_of(case).is_some_and(|entry| entry.kind == ListKind::Tools),
+        Phase::FromBackend => matches!(case.message.method(), Some(method::TASKS_STATUS | method::TASKS_CHANGED)),
+        _ => false,
     }
 }
 
@@ -178,9 +190,7 @@ impl Interceptor for AnswerRedaction {
                 ..Ruling::default()
             }));
         }
-        let is_tool =
-            entry_of(case).is_some_and(|entry| entry.kind == ListKind::Tools) && case.phase == Phase::Response;
-        if is_tool
+        if may_be_tool_error(case)
             && self.errors_by_trust.load(Ordering::Relaxed)
             && let Some(less) = tool_error::told(&message, case.caller.identity().trust())
         {

@@ -11,9 +11,10 @@ use signalbox_engine::front::{Context, FrontMachine, Mode};
 use signalbox_engine::keys::{Numbers, StreamId};
 use signalbox_engine::operations::Operations;
 use signalbox_engine::read_cache::Generation;
+use signalbox_engine::standing::{Standing, TrustLevel};
 use signalbox_engine::{
-    AuthorizedCall, BackendUser, CapSet, Catalog, Chain, Command, Event, ExchangeId, Principal, ServerProfile,
-    SessionKey, Snapshot, TaskCalls,
+    AuthorizedCall, BackendUser, CapSet, Catalog, Chain, Command, Event, ExchangeId, Identity, Principal, Proof,
+    ServerProfile, SessionKey, Snapshot, TaskCalls,
 };
 use signalbox_wire::{Edits, Era, Revision};
 use std::path::Path;
@@ -22,9 +23,11 @@ use std::time::{Duration, Instant};
 const CONSTRAINTS: &str = "[constraints.'a/x']\nredact = ['[0-9]{4}-[0-9]{4}']\nredact_members = ['iban']\n";
 const SECRETS: [&str; 3] = ["1234-5678", "DE02", "DE03"];
 
-fn chain() -> Chain {
+const BY_TRUST: &str = "[mcp.protocol.security]\nrequire_authentication = true\ntool_error_detail = 'by_trust'\n";
+
+fn chain(configured: &str) -> Chain {
     let folder = tempfile::tempdir().unwrap();
-    let text = format!("[gateway]\ndata_dir = '{}'\n{CONSTRAINTS}", folder.path().display());
+    let text = format!("[gateway]\ndata_dir = '{}'\n{configured}", folder.path().display());
     let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
     let config = Config::parse(Path::new("signalbox.toml"), &text, &env, &Overrides::default()).unwrap().config;
     let [redaction, ..] = GovernParts::new(&config).unwrap().interceptors();
@@ -72,20 +75,25 @@ struct Scene {
     calls: TaskCalls,
     numbers: Numbers,
     operations: Operations,
+    caller: Caller,
     machine: FrontMachine,
 }
 
-fn machine(session: u64) -> FrontMachine {
-    FrontMachine::new(SessionKey(session), Caller::anonymous("http"), Mode::Pipe)
+fn machine(session: u64, caller: &Caller) -> FrontMachine {
+    FrontMachine::new(SessionKey(session), caller.clone(), Mode::Pipe)
 }
 
 impl Scene {
     fn new(way: Way) -> Self {
+        Self::of(way, CONSTRAINTS, Caller::anonymous("http"))
+    }
+
+    fn of(way: Way, configured: &str, caller: Caller) -> Self {
         let revision = if way.backend == Era::Legacy { Revision::LATEST_LEGACY } else { Revision::LATEST };
         let backends: &[&str] = if way.several { &["a", "b"] } else { &["a"] };
-        let (snapshot, machine) = (catalog(backends, revision), machine(1));
+        let (snapshot, machine) = (catalog(backends, revision), machine(1, &caller));
         let (calls, numbers, operations) = Default::default();
-        let mut scene = Self { snapshot, chain: chain(), way, calls, numbers, operations, machine };
+        let mut scene = Self { snapshot, chain: chain(configured), way, calls, numbers, operations, caller, machine };
         if way.client == Era::Legacy {
             let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
             scene.says(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
@@ -96,7 +104,7 @@ impl Scene {
 
     fn handle(&mut self, event: Event) -> Vec<Command> {
         let (now, mut out) = (Instant::now(), Vec::new());
-        let user: BackendUser = Principal::anonymous().into();
+        let user: BackendUser = self.caller.principal().clone().into();
         let ctx = Context {
             now,
             unix_ms: &|| 0,
@@ -193,7 +201,7 @@ impl Scene {
             self.calls = TaskCalls::default();
         }
         if self.way.client == Era::Modern {
-            self.machine = machine(2);
+            self.machine = machine(2, &self.caller);
         }
         told
     }
@@ -213,7 +221,7 @@ impl Scene {
             let era = if self.way.client == Era::Modern { Era::Modern } else { self.way.backend };
             let answer = match (method, &*sent.method) {
                 ("tasks/list", _) => json!({"tasks": [state(status, era)]}),
-                ("tasks/result", "tasks/result") => result(),
+                ("tasks/result", "tasks/result") => result(status == "failed"),
                 _ => state(status, era),
             };
             let message = json!({"jsonrpc": "2.0", "id": 7, "result": answer}).to_string();
@@ -229,9 +237,9 @@ impl Scene {
     }
 }
 
-fn result() -> Value {
+fn result(is_error: bool) -> Value {
     json!({
-        "resultType": "complete", "content": [{"type": "text", "text": "1234-5678"}],
+        "resultType": "complete", "isError": is_error, "content": [{"type": "text", "text": "1234-5678"}],
         "structuredContent": {"iban": "DE02"}, "_meta": {"x": "1234-5678"}
     })
 }
@@ -246,7 +254,7 @@ fn state(status: &str, era: Era) -> Value {
     if era == Era::Modern {
         task["resultType"] = json!("complete");
         match status {
-            "completed" => task["result"] = result(),
+            "completed" => task["result"] = result(false),
             "failed" => task["error"] = json!({"code": -1, "message": "1234-5678", "data": {"iban": "DE02"}}),
             "input_required" => {
                 let schema = json!({"type": "object", "properties": {"n": {"type": "string", "title": "1234-5678"}}});
@@ -342,4 +350,47 @@ fn names_of_members_are_hashed_with_a_key_of_the_process() {
     assert_eq!(hashes(&again), names, "names stay comparable from answer to answer");
     let other = answers_with_secret_names();
     assert!(hashes(&other[0]).iter().all(|name| !names.contains(name)), "{answer} {}", other[0]);
+}
+
+/// Returns a caller with this trust level.
+fn caller(trust: TrustLevel) -> Caller {
+    Caller::new(Identity {
+        principal: Principal::named("ada"),
+        proof: Proof::ApiKey,
+        claims: Vec::new(),
+        address: None,
+        transport: "http",
+        standing: Some(Arc::new(Standing { trust, ..Standing::default() })),
+    })
+}
+
+/// Proves G-24.
+#[test]
+fn nothing_that_is_said_of_a_failed_task_tells_more_than_the_caller_is_trusted_with() {
+    let little = [TrustLevel::Community, TrustLevel::Untrusted];
+    for (way, trust) in ways().into_iter().flat_map(|way| little.map(|trust| (way, trust))) {
+        let methods: &[&str] = match way.client {
+            Era::Legacy => &["tasks/get", "tasks/result", "tasks/cancel", "tasks/list"],
+            Era::Modern => &["tasks/get", "tasks/cancel", "tasks/update"],
+        };
+        for method in methods {
+            let [answer, whole] = [trust, TrustLevel::System].map(|trust| {
+                let mut scene = Scene::of(way, BY_TRUST, caller(trust));
+                scene.makes_task("x");
+                scene.gets(method, "failed")
+            });
+            // The gateway's own list has the status that it heard of last.
+            if whole.contains("working") {
+                continue;
+            }
+            for secret in SECRETS {
+                assert!(!answer.contains(secret), "{way:?} {trust:?} {method}: {answer}");
+            }
+            assert_eq!(
+                answer.contains("The tool failed"),
+                whole.contains(SECRETS[0]),
+                "{way:?} {trust:?} {method}: {answer}"
+            );
+        }
+    }
 }
