@@ -6,6 +6,8 @@
 //! runs.
 
 use crate::day_counts::{DayCounts, MAX_COUNTED};
+use crate::permissions::called_tool;
+use bytes::Bytes;
 use signalbox_engine::bridge::digest::write_canonical;
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict};
@@ -14,8 +16,8 @@ use signalbox_engine::fact::FinishedFact;
 use signalbox_engine::keys::{KeyMap, TextMap};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::tool_label::TimeoutSource;
-use signalbox_engine::{ExchangeId, Fault, FaultKind};
-use signalbox_wire::method;
+use signalbox_engine::{Exchange, ExchangeId, Fault, FaultKind};
+use signalbox_wire::{Edits, Span, meta};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -178,8 +180,7 @@ impl CallBudgets {
         if bounds.max_repeats.is_some() {
             // Hashing large arguments must not block other callers.
             drop(state);
-            let arguments = case.message.param("arguments").map_or(&b""[..], |span| span.of(case.message.bytes()));
-            mark = Some(call_mark(&tool, arguments));
+            mark = Some(call_mark(&tool, &arguments_of(case)));
             state = self.state.lock().unpoisoned();
         }
         let last = state.last.get(caller).filter(|(last, _)| Some(*last) == mark);
@@ -287,10 +288,7 @@ impl TimeoutSource for CallBudgets {
 }
 
 fn tool_of<'a>(case: &Case<'a>) -> Option<(ExchangeId, EntryRef<'a>)> {
-    let exchange = case.exchange.filter(|exchange| &*exchange.method == method::TOOLS_CALL)?;
-    let name = exchange.own_name.as_deref().or(exchange.subject.as_deref())?;
-    let entry = EntryRef { kind: ListKind::Tools, backend: case.backend?, name, definition: None };
-    Some((exchange.id, entry))
+    Some((case.exchange?.id, called_tool(case)?))
 }
 
 impl Interceptor for CallBudgets {
@@ -326,6 +324,20 @@ impl Interceptor for CallBudgets {
             self.state.lock().unpoisoned().done(finished.exchange);
         }
     }
+}
+
+/// Returns the arguments of a call. Those of an extension method are its params without `_meta`, which may differ from
+/// one request to the next.
+fn arguments_of(case: &Case<'_>) -> Bytes {
+    let message = case.message;
+    let slice = |span: Span| message.bytes().slice(span.range());
+    if !case.exchange.is_some_and(Exchange::is_foreign) {
+        return message.param("arguments").map(slice).unwrap_or_default();
+    }
+    let Some(params) = message.params_span().map(slice) else { return Bytes::new() };
+    let mut edits = Edits::new();
+    edits.remove_member(&params, Span::new(0, params.len()), meta::META);
+    edits.apply(&params)
 }
 
 /// Hashes a call by the value of its arguments, so that two spellings of the same value are the same call.

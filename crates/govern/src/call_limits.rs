@@ -4,6 +4,7 @@
 //! stored as the time at which it is full again, so a bucket that has been unused for a minute equals an absent one and
 //! can be evicted. When the table is full, new callers and tools share one bucket per scope.
 
+use crate::permissions::called_tool;
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{
     Case, EntryNames, EntryPattern, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict,
@@ -265,11 +266,7 @@ impl Interceptor for CallLimits {
         if is_free(case) {
             return Judgement::pass();
         }
-        let exchange = case.exchange.filter(|exchange| &*exchange.method == method::TOOLS_CALL);
-        let tool = exchange.and_then(|exchange| {
-            let name = exchange.own_name.as_deref().or(exchange.subject.as_deref())?;
-            Some(Self::tool_key(case.backend.unwrap_or_default(), name))
-        });
+        let tool = called_tool(case).map(|entry| Self::tool_key(entry.backend, entry.name));
         match self.take(case.caller.principal().as_str(), tool.as_deref(), case.now) {
             Ok(()) => Judgement::pass(),
             Err(used_up) => refused(&used_up),
@@ -282,7 +279,8 @@ impl Interceptor for CallLimits {
         if self.is_idle() || is_free(case) {
             return None;
         }
-        let is_call = case.exchange.is_some_and(|exchange| &*exchange.method == method::TOOLS_CALL);
+        let is_call =
+            case.exchange.is_some_and(|exchange| &*exchange.method == method::TOOLS_CALL || exchange.is_foreign());
         let used_up = self.take(case.caller.principal().as_str(), is_call.then_some(UNKNOWN), case.now).err()?;
         Some(refused(&used_up))
     }

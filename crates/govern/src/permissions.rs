@@ -38,6 +38,7 @@ pub use access::{Access, Denial};
 pub use approval_links::ApprovalLinks;
 pub use approvals::{ApprovalDigest, ApprovalUse, Approvals, GrantOutcome, MAX_APPROVALS};
 pub use call_check::CallCheck;
+pub(crate) use call_check::called_tool;
 pub use call_check::entry_of;
 pub use roles::{Role, RoleAccess, RoleBook, Why};
 pub use switch_check::SwitchCheck;

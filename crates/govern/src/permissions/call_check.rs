@@ -201,6 +201,12 @@ pub fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
     Some(EntryRef { kind, backend: case.backend?, name, definition: case.definition.map(|bytes| &**bytes) })
 }
 
+/// Returns the tool that a request calls. An extension method counts as a tool of its name.
+#[must_use]
+pub(crate) fn called_tool<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
+    entry_of(case).filter(|entry| entry.kind == ListKind::Tools)
+}
+
 /// Returns the fault for an unknown entry, under the name that the client used.
 fn unknown(case: &Case<'_>, entry: &EntryRef<'_>) -> Fault {
     if case.exchange.is_some_and(Exchange::is_foreign) {

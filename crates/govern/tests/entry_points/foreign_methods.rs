@@ -6,6 +6,8 @@ use signalbox_engine::chain::{EntryPattern, Interceptor};
 use signalbox_engine::standing::Standing;
 use signalbox_engine::{Caller, Command};
 use signalbox_govern::ScopeCheck;
+use signalbox_govern::call_budgets::{Budgets, CallBudgets, ToolBounds};
+use signalbox_govern::call_limits::{CallLimits, LimitRules, ScopeRates, ToolRate};
 use signalbox_govern::permissions::{PermissionSet, Role, RoleBook};
 use signalbox_govern::policy::Policies;
 use signalbox_wire::{Era, Revision};
@@ -113,4 +115,73 @@ fn a_notification_that_mcp_does_not_have_is_told_where_a_tool_of_its_name_is_sho
     assert!(told(role(&["files/notifications/*"]), sole, own));
     assert!(!told(role(&["files/get_*"]), sole, own) && !told(role(&["files"]), &["files", "mail"], own));
     assert!(told(role(&["files/get_*"]), sole, "notifications/roots/list_changed"));
+}
+
+/// Limits that admit one call of the method, by the name that their refusals tell.
+fn limits() -> Vec<(&'static str, Arc<dyn Interceptor>)> {
+    let pattern = || EntryPattern::new("files/admin/wipe");
+    let none = || ToolBounds {
+        pattern: pattern(),
+        max_concurrent: None,
+        max_result: None,
+        max_repeats: None,
+        calls_per_day: None,
+        price: 0,
+        timeout: None,
+    };
+    let one = Some(1);
+    let bounds = [
+        ("concurrent", ToolBounds { max_concurrent: one, ..none() }),
+        ("repeats", ToolBounds { max_repeats: one, ..none() }),
+        ("day", ToolBounds { calls_per_day: one, ..none() }),
+        ("budget", ToolBounds { price: 5, ..none() }),
+    ];
+    let mut all: Vec<(_, Arc<dyn Interceptor>)> = Vec::new();
+    for (limit, bounds) in bounds {
+        let budgets = Budgets { tools: vec![bounds], user_per_day: Some(5) };
+        all.push((limit, Arc::new(CallBudgets::new(budgets))));
+    }
+    let per_second = ScopeRates { per_second: one, per_minute: None };
+    let free = ScopeRates::default();
+    all.push(("tool", Arc::new(CallLimits::new([free, free, per_second, free]))));
+    let tools = vec![ToolRate { pattern: pattern(), per_minute: 1 }];
+    all.push(("user_and_tool", Arc::new(CallLimits::new(LimitRules { scopes: [free; 4], tools }))));
+    all
+}
+
+#[test]
+fn limits_bind_methods_that_mcp_does_not_have() {
+    for (limit, interceptor) in limits() {
+        let world = world(PermissionSet::default(), vec![interceptor]);
+        // Each request reports progress under another token.
+        let ask =
+            |era, method, token| world.ask(&caller(None), era, method, &json!({"_meta": {"progressToken": token}}));
+        assert!(ask(Era::Legacy, METHOD, 1).leaves(), "{limit}");
+        for era in [Era::Legacy, Era::Modern] {
+            let End::Answered(answer) = ask(era, METHOD, 2) else { panic!("{limit} {era:?}") };
+            assert_eq!(answer["error"]["data"]["limit"], limit, "{era:?} {answer}");
+        }
+        assert!(ask(Era::Legacy, "admin/other", 3).leaves(), "{limit}");
+    }
+}
+
+#[test]
+fn the_size_of_results_binds_methods_that_mcp_does_not_have() {
+    let tools = vec![ToolBounds {
+        pattern: EntryPattern::new("files/admin/*"),
+        max_concurrent: None,
+        max_result: Some(100),
+        max_repeats: None,
+        calls_per_day: None,
+        price: 0,
+        timeout: None,
+    }];
+    let budgets: Arc<dyn Interceptor> = Arc::new(CallBudgets::new(Budgets { tools, user_per_day: None }));
+    let world = world(PermissionSet::default(), vec![budgets]);
+    for (size, is_refused) in [(10, false), (200, true)] {
+        let mut client = world.client(&caller(None), Era::Legacy);
+        let commands = world.request(&mut client, METHOD, &json!({}));
+        let answer = world.answered(&mut client, &commands, &json!({"wiped": "x".repeat(size)}));
+        assert_eq!(answer["error"]["data"]["limit"] == "result", is_refused, "{size} {answer}");
+    }
 }
