@@ -7,17 +7,19 @@
 
 use crate::day_counts::{DayCounts, MAX_COUNTED};
 use crate::permissions::called_tool;
+use crate::running_calls::{RunningCalls, RunningTask};
 use bytes::Bytes;
 use signalbox_engine::bridge::digest::write_canonical;
+use signalbox_engine::bridge::tasks::{TaskState, is_terminal};
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict};
 use signalbox_engine::chain::{EntryNames, EntryPattern};
 use signalbox_engine::fact::FinishedFact;
-use signalbox_engine::keys::{KeyMap, TextMap};
+use signalbox_engine::keys::TextMap;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::tool_label::TimeoutSource;
 use signalbox_engine::{Exchange, ExchangeId, Fault, FaultKind};
-use signalbox_wire::{Edits, Span, meta};
+use signalbox_wire::{Edits, Span, json, meta, method};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,10 +96,7 @@ struct BudgetState {
     today: DayCounts,
     /// Part of `today` that has not been handed out for storage yet.
     unsaved: DayCounts,
-    /// Running calls with their tools.
-    running: KeyMap<ExchangeId, Box<str>>,
-    /// Number of running calls by tool.
-    at_once: TextMap<Box<str>, u64>,
+    running: RunningCalls,
     /// Hash of each caller's last call, and the number of times it was made in a row.
     last: TextMap<Box<str>, (u64, u64)>,
 }
@@ -132,7 +131,12 @@ impl CallBudgets {
     pub fn replace(&self, budgets: Budgets) {
         self.on.store(!budgets.is_none(), Ordering::Relaxed);
         self.times.store(budgets.tools.iter().any(|bounds| bounds.timeout.is_some()), Ordering::Relaxed);
-        self.state.lock().unpoisoned().budgets = budgets;
+        let mut state = self.state.lock().unpoisoned();
+        if budgets.is_none() {
+            // Without budgets, the ends of calls are not noted.
+            state.running = RunningCalls::default();
+        }
+        state.budgets = budgets;
     }
 
     /// Returns true if calls were counted since [`CallBudgets::take_unsaved`] was last called.
@@ -186,14 +190,15 @@ impl CallBudgets {
         let last = state.last.get(caller).filter(|(last, _)| Some(*last) == mark);
         let repeats = last.map_or(1, |(_, count)| count + 1);
         let keys = CallKeys { tool: &tool, caller, both: &both };
+        state.running.forget_old_tasks(case.now);
         state.check(&bounds, keys, repeats, case.unix_ms)?;
         state.evict();
         if let Some(mark) = mark {
             state.last.insert(caller.into(), (mark, repeats));
         }
         state.count(&bounds, caller, both);
-        if bounds.max_concurrent.is_some() && state.running.insert(exchange, tool.as_str().into()).is_none() {
-            *state.at_once.entry(tool.into()).or_default() += 1;
+        if bounds.max_concurrent.is_some() {
+            state.running.begin(exchange, &tool);
         }
         Ok(())
     }
@@ -232,7 +237,7 @@ impl BudgetState {
         let CallKeys { tool, caller, both } = keys;
         let tomorrow = Some((DAY_MS - now % DAY_MS).div_ceil(1000));
         let of = |map: &TextMap<Box<str>, u64>, key: &str| map.get(key).copied().unwrap_or(0);
-        if let Some(most) = bounds.max_concurrent.filter(|most| of(&self.at_once, tool) >= *most) {
+        if let Some(most) = bounds.max_concurrent.filter(|most| self.running.count(tool) >= *most) {
             return Err(limited("concurrent", format!("{most} calls of the tool run already"), Some(1)));
         }
         if let Some(most) = bounds.max_repeats.filter(|most| repeats > *most) {
@@ -258,13 +263,38 @@ impl BudgetState {
         self.unsaved.evict();
     }
 
-    fn done(&mut self, exchange: ExchangeId) {
-        let Some(tool) = self.running.remove(&exchange) else { return };
-        if let Some(count) = self.at_once.get_mut(&tool) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.at_once.remove(&tool);
+    /// Follows the tasks of running calls: an answer to a call may begin one, and later messages tell of its end.
+    fn follow_tasks(&mut self, case: &Case<'_>) {
+        let Some(backend) = case.backend else { return };
+        let task = |id: &str| RunningTask {
+            caller: case.caller.principal().as_str().into(),
+            session: case.session.map(Box::from),
+            backend: backend.into(),
+            // Clients of the new era know it by a name with its backend.
+            task: id.strip_prefix(backend).and_then(|rest| rest.strip_prefix('+')).unwrap_or(id).into(),
+        };
+        let body = if case.phase == Phase::Response { case.message.result() } else { case.message.params() };
+        let Some(body) = body else { return };
+        if case.phase == Phase::Response
+            && let Some((exchange, _)) = tool_of(case)
+        {
+            // The result of a call that became a task.
+            if case.by_task {
+                return self.running.end_task_of(exchange);
             }
+            if let Some(state) = TaskState::read(body).filter(|state| !is_terminal(state.status)) {
+                let stored = state.ttl.map(Duration::from_millis);
+                self.running.become_task(exchange, task(&state.id), stored, case.now);
+            }
+            return;
+        }
+        if !self.running.has_tasks() {
+            return;
+        }
+        let listed = json::member(body, "tasks").map_or(&b"[]"[..], |span| span.of(body));
+        let all = json::elements(listed).map(|span| span.of(listed)).chain([body]).filter_map(TaskState::read);
+        for state in all.filter(|state| is_terminal(state.status)) {
+            self.running.end_task(&task(&state.id));
         }
     }
 }
@@ -287,6 +317,17 @@ impl TimeoutSource for CallBudgets {
     }
 }
 
+/// Returns true for messages that may begin a task or tell of its end.
+fn tells_of_tasks(case: &Case<'_>) -> bool {
+    match case.phase {
+        Phase::Response => {
+            tool_of(case).is_some() || case.exchange.is_some_and(|exchange| exchange.method.starts_with("tasks/"))
+        }
+        Phase::FromBackend => matches!(case.message.method(), Some(method::TASKS_STATUS | method::TASKS_CHANGED)),
+        _ => false,
+    }
+}
+
 fn tool_of<'a>(case: &Case<'a>) -> Option<(ExchangeId, EntryRef<'a>)> {
     Some((case.exchange?.id, called_tool(case)?))
 }
@@ -302,6 +343,9 @@ impl Interceptor for CallBudgets {
             Phase::Response => self.response(case),
             _ => Ok(()),
         };
+        if tells_of_tasks(case) {
+            self.state.lock().unpoisoned().follow_tasks(case);
+        }
         match judged {
             Ok(()) => Judgement::pass(),
             Err(fault) => {
@@ -316,12 +360,12 @@ impl Interceptor for CallBudgets {
     }
 
     fn looks_at(&self, phase: Phase) -> bool {
-        matches!(phase, Phase::Request | Phase::Response) && !self.is_idle()
+        matches!(phase, Phase::Request | Phase::Response | Phase::FromBackend) && !self.is_idle()
     }
 
     fn finished(&self, finished: &FinishedFact) {
         if !self.is_idle() {
-            self.state.lock().unpoisoned().done(finished.exchange);
+            self.state.lock().unpoisoned().running.end(finished.exchange);
         }
     }
 }
@@ -462,8 +506,7 @@ mod tests {
     fn calls_that_run_repeat_or_are_many_are_refused_by_name() {
         let mut state = state(Budgets::default());
         let keys = CallKeys { tool: "a/t", caller: "ada", both: "ada\0a/t" };
-        state.running.insert(ExchangeId(1), "a/t".into());
-        state.at_once.insert("a/t".into(), 1);
+        state.running.begin(ExchangeId(1), "a/t");
         state.today.calls.insert("ada\0a/t".into(), 4);
         let told = |state: &BudgetState, bounds: Bounds, repeats| {
             let fault = state.check(&bounds, keys, repeats, 0).err()?;
@@ -475,7 +518,7 @@ mod tests {
         assert_eq!((told(&state, loops, 2), told(&state, loops, 3).as_deref()), (None, Some(&b"\"repeats\""[..])));
         let daily = Bounds { calls_per_day: Some(4), ..Bounds::default() };
         assert_eq!(told(&state, daily, 1).as_deref(), Some(&b"\"day\""[..]));
-        state.done(ExchangeId(1));
+        state.running.end(ExchangeId(1));
         assert_eq!(told(&state, one, 1), None);
     }
 }

@@ -33,6 +33,7 @@ pub mod path_bounds;
 pub mod permissions;
 pub mod policy;
 pub mod resource;
+mod running_calls;
 pub mod scope_check;
 pub mod subject_pattern;
 pub mod token;

@@ -8,6 +8,7 @@
 //! - `withdrawn`: what a caller began before it lost a permission: subscriptions, listen requests, tasks, rounds of
 //!   input, sign-ins and held calls; and tasks of other callers;
 //! - `foreign_methods`: requests and notifications that MCP does not have, at a sole backend;
+//! - `running_tasks`: bounds on calls that run at once, and calls that became tasks;
 //! - `labels`: tools that are labelled with permissions;
 //! - `uris`: URIs that servers read in several ways;
 //! - `behind_permissions`: rules that copy, mock, rename and change calls, in the crate that has them.
@@ -20,6 +21,7 @@ mod behind_permissions;
 mod foreign_methods;
 mod labels;
 mod policies;
+mod running_tasks;
 mod spellings;
 mod uris;
 mod ways;
