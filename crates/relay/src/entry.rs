@@ -370,6 +370,10 @@ mod tests {
             r#""method":"tools/call","params":{"name":"t","arguments":{"Code":["ABC123XY"]}}"#,
             r#""method":"tools/call","params":{"name":"t","arguments":{"session-id":{"value":"ABC123XY"}}}"#,
             r#""method":"tools/call","params":{"name":"connect_to_session","arguments":{"session_id":"ABC123XY"}}"#,
+            r#""method":"prompts/get","params":{"name":"p","arguments":{"sessionCode":"ABC123XY"}}"#,
+            r#""method":"own/method","params":{"arguments":{"code":"ABC123XY"}}"#,
+            r#""method":"completion/complete","params":{"argument":{"name":"session_code","value":"ABC123XY"}}"#,
+            r#""method":"completion/complete","params":{"context":{"arguments":{"sessionCode":"ABC123XY"}}}"#,
         ];
         for members in given {
             let message = || envelope(&format!(r#"{{"jsonrpc":"2.0","id":1,{members}}}"#));

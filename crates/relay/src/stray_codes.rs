@@ -2,12 +2,12 @@
 
 use crate::code::Code;
 use crate::entry::META_CODE;
-use signalbox_wire::{Edits, Envelope, Span, json, method};
+use signalbox_wire::{Edits, Envelope, Span, json};
 
 /// Member names by which legacy clients pass a code. Case, `_` and `-` are ignored.
 const NAMES: [&str; 3] = ["sessioncode", "code", "sessionid"];
 
-/// Removes codes from the params, from the arguments of a call and from `_meta`. A code is recognized by its form,
+/// Removes codes from the params, from the arguments of a call, prompt or completion, and from `_meta`. A code is recognized by its form,
 /// never by a lookup: a caller could otherwise test guesses by what is removed.
 pub(crate) fn without_stray_codes(message: Envelope) -> Envelope {
     let edits = edits(&message);
@@ -27,10 +27,20 @@ fn edits(message: &Envelope) -> Edits {
     if let Some(object) = message.params_span() {
         remove_codes(bytes, object, &mut edits);
     }
-    if message.method() == Some(method::TOOLS_CALL)
-        && let Some(object) = message.param("arguments")
-    {
+    let inside = |outer: &str, inner: &str| {
+        let outer = message.param(outer)?;
+        Some(json::member(outer.of(bytes), inner)?.shift(outer.start))
+    };
+    for object in [message.param("arguments"), inside("context", "arguments")].into_iter().flatten() {
         remove_codes(bytes, object, &mut edits);
+    }
+    // A completion names its argument in a member of its own.
+    let name = inside("argument", "name").and_then(|span| json::string(span.of(bytes)));
+    if let (Some(name), Some(value)) = (name.and_then(|name| code_name(&name)), inside("argument", "value"))
+        && may_be_code(name, value.of(bytes))
+        && value.of(bytes) != b"\"\""
+    {
+        edits.replace(value, "\"\"");
     }
     if message.param_meta(META_CODE).is_some()
         && let Some(object) = message.param("_meta")
@@ -45,13 +55,23 @@ fn remove_codes(bytes: &[u8], object: Span, edits: &mut Edits) {
     let inner = object.of(bytes);
     for member in json::members(inner) {
         let Some(name) = json::string(member.key.of(inner)) else { continue };
-        let plain: String = name.chars().filter(|c| !matches!(c, '_' | '-')).take(16).collect();
-        let Some(known) = NAMES.into_iter().find(|known| plain.eq_ignore_ascii_case(known)) else { continue };
-        // No tool has an argument of the first name, so a mistyped code is removed too.
-        if known == NAMES[0] || holds_code(member.value.of(inner)) {
+        let Some(known) = code_name(&name) else { continue };
+        if may_be_code(known, member.value.of(inner)) {
             edits.remove_member(bytes, object, &name);
         }
     }
+}
+
+/// Returns the name by which a code is passed, if this is a spelling of one.
+fn code_name(name: &str) -> Option<&'static str> {
+    let plain: String = name.chars().filter(|c| !matches!(c, '_' | '-')).take(16).collect();
+    NAMES.into_iter().find(|known| plain.eq_ignore_ascii_case(known))
+}
+
+/// Returns true if a member with this name has a code. No tool has an argument of the first name, so a mistyped code
+/// under it counts too.
+fn may_be_code(name: &str, value: &[u8]) -> bool {
+    name == NAMES[0] || holds_code(value)
 }
 
 /// Returns true for a code, or a list or object that directly contains one.

@@ -21,7 +21,7 @@ pub use route_fault::{AllowedMethods, RouteFault};
 use http::request::Parts;
 use http::{Method, StatusCode};
 use hyper::body::Incoming;
-use pattern::{Captures, Pattern};
+use pattern::{Captures, Pattern, without_secrets};
 use signalbox_engine::{Caller, Fault, Proof};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -347,7 +347,7 @@ impl Router {
                 && caller.identity().proof != Proof::Unproved
             {
                 let like = self.routes.iter().find(|(pattern, _)| pattern.captures(uri.path()).is_some());
-                let path = like.map_or(uri.path(), |(_, route)| route.path);
+                let path = like.map_or_else(|| without_secrets(uri.path()), |(_, route)| route.path.into());
                 observer.missed(&caller, &format!("{method} {path}"), problem);
             }
         })?;

@@ -17,6 +17,9 @@ pub enum PatternError {
     Twice,
 }
 
+/// Maximum length of a segment that is shown in a record.
+const MAX_WORD: usize = 32;
+
 /// Captured segments by name, still percent-encoded.
 pub type Captures<'p> = Vec<(&'static str, &'p str)>;
 
@@ -102,6 +105,16 @@ impl Pattern {
     }
 }
 
+/// Returns a path that no route has, for a record: `*` stands for each segment that is no plain word, because it may be
+/// the code or ticket of a mistyped address.
+pub fn without_secrets(path: &str) -> String {
+    let is_version = |segment: &str| segment.len() <= 3 && segment.starts_with('v');
+    let is_plain = |letter: char| letter.is_ascii_lowercase() || "-_.".contains(letter);
+    let is_word = |segment: &str| segment.len() <= MAX_WORD && segment.chars().all(is_plain);
+    let shown = path.split('/').map(|segment| if is_word(segment) || is_version(segment) { segment } else { "*" });
+    shown.collect::<Vec<_>>().join("/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,5 +175,20 @@ mod tests {
         let like = |one, other| Pattern::parse(one).unwrap().is_like(&Pattern::parse(other).unwrap());
         assert!(like("/a/{b}", "/a/{c}") && like("/{*b}", "/{*c}"));
         assert!(!like("/a/{b}", "/a/{*b}") && !like("/a/{b}", "/a/b") && !like("/a", "/b") && !like("/a", "/a/{b}"));
+    }
+
+    #[test]
+    fn paths_in_records_have_no_codes() {
+        for (path, shown) in [
+            ("/api/v1/nothing", "/api/v1/nothing"),
+            ("/api/zzz/ABC123XY", "/api/zzz/*"),
+            ("/api/zzz/ABCDEFGH/x", "/api/zzz/*/x"),
+            ("/api/41424344/%41BC123XY", "/api/*/*"),
+            ("/api/abc;code=ABC123XY", "/api/*"),
+            ("/", "/"),
+        ] {
+            assert_eq!(without_secrets(path), shown);
+        }
+        assert_eq!(without_secrets(&format!("/api/{}", "x".repeat(200))), "/api/*");
     }
 }
