@@ -69,7 +69,6 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     }
     let random = random::request_id().map_err(|_| RouteRefusal::of(LegacyRefusal::Internal))?;
     let given = |name: &str| header(&asked.headers, name).filter(|text| text.len() <= MAX_ID).map(str::to_owned);
-    let holder = given("x-worker-id").unwrap_or_else(|| random.clone());
     let journal = given("x-worker-journal").unwrap_or_default();
     // Once a page has presented its token, a stream cannot become a worker without it, nor by leaving its role open.
     let role = if known.is_none() && (record.tokened || relay.settings.proof_needed) {
@@ -80,6 +79,9 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     if role == Some(StreamRole::Client) {
         proved(&relay, &asked)?;
     }
+    // The stream of a client ends no stream of a page, whose id it may know.
+    let id = given("x-worker-id").filter(|_| role != Some(StreamRole::Client));
+    let holder = id.unwrap_or_else(|| random.clone());
     let standing = asked.caller.identity().standing.as_ref();
     let credential = standing.and_then(|standing| standing.credential.clone());
     let (events, reader) = mpsc::channel(QUEUE);

@@ -117,6 +117,18 @@ async fn a_stream_ends_with_the_key_that_opened_it() {
     assert_eq!(call_of(&kept.result().await.unwrap()), "later", "another key's stream goes on");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_shows_the_id_of_a_page_ends_no_stream_of_it() {
+    let gateway = gateway(OPEN).await;
+    let page = Page::open(gateway.address()).await.unwrap();
+    page.echo(page.stream("w1", "j1").await.unwrap());
+    let client = HttpClient::new(gateway.address()).with("x-worker-id", "w1");
+    let mut stream = Events::open(&client, &format!("/api/stream?code={}&role=client", page.code)).await.unwrap();
+    let ask = json!({"code": page.code, "id": "one", "tool": "get_items"}).to_string();
+    assert_eq!(send(&client, Method::POST, "/api/request", &ask).await.unwrap().status, 202);
+    assert_eq!(call_of(&stream.result().await.unwrap()), "one");
+}
+
 /// A call of the older API is kept for its page as long as its key says, and one by MCP is not.
 /// Proves CO-5.
 #[tokio::test(flavor = "multi_thread")]
