@@ -122,18 +122,27 @@ fn split_full_stop(word: &str) -> (&str, &str) {
     word.split_at(word.trim_end_matches(['.', ':', '!', '?']).len())
 }
 
-/// Returns the placeholder for a word that is a path or an address.
+/// Returns the placeholder for a word that is or contains a path or an address, such as `path=/srv` or `10.0.0.1/x`.
 fn place(word: &str) -> Option<&'static str> {
     let (word, _) = split_full_stop(word);
-    let is_path = (word.len() > 1 && word.starts_with('/')) || word.starts_with("~/") || word.contains(":\\");
-    if is_path {
+    let is_path = |part: &str| (part.len() > 1 && part.starts_with('/')) || part.starts_with("~/");
+    if is_path(word) || word.contains(":\\") {
         return Some("[path]");
     }
+    let mut parts = word.split(['/', '=', '?', '&', '#', '@', '|', '{', '}']);
+    if word.contains("://") || parts.any(is_address) {
+        return Some("[address]");
+    }
+    let mut parts = word.split([':', '=', '|', '[', ']', '{', '}', '&', '#']);
+    parts.any(is_path).then_some("[path]")
+}
+
+/// Returns true for a host with a port, and for an IP address.
+fn is_address(word: &str) -> bool {
     let has_port = word.rsplit_once(':').is_some_and(|(host, port)| {
         !host.is_empty() && (2..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit())
     });
-    let is_ip = word.trim_matches(['[', ']']).parse::<core::net::IpAddr>().is_ok();
-    (has_port || is_ip || word.contains("://")).then_some("[address]")
+    has_port || word.trim_matches(['[', ']']).parse::<core::net::IpAddr>().is_ok()
 }
 
 #[cfg(test)]
@@ -175,12 +184,25 @@ mod tests {
     /// Proves G-24.
     #[test]
     fn names_of_methods_tools_and_versions_are_no_places() {
-        for text in
-            ["Method not found: tools/x", "`2026-07-28` at 10:5", "a/b and c:d", "tool files/read_*", "/", "1.2.3"]
-        {
+        for text in [
+            "Method not found: tools/x",
+            "`2026-07-28` at 10:5",
+            "a/b and c:d",
+            "tool files/read_*",
+            "/",
+            "1.2.3",
+            "a=b/c",
+            "[x/y]",
+        ] {
             assert!(matches!(without_places(text), Cow::Borrowed(_)), "{text}");
         }
         assert_eq!(without_places("at ::1, [::1]:80 or h:8080."), "at [address], [address] or [address].");
         assert_eq!(without_places("open ~/x and C:\\y: no"), "open [path] and [path]: no");
+        for path in ["path=/srv/x", "ENOENT:/srv/x", "[/srv/x]", "{/srv/x}", "a|/srv/x", "at=~/x"] {
+            assert_eq!(without_places(path), "[path]", "{path}");
+        }
+        for address in ["10.0.0.1:99/x", "10.0.0.1/x", "h:8080/x?y", "user@10.0.0.1", "at=h:8080", "u@h:8080/x"] {
+            assert_eq!(without_places(address), "[address]", "{address}");
+        }
     }
 }
