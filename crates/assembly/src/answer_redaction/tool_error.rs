@@ -74,10 +74,12 @@ impl Part {
 
     /// Returns what a result or the params of a notification are.
     fn of_body(body: &[u8]) -> Self {
-        match () {
-            () if is_true(body, "isError") => Self::CallResult,
-            () if is_task(body) => Self::Task,
-            () => Self::NewTask,
+        if is_true(body, "isError") {
+            Self::CallResult
+        } else if is_task(body) {
+            Self::Task
+        } else {
+            Self::NewTask
         }
     }
 }
