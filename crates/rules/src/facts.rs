@@ -184,7 +184,7 @@ enum CachedLookup {
     At(Span, Option<Beginning>),
 }
 
-/// What texts that are logged or recorded may quote of a message and its request.
+/// Parts of a message that texts which are logged or recorded may quote.
 pub(crate) enum Quotable {
     /// All values of the original messages.
     All,

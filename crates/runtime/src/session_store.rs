@@ -44,7 +44,7 @@ struct StoredSession {
     level: Option<Box<str>>,
 }
 
-/// What the client of a session has declared.
+/// Declarations of the client of a session.
 pub(crate) struct DeclaredClient {
     pub client: Arc<ClientProfile>,
     pub level: Option<LogLevel>,
