@@ -1,7 +1,7 @@
 //! Names that occur in many entries, stored once for each tape.
 
 use foldhash::HashMap;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
 
 /// Maximum number of cached names. Beyond it, names are looked up again.
@@ -90,24 +90,48 @@ pub fn beginning(
         .collect()
 }
 
+/// Reference of a row to a name.
+#[derive(Copy, Clone, Debug)]
+pub struct NameRef {
+    /// Number of the tape that the row is of.
+    pub tape: i64,
+    /// Role in which the row names it.
+    pub role: NameRole,
+    /// Number of the name.
+    pub id: i64,
+}
+
+/// Name as it is stored, with its tape and the letter of its role.
+#[derive(Debug)]
+struct StoredName {
+    tape: i64,
+    role: String,
+    name: Arc<str>,
+}
+
 /// Names by number, cached while one query runs.
 #[derive(Default, Debug)]
-pub struct NamesById(HashMap<i64, Option<Arc<str>>>);
+pub struct NamesById(HashMap<i64, Option<StoredName>>);
 
 impl NamesById {
-    /// Returns the name with this number.
-    pub fn name(&mut self, connection: &Connection, id: i64) -> rusqlite::Result<Option<&Arc<str>>> {
+    /// Returns the name that a row refers to. It must be one of its tape and its role: filters find it by these.
+    pub fn name(&mut self, connection: &Connection, of: NameRef) -> rusqlite::Result<Option<&Arc<str>>> {
+        let NameRef { tape, role, id } = of;
         if self.0.len() >= MAX_REMEMBERED && !self.0.contains_key(&id) {
             self.0.clear();
         }
         let name = match self.0.entry(id) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(unknown) => {
-                let mut select = connection.prepare_cached("SELECT name FROM names WHERE id = ?1")?;
-                let name: Option<String> = select.query_row([id], |row| row.get(0)).optional()?;
-                unknown.insert(name.map(Arc::from))
+                let mut select = connection.prepare_cached("SELECT tape, role, name FROM names WHERE id = ?1")?;
+                let read = |row: &Row<'_>| {
+                    let name = Arc::from(row.get::<_, String>(2)?);
+                    Ok(StoredName { tape: row.get(0)?, role: row.get(1)?, name })
+                };
+                unknown.insert(select.query_row([id], read).optional()?)
             }
         };
-        Ok(name.as_ref())
+        let name = name.as_ref().filter(|name| name.tape == tape && name.role == role.letter());
+        Ok(name.map(|name| &name.name))
     }
 }

@@ -1,7 +1,7 @@
 //! The table with the counts of notifications received and sent, by method.
 
 use super::SqliteFailure;
-use super::names::NamesById;
+use super::names::{NameRef, NameRole, NamesById};
 use super::row::key;
 use crate::notifications::{NotificationCounts, Notifications};
 use rusqlite::{Connection, Transaction};
@@ -55,7 +55,8 @@ pub fn add(
     let mut select = connection.prepare_cached("SELECT method, came, went FROM notifications WHERE tape = ?1")?;
     let mut rows = select.query([tape])?;
     while let Some(row) = rows.next()? {
-        let name = names.name(connection, row.get(0)?)?.map_or_else(String::new, ToString::to_string);
+        let method = NameRef { tape, role: NameRole::Method, id: row.get(0)? };
+        let name = names.name(connection, method)?.map_or_else(String::new, ToString::to_string);
         told.add(name, [row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64]);
     }
     Ok(())

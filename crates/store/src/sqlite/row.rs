@@ -1,7 +1,7 @@
 //! Rows of the table of entries, and their conversion to entries.
 
 use super::SqliteFailure;
-use super::names::NamesById;
+use super::names::{NameRef, NameRole, NamesById};
 use crate::body_codec::BodyCodec;
 use crate::content::{self, Columns};
 use crate::limits::SEQ_BITS;
@@ -90,20 +90,21 @@ impl<'a> SqliteRow<'a> {
 
     /// Converts the row to an entry with this body.
     pub fn entry(&self, connection: &Connection, names: &mut NamesById, body: Body) -> Result<Entry, SqliteFailure> {
-        let mut name = |id: Option<i64>| -> Result<Option<Arc<str>>, SqliteFailure> {
+        let tape = self.id >> SEQ_BITS;
+        let mut name = |role, id: Option<i64>| -> Result<Option<Arc<str>>, SqliteFailure> {
             let Some(id) = id else { return Ok(None) };
-            let name = names.name(connection, id)?.ok_or(DecodeError("a name is missing"))?;
+            let name = names.name(connection, NameRef { tape, role, id })?.ok_or(DecodeError("a name is missing"))?;
             Ok(Some(Arc::clone(name)))
         };
         let columns = Columns {
             what: self.what,
-            method: name(self.method)?,
-            subject: name(self.subject)?,
-            backend: name(self.backend)?,
+            method: name(NameRole::Method, self.method)?,
+            subject: name(NameRole::Subject, self.subject)?,
+            backend: name(NameRole::Backend, self.backend)?,
             error_code: self.error_code,
             length: self.length.map(|length| length as u64),
         };
-        let principal = name(Some(self.principal))?.unwrap_or_default();
+        let principal = name(NameRole::Principal, Some(self.principal))?.unwrap_or_default();
         let mut entry = Entry {
             session: self.session.map(|number| number as u64),
             exchange: self.exchange.map(|number| number as u64),

@@ -1,6 +1,6 @@
 //! Reads the figures of `signalbox tape stats` from the tables.
 
-use super::names::NamesById;
+use super::names::{NameRef, NameRole, NamesById};
 use super::{SqliteFailure, notifications, tapes};
 use crate::notifications::NotificationCounts;
 use rusqlite::Connection;
@@ -55,11 +55,11 @@ fn add(connection: &Connection, tape: i64, tally: &mut Tally, names: &mut NamesB
     let mut rows = select.query([tape])?;
     while let Some(row) = rows.next()? {
         let number = |place: usize| row.get::<_, Option<i64>>(place).map(|number| number.unwrap_or(0) as u64);
-        let mut name = |place: usize| -> Result<Option<String>, SqliteFailure> {
+        let mut name = |role, place: usize| -> Result<Option<String>, SqliteFailure> {
             let Some(id) = row.get::<_, Option<i64>>(place)? else { return Ok(None) };
-            Ok(names.name(connection, id)?.map(|name| name.to_string()))
+            Ok(names.name(connection, NameRef { tape, role, id })?.map(|name| name.to_string()))
         };
-        let (method, subject) = (name(0)?.unwrap_or_default(), name(1)?);
+        let (method, subject) = (name(NameRole::Method, 0)?.unwrap_or_default(), name(NameRole::Subject, 1)?);
         tally.add(&FinishedExchange {
             method: &method,
             subject: subject.as_deref(),

@@ -1,6 +1,6 @@
 //! Reads all that is derived from the entries of a tape.
 
-use super::names::NamesById;
+use super::names::{NameRef, NameRole, NamesById};
 use super::{SqliteFailure, tapes};
 use rusqlite::{Connection, Row};
 use signalbox_engine::record::{ExchangeRow, NotificationStats, SessionRow, TapeTables, TapeTotals};
@@ -67,9 +67,9 @@ impl TableReader<'_> {
             let exchange = ExchangeRow {
                 first: number(row, 1)?.unwrap_or_default(),
                 last: number(row, 2)?.unwrap_or_default(),
-                method: self.name(row.get(3)?, tables)?,
-                subject: self.name(row.get(4)?, tables)?,
-                outcome: self.name(row.get(5)?, tables)?,
+                method: self.name(NameRole::Method, row.get(3)?, tables)?,
+                subject: self.name(NameRole::Subject, row.get(4)?, tables)?,
+                outcome: self.name(NameRole::Outcome, row.get(5)?, tables)?,
                 well: row.get(6)?,
                 took: number(row, 7)?,
                 bytes_in: number(row, 8)?,
@@ -85,7 +85,7 @@ impl TableReader<'_> {
             self.connection.prepare_cached("SELECT method, came, went FROM notifications WHERE tape = ?1")?;
         let mut rows = select.query([self.tape])?;
         while let Some(row) = rows.next()? {
-            let method = self.name(row.get(0)?, tables)?.unwrap_or_default();
+            let method = self.name(NameRole::Method, row.get(0)?, tables)?.unwrap_or_default();
             let counts = tables.notifications.entry(method).or_insert_with(NotificationStats::default);
             counts.came = counts.came.wrapping_add(number(row, 1)?.unwrap_or_default());
             counts.went = counts.went.wrapping_add(number(row, 2)?.unwrap_or_default());
@@ -93,9 +93,10 @@ impl TableReader<'_> {
         Ok(())
     }
 
-    fn name(&mut self, id: Option<i64>, tables: &mut TapeTables) -> rusqlite::Result<Option<Arc<str>>> {
+    fn name(&mut self, role: NameRole, id: Option<i64>, tables: &mut TapeTables) -> rusqlite::Result<Option<Arc<str>>> {
         let Some(id) = id else { return Ok(None) };
-        Ok(self.names.name(self.connection, id)?.map(|name| tables.name(name)))
+        let of = NameRef { tape: self.tape, role, id };
+        Ok(self.names.name(self.connection, of)?.map(|name| tables.name(name)))
     }
 }
 

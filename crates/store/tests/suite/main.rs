@@ -75,6 +75,7 @@ suite![
     sealing::a_sealed_tape_is_valid_closed_or_not,
     sealing::every_column_of_every_entry_counts,
     sealing::every_column_of_every_derived_row_counts,
+    sealing::a_name_of_another_role_or_tape_counts,
     sealing::rows_of_a_live_or_pruned_tape_are_no_faults,
     sealing::deleted_swapped_added_and_cut_entries_are_named,
     sealing::what_is_left_after_pruning_still_proves_itself,

@@ -213,6 +213,23 @@ pub fn every_column_of_every_derived_row_counts(house: &House) {
     assert_eq!(verify(house, "a").verdict, SealVerdict::Valid, "all is as it was");
 }
 
+/// In SQLite rows share names, which filters find by their tape and role.
+pub fn a_name_of_another_role_or_tape_counts(house: &House) {
+    if !matches!(house, House::Sqlite(_)) {
+        return;
+    }
+    keep(&*house.open(), tape("a", 1), all_kinds(), true);
+    for role in ["m", "s", "b", "p", "o"] {
+        for other in ["tape = tape + 1", "role = 'x'"] {
+            change(house, "CREATE TABLE before AS SELECT * FROM names");
+            change(house, &format!("UPDATE names SET {other} WHERE role = '{role}'"));
+            assert_eq!(verify(house, "a").verdict, SealVerdict::Broken, "{other} of {role}");
+            change(house, "DELETE FROM names; INSERT INTO names SELECT * FROM before; DROP TABLE before");
+        }
+    }
+    assert_eq!(verify(house, "a").verdict, SealVerdict::Valid, "all is as it was");
+}
+
 pub fn rows_of_a_live_or_pruned_tape_are_no_faults(house: &House) {
     // Entries that came after the tables were read.
     let (mut info, mut entries) = (tape("a", 1), all_kinds());
