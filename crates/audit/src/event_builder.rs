@@ -9,7 +9,7 @@ use crate::{arguments, risk, violation};
 use decided::ExchangeDecisions;
 use known::RecordCache;
 use signalbox_engine::ExchangeId;
-use signalbox_engine::audit::Intent;
+use signalbox_engine::audit::{Intent, IntentKind};
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::dialect;
 use signalbox_engine::exchange::MethodName;
@@ -158,7 +158,12 @@ impl EventBuilder {
         let risk = self.known.risk(intent.definition.as_deref(), &intent.caller);
         let mut texts = std::mem::take(&mut self.texts);
         let mut details = texts.details();
-        details.text("phase", if intent.is_copy { "copy" } else { "intent" });
+        let phase = match intent.kind {
+            IntentKind::Call => "intent",
+            IntentKind::Copy => "copy",
+            IntentKind::Notification => "notification",
+        };
+        details.text("phase", phase);
         let subject = intent.subject.as_deref().map(|subject| self.words.subject(&intent.method, subject));
         about(&mut details, &self.words.method(&intent.method), subject.as_deref(), Some(&intent.backend));
         details.text("decision", "allow");
@@ -167,6 +172,8 @@ impl EventBuilder {
         details.finish();
         texts.user(&self.known.user(&intent.caller), Some(intent.session.0));
         texts.id(self.run, intent.exchange);
+        // A notification is no exchange, so no other record has its id.
+        let has_id = intent.kind != IntentKind::Notification;
         emit(&AuditEvent {
             timestamp: at,
             event_type: kind(&intent.method),
@@ -174,10 +181,10 @@ impl EventBuilder {
             user_context: &texts.user,
             details: &texts.details,
             risk_level: risk,
-            correlation_id: Some(&texts.id),
+            correlation_id: has_id.then_some(&texts.id),
         });
         self.texts = texts;
-        if !intent.is_copy && (self.open.len() < MAX_OPEN || self.open.contains_key(&intent.exchange)) {
+        if intent.kind == IntentKind::Call && (self.open.len() < MAX_OPEN || self.open.contains_key(&intent.exchange)) {
             let open = self.open.entry(intent.exchange).or_default();
             (open.intended, open.risk, open.tool) = (true, Some(risk), intent.subject);
         }

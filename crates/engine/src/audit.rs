@@ -11,10 +11,21 @@ use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Call that is about to leave for a backend on behalf of a client.
+/// Kind of message that is about to leave.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum IntentKind {
+    /// A call, whose outcome follows.
+    Call,
+    /// A copy of a call to another backend, whose answer is only recorded.
+    Copy,
+    /// A notification, which has no outcome.
+    Notification,
+}
+
+/// Call or notification that is about to leave for a backend on behalf of a client.
 #[derive(Clone, Debug)]
 pub struct Intent {
-    /// Exchange of the call.
+    /// Exchange of the call; zero for a notification.
     pub exchange: ExchangeId,
     /// Session of the call.
     pub session: SessionKey,
@@ -24,10 +35,10 @@ pub struct Intent {
     pub method: MethodName,
     /// The backend's name or URI for the subject.
     pub subject: Option<Box<str>>,
-    /// Backend that receives the call.
+    /// Backend that receives the message; `*` for a notification to all backends of a session.
     pub backend: Arc<str>,
-    /// True for a copy to another backend, whose answer is only recorded.
-    pub is_copy: bool,
+    /// Kind of the message.
+    pub kind: IntentKind,
     /// Decisions taken about the call so far.
     pub decisions: Vec<Arc<Decision>>,
     /// The request as the client sent it.

@@ -47,7 +47,7 @@ fn intent(exchange: u64) -> Intent {
         method: "tools/call".into(),
         subject: Some("delete".into()),
         backend: "files".into(),
-        is_copy: false,
+        kind: IntentKind::Call,
         decisions: vec![decision(exchange, "rules", "modify", Some("polite"))],
         message: Bytes::from_static(
             br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete","arguments":{"path":"/a", "password":"hunter2"}}}"#,

@@ -8,6 +8,7 @@ use crate::files;
 use crate::record::AuditRecord;
 use crate::sinks::{FileSink, JournalRecord, SinkError};
 use crate::verify::{AuditFaultKind, AuditVerifier};
+use signalbox_engine::audit::IntentKind;
 use signalbox_engine::fact::Decision;
 use signalbox_engine::{Caller, ExchangeId, SessionKey};
 use signalbox_seal::{KeyRole, KeySet, SigningKey, TrustedKey};
@@ -78,7 +79,7 @@ fn intend(log: &AuditLog, exchange: u64) -> bool {
         method: "tools/call".into(),
         subject: Some("greet".into()),
         backend: "one".into(),
-        is_copy: false,
+        kind: IntentKind::Call,
         decisions: Vec::new(),
         message: Bytes::from_static(b"{}"),
         definition: None,

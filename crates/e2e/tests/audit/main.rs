@@ -9,6 +9,7 @@ mod glass;
 mod listens;
 mod moves;
 mod nothing_done;
+mod notifications;
 mod policies_and_backends;
 #[allow(dead_code, reason = "the suite of stores needs more of it")]
 #[path = "../../../store/tests/suite/postgres_server.rs"]

@@ -39,6 +39,12 @@ impl Draft {
         Self::word("", builder::error(Some(id), fault.code(Era::Legacy), &fault.message, None))
     }
 
+    /// Returns the message as it is so far.
+    #[must_use]
+    pub fn message(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// Converts the draft into a message that is ready to leave.
     pub(crate) fn depart(self) -> Outbound {
         let Self { bytes, key, revision, method, name, params } = self;

@@ -3,12 +3,13 @@
 use super::Session;
 use crate::gateway::Gateway;
 use bytes::Bytes;
-use signalbox_engine::audit::{Intent, IntentWrite};
+use signalbox_engine::audit::{Intent, IntentKind, IntentWrite};
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::command::Listen;
+use signalbox_engine::exchange::MethodName;
 use signalbox_engine::front::AuthorizedFollow;
 use signalbox_engine::{Call, Caller, Command, Context, ExchangeId, Fact};
-use signalbox_wire::method;
+use signalbox_wire::{json, method};
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 
@@ -20,6 +21,13 @@ pub(super) fn poll_now(intended: &mut IntentWrite) -> Option<bool> {
     }
 }
 
+/// Returns the method of a client's notification that carries content. MCP's `roots/list_changed` carries none, and
+/// the engine handles the others without content itself.
+fn method_of_content(notification: &[u8]) -> Option<MethodName> {
+    let method = json::string(json::member(notification, "method")?.of(notification))?;
+    (method != method::ROOTS_LIST_CHANGED).then(|| MethodName::Owned(method.into_owned()))
+}
+
 impl Gateway {
     /// Returns the run that the audit ids of this gateway's exchanges belong to.
     #[must_use]
@@ -29,11 +37,11 @@ impl Gateway {
 }
 
 impl Session {
-    /// Hands the calls that are about to leave for backends to the audit log. Returns `None` without a log or without
-    /// calls.
+    /// Hands the calls and notifications that are about to leave for backends to the audit log. Returns `None` without a
+    /// log or without any.
     pub(super) fn write_intents(&self, facts: &[Fact], commands: &[Command], ctx: &Context<'_>) -> Option<IntentWrite> {
         let log = self.gateway.audit.log.as_ref()?;
-        let intent = |exchange: ExchangeId, backend: &Arc<str>, call: &Call, is_copy: bool| {
+        let intent = |exchange: ExchangeId, backend: &Arc<str>, call: &Call, kind: IntentKind| {
             let about = |fact: &Fact| match fact {
                 Fact::Decision(decision) if decision.exchange == Some(exchange) => Some(Arc::clone(decision)),
                 _ => None,
@@ -48,7 +56,7 @@ impl Session {
                 method: call.method.clone(),
                 subject: call.name.clone(),
                 backend: Arc::clone(backend),
-                is_copy,
+                kind,
                 message: call.envelope.bytes().clone(),
                 definition: tool.and_then(|tool| ctx.catalog.own_definition(tool, backend, ctx.user)).cloned(),
                 decisions,
@@ -57,14 +65,19 @@ impl Session {
         let mut intents = Vec::new();
         for command in commands {
             match command {
-                Command::Forward { exchange, backend, call } => intents.push(intent(*exchange, backend, call, false)),
-                Command::Watch(watch) => intents.push(intent(watch.exchange, &watch.backend, &watch.call, false)),
+                Command::Forward { exchange, backend, call } => {
+                    intents.push(intent(*exchange, backend, call, IntentKind::Call))
+                }
+                Command::Watch(watch) => {
+                    intents.push(intent(watch.exchange, &watch.backend, &watch.call, IntentKind::Call))
+                }
                 Command::Fork { exchange, backend, call } => {
-                    intents.push(intent((*exchange).unwrap_or(ExchangeId(0)), backend, call, true));
+                    intents.push(intent((*exchange).unwrap_or(ExchangeId(0)), backend, call, IntentKind::Copy));
                 }
                 Command::Listen(Listen::Open { exchange, follow }) => {
                     intents.extend(self.listen_intents(*exchange, follow, ctx.caller.unwrap_or(&self.caller)));
                 }
+                Command::Tell(draft) => intents.extend(self.notification_intent(facts, draft.message(), ctx)),
                 _ => {}
             }
         }
@@ -81,12 +94,32 @@ impl Session {
             method: method::SUBSCRIPTIONS_LISTEN.into(),
             subject: Some(target.clone()),
             backend: Arc::clone(backend),
-            is_copy: false,
+            kind: IntentKind::Call,
             message: Bytes::new(),
             definition: None,
             // They are about all targets together, and the outcome has them.
             decisions: Vec::new(),
         };
         targets.map(intent).collect()
+    }
+
+    fn notification_intent(&self, facts: &[Fact], message: &Bytes, ctx: &Context<'_>) -> Option<Intent> {
+        let method = method_of_content(message)?;
+        let about = |fact: &Fact| match fact {
+            Fact::Decision(decision) if decision.exchange.is_none() => Some(Arc::clone(decision)),
+            _ => None,
+        };
+        Some(Intent {
+            exchange: ExchangeId(0),
+            session: self.key,
+            caller: ctx.caller.unwrap_or(&self.caller).clone(),
+            method,
+            subject: None,
+            backend: ctx.catalog.only().map_or_else(|| "*".into(), Arc::clone),
+            kind: IntentKind::Notification,
+            message: message.clone(),
+            definition: None,
+            decisions: facts.iter().filter_map(about).collect(),
+        })
     }
 }

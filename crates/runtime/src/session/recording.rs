@@ -122,6 +122,7 @@ impl Session {
                     | Command::Fork { .. }
                     | Command::SendAndDiscard { .. }
                     | Command::Listen(Listen::Open { .. })
+                    | Command::Tell(_)
             )
         };
         let (waiting, others): (Vec<Command>, Vec<Command>) = commands.into_iter().partition(reaches);
