@@ -29,7 +29,7 @@ pub use body::{MAX_LEAVES, leaves};
 pub use chain::join;
 pub use inclusion_proof::{BadProof, InclusionProof, MAX_PROOF, NoProof, ProofFault, ProvedEntry};
 pub use redaction::{NoRedaction, SealedRedaction};
-pub use report::{RedactedEntry, SealFault, SealFaultKind, SealReport, SealVerdict, Signer, Uncovered};
+pub use report::{RedactedEntry, SealFault, SealFaultKind, SealReport, SealVerdict, Signer, UncoveredRows};
 pub use settings::{BadSeal, HeadInterval, HeadSink, SealSettings};
 pub use signed_head::{NoHead, SignedHead};
 pub use tape_sealer::TapeSealer;

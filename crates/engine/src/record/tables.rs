@@ -16,11 +16,11 @@ use std::sync::Arc;
 pub struct TapeTables {
     /// Totals of the tape.
     pub totals: TapeTotals,
-    /// Sessions by number.
+    /// Sessions by their number on the tape.
     pub sessions: BTreeMap<u64, SessionRow>,
-    /// Exchanges by number.
+    /// Exchanges by their number on the tape.
     pub exchanges: BTreeMap<u64, ExchangeRow>,
-    /// Notifications by method.
+    /// Counts of notifications by method.
     pub notifications: BTreeMap<Arc<str>, NotificationStats>,
     /// Names that rows share.
     names: BTreeSet<Arc<str>>,
@@ -29,7 +29,7 @@ pub struct TapeTables {
 /// Totals of a tape.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct TapeTotals {
-    /// Number of entries.
+    /// Number of entries of the tape.
     pub entries: u64,
     /// Earliest time of an entry.
     pub first_at: Option<u64>,
@@ -54,7 +54,7 @@ pub struct SessionRow {
     pub began: u64,
     /// Time of its end.
     pub ended: Option<u64>,
-    /// Its last description.
+    /// Last description of the session.
     pub info: SessionInfo,
 }
 
@@ -73,7 +73,7 @@ pub struct ExchangeRow {
     pub outcome: Option<Arc<str>>,
     /// True if it succeeded.
     pub well: Option<bool>,
-    /// Duration in nanoseconds.
+    /// Duration of the exchange in nanoseconds.
     pub took: Option<u64>,
     /// Size of the request in bytes.
     pub bytes_in: Option<u64>,

@@ -66,10 +66,10 @@ impl Session {
         for command in commands {
             match command {
                 Command::Forward { exchange, backend, call } => {
-                    intents.push(intent(*exchange, backend, call, IntentKind::Call))
+                    intents.push(intent(*exchange, backend, call, IntentKind::Call));
                 }
                 Command::Watch(watch) => {
-                    intents.push(intent(watch.exchange, &watch.backend, &watch.call, IntentKind::Call))
+                    intents.push(intent(watch.exchange, &watch.backend, &watch.call, IntentKind::Call));
                 }
                 Command::Fork { exchange, backend, call } => {
                     intents.push(intent((*exchange).unwrap_or(ExchangeId(0)), backend, call, IntentKind::Copy));
@@ -103,6 +103,7 @@ impl Session {
         targets.map(intent).collect()
     }
 
+    /// Returns the intent of a notification that carries content.
     fn notification_intent(&self, facts: &[Fact], message: &Bytes, ctx: &Context<'_>) -> Option<Intent> {
         let method = method_of_content(message)?;
         let about = |fact: &Fact| match fact {

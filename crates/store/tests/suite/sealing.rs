@@ -5,7 +5,7 @@ use crate::make::{SECOND, all, call, entry, find, tape};
 use crate::version_2;
 use signalbox_engine::record::{Content, Entry, Retention, TapeInfo, TapeStore};
 use signalbox_seal::SigningKey;
-use signalbox_tape::seal::{SealFaultKind, SealReport, SealVerdict, TapeSealer, TapeVerifier, Uncovered};
+use signalbox_tape::seal::{SealFaultKind, SealReport, SealVerdict, TapeSealer, TapeVerifier, UncoveredRows};
 use signalbox_tape::{HeadInterval, SealSettings, TapeSource};
 use std::sync::Arc;
 use std::time::Duration;
@@ -253,7 +253,7 @@ pub fn rows_of_a_live_or_pruned_tape_are_no_faults(house: &House) {
     assert!(pruned.entries > 10, "{pruned:?}");
     let report = verify(house, "a");
     assert_eq!((report.verdict, &report.fault), (SealVerdict::NeverClosed, &None), "{report:?}");
-    assert_eq!(report.uncovered, Uncovered { sessions: 1, exchanges: 0 });
+    assert_eq!(report.uncovered, UncoveredRows { sessions: 1, exchanges: 0 });
     for sql in
         ["UPDATE exchanges SET took = took + 1", "UPDATE exchanges SET last = last + 1", "UPDATE tapes SET gaps = 0"]
     {

@@ -1,7 +1,7 @@
 //! Holds what readers are shown besides the entries of a tape against its verified entries: the tables of a store, and
 //! the sessions that the head of a file lists.
 
-use super::report::Uncovered;
+use super::report::UncoveredRows;
 use crate::file::MAX_SESSIONS;
 use signalbox_engine::record::{
     Content, Entry, ExchangeRow, NotificationStats, SessionInfo, SessionRow, TapeTables, TapeTotals,
@@ -44,7 +44,7 @@ impl StoredTables {
     }
 
     /// Returns the first difference, and counts rows of pruned entries in `uncovered`.
-    pub(super) fn compare(&self, extent: TapeExtent, uncovered: &mut Uncovered) -> Option<Difference> {
+    pub(super) fn compare(&self, extent: TapeExtent, uncovered: &mut UncoveredRows) -> Option<Difference> {
         let pruned = extent.pruned;
         self.sessions(pruned, uncovered)
             .or_else(|| self.exchanges(pruned, uncovered))
@@ -52,7 +52,7 @@ impl StoredTables {
             .or_else(|| self.totals(pruned))
     }
 
-    fn sessions(&self, pruned: u64, uncovered: &mut Uncovered) -> Option<Difference> {
+    fn sessions(&self, pruned: u64, uncovered: &mut UncoveredRows) -> Option<Difference> {
         for (number, row, derived) in merged(&self.shown.sessions, &self.derived.sessions) {
             let what = format!("session {number} in the table `sessions`");
             match (row, derived) {
@@ -72,7 +72,7 @@ impl StoredTables {
         None
     }
 
-    fn exchanges(&self, pruned: u64, uncovered: &mut Uncovered) -> Option<Difference> {
+    fn exchanges(&self, pruned: u64, uncovered: &mut UncoveredRows) -> Option<Difference> {
         for (number, row, derived) in merged(&self.shown.exchanges, &self.derived.exchanges) {
             let what = || format!("exchange {number} in the table `exchanges`");
             match (row, derived) {
@@ -149,7 +149,7 @@ impl ListedSessions {
 
     /// Returns the first difference, and counts sessions of pruned entries in `uncovered`. The list of a tape that had
     /// not ended when it was copied may lag behind.
-    pub(super) fn compare(&self, extent: TapeExtent, uncovered: &mut Uncovered) -> Option<Difference> {
+    pub(super) fn compare(&self, extent: TapeExtent, uncovered: &mut UncoveredRows) -> Option<Difference> {
         let mut seen = BTreeSet::new();
         for (number, info) in &self.listed {
             let what = format!("session {number} in the head");

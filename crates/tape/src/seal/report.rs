@@ -85,7 +85,7 @@ pub struct RedactedEntry {
 
 /// Number of rows that only pruned entries could confirm.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Uncovered {
+pub struct UncoveredRows {
     pub sessions: u64,
     pub exchanges: u64,
 }
@@ -112,7 +112,7 @@ pub struct SealReport {
     /// Entries from which values were removed.
     pub redacted: Vec<RedactedEntry>,
     /// Sessions and exchanges that are shown and that only pruned entries could confirm.
-    pub uncovered: Uncovered,
+    pub uncovered: UncoveredRows,
     /// First mismatch, if there is one.
     pub fault: Option<SealFault>,
 }

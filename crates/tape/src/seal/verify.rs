@@ -5,7 +5,7 @@ use super::chain;
 use super::commitments::Commitments;
 use super::derived::{ListedSessions, StoredTables, TapeExtent};
 use super::pointer::pointers;
-use super::report::{RedactedEntry, SealFault, SealFaultKind, SealReport, SealVerdict, Signer, Uncovered};
+use super::report::{RedactedEntry, SealFault, SealFaultKind, SealReport, SealVerdict, Signer, UncoveredRows};
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, SessionInfo, TapeInfo, TapeTables};
 use signalbox_seal::canonical::EncodeError;
 use signalbox_seal::{CHAIN_VERSION, ChainHash, EntrySeal, Head, HeadKind, SealDetails, TapeSeal};
@@ -86,7 +86,7 @@ impl TapeVerifier {
             missing: 0,
             signers: vec![],
             redacted: vec![],
-            uncovered: Uncovered::default(),
+            uncovered: UncoveredRows::default(),
             fault: None,
         };
         let mut verifier = Self {
@@ -246,7 +246,7 @@ impl TapeVerifier {
     /// Compares what readers are shown besides the entries with what the entries give.
     fn compare_derived(&mut self) {
         let extent = TapeExtent { pruned: self.report.pruned_up_to, ended: self.tape.ended.is_some() };
-        let mut uncovered = Uncovered::default();
+        let mut uncovered = UncoveredRows::default();
         let tables = self.tables.as_ref().and_then(|tables| tables.compare(extent, &mut uncovered));
         let listed = || self.listed.as_ref().and_then(|listed| listed.compare(extent, &mut uncovered));
         let difference = tables.or_else(listed);

@@ -9,7 +9,7 @@ use crate::output;
 use serde_json::{Value, json};
 use signalbox_control::table::harmless;
 use signalbox_tape::moment;
-use signalbox_tape::seal::{Anchors, SealReport, SealVerdict, Uncovered};
+use signalbox_tape::seal::{Anchors, SealReport, SealVerdict, UncoveredRows};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::BufReader;
@@ -136,7 +136,7 @@ fn as_text(tape: &str, report: &SealReport, trust: Trust) -> String {
     if report.pruned_up_to > 0 {
         let _ = writeln!(out, "entries up to {} were pruned, as a signature says", report.pruned_up_to);
     }
-    let Uncovered { sessions, exchanges } = report.uncovered;
+    let UncoveredRows { sessions, exchanges } = report.uncovered;
     if sessions + exchanges > 0 {
         let _ = writeln!(
             out,
