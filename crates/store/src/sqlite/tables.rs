@@ -3,7 +3,7 @@
 use super::names::{NameRef, NameRole, NamesById};
 use super::{SqliteFailure, tapes};
 use rusqlite::{Connection, Row};
-use signalbox_engine::record::{ExchangeRow, NotificationStats, SessionRow, TapeTables, TapeTotals};
+use signalbox_engine::record::{ExchangeRow, SessionRow, TapeTables, TapeTotals};
 use std::sync::Arc;
 
 /// Returns the tables of a tape, all as of one moment.
@@ -86,7 +86,7 @@ impl TableReader<'_> {
         let mut rows = select.query([self.tape])?;
         while let Some(row) = rows.next()? {
             let method = self.name(NameRole::Method, row.get(0)?, tables)?.unwrap_or_default();
-            let counts = tables.notifications.entry(method).or_insert_with(NotificationStats::default);
+            let counts = tables.notifications.entry(method).or_default();
             counts.came = counts.came.wrapping_add(number(row, 1)?.unwrap_or_default());
             counts.went = counts.went.wrapping_add(number(row, 2)?.unwrap_or_default());
         }

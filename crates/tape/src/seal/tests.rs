@@ -135,7 +135,8 @@ fn sessions_in_the_head_of_a_file_are_those_of_its_entries() {
         let report = of(sessions);
         assert_eq!((report.verdict, &report.fault), (SealVerdict::Valid, &None), "{sessions:?}");
     }
-    let changes: [(&str, fn(&mut SessionInfo)); 8] = [
+    type Change = fn(&mut SessionInfo);
+    let changes: [(&str, Change); 8] = [
         ("external", |info| info.external = None),
         ("client`", |info| info.client = Some("forged".into())),
         ("client_version", |info| info.client_version = Some("9".into())),
