@@ -40,7 +40,7 @@ const ABOUT_SECRETS: &[&str] = &[
     "crates/tape/src/import/tests.rs",
     "crates/tape/src/recorder/",
     "crates/tape/src/redact/",
-    "crates/testkit/tests/",
+    "crates/e2e/tests/",
     "crates/transport/src/http_back/tests/",
     "crates/transport/src/tls/tests.rs",
 ];
