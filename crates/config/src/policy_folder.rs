@@ -29,7 +29,7 @@ impl PartialEq for PolicyFolder {
 impl Eq for PolicyFolder {}
 
 impl PolicyFolder {
-    /// Reads a folder.
+    /// Reads and compiles all policies of a folder.
     ///
     /// # Errors
     /// Returns the first problem. None of the policies is used then.

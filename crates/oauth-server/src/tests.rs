@@ -379,7 +379,7 @@ fn rfc_7009_a_refresh_token_that_is_given_back_ends_its_grant_and_an_access_toke
     assert_eq!(scene.server.revoke("").status, 400);
 }
 
-/// RFC 7009, section 2.1: whoever has a token of another client cannot end it, and no token without saying for which
+/// RFC 7009, section 2.1: a client cannot end a token of another client, nor any token without saying for which
 /// client.
 #[test]
 fn a_client_revokes_its_own_tokens_only() {

@@ -37,7 +37,7 @@ enum Part {
 enum Role {
     /// The protocol does not work without its value.
     Needed,
-    /// Text for people.
+    /// Text that people or models read.
     Text,
     Content,
     Within(Part),

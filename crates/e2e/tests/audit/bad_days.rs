@@ -297,7 +297,7 @@ async fn a_full_data_folder_stops_no_call_and_what_is_lost_is_told() {
     assert!(!good && said.contains(&format!("{counted} records could not be written")), "{said}");
 }
 
-/// What was lost is known while the gateway runs, after `kill -9`, and after the next start: `audit verify` never calls
+/// A loss is known while the gateway runs, after `kill -9`, and after the next start: `audit verify` never calls
 /// such a log whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loss_on_a_full_data_folder_survives_the_process() {

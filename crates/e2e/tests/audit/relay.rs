@@ -43,7 +43,7 @@ async fn send(client: &HttpClient, method: &Method, path: &str, body: &'static s
     client.send(method.clone(), path, body.into()).await.unwrap().status
 }
 
-/// Where no credential is needed, a wrong one is still refused like at the main endpoint, and recorded.
+/// A wrong credential is refused and recorded as at the main endpoint, also by routes that need none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_credential_is_refused_by_every_route_of_the_relay() {
     let wrong =
@@ -126,7 +126,7 @@ fn not_admitted(code: &str, status: u16, reason: &'static str) -> Vec<Refused> {
     all
 }
 
-/// Requests that are refused whoever makes them.
+/// Requests that are refused to every caller.
 fn malformed(code: &str) -> Vec<Refused> {
     let mut all = Vec::new();
     let served = [
