@@ -41,6 +41,7 @@ const ABOUT_SECRETS: &[&str] = &[
     "crates/tape/src/recorder/",
     "crates/tape/src/redact/",
     "crates/e2e/tests/",
+    "tests/guard/",
     "crates/transport/src/http_back/tests/",
     "crates/transport/src/tls/tests.rs",
 ];
