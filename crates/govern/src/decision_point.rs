@@ -100,6 +100,7 @@ impl DecisionPoint {
         let bound = ApprovalDigest::to(&[
             case.caller.principal().as_str().as_bytes(),
             rights(case.caller.identity()).as_bytes(),
+            case.acts_for.as_str().as_bytes(),
             entry.backend.as_bytes(),
             entry.name.as_bytes(),
             entry.definition.unwrap_or_default(),
@@ -365,11 +366,13 @@ mod tests {
         let point = DecisionPoint::new(Some(rules.clone()), None);
         let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#;
         let message = Envelope::parse(Bytes::from_static(message.as_bytes())).unwrap();
+        let caller = Caller::local("ada", "test");
         let case = Case {
             phase: Phase::Request,
             message: &message,
             exchange: None,
-            caller: &Caller::local("ada", "test"),
+            caller: &caller,
+            acts_for: caller.principal(),
             session: None,
             session_started: Instant::now(),
             revision: None,

@@ -26,6 +26,7 @@ fn rules(criterion: &mut Criterion) {
         message: &message,
         exchange: None,
         caller: &caller,
+        acts_for: caller.principal(),
         session: Some("s"),
         session_started: now,
         revision: Some("2025-06-18"),

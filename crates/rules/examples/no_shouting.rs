@@ -32,12 +32,13 @@ fn main() {
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"echo","arguments":{{"1":"{said}"}}}}}}"#
         );
         let Ok(message) = signalbox_wire::Envelope::parse(json.into()) else { continue };
-        let now = std::time::Instant::now();
+        let (now, caller) = (std::time::Instant::now(), Caller::anonymous("http"));
         let case = Case {
             phase: Phase::Request,
             message: &message,
             exchange: None,
-            caller: &Caller::anonymous("http"),
+            caller: &caller,
+            acts_for: caller.principal(),
             session: None,
             session_started: now,
             revision: None,
@@ -59,7 +60,7 @@ fn main() {
 fn shouting_is_refused_and_talking_is_not() {
     use signalbox_engine::{Caller, Chain};
     let chain = Chain::new(vec![std::sync::Arc::new(NoShouting)]);
-    let now = std::time::Instant::now();
+    let (now, caller) = (std::time::Instant::now(), Caller::anonymous("http"));
     for (said, refused) in [("Hello", false), ("HELLO", true)] {
         let json =
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"arguments":{{"1":"{said}"}}}}}}"#);
@@ -68,7 +69,8 @@ fn shouting_is_refused_and_talking_is_not() {
             phase: Phase::Request,
             message: &message,
             exchange: None,
-            caller: &Caller::anonymous("http"),
+            caller: &caller,
+            acts_for: caller.principal(),
             session: None,
             session_started: now,
             revision: None,

@@ -283,7 +283,9 @@ impl<'a> Walk<'a> {
         // What a list shows depends on the rights of the caller, which change while it is cached.
         let lookup = view.facts.audience.filter(|_| view.method().is_some_and(shows_entries));
         let audience = lookup.map(|lookup| lookup.audience()).unwrap_or_default();
-        let key = format!("{whose}\0{token}\0{}\0{key}", audience.0);
+        // Pages have the same tools and different data, also where callers share a cache.
+        let page = view.facts.page.unwrap_or_default();
+        let key = format!("{whose}\0{token}\0{page}\0{}\0{key}", audience.0);
         let (exchange, now) = (view.facts.exchange, view.facts.now);
         let ask = CacheAsk { slot, key: &key, exchange, ttl: cache.ttl, max_entries: cache.max_entries, now };
         let InTurn { answer: found, turn } = self.outside.cached(&ask);

@@ -55,6 +55,8 @@ pub(crate) struct MessageFacts<'a> {
     pub completes_resource: bool,
     pub backend: Option<&'a str>,
     pub principal: &'a str,
+    /// Page that the caller acts for, if it is not only itself.
+    pub page: Option<&'a str>,
     /// Caller's token, if the backend is called with one exchanged for it.
     pub token: Option<&'a SubjectToken>,
     pub session: Option<&'a str>,
@@ -144,6 +146,7 @@ impl<'a> MessageFacts<'a> {
             completes_resource: case.exchange.is_some_and(|exchange| exchange.completes_resource),
             backend: case.backend,
             principal: case.caller.principal().as_str(),
+            page: (case.acts_for != case.caller.principal()).then(|| case.acts_for.as_str()),
             token: case.caller.subject_token(),
             session: case.session,
             session_age: case.now.saturating_duration_since(case.session_started),

@@ -54,7 +54,7 @@ pub enum LimitDecision {
 pub struct CacheAsk<'a> {
     /// Action that owns the cache.
     pub slot: &'a Slot,
-    /// Cache key. Includes the principal and its exchanged token unless the cache is shared.
+    /// Cache key. Includes the page, and unless the cache is shared the principal and its exchanged token.
     pub key: &'a str,
     /// Exchange whose answer is to be stored after a miss.
     pub exchange: Option<(SessionKey, ExchangeId)>,

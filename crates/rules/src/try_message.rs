@@ -103,6 +103,7 @@ pub fn try_with(
         completes_resource: false,
         backend: supposed.backend.as_deref(),
         principal: &supposed.principal,
+        page: None,
         token: None,
         session: supposed.session.as_deref(),
         session_age: supposed.session_age,

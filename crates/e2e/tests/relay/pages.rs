@@ -1,6 +1,7 @@
 //! Tools that live in web pages, called by legacy clients and by MCP clients of all eras, at a real gateway.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
+mod caching;
 mod faults;
 pub mod page;
 mod recorded;

@@ -1,5 +1,5 @@
 use super::consent::Consent;
-use crate::caller::Caller;
+use crate::caller::{Caller, Principal};
 use crate::exchange::Exchange;
 use bytes::Bytes;
 use signalbox_wire::Envelope;
@@ -88,6 +88,8 @@ pub struct Case<'a> {
     pub exchange: Option<&'a Exchange>,
     /// Sender of the request that the message belongs to, or else the opener of the session.
     pub caller: &'a Caller,
+    /// Principal that backends serve: the caller's own, or that of the page which the session or request names.
+    pub acts_for: &'a Principal,
     /// Id of the session, if the client has one.
     pub session: Option<&'a str>,
     /// Start of the session. A request without a session began just now.

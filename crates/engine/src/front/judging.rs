@@ -103,6 +103,7 @@ impl FrontMachine {
             message,
             exchange,
             caller: exchange.map_or(&self.caller, |exchange| &exchange.caller),
+            acts_for: &self.principal,
             session: ctx.session,
             session_started: ctx.session_started,
             revision: client.map(|client| client.revision.as_str()),

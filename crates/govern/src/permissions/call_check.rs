@@ -75,6 +75,7 @@ impl CallCheck {
         let bound = ApprovalDigest::to(&[
             &version,
             case.caller.principal().as_str().as_bytes(),
+            case.acts_for.as_str().as_bytes(),
             entry.backend.as_bytes(),
             entry.name.as_bytes(),
             entry.definition.unwrap_or_default(),

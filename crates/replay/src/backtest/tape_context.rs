@@ -139,6 +139,7 @@ impl TapeContext {
             message,
             exchange: exchange.as_ref(),
             caller: &caller,
+            acts_for: caller.principal(),
             session: id.as_deref(),
             session_started: moment.now.checked_sub(std::time::Duration::from_nanos(age)).unwrap_or(moment.now),
             revision: self.revision(open),

@@ -319,6 +319,23 @@ fn cache_keeps_an_answer_for_its_time_and_for_its_principal() {
     assert_eq!(dialogue.asks(CALL), "pass");
 }
 
+/// Proves SO-5.
+#[test]
+fn cache_keeps_pages_apart_whose_tools_are_the_same() {
+    for shared in [false, true] {
+        let mut dialogue = Dialogue::rule(ECHO, &format!(r#"{{ cache = {{ ttl = "5m", shared = {shared} }} }}"#));
+        let page = |name: &str| Some(Principal::named(&format!("local:ada/relay:c-{name}")));
+        dialogue.page = page("x");
+        assert_eq!(dialogue.asks(CALL), "pass");
+        assert_eq!(dialogue.answers(RESULT), "pass");
+        assert!(dialogue.asks(CALL).starts_with("reply"), "the same page");
+        for other in [page("y"), None] {
+            dialogue.page = other;
+            assert_eq!(dialogue.asks(CALL), "pass", "{:?}", dialogue.page);
+        }
+    }
+}
+
 /// Shows entries by the version of a policy and by the way in which the caller was authenticated.
 struct ByRights(std::sync::atomic::AtomicU64);
 

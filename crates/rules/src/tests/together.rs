@@ -25,6 +25,7 @@ fn case<'a>(message: &'a Envelope, caller: &'a Caller, now: Instant) -> Case<'a>
         message,
         exchange: None,
         caller,
+        acts_for: caller.principal(),
         session: None,
         session_started: now,
         revision: None,

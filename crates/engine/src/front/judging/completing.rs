@@ -1,6 +1,7 @@
 //! URIs that a completion names: what its request makes of a resource or template, and what each proposed value makes
 //! of it. Each is judged as if it were read, because a completion says what is there.
 
+use crate::caller::Principal;
 use crate::catalog::{EntryRef, ListKind};
 use crate::chain::{Case, Phase, Ruling};
 use crate::command::Command;
@@ -27,7 +28,7 @@ impl FrontMachine {
             });
             // What is too much to try is never proposed.
             let uris = template.expansions(&argument.unwrap_or_default())?;
-            let reads = Reads::of(exchange, ctx);
+            let reads = Reads::of(exchange, &self.principal, ctx);
             uris.iter().find_map(|uri| reads.refusal(uri))
         });
         let Some((name, fault)) = refusal else { return true };
@@ -47,12 +48,13 @@ impl FrontMachine {
 /// Judges reads of resources of one backend, on behalf of the caller of an exchange.
 pub(in crate::front) struct Reads<'a> {
     exchange: &'a Exchange,
+    acts_for: &'a Principal,
     ctx: &'a Context<'a>,
 }
 
 impl<'a> Reads<'a> {
-    pub(in crate::front) fn of(exchange: &'a Exchange, ctx: &'a Context<'a>) -> Self {
-        Self { exchange, ctx }
+    pub(in crate::front) fn of(exchange: &'a Exchange, acts_for: &'a Principal, ctx: &'a Context<'a>) -> Self {
+        Self { exchange, acts_for, ctx }
     }
 
     /// Returns false if nothing would ever be refused.
@@ -69,7 +71,7 @@ impl<'a> Reads<'a> {
 
     /// Returns the fault with which an interceptor would refuse to read this URI of the backend.
     fn refusal(&self, uri: &str) -> Option<(&'static str, Fault)> {
-        let Self { exchange, ctx } = self;
+        let Self { exchange, acts_for, ctx } = self;
         if !ctx.chain.looks_at(Phase::Request) {
             return None;
         }
@@ -92,6 +94,7 @@ impl<'a> Reads<'a> {
             message: &message,
             exchange: Some(&read),
             caller: &exchange.caller,
+            acts_for,
             session: ctx.session,
             session_started: ctx.session_started,
             revision: client.map(|client| client.revision.as_str()),
