@@ -5,6 +5,7 @@
 //! that cannot be a path at all, lies within no folder.
 
 use signalbox_wire::endpoint::without_dots;
+use signalbox_wire::percent::decode_once;
 
 /// Maximum length of a path.
 const MAX_PATH: usize = 32 * 1024;
@@ -121,27 +122,11 @@ fn without_dots_as_url(path: &str) -> String {
 /// Decodes percent escapes until none are left; `None` if there are none. Bytes that are not UTF-8 keep their segments.
 fn decoded(text: &str) -> Result<Option<String>, PathFault> {
     let mut bytes = text.as_bytes().to_vec();
-    let mut any = false;
-    for _ in 0..MAX_DECODED {
-        let mut next = Vec::with_capacity(bytes.len());
-        let (mut at, mut found) = (0, false);
-        while let Some(&byte) = bytes.get(at) {
-            let digits = bytes.get(at + 1..at + 3).and_then(|two| std::str::from_utf8(two).ok());
-            match digits.filter(|_| byte == b'%').and_then(|two| u8::from_str_radix(two, 16).ok()) {
-                Some(value) => {
-                    next.push(value);
-                    (at, found) = (at + 3, true);
-                }
-                None => {
-                    next.push(byte);
-                    at += 1;
-                }
-            }
+    for round in 0..MAX_DECODED {
+        match decode_once(&bytes) {
+            Some(next) => bytes = next,
+            None => return Ok((round > 0).then(|| String::from_utf8_lossy(&bytes).into_owned())),
         }
-        if !found {
-            return Ok(any.then(|| String::from_utf8_lossy(&bytes).into_owned()));
-        }
-        (bytes, any) = (next, true);
     }
     Err(PathFault::Unfit)
 }

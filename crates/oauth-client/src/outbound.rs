@@ -6,8 +6,9 @@ use http::Method;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use signalbox_transport::tls::BackTlsSpec;
 use signalbox_transport::web_client::{self, DialGuard, WebAnswer, WebRequest};
+use signalbox_wire::address_class::{AddressClass, address_class};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
 /// Entry of `[auth.outbound] allow`.
@@ -153,53 +154,7 @@ impl OutboundSettings {
 /// Returns true for addresses of the public Internet. An address that embeds another one is public only if that one is.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let special = address.is_private()
-        || address.is_loopback()
-        || address.is_link_local()
-        || address.is_multicast()
-        || address.is_broadcast()
-        || address.is_documentation()
-        || a == 0
-        || a >= 240
-        // Carrier-grade NAT, protocol assignments, 6to4 relays and benchmarks.
-        || (a == 100 && (64..128).contains(&b))
-        || (a == 192 && b == 0 && c == 0)
-        || (a == 192 && b == 88 && c == 99)
-        || (a == 198 && (b == 18 || b == 19))
-        // Azure's metadata and DNS.
-        || address.octets() == [168, 63, 129, 16];
-    !special
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let [s0, s1, s2, s3, s4, s5, s6, s7] = address.segments();
-    let v4 = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        is_public_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match [s0, s1, s2, s3, s4, s5] {
-        // IPv4-mapped, IPv4-translated and NAT64 addresses lead to the address inside.
-        [0, 0, 0, 0, 0, 0xffff] | [0, 0, 0, 0, 0xffff, 0] | [0x64, 0xff9b, 0, 0, 0, 0] => v4(s6, s7),
-        // Loopback, unspecified and the old IPv4-compatible form.
-        [0, 0, 0, 0, 0, 0] => false,
-        // NAT64 with a local prefix.
-        [0x64, 0xff9b, 1, ..] => false,
-        // 6to4.
-        [0x2002, high, low, ..] => v4(high, low),
-        // Teredo and other protocol assignments, documentation.
-        [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false,
-        [0x3fff, second, ..] if second < 0x1000 => false,
-        // Only global unicast is left: no unique local, link-local, site-local or multicast addresses.
-        [first, ..] => first & 0xe000 == 0x2000,
-    }
+    address_class(address) == AddressClass::Public
 }
 
 #[cfg(test)]

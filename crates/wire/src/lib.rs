@@ -3,6 +3,7 @@
 
 #![warn(missing_docs)]
 
+pub mod address_class;
 pub mod batch;
 pub mod builder;
 pub mod closest;
@@ -29,6 +30,7 @@ pub mod method;
 mod number;
 mod outline;
 mod parts;
+pub mod percent;
 pub mod printable;
 mod punycode;
 mod rejected_message;
