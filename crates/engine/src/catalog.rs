@@ -28,7 +28,7 @@
 //! - An owned name does not change hands: not when its backend is down, stops listing it, or another backend lists it
 //!   too. Only a backend with thousands of names that it no longer lists loses those.
 //! - A backend that is down keeps its names and is omitted from lists.
-//! - Entries are stored as the bytes that the backend sent. A client sees them with another name, URI or app page link
+//! - Entries are stored as the bytes that the backend sent, after a [`ListInspector`] looked at them. A client sees them with another name, URI or app page link
 //!   where they are renamed, and without members that its era has no form for.
 //! - The entries of a backend are listed in the order in which they were first seen, even if the backend reorders them,
 //!   so that a cursor stays valid when the catalog changes between two pages.
@@ -40,6 +40,7 @@
 mod claims;
 mod cursor;
 mod item;
+mod list_inspector;
 mod names;
 mod persist;
 mod reconfigure;
@@ -50,6 +51,7 @@ mod view_bounds;
 mod visibility;
 
 pub use item::{Item, ItemError};
+pub use list_inspector::ListInspector;
 pub use names::NameStyle;
 pub use persist::{PersistError, read as read_saved, write as write_saved};
 pub use snapshot::{Page, Route, Snapshot, list_result};
@@ -168,7 +170,9 @@ impl ListChanges {
         }
     }
 
-    fn or(self, other: Self) -> Self {
+    /// Returns the changes of both.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
         Self {
             tools: self.tools || other.tools,
             prompts: self.prompts || other.prompts,

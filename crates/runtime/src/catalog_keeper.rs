@@ -4,7 +4,9 @@ use crate::backend::Backend;
 use crate::backends::Backends;
 use arc_swap::ArcSwap;
 use signalbox_engine::Principal;
-use signalbox_engine::catalog::{Catalog, ListChanges, Snapshot, VIEW_SHARE, View, ViewKey, read_saved, write_saved};
+use signalbox_engine::catalog::{
+    Catalog, ListChanges, ListInspector, Snapshot, VIEW_SHARE, View, ViewKey, read_saved, write_saved,
+};
 use signalbox_engine::lock::LockResultExt;
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
@@ -39,6 +41,8 @@ pub struct CatalogKeeper {
     snapshot: ArcSwap<Snapshot>,
     generation: watch::Sender<u64>,
     file: Option<PathBuf>,
+    /// Looks at lists before they are stored.
+    inspector: Option<Arc<dyn ListInspector>>,
     saving: tokio::sync::Mutex<()>,
 }
 
@@ -46,12 +50,20 @@ impl CatalogKeeper {
     /// Creates the catalog of these backends from the lists that an earlier run saved. `memory` is the gateway's
     /// budget.
     #[must_use]
-    pub fn new(backends: &Backends, file: Option<PathBuf>, memory: usize) -> Self {
+    pub fn new(
+        backends: &Backends,
+        file: Option<PathBuf>,
+        memory: usize,
+        inspector: Option<Arc<dyn ListInspector>>,
+    ) -> Self {
         let mut catalog = Catalog::new(backends.iter().map(|backend| Arc::clone(&backend.name)));
         catalog.set_view_bytes(memory / VIEW_SHARE);
         mark_private(&mut catalog, backends);
         if let Some(file) = &file {
             load(&mut catalog, file);
+        }
+        if let Some(inspector) = &inspector {
+            inspect(&mut catalog, &**inspector);
         }
         let snapshot = ArcSwap::from_pointee(catalog.snapshot());
         let owner = |backend: &Arc<Backend>| {
@@ -62,7 +74,7 @@ impl CatalogKeeper {
         let owners = backends.iter().map(owner).collect();
         let model = Model { catalog, owners };
         let (generation, saving) = (watch::Sender::new(0), tokio::sync::Mutex::default());
-        Self { model: Mutex::new(model), snapshot, generation, file, saving }
+        Self { model: Mutex::new(model), snapshot, generation, file, inspector, saving }
     }
 
     /// Adapts to a change of the gateway's memory budget.
@@ -84,6 +96,10 @@ impl CatalogKeeper {
 
     /// Stores the lists of a backend.
     pub fn set_view(&self, backend: &Backend, key: ViewKey, view: View) -> ListChanges {
+        let view = match &self.inspector {
+            Some(inspector) => inspector.inspect(&backend.name, &key, view),
+            None => view,
+        };
         self.change(|model| {
             let owner = model.owners.get_mut(&backend.name).filter(|owner| owner.backend == backend.id);
             let Some(owner) = owner else { return ListChanges::default() };
@@ -94,6 +110,12 @@ impl CatalogKeeper {
                 false => model.catalog.set_view(&backend.name, key, view),
             }
         })
+    }
+
+    /// Inspects all known lists again, because the inspector decides by other settings now.
+    pub fn inspect_again(&self) -> ListChanges {
+        let Some(inspector) = &self.inspector else { return ListChanges::default() };
+        self.change(|model| inspect(&mut model.catalog, &**inspector))
     }
 
     /// Drops the lists of this principal at a backend with per-principal lists.
@@ -210,6 +232,20 @@ fn write_replacing(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     opened.write_all(bytes)
 }
 
+/// Stores every view of the catalog as the inspector returns it.
+fn inspect(catalog: &mut Catalog, inspector: &dyn ListInspector) -> ListChanges {
+    let views = catalog.backends().iter().flat_map(|entry| {
+        entry.views.iter().map(|(key, view)| (Arc::clone(&entry.name), key.clone(), View::clone(view)))
+    });
+    let views: Vec<_> = views.collect();
+    let mut changes = ListChanges::default();
+    for (backend, key, view) in views {
+        let view = inspector.inspect(&backend, &key, view);
+        changes = changes.or(catalog.set_view(&backend, key, view));
+    }
+    changes
+}
+
 fn load(model: &mut Catalog, file: &Path) {
     if file.is_symlink() {
         return tracing::warn!("ignoring the saved lists: {} is a symbolic link", file.display());
@@ -238,7 +274,7 @@ mod tests {
         let fresh = file.with_extension(format!("{}.new", std::process::id()));
         std::os::unix::fs::symlink(&victim, &fresh).unwrap();
         std::os::unix::fs::symlink(&victim, &file).unwrap();
-        let keeper = CatalogKeeper::new(&Backends::default(), Some(file.clone()), 0);
+        let keeper = CatalogKeeper::new(&Backends::default(), Some(file.clone()), 0, None);
         keeper.save().await;
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
         assert!(!file.is_symlink());

@@ -123,7 +123,7 @@ impl Gateway {
         let max_parked_bytes = parts.settings.max_parked_bytes;
         let budget = Budget::new(parts.settings.memory);
         let gateway = Arc::new(Self {
-            catalog: CatalogKeeper::new(&backends, parts.catalog_file, parts.settings.memory),
+            catalog: CatalogKeeper::new(&backends, parts.catalog_file, parts.settings.memory, parts.lists),
             settings: ArcSwap::from_pointee(parts.settings),
             backends: ArcSwap::from_pointee(backends),
             replacing: Mutex::default(),

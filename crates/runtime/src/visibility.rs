@@ -33,6 +33,12 @@ impl Gateway {
         self.notify_lists_changed(changed, None);
     }
 
+    /// Inspects all known lists again, and tells clients whose lists changed by that.
+    pub fn inspect_lists_again(&self) {
+        let changed = self.catalog.inspect_again();
+        self.notify_lists_changed(changed, None);
+    }
+
     /// Notifies sessions that lists have changed: all of them, or those that see the lists of this view.
     pub(crate) fn notify_lists_changed(&self, changed: ListChanges, view: Option<&ViewKey>) {
         if !changed.any() {

@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use crate::webhooks::WebhookTransport;
 use signalbox_engine::audit::IntentLog;
 use signalbox_engine::audit_id::AuditRun;
-use signalbox_engine::catalog::Visibility;
+use signalbox_engine::catalog::{ListInspector, Visibility};
 use signalbox_engine::dialect::PermissionSource;
 use signalbox_engine::front::EndpointFace;
 use signalbox_engine::message_proof::MessageProof;
@@ -29,6 +29,7 @@ use std::sync::Arc;
 ///     post,
 ///     principal,
 ///     catalog_file,
+///     lists: None,
 ///     visibility: None,
 ///     audit,
 ///     proof: None,
@@ -53,6 +54,7 @@ use std::sync::Arc;
 ///     post,
 ///     principal,
 ///     catalog_file,
+///     lists: None,
 ///     audit,
 ///     proof: None,
 ///     governance: None,
@@ -76,6 +78,7 @@ use std::sync::Arc;
 ///     post,
 ///     principal,
 ///     catalog_file,
+///     lists: None,
 ///     visibility: None,
 ///     proof: None,
 ///     governance: None,
@@ -97,6 +100,8 @@ pub struct GatewayParts {
     pub principal: Principal,
     /// File of the last known lists.
     pub catalog_file: Option<PathBuf>,
+    /// Looks at the lists of backends before anyone sees them.
+    pub lists: Option<Arc<dyn ListInspector>>,
     /// Decides which entries callers see. Without it every caller sees all of them.
     pub visibility: Option<Arc<dyn Visibility>>,
     /// Audit ids of this run, and the log that intents go to before calls leave.
@@ -168,6 +173,7 @@ impl GatewayParts {
             post: None,
             principal: Principal::anonymous(),
             catalog_file: None,
+            lists: None,
             visibility: None,
             audit: AuditTrail::begin(None)?,
             proof: None,
