@@ -94,6 +94,7 @@ pub fn is_protocol_error(reason: &str) -> bool {
             | "invalid_request"
             | "method_not_found"
             | "invalid_params"
+            | "invalid_arguments"
             | "missing_fields"
             | "wrong_tool_version"
             | "not_served"

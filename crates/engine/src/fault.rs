@@ -9,7 +9,7 @@ pub use detail::without_places;
 
 use crate::catalog::ListKind;
 use bytes::Bytes;
-use signalbox_wire::{Era, RawId, builder, codes, json};
+use signalbox_wire::{Era, RawId, Revision, builder, codes, json};
 
 /// Party that caused a fault.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -33,6 +33,8 @@ pub enum FaultKind {
     MethodNotFound,
     /// The parameters do not fit the method.
     InvalidParams,
+    /// The arguments of a call do not fit the schema of the tool.
+    InvalidArguments,
     /// A message of the governed dialect lacks members; `data.fields` names them.
     MissingFields,
     /// A message of the governed dialect makes a false claim about its sender.
@@ -200,7 +202,15 @@ impl Fault {
             (K::Parse, _) => codes::PARSE_ERROR,
             (K::InvalidRequest | K::DuplicateId, _) => codes::INVALID_REQUEST,
             (K::MethodNotFound | K::NotBridged | K::NotServed, _) => codes::METHOD_NOT_FOUND,
-            (K::InvalidParams | K::MissingFields | K::WrongToolVersion | K::UnknownTool | K::UnknownPrompt, _)
+            (
+                K::InvalidParams
+                | K::InvalidArguments
+                | K::MissingFields
+                | K::WrongToolVersion
+                | K::UnknownTool
+                | K::UnknownPrompt,
+                _,
+            )
             | (K::ResourceNotFound, Era::Modern) => codes::INVALID_PARAMS,
             (K::ResourceNotFound, Era::Legacy) => codes::RESOURCE_NOT_FOUND,
             (K::NotInitialized, Era::Legacy) => codes::NOT_INITIALIZED,
@@ -242,6 +252,7 @@ impl Fault {
             K::InvalidRequest => "invalid_request",
             K::MethodNotFound => "method_not_found",
             K::InvalidParams => "invalid_params",
+            K::InvalidArguments => "invalid_arguments",
             K::MissingFields => "missing_fields",
             K::InvalidSecurityContext => "invalid_security_context",
             K::WrongToolVersion => "wrong_tool_version",
@@ -289,13 +300,27 @@ impl Fault {
             (K::Unauthenticated, _) => 401,
             (K::InsufficientScope, _) => 403,
             (_, Era::Legacy) => 200,
-            (K::HeaderMismatch | K::UnsupportedVersion | K::MissingCapability | K::InvalidParams, Era::Modern) => 400,
+            (K::HeaderMismatch | K::UnsupportedVersion | K::MissingCapability | K::InvalidParams, Era::Modern)
+            | (K::InvalidArguments, Era::Modern) => 400,
             (K::MethodNotFound | K::NotBridged, Era::Modern) => 404,
             (_, Era::Modern) => 200,
         }
     }
 
-    /// Builds the reply on the wire. No other function turns a fault into bytes.
+    /// Builds the result of a tool call in which revisions since 2025-11-25 tell the model that its arguments are
+    /// wrong; `None` for faults that are errors of the protocol.
+    #[must_use]
+    pub fn tool_result(&self, id: &RawId, revision: Revision) -> Option<Bytes> {
+        if self.kind != FaultKind::InvalidArguments || !revision.argument_errors_in_result() {
+            return None;
+        }
+        let kind = if revision.result_type() { r#""resultType":"complete","# } else { "" };
+        let text = json::quote(&self.message);
+        let result = format!(r#"{{{kind}"content":[{{"type":"text","text":{text}}}],"isError":true}}"#);
+        Some(builder::response(id, result.as_bytes()))
+    }
+
+    /// Builds the error on the wire. Besides [`Fault::tool_result`], no function turns a fault into bytes.
     #[must_use]
     pub fn reply(&self, id: Option<&RawId>, era: Era) -> Bytes {
         let mut data = Vec::with_capacity(64);
@@ -337,6 +362,27 @@ mod tests {
         assert_eq!(fault.code(Era::Modern), 5020);
         assert_eq!(fault.owner(), Owner::Backend);
         assert!(!fault.retry());
+    }
+
+    /// Revisions before 2025-11-25 have an error for wrong arguments; later ones let the model read of them.
+    #[test]
+    fn wrong_arguments_are_told_in_the_form_of_the_revision() {
+        let id = RawId::string("x");
+        let wrong = Fault::new(FaultKind::InvalidArguments, "`n`: expected an integer");
+        let text = r#""content":[{"type":"text","text":"`n`: expected an integer"}],"isError":true"#;
+        for (revision, told) in [
+            (Revision::V2025_06_18, None),
+            (Revision::V2025_11_25, Some(format!(r#"{{"jsonrpc":"2.0","id":"x","result":{{{text}}}}}"#))),
+            (
+                Revision::V2026_07_28,
+                Some(format!(r#"{{"jsonrpc":"2.0","id":"x","result":{{"resultType":"complete",{text}}}}}"#)),
+            ),
+        ] {
+            let result = wrong.tool_result(&id, revision);
+            assert_eq!(result.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap()), told, "{revision}");
+        }
+        assert_eq!((wrong.code(Era::Legacy), wrong.reason()), (-32602, "invalid_arguments"));
+        assert_eq!(Fault::new(FaultKind::Denied, "no").tool_result(&id, Revision::V2025_11_25), None);
     }
 
     #[test]

@@ -372,6 +372,7 @@ fn a_request_that_ends_with_a_fault_has_an_outcome_whatever_the_reason() {
         "missing_fields",
         "invalid_security_context",
         "wrong_tool_version",
+        "invalid_arguments",
         "not_served",
         "unknown_tool",
         "unknown_prompt",

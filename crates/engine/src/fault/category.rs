@@ -82,7 +82,7 @@ impl FaultKind {
             | K::Quarantined
             | K::Signature(_)
             | K::HoldExpired => FaultCategory::Security,
-            K::InvalidParams | K::WrongToolVersion => FaultCategory::Validation,
+            K::InvalidParams | K::InvalidArguments | K::WrongToolVersion => FaultCategory::Validation,
             K::UnknownTool
             | K::UnknownPrompt
             | K::ResourceNotFound
@@ -121,6 +121,7 @@ impl FaultKind {
             K::Parse | K::InvalidRequest => ("The message is not a request", "Send one JSON-RPC 2.0 request"),
             K::MethodNotFound => ("The method is not served", "Use a method that is served"),
             K::InvalidParams => ("The parameters do not fit the method", "Correct the parameters and ask again"),
+            K::InvalidArguments => ("The arguments do not fit the tool", "Correct the arguments and ask again"),
             K::MissingFields => ("Required members are missing", "Add the members that are named and ask again"),
             K::InvalidSecurityContext => (
                 "The security context is not that of the caller",
@@ -167,7 +168,7 @@ impl Fault {
         match self.kind {
             K::Parse | K::InvalidRequest | K::DuplicateId => "invalid_message",
             K::MethodNotFound => "invalid_method",
-            K::InvalidParams => "invalid_parameters",
+            K::InvalidParams | K::InvalidArguments => "invalid_parameters",
             K::UnknownTool => "tool_not_found",
             K::Unauthenticated | K::SignInNeeded | K::UrlElicitationRequired => "authentication_failed",
             // A policy or constraint decided against a caller that lacks no permission.
@@ -223,6 +224,7 @@ mod tests {
             (K::InvalidSecurityContext, "security_error", "invalid_security_context"),
             (K::UnknownTool, "tool_error", "tool_not_found"),
             (K::InvalidParams, "validation_error", "invalid_parameters"),
+            (K::InvalidArguments, "validation_error", "invalid_parameters"),
             (K::Internal, "system_error", "internal"),
         ] {
             let fault = Fault::new(kind, "");

@@ -44,7 +44,8 @@ impl Fault {
     /// Returns the fault in the detail that this trust level may see.
     #[must_use]
     pub fn told(&self, detail: ErrorDetail, trust: TrustLevel) -> Cow<'_, Self> {
-        if detail == ErrorDetail::Full {
+        // What is wrong with arguments quotes their sender and a schema that it sees.
+        if detail == ErrorDetail::Full || self.kind == FaultKind::InvalidArguments {
             return Cow::Borrowed(self);
         }
         match trust {

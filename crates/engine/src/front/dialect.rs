@@ -219,12 +219,17 @@ impl FrontMachine {
     ) -> (Bytes, u16) {
         let caller = exchange.map_or(ctx.caller.unwrap_or(&self.caller), |exchange| &exchange.caller);
         let told = fault.told(ctx.error_detail, caller.identity().trust());
+        let plain = || {
+            let revision = exchange.and_then(|exchange| Some(exchange.client.as_ref()?.revision));
+            let result = client_id.zip(revision).and_then(|(id, revision)| told.tool_result(id, revision));
+            result.map_or_else(|| (told.reply(client_id, era), fault.http_status(era)), |result| (result, 200))
+        };
         let asked = match (self.governed, exchange) {
-            (false, _) => return (told.reply(client_id, era), fault.http_status(era)),
+            (false, _) => return plain(),
             (true, None) => &DialectRequest::Other,
             (true, Some(exchange)) => match self.exchanges.dialect(exchange.id) {
                 Some(asked) => asked,
-                None => return (told.reply(client_id, era), fault.http_status(era)),
+                None => return plain(),
             },
         };
         let audit_id = exchange.zip(ctx.dialect).map(|(exchange, ports)| ports.audit_run.id(exchange.id));

@@ -130,6 +130,10 @@ impl FrontMachine {
 /// so readers of the record must not see it.
 fn recorded_message(fault: &Fault) -> String {
     let is_sign_in = matches!(fault.kind, FaultKind::SignInNeeded | FaultKind::UrlElicitationRequired);
+    if fault.kind == FaultKind::InvalidArguments {
+        // What is wrong with them is in the ruling that says so, which not every reader of decisions sees.
+        return "the arguments do not fit the schema of the tool".to_owned();
+    }
     if !is_sign_in {
         return fault.message.clone();
     }
