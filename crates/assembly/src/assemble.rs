@@ -3,6 +3,8 @@
 use crate::auditing::{Auditing, AuditingError};
 use crate::call_metrics::CallMetrics;
 use crate::govern_parts::GovernParts;
+use crate::interceptor_order::interceptor_chain;
+use crate::list_guard::ListGuard;
 use crate::live_feed::LiveFeed;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
@@ -14,11 +16,10 @@ use signalbox_config::loops;
 use signalbox_config::{BackendConfig, BackendTarget, Config, EraSetting, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
-use signalbox_engine::chain::Interceptor;
 use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
-use signalbox_engine::{Chain, FactSink, Principal, budget};
+use signalbox_engine::{FactSink, Principal, budget};
 use signalbox_govern::directory::Directory;
 use signalbox_oauth_client::OauthClientState;
 use signalbox_oauth_client::page_host::PageHost;
@@ -245,6 +246,7 @@ pub fn assemble(
         post: Some(Arc::new(WebPost::default())),
         principal,
         catalog_file: state.catalog_file(config),
+        lists: Some(Arc::new(ListGuard::new(govern.guard()))),
         visibility: Some(relaying::visibility(relay.as_ref(), Arc::clone(&govern.permissions) as _)),
         audit: trail,
         proof: Some(signatures.proofs()),
@@ -477,24 +479,4 @@ pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
         source: 0,
         allows: Box::new(|_| true),
     }
-}
-
-/// Returns the interceptors in order. Requests pass them from top to bottom, answers from bottom to top.
-#[must_use]
-pub fn interceptor_chain(
-    signatures: &Signatures,
-    govern: &GovernParts,
-    breakpoints: &Arc<Breakpoints>,
-    rules: &Arc<RuleInterceptor>,
-) -> Chain {
-    let mut all: Vec<Arc<dyn Interceptor>> = Vec::new();
-    // Verifies requests as they arrived, and signs answers as they leave.
-    all.push(Arc::clone(&signatures.calls) as _);
-    all.extend(govern.interceptors());
-    // Rules judge a request after a person edited it, and a person sees an answer after the rules changed it.
-    all.push(Arc::clone(breakpoints) as _);
-    all.push(Arc::clone(rules) as _);
-    // Signs requests as the other interceptors left them, for gateways behind this one.
-    all.push(Arc::clone(&signatures.forwards) as _);
-    Chain::new(all)
 }

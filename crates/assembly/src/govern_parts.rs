@@ -19,6 +19,7 @@ use signalbox_govern::call_limits::{LimitRules, ScopeRates, ToolRate};
 use signalbox_govern::decision_point::{PointApi, PointRules};
 use signalbox_govern::permissions::{CallCheck, SwitchCheck};
 use signalbox_govern::{CallBudgets, CallLimits, ConstraintCheck, DecisionPoint, Permissions, ScopeCheck, ToolLabels};
+use signalbox_guard::Guard;
 use signalbox_runtime::{Gateway, Governance};
 use signalbox_tape::redact::Redactor;
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub struct GovernParts {
     constraints: Arc<ConstraintCheck>,
     redaction: Arc<AnswerRedaction>,
     decision_point: Arc<DecisionPoint>,
+    guard: Guard,
     files: Arc<GovernFiles>,
     redactor: Redactor,
 }
@@ -84,6 +86,7 @@ impl GovernParts {
             constraints: Arc::new(ConstraintCheck::new(path_constraints(config), &permissions)),
             redaction: Arc::new(AnswerRedaction::new(config, &permissions, hash_key)),
             decision_point: Arc::new(DecisionPoint::new(decision_point(config), Some(&permissions))),
+            guard: Guard::new(config.guard.clone(), Some(Arc::new(redactor.clone()))),
             files: Arc::default(),
             redactor,
             permissions,
@@ -113,6 +116,10 @@ impl GovernParts {
         self.limits.replace(rates(next));
         self.budgets.replace(budgets(next));
         self.decision_point.replace(decision_point(next));
+        if before.guard != next.guard {
+            self.guard.replace(next.guard.clone());
+            gateway.inspect_lists_again();
+        }
         tool_labels::take_over(&self.labels, next);
         permissions::take_over(&self.permissions, before, next, gateway);
         self.constraints.replace(path_constraints(next));
@@ -149,10 +156,17 @@ impl GovernParts {
         self.follow_files(config, gateway);
     }
 
+    /// Returns the guard of what tools are told and say.
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
     /// Returns the interceptors in the order of NO-14. Switches come first and limits next, so that a caller above its
     /// limit costs little. Scopes and constraints come before consent, so that people are asked only about requests
-    /// that pass them. Redaction heads the list, so that it sees answers last.
-    pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 8] {
+    /// that pass them, as they are about calls whose arguments fit. Redaction heads the list, so that it sees answers last.
+    pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 10] {
+        let (arguments, filters) = (self.guard.argument_check(), self.guard.filter_check());
+        let checks = [Arc::clone(&arguments), Arc::clone(&filters)];
         [
             Arc::clone(&self.redaction) as _,
             Arc::new(SwitchCheck::new(&self.permissions)),
@@ -160,7 +174,9 @@ impl GovernParts {
             Arc::clone(&self.budgets) as _,
             Arc::clone(&self.scopes) as _,
             Arc::clone(&self.constraints) as _,
-            Arc::new(CallCheck::new(&self.permissions)),
+            Arc::new(CallCheck::new(&self.permissions).asking_after(checks)),
+            arguments,
+            filters,
             Arc::clone(&self.decision_point) as _,
         ]
     }

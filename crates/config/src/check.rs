@@ -7,8 +7,8 @@ use super::listen::{self, ANCHORS, HEALTH, ListenConfig, METRICS, READY, Transpo
 use super::read::{Table, Text};
 use super::values::{bad, folder};
 use super::{
-    GatewayConfig, LogVerbosity, Settings, audit, auth, otel, outbound, performance, permissions, rate_limits, record,
-    relay, rules, seal, tls, tool_labels,
+    GatewayConfig, LogVerbosity, Settings, audit, auth, guard, otel, outbound, performance, permissions, rate_limits,
+    record, relay, rules, seal, tls, tool_labels,
 };
 use http::uri::{Authority, PathAndQuery, Uri};
 use signalbox_oauth_client::oauth_client_state::CALLBACK;
@@ -81,6 +81,8 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     if relay.as_ref().is_some_and(Option::is_some) {
         faults.take(relay::check_name(root, checked.iter().map(|backend: &super::BackendConfig| &backend.name)));
     }
+    let guarded = !faults.within(&["guard"]);
+    let guard = guarded.then(|| faults.take(whole("guard").and_then(|table| guard::check(&table)))).flatten();
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));
     let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogVerbosity::Info);
@@ -96,6 +98,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         performance: performance?,
         audit: audit?,
         relay: relay?,
+        guard: guard?,
         rules: rules?,
         backends: checked,
         outbound: outbound.flatten()?,

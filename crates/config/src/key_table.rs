@@ -3,6 +3,7 @@
 use crate::audit_keys::AUDIT_KEYS;
 use crate::auth_keys::AUTH_KEYS;
 use crate::backend_auth_keys::{BACKEND_AUTH_KEYS, OUTBOUND_KEYS};
+use crate::guard_keys::GUARD_KEYS;
 use crate::key_parts::{
     CLIENT_AUTH, LOG_LEVELS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS, count, key, limit, one_of, otel, seconds,
 };
@@ -31,6 +32,7 @@ const ELSEWHERE: usize = AUDIT_KEYS.len()
     + RELAY_KEYS.len()
     + SEAL_KEYS.len()
     + AUTH_KEYS.len()
+    + GUARD_KEYS.len()
     + OUTBOUND_KEYS.len();
 
 static ALL: [ConfigKey; OWN.len() + ELSEWHERE] = {
@@ -42,7 +44,8 @@ static ALL: [ConfigKey; OWN.len() + ELSEWHERE] = {
     let (record, rest) = rest.split_at_mut(RECORD_KEYS.len());
     let (relay, rest) = rest.split_at_mut(RELAY_KEYS.len());
     let (seal, rest) = rest.split_at_mut(SEAL_KEYS.len());
-    let (auth, outbound) = rest.split_at_mut(AUTH_KEYS.len());
+    let (auth, rest) = rest.split_at_mut(AUTH_KEYS.len());
+    let (guard, outbound) = rest.split_at_mut(GUARD_KEYS.len());
     own.copy_from_slice(OWN);
     audit.copy_from_slice(AUDIT_KEYS);
     permissions.copy_from_slice(PERMISSION_KEYS);
@@ -51,6 +54,7 @@ static ALL: [ConfigKey; OWN.len() + ELSEWHERE] = {
     relay.copy_from_slice(RELAY_KEYS);
     seal.copy_from_slice(SEAL_KEYS);
     auth.copy_from_slice(AUTH_KEYS);
+    guard.copy_from_slice(GUARD_KEYS);
     outbound.copy_from_slice(OUTBOUND_KEYS);
     all
 };

@@ -198,7 +198,8 @@ mod tests {
                 "record",
                 "relay",
                 "seal",
-                "auth"
+                "auth",
+                "guard"
             ]
         );
         assert_eq!(children(&path("backends.x.tools")), ["include", "exclude"]);

@@ -23,6 +23,8 @@ mod expand;
 mod failing;
 mod faults;
 mod foreign;
+mod guard;
+mod guard_keys;
 pub mod import;
 mod json;
 mod key_parts;
@@ -100,6 +102,7 @@ pub use tools::ToolFilter;
 use expand::Dialect;
 use faults::Faults;
 use read::{Document, Table};
+use signalbox_guard::GuardSettings;
 use signalbox_oauth_client::OutboundSettings;
 
 /// Checked configuration of a gateway.
@@ -127,6 +130,8 @@ pub struct Config {
     pub audit: Option<Audit>,
     /// Relay for tools in web pages, if enabled.
     pub relay: Option<RelayConfig>,
+    /// Settings of the guard on what tools are told and say.
+    pub guard: GuardSettings,
     /// Rules that act on messages as they pass.
     pub rules: Rules,
     /// Backends in the order of the file, including disabled ones.
@@ -248,6 +253,7 @@ struct Settings {
     performance: Performance,
     audit: Option<Audit>,
     relay: Option<RelayConfig>,
+    guard: GuardSettings,
     rules: Rules,
     backends: Vec<BackendConfig>,
     outbound: OutboundSettings,
@@ -296,6 +302,7 @@ impl Config {
             performance: settings.performance,
             audit: settings.audit,
             relay: settings.relay,
+            guard: settings.guard,
             rules: settings.rules,
             backends: settings.backends,
             outbound: settings.outbound,

@@ -75,6 +75,7 @@ const LIVE: &[LiveSetting] = &[
     live!("tools", tool_labels),
     live!("permissions", permissions),
     live!("mcp.protocol.performance", performance),
+    live!("guard", guard),
 ];
 
 /// Setting that needs a restart: its key, and whether it differs.

@@ -45,7 +45,7 @@ const TOML: &[(&str, &str)] = &[
     ("[backend.files]\ncommand = 'a'\n", "signalbox.toml:1:2: backend: unknown key; did you mean `backends`?"),
     (
         "colour = 1\n",
-        "signalbox.toml:1:1: colour: unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `tools`, `permissions`, `roles`, `kill_switch`, `constraints`, `limits`, `record`, `relay`, `seal` or `auth`",
+        "signalbox.toml:1:1: colour: unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `tools`, `permissions`, `roles`, `kill_switch`, `constraints`, `limits`, `record`, `relay`, `seal`, `auth` or `guard`",
     ),
     (
         "[mcp.protocol.transport]\nprot = 1\n",
@@ -506,6 +506,6 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "\"\\u001b[31m\" = 1\n",
-        "signalbox.toml:1:1: \"\\u{1b}[31m\": unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `tools`, `permissions`, `roles`, `kill_switch`, `constraints`, `limits`, `record`, `relay`, `seal` or `auth`",
+        "signalbox.toml:1:1: \"\\u{1b}[31m\": unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `tools`, `permissions`, `roles`, `kill_switch`, `constraints`, `limits`, `record`, `relay`, `seal`, `auth` or `guard`",
     ),
 ];

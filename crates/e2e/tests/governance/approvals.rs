@@ -72,7 +72,7 @@ fn mcp(message: &Value, ran: &AtomicU64, version: &AtomicU64) -> Vec<Value> {
 }
 
 /// A web server that answers every POST of JSON with what `answer` makes of it: one message as JSON, several as events.
-async fn serving(answer: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static) -> SocketAddr {
+pub(super) async fn serving(answer: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let answer = Arc::new(answer);

@@ -5,6 +5,8 @@ mod backtest;
 mod baseline;
 mod dialect;
 mod entry_points;
+mod guard;
+mod guard_content;
 mod holds;
 mod limits;
 mod permissions;

@@ -19,22 +19,32 @@ use std::sync::Arc;
 const MAX_SHOWN: usize = 200;
 
 /// Interceptor that enforces permissions. It also judges requests that a later interceptor has changed.
-#[derive(Clone, Debug)]
-pub struct CallCheck(Arc<Permissions>);
+#[derive(Clone)]
+pub struct CallCheck {
+    permissions: Arc<Permissions>,
+    /// Judge a call before somebody is asked to approve it.
+    before_asking: Vec<Arc<dyn Interceptor>>,
+}
 
 impl CallCheck {
     /// Creates the interceptor for these permissions.
     #[must_use]
     pub fn new(permissions: &Arc<Permissions>) -> Self {
-        Self(Arc::clone(permissions))
+        Self { permissions: Arc::clone(permissions), before_asking: Vec::new() }
+    }
+
+    /// Asks for approval only of calls that these interceptors would not refuse.
+    #[must_use]
+    pub fn asking_after(self, checks: impl Into<Vec<Arc<dyn Interceptor>>>) -> Self {
+        Self { before_asking: checks.into(), ..self }
     }
 
     fn decide(&self, case: &Case<'_>, entry: &EntryRef<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
-        let set = self.0.set.load();
+        let set = self.permissions.set.load();
         let arguments = case.message.param("arguments").map(|span| span.of(case.message.bytes()));
         let address = case.caller.identity().address.map(|address| address.ip());
         let around = Circumstances { unix_ms: case.unix_ms, address };
-        let access = self.0.access(case.caller, entry, arguments, &around);
+        let access = self.permissions.access(case.caller, entry, arguments, &around);
         if set.shadow && access != Access::Closed {
             return shadowed(&access);
         }
@@ -71,7 +81,7 @@ impl CallCheck {
         answer: Option<HoldAnswer>,
     ) -> Judgement {
         let Some(exchange) = case.exchange else { return denied(&grounds.into(), no_approver()) };
-        let version = self.0.rules_version.load(std::sync::atomic::Ordering::Relaxed).to_be_bytes();
+        let version = self.permissions.rules_version.load(std::sync::atomic::Ordering::Relaxed).to_be_bytes();
         let bound = ApprovalDigest::to(&[
             &version,
             case.caller.principal().as_str().as_bytes(),
@@ -82,13 +92,17 @@ impl CallCheck {
             arguments.unwrap_or_default(),
         ]);
         let used = ApprovalUse { call: exchange.operation, exchange: exchange.id, round: case.round };
-        let (approvals, of) = (&self.0.approvals, set.consent_of(of));
+        let (approvals, of) = (&self.permissions.approvals, set.consent_of(of));
         if approvals.covers(used, bound) {
             return Judgement::pass();
         }
         let Some(answer) = answer else {
             if !case.can_wait {
                 return denied(&grounds.into(), no_approver());
+            }
+            if let Some(fault) = self.before_asking.iter().find_map(|check| check.would_refuse(case)) {
+                let ruling = Ruling { quotes: true, ..Ruling::of("refuse", fault.message.clone()) };
+                return Judgement { verdict: Verdict::Refuse(fault), rulings: ruling.into(), effects: Vec::new() };
             }
             let asked = approvals.ask(used.call, case.caller.principal(), bound, case.now, set.ask_timeout);
             if let Err(full) = asked {
@@ -276,7 +290,7 @@ impl Interceptor for CallCheck {
     }
 
     fn is_idle(&self) -> bool {
-        self.0.is_open()
+        self.permissions.is_open()
     }
 
     fn looks_at(&self, phase: Phase) -> bool {

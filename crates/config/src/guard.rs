@@ -1,0 +1,130 @@
+//! Reads the table `guard`.
+
+use crate::error::{ConfigError, Problem};
+use crate::guard_keys::BY_LEVEL;
+use crate::read::Table;
+use signalbox_engine::chain::EntryPattern;
+use signalbox_guard::{
+    ArgumentFilter, ByContent, CleanMode, ContentClass, FilterAction, FilterActions, GuardLevel, GuardSettings,
+    InstructionMode, SchemaMode, ToolSettings,
+};
+
+/// Checks the table `guard`.
+pub(crate) fn check(table: &Table<'_>) -> Result<GuardSettings, ConfigError> {
+    let level = GuardLevel::of(&table.choice("level")?).unwrap_or_default();
+    let by_level = GuardSettings::of_level(level);
+    let tools = table.table("tools")?;
+    let (clean, instructions, filters) = (table.table("clean")?, table.table("instructions")?, table.table("filters")?);
+    for filter in ArgumentFilter::ALL {
+        filters.choice(filter.word())?;
+    }
+    // The table of keys has a choice for every class, so that only its errors are left to tell.
+    for class in ContentClass::ALL {
+        clean.choice(class.word())?;
+        instructions.choice(class.word())?;
+    }
+    let chosen = |table: &Table<'_>, key: &str| table.choice(key).ok().filter(|word| word != BY_LEVEL);
+    Ok(GuardSettings {
+        shadow: table.choice("mode")? == "shadow",
+        arguments: schema_mode(table, "arguments")?.unwrap_or(by_level.arguments),
+        results: schema_mode(table, "results")?.unwrap_or(by_level.results),
+        filters: FilterActions::new(|filter| {
+            let word = chosen(&filters, filter.word());
+            word.and_then(|word| FilterAction::of(&word)).unwrap_or(level.filter(filter))
+        }),
+        clean: ByContent::new(|class| {
+            let word = chosen(&clean, class.word());
+            word.and_then(|word| CleanMode::of(&word)).unwrap_or(level.clean(class))
+        }),
+        instructions: ByContent::new(|class| {
+            let word = chosen(&instructions, class.word());
+            word.and_then(|word| InstructionMode::of(&word)).unwrap_or(level.instructions(class))
+        }),
+        tools: tools
+            .entries
+            .iter()
+            .map(|entry| of_tools(&entry.key, &tools.inside(entry)?))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn of_tools(pattern: &str, table: &Table<'_>) -> Result<ToolSettings, ConfigError> {
+    let (backend, name) = pattern.split_once('/').unwrap_or((pattern, "*"));
+    if backend.is_empty() || name.is_empty() {
+        let expected = "a pattern `BACKEND` or `BACKEND/NAME`, with `*` and `?`";
+        return Err(table.error(Problem::BadHiddenValue(expected)));
+    }
+    Ok(ToolSettings {
+        name: pattern.into(),
+        tools: EntryPattern::new(pattern),
+        arguments: schema_mode(table, "arguments")?,
+        results: schema_mode(table, "results")?,
+        filters: FilterAction::of(&table.choice("filters")?),
+        clean: CleanMode::of(&table.choice("clean")?),
+        instructions: InstructionMode::of(&table.choice("instructions")?),
+    })
+}
+
+/// Returns the mode of a key, or `None` if it follows the level.
+fn schema_mode(table: &Table<'_>, key: &str) -> Result<Option<SchemaMode>, ConfigError> {
+    let word = table.choice(key)?;
+    Ok(if word == BY_LEVEL { None } else { SchemaMode::of(&word) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Overrides};
+    use std::path::Path;
+
+    fn load(text: &str) -> Result<GuardSettings, ConfigError> {
+        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        Ok(Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default())?.config.guard)
+    }
+
+    #[test]
+    fn a_level_sets_every_key_that_is_not_set_itself() {
+        assert_eq!(load("").unwrap(), GuardSettings::of_level(GuardLevel::Standard));
+        assert!(load("[guard]\nlevel = 'off'\n").unwrap().is_off());
+        for (level, arguments, results) in [
+            ("observe", SchemaMode::Report, SchemaMode::Report),
+            ("standard", SchemaMode::Enforce, SchemaMode::Report),
+            ("strict", SchemaMode::Enforce, SchemaMode::Enforce),
+        ] {
+            let settings = load(&format!("[guard]\nlevel = '{level}'\n")).unwrap();
+            assert_eq!((settings.arguments, settings.results), (arguments, results), "{level}");
+            let settings = load(&format!("[guard]\nlevel = '{level}'\narguments = 'off'\n")).unwrap();
+            assert_eq!((settings.arguments, settings.results), (SchemaMode::Off, results), "{level}");
+        }
+        assert!(load("[guard]\nmode = 'shadow'\n").unwrap().shadow);
+    }
+
+    #[test]
+    fn modes_for_content_are_those_of_the_level_and_of_their_own_keys() {
+        use ContentClass as C;
+        let settings = load("[guard.clean]\nresults = 'clean'\n[guard.instructions]\nlogs = 'off'\n").unwrap();
+        assert_eq!(
+            (settings.clean.of(C::Results), settings.clean.of(C::Resources)),
+            (CleanMode::Clean, CleanMode::Report)
+        );
+        assert_eq!(settings.clean.of(C::Definitions), CleanMode::Clean);
+        let of = |class| settings.instructions.of(class);
+        assert_eq!((of(C::Results), of(C::Logs)), (InstructionMode::Mark, InstructionMode::Off));
+        let tool = load("[guard.tools.'files/*']\nclean = 'off'\ninstructions = 'block'\n").unwrap();
+        assert_eq!(
+            (tool.tools[0].clean, tool.tools[0].instructions),
+            (Some(CleanMode::Off), Some(InstructionMode::Block))
+        );
+        assert!(load("[guard.clean]\nresults = 'mark'\n").is_err());
+        assert!(load("[guard.clean]\nanswers = 'clean'\n").is_err());
+    }
+
+    #[test]
+    fn settings_of_some_tools_are_read_by_pattern() {
+        let settings = load("[guard.tools.'files/*']\narguments = 'report'\n").unwrap();
+        let [tool] = &settings.tools[..] else { panic!("{settings:?}") };
+        assert_eq!((&*tool.name, tool.arguments, tool.results), ("files/*", Some(SchemaMode::Report), None));
+        assert!(load("[guard.tools.'/x']\narguments = 'off'\n").is_err());
+        assert!(load("[guard]\narguments = 'maybe'\n").is_err());
+    }
+}

@@ -1,0 +1,9 @@
+//! Bodies of the fuzz targets: each takes arbitrary bytes and asserts what must hold for all of them.
+//!
+//! They are part of the crate so that the ordinary tests run them too, over mutated seeds.
+
+mod schema;
+mod texts;
+
+pub use schema::schema;
+pub use texts::guard_texts;

@@ -1,0 +1,147 @@
+//! The guard of a gateway: its settings, and what its interceptors share.
+
+use crate::argument_check::ArgumentCheck;
+use crate::content_check::ContentCheck;
+use crate::content_settings::{CleanMode, ContentClass, InstructionMode};
+use crate::filter_check::FilterCheck;
+use crate::instructions::InstructionScorer;
+use crate::result_check::ResultCheck;
+use crate::settings::{GuardMode, GuardSettings, ToolSettings};
+use crate::tool_names::ToolNames;
+use crate::tool_schemas::SchemaCache;
+use arc_swap::ArcSwap;
+use signalbox_engine::catalog::{EntryRef, ListKind};
+use signalbox_engine::chain::{Case, EntryNames, Interceptor, Ruling};
+use signalbox_engine::message_redactor::MessageRedactor;
+use std::sync::{Arc, OnceLock};
+
+/// Guard of a gateway. Clones share its state.
+#[derive(Clone, Debug)]
+pub struct Guard(Arc<GuardState>);
+
+/// State that the interceptors of a guard share.
+#[derive(Debug)]
+pub(crate) struct GuardState {
+    pub settings: ArcSwap<GuardSettings>,
+    pub schemas: SchemaCache,
+    /// Finds orders to the model in texts.
+    scorer: OnceLock<Option<InstructionScorer>>,
+    /// Tools of each backend.
+    pub names: ToolNames,
+    /// Redacts what texts quote of a message.
+    pub redactor: Option<Arc<dyn MessageRedactor>>,
+}
+
+impl Guard {
+    /// Creates a guard with these settings. Texts quote values of messages as `redactor` leaves them.
+    #[must_use]
+    pub fn new(settings: GuardSettings, redactor: Option<Arc<dyn MessageRedactor>>) -> Self {
+        Self(Arc::new(GuardState {
+            settings: ArcSwap::from_pointee(settings),
+            schemas: SchemaCache::default(),
+            scorer: OnceLock::new(),
+            names: ToolNames::default(),
+            redactor,
+        }))
+    }
+
+    pub(crate) fn state(&self) -> &GuardState {
+        &self.0
+    }
+
+    /// Replaces the settings while messages pass.
+    pub fn replace(&self, settings: GuardSettings) {
+        self.0.settings.store(Arc::new(settings));
+    }
+
+    /// Returns the interceptor that checks arguments. It stands before whoever is asked for consent.
+    #[must_use]
+    pub fn argument_check(&self) -> Arc<dyn Interceptor> {
+        Arc::new(ArgumentCheck(Arc::clone(&self.0)))
+    }
+
+    /// Returns the interceptor that filters arguments. It stands behind the one that checks their schema.
+    #[must_use]
+    pub fn filter_check(&self) -> Arc<dyn Interceptor> {
+        Arc::new(FilterCheck(Arc::clone(&self.0)))
+    }
+
+    /// Returns the interceptor that looks at what servers say. Rules see what it left.
+    #[must_use]
+    pub fn content_check(&self) -> Arc<dyn Interceptor> {
+        Arc::new(ContentCheck(Arc::clone(&self.0)))
+    }
+
+    /// Returns the interceptor that checks results. It stands next to the backends, so that it sees what they sent.
+    #[must_use]
+    pub fn result_check(&self) -> Arc<dyn Interceptor> {
+        Arc::new(ResultCheck(Arc::clone(&self.0)))
+    }
+}
+
+/// GuardMode that applies to a message.
+#[derive(Clone, Debug)]
+pub(crate) struct AppliedMode<M> {
+    pub mode: M,
+    /// Table of the configuration that sets it for some tools; `None` for the mode of all.
+    table: Option<Arc<str>>,
+}
+
+impl<M> AppliedMode<M> {
+    /// Returns the configuration key that is named in decisions.
+    pub fn rule(&self, key: &str) -> Arc<str> {
+        match &self.table {
+            Some(table) => format!("guard.tools.{table}.{}", key.split('.').next().unwrap_or(key)).into(),
+            None => format!("guard.{key}").into(),
+        }
+    }
+}
+
+impl GuardState {
+    /// Returns the scorer. It takes a tenth of a second to build, so that is done at first use: in general for the
+    /// lists of a backend, which are inspected off the worker threads before the first call.
+    pub fn scorer(&self) -> Option<&InstructionScorer> {
+        self.scorer.get_or_init(|| InstructionScorer::new(None).ok()).as_ref()
+    }
+
+    /// Returns the mode for a message about a tool. `general` is the setting for all tools, `own` that of a table for
+    /// some.
+    pub fn mode<M: GuardMode>(
+        &self,
+        case: &Case<'_>,
+        general: impl Fn(&GuardSettings) -> M,
+        own: impl Fn(&ToolSettings) -> Option<M>,
+    ) -> AppliedMode<M> {
+        let settings = self.settings.load();
+        let entry = if settings.tools.is_empty() { None } else { called_tool(case) };
+        let named = entry.and_then(|entry| {
+            let names = EntryNames::of(&entry);
+            let mut fitting = settings.tools.iter().rev().filter(|tool| tool.tools.touches(&names));
+            fitting.find_map(|tool| Some((own(tool)?, Arc::clone(&tool.name))))
+        });
+        let (mode, table) = named.map_or_else(|| (general(&settings), None), |(mode, table)| (mode, Some(table)));
+        AppliedMode { mode: if settings.shadow { mode.in_shadow() } else { mode }, table }
+    }
+
+    /// Returns what is done about what hides or acts in content of this class.
+    pub fn clean_mode(&self, case: &Case<'_>, class: ContentClass) -> AppliedMode<CleanMode> {
+        self.mode(case, |settings| settings.clean.of(class), |tool| tool.clean)
+    }
+
+    /// Returns what is done about orders to the model in content of this class.
+    pub fn instruction_mode(&self, case: &Case<'_>, class: ContentClass) -> AppliedMode<InstructionMode> {
+        self.mode(case, |settings| settings.instructions.of(class), |tool| tool.instructions)
+    }
+}
+
+/// Returns the tool that a case is about.
+pub(crate) fn called_tool<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
+    let exchange = case.exchange?;
+    let name = exchange.own_name.as_deref().or(exchange.subject.as_deref())?;
+    Some(EntryRef { kind: ListKind::Tools, backend: case.backend?, name, definition: None })
+}
+
+/// Makes the record of a decision, whose text may quote the message.
+pub(crate) fn ruling(rule: &Arc<str>, verdict: &'static str, detail: String) -> Ruling {
+    Ruling { rule: Some(Arc::clone(rule)), verdict, detail, quotes: true, ..Ruling::default() }
+}

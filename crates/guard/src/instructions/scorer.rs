@@ -1,0 +1,240 @@
+//! Scores one text with all rules.
+
+use super::decoder::{self, DecodedText};
+use super::discussion;
+use super::keyword_search::{KeywordHits, KeywordSearch};
+use super::name_set::is_distinctive;
+use super::rule::{BUILT_IN, InstructionRule, RuleBook};
+use super::score::{excerpt, largest_sum};
+use super::{BadInstructionRules, InstructionVerdict, NameSet, Score, Signal, TextForm, TextLocation};
+use crate::cleaning;
+use aho_corasick::AhoCorasick;
+use std::ops::Range;
+
+/// Maximum number of bytes of a text that are scored.
+pub const MAX_SCORED: usize = 4 << 20;
+/// Maximum number of signals per form of a text.
+const MAX_SIGNALS: usize = 256;
+/// Number of bytes around a match in which an exception or the name of a tool counts.
+const NEAR: usize = 120;
+/// Points for naming a tool of another server next to an order.
+const OTHER_TOOL: u32 = 30;
+/// Points for an order without separators.
+const SQUASHED: u32 = 60;
+
+const OTHER_TOOL_RULE: &str = "other-server-tool";
+const OTHER_TOOL_ABOUT: &str = "names a tool of another server next to an order";
+const SQUASHED_RULE: &str = "spaced-out-order";
+const SQUASHED_ABOUT: &str = "spells an order with separators between its letters";
+
+/// Words that make the name of a tool part of an order.
+const ORDER_WORDS: &[&str] = &[
+    "call", "use ", "using", "invoke", "run ", "execut", "before", "after", "first", "instead", "when", "must",
+    "always", "never", "with", "should", "then", "ensure",
+];
+
+/// Compiled rules. Create one and share it: it is large.
+#[derive(Debug)]
+pub struct InstructionScorer {
+    rules: Vec<InstructionRule>,
+    keywords: KeywordSearch,
+    squashed: Option<AhoCorasick>,
+}
+
+/// Surroundings of a text that its score depends on.
+#[derive(Copy, Clone)]
+pub struct ScoreContext<'a> {
+    pub place: TextLocation,
+    /// Returns true for names of tools of the server that the text comes from. A server may order how to use its own.
+    pub own_tools: &'a dyn Fn(&str) -> bool,
+    /// Names of tools of other servers.
+    pub other_tools: &'a NameSet,
+}
+
+impl std::fmt::Debug for ScoreContext<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ScoreContext").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl InstructionScorer {
+    /// Creates a scorer of the built-in rules and further ones in TOML.
+    ///
+    /// # Errors
+    /// Fails if the further rules cannot be read or a pattern in them is invalid.
+    pub fn new(extra_rules: Option<&str>) -> Result<Self, BadInstructionRules> {
+        let built_in = RuleBook::read(&[BUILT_IN])?.rules.len();
+        let files: Vec<&str> = std::iter::once(BUILT_IN).chain(extra_rules).collect();
+        let book = RuleBook::read(&files)?;
+        // Those of the program are compiled on first use, and a test compiles each.
+        book.rules.get(built_in..).unwrap_or_default().iter().try_for_each(InstructionRule::check)?;
+        let keywords = KeywordSearch::new(&book.rules)?;
+        let squashed = AhoCorasick::builder().ascii_case_insensitive(true).build(&book.squashed);
+        let squashed = squashed.map_err(|error| BadInstructionRules::Keywords(error.to_string()))?;
+        Ok(Self { rules: book.rules, keywords, squashed: Some(squashed) })
+    }
+
+    /// Scores a text. Bytes beyond [`MAX_SCORED`] are left out.
+    #[must_use]
+    pub fn score(&self, text: &str, context: &ScoreContext<'_>) -> Score<'_> {
+        let text = text.get(..boundary(text, MAX_SCORED)).unwrap_or_default();
+        let hits = self.keywords.search(text, self.rules.len());
+        let mut signals = self.find(text, TextForm::Plain, &hits, context);
+        self.add_other_tools(text, context, &mut signals);
+        if !signals.is_empty() {
+            raise_hidden(text, &mut signals);
+        }
+        signals.sort_by_key(|signal| (signal.span.start, signal.span.end));
+        let mut points = largest_sum(&signals);
+        let mut decoded_points = 0;
+        for decoded in decoder::decode(text, &hits) {
+            let found = self.find_decoded(&decoded, &signals, context);
+            decoded_points = decoded_points.max(largest_sum(&found));
+            signals.extend(found);
+        }
+        points = points.saturating_add(decoded_points);
+        let verdict = match points {
+            _ if points >= context.place.attack() => InstructionVerdict::Attack,
+            _ if points >= context.place.suspicious() => InstructionVerdict::Suspicious,
+            _ => InstructionVerdict::Clean,
+        };
+        Score { points, signals, verdict }
+    }
+
+    /// Returns the signals of a decoded text that the plain text does not show.
+    fn find_decoded(&self, decoded: &DecodedText, plain: &[Signal<'_>], context: &ScoreContext<'_>) -> Vec<Signal<'_>> {
+        let hits = self.keywords.search(&decoded.text, self.rules.len());
+        let mut signals = self.find(&decoded.text, decoded.form, &hits, context);
+        signals.retain(|signal| !plain.iter().any(|known| known.rule == signal.rule));
+        for signal in &mut signals {
+            signal.weight = signal.weight.saturating_mul(percent_of(decoded.form)) / 100;
+        }
+        if decoded.form == TextForm::Joined {
+            let compact: String = decoded.text.chars().filter(|character| character.is_alphanumeric()).collect();
+            let found = self.squashed.iter().flat_map(|index| index.find_iter(&compact).take(1));
+            signals.extend(found.map(|found| Signal {
+                rule: SQUASHED_RULE,
+                about: SQUASHED_ABOUT,
+                weight: SQUASHED,
+                form: decoded.form,
+                span: found.range(),
+                excerpt: excerpt(&compact, &found.range()),
+            }));
+        }
+        signals.sort_by_key(|signal| (signal.span.start, signal.span.end));
+        signals
+    }
+
+    /// Runs the patterns of rules around their keywords.
+    fn find(&self, text: &str, form: TextForm, hits: &KeywordHits, context: &ScoreContext<'_>) -> Vec<Signal<'_>> {
+        let mut signals = Vec::new();
+        for tried in &hits.rules {
+            let Some(rule) = self.rules.get(tried.rule) else { continue };
+            let weight = rule.weight_in(context.place);
+            let Some(regex) = rule.regex().filter(|_| weight > 0) else { continue };
+            for window in &tried.windows {
+                let input = regex_automata::Input::new(text).range(window.clone());
+                for found in regex.find_iter(input).take(MAX_SIGNALS) {
+                    if signals.len() >= MAX_SIGNALS || is_exempt(rule, text, &found.range(), context) {
+                        continue;
+                    }
+                    let kept = match rule.never_quoted {
+                        true => 100,
+                        false => discussion::kept_percent(text, found.start(), found.end()),
+                    };
+                    signals.push(Signal {
+                        rule: &rule.id,
+                        about: &rule.about,
+                        weight: weight.saturating_mul(kept) / 100,
+                        form,
+                        span: found.range(),
+                        excerpt: excerpt(text, &found.range()),
+                    });
+                }
+            }
+        }
+        signals
+    }
+
+    /// Adds signals for names of other servers' tools next to words of an order.
+    fn add_other_tools<'a>(&'a self, text: &str, context: &ScoreContext<'_>, signals: &mut Vec<Signal<'a>>) {
+        for range in context.other_tools.find(text).take(MAX_SIGNALS) {
+            let name = text.get(range.clone()).unwrap_or_default();
+            let near = surroundings(text, &range, NEAR / 2).to_ascii_lowercase();
+            let ordered = ORDER_WORDS.iter().any(|word| near.contains(word));
+            let weight = match (ordered, is_distinctive(name), context.place) {
+                (false, ..) => continue,
+                (_, true, TextLocation::Definition | TextLocation::Error) => OTHER_TOOL,
+                (_, true, _) => OTHER_TOOL / 2,
+                (_, false, TextLocation::Definition) => OTHER_TOOL / 5,
+                (_, false, _) => continue,
+            };
+            if (context.own_tools)(name) {
+                continue;
+            }
+            let excerpt = excerpt(text, &range);
+            let (rule, about) = (OTHER_TOOL_RULE, OTHER_TOOL_ABOUT);
+            signals.push(Signal { rule, about, weight, form: TextForm::Plain, span: range, excerpt });
+        }
+    }
+
+    /// Returns the rules, for tests of their examples.
+    #[cfg(test)]
+    pub(super) fn rules(&self) -> &[InstructionRule] {
+        &self.rules
+    }
+}
+
+/// Returns the share of the weight of a signal in a form, in percent: who hides an order means it.
+const fn percent_of(form: TextForm) -> u32 {
+    match form {
+        TextForm::Plain => 100,
+        TextForm::Unescaped => 130,
+        TextForm::Folded | TextForm::Visible | TextForm::Hidden | TextForm::Joined => 150,
+        TextForm::Encoded | TextForm::Rotated | TextForm::Reversed => 170,
+        TextForm::Invisible => 250,
+    }
+}
+
+/// Raises the weight of signals in comments and hidden elements.
+fn raise_hidden(text: &str, signals: &mut [Signal<'_>]) {
+    let hidden = cleaning::find_hidden(text);
+    for signal in signals {
+        let after = hidden.partition_point(|edit| edit.start <= signal.span.start);
+        let around = after.checked_sub(1).and_then(|at| hidden.get(at));
+        if around.is_some_and(|edit| signal.span.end <= edit.end) {
+            signal.form = TextForm::Hidden;
+            signal.weight = signal.weight.saturating_mul(percent_of(TextForm::Hidden)) / 100;
+        }
+    }
+}
+
+/// Returns true if something near a match makes it harmless.
+fn is_exempt(rule: &InstructionRule, text: &str, range: &Range<usize>, context: &ScoreContext<'_>) -> bool {
+    let near = || surroundings(text, range, NEAR);
+    if rule.unless().is_some_and(|unless| unless.is_match(near())) {
+        return true;
+    }
+    let is_part = |character: char| character.is_ascii_alphanumeric() || "_-./".contains(character);
+    rule.own_tools
+        && near()
+            .split(|character| !is_part(character))
+            .map(|word| word.trim_matches('.'))
+            .any(|word| word.len() > 2 && (context.own_tools)(word))
+}
+
+/// Returns the text around a range, at boundaries of characters.
+fn surroundings<'a>(text: &'a str, range: &Range<usize>, distance: usize) -> &'a str {
+    let start = boundary(text, range.start.saturating_sub(distance));
+    let end = boundary(text, range.end.saturating_add(distance));
+    text.get(start..end).unwrap_or_default()
+}
+
+/// Returns the last boundary of characters at or before a position.
+fn boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

@@ -1,0 +1,44 @@
+//! Looks at what is said in calls of tools, while `govern` decides who may call them.
+//!
+//! ```text
+//! client ── arguments ──► schema ─► filters ──────────────────► backend
+//! client ◄─ what is left ─ cleaning, orders ◄─ output schema ◄─ backend
+//! client ◄─ lists ──────── cleaning, orders ◄────────────────── backend
+//! ```
+//!
+//! Arguments are held against the schema that the tool declares, then against filters for the attacks that their meaning
+//! allows. Results, errors, notifications, questions and definitions are searched for what hides or acts, such as escape
+//! sequences and invisible characters, and for texts that tell the model what to do.
+//!
+//! Everything here comes from strangers. Schemas are compiled once, within bounds on their size and on the work of
+//! applying them, and can refer to nothing outside themselves. All searches take linear time.
+
+mod argument_check;
+pub mod argument_filters;
+pub mod cleaning;
+mod content;
+mod content_check;
+mod content_settings;
+mod definition_check;
+mod encoded_text;
+mod explanation;
+mod filter_check;
+mod filter_settings;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+mod guard;
+pub mod instructions;
+mod invisible;
+mod mark;
+mod message_text;
+mod result_check;
+pub mod schema;
+mod settings;
+mod tool_names;
+mod tool_schemas;
+
+pub use content_settings::{ByContent, CleanMode, ContentClass, InstructionMode};
+pub use definition_check::{DefinitionAction, DefinitionFinding, InspectedLists};
+pub use filter_settings::{ArgumentFilter, FilterAction, FilterActions};
+pub use guard::Guard;
+pub use settings::{GuardLevel, GuardSettings, SchemaMode, ToolSettings};
