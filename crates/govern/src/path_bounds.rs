@@ -1,9 +1,11 @@
 //! Path containment by text alone: no file is accessed, so symbolic links are not resolved.
 //!
 //! A server may interpret a path in more than one way, and every interpretation must lie within the folders: as
-//! written, with `\` for `/`, with percent escapes decoded, as a `file:` URI. A path that a server might expand, or
+//! written, with `\` for `/`, with percent escapes decoded, as a `file:` URI, without what follows a `;`, and with
+//! look-alikes of `..` for it. A path that a server might expand, or
 //! that cannot be a path at all, lies within no folder.
 
+use signalbox_wire::disguised_dots::{is_overlong, unmask};
 use signalbox_wire::endpoint::without_dots;
 use signalbox_wire::percent::decode_once;
 
@@ -18,7 +20,8 @@ pub enum PathFault {
     /// The path leaves the folder that it starts in.
     #[error("it leads above where it begins")]
     Above,
-    /// The path starts with `~`, contains a control character, is too long, or is escaped too many times.
+    /// The path starts with `~`, contains a control character, is too long, is escaped too many times, or has an
+    /// overlong form of an ASCII character.
     #[error("it is no path that could be judged")]
     Unfit,
     /// The address of something other than a file on the server's machine.
@@ -57,11 +60,17 @@ impl Folders {
         if !within(written)? {
             return Ok(false);
         }
-        match decoded(written)? {
-            Some(decoded) => within(&decoded),
-            // A `%` that starts no escape is an ordinary character of a path.
-            None => Ok(true),
+        // A `%` that starts no escape is an ordinary character of a path.
+        let decoded = decoded(written)?;
+        for read in [Some(written), decoded.as_deref()].into_iter().flatten() {
+            let bare = read.contains(';').then(|| without_params(read));
+            for other in [unmask(read), bare.as_deref().and_then(unmask), bare].into_iter().flatten() {
+                if !within(&other)? {
+                    return Ok(false);
+                }
+            }
         }
+        decoded.map_or(Ok(true), |decoded| within(&decoded))
     }
 }
 
@@ -119,11 +128,18 @@ fn without_dots_as_url(path: &str) -> String {
     if path.starts_with('/') { resolved } else { resolved.trim_start_matches('/').to_owned() }
 }
 
+/// Drops what follows a `;` in each segment, as servers of Java do.
+fn without_params(path: &str) -> String {
+    let bare = |segment: &str| segment.split(';').next().unwrap_or_default().to_owned();
+    path.replace('\\', "/").split('/').map(bare).collect::<Vec<_>>().join("/")
+}
+
 /// Decodes percent escapes until none are left; `None` if there are none. Bytes that are not UTF-8 keep their segments.
 fn decoded(text: &str) -> Result<Option<String>, PathFault> {
     let mut bytes = text.as_bytes().to_vec();
     for round in 0..MAX_DECODED {
         match decode_once(&bytes) {
+            Some(next) if is_overlong(&next) => return Err(PathFault::Unfit),
             Some(next) => bytes = next,
             None => return Ok((round > 0).then(|| String::from_utf8_lossy(&bytes).into_owned())),
         }
@@ -155,6 +171,8 @@ mod tests {
             "./data/x",
             "/srv/docs/100%",
             "/srv/docs/a:b",
+            "/srv/docs/a;b/c ",
+            "/srv/docs/to do….txt",
         ] {
             assert_eq!(work.hold(inside), Ok(true), "{inside}");
         }
@@ -172,6 +190,15 @@ mod tests {
             "/srv/docs/%ff/%2e%2e/%2e%2e/etc",
             "srv/docs/a",
             "/data/x",
+            "/srv/docs/.. /.. /etc",
+            "/srv/docs/%2e%2e%20/%2e%2e%20/etc",
+            "/srv/docs/..;/..;x=y/etc",
+            "/srv/docs/..%3b/..%3b/etc",
+            "/srv/docs/.. ;/.. ;/etc",
+            "/srv/docs/．．/．．/etc",
+            "/srv/docs/%EF%BC%8E%EF%BC%8E/etc",
+            "/srv/docs/..／..／etc",
+            "/srv/docs/.../.../etc",
             "file:///etc/passwd",
             "C:\\srv\\docs\\a",
             "//host/share",
@@ -190,6 +217,9 @@ mod tests {
             ("/srv/docs/.\t./.\n./etc", PathFault::Unfit),
             ("/srv/docs/%2e%09./x", PathFault::Unfit),
             ("/srv/docs/a%00b", PathFault::Unfit),
+            ("/srv/docs/%c0%ae%c0%ae/etc", PathFault::Unfit),
+            ("/srv/docs/%25c0%25ae./x", PathFault::Unfit),
+            ("data/．．/．．/x", PathFault::Above),
             ("file:///srv/docs/a?x", PathFault::Unfit),
             ("file://other/srv/docs/a", PathFault::Elsewhere),
             ("file://srv", PathFault::Elsewhere),

@@ -9,6 +9,7 @@ pub mod builder;
 pub mod closest;
 pub mod codes;
 pub mod completion_ref;
+pub mod disguised_dots;
 pub mod endpoint;
 pub mod envelope;
 pub mod framing;

@@ -7,6 +7,7 @@
 //!
 //! A plain URI has a single reading, itself. One pass over its bytes recognizes it.
 
+use crate::disguised_dots::has_disguised_dots;
 use crate::endpoint::without_dots;
 use crate::punycode::ascii_label;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -135,6 +136,8 @@ pub fn is_plain(uri: &str) -> bool {
             b'/' => (dots, in_host) = (Some(0), false),
             b'.' => dots = dots.map(|dots| dots + 1).filter(|dots| *dots < 3),
             b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' | b'*' | b'{' | b'}' => dots = None,
+            // Look-alikes of `.`, `/` and `\` begin with these.
+            0xE2 | 0xEF => return false,
             b'A'..=b'Z' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'+' | b',' | b'=' | b':' | b'@' | 0x80..
                 if !in_host =>
             {
@@ -203,7 +206,7 @@ fn closure(written: &str, form: Form) -> UriReadings {
     UriReadings::Known(found)
 }
 
-/// Returns `true` for input whose interpretations are not modelled here: NUL, a backslash before the user's `@` (which
+/// Returns `true` for input whose interpretations are not modelled here: NUL, a disguised `..`, a backslash before the user's `@` (which
 /// ends the host for some parsers only), and for WHATWG's special schemes also international names, unusual addresses
 /// and unusual ports.
 fn is_beyond_reading(text: &str) -> bool {
@@ -218,7 +221,7 @@ fn is_beyond_reading(text: &str) -> bool {
     let odd = |host: &str| {
         !host.is_ascii() || is_odd_number(host) || is_odd_address(host) || has_odd_port(host) || ends_early(host)
     };
-    text.contains('\0') || split_user || (default_port(scheme).is_some() && odd(host()))
+    text.contains('\0') || has_disguised_dots(text) || split_user || (default_port(scheme).is_some() && odd(host()))
 }
 
 /// Splits a host from its port, which may be empty.
@@ -531,6 +534,27 @@ mod tests {
             "{readings:?}"
         );
         assert_eq!(UriReadings::of("http://bücher.example/private/x"), UriReadings::Unreadable);
+    }
+
+    #[test]
+    fn a_uri_with_a_disguised_parent_is_read_as_one_or_not_at_all() {
+        for uri in [
+            "file:///public/.. /private",
+            "file:///public/%2e%2e%20/private",
+            "file:///public/．．/private",
+            "file:///public/%EF%BC%8E%EF%BC%8E/private",
+            "file:///public/..／private",
+            "file:///public/%c0%ae%c0%ae/private",
+            "file:///public/%25c0%25ae%25c0%25ae/private",
+            "file:///public/..;/private",
+        ] {
+            let is_read = match UriReadings::of(uri) {
+                UriReadings::Known(readings) => readings.iter().any(|reading| reading.text == "file:///private"),
+                UriReadings::Unreadable => true,
+            };
+            assert!(is_read, "{uri}: {:?}", UriReadings::of(uri));
+        }
+        assert_eq!(UriReadings::of("file:///notes/日本….txt"), UriReadings::Known(Vec::new()));
     }
 
     #[test]
