@@ -35,7 +35,12 @@ pub enum Command {
         call: AuthorizedCall,
     },
     /// Send a notification to the backends that the session is connected to.
-    Tell(Draft),
+    Tell {
+        /// The notification, as the client sent it.
+        draft: Draft,
+        /// Backends that do not get it, because the caller may no longer reach them.
+        except: Vec<Arc<str>>,
+    },
     /// Answer a question of a backend.
     Respond {
         /// Connection that asked the question.
@@ -130,7 +135,14 @@ pub enum Command {
     /// Subscribe to a resource or unsubscribe from it.
     Watch(Watch),
     /// Notify the session's backend connections of its changed log level.
-    LogLevel,
+    LogLevel {
+        /// Exchange of the request, which is answered already.
+        exchange: ExchangeId,
+        /// The request as the client sent it.
+        message: Bytes,
+        /// Backends that are not told, because the caller may no longer reach them.
+        except: Vec<Arc<str>>,
+    },
     /// Note that the session is initialised: connections may be opened ahead of the first call.
     Operational,
     /// Open or close a `subscriptions/listen` request; see `front::listen`.

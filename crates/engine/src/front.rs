@@ -70,6 +70,7 @@ mod task_registry;
 mod task_requests;
 mod task_results;
 mod unreached;
+mod withdrawn;
 
 pub use completed_template::CompletedTemplate;
 pub use context::Context;

@@ -86,8 +86,11 @@ impl Gateway {
         }
         for session in self.sessions.all() {
             let Some(level) = session.log_level() else { continue };
+            let sees = |backend: &str| {
+                self.visibility().is_none_or(|visibility| visibility.shows_backend(&session.caller, backend))
+            };
             for backend in &added {
-                backend.set_level(&session, level);
+                backend.set_level(&session, level, sees(&backend.name));
             }
         }
     }

@@ -38,8 +38,12 @@ impl FrontMachine {
         let kind = is_new.then(|| message.result_member("resultType")).flatten().map(|span| span.of(message.bytes()));
         // The member has no meaning in an answer of the old era, and is overwritten.
         let kind = kind.filter(|_| !edits.sets_member("resultType"));
-        exchange.asks = kind == Some(b"\"input_required\"");
-        let exchange = &*exchange;
+        let asks = kind == Some(b"\"input_required\"");
+        exchange.asks = asks;
+        if let Some(fault) = self.withdrawn_round(id, ctx).filter(|_| asks) {
+            return self.fail(id, &fault, ctx, out);
+        }
+        let Some(exchange) = self.exchanges.get(&id) else { return };
         match message.id_span() {
             Some(span) => edits.replace(span, exchange.client_id.token()),
             None => edits.insert(1, id_member(exchange)),

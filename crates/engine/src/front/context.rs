@@ -146,6 +146,12 @@ impl Context<'_> {
         self.face.map_or(self.server_info, |face| &face.server_info)
     }
 
+    /// Returns the backends of which the caller sees no part.
+    pub(super) fn hidden_backends(&self) -> Vec<Arc<str>> {
+        let all = self.catalog.backends().iter().filter(|_| self.sight.is_some());
+        all.map(|entry| &entry.name).filter(|name| !self.sees_backend(name)).cloned().collect()
+    }
+
     /// Returns true if the caller sees any part of this backend.
     pub(super) fn sees_backend(&self, backend: &str) -> bool {
         self.sight.is_none_or(|sight| sight.backend(backend))

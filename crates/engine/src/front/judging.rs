@@ -6,6 +6,7 @@ mod authorized_call;
 mod client_message;
 mod completing;
 mod following;
+mod shown_questions;
 
 pub(super) use at_once::InstantVerdict;
 pub use authorized_call::{AuthorizedCall, AuthorizedFollow};
@@ -26,7 +27,7 @@ use crate::fact::{Decision, Fact, Outcome};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, Era, RawId, Span, builder, method};
+use signalbox_wire::{Envelope, Era, RawId, builder, method};
 use std::sync::Arc;
 
 /// Interceptors that judge a message.
@@ -271,6 +272,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        if let Some(fault) = self.withdrawn_task(id, ctx) {
+            return self.fail(id, &fault, ctx, out);
+        }
         if let Continuation::Answer { status, outcome, .. } = then {
             self.note_round(id, passed.bytes(), ctx);
             self.finish(id, passed, *status, *outcome, ctx, out);
@@ -411,59 +415,6 @@ impl FrontMachine {
                 out.push(Command::Fork { exchange: id, backend, call });
             }
         }
-    }
-
-    /// Shows a client of the new era the questions of an old backend, under the backend's name.
-    pub(super) fn show_signed(
-        &mut self,
-        id: ExchangeId,
-        result: &Bytes,
-        park: Option<u128>,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) {
-        let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
-        let backend = backend.as_deref().unwrap_or_default();
-        let mut edits = Edits::new();
-        match ctx.asker(backend).sign_within(result, Span::new(0, result.len()), &mut edits) {
-            Ok(()) => self.show_questions(id, &edits.apply(result), park, ctx, out),
-            Err(no) => {
-                self.fail(id, &no.fault(backend), ctx, out);
-                out.extend(park.map(|park| Command::GiveUp { park }));
-            }
-        }
-    }
-
-    /// Shows a client of the new era the questions of an old backend or of the gateway. If they may not be shown, or
-    /// the client is gone, the parked call is abandoned, because the client cannot resume it.
-    pub(super) fn show_questions(
-        &mut self,
-        id: ExchangeId,
-        result: &[u8],
-        park: Option<u128>,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else {
-            return out.extend(park.map(|park| Command::GiveUp { park }));
-        };
-        exchange.asks = true;
-        match Envelope::parse(builder::response(&exchange.client_id, result)) {
-            Ok(message) => {
-                let judged = self
-                    .judge_questions(id, message, ctx, out)
-                    .and_then(|message| self.judge_midway(id, Phase::Response, &message, ctx, out));
-                if let Some(message) = judged {
-                    let then = Continuation::Answer { status: 200, outcome: Outcome::Ok, own: false };
-                    return self.answer(id, ClientMessage::judged(message.into_bytes()), &then, ctx, out);
-                }
-            }
-            Err(_) => {
-                let fault = Fault::new(FaultKind::Internal, "the questions of the backend do not form a valid message");
-                self.fail(id, &fault, ctx, out);
-            }
-        }
-        out.extend(park.map(|park| Command::GiveUp { park }));
     }
 }
 

@@ -50,10 +50,11 @@ impl FrontMachine {
                 }
             }
             method::CANCELLED => self.client_cancelled(message, ctx, out),
-            method::PROGRESS => self.question_progressed(message, out),
+            method::PROGRESS => self.question_progressed(message, ctx, out),
             name if is_foreign(name) && !may_notify(name, ctx) => out.push(Command::Dropped("foreign_notification")),
             _ if self.state == Lifecycle::Operational => {
-                out.push(Command::Tell(Draft::word("", message.bytes().clone())));
+                let draft = Draft::word("", message.bytes().clone());
+                out.push(Command::Tell { draft, except: ctx.hidden_backends() });
             }
             _ => out.push(Command::Dropped("notification_before_ready")),
         }
@@ -74,17 +75,20 @@ impl FrontMachine {
     }
 
     /// Passes on the client's progress on a backend's question.
-    fn question_progressed(&mut self, message: &Envelope, out: &mut Vec<Command>) {
+    fn question_progressed(&self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(span) = in_params(message, &["progressToken"]) else { return };
         let number = RawId::from_token(message.bytes().slice(span.range())).as_u64();
         let question = number.and_then(|number| self.pending_questions.get(&number));
-        let Some(PendingQuestion::Peer { peer, progress_token: Some(token), about, .. }) = question else {
+        let Some(PendingQuestion::Peer { peer, progress_token: Some(token), subject, .. }) = question else {
             return out.push(Command::Dropped("stray_progress"));
         };
+        if self.withdrawn_question(subject, ctx).is_some() {
+            return out.push(Command::Dropped("withdrawn_answer"));
+        }
         let mut edits = Edits::new();
         edits.replace(span, token.token());
         let draft = Draft::word(method::PROGRESS, edits.apply(message.bytes()));
-        out.push(Command::Respond { peer: *peer, exchange: *about, draft });
+        out.push(Command::Respond { peer: *peer, exchange: subject.about, draft });
     }
 
     /// Refuses input that is not a valid message or not acceptable.

@@ -157,6 +157,9 @@ impl FrontMachine {
         if !self.exchanges.poll(id).is_some_and(|poll| matches!(poll.step, PollStep::Pausing)) {
             return;
         }
+        if let Some(fault) = self.withdrawn_task(id, ctx) {
+            return self.fail(id, &fault, ctx, out);
+        }
         let started = self.exchanges.get(&id).map(|exchange| exchange.started);
         if started.is_some_and(|started| ctx.now.saturating_duration_since(started) >= MAX_CALL) {
             self.abandon_task(id, out);
@@ -230,6 +233,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        if let Some(fault) = self.withdrawn_task(id, ctx) {
+            return self.fail(id, &fault, ctx, out);
+        }
         if message.kind() == Kind::Error {
             self.exchanges.take_poll(id);
             return self.answered(id, message, edits, None, ctx, out);
@@ -275,6 +281,9 @@ impl FrontMachine {
                 self.conclude(id, bytes.into(), ctx, out)
             }
             Payload::Questions(_) => {
+                if let Some(fault) = self.withdrawn_round(id, ctx) {
+                    return Err(fault);
+                }
                 let judged = self.judge_midway(id, Phase::Response, message, ctx, out);
                 let Some(judged) = judged else { return Ok(()) };
                 match Payload::read(judged.result().unwrap_or_default()) {
@@ -340,7 +349,8 @@ impl FrontMachine {
     fn task_progressed(&mut self, id: ExchangeId, state: &TaskState, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some((exchange, poll)) = self.exchanges.polled_mut(id) else { return };
         let (Some(token), Some(text)) = (&exchange.progress_token, &state.message) else { return };
-        if !exchange.stream_open || poll.told.as_ref() == Some(text) {
+        let is_visible = exchange.backend.as_deref().is_none_or(|backend| ctx.sees_backend(backend));
+        if !exchange.stream_open || !is_visible || poll.told.as_ref() == Some(text) {
             return;
         }
         poll.told = Some(text.clone());

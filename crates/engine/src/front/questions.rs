@@ -4,6 +4,7 @@
 use super::inward::in_params;
 use super::judging::{ClientMessage, InstantVerdict};
 use super::sending::Delivery;
+use super::withdrawn::QuestionSubject;
 use super::{Context, FrontMachine, MAX_ASKED};
 use crate::back::Draft;
 use crate::bridge::capabilities;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) enum PendingQuestion {
     /// Question of an old backend, on the stream of a call if known.
-    Peer { backend: Arc<str>, peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
+    Peer { peer: PeerId, id: RawId, progress_token: Option<RawId>, subject: QuestionSubject },
     /// Question of a backend of the new era in answer to a call; see [`super::input_requests`].
     Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
     /// The gateway's question whether a call may run; see [`super::consent`].
@@ -36,7 +37,7 @@ impl PendingQuestion {
     /// Returns the exchange during which the question was asked.
     pub fn exchange(&self) -> Option<ExchangeId> {
         match self {
-            Self::Peer { about, .. } => *about,
+            Self::Peer { subject, .. } => subject.about,
             Self::Round { exchange, .. } | Self::Consent { exchange, .. } => Some(*exchange),
         }
     }
@@ -44,7 +45,7 @@ impl PendingQuestion {
     /// Returns the backend that asked, if the exchange does not name it.
     pub fn backend(&self) -> Option<&Arc<str>> {
         match self {
-            Self::Peer { backend, .. } => Some(backend),
+            Self::Peer { subject, .. } => Some(&subject.backend),
             Self::Round { .. } | Self::Consent { .. } => None,
         }
     }
@@ -52,7 +53,7 @@ impl PendingQuestion {
     /// Returns true if the question ends with this exchange.
     pub fn belongs_to(&self, id: ExchangeId) -> bool {
         match self {
-            Self::Peer { about, .. } => *about == Some(id),
+            Self::Peer { subject, .. } => subject.about == Some(id),
             Self::Round { exchange, .. } | Self::Consent { exchange, .. } => *exchange == id,
         }
     }
@@ -71,6 +72,11 @@ impl FrontMachine {
     ) {
         let Some(id) = message.id() else { return };
         let refuse = |fault: &Fault| Command::Respond { peer, exchange: about, draft: Draft::refusal(&id, fault) };
+        let subject = QuestionSubject::of(backend, about, message);
+        if let Some(fault) = self.withdrawn_question(&subject, ctx) {
+            out.push(Command::Dropped("withdrawn_question"));
+            return out.push(refuse(&fault));
+        }
         if self.pending_questions.len() >= MAX_ASKED {
             out.push(Command::Refused(Limit::Questions));
             let fault = Fault::new(FaultKind::Overloaded, "too many questions wait for this client");
@@ -119,8 +125,7 @@ impl FrontMachine {
             edits.replace(span, number.to_string().into_bytes());
         }
         let progress_token = token.map(|span| RawId::from_token(message.bytes().slice(span.range())));
-        let backend = Arc::clone(backend);
-        self.pending_questions.insert(number, PendingQuestion::Peer { backend, peer, id, progress_token, about });
+        self.pending_questions.insert(number, PendingQuestion::Peer { peer, id, progress_token, subject });
         self.send(about, Delivery::midway(stream), Self::passed(&message).edited(&edits), ctx, out);
     }
 
@@ -145,14 +150,18 @@ impl FrontMachine {
             return out.push(Command::Dropped("orphan_client_answer"));
         };
         self.message_fact(question.exchange(), Point::ClientIn, message.bytes(), ctx, out);
-        let judged = if ctx.chain.looks_at(Phase::ClientAnswers) {
+        let judged = if let Some(fault) = self.withdrawn_answer(&question, ctx) {
+            out.push(Command::Dropped("withdrawn_answer"));
+            InstantVerdict::Refused(fault)
+        } else if ctx.chain.looks_at(Phase::ClientAnswers) {
             let about = (question.exchange(), question.backend().map(|name| &**name));
             self.consult_at_once(Phase::ClientAnswers, about, message, ctx, out)
         } else {
             InstantVerdict::Pass(message.clone())
         };
         match question {
-            PendingQuestion::Peer { peer, id, about, .. } => {
+            PendingQuestion::Peer { peer, id, subject, .. } => {
+                let about = subject.about;
                 let bytes = match judged {
                     InstantVerdict::Pass(message) => message.with_id(id.token()),
                     InstantVerdict::Answered(result) => builder::response(&id, &result),

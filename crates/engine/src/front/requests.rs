@@ -216,7 +216,7 @@ impl FrontMachine {
             return self.fail(id, &fault, ctx, out);
         };
         self.log_level = Some(level);
-        out.push(Command::LogLevel);
+        out.push(Command::LogLevel { exchange: id, message: message.bytes().clone(), except: ctx.hidden_backends() });
         self.reply(id, b"{}", ctx, out);
     }
 

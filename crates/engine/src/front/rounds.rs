@@ -80,6 +80,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
+        if let Some(fault) = self.withdrawn_round(id, ctx) {
+            return Err(fault);
+        }
         let Some(message) = self.judge_midway(id, Phase::Response, message, ctx, out) else { return Ok(()) };
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             // A result that depends on one client's answers must not be cached for others.

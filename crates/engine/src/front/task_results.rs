@@ -26,6 +26,18 @@ pub(super) struct TaskSubject {
     call: Option<Arc<TaskCall>>,
 }
 
+impl TaskSubject {
+    /// Returns the backend's id of the task.
+    pub fn name(&self) -> &str {
+        &self.task
+    }
+
+    /// Returns the backend's name of the tool whose call created the task, if that call is remembered.
+    pub fn tool(&self) -> Option<&str> {
+        self.call.as_ref().map(|call| &*call.own_name)
+    }
+}
+
 /// Caller that created a task, and the era in which it did.
 #[derive(Copy, Clone)]
 pub(super) struct TaskOwner<'a> {
@@ -141,7 +153,7 @@ impl FrontMachine {
     /// remembered.
     pub(super) fn task_tool(&self, id: ExchangeId) -> Option<&str> {
         let (_, subject) = self.exchanges.task_subject(id)?;
-        subject.call.as_ref().map(|call| &*call.own_name)
+        subject.tool()
     }
 
     /// Judges the result of a task's call, then the answer that carries it.

@@ -107,7 +107,7 @@ fn a_notification_that_mcp_does_not_have_is_told_where_a_tool_of_its_name_is_sho
         let world = World::of_backends(backends, &[], set, Revision::LATEST_LEGACY, Vec::new());
         let mut client = world.client(&caller(None), Era::Legacy);
         let said = world.says(&mut client, &json!({"jsonrpc": "2.0", "method": method}));
-        said.iter().any(|command| matches!(command, Command::Tell(_)))
+        said.iter().any(|command| matches!(command, Command::Tell { .. }))
     };
     let role = |allow: &[&str]| by_role(&["tools.execute"], allow, &[]);
     let (sole, own) = (&["files"][..], "notifications/admin/wipe");

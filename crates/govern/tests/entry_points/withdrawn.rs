@@ -44,7 +44,7 @@ fn forwarded(commands: Vec<Command>) -> (ExchangeId, AuthorizedCall) {
     call.expect("everything is allowed when it begins")
 }
 
-fn result(result: &Value) -> signalbox_wire::Envelope {
+pub fn result(result: &Value) -> signalbox_wire::Envelope {
     envelope(&json!({"jsonrpc": "2.0", "id": 1, "result": result}))
 }
 
@@ -103,7 +103,7 @@ fn waiting(world: &World, ada: &Caller, tool: &str, how: Return) -> Waiting {
 
 /// Who runs a task, and for whom.
 #[derive(Copy, Clone, PartialEq, Debug)]
-enum Host {
+pub enum Host {
     /// An old backend, for a client of 2025-11-25.
     Old,
     /// A new backend, for such a client.
@@ -117,16 +117,16 @@ enum Host {
 }
 
 impl Host {
-    const ALL: [Self; 5] = [Self::Old, Self::Translated, Self::Kept, Self::New, Self::Hosted];
+    pub const ALL: [Self; 5] = [Self::Old, Self::Translated, Self::Kept, Self::New, Self::Hosted];
 
-    fn backend(self) -> Revision {
+    pub fn backend(self) -> Revision {
         match self {
             Self::Old | Self::Hosted => Revision::LATEST_LEGACY,
             Self::Translated | Self::Kept | Self::New => Revision::LATEST,
         }
     }
 
-    fn client(self) -> Era {
+    pub fn client(self) -> Era {
         match self {
             Self::Old | Self::Translated | Self::Kept => Era::Legacy,
             Self::New | Self::Hosted => Era::Modern,
@@ -153,12 +153,12 @@ impl Host {
 }
 
 /// A task that a caller made, by the name that it was told.
-struct Task {
-    client: Client,
-    name: String,
+pub struct Task {
+    pub client: Client,
+    pub name: String,
 }
 
-fn task(world: &World, ada: &Caller, entry: &Entry, host: Host) -> Task {
+pub fn task(world: &World, ada: &Caller, entry: &Entry, host: Host) -> Task {
     let mut client = world.client(ada, host.client());
     let mut params = json!({"name": entry.name, "arguments": {"x": 1}});
     if host.client() == Era::Legacy {
@@ -216,7 +216,7 @@ fn first(open: bool) -> PermissionSet {
     if open { PermissionSet::default() } else { all_allowed() }
 }
 
-fn of(entries: &[Entry], kind: ListKind) -> impl Iterator<Item = &Entry> {
+pub fn of(entries: &[Entry], kind: ListKind) -> impl Iterator<Item = &Entry> {
     entries.iter().filter(move |entry| entry.kind == kind)
 }
 

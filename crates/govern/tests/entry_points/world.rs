@@ -192,7 +192,8 @@ impl World {
         if client.era == Era::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+                "io.modelcontextprotocol/clientCapabilities":
+                    {"elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
                 "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
             });
         }

@@ -83,11 +83,11 @@ impl Backend {
     }
 
     /// Stores the log level of a session and sends it on the session's connections.
-    pub(crate) fn set_level(&self, session: &Session, level: LogLevel) {
+    pub(crate) fn set_level(&self, session: &Session, level: LogLevel, may_tell: bool) {
         let peers: Vec<Arc<Peer>> = {
             let mut state = match self.lock_or_successor() {
                 Ok(state) => state,
-                Err(successor) => return successor.set_level(session, level),
+                Err(successor) => return successor.set_level(session, level, may_tell),
             };
             if session.is_ended() {
                 return;
@@ -102,7 +102,7 @@ impl Backend {
                 }
             }
         };
-        for peer in peers {
+        for peer in peers.into_iter().filter(|_| may_tell) {
             self.apply_level(&peer);
         }
     }

@@ -25,9 +25,10 @@ impl Session {
                 None => self.gateway.forward_late(self, exchange, &backend, call),
             },
             Command::Watch(watch) => self.watch(watch),
-            Command::Tell(draft) => {
+            Command::Tell { draft, except } => {
                 let party = Attribution::of(self, None);
-                for peer in self.gateway.peers_of(self.key) {
+                let peers = self.gateway.peers_of(self.key).into_iter();
+                for peer in peers.filter(|peer| !except.contains(&peer.backend_name())) {
                     peer.send_one_way(draft.clone(), &party);
                 }
             }
@@ -72,7 +73,7 @@ impl Session {
                     call.abandon();
                 }
             }
-            Command::LogLevel => self.level_changed(),
+            Command::LogLevel { except, .. } => self.level_changed(&except),
             Command::Operational => self.operational(),
             Command::Listen(Listen::Open { exchange, follow }) => {
                 self.gateway.sessions.follow(self);
@@ -180,13 +181,13 @@ impl Session {
         }
     }
 
-    fn level_changed(&self) {
+    fn level_changed(&self, except: &[Arc<str>]) {
         if let Some(level) = self.log_level() {
             if let Some(client) = self.client() {
                 self.gateway.store_session(self, &client, Some(level));
             }
             for backend in self.gateway.backends().iter() {
-                backend.set_level(self, level);
+                backend.set_level(self, level, !except.contains(&backend.name));
             }
         }
     }

@@ -28,6 +28,11 @@ fn method_of_content(notification: &[u8]) -> Option<MethodName> {
     (method != method::ROOTS_LIST_CHANGED).then(|| MethodName::Owned(method.into_owned()))
 }
 
+/// Returns the name in a record for every backend of a session.
+fn every_backend(ctx: &Context<'_>) -> Arc<str> {
+    ctx.catalog.only().map_or_else(|| "*".into(), Arc::clone)
+}
+
 impl Gateway {
     /// Returns the run that the audit ids of this gateway's exchanges belong to.
     #[must_use]
@@ -77,7 +82,10 @@ impl Session {
                 Command::Listen(Listen::Open { exchange, follow }) => {
                     intents.extend(self.listen_intents(*exchange, follow, ctx.caller.unwrap_or(&self.caller)));
                 }
-                Command::Tell(draft) => intents.extend(self.notification_intent(facts, draft.message(), ctx)),
+                Command::LogLevel { exchange, message, .. } => {
+                    intents.push(self.level_intent(*exchange, message, facts, ctx));
+                }
+                Command::Tell { draft, .. } => intents.extend(self.notification_intent(facts, draft.message(), ctx)),
                 _ => {}
             }
         }
@@ -103,6 +111,26 @@ impl Session {
         targets.map(intent).collect()
     }
 
+    /// Returns the intent of a change of the session's log level, which every backend of the session may be told.
+    fn level_intent(&self, exchange: ExchangeId, message: &Bytes, facts: &[Fact], ctx: &Context<'_>) -> Intent {
+        let about = |fact: &Fact| match fact {
+            Fact::Decision(decision) if decision.exchange == Some(exchange) => Some(Arc::clone(decision)),
+            _ => None,
+        };
+        Intent {
+            exchange,
+            session: self.key,
+            caller: ctx.caller.unwrap_or(&self.caller).clone(),
+            method: method::LOGGING_SET_LEVEL.into(),
+            subject: None,
+            backend: every_backend(ctx),
+            kind: IntentKind::Call,
+            message: message.clone(),
+            definition: None,
+            decisions: facts.iter().filter_map(about).collect(),
+        }
+    }
+
     /// Returns the intent of a notification that carries content.
     fn notification_intent(&self, facts: &[Fact], message: &Bytes, ctx: &Context<'_>) -> Option<Intent> {
         let method = method_of_content(message)?;
@@ -116,7 +144,7 @@ impl Session {
             caller: ctx.caller.unwrap_or(&self.caller).clone(),
             method,
             subject: None,
-            backend: ctx.catalog.only().map_or_else(|| "*".into(), Arc::clone),
+            backend: every_backend(ctx),
             kind: IntentKind::Notification,
             message: message.clone(),
             definition: None,

@@ -122,7 +122,8 @@ impl Session {
                     | Command::Fork { .. }
                     | Command::SendAndDiscard { .. }
                     | Command::Listen(Listen::Open { .. })
-                    | Command::Tell(_)
+                    | Command::Tell { .. }
+                    | Command::LogLevel { .. }
             )
         };
         let (waiting, others): (Vec<Command>, Vec<Command>) = commands.into_iter().partition(reaches);

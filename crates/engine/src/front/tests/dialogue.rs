@@ -141,7 +141,7 @@ impl Dialogue {
                 self.calls.push((exchange, call));
                 format!("{backend}> {sent}")
             }
-            Command::Tell(draft) => format!("all> {}", text(&draft.bytes)),
+            Command::Tell { draft, .. } => format!("all> {}", text(&draft.bytes)),
             Command::Respond { peer, draft, .. } => format!("peer{peer}> {}", text(&draft.bytes)),
             Command::Cancel { backend, .. } => format!("cancel at {backend}"),
             Command::Consult { question, .. } => format!("hold for {}", question.word()),
@@ -150,7 +150,7 @@ impl Dialogue {
             Command::AwaitLists { .. } => "wait for lists".to_owned(),
             Command::Dropped(reason) => format!("dropped {reason}"),
             Command::Refused(limit) => format!("refused {}", limit.word()),
-            Command::LogLevel => "level".to_owned(),
+            Command::LogLevel { .. } => "level".to_owned(),
             Command::Operational => "operational".to_owned(),
             Command::Listen(listen) => format!("{listen:?}"),
             Command::End { .. } => "end".to_owned(),
