@@ -273,8 +273,8 @@ impl EventBuilder {
             tell(&texts, EventType::ProtocolError, PROTOCOL, RiskLevel::Low);
         }
         // Without records of calls there are no intents either.
-        let ran =
-            open.intended || (!self.logged.tool_invocations && finished.backend.is_some() && !status.is_refusal());
+        let left = open.intended && !open.decided.is_answered_here();
+        let ran = left || (!self.logged.tool_invocations && finished.backend.is_some() && !status.is_refusal());
         if finished.took >= self.slow && ran && self.logged.performance_events {
             let mut details = texts.details();
             details.text("warning", "slow_execution");
@@ -346,7 +346,7 @@ fn outcome(
     about(&mut details, &words.method(&finished.method), own, finished.backend.as_deref());
     let exposed = finished.subject.as_deref().map(|subject| words.subject(&finished.method, subject));
     details.maybe("exposed", exposed.as_deref().filter(|exposed| Some(*exposed) != own));
-    let forwarded = open.intended && status != CallStatus::NotRecorded;
+    let forwarded = open.intended && status != CallStatus::NotRecorded && !open.decided.is_answered_here();
     details.raw("forwarded", if forwarded { "true" } else { "false" });
     details.text("status", status.word());
     details.text("outcome", finished.outcome.label());

@@ -6,6 +6,7 @@ use crate::chain::HoldAnswer;
 use crate::fault::Fault;
 use crate::front::AuthorizedCall;
 use crate::keys::{ExchangeId, PeerId, StreamId};
+use crate::local_answer::LocalAnswer;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, Revision};
 use std::sync::Arc;
@@ -62,11 +63,13 @@ pub enum Event {
         /// HTTP status of the backend's answer, if it had one.
         status: Option<u16>,
     },
-    /// A call is answered from the read cache.
+    /// A call is answered by the gateway in its backend's place, and does not leave.
     Kept {
         /// Exchange that waits for the answer.
         exchange: ExchangeId,
-        /// The cached answer, unmodified.
+        /// Source of the answer, for the record.
+        source: LocalAnswer,
+        /// The answer, unmodified.
         message: Envelope,
         /// Changes made by the bridge between revisions.
         edits: Edits,

@@ -200,7 +200,9 @@ impl FrontMachine {
             Event::Answered { exchange, message, edits, status } => {
                 self.answered(exchange, &message, edits, status, ctx, out);
             }
-            Event::Kept { exchange, message, edits } => self.answer_from_cache(exchange, &message, edits, ctx, out),
+            Event::Kept { exchange, source, message, edits } => {
+                self.answer_locally(exchange, source, &message, edits, ctx, out);
+            }
             Event::Unfinished { exchange, message, reach, call, backend } => {
                 self.unfinished(exchange, &message, reach, call, backend, ctx, out);
             }

@@ -37,6 +37,7 @@ pub mod http_head;
 pub mod keys;
 pub mod labelled_durations;
 pub mod limit;
+pub mod local_answer;
 pub mod lock;
 pub mod log_level;
 pub mod message_proof;

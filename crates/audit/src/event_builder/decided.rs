@@ -5,6 +5,7 @@ use crate::event::Object;
 use crate::record::QUOTES;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
+use signalbox_engine::local_answer::LocalAnswer;
 use std::sync::Arc;
 
 /// Author of the gateway's own rulings.
@@ -21,11 +22,13 @@ const MAX_DETAIL: usize = 300;
 pub struct ExchangeDecisions {
     rulings: Vec<(&'static str, Arc<Ruling>)>,
     more: u64,
+    answered_here: bool,
 }
 
 impl ExchangeDecisions {
     /// Adds the rulings of one decision.
     pub fn take(&mut self, decision: &Decision) {
+        self.answered_here |= decision.each().any(|(by, ruling)| LocalAnswer::is_ruling(by, ruling));
         for (by, ruling) in decision.each().filter(|(by, ruling)| *by != "route" && says_something(ruling)) {
             match self.rulings.len() < MAX_DECISIONS {
                 true => self.rulings.push((by, Arc::clone(ruling))),
@@ -59,6 +62,11 @@ impl ExchangeDecisions {
     /// Returns true if a policy or an approver rejected the exchange.
     pub fn is_denial(&self) -> bool {
         self.rulings.iter().any(|(by, ruling)| *by != GATEWAY && matches!(ruling.verdict, "refuse" | "deny"))
+    }
+
+    /// Returns true if the gateway answered the call in its backend's place, after its intent was recorded.
+    pub fn is_answered_here(&self) -> bool {
+        self.answered_here
     }
 
     /// Marks the record if texts of its decisions quote the message. Readers without access to arguments get the record

@@ -471,3 +471,56 @@ fn texts_that_quote_the_message_are_withheld_with_the_arguments() {
         }
     }
 }
+
+/// A read from the cache and an end of a shared subscription have an intent, because nothing leaves without one, and do
+/// not leave.
+#[test]
+fn a_call_that_the_gateway_answers_after_its_intent_was_not_forwarded() {
+    for (by, verdict, forwarded) in
+        [("reads", "kept", false), ("subscriptions", "kept", false), ("rules", "kept", true), ("reads", "pass", true)]
+    {
+        let mut maker = maker(ALL, false);
+        intended(&mut maker, 1);
+        maker.decision(&decision(1, by, verdict, None));
+        let all = ended(&mut maker, 1, Outcome::Ok, Duration::from_secs(60));
+        let said = &all[0]["details"];
+        assert_eq!((&said["forwarded"], &said["status"]), (&forwarded.into(), &"success".into()), "{by} {verdict}");
+        assert_eq!(all.len(), 1 + usize::from(forwarded), "only a call that left was slow: {all:?}");
+    }
+}
+
+/// Rules for places reach the subject, which a record has apart from its message.
+#[test]
+fn rules_for_the_place_of_a_subject_reach_its_column() {
+    let rule = |path: &str| PathRule { method: None, path: path.to_owned(), action: Action::Remove };
+    for (method, place, subject) in [
+        ("resources/read", "/params/uri", "crm://people/amber-walrus"),
+        ("resources/subscribe", "/params/uri", "crm://people/amber-walrus"),
+        ("prompts/get", "/params/name", "amber-walrus"),
+        ("tools/call", "/params/name", "amber-walrus"),
+        ("completion/complete", "/params/ref/uri", "crm://people/amber-walrus"),
+    ] {
+        for (paths, is_kept) in [(vec![], true), (vec![rule("/params/other")], true), (vec![rule(place)], false)] {
+            let settings = RedactionSettings { paths, ..RedactionSettings::default() };
+            let mut maker = maker(ALL, false);
+            let redactor = Redactor::new(&settings, [1; 32]).unwrap();
+            maker.follow(TextPolicy { redactor, payloads: false }, ALL, Duration::from_secs(10));
+            let mut told = Vec::new();
+            let before = Intent { method: method.into(), subject: Some(subject.into()), ..intent(1) };
+            maker.intent(before, 1, &mut tell(&mut told));
+            let after = |exchange, outcome| FinishedFact {
+                method: method.into(),
+                subject: Some(subject.into()),
+                ..finished(exchange, outcome, Duration::ZERO)
+            };
+            maker.finished(&after(1, Outcome::Ok), &mut tell(&mut told));
+            let hidden = Some(Box::new(RefusedSubject { name: subject.into(), absence: Absence::Hidden }));
+            let lost = FinishedFact { unreached: hidden, subject: None, ..after(2, Outcome::Fault("unknown_tool")) };
+            maker.finished(&lost, &mut tell(&mut told));
+            assert_eq!(told.len(), 4, "{told:#?}");
+            for record in told {
+                assert_eq!(record.to_string().contains("amber-walrus"), is_kept, "{method} {settings:?}: {record}");
+            }
+        }
+    }
+}

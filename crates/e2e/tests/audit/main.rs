@@ -7,6 +7,7 @@ mod bad_days;
 mod columns;
 mod glass;
 mod listens;
+mod local_answers;
 mod moves;
 mod nothing_done;
 mod notifications;

@@ -12,6 +12,7 @@ use crate::exchange::Exchange;
 use crate::fact::Outcome;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
+use crate::local_answer::LocalAnswer;
 use crate::profile::ClientProfile;
 use crate::read_cache::CacheTerms;
 use bytes::Bytes;
@@ -84,18 +85,19 @@ impl FrontMachine {
         self.judge_answer(id, bytes, then, ctx, out);
     }
 
-    /// Answers a read from the cache.
-    pub(super) fn answer_from_cache(
+    /// Answers a call in its backend's place.
+    pub(super) fn answer_locally(
         &mut self,
         id: ExchangeId,
+        source: LocalAnswer,
         message: &Envelope,
         edits: Edits,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         if ctx.message_facts {
-            let ruling = Ruling::of("kept", "answered with what the backend said before".to_owned());
-            self.decided(Some(id), "response", [("reads", ruling.into())], ctx, out);
+            let ruling = Ruling::of(LocalAnswer::VERDICT, source.detail().to_owned());
+            self.decided(Some(id), "response", [(source.author(), ruling.into())], ctx, out);
         }
         self.answered(id, message, edits, None, ctx, out);
     }

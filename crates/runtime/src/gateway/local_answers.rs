@@ -4,6 +4,7 @@
 use super::Gateway;
 use crate::session::Session;
 use signalbox_engine::bridge::RevisionPair;
+use signalbox_engine::local_answer::LocalAnswer;
 use signalbox_engine::{AuthorizedCall, Call, Event, ExchangeId, Fault, FaultKind, bridge};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, json, method};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ impl Gateway {
         if bridge::answer(&call.method, revisions, &message, &mut edits, &mut rewritten).is_err() {
             return false;
         }
-        session.handle(Event::Kept { exchange, message, edits });
+        session.handle(Event::Kept { exchange, source: LocalAnswer::CachedRead, message, edits });
         true
     }
 

@@ -7,6 +7,7 @@ use crate::origin::Attribution;
 use bytes::Bytes;
 use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::front::NeededLists;
+use signalbox_engine::local_answer::LocalAnswer;
 use signalbox_engine::read_cache::CacheTerms;
 use signalbox_engine::{AuthorizedCall, Carrier, ClientProfile, Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era, printable};
@@ -136,7 +137,8 @@ impl Session {
             backend.dispatch(self, watch.exchange, watch.call);
         } else if let Ok(message) = Envelope::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#)) {
             // Another session still watches the resource on this connection, so the gateway answers itself.
-            self.handle(Event::Answered { exchange: watch.exchange, message, edits: Edits::new(), status: None });
+            let (exchange, source, edits) = (watch.exchange, LocalAnswer::SharedSubscription, Edits::new());
+            self.handle(Event::Kept { exchange, source, message, edits });
         }
     }
 
