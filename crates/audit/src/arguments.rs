@@ -3,11 +3,12 @@
 
 use bytes::Bytes;
 use serde_json::Value;
+use signalbox_engine::dialect;
 use signalbox_tape::redact::{Redaction, Redactor};
 use signalbox_wire::framing::single_line;
 use signalbox_wire::limits::DEPTH;
 use signalbox_wire::scan::scan;
-use signalbox_wire::{Limits, json};
+use signalbox_wire::{Limits, json, method};
 use std::borrow::Cow;
 
 /// Message around arguments, as far as it matters to redaction.
@@ -15,6 +16,8 @@ const BEFORE: &[u8] = br#"{"params":{"arguments":"#;
 const AFTER: &[u8] = b"}}";
 /// Replacement of arguments of which nothing can be kept.
 const WITHHELD: &[u8] = b"\"[redacted]\"";
+/// Replacement of a subject of which nothing can be kept.
+const REDACTED: &str = "[redacted]";
 /// Nesting of a record outside the arguments.
 const AROUND: usize = 2;
 /// Numbers of significant digits at which the previous program could change the last one of a fraction.
@@ -34,6 +37,34 @@ pub(crate) fn redacted(arguments: &Bytes, redactor: &Redactor, method: &str) -> 
         }
         Redaction::Withheld => Some(Bytes::from_static(WITHHELD)),
     }
+}
+
+/// Returns the subject of a request as redaction leaves it in its place in the request, or `None` if it stays as it is.
+pub(crate) fn redacted_subject(subject: &str, redactor: &Redactor, method: &str) -> Option<String> {
+    let member = match method {
+        dialect::INVOKE => "tool_id",
+        _ if method.starts_with("resources/") || method == method::SUBSCRIPTIONS_LISTEN => "uri",
+        _ => "name",
+    };
+    let quoted = json::quote(subject);
+    let params = match method {
+        method::COMPLETION_COMPLETE => format!(r#"{{"ref":{{"uri":{quoted},"name":{quoted}}}}}"#),
+        _ => format!(r#"{{"{member}":{quoted}}}"#),
+    };
+    let message = Bytes::from(format!(r#"{{"params":{params}}}"#));
+    let kept = match redactor.message(&message, Some(method)) {
+        Redaction::Same => return None,
+        Redaction::Changed(kept) => kept,
+        Redaction::Withheld => return Some(REDACTED.to_owned()),
+    };
+    let paths: &[&[&str]] = match method {
+        method::COMPLETION_COMPLETE => &[&["params", "ref", "uri"], &["params", "ref", "name"]],
+        _ => &[&["params", member]],
+    };
+    // A rule for either place counts, because a completion names its reference in one of them.
+    let mut left = paths.iter().map(|path| json::path(&kept, path).and_then(|span| json::string(span.of(&kept))));
+    let changed = left.find(|text| text.as_deref() != Some(subject))?;
+    Some(changed.map_or_else(|| REDACTED.to_owned(), |text| text.into_owned()))
 }
 
 /// Returns the JSON that a record has for these arguments: the text as received on one line, or a JSON string of it if

@@ -68,7 +68,21 @@ impl TextPolicy {
 
     /// Returns the subject of a request, redacted. The name of a tool that exists is not the caller's text.
     fn subject<'a>(&self, name: &str, subject: &'a str) -> Cow<'a, str> {
-        if name == method::TOOLS_CALL { subject.into() } else { self.text(subject, MAX_TEXT).into() }
+        if name != method::TOOLS_CALL {
+            return self.foreign_subject(name, subject).into();
+        }
+        let by_place = || arguments::redacted_subject(subject, &self.redactor, name);
+        let kept = if self.redactor.has_path_rules() { by_place() } else { None };
+        kept.map_or(subject.into(), Cow::Owned)
+    }
+
+    /// Returns the name of a subject that is the caller's text, redacted in its place in a request of this method.
+    fn foreign_subject(&self, name: &str, subject: &str) -> String {
+        let bounded = beginning(subject, MAX_REDACTED);
+        match arguments::redacted_subject(bounded, &self.redactor, name) {
+            Some(kept) => beginning(&kept, MAX_TEXT).to_owned(),
+            None => self.text(bounded, MAX_TEXT),
+        }
     }
 }
 
@@ -370,7 +384,10 @@ fn outcome(
 fn name<'a>(finished: &'a FinishedFact, open: &'a OpenExchange, words: &TextPolicy) -> Option<Cow<'a, str>> {
     match open.tool.as_deref().or(finished.subject.as_deref()) {
         Some(subject) => Some(words.subject(&finished.method, subject)),
-        None => finished.unreached.as_deref().map(|unreached| words.text(&unreached.name, MAX_TEXT).into()),
+        None => {
+            let unreached = finished.unreached.as_deref();
+            unreached.map(|unreached| words.foreign_subject(&finished.method, &unreached.name).into())
+        }
     }
 }
 

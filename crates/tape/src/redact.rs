@@ -104,6 +104,12 @@ impl Redactor {
         self.0.as_ref().is_some_and(|rules| rules.pointers.ask_for_method())
     }
 
+    /// Returns true if rules name places in messages.
+    #[must_use]
+    pub fn has_path_rules(&self) -> bool {
+        self.0.as_ref().is_some_and(|rules| !rules.pointers.is_empty())
+    }
+
     /// Redacts a message. `method` is its own, or that of the request that it answers.
     #[must_use]
     pub fn message(&self, bytes: &Bytes, method: Option<&str>) -> Redaction {

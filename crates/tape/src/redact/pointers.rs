@@ -43,6 +43,10 @@ impl Possible {
 }
 
 impl Pointers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn new(rules: &[PathRule]) -> Result<Self, BadRedaction> {
         if rules.len() > MAX_RULES {
             return Err(BadRedaction::TooMany { known: rules.len(), most: MAX_RULES });
