@@ -218,8 +218,11 @@ fn overloaded(why: &str) -> Judgement {
 }
 
 fn denied(reason: &str, by: &'static str) -> Judgement {
+    // The service was sent the arguments, so its reason may quote them.
+    let quotes = !reason.is_empty();
     let told = if reason.is_empty() { "the decision point denies it" } else { reason };
-    let ruling = Ruling { rule: Some(by.into()), verdict: "deny", detail: told.to_owned(), ..Ruling::default() };
+    let ruling =
+        Ruling { rule: Some(by.into()), verdict: "deny", detail: told.to_owned(), quotes, ..Ruling::default() };
     let fault = Fault::new(FaultKind::Denied, told).with_str("policy", "decision point");
     Judgement { verdict: Verdict::Refuse(fault), rulings: ruling.into(), effects: Vec::new() }
 }

@@ -413,7 +413,11 @@ impl<'a> Walk<'a> {
                 self.note("error", format!("by {url}"));
                 WalkStep::End(Verdict::Error(error))
             }
-            WebhookDecision::Refuse(reason) => self.refuse(rule, FaultKind::Refused, reason),
+            WebhookDecision::Refuse(reason) => {
+                // It was sent the message, so its reason may quote arguments.
+                self.note_quote();
+                self.refuse(rule, FaultKind::Refused, reason)
+            }
         }
     }
 

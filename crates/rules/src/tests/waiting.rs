@@ -130,6 +130,7 @@ fn a_webhook_may_give_any_verdict() {
         r#"error {"code":-1,"message":"no"}"#
     );
     assert_eq!(asked(&mut dialogue, 200, r#"{"verdict":"refuse","reason":"no way"}"#), "refuse refused: no way");
+    assert!(dialogue.ruling("r").unwrap().quotes, "the reason may quote the message that the webhook was sent");
 }
 
 #[test]
