@@ -93,7 +93,7 @@ pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> H
     match pages.served.app().gateway.holds.settle(held.id, decided) {
         Ok(_) => {
             if let Some(grant) = grant {
-                grants::put(&pages.served, grant)?;
+                grants::put_of_hold(&pages.served, grant, Some(who.as_str()), &caller)?;
             }
             tell(Some(who), AdminOutcome::Done);
             tracing::info!(hold = held.id, by = who, "decided about a call by its link: {word}");

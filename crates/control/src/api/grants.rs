@@ -1,13 +1,15 @@
 //! `/api/v1/grants`: permissions with an expiry.
 
+use super::administration::AuditedAction;
 use super::routes::ADMIN;
 use super::{ApiState, bad, json as read, ok, who};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use signalbox_assembly::grants::{GrantFile, GrantFileFault, LONGEST, SetGrant};
+use signalbox_audit::{AdminOrigin, AdminOutcome};
 use signalbox_config::duration;
-use signalbox_engine::Proof;
+use signalbox_engine::{Caller, Proof};
 use signalbox_runtime::HeldMessage;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{HandlerResult, RouteFault, RoutedRequest};
@@ -131,6 +133,23 @@ pub(super) fn put(served: &ApiState, grant: SetGrant) -> Result<(), RouteFault> 
     let changed = GrantFile::of(&rules.data_dir).change(|all| all.set(grant, unix_millis()));
     changed.map_err(|fault| failed(&fault))?;
     served.app().govern.follow_written(&rules, &served.app().gateway);
+    Ok(())
+}
+
+/// Does the same for a grant that comes with a decision about a held call, and audits it. `who` replaces the caller's
+/// name, if given.
+pub(super) fn put_of_hold(
+    served: &ApiState,
+    grant: SetGrant,
+    who: Option<&str>,
+    caller: &Caller,
+) -> Result<(), RouteFault> {
+    put(served, grant.clone())?;
+    // The control socket knows its callers by their user id alone.
+    let is_local = caller.identity().proof == Proof::LocalUser;
+    let origin = if is_local { AdminOrigin::Cli } else { AdminOrigin::Api };
+    let action = AuditedAction { name: "grant.add", target: &grant.id };
+    served.administer_as(who, caller, origin, action, Some(&json!(grant)), AdminOutcome::Done);
     Ok(())
 }
 

@@ -92,12 +92,13 @@ async fn settle(
     answer: impl FnOnce(Option<String>, &HeldMessage, HoldDecision) -> Result<HoldAnswer, RouteFault>,
 ) -> HandlerResult {
     let held = held(served, &request)?;
-    let by = request.caller.identity();
+    let caller = request.caller.clone();
+    let by = caller.identity();
     if by.proof != Proof::LocalUser && !may_decide(served, by.principal.as_str(), &held) {
         return Err(RouteFault::new(StatusCode::FORBIDDEN, OWN_CALL));
     }
     let mut decided: HoldDecision = read(request.body).await?;
-    let by = Some(who(request.caller.principal().as_str(), decided.by.take()));
+    let by = Some(who(caller.principal().as_str(), decided.by.take()));
     let grant = match decided.lasting.take() {
         Some(_) if what != "release" => return Err(bad("only a release can be `for` a while")),
         Some(lasting) => Some(grants::of_hold(&held, &lasting, by.as_deref().unwrap_or_default())?),
@@ -111,7 +112,7 @@ async fn settle(
     };
     served.app().gateway.holds.settle(held.id, answer).map_err(|error| not_held(&error))?;
     if let Some(grant) = grant {
-        grants::put(served, grant)?;
+        grants::put_of_hold(served, grant, None, &caller)?;
     }
     Ok(ok(&json!({
         "id": held.id,

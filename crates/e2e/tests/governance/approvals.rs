@@ -692,6 +692,31 @@ async fn an_approver_grants_to_others() {
     assert_eq!(backend.ran(), 3);
 }
 
+/// A release for a while makes a grant, which the audit log has as the approver's and not only as a change of a file.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_that_comes_with_a_release_is_recorded_as_the_approvers() {
+    let (_backend, gateway) = scene("[mcp.protocol.audit]\nenabled = true").await;
+    let ada = person(&gateway, "ada").await;
+    let at_ada = session(&ada, json!({})).await;
+    let calling = paying(&at_ada);
+    let release = ["hold", "release", &held(&gateway).await, "--for", "1h"];
+    signalbox(&gateway.data_dir(), &release).await.unwrap();
+    calling.await.unwrap();
+    let file = gateway.config_file().display().to_string();
+    let args = ["audit", "search", "--json", "--type", "admin_action", "-c", &file];
+    let found = async || {
+        let text = signalbox(&gateway.data_dir(), &args).await.ok()?;
+        let all: Vec<Value> = serde_json::from_str(&text).ok()?;
+        let of = |action: &str| all.iter().find(|one| one["details"]["action"] == action).cloned();
+        of("hold.release").zip(of("grant.add"))
+    };
+    let (released, granted) = eventually("the release and the grant are recorded", found).await.unwrap();
+    assert_eq!(granted["user_context"]["principal"], released["user_context"]["principal"], "{granted} {released}");
+    let after = &granted["details"]["after"];
+    assert_eq!((&after["to"], &after["tools"]), (&json!("key:ada"), &json!(["bank/pay"])), "{granted}");
+    assert_eq!(after["by"], released["details"]["after"]["by"], "{granted} {released}");
+}
+
 /// Grants and switches that one process is told by its API hold in another process of the same data folder, without a reload.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_process_is_told_holds_in_all_of_its_data_folder() {
