@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::pipe_client::PipeClient;
 use signalbox_testkit::scene::{child, eventually, signalbox};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -342,6 +343,45 @@ async fn a_first_line_that_is_no_json_is_recorded() {
         (&json!("parse_error"), &json!("tcp"))
     );
     assert!(refused.len() - http.len() >= CONNECTIONS, "lines of a session: {refused:#?}");
+}
+
+/// A head that is not HTTP, or too large, leaves a record with its address, and a flood of it few.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_is_not_http_is_recorded() {
+    const CONNECTIONS: usize = 60;
+    let gateway = GatewayProcess::serve("[mcp.protocol.audit]\nenabled = true\n").await.unwrap();
+    let large = format!("GET / HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "x".repeat(1 << 20));
+    for (text, number) in [("no such thing\r\n\r\n", CONNECTIONS), (&*large, 1)] {
+        for _ in 0..number {
+            let mut client = TcpStream::connect(gateway.address()).await.unwrap();
+            let _ = client.write_all(text.as_bytes()).await;
+            let _ = client.read_to_end(&mut Vec::new()).await;
+        }
+    }
+    let folder = gateway.terminate().await.unwrap();
+    let all = records(&folder.path().join("data/audit/audit.log"));
+    let about = |text: &str| -> Vec<&Value> {
+        let fits = |one: &&Value| one["details"]["error"].as_str().is_some_and(|error| error.contains(text));
+        all.iter().filter(fits).collect()
+    };
+    let (odd, large) = (about("is not HTTP/1.1"), about("is too large"));
+    assert_eq!(told(&odd) + told(&large), CONNECTIONS + 1, "{all:#?}");
+    assert!(odd.len() < CONNECTIONS, "a flood is counted: {}", odd.len());
+    let first = odd[0];
+    assert_eq!((&first["event_type"], &first["details"]["http_status"]), (&json!("protocol_error"), &json!(400)));
+    assert!(first["user_context"]["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{first}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_web_socket_that_is_closed_because_of_a_message_is_recorded() {
+    let limits = "[gateway]\nmax_message = 65536\n[mcp.protocol.audit]\nenabled = true\n";
+    let gateway = GatewayProcess::serve(limits).await.unwrap();
+    let mut socket = PipeClient::websocket(gateway.address(), &[]).await.unwrap();
+    let _ = socket.say(&"x".repeat(70_000)).await;
+    let _ = socket.end().await;
+    let all = search(&gateway, &["--type", "protocol_error"], 1).await;
+    assert_eq!(all[0]["details"]["error"], "the message is too large", "{all:#?}");
+    assert!(all[0]["user_context"]["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{all:#?}");
 }
 
 /// A connection over TCP on which nothing comes is closed and recorded, whether callers must authenticate or not, and a

@@ -2,11 +2,12 @@
 
 use super::client_connection::{ClientConnection, WatchedSocket};
 use super::{FrontAnswer, MAX_HEAD};
-use http::Request;
+use crate::places::unknown_caller;
+use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
-use signalbox_engine::Limit;
+use signalbox_engine::{Fault, FaultKind, Limit};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -43,6 +44,16 @@ where
     if let Err(error) = ended {
         if error.is_parse_too_large() {
             connection.front.gateway.counters.refused(Limit::HeadSize);
+        }
+        if error.is_parse() || error.is_parse_too_large() {
+            let (status, text) = match error.is_parse_too_large() {
+                true => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of the request is too large"),
+                false => (StatusCode::BAD_REQUEST, "the head of the request is not HTTP/1.1"),
+            };
+            // Nothing in it proves its sender, whoever sent the requests before.
+            let caller = unknown_caller(connection.address, connection.front.spec.transport);
+            let fault = Fault::new(FaultKind::InvalidRequest, text);
+            connection.front.gateway.refused(&caller, Some(status.as_u16()), &fault, None);
         }
         tracing::trace!(%error, "connection ended");
     }

@@ -254,7 +254,6 @@ impl Socket {
         if let Some(limit) = limit {
             self.gateway.counters.refused(limit);
         }
-        drop(self);
         let reason = match ending {
             Ending::TooLarge if is_unknown => {
                 "the message is larger than 1 MiB, and only its signature proves the caller"
@@ -267,6 +266,11 @@ impl Socket {
             Ending::Protocol(_) => "this is not WebSocket",
             Ending::Closed(..) | Ending::Broken(_) => "",
         };
+        if is_unknown || limit.is_some() || matches!(ending, Ending::NotText | Ending::Protocol(_)) {
+            let fault = Fault::new(FaultKind::InvalidRequest, reason);
+            self.gateway.refused(&self.session.caller, None, &fault, None);
+        }
+        drop(self);
         match ending.code() {
             Some(code) => duplex.close(code, reason).await,
             None => duplex.closed().await,
