@@ -109,6 +109,12 @@ pub fn redact(settings: &RedactionSettings) -> Result<(), RecordingError> {
     Ok(())
 }
 
+/// Returns a text of a child process as the log would have it.
+#[must_use]
+pub fn redacted(text: &str) -> String {
+    REDACTORS.read().unpoisoned().others.text(text.to_owned())
+}
+
 /// Redactors for lines of text from rules and child processes, and for the gateway's own, which quote outside text too.
 struct LogRedactors {
     others: Redactor,

@@ -17,12 +17,12 @@ pub use audited::{AuditStatus, SinkStatus};
 use limits::{Bounds, ShownLimit};
 use serde::Serialize;
 use signalbox_assembly::grants::SetGrant;
-use signalbox_assembly::name_check;
 use signalbox_assembly::recording::{AnchorStats, Recording};
 use signalbox_assembly::reload::{ReloadReport, Reloader};
+use signalbox_assembly::{logging, name_check};
 use signalbox_config::{BackendConfig, BackendTrust, Config};
 use signalbox_replay::{Baseline, BaselineStats};
-use signalbox_runtime::status::Status;
+use signalbox_runtime::status::{BackendStatus, Status};
 use signalbox_tape::recorder::RecorderStats;
 use signalbox_transport::tls::{FrontTls, TlsStatus};
 use signalbox_wire::timestamp;
@@ -108,6 +108,15 @@ struct StatusReport<'a> {
     audit: Option<AuditStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<BaselineStatus>,
+}
+
+/// Redacts the lines of a backend's child process as the log does.
+pub(crate) fn redact_output(backend: &mut BackendStatus) {
+    // An error may quote them.
+    let lines = backend.last_words.iter_mut().chain(&mut backend.stray_line).chain(&mut backend.last_error);
+    for line in lines {
+        *line = logging::redacted(line);
+    }
 }
 
 /// A break-glass grant: its holder may use everything that is not switched off.
@@ -237,7 +246,8 @@ impl StatusReporter {
         let (reloader, place) = (&self.reloader, &self.place);
         let process = Process::new(place.command, place.url.clone(), &reloader.current(), reloader.report());
         reloader.gateway().settle();
-        let status = reloader.gateway().status();
+        let mut status = reloader.gateway().status();
+        status.backends.iter_mut().for_each(redact_output);
         let grants = reloader.app().govern.grants.counting().0;
         let catalog = Arc::clone(&reloader.gateway().catalog.snapshot());
         let whole = StatusReport {

@@ -1,6 +1,7 @@
 //! Starts backends with the gateway's own connectors, and reports the outcome.
 
 use super::finding::Finding;
+use crate::status::redact_output;
 use signalbox_assembly::assemble::{App, AssembleError, StateFiles, assemble};
 use signalbox_config::{BackendConfig, Config};
 use signalbox_engine::Principal;
@@ -66,7 +67,10 @@ async fn follow(app: &App, config: &Config, started: Instant) -> Vec<BackendProb
             _ => true,
         });
         if settled {
-            let outcome = |status: BackendStatus| BackendProbe { took: up.get(&status.name).copied(), status };
+            let outcome = |mut status: BackendStatus| {
+                redact_output(&mut status);
+                BackendProbe { took: up.get(&status.name).copied(), status }
+            };
             return backends.into_iter().map(outcome).collect();
         }
         tokio::time::sleep(POLL).await;

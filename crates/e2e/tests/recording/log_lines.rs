@@ -63,6 +63,22 @@ async fn a_backend_that_was_never_connected_has_not_lost_its_connection() {
     assert!(lines_with(&gateway, lost).iter().all(|line| line.contains("backend=up")));
 }
 
+/// The last lines of a process in the status are redacted like those in the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_quotes_no_secret_of_a_process() {
+    let secret = concat!("gh", "p_", "0123456789abcdefABCDEF0123456789abcd");
+    let script = json!(format!("echo 'stray {secret}'; echo 'last {secret}' >&2; sleep 0.5; exit 1"));
+    let config = format!("[backends.odd]\ncommand = \"sh\"\nargs = [\"-c\", {script}]\n");
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    let both = async || {
+        let status = backend_status(&gateway.data_dir(), "odd").await.ok()?;
+        let told = |text: &Value, part: &str| text.to_string().contains(part);
+        (told(&status["stray_line"], "stray") && told(&status["last_words"], "last")).then_some(status)
+    };
+    let status = eventually("the status has both lines", both).await.unwrap();
+    assert!(!status.to_string().contains(secret), "{status}");
+}
+
 /// A list is said to lack those backends alone that it has no entries of.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_not_said_to_lack_what_it_contains() {
