@@ -62,6 +62,11 @@ impl Folders {
         }
         // A `%` that starts no escape is an ordinary character of a path.
         let decoded = decoded(written)?;
+        if let Some(decoded) = &decoded
+            && !within(decoded)?
+        {
+            return Ok(false);
+        }
         for read in [Some(written), decoded.as_deref()].into_iter().flatten() {
             let bare = read.contains(';').then(|| without_params(read));
             for other in [unmask(read), bare.as_deref().and_then(unmask), bare].into_iter().flatten() {
@@ -70,7 +75,7 @@ impl Folders {
                 }
             }
         }
-        decoded.map_or(Ok(true), |decoded| within(&decoded))
+        Ok(true)
     }
 }
 

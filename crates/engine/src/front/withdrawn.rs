@@ -40,9 +40,7 @@ impl FrontMachine {
     /// about.
     pub(super) fn withdrawn_question(&self, subject: &QuestionSubject, ctx: &Context<'_>) -> Option<Fault> {
         let QuestionSubject { backend, about, task } = subject;
-        if ctx.sight.is_none() {
-            return None;
-        }
+        ctx.sight?;
         let keeps_task = |task: &str| {
             !self.hides_task(TaskOwner { principal: self.owner_of(*about), era: Era::Legacy }, backend, task, ctx)
         };
