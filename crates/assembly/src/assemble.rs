@@ -237,8 +237,8 @@ pub fn assemble(
     let govern = GovernParts::new(config)?;
     let rules = rule_interceptor(config, &govern)?;
     let trail = AuditTrail::begin(audit.as_ref().map(|audit| audit.intents()))?;
-    let session_store = state.session_store(settings.session_timeout);
     let gateway = Gateway::new(GatewayParts {
+        session_store: state.session_store(settings.session_timeout),
         settings,
         backends,
         chain: interceptor_chain(&signatures, &govern, &breakpoints, &rules),
@@ -252,7 +252,6 @@ pub fn assemble(
         proof: Some(signatures.proofs()),
         governance: Some(govern.governance()),
         face: relay.as_deref().map(relaying::face),
-        session_store,
     })?;
     audit.iter().try_for_each(|audit| audit.begin(gateway.audit_run(), config))?;
     relay.iter().for_each(|relay| relay.attach(&gateway));

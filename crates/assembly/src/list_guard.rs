@@ -13,7 +13,15 @@ const MAX_LOGGED: usize = 10_000;
 pub(crate) struct ListGuard {
     guard: Guard,
     /// Findings that were logged. Lists are read again and again, for each kind of client.
-    logged: Mutex<HashSet<(Box<str>, Box<str>, String)>>,
+    logged: Mutex<HashSet<LoggedFinding>>,
+}
+
+/// Finding that was logged: backend, entry, and the words about it.
+#[derive(PartialEq, Eq, Hash)]
+struct LoggedFinding {
+    backend: Box<str>,
+    entry: Box<str>,
+    what: String,
 }
 
 impl ListGuard {
@@ -23,7 +31,7 @@ impl ListGuard {
     }
 
     fn log(&self, backend: &str, finding: DefinitionFinding) {
-        let key = (Box::from(backend), finding.entry.clone(), finding.what.clone());
+        let key = LoggedFinding { backend: backend.into(), entry: finding.entry.clone(), what: finding.what.clone() };
         {
             let mut logged = self.logged.lock().unpoisoned();
             if logged.len() >= MAX_LOGGED {

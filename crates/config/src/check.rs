@@ -53,7 +53,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     let section = |name: &str| !faults.within(&[name]);
     let (mcp, recorded, ruled) = (section("mcp"), section("record"), section("rules") && section("gateway"));
     let (sealed, proved) = (section("seal"), section("mcp") && section("auth"));
-    let metered = section("mcp") && section("gateway");
+    let (relayed, guarded, metered) = (section("relay"), section("guard"), section("mcp") && section("gateway"));
     let security = faults.take(protocol.table("security"))?;
     let prove = |table: Table<'_>| auth::check(&table, &security, warnings);
     let auth = proved.then(|| faults.take(whole("auth").and_then(prove))).flatten();
@@ -74,14 +74,11 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         [&["permissions"][..], &["roles"], &["kill_switch"], &["constraints"]].iter().all(|path| !faults.within(path));
     let permissions = permitted.then(|| faults.take(permissions::check(root))).flatten();
     let performance = metered.then(|| faults.take(performance::check(&protocol, &own))).flatten();
-    let audit = protocol.table("audit").and_then(|table| audit::check(&table));
-    let audit = mcp.then(|| faults.take(audit)).flatten();
-    let relayed = !faults.within(&["relay"]);
+    let audit = mcp.then(|| faults.take(protocol.table("audit").and_then(|table| audit::check(&table)))).flatten();
     let relay = relayed.then(|| faults.take(whole("relay").and_then(|table| relay::check(&table)))).flatten();
     if relay.as_ref().is_some_and(Option::is_some) {
         faults.take(relay::check_name(root, checked.iter().map(|backend: &super::BackendConfig| &backend.name)));
     }
-    let guarded = !faults.within(&["guard"]);
     let guard = guarded.then(|| faults.take(whole("guard").and_then(|table| guard::check(&table)))).flatten();
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));

@@ -3,13 +3,14 @@
 //! `cargo run --release --example rates -- [--missed] ATTACKS.jsonl… --benign TEXTS.jsonl|FOLDER…`
 //!
 //! A line of attacks is `{"id", "kind", "position", "text", "tools"?}`, where `tools` are names of tools of other
-//! servers. A line of benign texts is the same without the need of a kind. Files of a folder are benign results. With
+//! servers. Texts at the position `arguments` have `argument`, whose meaning chooses the filters. A line of benign texts is the same without the need of a kind. Files of a folder are benign results. With
 //! `LISTED_POINTS=N` benign texts of N points or more are listed, too.
 
 #![expect(clippy::print_stdout, reason = "a measuring program prints what it measures")]
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+use signalbox_guard::argument_filters::{FindingRisk, Meanings, examine};
 use signalbox_guard::cleaning::{CleaningRules, scan};
 use signalbox_guard::instructions::{
     InstructionScorer, InstructionVerdict, NameSet, Score, ScoreContext, TextLocation,
@@ -33,6 +34,9 @@ struct Sample {
     text: String,
     #[serde(default)]
     tools: Vec<Value>,
+    /// The argument that holds the text, with `name`, `description` and `schema`.
+    #[serde(default)]
+    argument: Value,
 }
 
 #[derive(Default)]
@@ -45,6 +49,8 @@ struct Tally {
 struct Judgement<'a> {
     score: Score<'a>,
     cleaned: bool,
+    /// Highest risk that a filter sees in an argument.
+    risk: Option<FindingRisk>,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -75,6 +81,7 @@ fn read(path: &Path) -> Result<Vec<Sample>, Box<dyn std::error::Error>> {
                 kind: String::new(),
                 position: String::new(),
                 tools: Vec::new(),
+                argument: Value::Null,
             })
         };
         return Ok(files.iter().filter_map(sample).collect());
@@ -132,7 +139,20 @@ fn judge<'a>(scorer: &'a InstructionScorer, sample: &Sample) -> Judgement<'a> {
     Judgement {
         score: scorer.score(&sample.text, &context),
         cleaned: !scan(&sample.text, &CleaningRules::ALL).is_empty(),
+        risk: filter(sample),
     }
+}
+
+/// Filters the text as the argument that holds it.
+fn filter(sample: &Sample) -> Option<FindingRisk> {
+    let name = sample.argument["name"].as_str()?;
+    let mut property = sample.argument["schema"].clone();
+    if property["description"].is_null() {
+        property["description"] = sample.argument["description"].clone();
+    }
+    let schema = json!({"type": "object", "properties": {name: property}});
+    let findings = examine(&json!({name: sample.text}), &Meanings::new("", &schema));
+    findings.iter().map(|finding| finding.risk).max()
 }
 
 fn id(sample: &Sample) -> String {
@@ -146,7 +166,7 @@ fn report_attacks(scorer: &InstructionScorer, attacks: &[Sample], show_missed: b
         let judged = judge(scorer, sample);
         let scored = judged.score.verdict >= InstructionVerdict::Suspicious;
         let counts = matches!(sample.kind.as_str(), "unicode" | "terminal" | "markup");
-        let found = scored || counts && judged.cleaned;
+        let found = scored || counts && judged.cleaned || judged.risk.is_some();
         for tally in [&mut all, kinds.entry(&sample.kind).or_default(), positions.entry(&sample.position).or_default()]
         {
             tally.total += 1;
@@ -186,12 +206,14 @@ fn print_tally(name: &str, value: &str, tally: &Tally) {
 
 fn report_benign(scorer: &InstructionScorer, texts: &[Sample]) {
     let (mut alarms, mut cleaned, mut bytes) = (Vec::new(), 0_usize, 0_usize);
-    let mut points = Vec::new();
+    let (mut points, mut arguments, mut filtered) = (Vec::new(), 0_usize, 0_usize);
     let listed = std::env::var("LISTED_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(u32::MAX);
     for sample in texts {
         let judged = judge(scorer, sample);
         cleaned += usize::from(judged.cleaned);
         points.push(judged.score.points);
+        arguments += usize::from(!sample.argument.is_null());
+        filtered += usize::from(judged.risk.is_some_and(|risk| risk > FindingRisk::Low));
         bytes += sample.text.len();
         if judged.score.verdict >= InstructionVerdict::Suspicious || judged.score.points >= listed {
             alarms.push((sample, judged.score));
@@ -206,6 +228,7 @@ fn report_benign(scorer: &InstructionScorer, texts: &[Sample]) {
     let above = |limit: &u32| points.iter().filter(|points| *points >= limit).count();
     let counts: Vec<String> =
         [20, 25, 30, 35, 40, 45, 50].iter().map(|limit| format!("{limit}: {}", above(limit))).collect();
+    println!("benign    {filtered} of {arguments} arguments have a finding of a filter above low risk");
     println!("benign    texts by least points: {}", counts.join(", "));
     alarms.sort_by_key(|(_, score)| std::cmp::Reverse(score.points));
     for (sample, score) in alarms.iter().take(MAX_LISTED) {

@@ -5,7 +5,6 @@ use crate::guard::{GuardState, ruling};
 use crate::schema::SchemaValidity;
 use crate::settings::SchemaMode;
 use crate::tool_schemas::DeclaredSchema;
-use bytes::Bytes;
 use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Verdict};
 use signalbox_wire::{Envelope, Kind, builder, json, method};
 use std::sync::Arc;
@@ -53,7 +52,7 @@ impl ResultCheck {
 pub(crate) fn replacement(message: &Envelope, text: &str) -> Option<Envelope> {
     let kind = if message.result_member("resultType").is_some() { r#""resultType":"complete","# } else { "" };
     let result = format!(r#"{{{kind}"content":[{{"type":"text","text":{}}}],"isError":true}}"#, json::quote(text));
-    Envelope::parse(Bytes::from(builder::response(&message.id()?, result.as_bytes()))).ok()
+    Envelope::parse(builder::response(&message.id()?, result.as_bytes())).ok()
 }
 
 impl Interceptor for ResultCheck {

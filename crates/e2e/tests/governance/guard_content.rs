@@ -1,4 +1,5 @@
 //! What servers say, on its way to a client: what hides or acts, and what tells the model what to do.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use super::guard::{ScriptedServer, modern, session};
 use serde_json::{Value, json};
