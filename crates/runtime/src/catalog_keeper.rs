@@ -97,7 +97,7 @@ impl CatalogKeeper {
     /// Stores the lists of a backend.
     pub fn set_view(&self, backend: &Backend, key: ViewKey, view: View) -> ListChanges {
         let view = match &self.inspector {
-            Some(inspector) => inspector.inspect(&backend.name, &key, view),
+            Some(inspector) => view.inspected(|sent| inspector.inspect(&backend.name, &key, sent)),
             None => view,
         };
         self.change(|model| {
@@ -240,7 +240,7 @@ fn inspect(catalog: &mut Catalog, inspector: &dyn ListInspector) -> ListChanges 
     let views: Vec<_> = views.collect();
     let mut changes = ListChanges::default();
     for (backend, key, view) in views {
-        let view = inspector.inspect(&backend, &key, view);
+        let view = view.inspected(|sent| inspector.inspect(&backend, &key, sent));
         changes = changes.or(catalog.set_view(&backend, key, view));
     }
     changes

@@ -130,7 +130,9 @@ fn write_backend(entry: &BackendEntry) -> SavedBackend {
     SavedBackend { name: entry.name.to_string(), source: entry.source, views }
 }
 
+/// Saves lists as the backend sent them. The next run inspects them by its own settings.
 fn write_view(key: &ViewKey, view: &View) -> Option<SavedView> {
+    let view = view.sent();
     let list = |kind: ListKind| view.list(kind).iter().filter_map(|item| raw(&item.raw)).collect();
     Some(SavedView {
         revision: view.profile.revision.as_str().to_owned(),

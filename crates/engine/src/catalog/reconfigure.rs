@@ -48,8 +48,8 @@ impl Catalog {
             return ListChanges::default();
         };
         let mut changed = ListChanges::default();
-        for view in entry.views.values_mut().filter(|view| view.tools.iter().any(|tool| !keep(&tool.key))) {
-            Arc::make_mut(view).tools.retain(|tool| keep(&tool.key));
+        for view in entry.views.values_mut().filter(|view| view.sent().tools.iter().any(|tool| !keep(&tool.key))) {
+            Arc::make_mut(view).keep_tools(&keep);
             changed.tools = true;
         }
         self.generation += 1;

@@ -53,6 +53,8 @@ pub struct View {
     pub templates: ItemList,
     /// Cache terms of each list, if the backend gave any.
     terms: [Option<ListTerms>; 4],
+    /// The lists as the backend sent them, if an inspector changed what clients see.
+    sent: Option<Arc<View>>,
 }
 
 /// Cache terms of a list.
@@ -169,7 +171,7 @@ impl View {
     #[must_use]
     pub fn empty(profile: Arc<ServerProfile>) -> Self {
         let (tools, prompts, resources, templates) = Default::default();
-        Self { profile, tools, prompts, resources, templates, terms: [None; 4] }
+        Self { profile, tools, prompts, resources, templates, terms: [None; 4], sent: None }
     }
 
     /// Returns the cache terms of a list, if the backend gave any.
@@ -181,6 +183,36 @@ impl View {
     /// Sets the cache terms of a list.
     pub fn set_terms(&mut self, kind: ListKind, terms: Option<ListTerms>) {
         self.terms[kind as usize] = terms;
+    }
+
+    /// Returns the lists as the backend sent them, before an inspector changed them.
+    #[must_use]
+    pub fn sent(&self) -> &Self {
+        self.sent.as_deref().unwrap_or(self)
+    }
+
+    /// Returns what clients see of these lists: `inspect` gets them as the backend sent them.
+    #[must_use]
+    pub fn inspected(&self, inspect: impl FnOnce(Self) -> Self) -> Self {
+        let sent = self.sent().clone();
+        let mut shown = inspect(sent.clone());
+        let is_changed = shown.differs(&sent).any() || shown.profile.instructions != sent.profile.instructions;
+        shown.sent = is_changed.then(|| Arc::new(sent));
+        shown
+    }
+
+    /// Removes the tools that the backend may not offer.
+    pub(super) fn keep_tools(&mut self, keep: &impl Fn(&str) -> bool) {
+        self.tools.retain(|tool| keep(&tool.key));
+        if let Some(sent) = &mut self.sent {
+            Arc::make_mut(sent).tools.retain(|tool| keep(&tool.key));
+        }
+    }
+
+    /// Returns the identity of each list in memory, and its size in bytes.
+    pub(super) fn footprints(&self) -> impl Iterator<Item = (usize, usize)> {
+        let of = |view: &Self| ListKind::ALL.map(|kind| view.list(kind).footprint());
+        of(self).into_iter().chain(self.sent.iter().flat_map(move |sent| of(sent)))
     }
 
     /// Returns the list of this kind.

@@ -39,20 +39,18 @@ impl BackendEntry {
     /// Drops the least recently stored views until the lists shown to only some clients fit into `most` bytes. The view
     /// of `newest` stays, as do those of clients that declare nothing, because all others fall back to them.
     pub(super) fn trim(&mut self, newest: &ViewKey, most: usize) {
-        let footprints = |view: &View| ListKind::ALL.map(|kind| view.list(kind).footprint());
-        let all = self.views.values().flat_map(|view| footprints(view));
+        let all = self.views.values().flat_map(|view| view.footprints());
         if all.map(|(_, bytes)| bytes).sum::<usize>() <= most {
             return;
         }
         let (mut seen, mut bytes) = (HashSet::new(), 0);
         for view in self.views.iter().filter(|(key, _)| is_common(key)).map(|(_, view)| view) {
-            seen.extend(footprints(view).map(|(list, _)| list));
+            seen.extend(view.footprints().map(|(list, _)| list));
         }
         let mut dropped = HashSet::new();
         for key in self.ages.iter().rev().filter(|key| !is_common(key)) {
             let Some(view) = self.views.get(key) else { continue };
-            bytes +=
-                footprints(view).iter().filter(|(list, _)| seen.insert(*list)).map(|(_, bytes)| bytes).sum::<usize>();
+            bytes += view.footprints().filter(|(list, _)| seen.insert(*list)).map(|(_, bytes)| bytes).sum::<usize>();
             if bytes > most && key != newest {
                 dropped.insert(key.clone());
             }

@@ -225,7 +225,7 @@ impl Backend {
         let known: Option<View> = {
             let catalog = gateway.catalog.snapshot();
             let entry = catalog.backends().iter().find(|entry| entry.name == self.name);
-            entry.and_then(|entry| entry.views.get(&key)).map(|view| View::clone(view))
+            entry.and_then(|entry| entry.views.get(&key)).map(|view| view.sent().clone())
         };
         let Some(mut view) = known else {
             let (view, good) = lists::fetch_view(peer, &profile, &Arc::clone(&self.spec())).await?;
