@@ -191,12 +191,34 @@ impl Backend {
         self.in_background(async move {
             tokio::time::sleep(SETTLE).await;
             backend.lock().lists.end_rereading(peer.id, kinds[0]);
-            match backend.reread(&peer, kinds).await {
+            let (own, ()) = tokio::join!(backend.reread(&peer, kinds), backend.reread_common(&peer, kinds));
+            match own {
                 Ok(true) => {}
                 Ok(false) => backend.forward_unchanged(&peer, kinds, sent_before),
                 Err(fault) => backend.reading_failed(&peer, &fault),
             }
         });
+    }
+
+    /// Rereads the lists that all clients are shown, after a connection of one session reported a change. That
+    /// connection may end before it is read, and the server may tell no other.
+    async fn reread_common(self: &Arc<Self>, reporter: &Peer, kinds: &'static [ListKind]) {
+        let home = {
+            let state = self.lock();
+            let is_up = matches!(state.home, Home::Up(_)) && !self.is_per_user();
+            let home = state.connections.home().filter(|home| is_up && home.id != reporter.id && !home.is_lost());
+            home.cloned()
+        };
+        let Some(home) = home else { return };
+        // Of several reports at once, one rereads.
+        if self.lock().lists.begin_rereading(home.id, kinds[0]).is_none() {
+            return;
+        }
+        tokio::time::sleep(SETTLE).await;
+        self.lock().lists.end_rereading(home.id, kinds[0]);
+        if let Err(fault) = self.reread(&home, kinds).await {
+            tracing::debug!(backend = %self.name, %fault, "could not read lists again");
+        }
     }
 
     /// Forwards a change notification although the reread lists are the same. Each process of a legacy server has lists
