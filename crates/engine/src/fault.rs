@@ -310,13 +310,18 @@ impl Fault {
     /// Builds the result of a tool call in which revisions since 2025-11-25 tell the model that its arguments are
     /// wrong; `None` for faults that are errors of the protocol.
     #[must_use]
-    pub fn tool_result(&self, id: &RawId, revision: Revision) -> Option<Bytes> {
+    pub fn tool_result(&self, id: &RawId, revision: Revision, server_info: &str) -> Option<Bytes> {
         if self.kind != FaultKind::InvalidArguments || !revision.argument_errors_in_result() {
             return None;
         }
-        let kind = if revision.result_type() { r#""resultType":"complete","# } else { "" };
         let text = json::quote(&self.message);
-        let result = format!(r#"{{{kind}"content":[{{"type":"text","text":{text}}}],"isError":true}}"#);
+        let more = match revision.result_type() {
+            true => {
+                format!(r#","resultType":"complete","_meta":{{"io.modelcontextprotocol/serverInfo":{server_info}}}"#)
+            }
+            false => String::new(),
+        };
+        let result = format!(r#"{{"content":[{{"type":"text","text":{text}}}],"isError":true{more}}}"#);
         Some(builder::response(id, result.as_bytes()))
     }
 
@@ -375,14 +380,16 @@ mod tests {
             (Revision::V2025_11_25, Some(format!(r#"{{"jsonrpc":"2.0","id":"x","result":{{{text}}}}}"#))),
             (
                 Revision::V2026_07_28,
-                Some(format!(r#"{{"jsonrpc":"2.0","id":"x","result":{{"resultType":"complete",{text}}}}}"#)),
+                Some(format!(
+                    r#"{{"jsonrpc":"2.0","id":"x","result":{{{text},"resultType":"complete","_meta":{{"io.modelcontextprotocol/serverInfo":{{}}}}}}}}"#
+                )),
             ),
         ] {
-            let result = wrong.tool_result(&id, revision);
+            let result = wrong.tool_result(&id, revision, "{}");
             assert_eq!(result.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap()), told, "{revision}");
         }
         assert_eq!((wrong.code(Era::Legacy), wrong.reason()), (-32602, "invalid_arguments"));
-        assert_eq!(Fault::new(FaultKind::Denied, "no").tool_result(&id, Revision::V2025_11_25), None);
+        assert_eq!(Fault::new(FaultKind::Denied, "no").tool_result(&id, Revision::V2025_11_25, "{}"), None);
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use crate::explanation::explain;
 use crate::guard::{AppliedMode, GuardState, ruling};
-use crate::schema::SchemaValidity;
+use crate::schema::{Schema, SchemaValidity};
 use crate::settings::SchemaMode;
 use crate::tool_schemas::{DeclaredSchema, SchemaLookup};
 use bytes::Bytes;
+use serde_json::Value;
 use signalbox_engine::chain::{Case, Effect, HoldResponse, Interceptor, Judgement, Phase, Rulings, Verdict};
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Fault, FaultKind};
@@ -31,10 +32,11 @@ impl ArgumentCheck {
 
     /// Returns the schemas of the called tool.
     fn lookup(&self, case: &Case<'_>) -> Option<SchemaLookup> {
-        let exchange = case.exchange.filter(|exchange| exchange.method == method::TOOLS_CALL)?;
-        // The first round of a call was checked. Later ones repeat its arguments, and what is new in them is no argument.
-        let definition =
-            case.definition.filter(|_| exchange.round == 1 || case.message.param("arguments").is_some())?;
+        // An answer to a question of the tool's task belongs to the call too, and has no arguments.
+        let is_call = case.message.method() == Some(method::TOOLS_CALL) && case.exchange.is_some();
+        // A round that comes back with a state may leave out the arguments, which were checked in the first round.
+        let is_reply = case.message.param("requestState").is_some() && case.message.param("arguments").is_none();
+        let definition = case.definition.filter(|_| is_call && !is_reply)?;
         Some(self.0.schemas.schemas(definition))
     }
 
@@ -56,6 +58,9 @@ impl ArgumentCheck {
             SchemaValidity::TooCostly => {
                 ArgumentVerdict::Remarkable("not checked: schema and arguments together are too large".to_owned())
             }
+            SchemaValidity::Invalid(_) if fits_without_nulls(schema, case.message) => {
+                ArgumentVerdict::Remarkable("forwarded as sent: null for what may be left out".to_owned())
+            }
             SchemaValidity::Invalid(violations) => {
                 let instance = |message: &Envelope| Some(arguments(message));
                 ArgumentVerdict::Wrong(explain(violations, schema, case.message, self.0.redactor.as_deref(), instance))
@@ -68,6 +73,25 @@ impl ArgumentCheck {
 fn arguments(call: &Envelope) -> Bytes {
     let span = call.param("arguments");
     span.map_or(Bytes::from_static(b"{}"), |span| call.bytes().slice(span.range()))
+}
+
+/// Returns true if the arguments fit once members that are `null` are left out, which is what many clients mean by it.
+fn fits_without_nulls(schema: &Schema, call: &Envelope) -> bool {
+    let Ok(mut value) = serde_json::from_slice::<Value>(&arguments(call)) else { return false };
+    let before = value.clone();
+    remove_nulls(&mut value);
+    value != before && !matches!(schema.check(value.to_string().as_bytes()), SchemaValidity::Invalid(_))
+}
+
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
+    }
 }
 
 fn refusal(case: &Case<'_>, text: &str) -> Fault {

@@ -39,8 +39,10 @@ use sql_filter::{check_sql_value, check_statement};
 use template_filter::{check_lookup, check_template};
 use url_filter::check_url;
 
-/// Maximum number of findings of one call.
-pub const MAX_FINDINGS: usize = 20;
+/// Maximum number of findings of one kind. Kinds are counted apart, so that harmless findings hide no other.
+pub const MAX_FINDINGS: usize = 10;
+/// Longest string that is opened if it is JSON, in bytes.
+const MAX_OPENED: usize = 64 * 1024;
 /// Longest value that names something, in bytes. A longer one is a finding in itself.
 pub const MAX_NAMING_VALUE: usize = 16 * 1024;
 /// Maximum nesting of arguments. What lies deeper is not examined, and the strict scan of messages rejects it.
@@ -48,7 +50,7 @@ const MAX_DEPTH: usize = 128;
 /// Longest value without known meaning that is judged by its looks, in bytes.
 const MAX_UNKNOWN: usize = 512;
 
-/// Examines the arguments of a call. Returns the findings in the order of the arguments, at most [`MAX_FINDINGS`].
+/// Examines the arguments of a call. Returns the findings in the order of the arguments, at most [`MAX_FINDINGS`] of a kind.
 #[must_use]
 pub fn examine(arguments: &Value, meanings: &Meanings) -> Vec<ArgumentFinding> {
     let mut examination =
@@ -68,11 +70,18 @@ struct Examination<'a> {
 impl Examination<'_> {
     /// Visits a value. `name` is the last member name above it.
     fn visit(&mut self, value: &Value, name: &str, depth: usize) {
-        if depth == 0 || self.findings.len() >= MAX_FINDINGS {
+        if depth == 0 {
             return;
         }
         match value {
-            Value::String(text) => self.check(text, name),
+            Value::String(text) => {
+                self.check(text, name);
+                // Many servers accept JSON text in place of an object.
+                let is_json = text.len() <= MAX_OPENED && text.trim_start().starts_with(['{', '[']);
+                if let Some(inner) = is_json.then(|| serde_json::from_str::<Value>(text).ok()).flatten() {
+                    self.visit(&inner, name, depth - 1);
+                }
+            }
             Value::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
                     self.enter(&at.to_string(), "*", |own| own.visit(item, name, depth - 1));
@@ -100,7 +109,7 @@ impl Examination<'_> {
     fn check(&mut self, text: &str, name: &str) {
         let meaning = self.meanings.get(&self.schema_place, name);
         for violation in violations(text, meaning) {
-            if self.findings.len() < MAX_FINDINGS {
+            if self.findings.iter().filter(|finding| finding.kind == violation.kind).count() < MAX_FINDINGS {
                 self.findings.push(violation.at(&self.place, text));
             }
         }

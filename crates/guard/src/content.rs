@@ -2,8 +2,9 @@
 
 pub(crate) use crate::content_settings::ContentClass;
 use crate::instructions::TextLocation;
+use signalbox_engine::catalog::ListKind;
 use signalbox_engine::chain::{Case, Phase};
-use signalbox_wire::{Kind, Span, method};
+use signalbox_wire::{Era, Kind, Span, method};
 
 /// Content of a message that a model or a person reads.
 #[derive(Copy, Clone, Debug)]
@@ -16,6 +17,10 @@ pub(crate) struct FoundContent {
 /// Returns the content of a message, if a backend sent it.
 pub(crate) fn content(case: &Case<'_>) -> Option<FoundContent> {
     let message = case.message;
+    // Lists were inspected before they were stored.
+    if case.exchange.is_some_and(|exchange| ListKind::of_method(&exchange.method).is_some()) {
+        return None;
+    }
     let found = |class, span: Option<Span>| Some(FoundContent { class, span: span? });
     match case.phase {
         Phase::ServerAsks => found(ContentClass::Questions, message.params_span()),
@@ -34,12 +39,18 @@ fn class_of_result(case: &Case<'_>) -> ContentClass {
         case.message.result_member(member).is_some_and(|span| span.of(case.message.bytes()) == value)
     };
     match case.exchange.map(|exchange| &*exchange.method) {
-        _ if is("resultType", b"\"input_required\"") => ContentClass::Questions,
+        _ if is("resultType", b"\"input_required\"") && may_ask(case) => ContentClass::Questions,
         _ if is("isError", b"true") => ContentClass::Errors,
         Some(method::RESOURCES_READ) => ContentClass::Resources,
         Some(method::PROMPTS_GET) => ContentClass::Prompts,
         _ => ContentClass::Results,
     }
+}
+
+/// Returns true if the result of a call may be a question. Clients of older revisions do not know the member that says
+/// so, and read the rest.
+pub(crate) fn may_ask(case: &Case<'_>) -> bool {
+    case.exchange.is_some_and(|exchange| exchange.era == Era::Modern || exchange.asks)
 }
 
 impl ContentClass {

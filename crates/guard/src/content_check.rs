@@ -10,12 +10,15 @@ use crate::message_text::{self, Readership, TextPlace};
 use crate::result_check::replacement;
 use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict};
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_wire::{Edits, Envelope, Kind, json};
+use signalbox_wire::{Edits, Envelope, Kind, json, method};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Maximum number of rules that are named in one decision.
 const MAX_NAMED: usize = 8;
+
+/// Maximum number of texts that may be a note of an earlier judgement.
+const MAX_NOTES: usize = 4;
 
 /// Interceptor that looks at results, errors, notifications and questions of backends.
 pub(crate) struct ContentCheck(pub Arc<GuardState>);
@@ -117,16 +120,30 @@ impl ContentCheck {
         let names = self.0.names.of(case.backend.unwrap_or_default());
         let own_tools = |name: &str| names.own.contains(name);
         let context = ScoreContext { place: found.class.place(), own_tools: &own_tools, other_tools: &names.of_others };
-        message_text::visit(bytes, found.span, &mut |place| {
+        // Notes of an earlier judgement are no findings, if they turn out to be what this one would write.
+        let mut notes: Vec<String> = Vec::new();
+        let mut look = |place: TextPlace| {
             let token = place.span.of(bytes);
             let Some(text) = json::string(token) else { return };
             if modes.0 != CleanMode::Off && place.readership != Readership::Opaque {
                 cleaning.look(token, &text, place);
             }
-            if modes.1 != InstructionMode::Off && !place.is_key {
-                instructions.look(&self.0, &text, &context);
+            if modes.1 == InstructionMode::Off || place.is_key && !place.is_structured {
+                return;
             }
-        });
+            match mark::is_like_note(&text) && notes.len() < MAX_NOTES {
+                true => notes.push(text.into_owned()),
+                false => instructions.look(&self.0, &text, &context),
+            }
+        };
+        match found.class {
+            ContentClass::Logs | ContentClass::Errors => message_text::visit_report(bytes, found.span, &mut look),
+            _ => message_text::visit(bytes, found.span, &mut look),
+        }
+        let own = instructions.is_alarm.then(|| mark::note(&instructions.reasons()));
+        for note in notes.iter().filter(|note| Some(*note) != own.as_ref()) {
+            instructions.look(&self.0, note, &context);
+        }
         (cleaning, instructions)
     }
 }
@@ -134,8 +151,11 @@ impl ContentCheck {
 /// Returns the verdict that withholds a message, or what is left of it for its client.
 fn withheld(case: &Case<'_>, class: ContentClass, reasons: &str) -> Verdict {
     let text = format!("Signalbox withheld this: it tells the model what to do ({reasons})");
-    let is_result =
-        matches!(class, ContentClass::Results | ContentClass::Errors) && case.message.kind() == Kind::Response;
+    let is_call = case.by_task || case.exchange.is_some_and(|exchange| exchange.method == method::TOOLS_CALL);
+    let is_result = matches!(class, ContentClass::Results | ContentClass::Errors)
+        && case.message.kind() == Kind::Response
+        && is_call
+        && case.message.result_member("inputRequests").is_none();
     match replacement(case.message, &text).filter(|_| is_result) {
         Some(message) => Verdict::Modify(message),
         None => Verdict::Refuse(Fault::new(FaultKind::Refused, text)),

@@ -1,6 +1,6 @@
 //! Looks for attacks in the arguments of calls, after they were found to fit their schema.
 
-use crate::argument_filters::{self, ArgumentFinding};
+use crate::argument_filters::{self, ArgumentFinding, Meanings};
 use crate::filter_settings::{ArgumentFilter, FilterAction};
 use crate::guard::{AppliedMode, GuardState, ruling};
 use serde_json::Value;
@@ -22,17 +22,18 @@ struct JudgedFinding {
 impl FilterCheck {
     /// Returns the findings whose filters are used.
     fn findings(&self, case: &Case<'_>) -> Vec<JudgedFinding> {
-        let is_call = case.exchange.is_some_and(|exchange| exchange.method == method::TOOLS_CALL);
-        let (Some(definition), Some(arguments)) = (case.definition, case.message.param("arguments")) else {
-            return Vec::new();
-        };
+        let is_call = case.message.method() == Some(method::TOOLS_CALL);
+        let Some(arguments) = case.message.param("arguments").filter(|_| is_call) else { return Vec::new() };
         let arguments = arguments.of(case.message.bytes());
-        if !is_call || !arguments.contains(&b'"') {
+        if !arguments.contains(&b'"') {
             return Vec::new();
         }
         let Ok(arguments) = serde_json::from_slice::<Value>(arguments) else { return Vec::new() };
-        let lookup = self.0.schemas.schemas(definition);
-        let found = argument_filters::examine(&arguments, &lookup.schemas.meanings);
+        // The definition of a tool that is listed after a sign-in is not known yet. Names of arguments say much.
+        let lookup = case.definition.map(|definition| self.0.schemas.schemas(definition));
+        let unknown = Meanings::default();
+        let meanings = lookup.as_ref().map_or(&unknown, |lookup| &lookup.schemas.meanings);
+        let found = argument_filters::examine(&arguments, meanings);
         let judged = found.into_iter().map(|finding| {
             let filter = ArgumentFilter::of(finding.kind);
             let applied = self.0.mode(case, |settings| settings.filters.of(filter), |tool| tool.filters);
@@ -124,7 +125,12 @@ impl Interceptor for FilterCheck {
 
     fn would_refuse(&self, case: &Case<'_>) -> Option<Fault> {
         let findings = self.findings(case);
-        let is_refused = |judged: &JudgedFinding| judged.applied.mode == FilterAction::Block;
-        findings.iter().any(is_refused).then(|| refusal(&findings))
+        let action = findings.iter().map(|judged| judged.applied.mode).max()?;
+        let is_refused = match action {
+            FilterAction::Off | FilterAction::Report => false,
+            FilterAction::Sanitise => Self::sanitised(case.message, &findings).is_none(),
+            FilterAction::Block => true,
+        };
+        is_refused.then(|| refusal(&findings))
     }
 }

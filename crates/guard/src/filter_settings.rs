@@ -16,7 +16,7 @@ pub enum FilterAction {
     Block,
 }
 
-/// ArgumentFilter that has an action of its own.
+/// Filter that has an action of its own.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ArgumentFilter {
     /// Paths that leave their folder or name files with secrets.

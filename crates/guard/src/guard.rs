@@ -45,6 +45,13 @@ impl Guard {
         }))
     }
 
+    /// Builds the scorer, which takes a tenth of a second, so that no message and no list has to wait for it.
+    pub fn prepare(&self) {
+        if !self.0.settings.load().is_off() {
+            self.0.scorer();
+        }
+    }
+
     pub(crate) fn state(&self) -> &GuardState {
         &self.0
     }
@@ -79,7 +86,7 @@ impl Guard {
     }
 }
 
-/// GuardMode that applies to a message.
+/// Mode that applies to a message.
 #[derive(Clone, Debug)]
 pub(crate) struct AppliedMode<M> {
     pub mode: M,
@@ -98,8 +105,12 @@ impl<M> AppliedMode<M> {
 }
 
 impl GuardState {
-    /// Returns the scorer. It takes a tenth of a second to build, so that is done at first use: in general for the
-    /// lists of a backend, which are inspected off the worker threads before the first call.
+    /// Returns the scorer if it is built.
+    pub fn ready_scorer(&self) -> Option<&InstructionScorer> {
+        self.scorer.get()?.as_ref()
+    }
+
+    /// Returns the scorer, which is built at first use. See [`Guard::prepare`].
     pub fn scorer(&self) -> Option<&InstructionScorer> {
         self.scorer.get_or_init(|| InstructionScorer::new(None).ok()).as_ref()
     }

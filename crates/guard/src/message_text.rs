@@ -75,15 +75,23 @@ struct Part {
     is_structured: bool,
     /// True for an object whose members are named by the server.
     has_own_names: bool,
+    /// True for a log message or an error, whose `data` has any form.
+    has_free_data: bool,
     depth: usize,
 }
 
 /// A message as a whole.
-const ALL: Part = Part { readership: Readership::Text, is_structured: false, has_own_names: false, depth: 0 };
+const ALL: Part =
+    Part { readership: Readership::Text, is_structured: false, has_own_names: false, has_free_data: false, depth: 0 };
 
 /// Calls `visit` for each string of the value at `span`, in order.
 pub fn visit(message: &[u8], span: Span, visit: &mut dyn FnMut(TextPlace)) {
     walk(message, span, ALL, visit);
+}
+
+/// Does the same for the params of a log message or an error, whose `data` has any form.
+pub fn visit_report(message: &[u8], span: Span, visit: &mut dyn FnMut(TextPlace)) {
+    walk(message, span, Part { has_free_data: true, ..ALL }, visit);
 }
 
 fn walk(message: &[u8], span: Span, part: Part, visit: &mut dyn FnMut(TextPlace)) {
@@ -126,7 +134,9 @@ fn of_member(key: &[u8], has_media: bool, part: Part) -> Part {
         return Part { has_own_names: false, ..part };
     }
     let is = |names: &[&str]| names.iter().any(|name| json::key_eq(key, name));
-    if json::key_eq(key, "structuredContent") {
+    let is_free = part.has_free_data && json::key_eq(key, "data");
+    let part = Part { has_free_data: false, ..part };
+    if is_free || json::key_eq(key, "structuredContent") {
         return Part { is_structured: true, ..part };
     }
     if is(OPAQUE) || has_media && json::key_eq(key, "data") {
@@ -141,7 +151,8 @@ fn of_member(key: &[u8], has_media: bool, part: Part) -> Part {
 /// Returns true for a content block whose `data` is base64.
 fn is_media(object: &[u8]) -> bool {
     let kind = json::member(object, "type").map(|span| span.of(object));
-    kind.is_some_and(|kind| json::key_eq(kind, "image") || json::key_eq(kind, "audio"))
+    json::member(object, "mimeType").is_some()
+        && kind.is_some_and(|kind| json::key_eq(kind, "image") || json::key_eq(kind, "audio"))
 }
 
 impl Readership {
@@ -208,6 +219,14 @@ mod tests {
     #[test]
     fn log_messages_questions_and_errors_are_read_wherever_their_text_stands() {
         assert_eq!(strings(r#"{"level":"info","data":{"a":["x"]}}"#), ["Tinfo", "Tx"]);
+        let log = r#"{"level":"info","type":"image","mimeType":"x","data":{"url":"x"}}"#;
+        let mut all = Vec::new();
+        visit_report(log.as_bytes(), Span::new(0, log.len()), &mut |place| {
+            if !place.is_key && place.readership == Readership::Text {
+                all.push(&log[place.span.range()]);
+            }
+        });
+        assert_eq!(all, [r#""info""#, r#""x""#], "the data of a log is read, whatever it calls itself");
         assert_eq!(strings(r#"{"code":-1,"message":"m","data":"d"}"#), ["Tm", "Td"]);
         let question = r#"{"message":"q","requestedSchema":{"type":"object","properties":{"id":{"type":"string",
             "title":"t","description":"d","enum":["e"],"default":"f"}}}}"#;

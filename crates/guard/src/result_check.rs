@@ -1,5 +1,6 @@
 //! Checks structured results against the schema that the tool declares.
 
+use crate::content::may_ask;
 use crate::explanation::explain;
 use crate::guard::{GuardState, ruling};
 use crate::schema::SchemaValidity;
@@ -27,7 +28,7 @@ impl ResultCheck {
             return None;
         }
         let is_whole = |kind: &[u8]| json::key_eq(kind, "complete");
-        if case.message.result_member("resultType").is_some_and(|span| !is_whole(span.of(bytes))) {
+        if may_ask(case) && case.message.result_member("resultType").is_some_and(|span| !is_whole(span.of(bytes))) {
             return None;
         }
         // A bridge leaves the member out for clients whose revision does not have it.
@@ -48,11 +49,22 @@ impl ResultCheck {
     }
 }
 
-/// Makes the result of a tool that the caller gets in place of another.
+/// Makes the result of a tool that the caller gets in place of another. It names the same server.
 pub(crate) fn replacement(message: &Envelope, text: &str) -> Option<Envelope> {
-    let kind = if message.result_member("resultType").is_some() { r#""resultType":"complete","# } else { "" };
-    let result = format!(r#"{{{kind}"content":[{{"type":"text","text":{}}}],"isError":true}}"#, json::quote(text));
-    Envelope::parse(builder::response(&message.id()?, result.as_bytes())).ok()
+    const SERVER: &str = "io.modelcontextprotocol/serverInfo";
+    let mut result =
+        format!(r#"{{"content":[{{"type":"text","text":{}}}],"isError":true"#, json::quote(text)).into_bytes();
+    if message.result_member("resultType").is_some() {
+        result.extend_from_slice(br#","resultType":"complete""#);
+    }
+    let whole = message.result().unwrap_or_default();
+    if let Some(info) = json::path(whole, &["_meta", SERVER]) {
+        result.extend_from_slice(format!(r#","_meta":{{"{SERVER}":"#).as_bytes());
+        result.extend_from_slice(info.of(whole));
+        result.push(b'}');
+    }
+    result.push(b'}');
+    Envelope::parse(builder::response(&message.id()?, &result)).ok()
 }
 
 impl Interceptor for ResultCheck {

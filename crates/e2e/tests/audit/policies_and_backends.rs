@@ -186,7 +186,7 @@ async fn refused_by_relay(settings: &str, policy: &str) -> Vec<Value> {
     let made = async || http.send(Method::POST, "/api/sessions", "{}".into()).await.ok().filter(|it| it.status == 201);
     let made = eventually("the key is known", made).await.unwrap();
     let code = made.message().unwrap()["sessionCode"].as_str().unwrap_or("AAAAAAAA").to_owned();
-    let ask = json!({"sessionCode": code, "tool": "get_items", "arguments": {}}).to_string();
+    let ask = json!({"sessionCode": code, "tool": "get_items", "arguments": {"dataContextName": "a"}}).to_string();
     if settings.contains("calls_per_day") {
         // The one call that is allowed waits for a page.
         let first = http.send(Method::POST, "/api/request", ask.clone().into()).await.unwrap();
@@ -194,7 +194,7 @@ async fn refused_by_relay(settings: &str, policy: &str) -> Vec<Value> {
         // It is counted when it is judged, and recorded after that.
         search(&gateway, &["--tool", "*get_items"], 1).await;
     }
-    let params = json!({"name": "get_items", "arguments": {"sessionCode": code},
+    let params = json!({"name": "get_items", "arguments": {"sessionCode": code, "dataContextName": "a"},
         "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}});
     let message = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string();
     let client = http.clone().with("mcp-protocol-version", "2026-07-28").with("mcp-method", "tools/call");

@@ -182,10 +182,11 @@ async fn lossless_spellings_are_forwarded_as_sent_and_recorded() {
     let server = search_server().await;
     let gateway = server.behind("").await;
     let client = session(&gateway, "2025-06-18").await;
-    let spelled = json!({"query": "x", "limit": "5"});
-    let answer = client.post(&call(5, "search", &spelled).to_string()).await.unwrap().message().unwrap();
-    assert_eq!(text(&answer).as_deref(), Some("3"), "{answer}");
-    assert_eq!(server.calls(), [spelled]);
+    for spelled in [json!({"query": "x", "limit": "5"}), json!({"query": "x", "limit": null})] {
+        let answer = client.post(&call(5, "search", &spelled).to_string()).await.unwrap().message().unwrap();
+        assert_eq!(text(&answer).as_deref(), Some("3"), "{answer}");
+        assert_eq!(server.calls(), [spelled]);
+    }
     let noted = async || {
         let shown =
             signalbox(&gateway.data_dir(), &["tape", "export", "last", "-o", "-", "--format", "jsonl"]).await.ok()?;

@@ -221,7 +221,8 @@ impl FrontMachine {
         let told = fault.told(ctx.error_detail, caller.identity().trust());
         let plain = || {
             let revision = exchange.and_then(|exchange| Some(exchange.client.as_ref()?.revision));
-            let result = client_id.zip(revision).and_then(|(id, revision)| told.tool_result(id, revision));
+            let result =
+                client_id.zip(revision).and_then(|(id, revision)| told.tool_result(id, revision, ctx.server_info()));
             result.map_or_else(|| (told.reply(client_id, era), fault.http_status(era)), |result| (result, 200))
         };
         let asked = match (self.governed, exchange) {

@@ -86,7 +86,23 @@ fn hostile_values_are_examined_in_linear_time() {
             let before = start.elapsed();
             let _ = examine(&json!({ name: text }), &Meanings::new("mysql_run", &json!({})));
             let spent = start.elapsed() - before;
-            assert!(spent.as_secs() < 5, "{part} as {name}: {spent:?}");
+            assert!(spent.as_secs() < 20, "{part} as {name}: {spent:?}");
         }
     }
+}
+
+#[test]
+fn many_harmless_findings_hide_no_other() {
+    let many: Vec<String> = (0..100).map(|number| format!("$(echo {number})")).collect();
+    let call = json!({"tags": many, "host": "http://127.0.0.1/", "url": "http://169.254.169.254/latest/meta-data/"});
+    let found = examine(&call, &Meanings::default());
+    assert!(found.iter().any(|one| one.kind == FilterKind::Ssrf(SsrfTarget::Metadata)), "{found:?}");
+}
+
+/// Many servers accept JSON text in place of an object.
+#[test]
+fn an_argument_that_is_json_text_is_opened() {
+    let call = json!({"options": r#"{"deep":[{"url":"http://169.254.169.254/"}]}"#});
+    let found = examine(&call, &Meanings::default());
+    assert!(found.iter().any(|one| one.kind == FilterKind::Ssrf(SsrfTarget::Metadata)), "{found:?}");
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Maximum number of bytes of a text that are scored.
 pub const MAX_SCORED: usize = 4 << 20;
-/// Maximum number of signals per form of a text.
+/// Maximum number of signals of one rule in one form of a text. Rules are counted apart, so that one hides no other.
 const MAX_SIGNALS: usize = 256;
 /// Number of bytes around a match in which an exception or the name of a tool counts.
 const NEAR: usize = 120;
@@ -132,10 +132,11 @@ impl InstructionScorer {
             let Some(rule) = self.rules.get(tried.rule) else { continue };
             let weight = rule.weight_in(context.place);
             let Some(regex) = rule.regex().filter(|_| weight > 0) else { continue };
+            let before = signals.len();
             for window in &tried.windows {
                 let input = regex_automata::Input::new(text).range(window.clone());
                 for found in regex.find_iter(input).take(MAX_SIGNALS) {
-                    if signals.len() >= MAX_SIGNALS || is_exempt(rule, text, &found.range(), context) {
+                    if signals.len() - before >= MAX_SIGNALS || is_exempt(rule, text, &found.range(), context) {
                         continue;
                     }
                     let kept = match rule.never_quoted {

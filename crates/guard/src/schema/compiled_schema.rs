@@ -27,7 +27,7 @@ pub struct Schema {
 
 impl Schema {
     /// Compiles the JSON text of a schema. Without `$schema` it is read as 2020-12, and if it does not compile so, as
-    /// SchemaDraft-07.
+    /// Draft-07.
     ///
     /// # Errors
     /// Fails if the schema is invalid, exceeds a limit, or refers to something outside itself.

@@ -152,7 +152,7 @@ impl<'a> GraphBuilder<'a> {
         let Some(schema) = pending.schema.as_object() else { return Ok(()) };
         let scope = &pending.scope;
         let is_draft7 = scope.draft == referencing::Draft::Draft7;
-        // SchemaDraft-07 ignores what is beside a reference.
+        // Draft-07 ignores what is beside a reference.
         if is_draft7 && let Some(Value::String(reference)) = schema.get("$ref") {
             let target = self.lookup(scope, reference)?;
             if let Some(node) = self.nodes.get_mut(pending.id) {
@@ -268,7 +268,7 @@ impl<'a> GraphBuilder<'a> {
             ..ItemRules::default()
         };
         let prefix = match schema.get("items") {
-            // The form of SchemaDraft-07.
+            // The form of Draft-07.
             Some(Value::Array(prefix)) => {
                 rules.rest = self.optional(schema, "additionalItems", scope)?;
                 Some(prefix)

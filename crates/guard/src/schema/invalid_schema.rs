@@ -58,8 +58,8 @@ pub enum InvalidSchema {
     /// A subschema applies itself to the same value without end, such as `{"$ref": "#"}`.
     #[error("a reference of the schema leads back to itself for the same value")]
     CircularReference,
-    /// `$schema` names neither 2020-12 nor SchemaDraft-07.
-    #[error("the dialect {uri} is not supported, only 2020-12 and SchemaDraft-07")]
+    /// `$schema` names neither 2020-12 nor Draft-07.
+    #[error("the dialect {uri} is not supported, only 2020-12 and Draft-07")]
     UnknownDialect {
         /// Value that `$schema` has.
         uri: String,

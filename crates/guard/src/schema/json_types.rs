@@ -37,7 +37,7 @@ impl JsonTypes {
         }
     }
 
-    /// Returns the types of a value. A float without a fraction is an integer, as since SchemaDraft-06.
+    /// Returns the types of a value. A float without a fraction is an integer, as since Draft-06.
     pub(super) fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::NULL,

@@ -8,7 +8,7 @@ use signalbox_wire::printable;
 /// Dialect of JSON Schema that a schema was compiled as.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SchemaDraft {
-    /// SchemaDraft-07, which many generators of tool schemas still write.
+    /// Draft-07, which many generators of tool schemas still write.
     Draft7,
     /// 2020-12, the default of MCP.
     Draft2020,
