@@ -4,9 +4,9 @@ use crate::auditing::{Auditing, AuditingError};
 use crate::call_metrics::CallMetrics;
 use crate::govern_parts::GovernParts;
 use crate::interceptor_order::interceptor_chain;
-use crate::list_guard::ListGuard;
 use crate::live_feed::LiveFeed;
 use crate::logging::ExchangeLog;
+use crate::pin_book::PinFileError;
 use crate::recording::Recording;
 use crate::seal::Signatures;
 use crate::tape_backend;
@@ -72,6 +72,9 @@ pub enum AssembleError {
     /// The file of switches cannot be read, so it is unknown which entries are switched off.
     #[error(transparent)]
     Switches(#[from] permissions::SwitchFileFault),
+    /// The lock file of tools cannot be read, so it is unknown which tools are approved.
+    #[error(transparent)]
+    Pins(#[from] PinFileError),
     /// The audit log cannot be opened.
     #[error(transparent)]
     Audit(#[from] AuditingError),
@@ -234,7 +237,7 @@ pub fn assemble(
     facts.extend(baseline.clone().map(|baseline| baseline as _));
     let directory = Arc::new(ArcSwap::from_pointee(authentication::directory(&config.auth)));
     let signatures = Signatures::new(config, &directory);
-    let govern = GovernParts::new(config)?;
+    let govern = GovernParts::new(config, audit.as_ref())?;
     let rules = rule_interceptor(config, &govern)?;
     let trail = AuditTrail::begin(audit.as_ref().map(|audit| audit.intents()))?;
     let gateway = Gateway::new(GatewayParts {
@@ -246,7 +249,7 @@ pub fn assemble(
         post: Some(Arc::new(WebPost::default())),
         principal,
         catalog_file: state.catalog_file(config),
-        lists: Some(Arc::new(ListGuard::new(govern.guard()))),
+        lists: Some(Arc::new(govern.lists().clone())),
         visibility: Some(relaying::visibility(relay.as_ref(), Arc::clone(&govern.permissions) as _)),
         audit: trail,
         proof: Some(signatures.proofs()),

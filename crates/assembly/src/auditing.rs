@@ -9,7 +9,7 @@ use signalbox_audit::search::AuditQuery;
 use signalbox_audit::sinks::{AlertSink, DatabaseSink, FileSink, Poster, RemoteSink, Sink, SinkError, SyslogSink};
 use signalbox_audit::{
     AdminAction, AuditLog, AuditRecord, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass,
-    CallVerifier, Pruner, SinkPlace, StartError, ends, files, undelivered,
+    CallVerifier, DefinitionChange, Pruner, SinkPlace, StartError, ends, files, undelivered,
 };
 use signalbox_config::{Audit, Config, Secret};
 use signalbox_engine::FactSink;
@@ -204,6 +204,11 @@ impl Auditing {
         if self.terms.load().notes_glass {
             self.log.note(glass.note(unix_millis()));
         }
+    }
+
+    /// Records a definition that differs from the approved one.
+    pub(crate) fn note_definition(&self, change: &DefinitionChange<'_>) {
+        self.log.note(change.note(unix_millis(), &self.terms.load().redactor));
     }
 
     /// Records an administrative action.

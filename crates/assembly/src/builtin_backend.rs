@@ -1,11 +1,13 @@
 //! Backends inside this program.
 
+use crate::assemble::{DEMO, uses_demo};
 use crate::recording::StorePlace;
 use signalbox_config::{BackendTarget, Builtin, Config};
 use signalbox_engine::record::StoreError;
 use signalbox_runtime::{BoxFuture, Connector};
 use signalbox_tape_tools::TapeTools;
 use signalbox_transport::in_process::{InProcessConnector, ServerChannels};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Returns a connector to a server inside this program.
@@ -43,4 +45,11 @@ pub(crate) fn withheld(config: &Config) -> Vec<Arc<str>> {
     let asks = |target: &BackendTarget| matches!(target, BackendTarget::Builtin(Builtin::Tapes));
     let backends = config.backends.iter().filter(|backend| asks(&backend.target));
     backends.map(|backend| Arc::from(backend.name.as_str())).collect()
+}
+
+/// Returns the names of the backends that are part of this program.
+pub(crate) fn own_names(config: &Config) -> HashSet<String> {
+    let own = config.backends.iter().filter(|backend| matches!(backend.target, BackendTarget::Builtin(_)));
+    let demo = uses_demo(config).then(|| DEMO.to_owned());
+    own.map(|backend| backend.name.clone()).chain(demo).collect()
 }

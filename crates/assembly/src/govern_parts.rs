@@ -6,9 +6,11 @@ use crate::assemble::AssembleError;
 use crate::auditing::Auditing;
 use crate::govern_files::GovernFiles;
 use crate::grants::GrantClock;
+use crate::list_guard::ListGuard;
 use crate::permission_validator::PermissionValidator;
+use crate::pin_book::PinBook;
 use crate::spent_budgets::SpentBudgets;
-use crate::{permissions, recording, tool_labels};
+use crate::{builtin_backend, permissions, recording, tool_labels};
 use signalbox_config::{Config, RateLimits, RequestRates, ToolLimits};
 use signalbox_engine::chain::EntryPattern;
 use signalbox_engine::chain::Interceptor;
@@ -44,6 +46,8 @@ pub struct GovernParts {
     redaction: Arc<AnswerRedaction>,
     decision_point: Arc<DecisionPoint>,
     guard: Guard,
+    pins: Arc<PinBook>,
+    lists: ListGuard,
     files: Arc<GovernFiles>,
     redactor: Redactor,
 }
@@ -66,8 +70,8 @@ impl GovernParts {
     /// Builds the parts of a configuration.
     ///
     /// # Errors
-    /// If the file of switches cannot be read, or the system provides no randomness.
-    pub(crate) fn new(config: &Config) -> Result<Self, AssembleError> {
+    /// If the file of switches or the lock file of tools cannot be read, or the system provides no randomness.
+    pub(crate) fn new(config: &Config, audit: Option<&Arc<Auditing>>) -> Result<Self, AssembleError> {
         let labels = Arc::new(tool_labels::of(config));
         let permissions = Arc::new(permissions::of(config, &labels)?);
         let random = |error: &dyn std::fmt::Display| AssembleError::Random(error.to_string());
@@ -75,6 +79,8 @@ impl GovernParts {
         let [mut link_key, mut hash_key] = [[0; 32]; 2];
         getrandom::fill(&mut link_key).and_then(|()| getrandom::fill(&mut hash_key)).map_err(|error| random(&error))?;
         let budgets = Arc::new(CallBudgets::new(budgets(config)));
+        let guard = Guard::new(config.guard.clone(), Some(Arc::new(redactor.clone())));
+        let pins = Arc::new(PinBook::open(&config.lock_file(), &config.data_dir)?);
         Ok(Self {
             spent: Arc::new(SpentBudgets::new(&config.data_dir, &budgets)),
             budgets,
@@ -86,7 +92,9 @@ impl GovernParts {
             constraints: Arc::new(ConstraintCheck::new(path_constraints(config), &permissions)),
             redaction: Arc::new(AnswerRedaction::new(config, &permissions, hash_key)),
             decision_point: Arc::new(DecisionPoint::new(decision_point(config), Some(&permissions))),
-            guard: Guard::new(config.guard.clone(), Some(Arc::new(redactor.clone()))),
+            lists: ListGuard::new(&guard, &pins, &permissions, audit, builtin_backend::own_names(config)),
+            guard,
+            pins,
             files: Arc::default(),
             redactor,
             permissions,
@@ -96,7 +104,23 @@ impl GovernParts {
     /// Notifies approvers of calls that this gateway holds, and records broken glass in the audit log.
     pub(crate) fn attach(&self, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
         gateway.holds.notify_by(Arc::clone(&self.approvals) as _);
+        self.prepare_guard(gateway);
         self.grants.attach(gateway, audit);
+    }
+
+    /// Prepares the guard on a thread of its own, and inspects the lists that were read meanwhile.
+    fn prepare_guard(&self, gateway: &Arc<Gateway>) {
+        let (guard, lists, gateway) = (self.guard.clone(), self.lists.clone(), Arc::downgrade(gateway));
+        let prepare = move || {
+            guard.prepare();
+            if let Some(gateway) = gateway.upgrade() {
+                lists.renew(&gateway);
+            }
+        };
+        // Without the thread, the first text that needs it prepares it.
+        if let Err(error) = std::thread::Builder::new().name("guard".to_owned()).spawn(prepare) {
+            tracing::warn!(%error, "could not prepare the guard ahead");
+        }
     }
 
     /// Returns the labels, permissions and time limits of tools for the gateway.
@@ -116,9 +140,10 @@ impl GovernParts {
         self.limits.replace(rates(next));
         self.budgets.replace(budgets(next));
         self.decision_point.replace(decision_point(next));
+        self.pins.set_lock(&next.lock_file());
         if before.guard != next.guard {
             self.guard.replace(next.guard.clone());
-            gateway.inspect_lists_again();
+            self.lists.renew(gateway);
         }
         tool_labels::take_over(&self.labels, next);
         permissions::take_over(&self.permissions, before, next, gateway);
@@ -141,12 +166,15 @@ impl GovernParts {
 
     /// Returns `true` if a process of the data folder may have written switches or grants since they were last applied.
     pub(crate) fn has_news(&self, config: &Config) -> bool {
-        self.files.has_news(config)
+        self.files.has_news(config) || self.pins.has_news()
     }
 
-    /// Applies switches and grants that a process of the data folder has written since the last call. Looks at two
-    /// files and reads what changed. Returns the number of switches that were rewritten because their file was gone.
+    /// Applies switches, grants and approvals of tools that were written since the last call. Looks at three files and
+    /// reads what changed. Returns the number of switches that were rewritten because their file was gone.
     pub(crate) fn follow_files(&self, config: &Config, gateway: &Gateway) -> usize {
+        if self.pins.follow() {
+            self.lists.renew(gateway);
+        }
         self.files.follow(config, &self.permissions, &self.grants, gateway)
     }
 
@@ -154,6 +182,11 @@ impl GovernParts {
     pub fn follow_written(&self, config: &Config, gateway: &Gateway) {
         self.files.look_again();
         self.follow_files(config, gateway);
+    }
+
+    /// Returns the inspector of lists.
+    pub(crate) fn lists(&self) -> &ListGuard {
+        &self.lists
     }
 
     /// Returns the guard of what tools are told and say.

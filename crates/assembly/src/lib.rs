@@ -34,6 +34,7 @@ pub mod permission_backtest;
 pub mod permission_trial;
 mod permission_validator;
 pub mod permissions;
+pub mod pin_book;
 pub mod process_memory;
 mod protected_resource;
 pub mod recording;

@@ -19,6 +19,8 @@ pub enum EventType {
     Performance,
     /// Message that violates the protocol.
     ProtocolError,
+    /// Definition of a tool that differs from the approved one.
+    DefinitionChanged,
     /// Signed position of the chain before this record.
     ChainHead,
     /// Records that could not be written.
@@ -27,7 +29,7 @@ pub enum EventType {
 
 impl EventType {
     /// Every kind of event.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ToolInvocation,
         Self::Request,
         Self::SecurityViolation,
@@ -35,6 +37,7 @@ impl EventType {
         Self::AdminAction,
         Self::Performance,
         Self::ProtocolError,
+        Self::DefinitionChanged,
         Self::ChainHead,
         Self::RecordsLost,
     ];
@@ -50,6 +53,7 @@ impl EventType {
             Self::AdminAction => "admin_action",
             Self::Performance => "performance",
             Self::ProtocolError => "protocol_error",
+            Self::DefinitionChanged => "definition_changed",
             Self::ChainHead => "chain_head",
             Self::RecordsLost => "records_lost",
         }

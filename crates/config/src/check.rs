@@ -80,6 +80,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         faults.take(relay::check_name(root, checked.iter().map(|backend: &super::BackendConfig| &backend.name)));
     }
     let guard = guarded.then(|| faults.take(whole("guard").and_then(|table| guard::check(&table)))).flatten();
+    let guard_lock = guarded.then(|| faults.take(whole("guard").and_then(|table| folder(&table, "lock")))).flatten();
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));
     let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogVerbosity::Info);
@@ -96,6 +97,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         audit: audit?,
         relay: relay?,
         guard: guard?,
+        guard_lock: guard_lock?,
         rules: rules?,
         backends: checked,
         outbound: outbound.flatten()?,

@@ -4,6 +4,7 @@ use crate::error::{ConfigError, Problem};
 use crate::guard_keys::BY_LEVEL;
 use crate::read::Table;
 use signalbox_engine::chain::EntryPattern;
+use signalbox_guard::pins::{PinMode, PinModes};
 use signalbox_guard::{
     ArgumentFilter, ByContent, CleanMode, ContentClass, FilterAction, FilterActions, GuardLevel, GuardSettings,
     InstructionMode, SchemaMode, ToolSettings,
@@ -40,6 +41,7 @@ pub(crate) fn check(table: &Table<'_>) -> Result<GuardSettings, ConfigError> {
             let word = chosen(&instructions, class.word());
             word.and_then(|word| InstructionMode::of(&word)).unwrap_or(level.instructions(class))
         }),
+        pins: PinMode::of(&table.choice("pins")?).map_or(by_level.pins, PinModes::both),
         tools: tools
             .entries
             .iter()

@@ -1,7 +1,7 @@
 //! Defines the keys of the table `guard`.
 
 use crate::key_parts::{key, one_of};
-use crate::keys::ConfigKey;
+use crate::keys::{ConfigKey, KeyKind};
 
 /// Word for a key that follows `guard.level`.
 pub(crate) const BY_LEVEL: &str = "by_level";
@@ -10,6 +10,8 @@ const SCHEMA_MODES: &[&str] = &[BY_LEVEL, "off", "report", "enforce"];
 
 const CLEAN_MODES: &[&str] = &[BY_LEVEL, "off", "report", "clean"];
 const INSTRUCTION_MODES: &[&str] = &[BY_LEVEL, "off", "report", "mark", "block"];
+
+const PIN_MODES: &[&str] = &[BY_LEVEL, "off", "report", "suspicious", "quarantine"];
 
 const FILTER_ACTIONS: &[&str] = &[BY_LEVEL, "off", "report", "sanitise", "block"];
 
@@ -34,6 +36,16 @@ pub(crate) const GUARD_KEYS: &[ConfigKey] = &[
         "guard.results",
         one_of(SCHEMA_MODES, BY_LEVEL),
         "Structured results that do not fit the tool's output schema: not looked at, recorded, or replaced by an error.",
+    ),
+    key(
+        "guard.pins",
+        one_of(PIN_MODES, BY_LEVEL),
+        "Tools whose definition differs from the approved one, or without a lock file from the one seen first: not compared, recorded, quarantined if the new definition is suspicious, or quarantined until it is approved.",
+    ),
+    key(
+        "guard.lock",
+        KeyKind::Text(""),
+        "File of approved definitions, which `signalbox tools pin` writes; by default `signalbox.lock` beside the configuration file.",
     ),
     key(
         "guard.tools.NAME.arguments",

@@ -132,6 +132,8 @@ pub struct Config {
     pub relay: Option<RelayConfig>,
     /// Settings of the guard on what tools are told and say.
     pub guard: GuardSettings,
+    /// File of approved definitions of tools, if the configuration names one. See [`Config::lock_file`].
+    pub guard_lock: Option<PathBuf>,
     /// Rules that act on messages as they pass.
     pub rules: Rules,
     /// Backends in the order of the file, including disabled ones.
@@ -254,6 +256,7 @@ struct Settings {
     audit: Option<Audit>,
     relay: Option<RelayConfig>,
     guard: GuardSettings,
+    guard_lock: Option<PathBuf>,
     rules: Rules,
     backends: Vec<BackendConfig>,
     outbound: OutboundSettings,
@@ -268,6 +271,13 @@ impl Config {
             ConfigLocation::Defaults => Self::assemble(None, "", env, overrides),
             ConfigLocation::File(path) => Self::parse(path, &locate::read(path)?, env, overrides),
         }
+    }
+
+    /// Returns the path of the file of approved definitions: by default `signalbox.lock` beside the configuration file.
+    #[must_use]
+    pub fn lock_file(&self) -> PathBuf {
+        let beside = || self.source.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).join("signalbox.lock");
+        self.guard_lock.clone().unwrap_or_else(beside)
     }
 
     /// Parses a text that was read already. `file` is its name in messages and the base of relative folders.
@@ -303,6 +313,7 @@ impl Config {
             audit: settings.audit,
             relay: settings.relay,
             guard: settings.guard,
+            guard_lock: settings.guard_lock,
             rules: settings.rules,
             backends: settings.backends,
             outbound: settings.outbound,

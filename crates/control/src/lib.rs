@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod control_socket;
+pub mod definition_list;
 pub mod doctor;
 pub mod in_process_session;
 pub mod metrics;

@@ -27,12 +27,14 @@ mod access;
 mod approval_links;
 mod approvals;
 mod call_check;
+mod definition_quarantine;
 mod entitlements;
 mod roles;
 mod switch_check;
 mod switches;
 mod timed_grants;
 mod validation;
+mod visibility;
 
 pub use access::{Access, Denial};
 pub use approval_links::ApprovalLinks;
@@ -40,6 +42,7 @@ pub use approvals::{ApprovalDigest, ApprovalUse, Approvals, GrantOutcome, MAX_AP
 pub use call_check::CallCheck;
 pub(crate) use call_check::called_tool;
 pub use call_check::entry_of;
+pub use definition_quarantine::{DefinitionQuarantine, QuarantinedDefinition};
 pub use roles::{Role, RoleAccess, RoleBook, Why};
 pub use switch_check::SwitchCheck;
 pub use switches::{Switch, SwitchOffReason, SwitchTarget, Switches};
@@ -49,17 +52,16 @@ use crate::policy::{AskOf, Asking, Circumstances, EntityAttributes, Policies, Po
 use crate::tool_labels::ToolLabels;
 use access::Entitlement;
 use arc_swap::{ArcSwap, Guard};
-use entitlements::{EntitlementQuery, Entitlements, Traits};
+use entitlements::{EntitlementQuery, Entitlements};
 use roles::EXECUTE;
 use signalbox_engine::NamePattern;
-use signalbox_engine::catalog::{Audience, EntryRef, ListKind, NameStyle, Visibility};
+use signalbox_engine::catalog::{EntryRef, ListKind, NameStyle, Visibility as _};
 use signalbox_engine::chain::ConsentOf;
 use signalbox_engine::dialect::{PermissionSource as _, ScopePermissions};
 use signalbox_engine::subject_names::SubjectNames;
 use signalbox_engine::{Caller, Fault};
 use signalbox_wire::glob::{Wildcards, fits};
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -143,6 +145,8 @@ pub struct Permissions {
     set: ArcSwap<PermissionSet>,
     /// Switches set at run time.
     manual: ArcSwap<Switches>,
+    /// Definitions of tools that wait for approval.
+    quarantine: ArcSwap<DefinitionQuarantine>,
     grants: ArcSwap<TimedGrants>,
     labels: Arc<ToolLabels>,
     entitlements: Entitlements,
@@ -163,6 +167,7 @@ impl Permissions {
         Self {
             set: ArcSwap::from_pointee(set),
             manual: ArcSwap::default(),
+            quarantine: ArcSwap::default(),
             grants: ArcSwap::default(),
             labels,
             entitlements: Entitlements::default(),
@@ -199,6 +204,22 @@ impl Permissions {
         self.changed();
     }
 
+    /// Returns the definitions that wait for approval.
+    #[must_use]
+    pub fn quarantine(&self) -> Arc<DefinitionQuarantine> {
+        self.quarantine.load_full()
+    }
+
+    /// Replaces the definitions that wait for approval. Returns false if they are unchanged.
+    pub fn set_quarantine(&self, quarantine: DefinitionQuarantine) -> bool {
+        if **self.quarantine.load() == quarantine {
+            return false;
+        }
+        self.quarantine.store(Arc::new(quarantine));
+        self.changed();
+        true
+    }
+
     /// Returns the grants in force.
     #[must_use]
     pub fn grants(&self) -> Arc<TimedGrants> {
@@ -231,7 +252,7 @@ impl Permissions {
     }
 
     fn changed(&self) {
-        let open = self.set.load().is_open() && self.manual.load().0.is_empty();
+        let open = self.set.load().is_open() && self.manual.load().0.is_empty() && self.quarantine.load().is_empty();
         self.open.store(open, Ordering::Relaxed);
         self.version.fetch_add(1, Ordering::Release);
         self.entitlements.clear();
@@ -240,7 +261,8 @@ impl Permissions {
     /// Returns the switch that turns this entry off.
     fn off(&self, set: &PermissionSet, entry: &EntryRef<'_>) -> Option<Switch> {
         let manual = self.manual.load();
-        set.switches.of_entry(entry).or_else(|| manual.of_entry(entry)).cloned()
+        let switch = set.switches.of_entry(entry).or_else(|| manual.of_entry(entry)).cloned();
+        switch.or_else(|| self.quarantine.load().of_entry(entry))
     }
 
     /// Returns the switch that turns this principal off.
@@ -435,59 +457,6 @@ fn may_use_resource(patterns: &[Box<str>], entry: &EntryRef<'_>) -> bool {
     }
     let names = SubjectNames::new(NameStyle::Uri, entry.name.into(), Some(entry.backend));
     patterns.iter().any(|pattern| names.meet(true, &[NamePattern::new(pattern)]))
-}
-
-impl Visibility for Permissions {
-    fn is_open(&self) -> bool {
-        self.open.load(Ordering::Relaxed) && !self.labels.demand_permissions()
-    }
-
-    fn audience(&self, caller: &Caller) -> Audience {
-        let (version, set) = self.current();
-        let Traits { version, who, limited, words } =
-            Traits::of(version, &set, !self.grants.load().0.is_empty(), caller);
-        let mut key = String::with_capacity(128);
-        let _ = write!(key, "{version:x}");
-        if let Some((principal, trust, proof, transport)) = who {
-            let _ = write!(key, "\0{principal}\0{}\0{}\0{transport}", trust.word(), proof.word());
-        }
-        if limited {
-            key.push_str("\0limited");
-        }
-        for words in words {
-            key.push('\x01');
-            words.iter().for_each(|word| {
-                key.push_str(word);
-                key.push('\x02');
-            });
-        }
-        Audience(key.into())
-    }
-
-    fn shows_backend(&self, caller: &Caller, backend: &str) -> bool {
-        let set = self.set.load();
-        let off = set.switches.of_backend(backend).is_some() || self.manual.load().of_backend(backend).is_some();
-        !off && self.reveals_backend(caller, backend)
-    }
-
-    fn lists(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
-        let (version, set) = self.current();
-        if self.off(&set, entry).is_some() {
-            return false;
-        }
-        let entitlement = self.entitlement(version, &set, caller, entry);
-        entitlement.is_listed() || (set.shadow && entitlement.access != Access::Closed)
-    }
-
-    fn reveals(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
-        let (version, set) = self.current();
-        let entitlement = self.entitlement(version, &set, caller, entry);
-        entitlement.is_listed() || ((set.reveal || set.shadow) && entitlement.access != Access::Closed)
-    }
-
-    fn is_off(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
-        self.is_switched_off(caller) || self.off(&self.set.load(), entry).is_some()
-    }
 }
 
 #[cfg(test)]

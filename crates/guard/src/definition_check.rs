@@ -5,6 +5,8 @@ use crate::content_settings::{CleanMode, ContentClass, InstructionMode};
 use crate::guard::{Guard, GuardState};
 use crate::instructions::{InstructionVerdict, ScoreContext};
 use crate::message_text::{self, Readership};
+use crate::pins::{ListedTool, PinCheck, PinFinding, PinMode, PinVerdicts, PinnedBackend, ToolDefinition};
+use crate::settings::GuardMode as _;
 use crate::tool_names::BackendNames;
 use bytes::Bytes;
 use signalbox_engine::catalog::{Item, ListKind, View};
@@ -46,6 +48,14 @@ pub struct InspectedLists {
     pub view: View,
     /// Findings in the order of the lists.
     pub findings: Vec<DefinitionFinding>,
+    /// Differences from the approved definitions.
+    pub pin_findings: Vec<PinFinding>,
+    /// True if definitions are to be remembered as seen, because there is no lock file.
+    pub learns: bool,
+    /// Definitions of tools to remember as seen.
+    pub learned: Vec<ToolDefinition>,
+    /// Instructions to remember as seen.
+    pub learned_instructions: Option<String>,
 }
 
 /// Text of a definition after inspection.
@@ -59,17 +69,21 @@ struct InspectedText {
 }
 
 impl Guard {
-    /// Inspects the lists of a backend for one kind of client.
+    /// Inspects the lists of a backend for one kind of client. `pinned` has the definitions that they are compared with;
+    /// without it they are not compared.
     #[must_use]
-    pub fn inspect_lists(&self, backend: &str, mut view: View) -> InspectedLists {
+    pub fn inspect_lists(&self, backend: &str, mut view: View, pinned: Option<PinnedBackend<'_>>) -> InspectedLists {
         let state = self.state();
         let tools: BTreeSet<Box<str>> = view.tools.iter().map(|item| item.key.clone()).collect();
         state.names.set(backend, tools);
         let mut findings = Vec::new();
         if state.settings.load().is_off() {
-            return InspectedLists { view, findings };
+            let (pin_findings, learned, learned_instructions, learns) = Default::default();
+            return InspectedLists { view, findings, pin_findings, learns, learned, learned_instructions };
         }
         let names = state.names.of(backend);
+        let verdicts = pinned.map(|pinned| state.compare_pins(backend, &view, pinned, &names)).unwrap_or_default();
+        let learned_instructions = view.profile.instructions.clone().filter(|_| verdicts.learns_instructions);
         for kind in ListKind::ALL {
             let (mut items, mut is_changed) = (Vec::new(), false);
             for item in view.list(kind).iter() {
@@ -92,13 +106,20 @@ impl Guard {
                 profile.instructions = json::string(edited).map(std::borrow::Cow::into_owned);
                 view.profile = Arc::new(profile);
             }
-            if action == Some(DefinitionAction::LeftOut) {
+            if action == Some(DefinitionAction::LeftOut) || verdicts.quarantines_instructions() {
                 view.profile =
                     Arc::new(signalbox_engine::ServerProfile { instructions: None, ..(*view.profile).clone() });
             }
             note(&mut findings, None, "instructions", inspected, action);
         }
-        InspectedLists { view, findings }
+        InspectedLists {
+            view,
+            findings,
+            pin_findings: verdicts.findings,
+            learns: verdicts.learns,
+            learned: verdicts.learned,
+            learned_instructions,
+        }
     }
 }
 
@@ -115,6 +136,52 @@ fn note(
 }
 
 impl GuardState {
+    /// Compares lists, as their backend sent them, with the definitions that were approved or seen before.
+    fn compare_pins(&self, backend: &str, view: &View, pinned: PinnedBackend<'_>, names: &BackendNames) -> PinVerdicts {
+        let settings = self.settings.load();
+        let mode = if pinned.is_locked { settings.pins.locked } else { settings.pins.unlocked };
+        let mode = if settings.shadow { mode.in_shadow() } else { mode };
+        let mut verdicts = PinVerdicts::default();
+        if mode == PinMode::Off {
+            return verdicts;
+        }
+        let instructions = view.profile.instructions.as_deref();
+        let check = PinCheck {
+            mode,
+            backend: pinned,
+            other_names: &|| self.names.of_others(backend),
+            is_suspicious: &|tool| match tool {
+                Some(name) => view.tools.named(name).is_some_and(|item| self.is_suspicious(&item.raw, names)),
+                None => instructions.is_some_and(|text| self.is_suspicious(&json::quote(text).into(), names)),
+            },
+        };
+        let listed =
+            view.tools.iter().map(|item| ListedTool { name: &item.key, parsed: ToolDefinition::parse(&item.raw) });
+        check.tools(listed.collect(), &mut verdicts);
+        check.instructions(instructions, &mut verdicts);
+        verdicts
+    }
+
+    /// Returns true if a definition hides something or gives orders.
+    fn is_suspicious(&self, definition: &Bytes, names: &BackendNames) -> bool {
+        let own_tools = |name: &str| names.own.contains(name);
+        let place = ContentClass::Definitions.place();
+        let context = ScoreContext { place, own_tools: &own_tools, other_tools: &names.of_others };
+        let mut found = false;
+        message_text::visit(definition, Span::new(0, definition.len()), &mut |place| {
+            if found || place.readership == Readership::Opaque {
+                return;
+            }
+            let Some(text) = json::string(place.span.of(definition)) else { return };
+            let gives_orders = || {
+                let score = self.scorer().map(|scorer| scorer.score(&text, &context));
+                score.is_some_and(|score| score.verdict != InstructionVerdict::Clean)
+            };
+            found = cleaning::clean(&text, &CleaningRules::ALL).is_some() || gives_orders();
+        });
+        found
+    }
+
     /// Looks at every string of a definition.
     fn inspect(&self, definition: &Bytes, names: &BackendNames) -> InspectedText {
         let settings = self.settings.load();
@@ -125,18 +192,22 @@ impl GuardState {
         let context = ScoreContext { place, own_tools: &own_tools, other_tools: &names.of_others };
         let (mut edits, mut removals, mut orders) = (Edits::new(), BTreeSet::new(), BTreeSet::new());
         message_text::visit(definition, Span::new(0, definition.len()), &mut |place| {
-            if place.readership == Readership::Opaque {
-                return;
-            }
             let Some(text) = json::string(place.span.of(definition)) else { return };
-            let cleaned = if clean == CleanMode::Off { None } else { cleaning::clean(&text, &CleaningRules::ALL) };
+            let is_opaque = place.readership == Readership::Opaque;
+            let cleaned =
+                if clean == CleanMode::Off || is_opaque { None } else { cleaning::clean(&text, &CleaningRules::ALL) };
             if let Some(cleaned) = cleaned {
                 removals.extend(cleaned.removed.iter().map(|removal| removal.class.word()));
                 if place.readership == Readership::Text && !place.is_key {
                     edits.replace(place.span, json::quote(&cleaned.text));
                 }
             }
-            let scorer = if instruct == InstructionMode::Off { None } else { self.scorer() };
+            // Lists do not wait for a scorer that would only report. They are inspected again when it is ready.
+            let scorer = match instruct {
+                InstructionMode::Off => None,
+                InstructionMode::Block => self.scorer(),
+                InstructionMode::Report | InstructionMode::Mark => self.ready_scorer(),
+            };
             if let Some(scorer) = scorer {
                 let score = scorer.score(&text, &context);
                 let alarm = score.verdict != InstructionVerdict::Clean;

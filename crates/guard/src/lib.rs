@@ -31,6 +31,7 @@ pub mod instructions;
 mod invisible;
 mod mark;
 mod message_text;
+pub mod pins;
 mod result_check;
 pub mod schema;
 mod settings;

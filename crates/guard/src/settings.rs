@@ -2,6 +2,7 @@
 
 use crate::content_settings::{ByContent, CleanMode, ContentClass, InstructionMode};
 use crate::filter_settings::{ArgumentFilter, FilterAction, FilterActions};
+use crate::pins::{PinMode, PinModes};
 use signalbox_engine::chain::EntryPattern;
 use std::sync::Arc;
 
@@ -49,6 +50,12 @@ impl GuardMode for CleanMode {
 }
 
 impl GuardMode for InstructionMode {
+    fn in_shadow(self) -> Self {
+        if self == Self::Off { Self::Off } else { Self::Report }
+    }
+}
+
+impl GuardMode for PinMode {
     fn in_shadow(self) -> Self {
         if self == Self::Off { Self::Off } else { Self::Report }
     }
@@ -130,6 +137,18 @@ impl GuardLevel {
         }
     }
 
+    /// Returns the modes for definitions that differ from the approved ones. A reviewer who keeps a lock file wants to see
+    /// every change first; without one, servers that are updated would stop working.
+    #[must_use]
+    pub fn pins(self) -> PinModes {
+        match self {
+            Self::Off => PinModes::both(PinMode::Off),
+            Self::Observe => PinModes::both(PinMode::Report),
+            Self::Standard => PinModes { locked: PinMode::Quarantine, unlocked: PinMode::Suspicious },
+            Self::Strict => PinModes::both(PinMode::Quarantine),
+        }
+    }
+
     /// Returns the mode for results. Many servers declare schemas that their own results do not fit, so only `strict`
     /// refuses those.
     #[must_use]
@@ -176,6 +195,8 @@ pub struct GuardSettings {
     pub clean: ByContent<CleanMode>,
     /// Modes for orders to the model.
     pub instructions: ByContent<InstructionMode>,
+    /// Modes for definitions that differ from the approved ones.
+    pub pins: PinModes,
     /// Settings for some tools. Of several that match, the last in the file counts.
     pub tools: Vec<ToolSettings>,
 }
@@ -191,6 +212,7 @@ impl GuardSettings {
             filters: FilterActions::new(|filter| level.filter(filter)),
             clean: ByContent::new(|class| level.clean(class)),
             instructions: ByContent::new(|class| level.instructions(class)),
+            pins: level.pins(),
             tools: Vec::new(),
         }
     }

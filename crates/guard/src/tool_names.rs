@@ -24,6 +24,12 @@ impl ToolNames {
         self.0.load().get(backend).cloned().unwrap_or_default()
     }
 
+    /// Returns the names of the tools of all other backends.
+    pub fn of_others(&self, backend: &str) -> Vec<Box<str>> {
+        let all = self.0.load();
+        all.iter().filter(|(name, _)| ***name != *backend).flat_map(|(_, names)| names.own.iter().cloned()).collect()
+    }
+
     /// Replaces the names of one backend by those of the list that was read last.
     pub fn set(&self, backend: &str, tools: BTreeSet<Box<str>>) {
         if self.0.load().get(backend).is_some_and(|known| known.own == tools) {

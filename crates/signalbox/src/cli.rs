@@ -389,6 +389,42 @@ pub enum ToolsCommand {
         #[command(flatten)]
         from: From,
     },
+    /// Approve every tool as it is listed now, in a file to commit
+    ///
+    /// Approvals of before stay. See `tools diff`.
+    Pin {
+        #[command(flatten)]
+        lock: Lock,
+        #[command(flatten)]
+        from: From,
+    },
+    /// Show which tools differ from the approved ones: changed, new, renamed, or named like another
+    ///
+    /// Exits with 1 if a tool needs approval, so that it can be a check in CI.
+    Diff {
+        #[command(flatten)]
+        lock: Lock,
+        #[command(flatten)]
+        from: From,
+    },
+    /// Approve tools as they are listed now, and show what that changes
+    Approve {
+        /// Tools, by their servers' own names
+        #[arg(value_name = "BACKEND/TOOL", required = true)]
+        names: Vec<String>,
+        #[command(flatten)]
+        lock: Lock,
+        #[command(flatten)]
+        from: From,
+    },
+}
+
+/// File of approved definitions.
+#[derive(Debug, Clone, Args)]
+pub struct Lock {
+    /// File of approved definitions; by default `guard.lock`, else signalbox.lock beside the configuration
+    #[arg(long, value_name = "FILE")]
+    pub lock: Option<PathBuf>,
 }
 
 /// Source of the tools.

@@ -30,6 +30,7 @@ mod status;
 pub mod stdio;
 mod switch;
 mod tape;
+mod tool_pins;
 mod tools;
 mod users;
 mod watch;

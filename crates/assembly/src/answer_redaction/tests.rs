@@ -30,7 +30,7 @@ fn chain(configured: &str) -> Chain {
     let text = format!("[gateway]\ndata_dir = '{}'\n{configured}", folder.path().display());
     let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
     let config = Config::parse(Path::new("signalbox.toml"), &text, &env, &Overrides::default()).unwrap().config;
-    let [redaction, ..] = GovernParts::new(&config).unwrap().interceptors();
+    let [redaction, ..] = GovernParts::new(&config, None).unwrap().interceptors();
     Chain::new(vec![redaction])
 }
 

@@ -2,6 +2,7 @@
 //! `tape/keep`.
 
 use super::{ApiState, ok};
+use crate::definition_list::DefinitionList;
 use crate::in_process_session::InProcessSession;
 use crate::metrics::{self, VisibleNames};
 use crate::tool_list::ToolList;
@@ -226,4 +227,14 @@ pub(super) async fn tools(served: Arc<ApiState>, request: RoutedRequest) -> Hand
     let mut pipe = InProcessSession::open(gateway, request.caller.clone()).await.map_err(failed)?;
     let tools = ToolList::ask(&mut pipe, gateway, &served.reloader.current()).await.map_err(failed)?;
     Ok(ok(&tools.to_json()))
+}
+
+/// Answers with the definitions of all tools, once the backends whose lists are awaited have sent them.
+pub(super) async fn definitions(served: Arc<ApiState>, request: RoutedRequest) -> HandlerResult {
+    let failed = |error| RouteFault::new(StatusCode::SERVICE_UNAVAILABLE, error);
+    let app = served.app();
+    let mut pipe = InProcessSession::open(&app.gateway, request.caller.clone()).await.map_err(failed)?;
+    pipe.request("tools/list", json!({}), |_| ()).await.map_err(failed)?;
+    let quarantine = app.govern.permissions.quarantine();
+    Ok(ok(&json!(DefinitionList::of(&app.gateway, &quarantine.tools()))))
 }

@@ -46,6 +46,8 @@ pub const BREAKPOINTS: &str = "/api/v1/breakpoints";
 pub const SESSIONS: &str = "/api/v1/sessions";
 /// Tools, each with its backend.
 pub const TOOLS: &str = "/api/v1/tools";
+/// Definitions of tools as their backends sent them.
+pub const DEFINITIONS: &str = "/api/v1/tools/definitions";
 /// Writes the ring to the tape.
 pub const KEEP: &str = "/api/v1/tape/keep";
 /// MCP, one message per line.
@@ -206,6 +208,7 @@ fn api_list(served: &Arc<ApiState>) -> Vec<HttpRoute> {
         to.route(Method::POST, KEEP, Both, process::keep).audited("tape.keep"),
 
         to.route(Method::GET, TOOLS, Both, process::tools),
+        to.route(Method::GET, DEFINITIONS, Both, process::definitions),
         to.route(Method::POST, MCP, Control, mcp::speak).max_body(MAX_MESSAGE),
     ]
 }

@@ -10,6 +10,7 @@ mod guard_content;
 mod holds;
 mod limits;
 mod permissions;
+mod pins;
 mod rules;
 mod seal;
 mod seed;

@@ -14,7 +14,7 @@ use page::{Part, Recipe, commands, is_command, recipes};
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
 
 /// The beginning of each heading, so that none is left out or added without its surroundings.
-const HEADINGS: [&str; 8] = [
+const HEADINGS: [&str; 9] = [
     "Put Signalbox in front of",
     "See what an agent did",
     "Hold a call",
@@ -22,6 +22,7 @@ const HEADINGS: [&str; 8] = [
     "Replay what was recorded",
     "Give every caller a key",
     "Say who may use what",
+    "Guard what tools say",
     "Serve a team over TLS",
 ];
 
@@ -49,7 +50,8 @@ async fn every_recipe_works_the_first_time() {
     let server = ProtectedServer::start(Demands::Token, None).await.unwrap();
     keys_and_login(&mut home, &recipes[5], &server).await;
     permissions(&mut home, &recipes[6]).await;
-    certificates(&mut home, &recipes[7]).await;
+    guarded(&mut home, &recipes[7]).await;
+    certificates(&mut home, &recipes[8]).await;
 }
 
 /// Carries a recipe out: files are written, commands run, output compared.
@@ -149,6 +151,26 @@ async fn permissions(home: &mut Home, recipe: &Recipe) {
     carry_out(home, &rest).await;
     let verified = home.run("signalbox audit verify").await;
     assert!(!verified.contains(" 0 records"), "{verified}");
+    home.stop().await;
+}
+
+async fn guarded(home: &mut Home, recipe: &Recipe) {
+    home.in_folder("guarded");
+    let parts: Vec<&Vec<String>> =
+        recipe.parts.iter().filter_map(|part| if let Part::Code(lines) = part { Some(lines) } else { None }).collect();
+    let [calls, record, settings, pins] = parts[..] else { panic!("{parts:?}") };
+    let [misfit, order] = &commands(calls)[..] else { panic!("{calls:?}") };
+    home.run("signalbox serve").await;
+    let (succeeded, told) = home.begin(misfit).await.unwrap();
+    assert!(!succeeded && told.contains("/text: expected a string") && told.contains("found 5"), "{told}");
+    let (succeeded, told) = home.begin(order).await.unwrap();
+    assert!(succeeded && told.contains("[Signalbox: the text below comes from a tool"), "{told}");
+    home.until(&commands(record)[0], "guard content").await;
+    for command in commands(pins) {
+        home.run(&command).await;
+    }
+    home.append("signalbox.toml", &settings.join("\n"));
+    home.until(order, "Signalbox withheld this").await;
     home.stop().await;
 }
 

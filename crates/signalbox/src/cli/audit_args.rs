@@ -85,8 +85,8 @@ pub struct AuditQueryArgs {
     /// Only records of at least this risk: low, medium, high or critical
     #[arg(long, value_name = "RISK", value_parser = risk)]
     pub risk: Option<RiskLevel>,
-    /// Only events of this kind: tool_invocation, request, security_violation, performance, protocol_error, chain_head
-    /// or records_lost
+    /// Only events of this kind: tool_invocation, request, security_violation, definition_changed, break_glass,
+    /// admin_action, performance, protocol_error, chain_head or records_lost
     #[arg(long = "type", value_name = "TYPE", value_parser = kind)]
     pub event_type: Option<EventType>,
     /// Only records of this call, by its audit id

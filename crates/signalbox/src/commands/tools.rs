@@ -1,7 +1,9 @@
 //! `signalbox tools`: lists and calls the tools of the backends, without any client.
 
+use super::credentials;
 use super::processes::{self, Process};
-use crate::cli::{From, Global, ToolsCommand};
+use super::tool_pins;
+use crate::cli::{From, Global, Lock, ToolsCommand};
 use crate::failure::Failure;
 use crate::output;
 use http::Method;
@@ -12,8 +14,9 @@ use signalbox_assembly::signals::Signals;
 use signalbox_config::{
     BackendConfig, BackendTarget, BackendTrust, Config, EraSetting, Overrides, ToolFilter, UrlTransport,
 };
-use signalbox_control::api::routes::{STATUS, TOOLS};
+use signalbox_control::api::routes::{DEFINITIONS, STATUS, TOOLS};
 use signalbox_control::control_socket;
+use signalbox_control::definition_list::DefinitionList;
 use signalbox_control::in_process_session::{InProcessSession, request_of};
 use signalbox_control::remote_call;
 use signalbox_control::table;
@@ -31,21 +34,38 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Queries the running gateway, or starts the backends for this command and stops them again.
 pub(super) async fn run(global: &Global, command: ToolsCommand) -> Result<ExitCode, Failure> {
     let arguments = arguments(&command)?;
-    let (ToolsCommand::List { from } | ToolsCommand::Call { from, .. }) = &command;
+    let (ToolsCommand::List { from }
+    | ToolsCommand::Call { from, .. }
+    | ToolsCommand::Pin { from, .. }
+    | ToolsCommand::Diff { from, .. }
+    | ToolsCommand::Approve { from, .. }) = &command;
     if from.fresh && global.url.is_some() {
         return Err(Failure::Usage("--fresh starts the backends here, and --url asks elsewhere; use one".to_owned()));
     }
     if let Some(process) = running(global, from).await? {
         return match &command {
+            ToolsCommand::Call { name, .. } => {
+                let result = request_of(&process.address, "tools/call", params(name, arguments), show_progress).await?;
+                show_result(&result, global.json)
+            }
             ToolsCommand::List { .. } => {
                 let told = control_socket::ask_for_long(&process.address, TOOLS)
                     .await
                     .map_err(|error| process.failure(error))?;
                 show_list(&ToolList::from_json(told), global.json)
             }
-            ToolsCommand::Call { name, .. } => {
-                let result = request_of(&process.address, "tools/call", params(name, arguments), show_progress).await?;
-                show_result(&result, global.json)
+            ToolsCommand::Pin { .. } | ToolsCommand::Diff { .. } | ToolsCommand::Approve { .. } => {
+                let told = control_socket::ask_for_long(&process.address, DEFINITIONS)
+                    .await
+                    .map_err(|error| process.failure(error))?;
+                let told = serde_json::from_value(told);
+                let list = told.map_err(|error| Failure::Usage(format!("the answer of the gateway: {error}")))?;
+                let done = use_definitions(&command, &list, global)?;
+                // Approvals apply at once, and not only when the gateway looks at the file again.
+                if !matches!(command, ToolsCommand::Diff { .. }) {
+                    credentials::announce(global).await;
+                }
+                Ok(done)
             }
         };
     }
@@ -121,13 +141,18 @@ async fn fresh(global: &Global, command: &ToolsCommand, arguments: Map<String, V
     let asking = async {
         let mut pipe = InProcessSession::open(&app.gateway, Caller::of(principal, Proof::LocalUser, "stdio")).await?;
         match command {
-            ToolsCommand::List { .. } => {
-                show_list(&ToolList::ask(&mut pipe, &app.gateway, &config).await?, global.json)
-            }
             ToolsCommand::Call { name, .. } => {
                 let called = pipe.request("tools/call", params(name, arguments), show_progress).await;
                 let result = called.inspect_err(|_| warn_of_missing(&tool_list::missing(&app.gateway)))?;
                 show_result(&result, global.json)
+            }
+            ToolsCommand::List { .. } => {
+                show_list(&ToolList::ask(&mut pipe, &app.gateway, &config).await?, global.json)
+            }
+            ToolsCommand::Pin { .. } | ToolsCommand::Diff { .. } | ToolsCommand::Approve { .. } => {
+                pipe.request("tools/list", json!({}), |_| ()).await?;
+                let quarantine = app.govern.permissions.quarantine();
+                use_definitions(command, &DefinitionList::of(&app.gateway, &quarantine.tools()), global)
             }
         }
     };
@@ -142,6 +167,25 @@ async fn fresh(global: &Global, command: &ToolsCommand, arguments: Map<String, V
 
 fn params(name: &str, arguments: Map<String, Value>) -> Value {
     json!({"name": name, "arguments": arguments, "_meta": {"progressToken": 1}})
+}
+
+/// Carries out a command about definitions of tools.
+fn use_definitions(command: &ToolsCommand, listed: &DefinitionList, global: &Global) -> Result<ExitCode, Failure> {
+    warn_of_missing(&listed.missing);
+    if !listed.ready {
+        return Err(Failure::NoBackend);
+    }
+    let by = Principal::local(&std::env::var("USER").unwrap_or_else(|_| "unknown".to_owned())).to_string();
+    let path = |lock: &Lock| match &lock.lock {
+        Some(path) => Ok(path.clone()),
+        None => Ok::<_, Failure>(super::load(global, Overrides::default())?.config.lock_file()),
+    };
+    match command {
+        ToolsCommand::Pin { lock, .. } => tool_pins::pin(listed, &path(lock)?, &by),
+        ToolsCommand::Approve { names, lock, .. } => tool_pins::approve(listed, names, &path(lock)?, &by),
+        ToolsCommand::Diff { lock, .. } => tool_pins::diff(listed, &path(lock)?, global.json),
+        ToolsCommand::List { .. } | ToolsCommand::Call { .. } => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn show_list(tools: &ToolList, json: bool) -> Result<ExitCode, Failure> {
