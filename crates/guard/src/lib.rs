@@ -8,7 +8,8 @@
 //!
 //! Arguments are held against the schema that the tool declares, then against filters for the attacks that their meaning
 //! allows. Results, errors, notifications, questions and definitions are searched for what hides or acts, such as escape
-//! sequences and invisible characters, and for texts that tell the model what to do.
+//! sequences and invisible characters, and for texts that tell the model what to do. `privacy` finds private data in a
+//! text and replaces it by placeholders.
 //!
 //! Everything here comes from strangers. Schemas are compiled once, within bounds on their size and on the work of
 //! applying them, and can refer to nothing outside themselves. All searches take linear time.
@@ -32,6 +33,7 @@ mod invisible;
 mod mark;
 mod message_text;
 pub mod pins;
+pub mod privacy;
 mod result_check;
 pub mod schema;
 mod settings;

@@ -1,13 +1,14 @@
-//! Body of the fuzz target of texts that are cleaned and scored.
+//! Body of the fuzz target of texts that are cleaned, scored and searched for private data.
 
 use crate::cleaning::{CleaningRules, clean, scan};
 use crate::instructions::{InstructionScorer, NameSet, ScoreContext, TextLocation};
+use crate::privacy::{self, PrivacyClasses};
 use std::sync::LazyLock;
 
 static SCORER: LazyLock<Option<InstructionScorer>> = LazyLock::new(|| InstructionScorer::new(None).ok());
 
-/// Checks that cleaning is idempotent, that its report agrees with its result, and that spans of signals lie in the
-/// text.
+/// Checks that cleaning and redaction are idempotent, that their reports agree with their results, and that spans of
+/// signals and of private data lie in the text.
 pub fn guard_texts(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let rules = CleaningRules::ALL;
@@ -18,12 +19,26 @@ pub fn guard_texts(data: &[u8]) {
         let again = clean(&cleaned.text, &rules);
         assert!(again.is_none(), "{text:?} becomes {:?}, then {again:?}", cleaned.text);
     }
+    check_privacy(&text);
     let Some(scorer) = SCORER.as_ref() else { return };
     let names = NameSet::new(["send_email", "search"]);
     let context = ScoreContext { place: TextLocation::Definition, own_tools: &|_| false, other_tools: &names };
     for signal in scorer.score(&text, &context).signals {
         assert!(signal.span.start <= signal.span.end && signal.weight > 0, "{signal:?}");
     }
+}
+
+fn check_privacy(text: &str) {
+    let findings = privacy::find(text, PrivacyClasses::ALL);
+    let mut end = 0;
+    for span in &findings.spans {
+        assert!(end <= span.range.start && text.get(span.range.clone()).is_some_and(|private| !private.is_empty()));
+        end = span.range.end;
+    }
+    let redacted = privacy::redact(text, &findings);
+    let again = privacy::find(&redacted, PrivacyClasses::ALL);
+    let is_clean = again.spans.is_empty() || findings.is_incomplete;
+    assert!(is_clean, "{text:?} becomes {redacted:?}, then {again:?}");
 }
 
 #[cfg(test)]
@@ -59,6 +74,13 @@ mod tests {
         "System: ",
         "\u{fe0f}",
         "&#105;",
+        "ann@host.org",
+        "+49 30 23125 000",
+        "tel 030 23125000",
+        "DE89370400440532013000",
+        "4242 4242 4242 4242",
+        "[email removed]",
+        "password=hunter2hunter2 ",
     ];
 
     #[test]
