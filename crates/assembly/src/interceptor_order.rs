@@ -24,6 +24,7 @@ pub fn interceptor_chain(
     all.push(Arc::clone(rules) as _);
     // Answers pass these before rules, as backends sent them, and a result is held against its schema before it is
     // cleaned.
+    all.push(govern.guard().question_check());
     all.push(govern.guard().content_check());
     all.push(govern.guard().result_check());
     // Signs requests as the other interceptors left them, for gateways behind this one.

@@ -5,9 +5,10 @@ use crate::guard_keys::BY_LEVEL;
 use crate::read::Table;
 use signalbox_engine::chain::EntryPattern;
 use signalbox_guard::pins::{PinMode, PinModes};
+use signalbox_guard::privacy::PrivacyClass;
 use signalbox_guard::{
     ArgumentFilter, ByContent, CleanMode, ContentClass, FilterAction, FilterActions, GuardLevel, GuardSettings,
-    InstructionMode, SchemaMode, ToolSettings,
+    InstructionMode, PrivacyModes, SchemaMode, ToolSettings,
 };
 
 /// Checks the table `guard`.
@@ -16,6 +17,10 @@ pub(crate) fn check(table: &Table<'_>) -> Result<GuardSettings, ConfigError> {
     let by_level = GuardSettings::of_level(level);
     let tools = table.table("tools")?;
     let (clean, instructions, filters) = (table.table("clean")?, table.table("instructions")?, table.table("filters")?);
+    let privacy = table.table("privacy")?;
+    for class in PrivacyClass::ALL {
+        privacy.choice(class.word())?;
+    }
     for filter in ArgumentFilter::ALL {
         filters.choice(filter.word())?;
     }
@@ -41,6 +46,11 @@ pub(crate) fn check(table: &Table<'_>) -> Result<GuardSettings, ConfigError> {
             let word = chosen(&instructions, class.word());
             word.and_then(|word| InstructionMode::of(&word)).unwrap_or(level.instructions(class))
         }),
+        privacy: PrivacyModes::new(|class| {
+            let word = chosen(&privacy, class.word());
+            word.and_then(|word| CleanMode::of(&word)).unwrap_or(level.privacy(class))
+        }),
+        secret_forms: FilterAction::of(&table.choice("secret_forms")?).unwrap_or(by_level.secret_forms),
         pins: PinMode::of(&table.choice("pins")?).map_or(by_level.pins, PinModes::both),
         tools: tools
             .entries
@@ -63,6 +73,7 @@ fn of_tools(pattern: &str, table: &Table<'_>) -> Result<ToolSettings, ConfigErro
         results: schema_mode(table, "results")?,
         filters: FilterAction::of(&table.choice("filters")?),
         clean: CleanMode::of(&table.choice("clean")?),
+        privacy: CleanMode::of(&table.choice("privacy")?),
         instructions: InstructionMode::of(&table.choice("instructions")?),
     })
 }

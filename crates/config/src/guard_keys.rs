@@ -11,9 +11,11 @@ const SCHEMA_MODES: &[&str] = &[BY_LEVEL, "off", "report", "enforce"];
 const CLEAN_MODES: &[&str] = &[BY_LEVEL, "off", "report", "clean"];
 const INSTRUCTION_MODES: &[&str] = &[BY_LEVEL, "off", "report", "mark", "block"];
 
+const SECRET_FORM_ACTIONS: &[&str] = &[BY_LEVEL, "off", "report", "block"];
+
 const PIN_MODES: &[&str] = &[BY_LEVEL, "off", "report", "suspicious", "quarantine"];
 
-const FILTER_ACTIONS: &[&str] = &[BY_LEVEL, "off", "report", "sanitise", "block"];
+const FILTER_ACTIONS: &[&str] = &[BY_LEVEL, "off", "report", "sanitise", "ask", "block"];
 
 /// Every key of the table.
 pub(crate) const GUARD_KEYS: &[ConfigKey] = &[
@@ -36,6 +38,20 @@ pub(crate) const GUARD_KEYS: &[ConfigKey] = &[
         "guard.results",
         one_of(SCHEMA_MODES, BY_LEVEL),
         "Structured results that do not fit the tool's output schema: not looked at, recorded, or replaced by an error.",
+    ),
+    key(
+        "guard.privacy.credential",
+        one_of(CLEAN_MODES, BY_LEVEL),
+        "Keys, tokens and passwords in what tools say: not looked for, recorded, or replaced by a placeholder. The other keys of the table are off unless they are set.",
+    ),
+    key("guard.privacy.email", one_of(CLEAN_MODES, BY_LEVEL), "The same for e-mail addresses."),
+    key("guard.privacy.phone", one_of(CLEAN_MODES, BY_LEVEL), "The same for telephone numbers."),
+    key("guard.privacy.iban", one_of(CLEAN_MODES, BY_LEVEL), "The same for bank account numbers (IBAN)."),
+    key("guard.privacy.card", one_of(CLEAN_MODES, BY_LEVEL), "The same for numbers of payment cards."),
+    key(
+        "guard.secret_forms",
+        one_of(SECRET_FORM_ACTIONS, BY_LEVEL),
+        "Forms by which a server asks a person for a password or a key: shown, recorded, or refused.",
     ),
     key(
         "guard.pins",
@@ -83,6 +99,11 @@ pub(crate) const GUARD_KEYS: &[ConfigKey] = &[
         "guard.filters.control",
         one_of(FILTER_ACTIONS, BY_LEVEL),
         "The same for characters that control or hide, in values that name something.",
+    ),
+    key(
+        "guard.filters.credential",
+        one_of(FILTER_ACTIONS, BY_LEVEL),
+        "The same for keys, tokens and passwords in any argument.",
     ),
     key(
         "guard.clean.results",
@@ -136,6 +157,11 @@ pub(crate) const GUARD_KEYS: &[ConfigKey] = &[
         "guard.tools.NAME.filters",
         one_of(FILTER_ACTIONS, BY_LEVEL),
         "The same as all of `guard.filters` for arguments of some tools.",
+    ),
+    key(
+        "guard.tools.NAME.privacy",
+        one_of(CLEAN_MODES, BY_LEVEL),
+        "The same as all of `guard.privacy` for what some tools say.",
     ),
     key("guard.tools.NAME.clean", one_of(CLEAN_MODES, BY_LEVEL), "The same as `guard.clean` for what some tools say."),
     key(

@@ -39,12 +39,14 @@ pub mod consent;
 mod entry_pattern;
 mod judgement;
 mod person;
+mod work;
 
 pub use case::{Case, HoldAnswer, HoldQuestion, HoldResponse, Phase};
 pub use consent::{Consent, ConsentOf};
 pub use entry_pattern::{EntryNames, EntryPattern};
 pub use judgement::{Effect, Hold, Judgement, Ruling, Rulings, Verdict};
 pub use person::{EditError, edited, settle};
+pub use work::Work;
 
 /// Maximum size of a webhook's response in bytes. It equals the size of the largest message sent to a webhook, because
 /// the webhook may send that back changed.

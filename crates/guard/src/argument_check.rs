@@ -2,21 +2,27 @@
 
 use crate::explanation::explain;
 use crate::guard::{AppliedMode, GuardState, ruling};
+use crate::prepared_work::{Preparation, PreparedWork};
 use crate::schema::{Schema, SchemaValidity};
 use crate::settings::SchemaMode;
 use crate::tool_schemas::{DeclaredSchema, SchemaLookup};
 use bytes::Bytes;
 use serde_json::Value;
 use signalbox_engine::chain::{Case, Effect, HoldResponse, Interceptor, Judgement, Phase, Rulings, Verdict};
+use signalbox_engine::fact::FinishedFact;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Envelope, method, printable};
 use std::sync::Arc;
 
 /// Interceptor that refuses calls whose arguments do not fit.
-pub(crate) struct ArgumentCheck(pub Arc<GuardState>);
+pub(crate) struct ArgumentCheck {
+    state: Arc<GuardState>,
+    prepared: PreparedWork<ArgumentVerdict>,
+}
 
 /// Verdict on the arguments of a call.
+#[derive(Debug)]
 enum ArgumentVerdict {
     Fitting,
     /// Passes, with a text for the record.
@@ -26,8 +32,13 @@ enum ArgumentVerdict {
 }
 
 impl ArgumentCheck {
+    /// Creates the interceptor of a guard.
+    pub fn new(state: &Arc<GuardState>) -> Self {
+        Self { state: Arc::clone(state), prepared: PreparedWork::default() }
+    }
+
     fn mode(&self, case: &Case<'_>) -> AppliedMode<SchemaMode> {
-        self.0.mode(case, |settings| settings.arguments, |tool| tool.arguments)
+        self.state.mode(case, |settings| settings.arguments, |tool| tool.arguments)
     }
 
     /// Returns the schemas of the called tool.
@@ -37,10 +48,19 @@ impl ArgumentCheck {
         // A round that comes back with a state may leave out the arguments, which were checked in the first round.
         let is_reply = case.message.param("requestState").is_some() && case.message.param("arguments").is_none();
         let definition = case.definition.filter(|_| is_call && !is_reply)?;
-        Some(self.0.schemas.schemas(definition))
+        Some(self.state.schemas.schemas(definition))
     }
 
-    fn check(&self, case: &Case<'_>, lookup: &SchemaLookup) -> ArgumentVerdict {
+    /// Returns the check of a call's arguments.
+    fn check(&self, case: &Case<'_>, lookup: &SchemaLookup) -> impl Fn() -> ArgumentVerdict + Send + Sync + use<> {
+        let (state, message) = (Arc::clone(&self.state), case.message.clone());
+        let (schemas, is_new) = (Arc::clone(&lookup.schemas), lookup.is_new);
+        move || ArgumentVerdict::of(&message, &SchemaLookup { schemas: Arc::clone(&schemas), is_new }, &state)
+    }
+}
+
+impl ArgumentVerdict {
+    fn of(message: &Envelope, lookup: &SchemaLookup, state: &GuardState) -> Self {
         let schema = match &lookup.schemas.input {
             DeclaredSchema::Any => return ArgumentVerdict::Fitting,
             DeclaredSchema::Invalid(why) if lookup.is_new => {
@@ -49,7 +69,7 @@ impl ArgumentCheck {
             DeclaredSchema::Invalid(_) => return ArgumentVerdict::Fitting,
             DeclaredSchema::Compiled(schema) => schema,
         };
-        match schema.check(&arguments(case.message)) {
+        match schema.check(&arguments(message)) {
             SchemaValidity::Valid => ArgumentVerdict::Fitting,
             SchemaValidity::Coercible(coercions) => {
                 let all: Vec<String> = coercions.iter().map(ToString::to_string).collect();
@@ -58,12 +78,12 @@ impl ArgumentCheck {
             SchemaValidity::TooCostly => {
                 ArgumentVerdict::Remarkable("not checked: schema and arguments together are too large".to_owned())
             }
-            SchemaValidity::Invalid(_) if fits_without_nulls(schema, case.message) => {
+            SchemaValidity::Invalid(_) if fits_without_nulls(schema, message) => {
                 ArgumentVerdict::Remarkable("forwarded as sent: null for what may be left out".to_owned())
             }
             SchemaValidity::Invalid(violations) => {
                 let instance = |message: &Envelope| Some(arguments(message));
-                ArgumentVerdict::Wrong(explain(violations, schema, case.message, self.0.redactor.as_deref(), instance))
+                ArgumentVerdict::Wrong(explain(violations, schema, message, state.redactor.as_deref(), instance))
             }
         }
     }
@@ -105,7 +125,7 @@ impl Interceptor for ArgumentCheck {
         "guard arguments"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
+    fn judge(&self, case: &Case<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
         let Some(lookup) = self.lookup(case) else { return Judgement::pass() };
         let applied = self.mode(case);
         if applied.mode == SchemaMode::Off {
@@ -113,7 +133,11 @@ impl Interceptor for ArgumentCheck {
         }
         let ruling = |verdict, text| Rulings::from(ruling(&applied.rule("arguments"), verdict, text));
         let report = |text, effects| Judgement { verdict: Verdict::Pass, rulings: ruling("report", text), effects };
-        match self.check(case, &lookup) {
+        let verdict = match self.prepared.of(case, resumed, self.check(case, &lookup)) {
+            Preparation::Ready(verdict) => verdict,
+            Preparation::Held(verdict) => return verdict.into(),
+        };
+        match &*verdict {
             ArgumentVerdict::Fitting => Judgement::pass(),
             ArgumentVerdict::Remarkable(text) => {
                 let tool = case.exchange.and_then(|exchange| exchange.subject.as_deref()).unwrap_or_default();
@@ -122,34 +146,38 @@ impl Interceptor for ArgumentCheck {
                     true => vec![Effect::Log { level: LogLevel::Warning, text: line }],
                     false => Vec::new(),
                 };
-                report(text, effects)
+                report(text.clone(), effects)
             }
             ArgumentVerdict::Wrong(text) if applied.mode == SchemaMode::Report => {
                 report(format!("the arguments do not fit: {text}"), Vec::new())
             }
             ArgumentVerdict::Wrong(text) => Judgement {
-                verdict: Verdict::Refuse(refusal(case, &text)),
-                rulings: ruling("refuse", text),
+                verdict: Verdict::Refuse(refusal(case, text)),
+                rulings: ruling("refuse", text.clone()),
                 effects: Vec::new(),
             },
         }
     }
 
     fn looks_at(&self, phase: Phase) -> bool {
-        phase == Phase::Request && !self.0.settings.load().is_off()
+        phase == Phase::Request && !self.state.settings.load().is_off()
     }
 
     fn is_idle(&self) -> bool {
-        self.0.settings.load().is_off()
+        self.state.settings.load().is_off()
     }
 
     fn judges_changes(&self) -> bool {
         true
     }
 
+    fn finished(&self, finished: &FinishedFact) {
+        self.prepared.finished(finished.exchange);
+    }
+
     fn would_refuse(&self, case: &Case<'_>) -> Option<Fault> {
         let lookup = self.lookup(case)?;
-        match self.check(case, &lookup) {
+        match self.check(case, &lookup)() {
             ArgumentVerdict::Wrong(text) if self.mode(case).mode == SchemaMode::Enforce => Some(refusal(case, &text)),
             _ => None,
         }

@@ -27,6 +27,7 @@ pub use meaning::{Meaning, meaning};
 pub use meanings::Meanings;
 pub use sanitise::sanitise;
 
+use crate::privacy::{self, PrivacyClass, PrivacyClasses};
 use command_filter::check_command;
 use control_filter::check_control;
 use finding::Violation;
@@ -53,14 +54,31 @@ const MAX_UNKNOWN: usize = 512;
 /// Examines the arguments of a call. Returns the findings in the order of the arguments, at most [`MAX_FINDINGS`] of a kind.
 #[must_use]
 pub fn examine(arguments: &Value, meanings: &Meanings) -> Vec<ArgumentFinding> {
-    let mut examination =
-        Examination { meanings, findings: Vec::new(), place: String::new(), schema_place: String::new() };
+    let (findings, place, schema_place) = Default::default();
+    let mut examination = Examination { meanings, check: violations, findings, place, schema_place };
     examination.visit(arguments, "", MAX_DEPTH);
     examination.findings
 }
 
+/// Returns the credentials in the arguments of a call. Arguments that are meant to be one are left out.
+#[must_use]
+pub fn credentials(arguments: &Value, meanings: &Meanings) -> Vec<ArgumentFinding> {
+    let (findings, place, schema_place) = Default::default();
+    let mut examination = Examination { meanings, check: credential_violation, findings, place, schema_place };
+    examination.visit(arguments, "", MAX_DEPTH);
+    examination.findings
+}
+
+fn credential_violation(text: &str, meaning: Meaning) -> Vec<Violation> {
+    let is_meant = meaning == Meaning::Secret;
+    let found = !is_meant && !privacy::find(text, PrivacyClasses::NONE.with(PrivacyClass::Credential)).spans.is_empty();
+    let violation = || Violation::new(FilterKind::Credential, FindingRisk::High, "a key, a token or a password");
+    found.then(violation).into_iter().collect()
+}
+
 struct Examination<'a> {
     meanings: &'a Meanings,
+    check: fn(&str, Meaning) -> Vec<Violation>,
     findings: Vec<ArgumentFinding>,
     place: String,
     /// Place with `*` for the elements of arrays.
@@ -108,7 +126,7 @@ impl Examination<'_> {
 
     fn check(&mut self, text: &str, name: &str) {
         let meaning = self.meanings.get(&self.schema_place, name);
-        for violation in violations(text, meaning) {
+        for violation in (self.check)(text, meaning) {
             if self.findings.iter().filter(|finding| finding.kind == violation.kind).count() < MAX_FINDINGS {
                 self.findings.push(violation.at(&self.place, text));
             }

@@ -1,150 +1,117 @@
-//! Looks at what servers say before a client gets it: removes what hides or acts, and marks what gives orders.
+//! Looks at what servers say before a client gets it: removes what hides, acts or is private, and marks what gives
+//! orders.
 
-use crate::cleaning::{self, CleaningRules, RemovalCount};
 use crate::content::{ContentClass, content};
-use crate::content_settings::{CleanMode, InstructionMode};
-use crate::guard::{GuardState, ruling};
-use crate::instructions::{InstructionVerdict, ScoreContext};
+use crate::content_search::{ContentFindings, ContentModes, ContentSearch};
+use crate::content_settings::{CleanMode, InstructionMode, PrivacyModes};
+use crate::guard::{AppliedMode, GuardState, ruling};
 use crate::mark;
-use crate::message_text::{self, Readership, TextPlace};
+use crate::prepared_work::{MAX_UNDER_LOCK, Preparation, PreparedWork};
 use crate::result_check::replacement;
+use crate::schema::SchemaValidity;
+use crate::tool_schemas::DeclaredSchema;
 use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict};
+use signalbox_engine::fact::FinishedFact;
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_wire::{Edits, Envelope, Kind, json, method};
-use std::fmt::Write as _;
+use signalbox_wire::{Envelope, Kind, method};
 use std::sync::Arc;
 
-/// Maximum number of rules that are named in one decision.
-const MAX_NAMED: usize = 8;
-
-/// Maximum number of texts that may be a note of an earlier judgement.
-const MAX_NOTES: usize = 4;
+/// Text of the result in place of one that lost what its schema demands.
+const BROKEN: &str = "Signalbox removed parts of this result that are not allowed, and it does not fit the schema of the tool without them";
 
 /// Interceptor that looks at results, errors, notifications and questions of backends.
-pub(crate) struct ContentCheck(pub Arc<GuardState>);
-
-/// Findings of cleaning in one message.
-#[derive(Default)]
-struct CleaningFindings {
-    removals: Vec<RemovalCount>,
-    /// True if something was found in a value that cannot be edited.
-    is_fixed: bool,
-    edits: Edits,
-    /// Size of the strings that were edited, before and after.
-    original_size: usize,
-    sanitized_size: usize,
+pub(crate) struct ContentCheck {
+    pub state: Arc<GuardState>,
+    prepared: PreparedWork<ContentFindings>,
 }
 
-impl CleaningFindings {
-    fn look(&mut self, token: &[u8], text: &str, place: TextPlace) {
-        let Some(clean) = cleaning::clean(text, &CleaningRules::ALL) else { return };
-        for removal in clean.removed {
-            match self.removals.iter_mut().find(|one| one.class == removal.class) {
-                Some(known) => known.count = known.count.saturating_add(removal.count),
-                None => self.removals.push(removal),
-            }
-        }
-        if place.readership != Readership::Text || place.is_key {
-            self.is_fixed = true;
-            return;
-        }
-        let quoted = json::quote(&clean.text);
-        self.original_size += token.len();
-        self.sanitized_size += quoted.len();
-        self.edits.replace(place.span, quoted);
-    }
-
-    /// Describes the findings without quoting the message.
-    fn describe(&self, class: ContentClass, is_applied: bool) -> String {
-        let mut text = format!("{}: ", class.word());
-        for (at, removal) in self.removals.iter().enumerate() {
-            let comma = if at == 0 { "" } else { ", " };
-            let _ = write!(text, "{comma}{} {}", removal.count, removal.class.word());
-        }
-        if is_applied {
-            let (before, after) = (self.original_size, self.sanitized_size);
-            let _ = write!(text, "; original_size {before}, sanitized_size {after}");
-        }
-        if self.is_fixed {
-            text.push_str("; some of it in values that are not edited");
-        }
-        text
-    }
+/// Modes that apply to a message, with the keys that set them.
+struct AppliedModes {
+    clean: AppliedMode<CleanMode>,
+    privacy: AppliedMode<PrivacyModes>,
+    instructions: AppliedMode<InstructionMode>,
 }
 
-/// Findings of the scorer in one message.
-#[derive(Default)]
-struct InstructionFindings {
-    points: u32,
-    is_alarm: bool,
-    /// Rules that gave points, each once.
-    rules: Vec<(String, String)>,
-}
-
-impl InstructionFindings {
-    fn look(&mut self, state: &GuardState, text: &str, context: &ScoreContext<'_>) {
-        let Some(score) = state.scorer().map(|scorer| scorer.score(text, context)) else { return };
-        if score.verdict == InstructionVerdict::Clean {
-            return;
+impl AppliedModes {
+    fn of(state: &GuardState, case: &Case<'_>, class: ContentClass) -> Self {
+        Self {
+            clean: state.clean_mode(case, class),
+            privacy: state.mode(
+                case,
+                |settings| settings.privacy,
+                |tool| tool.privacy.map(|mode| PrivacyModes::new(|_| mode)),
+            ),
+            instructions: state.instruction_mode(case, class),
         }
-        self.is_alarm = true;
-        self.points = self.points.max(score.points);
-        for signal in score.signals {
-            if self.rules.len() < MAX_NAMED && !self.rules.iter().any(|(rule, _)| rule == signal.rule) {
-                self.rules.push((signal.rule.to_owned(), signal.about.to_owned()));
-            }
-        }
-    }
-
-    fn describe(&self, class: ContentClass) -> String {
-        let rules: Vec<&str> = self.rules.iter().map(|(rule, _)| rule.as_str()).collect();
-        format!("{}: text that tells the model what to do, {} points: {}", class.word(), self.points, rules.join(", "))
-    }
-
-    /// Says in words what was found, for the model and the person that read the mark.
-    fn reasons(&self) -> String {
-        self.rules.iter().map(|(_, about)| about.as_str()).collect::<Vec<_>>().join("; ")
     }
 }
 
 impl ContentCheck {
-    /// Looks at every string of the content.
-    fn look(
+    /// Creates the interceptor of a guard.
+    pub fn new(state: &Arc<GuardState>) -> Self {
+        Self { state: Arc::clone(state), prepared: PreparedWork::default() }
+    }
+
+    /// Returns the result to send if removals made the structured content break the schema that it fitted before.
+    fn broken(&self, case: &Case<'_>, edited: &Envelope) -> Option<Envelope> {
+        let lookup = self.state.schemas.schemas(case.definition?);
+        let DeclaredSchema::Compiled(schema) = &lookup.schemas.output else { return None };
+        let fits = |message: &Envelope| {
+            let content = message.result_member("structuredContent")?;
+            Some(!matches!(schema.check(content.of(message.bytes())), SchemaValidity::Invalid(_)))
+        };
+        let is_broken = fits(case.message)? && !fits(edited)?;
+        is_broken.then(|| replacement(case.message, BROKEN)).flatten()
+    }
+
+    /// Decides what is done about the findings.
+    fn judgement(
         &self,
         case: &Case<'_>,
-        found: crate::content::FoundContent,
-        modes: (CleanMode, InstructionMode),
-    ) -> (CleaningFindings, InstructionFindings) {
-        let (mut cleaning, mut instructions) = (CleaningFindings::default(), InstructionFindings::default());
-        let bytes = case.message.bytes();
-        let names = self.0.names.of(case.backend.unwrap_or_default());
-        let own_tools = |name: &str| names.own.contains(name);
-        let context = ScoreContext { place: found.class.place(), own_tools: &own_tools, other_tools: &names.of_others };
-        // Notes of an earlier judgement are no findings, if they turn out to be what this one would write.
-        let mut notes: Vec<String> = Vec::new();
-        let mut look = |place: TextPlace| {
-            let token = place.span.of(bytes);
-            let Some(text) = json::string(token) else { return };
-            if modes.0 != CleanMode::Off && place.readership != Readership::Opaque {
-                cleaning.look(token, &text, place);
-            }
-            if modes.1 == InstructionMode::Off || place.is_key && !place.is_structured {
-                return;
-            }
-            match mark::is_like_note(&text) && notes.len() < MAX_NOTES {
-                true => notes.push(text.into_owned()),
-                false => instructions.look(&self.0, &text, &context),
-            }
+        class: ContentClass,
+        findings: &ContentFindings,
+        modes: &AppliedModes,
+    ) -> Judgement {
+        let mut rulings: Vec<Arc<Ruling>> = Vec::new();
+        let mut message = match findings.edits.is_empty() {
+            true => None,
+            false => Envelope::parse(findings.edits.clone().apply(case.message.bytes())).ok(),
         };
-        match found.class {
-            ContentClass::Logs | ContentClass::Errors => message_text::visit_report(bytes, found.span, &mut look),
-            _ => message_text::visit(bytes, found.span, &mut look),
+        let mut note = |is_applied: bool, rule: Arc<str>, text: String| {
+            rulings.push(Arc::new(ruling(&rule, if is_applied { "modify" } else { "report" }, text)));
+        };
+        if findings.hides() {
+            let is_applied = message.is_some() && modes.clean.mode == CleanMode::Clean;
+            let text = findings.describe_removals(class, is_applied);
+            note(is_applied, modes.clean.rule(&format!("clean.{}", class.word())), text);
         }
-        let own = instructions.is_alarm.then(|| mark::note(&instructions.reasons()));
-        for note in notes.iter().filter(|note| Some(*note) != own.as_ref()) {
-            instructions.look(&self.0, note, &context);
+        if findings.is_private() {
+            let is_applied = message.is_some() && findings.replaces_private();
+            note(is_applied, modes.privacy.rule("privacy"), findings.describe_private(class, is_applied));
         }
-        (cleaning, instructions)
+        let mut verdict = message.as_ref().and_then(|message| self.broken(case, message)).map(Verdict::Modify);
+        if findings.orders.is_alarm {
+            let reasons = findings.orders.reasons();
+            let current = message.as_ref().unwrap_or(case.message);
+            let marked = match modes.instructions.mode {
+                InstructionMode::Mark => mark::marked(current, &reasons),
+                _ => None,
+            };
+            let word = match modes.instructions.mode {
+                InstructionMode::Block => "refuse",
+                _ if marked.is_some() => "modify",
+                _ => "report",
+            };
+            if modes.instructions.mode == InstructionMode::Block {
+                // A message that is withheld needs no other replacement.
+                verdict = Some(withheld(case, class, &reasons));
+            }
+            message = marked.or(message);
+            let rule = modes.instructions.rule(&format!("instructions.{}", class.word()));
+            rulings.push(Arc::new(ruling(&rule, word, findings.orders.describe(class))));
+        }
+        let verdict = verdict.unwrap_or_else(|| message.map_or(Verdict::Pass, Verdict::Modify));
+        Judgement { verdict, rulings: rulings.into(), effects: Vec::new() }
     }
 }
 
@@ -167,48 +134,36 @@ impl Interceptor for ContentCheck {
         "guard content"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
-        let Some(found) = content(case) else { return Judgement::pass() };
-        let class = found.class;
-        let (clean, instruct) = (self.0.clean_mode(case, class), self.0.instruction_mode(case, class));
-        let (cleaning, instructions) = self.look(case, found, (clean.mode, instruct.mode));
-        let mut rulings: Vec<Arc<Ruling>> = Vec::new();
-        let mut message: Option<Envelope> = None;
-        if !cleaning.removals.is_empty() {
-            let is_applied = clean.mode == CleanMode::Clean && !cleaning.edits.is_empty();
-            message = is_applied.then(|| Envelope::parse(cleaning.edits.apply(case.message.bytes())).ok()).flatten();
-            let word = if message.is_some() { "modify" } else { "report" };
-            let rule = clean.rule(&format!("clean.{}", class.word()));
-            rulings.push(Arc::new(ruling(&rule, word, cleaning.describe(class, message.is_some()))));
+    fn judge(&self, case: &Case<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
+        let Some(content) = content(case) else { return Judgement::pass() };
+        let modes = AppliedModes::of(&self.state, case, content.class);
+        let search = ContentSearch {
+            state: Arc::clone(&self.state),
+            message: case.message.bytes().clone(),
+            content,
+            modes: ContentModes {
+                clean: modes.clean.mode,
+                privacy: modes.privacy.mode,
+                instructions: modes.instructions.mode,
+            },
+            names: self.state.names.of(case.backend.unwrap_or_default()),
+            is_bounded: !case.can_wait && case.message.bytes().len() > MAX_UNDER_LOCK,
+        };
+        match self.prepared.of(case, resumed, move || search.run()) {
+            Preparation::Ready(findings) => self.judgement(case, content.class, &findings, &modes),
+            Preparation::Held(verdict) => verdict.into(),
         }
-        let mut verdict = None;
-        if instructions.is_alarm {
-            let current = message.as_ref().unwrap_or(case.message);
-            let marked = match instruct.mode {
-                InstructionMode::Mark => mark::marked(current, &instructions.reasons()),
-                _ => None,
-            };
-            let word = match instruct.mode {
-                InstructionMode::Block => "refuse",
-                _ if marked.is_some() => "modify",
-                _ => "report",
-            };
-            if instruct.mode == InstructionMode::Block {
-                verdict = Some(withheld(case, class, &instructions.reasons()));
-            }
-            message = marked.or(message);
-            let rule = instruct.rule(&format!("instructions.{}", class.word()));
-            rulings.push(Arc::new(ruling(&rule, word, instructions.describe(class))));
-        }
-        let verdict = verdict.unwrap_or_else(|| message.map_or(Verdict::Pass, Verdict::Modify));
-        Judgement { verdict, rulings: rulings.into(), effects: Vec::new() }
     }
 
     fn is_idle(&self) -> bool {
-        self.0.settings.load().is_off()
+        self.state.settings.load().is_off()
     }
 
     fn looks_at(&self, phase: Phase) -> bool {
         matches!(phase, Phase::Response | Phase::FromBackend | Phase::ServerAsks) && !self.is_idle()
+    }
+
+    fn finished(&self, finished: &FinishedFact) {
+        self.prepared.finished(finished.exchange);
     }
 }

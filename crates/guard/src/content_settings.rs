@@ -1,5 +1,7 @@
 //! Modes for the content that servers send, by the place where they say it.
 
+use crate::privacy::{PrivacyClass, PrivacyClasses};
+
 /// Place where a text of a server stands.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ContentClass {
@@ -101,6 +103,36 @@ impl InstructionMode {
     pub fn of(word: &str) -> Option<Self> {
         let at = Self::WORDS.iter().position(|one| *one == word)?;
         [Self::Off, Self::Report, Self::Mark, Self::Block].get(at).copied()
+    }
+}
+
+/// A mode for each class of private data.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct PrivacyModes([CleanMode; 5]);
+
+impl PrivacyModes {
+    /// Returns what `mode` gives for each class.
+    #[must_use]
+    pub fn new(mode: impl FnMut(PrivacyClass) -> CleanMode) -> Self {
+        Self(PrivacyClass::ALL.map(mode))
+    }
+
+    /// Returns the modes with each replaced by what `change` gives for it.
+    #[must_use]
+    pub fn map(self, change: impl FnMut(CleanMode) -> CleanMode) -> Self {
+        Self(self.0.map(change))
+    }
+
+    /// Returns the mode of a class.
+    #[must_use]
+    pub fn of(&self, class: PrivacyClass) -> CleanMode {
+        self.0[class as usize]
+    }
+
+    /// Returns the classes that are looked for.
+    #[must_use]
+    pub fn classes(&self) -> PrivacyClasses {
+        PrivacyClass::ALL.into_iter().filter(|class| self.of(*class) != CleanMode::Off).collect()
     }
 }
 

@@ -3,14 +3,48 @@
 use crate::argument_filters::{self, ArgumentFinding, Meanings};
 use crate::filter_settings::{ArgumentFilter, FilterAction};
 use crate::guard::{AppliedMode, GuardState, ruling};
+use crate::prepared_work::{Preparation, PreparedWork};
+use crate::tool_schemas::ToolSchemas;
+use bytes::Bytes;
 use serde_json::Value;
-use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict};
-use signalbox_engine::{Fault, FaultKind};
-use signalbox_wire::{Edits, Envelope, json, method};
-use std::sync::Arc;
+use signalbox_engine::chain::{
+    Case, Hold, HoldQuestion, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict, settle,
+};
+use signalbox_engine::fact::FinishedFact;
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::{ExchangeId, Fault, FaultKind, bounded};
+use signalbox_secret_scan::Scanner;
+use signalbox_wire::{Edits, Envelope, Limits, json, method};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Time that a person has to decide about a call.
+const ASK_WITHIN: Duration = Duration::from_secs(300);
+/// Maximum number of released calls that are remembered until they end.
+const MAX_RELEASED: usize = 4096;
+/// Place in the chain's hold that tells a person's decision from the end of work.
+const PERSON: u32 = 1;
 
 /// Interceptor that filters arguments.
-pub(crate) struct FilterCheck(pub Arc<GuardState>);
+pub(crate) struct FilterCheck {
+    state: Arc<GuardState>,
+    prepared: PreparedWork<Vec<ArgumentFinding>>,
+    /// Calls that a person released, by the address of their arguments.
+    released: Mutex<HashMap<usize, ReleasedCall>>,
+    /// True once a person released a call.
+    has_released: AtomicBool,
+}
+
+/// Call that a person released. Numbers of exchanges repeat in other sessions, so only the very message that the person
+/// released counts.
+struct ReleasedCall {
+    exchange: ExchangeId,
+    /// Kept so that no other message takes its place in memory.
+    arguments: Bytes,
+    since: Instant,
+}
 
 /// Finding with what is done about it.
 struct JudgedFinding {
@@ -19,25 +53,50 @@ struct JudgedFinding {
     applied: AppliedMode<FilterAction>,
 }
 
+/// Returns the arguments of a call that may hold something to find.
+fn arguments(message: &Envelope) -> Option<Bytes> {
+    let span = message.param("arguments").filter(|_| message.method() == Some(method::TOOLS_CALL))?;
+    let arguments = message.bytes().slice(span.range());
+    arguments.contains(&b'"').then_some(arguments)
+}
+
+/// Returns everything that the filters find in arguments.
+fn examine(arguments: &Bytes, schemas: Option<&ToolSchemas>, credentials: bool) -> Vec<ArgumentFinding> {
+    let Ok(value) = serde_json::from_slice::<Value>(arguments) else { return Vec::new() };
+    // The definition of a tool that is listed after a sign-in is not known yet. Names of arguments say much.
+    let unknown = Meanings::default();
+    let meanings = schemas.map_or(&unknown, |schemas| &schemas.meanings);
+    let mut found = argument_filters::examine(&value, meanings);
+    if credentials && Scanner::built_in().may_hold(arguments) {
+        found.extend(argument_filters::credentials(&value, meanings));
+    }
+    found
+}
+
 impl FilterCheck {
+    /// Creates the interceptor of a guard.
+    pub fn new(state: &Arc<GuardState>) -> Self {
+        let (released, has_released) = Default::default();
+        Self { state: Arc::clone(state), prepared: PreparedWork::default(), released, has_released }
+    }
+
+    /// Returns the search for findings in the arguments of a call, if there is anything to search.
+    fn search(&self, case: &Case<'_>) -> Option<impl Fn() -> Vec<ArgumentFinding> + Send + Sync + use<>> {
+        let arguments = arguments(case.message)?;
+        let schemas = case.definition.map(|definition| self.state.schemas.schemas(definition).schemas);
+        let credentials = self.applied(case, ArgumentFilter::Credential).mode != FilterAction::Off;
+        Some(move || examine(&arguments, schemas.as_deref(), credentials))
+    }
+
+    fn applied(&self, case: &Case<'_>, filter: ArgumentFilter) -> AppliedMode<FilterAction> {
+        self.state.mode(case, |settings| settings.filters.of(filter), |tool| tool.filters)
+    }
+
     /// Returns the findings whose filters are used.
-    fn findings(&self, case: &Case<'_>) -> Vec<JudgedFinding> {
-        let is_call = case.message.method() == Some(method::TOOLS_CALL);
-        let Some(arguments) = case.message.param("arguments").filter(|_| is_call) else { return Vec::new() };
-        let arguments = arguments.of(case.message.bytes());
-        if !arguments.contains(&b'"') {
-            return Vec::new();
-        }
-        let Ok(arguments) = serde_json::from_slice::<Value>(arguments) else { return Vec::new() };
-        // The definition of a tool that is listed after a sign-in is not known yet. Names of arguments say much.
-        let lookup = case.definition.map(|definition| self.0.schemas.schemas(definition));
-        let unknown = Meanings::default();
-        let meanings = lookup.as_ref().map_or(&unknown, |lookup| &lookup.schemas.meanings);
-        let found = argument_filters::examine(&arguments, meanings);
-        let judged = found.into_iter().map(|finding| {
+    fn judged(&self, case: &Case<'_>, found: &[ArgumentFinding]) -> Vec<JudgedFinding> {
+        let judged = found.iter().map(|finding| {
             let filter = ArgumentFilter::of(finding.kind);
-            let applied = self.0.mode(case, |settings| settings.filters.of(filter), |tool| tool.filters);
-            JudgedFinding { finding, filter, applied }
+            JudgedFinding { finding: finding.clone(), filter, applied: self.applied(case, filter) }
         });
         judged.filter(|judged| judged.applied.mode != FilterAction::Off).collect()
     }
@@ -54,6 +113,40 @@ impl FilterCheck {
             edits.replace(span, json::quote(&clean));
         }
         Envelope::parse(edits.apply_all(bytes).ok()?).ok()
+    }
+
+    /// Returns true if a person released the call with these arguments.
+    fn is_released(&self, case: &Case<'_>) -> bool {
+        let Some(arguments) = arguments(case.message) else { return false };
+        let released = self.released.lock().unpoisoned();
+        released.get(&arguments.as_ptr().addr()).is_some_and(|one| one.arguments.len() == arguments.len())
+    }
+
+    /// Remembers what a person released, as it goes on.
+    fn release(&self, case: &Case<'_>, verdict: &Verdict) {
+        let message = match verdict {
+            Verdict::Pass => case.message,
+            Verdict::Modify(message) => message,
+            _ => return,
+        };
+        if let (Some(exchange), Some(arguments)) = (case.exchange, arguments(message)) {
+            let mut released = self.released.lock().unpoisoned();
+            bounded::make_room(&mut released, MAX_RELEASED, |one| one.since);
+            self.has_released.store(true, Ordering::Relaxed);
+            let address = arguments.as_ptr().addr();
+            released.insert(address, ReleasedCall { exchange: exchange.id, arguments, since: case.now });
+        }
+    }
+
+    /// Asks a person about the call, or refuses one that cannot wait.
+    fn ask(case: &Case<'_>, findings: &[JudgedFinding]) -> Verdict {
+        if !case.can_wait {
+            return Verdict::Refuse(refusal(findings));
+        }
+        let asking = findings.iter().filter(|judged| judged.applied.mode == FilterAction::Ask);
+        let reason = format!("an argument may do harm: {}", describe(asking)).into();
+        let question = HoldQuestion::Person { reason, within: ASK_WITHIN };
+        Verdict::Hold(Hold { question, cursor: PERSON, message: None })
     }
 }
 
@@ -89,8 +182,18 @@ impl Interceptor for FilterCheck {
         "guard filters"
     }
 
-    fn judge(&self, case: &Case<'_>, _: Option<HoldResponse<'_>>) -> Judgement {
-        let findings = self.findings(case);
+    fn judge(&self, case: &Case<'_>, resumed: Option<HoldResponse<'_>>) -> Judgement {
+        if let Some(decision) = resumed.filter(|resumed| resumed.cursor == PERSON) {
+            let judgement = settle(case, decision.answer, Some("guard.filters".into()), &Limits::default());
+            self.release(case, &judgement.verdict);
+            return judgement;
+        }
+        let Some(search) = self.search(case) else { return Judgement::pass() };
+        let found = match self.prepared.of(case, resumed, search) {
+            Preparation::Ready(found) => found,
+            Preparation::Held(verdict) => return verdict.into(),
+        };
+        let findings = self.judged(case, &found);
         let Some(action) = findings.iter().map(|judged| judged.applied.mode).max() else { return Judgement::pass() };
         let rulings = |word: &'static str| -> Vec<Arc<Ruling>> {
             let of = |judged: &JudgedFinding| {
@@ -107,12 +210,14 @@ impl Interceptor for FilterCheck {
                 Some(message) => judgement(Verdict::Modify(message), "modify"),
                 None => judgement(Verdict::Refuse(refusal(&findings)), "refuse"),
             },
+            FilterAction::Ask if self.is_released(case) => Judgement::pass(),
+            FilterAction::Ask => judgement(Self::ask(case, &findings), if case.can_wait { "hold" } else { "refuse" }),
             FilterAction::Block => judgement(Verdict::Refuse(refusal(&findings)), "refuse"),
         }
     }
 
     fn is_idle(&self) -> bool {
-        self.0.settings.load().filters_are_off()
+        self.state.settings.load().filters_are_off()
     }
 
     fn looks_at(&self, phase: Phase) -> bool {
@@ -124,13 +229,21 @@ impl Interceptor for FilterCheck {
     }
 
     fn would_refuse(&self, case: &Case<'_>) -> Option<Fault> {
-        let findings = self.findings(case);
+        let found = self.search(case)?();
+        let findings = self.judged(case, &found);
         let action = findings.iter().map(|judged| judged.applied.mode).max()?;
         let is_refused = match action {
-            FilterAction::Off | FilterAction::Report => false,
+            FilterAction::Off | FilterAction::Report | FilterAction::Ask => false,
             FilterAction::Sanitise => Self::sanitised(case.message, &findings).is_none(),
             FilterAction::Block => true,
         };
         is_refused.then(|| refusal(&findings))
+    }
+
+    fn finished(&self, finished: &FinishedFact) {
+        self.prepared.finished(finished.exchange);
+        if self.has_released.load(Ordering::Relaxed) {
+            self.released.lock().unpoisoned().retain(|_, one| one.exchange != finished.exchange);
+        }
     }
 }

@@ -12,6 +12,8 @@ pub enum FilterAction {
     Report,
     /// The harmful part is removed; where that cannot be done, the call is refused.
     Sanitise,
+    /// A person decides about the call.
+    Ask,
     /// The call is refused.
     Block,
 }
@@ -33,24 +35,34 @@ pub enum ArgumentFilter {
     Private,
     /// Characters that control or hide.
     Control,
+    /// Keys, tokens and passwords.
+    Credential,
 }
 
 impl FilterAction {
     /// Words of the actions in the configuration.
-    pub const WORDS: [&str; 4] = ["off", "report", "sanitise", "block"];
+    pub const WORDS: [&str; 5] = ["off", "report", "sanitise", "ask", "block"];
 
     /// Returns the action that a word of the configuration names.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         let at = Self::WORDS.iter().position(|one| *one == word)?;
-        [Self::Off, Self::Report, Self::Sanitise, Self::Block].get(at).copied()
+        [Self::Off, Self::Report, Self::Sanitise, Self::Ask, Self::Block].get(at).copied()
     }
 }
 
 impl ArgumentFilter {
     /// All filters, in the order of the documentation.
-    pub const ALL: [Self; 7] =
-        [Self::Traversal, Self::Shell, Self::Sql, Self::Template, Self::Metadata, Self::Private, Self::Control];
+    pub const ALL: [Self; 8] = [
+        Self::Traversal,
+        Self::Shell,
+        Self::Sql,
+        Self::Template,
+        Self::Metadata,
+        Self::Private,
+        Self::Control,
+        Self::Credential,
+    ];
 
     /// Returns the word for the filter in the configuration and in records.
     #[must_use]
@@ -63,6 +75,7 @@ impl ArgumentFilter {
             Self::Metadata => "metadata_address",
             Self::Private => "private_address",
             Self::Control => "control",
+            Self::Credential => "credential",
         }
     }
 
@@ -75,14 +88,15 @@ impl ArgumentFilter {
             FilterKind::Template => Self::Template,
             FilterKind::Ssrf(SsrfTarget::Metadata) => Self::Metadata,
             FilterKind::Ssrf(_) => Self::Private,
-            FilterKind::Control | FilterKind::Credential => Self::Control,
+            FilterKind::Control => Self::Control,
+            FilterKind::Credential => Self::Credential,
         }
     }
 }
 
 /// An action for each filter.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct FilterActions([FilterAction; 7]);
+pub struct FilterActions([FilterAction; 8]);
 
 impl FilterActions {
     /// Returns what `action` gives for each filter.

@@ -5,6 +5,7 @@ use crate::content_check::ContentCheck;
 use crate::content_settings::{CleanMode, ContentClass, InstructionMode};
 use crate::filter_check::FilterCheck;
 use crate::instructions::InstructionScorer;
+use crate::question_check::QuestionCheck;
 use crate::result_check::ResultCheck;
 use crate::settings::{GuardMode, GuardSettings, ToolSettings};
 use crate::tool_names::ToolNames;
@@ -64,25 +65,31 @@ impl Guard {
     /// Returns the interceptor that checks arguments. It stands before whoever is asked for consent.
     #[must_use]
     pub fn argument_check(&self) -> Arc<dyn Interceptor> {
-        Arc::new(ArgumentCheck(Arc::clone(&self.0)))
+        Arc::new(ArgumentCheck::new(&self.0))
     }
 
     /// Returns the interceptor that filters arguments. It stands behind the one that checks their schema.
     #[must_use]
     pub fn filter_check(&self) -> Arc<dyn Interceptor> {
-        Arc::new(FilterCheck(Arc::clone(&self.0)))
+        Arc::new(FilterCheck::new(&self.0))
     }
 
     /// Returns the interceptor that looks at what servers say. Rules see what it left.
     #[must_use]
     pub fn content_check(&self) -> Arc<dyn Interceptor> {
-        Arc::new(ContentCheck(Arc::clone(&self.0)))
+        Arc::new(ContentCheck::new(&self.0))
+    }
+
+    /// Returns the interceptor that refuses forms which ask for secrets.
+    #[must_use]
+    pub fn question_check(&self) -> Arc<dyn Interceptor> {
+        Arc::new(QuestionCheck(Arc::clone(&self.0)))
     }
 
     /// Returns the interceptor that checks results. It stands next to the backends, so that it sees what they sent.
     #[must_use]
     pub fn result_check(&self) -> Arc<dyn Interceptor> {
-        Arc::new(ResultCheck(Arc::clone(&self.0)))
+        Arc::new(ResultCheck::new(&self.0))
     }
 }
 

@@ -20,6 +20,7 @@ pub use name_set::NameSet;
 pub use rule::BadInstructionRules;
 pub use score::{InstructionVerdict, Score, Signal, TextForm};
 pub use scorer::{InstructionScorer, ScoreContext};
+pub(crate) use spelling::fold_look_alikes;
 
 /// Place of a text, which decides how much of an order it may contain.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]

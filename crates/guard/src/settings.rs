@@ -1,8 +1,9 @@
 //! Settings of the guard.
 
-use crate::content_settings::{ByContent, CleanMode, ContentClass, InstructionMode};
+use crate::content_settings::{ByContent, CleanMode, ContentClass, InstructionMode, PrivacyModes};
 use crate::filter_settings::{ArgumentFilter, FilterAction, FilterActions};
 use crate::pins::{PinMode, PinModes};
+use crate::privacy::PrivacyClass;
 use signalbox_engine::chain::EntryPattern;
 use std::sync::Arc;
 
@@ -52,6 +53,12 @@ impl GuardMode for CleanMode {
 impl GuardMode for InstructionMode {
     fn in_shadow(self) -> Self {
         if self == Self::Off { Self::Off } else { Self::Report }
+    }
+}
+
+impl GuardMode for PrivacyModes {
+    fn in_shadow(self) -> Self {
+        self.map(CleanMode::in_shadow)
     }
 }
 
@@ -137,6 +144,28 @@ impl GuardLevel {
         }
     }
 
+    /// Returns the mode for private data of a class. Addresses and numbers are the content of many tools, so only
+    /// credentials are looked for unless the configuration asks for more.
+    #[must_use]
+    pub fn privacy(self, class: PrivacyClass) -> CleanMode {
+        match (self, class) {
+            (Self::Off, _) => CleanMode::Off,
+            (Self::Strict, PrivacyClass::Credential) => CleanMode::Clean,
+            (_, PrivacyClass::Credential) => CleanMode::Report,
+            _ => CleanMode::Off,
+        }
+    }
+
+    /// Returns the action on forms that ask a person for a password or a key. MCP forbids them to servers.
+    #[must_use]
+    pub fn secret_forms(self) -> FilterAction {
+        match self {
+            Self::Off => FilterAction::Off,
+            Self::Observe => FilterAction::Report,
+            Self::Standard | Self::Strict => FilterAction::Block,
+        }
+    }
+
     /// Returns the modes for definitions that differ from the approved ones. A reviewer who keeps a lock file wants to see
     /// every change first; without one, servers that are updated would stop working.
     #[must_use]
@@ -176,6 +205,8 @@ pub struct ToolSettings {
     pub filters: Option<FilterAction>,
     /// Mode for what hides or acts in what the tool says.
     pub clean: Option<CleanMode>,
+    /// Mode for private data of every class in what the tool says.
+    pub privacy: Option<CleanMode>,
     /// Mode for orders to the model in what the tool says.
     pub instructions: Option<InstructionMode>,
 }
@@ -195,6 +226,10 @@ pub struct GuardSettings {
     pub clean: ByContent<CleanMode>,
     /// Modes for orders to the model.
     pub instructions: ByContent<InstructionMode>,
+    /// Modes for private data.
+    pub privacy: PrivacyModes,
+    /// Action on forms that ask a person for a password or a key.
+    pub secret_forms: FilterAction,
     /// Modes for definitions that differ from the approved ones.
     pub pins: PinModes,
     /// Settings for some tools. Of several that match, the last in the file counts.
@@ -212,6 +247,8 @@ impl GuardSettings {
             filters: FilterActions::new(|filter| level.filter(filter)),
             clean: ByContent::new(|class| level.clean(class)),
             instructions: ByContent::new(|class| level.instructions(class)),
+            privacy: PrivacyModes::new(|class| level.privacy(class)),
+            secret_forms: level.secret_forms(),
             pins: level.pins(),
             tools: Vec::new(),
         }

@@ -242,6 +242,7 @@ impl Dialogue {
                 self.held = Some((hold.cursor, message, phase));
                 match hold.question {
                     HoldQuestion::Pause(time) => format!("pause {time:?}{changed}"),
+                    HoldQuestion::Work(_) => format!("work{changed}"),
                     HoldQuestion::Person { reason, within } => format!("hold {within:?} {reason}{changed}"),
                     HoldQuestion::Consent(consent) => {
                         format!("consent {:?} {}{changed}", consent.within, consent.reason)

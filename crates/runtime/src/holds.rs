@@ -8,7 +8,7 @@ use signalbox_engine::{ExchangeId, Principal, SessionKey};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 /// Maximum number of messages that wait for a person.
 pub const MAX_HELD: usize = 1_000;
@@ -63,7 +63,17 @@ pub trait HoldNotices: Send + Sync {
 #[derive(Default)]
 pub struct Holds {
     waiting: Mutex<HeldTable>,
+    work: WorkTurns,
     notices: OnceLock<Arc<dyn HoldNotices>>,
+}
+
+/// Turns for work of interceptors, one for each core.
+struct WorkTurns(Semaphore);
+
+impl Default for WorkTurns {
+    fn default() -> Self {
+        Self(Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)))
+    }
 }
 
 #[derive(Default)]
@@ -100,6 +110,11 @@ impl Holds {
     pub fn notify_by(&self, notices: Arc<dyn HoldNotices>) {
         // A second source would belong to the same gateway and build the same notifications.
         let _ = self.notices.set(notices);
+    }
+
+    /// Waits until work of an interceptor may be done.
+    pub(crate) async fn work_turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.work.0.acquire().await.ok()
     }
 
     /// Returns the held messages, oldest first.

@@ -1,4 +1,5 @@
 use super::consent::Consent;
+use super::work::Work;
 use crate::caller::{Caller, Principal};
 use crate::exchange::Exchange;
 use bytes::Bytes;
@@ -124,6 +125,8 @@ pub struct Case<'a> {
 pub enum HoldQuestion {
     /// No input: the message continues after this delay.
     Pause(Duration),
+    /// The end of work that takes long. The message continues afterwards.
+    Work(Work),
     /// A person's decision about the message.
     Person {
         /// Reason shown to the person.

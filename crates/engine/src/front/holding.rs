@@ -74,6 +74,8 @@ pub(super) struct SuspendedWalk {
     passed: usize,
     /// Position of the interceptor that holds it.
     cursor: u32,
+    /// True if a person or a webhook decides.
+    asks: bool,
 }
 
 impl FrontMachine {
@@ -102,7 +104,8 @@ impl FrontMachine {
             message: message.bytes().clone(),
             gives_progress: exchange.progress_token.is_some(),
         };
-        let waiting = SuspendedWalk { message, then, passed, cursor: hold.cursor };
+        let asks = hold.question.asks();
+        let waiting = SuspendedWalk { message, then, passed, cursor: hold.cursor, asks };
         self.exchanges.enter(id, Stage::Held(Box::new(waiting)));
         match hold.question {
             HoldQuestion::Consent(consent) if consent.of != ConsentOf::Approver => {
@@ -124,7 +127,7 @@ impl FrontMachine {
         let told = HoldResponse { cursor: held.cursor, answer };
         let resume = Some(Resume { passed: held.passed, told });
         if let Some(exchange) = self.exchanges.get_mut(&id) {
-            exchange.consulted = true;
+            exchange.consulted |= held.asks;
         }
         match held.then {
             Continuation::Within { whole, then } => {
@@ -198,6 +201,11 @@ impl FrontMachine {
 }
 
 impl HoldQuestion {
+    /// Returns true if a person or a webhook decides.
+    fn asks(&self) -> bool {
+        !matches!(self, Self::Pause(_) | Self::Work(_))
+    }
+
     /// Returns the word for this question in recorded decisions.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -205,6 +213,7 @@ impl HoldQuestion {
             Self::Pause(_) => "pause",
             Self::Person { .. } | Self::Consent(_) => "person",
             Self::Webhook { .. } => "webhook",
+            Self::Work(_) => "work",
         }
     }
 }

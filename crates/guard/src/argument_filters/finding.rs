@@ -38,7 +38,7 @@ pub enum FilterKind {
     Ssrf(SsrfTarget),
     /// Control character or invisible character.
     Control,
-    /// Credential. No filter here reports it; the secret scanner does.
+    /// Key, token or password where none is meant to be.
     Credential,
 }
 

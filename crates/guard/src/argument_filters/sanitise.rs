@@ -5,6 +5,7 @@ use super::finding::FilterKind;
 use super::path_filter::check_path;
 use super::text_readings::text_readings;
 use crate::invisible::is_invisible;
+use crate::privacy::{self, PrivacyClass, PrivacyClasses};
 
 /// Returns a value that passes the filter and is as close to the given one as possible, or `None` if there is none: a
 /// command does not become harmless by leaving out characters. A value that needs no change is returned as it is, so
@@ -14,9 +15,11 @@ pub fn sanitise(value: &str, kind: FilterKind) -> Option<String> {
     match kind {
         FilterKind::Control => Some(without_control(value)),
         FilterKind::PathTraversal => within_folder(value),
-        FilterKind::Shell | FilterKind::Sql | FilterKind::Template | FilterKind::Ssrf(_) | FilterKind::Credential => {
-            None
+        FilterKind::Credential => {
+            let found = privacy::find(value, PrivacyClasses::NONE.with(PrivacyClass::Credential));
+            Some(privacy::redact(value, &found))
         }
+        FilterKind::Shell | FilterKind::Sql | FilterKind::Template | FilterKind::Ssrf(_) => None,
     }
 }
 

@@ -89,7 +89,7 @@ const fn is_styled(character: char) -> bool {
 }
 
 /// Returns the text with look-alikes replaced by ASCII, or `None` if no word mixes them with ASCII letters.
-pub(super) fn fold_look_alikes(text: &str) -> Option<String> {
+pub(crate) fn fold_look_alikes(text: &str) -> Option<String> {
     let mut previous = ' ';
     let mixed = |before: char, character: char| {
         is_styled(character) && is_styled(before)

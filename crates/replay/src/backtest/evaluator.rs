@@ -258,6 +258,7 @@ impl<'a> Evaluator<'a> {
             match question {
                 _ if as_recorded && again.can_wait => return progress.waits(holder, cursor, message),
                 HoldQuestion::Pause(_) => {}
+                HoldQuestion::Work(work) => work.run(),
                 _ if !again.can_wait => return progress.now.verdict("refuse"),
                 HoldQuestion::Person { .. } | HoldQuestion::Consent(_) => return progress.now.verdict("hold"),
                 HoldQuestion::Webhook { .. } => return progress.unknown = Some(Reason::Webhook),

@@ -28,6 +28,12 @@ pub(super) async fn consult(
             }
             return;
         }
+        HoldQuestion::Work(work) => {
+            // The session may end meanwhile; the answer then finds no exchange.
+            let _turn = session.gateway.holds.work_turn().await;
+            let _ = tokio::task::spawn_blocking(move || work.run()).await;
+            HoldAnswer::GoOn { by: None }
+        }
         HoldQuestion::Webhook { url, body, within } => {
             match session.gateway.webhooks.ask(held.caller.principal(), &url, body, within).await {
                 Ok((status, body)) => HoldAnswer::Webhook { status, body },

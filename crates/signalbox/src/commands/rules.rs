@@ -173,6 +173,7 @@ fn verdict(verdict: &Verdict) -> (&'static str, String) {
 fn question(question: &HoldQuestion) -> String {
     match question {
         HoldQuestion::Pause(time) => format!("continues after {}", spelled(*time)),
+        HoldQuestion::Work(_) => "continues when it was looked at".to_owned(),
         HoldQuestion::Person { reason, within } if reason.is_empty() => {
             format!("a person decides within {}", spelled(*within))
         }

@@ -49,7 +49,9 @@ impl FrontMachine {
             }
             match judged.verdict {
                 Verdict::Hold(hold) => {
-                    if !matches!(hold.question, HoldQuestion::Pause(_)) && !self.was_consulted(exchange, phase) {
+                    if let HoldQuestion::Work(work) = &hold.question {
+                        work.run();
+                    } else if !matches!(hold.question, HoldQuestion::Pause(_)) && !self.was_consulted(exchange, phase) {
                         return InstantVerdict::Refused(self.cannot_wait(exchange, phase, &hold.question, ctx, out));
                     }
                     resume = Some(Resume {
