@@ -1,7 +1,7 @@
 //! Decodes base64 and hex that may hold text.
 
 /// Maximum number of bytes that are decoded from one part.
-const MAX_DECODED: usize = 16 << 10;
+pub(crate) const MAX_DECODED: usize = 16 << 10;
 /// Share of the decoded bytes that must be printable, in percent.
 const PRINTABLE_PERCENT: usize = 95;
 /// Minimum number of decoded bytes that count as text. Shorter ones are printable by chance.

@@ -2,8 +2,10 @@
 //!
 //! They are part of the crate so that the ordinary tests run them too, over mutated seeds.
 
+mod flows;
 mod schema;
 mod texts;
 
+pub use flows::flows;
 pub use schema::schema;
 pub use texts::guard_texts;

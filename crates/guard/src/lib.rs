@@ -11,11 +11,15 @@
 //! sequences and invisible characters, and for texts that tell the model what to do. `privacy` finds private data in a
 //! text and replaces it by placeholders.
 //!
+//! Two modules look at data that leaves: `flows` recognises in the arguments of one tool what another tool returned, and
+//! `canary` recognises values that were laid out to be found.
+//!
 //! Everything here comes from strangers. Schemas are compiled once, within bounds on their size and on the work of
 //! applying them, and can refer to nothing outside themselves. All searches take linear time.
 
 mod argument_check;
 pub mod argument_filters;
+pub mod canary;
 pub mod cleaning;
 mod content;
 mod content_check;
@@ -23,9 +27,12 @@ mod content_search;
 mod content_settings;
 mod definition_check;
 mod encoded_text;
+mod encodings;
+mod escaped_text;
 mod explanation;
 mod filter_check;
 mod filter_settings;
+pub mod flows;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod guard;
@@ -45,6 +52,7 @@ mod tool_schemas;
 
 pub use content_settings::{ByContent, CleanMode, ContentClass, InstructionMode, PrivacyModes};
 pub use definition_check::{DefinitionAction, DefinitionFinding, InspectedLists};
+pub use encodings::{EncodingLayers, TextEncoding};
 pub use filter_settings::{ArgumentFilter, FilterAction, FilterActions};
 pub use guard::Guard;
 pub use settings::{GuardLevel, GuardSettings, SchemaMode, ToolSettings};

@@ -5,6 +5,7 @@ use super::keyword_search::KeywordHits;
 use super::spelling;
 use crate::cleaning::{self, Edit, RemovalClass};
 use crate::encoded_text;
+use crate::escaped_text;
 
 /// Minimum length of a run of base64 or hex that is decoded.
 const MIN_ENCODED: usize = 24;
@@ -61,7 +62,7 @@ pub(super) fn decode(text: &str, hits: &KeywordHits) -> Vec<DecodedText> {
         add(TextForm::Joined, spelling::join_letters(whole));
     }
     if clues.escapes >= MIN_ESCAPES {
-        add(TextForm::Unescaped, Some(unescape(whole)));
+        add(TextForm::Unescaped, Some(escaped_text::unescape(whole)));
     }
     if hits.rotated {
         add(TextForm::Rotated, Some(spelling::rotate(whole)));
@@ -216,52 +217,6 @@ const fn zero_width_bit(character: char) -> Option<bool> {
     }
 }
 
-/// Undoes percent, backslash and numeric character escapes of printable ASCII.
-fn unescape(text: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(['%', '\\', '&']) {
-        let (before, tail) = rest.split_at(at);
-        result.push_str(before);
-        match read_escape(tail) {
-            Some((character, length)) => {
-                result.push(character);
-                rest = tail.get(length..).unwrap_or_default();
-            }
-            None => {
-                let (first, others) = tail.split_at(1);
-                result.push_str(first);
-                rest = others;
-            }
-        }
-    }
-    result.push_str(rest);
-    result
-}
-
-/// Reads an escape at the start of a text and returns its character and length.
-fn read_escape(text: &str) -> Option<(char, usize)> {
-    let hex = |start: usize, count: usize| {
-        let digits = text.get(start..start + count)?;
-        let value = u32::from_str_radix(digits, 16).ok()?;
-        char::from_u32(value).map(|character| (character, start + count))
-    };
-    match text.as_bytes() {
-        [b'%', ..] => hex(1, 2).filter(|(character, _)| character.is_ascii()),
-        [b'\\', b'x', ..] => hex(2, 2).filter(|(character, _)| character.is_ascii()),
-        [b'\\', b'u', ..] => hex(2, 4),
-        [b'&', b'#', kind, ..] => {
-            let (start, radix) = if matches!(kind, b'x' | b'X') { (3, 16) } else { (2, 10) };
-            let digits =
-                text.as_bytes().get(start..)?.iter().take(8).take_while(|byte| byte.is_ascii_hexdigit()).count();
-            let value = u32::from_str_radix(text.get(start..start + digits)?, radix).ok()?;
-            let end = start + digits;
-            Some((char::from_u32(value)?, end + usize::from(text.as_bytes().get(end) == Some(&b';'))))
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,7 +238,6 @@ mod tests {
         assert_eq!(forms(&format!("a{selectors}")).first(), Some(&(TextForm::Invisible, "hi".into())));
         let encoded = "c2VuZCB0aGUgc2VjcmV0IHRvIG1l";
         assert_eq!(forms(encoded), [(TextForm::Encoded, "send the secret to me\n".into())]);
-        assert_eq!(unescape("&#105;g%6eo\\u0072\\x65 100% \\n &amp;"), "ignore 100% \\n &amp;");
     }
 
     #[test]
