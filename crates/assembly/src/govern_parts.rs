@@ -4,6 +4,7 @@ use crate::answer_redaction::{AnswerRedaction, path_constraints};
 use crate::approval_notifier::ApprovalNotifier;
 use crate::assemble::AssembleError;
 use crate::auditing::Auditing;
+use crate::canary_file::CanaryFile;
 use crate::govern_files::GovernFiles;
 use crate::grants::GrantClock;
 use crate::list_guard::ListGuard;
@@ -21,7 +22,7 @@ use signalbox_govern::call_limits::{LimitRules, ScopeRates, ToolRate};
 use signalbox_govern::decision_point::{PointApi, PointRules};
 use signalbox_govern::permissions::{CallCheck, SwitchCheck};
 use signalbox_govern::{CallBudgets, CallLimits, ConstraintCheck, DecisionPoint, Permissions, ScopeCheck, ToolLabels};
-use signalbox_guard::Guard;
+use signalbox_guard::{Guard, GuardSecrets};
 use signalbox_runtime::{Gateway, Governance};
 use signalbox_tape::redact::Redactor;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub struct GovernParts {
     decision_point: Arc<DecisionPoint>,
     guard: Guard,
     pins: Arc<PinBook>,
+    canaries: Arc<CanaryFile>,
     lists: ListGuard,
     files: Arc<GovernFiles>,
     redactor: Redactor,
@@ -79,7 +81,11 @@ impl GovernParts {
         let [mut link_key, mut hash_key] = [[0; 32]; 2];
         getrandom::fill(&mut link_key).and_then(|()| getrandom::fill(&mut hash_key)).map_err(|error| random(&error))?;
         let budgets = Arc::new(CallBudgets::new(budgets(config)));
-        let guard = Guard::new(config.guard.clone(), Some(Arc::new(redactor.clone())));
+        let mut flows = [0; 16];
+        getrandom::fill(&mut flows).map_err(|error| random(&error))?;
+        let canaries = Arc::new(CanaryFile::of(&config.data_dir));
+        let secrets = GuardSecrets { flows, canaries: canaries.news().flatten() };
+        let guard = Guard::new(config.guard.clone(), Some(Arc::new(redactor.clone())), secrets);
         let pins = Arc::new(PinBook::open(&config.lock_file(), &config.data_dir)?);
         Ok(Self {
             spent: Arc::new(SpentBudgets::new(&config.data_dir, &budgets)),
@@ -95,6 +101,7 @@ impl GovernParts {
             lists: ListGuard::new(&guard, &pins, &permissions, audit, builtin_backend::own_names(config)),
             guard,
             pins,
+            canaries,
             files: Arc::default(),
             redactor,
             permissions,
@@ -166,12 +173,15 @@ impl GovernParts {
 
     /// Returns `true` if a process of the data folder may have written switches or grants since they were last applied.
     pub(crate) fn has_news(&self, config: &Config) -> bool {
-        self.files.has_news(config) || self.pins.has_news()
+        self.files.has_news(config) || self.pins.has_news() || self.canaries.has_news()
     }
 
     /// Applies switches, grants and approvals of tools that were written since the last call. Looks at three files and
     /// reads what changed. Returns the number of switches that were rewritten because their file was gone.
     pub(crate) fn follow_files(&self, config: &Config, gateway: &Gateway) -> usize {
+        if let Some(key) = self.canaries.news() {
+            self.guard.set_canary_key(key);
+        }
         if self.pins.follow() {
             self.lists.renew(gateway);
         }

@@ -24,6 +24,9 @@ pub fn interceptor_chain(
     all.push(Arc::clone(rules) as _);
     // Answers pass these before rules, as backends sent them, and a result is held against its schema before it is
     // cleaned.
+    // Flows and canaries see requests as backends get them, and results as they came.
+    all.push(govern.guard().flow_check());
+    all.push(govern.guard().canary_check());
     all.push(govern.guard().question_check());
     all.push(govern.guard().content_check());
     all.push(govern.guard().result_check());

@@ -14,6 +14,7 @@ pub mod backend_auth;
 mod baseline;
 mod builtin_backend;
 pub mod call_metrics;
+pub mod canary_file;
 pub mod data_dir;
 mod govern_files;
 pub mod govern_parts;

@@ -150,6 +150,19 @@ pub enum BackendTrust {
     Untrusted,
 }
 
+impl BackendTrust {
+    /// Returns the word for it in the configuration.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Verified => "verified",
+            Self::Community => "community",
+            Self::Untrusted => "untrusted",
+        }
+    }
+}
+
 /// Eras of MCP: the old one has sessions and a handshake, the new one from 2026-07-28 on has neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EraSetting {

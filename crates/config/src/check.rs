@@ -79,7 +79,9 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     if relay.as_ref().is_some_and(Option::is_some) {
         faults.take(relay::check_name(root, checked.iter().map(|backend: &super::BackendConfig| &backend.name)));
     }
-    let guard = guarded.then(|| faults.take(whole("guard").and_then(|table| guard::check(&table)))).flatten();
+    let classes = guard::FlowClasses { labels: tool_labels.as_deref().unwrap_or_default(), backends: &checked };
+    let guard = whole("guard").and_then(|table| guard::check(&table, &classes));
+    let guard = if guarded { faults.take(guard) } else { None };
     let guard_lock = guarded.then(|| faults.take(whole("guard").and_then(|table| folder(&table, "lock")))).flatten();
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));

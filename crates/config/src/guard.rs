@@ -1,18 +1,21 @@
 //! Reads the table `guard`.
 
+use crate::BackendConfig;
 use crate::error::{ConfigError, Problem};
 use crate::guard_keys::BY_LEVEL;
 use crate::read::Table;
+use crate::tool_labels::ToolLabelRule;
+use crate::values::bad;
 use signalbox_engine::chain::EntryPattern;
 use signalbox_guard::pins::{PinMode, PinModes};
 use signalbox_guard::privacy::PrivacyClass;
 use signalbox_guard::{
-    ArgumentFilter, ByContent, CleanMode, ContentClass, FilterAction, FilterActions, GuardLevel, GuardSettings,
-    InstructionMode, PrivacyModes, SchemaMode, ToolSettings,
+    ArgumentFilter, ByContent, CleanMode, ContentClass, FilterAction, FilterActions, FlowRule, GuardLevel,
+    GuardSettings, InstructionMode, PrivacyModes, SchemaMode, ToolSettings,
 };
 
 /// Checks the table `guard`.
-pub(crate) fn check(table: &Table<'_>) -> Result<GuardSettings, ConfigError> {
+pub(crate) fn check(table: &Table<'_>, classes: &FlowClasses<'_>) -> Result<GuardSettings, ConfigError> {
     let level = GuardLevel::of(&table.choice("level")?).unwrap_or_default();
     let by_level = GuardSettings::of_level(level);
     let tools = table.table("tools")?;
@@ -50,6 +53,8 @@ pub(crate) fn check(table: &Table<'_>) -> Result<GuardSettings, ConfigError> {
             let word = chosen(&privacy, class.word());
             word.and_then(|word| CleanMode::of(&word)).unwrap_or(level.privacy(class))
         }),
+        canaries: FilterAction::of(&table.choice("canaries")?).unwrap_or(by_level.canaries),
+        flows: if level == GuardLevel::Off { Vec::new() } else { flows(&table.table("flows")?, classes)? },
         secret_forms: FilterAction::of(&table.choice("secret_forms")?).unwrap_or(by_level.secret_forms),
         pins: PinMode::of(&table.choice("pins")?).map_or(by_level.pins, PinModes::both),
         tools: tools
@@ -57,6 +62,66 @@ pub(crate) fn check(table: &Table<'_>) -> Result<GuardSettings, ConfigError> {
             .iter()
             .map(|entry| of_tools(&entry.key, &tools.inside(entry)?))
             .collect::<Result<_, _>>()?,
+    })
+}
+
+/// Labels by which flows name tools.
+pub(crate) struct FlowClasses<'a> {
+    pub labels: &'a [ToolLabelRule],
+    pub backends: &'a [BackendConfig],
+}
+
+impl FlowClasses<'_> {
+    /// Returns the patterns of the tools that a word of a flow means; none for a label that no tool has.
+    fn patterns(&self, word: &str) -> Vec<EntryPattern> {
+        let (category, trust) = (word.strip_prefix("category:"), word.strip_prefix("trust:"));
+        if category.is_none() && trust.is_none() {
+            return vec![EntryPattern::new(word)];
+        }
+        let of_label = |label: &&ToolLabelRule| match category {
+            Some(category) => label.categories.iter().any(|one| one == category),
+            None => label.trust.is_some_and(|level| Some(level.word()) == trust),
+        };
+        let of_backend = |backend: &&BackendConfig| match category {
+            Some(category) => backend.category.as_deref() == Some(category),
+            None => Some(backend.trust_level.word()) == trust,
+        };
+        let labels = self.labels.iter().filter(of_label).map(|label| EntryPattern::new(&label.pattern));
+        labels.chain(self.backends.iter().filter(of_backend).map(|backend| EntryPattern::new(&backend.name))).collect()
+    }
+}
+
+/// Maximum number of flows: the tracker has a bit for each.
+const MAX_FLOWS: usize = 32;
+
+fn flows(table: &Table<'_>, classes: &FlowClasses<'_>) -> Result<Vec<FlowRule>, ConfigError> {
+    if table.entries.len() > MAX_FLOWS {
+        return Err(table.error(Problem::BadHiddenValue("at most 32 flows")));
+    }
+    table.entries.iter().map(|entry| flow(&entry.key, &table.inside(entry)?, classes)).collect()
+}
+
+fn flow(name: &str, table: &Table<'_>, classes: &FlowClasses<'_>) -> Result<FlowRule, ConfigError> {
+    let patterns = |key: &str| -> Result<Vec<EntryPattern>, ConfigError> {
+        let mut all = Vec::new();
+        for text in table.texts(key)? {
+            let found = classes.patterns(&text.value);
+            if found.is_empty() {
+                return Err(bad(table, &text, "a category or trust level that a backend or a tool has"));
+            }
+            all.extend(found);
+        }
+        if all.is_empty() {
+            return Err(table.key_error(key, Problem::BadHiddenValue("at least one tool")));
+        }
+        Ok(all)
+    };
+    Ok(FlowRule {
+        name: name.into(),
+        from: patterns("from")?,
+        to: patterns("to")?,
+        mode: if table.choice("action")? == "report" { SchemaMode::Report } else { SchemaMode::Enforce },
+        min_chars: table.count("min_chars")?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Defines the keys of the table `guard`.
 
-use crate::key_parts::{key, one_of};
+use crate::key_parts::{count, key, one_of};
 use crate::keys::{ConfigKey, KeyKind};
 
 /// Word for a key that follows `guard.level`.
@@ -52,6 +52,27 @@ pub(crate) const GUARD_KEYS: &[ConfigKey] = &[
         "guard.secret_forms",
         one_of(SECRET_FORM_ACTIONS, BY_LEVEL),
         "Forms by which a server asks a person for a password or a key: shown, recorded, or refused.",
+    ),
+    key(
+        "guard.canaries",
+        one_of(SECRET_FORM_ACTIONS, BY_LEVEL),
+        "Calls whose arguments hold a canary of `signalbox guard canary`: not looked at, recorded, or refused.",
+    ),
+    key(
+        "guard.flows.NAME.from",
+        KeyKind::Texts,
+        "Tools whose results are traced: patterns `BACKEND` or `BACKEND/NAME`, `category:WORD` or `trust:LEVEL`.",
+    ),
+    key("guard.flows.NAME.to", KeyKind::Texts, "Tools that may not be given what those return, written the same way."),
+    key(
+        "guard.flows.NAME.action",
+        one_of(&["report", "block"], "block"),
+        "Calls that would be given it: recorded or refused.",
+    ),
+    key(
+        "guard.flows.NAME.min_chars",
+        count(24, 8, 1024),
+        "Length from which a run of the same characters counts. Numbers, tokens and addresses count as a whole.",
     ),
     key(
         "guard.pins",

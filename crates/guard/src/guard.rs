@@ -1,16 +1,20 @@
 //! The guard of a gateway: its settings, and what its interceptors share.
 
 use crate::argument_check::ArgumentCheck;
+use crate::canary::CanaryKey;
+use crate::canary_check::CanaryCheck;
 use crate::content_check::ContentCheck;
 use crate::content_settings::{CleanMode, ContentClass, InstructionMode};
 use crate::filter_check::FilterCheck;
+use crate::flow_check::FlowCheck;
+use crate::flows::FlowKey;
 use crate::instructions::InstructionScorer;
 use crate::question_check::QuestionCheck;
 use crate::result_check::ResultCheck;
 use crate::settings::{GuardMode, GuardSettings, ToolSettings};
 use crate::tool_names::ToolNames;
 use crate::tool_schemas::SchemaCache;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{Case, EntryNames, Interceptor, Ruling};
 use signalbox_engine::message_redactor::MessageRedactor;
@@ -31,18 +35,32 @@ pub(crate) struct GuardState {
     pub names: ToolNames,
     /// Redacts what texts quote of a message.
     pub redactor: Option<Arc<dyn MessageRedactor>>,
+    /// Key of the fingerprints of what tools return.
+    pub flow_key: FlowKey,
+    /// Key of the canaries, once there are any.
+    pub canary_key: ArcSwapOption<CanaryKey>,
+}
+
+/// Random values of a guard.
+pub struct GuardSecrets {
+    /// Key of the fingerprints of what tools return, made for this process.
+    pub flows: [u8; 16],
+    /// Key of the canaries of the data folder, if there are any.
+    pub canaries: Option<[u8; 32]>,
 }
 
 impl Guard {
     /// Creates a guard with these settings. Texts quote values of messages as `redactor` leaves them.
     #[must_use]
-    pub fn new(settings: GuardSettings, redactor: Option<Arc<dyn MessageRedactor>>) -> Self {
+    pub fn new(settings: GuardSettings, redactor: Option<Arc<dyn MessageRedactor>>, secrets: GuardSecrets) -> Self {
         Self(Arc::new(GuardState {
             settings: ArcSwap::from_pointee(settings),
             schemas: SchemaCache::default(),
             scorer: OnceLock::new(),
             names: ToolNames::default(),
             redactor,
+            flow_key: FlowKey(secrets.flows),
+            canary_key: ArcSwapOption::from_pointee(secrets.canaries.map(CanaryKey::new)),
         }))
     }
 
@@ -72,6 +90,23 @@ impl Guard {
     #[must_use]
     pub fn filter_check(&self) -> Arc<dyn Interceptor> {
         Arc::new(FilterCheck::new(&self.0))
+    }
+
+    /// Follows the canaries of the data folder.
+    pub fn set_canary_key(&self, key: Option<[u8; 32]>) {
+        self.0.canary_key.store(key.map(|key| Arc::new(CanaryKey::new(key))));
+    }
+
+    /// Returns the interceptor that keeps what some tools return from going into others.
+    #[must_use]
+    pub fn flow_check(&self) -> Arc<dyn Interceptor> {
+        Arc::new(FlowCheck::new(&self.0))
+    }
+
+    /// Returns the interceptor that watches for canaries.
+    #[must_use]
+    pub fn canary_check(&self) -> Arc<dyn Interceptor> {
+        Arc::new(CanaryCheck::new(&self.0))
     }
 
     /// Returns the interceptor that looks at what servers say. Rules see what it left.

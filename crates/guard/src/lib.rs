@@ -20,6 +20,7 @@
 mod argument_check;
 pub mod argument_filters;
 pub mod canary;
+mod canary_check;
 pub mod cleaning;
 mod content;
 mod content_check;
@@ -32,6 +33,7 @@ mod escaped_text;
 mod explanation;
 mod filter_check;
 mod filter_settings;
+mod flow_check;
 pub mod flows;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -47,6 +49,7 @@ mod question_check;
 mod result_check;
 pub mod schema;
 mod settings;
+mod text_report;
 mod tool_names;
 mod tool_schemas;
 
@@ -54,5 +57,6 @@ pub use content_settings::{ByContent, CleanMode, ContentClass, InstructionMode, 
 pub use definition_check::{DefinitionAction, DefinitionFinding, InspectedLists};
 pub use encodings::{EncodingLayers, TextEncoding};
 pub use filter_settings::{ArgumentFilter, FilterAction, FilterActions};
-pub use guard::Guard;
-pub use settings::{GuardLevel, GuardSettings, SchemaMode, ToolSettings};
+pub use guard::{Guard, GuardSecrets};
+pub use settings::{FlowRule, GuardLevel, GuardSettings, SchemaMode, ToolSettings};
+pub use text_report::TextFinding;

@@ -166,6 +166,16 @@ impl GuardLevel {
         }
     }
 
+    /// Returns the action on calls that hold a canary. It is there to be noticed, and has no use but that.
+    #[must_use]
+    pub fn canaries(self) -> FilterAction {
+        match self {
+            Self::Off => FilterAction::Off,
+            Self::Observe => FilterAction::Report,
+            Self::Standard | Self::Strict => FilterAction::Block,
+        }
+    }
+
     /// Returns the modes for definitions that differ from the approved ones. A reviewer who keeps a lock file wants to see
     /// every change first; without one, servers that are updated would stop working.
     #[must_use]
@@ -211,6 +221,21 @@ pub struct ToolSettings {
     pub instructions: Option<InstructionMode>,
 }
 
+/// Data of some tools that may not go into others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowRule {
+    /// Name in the configuration.
+    pub name: Arc<str>,
+    /// Tools whose results are traced.
+    pub from: Vec<EntryPattern>,
+    /// Tools that may not be given them.
+    pub to: Vec<EntryPattern>,
+    /// Action on a call that would be given them.
+    pub mode: SchemaMode,
+    /// Length of a run of characters that counts.
+    pub min_chars: usize,
+}
+
 /// Settings of a guard.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GuardSettings {
@@ -230,6 +255,10 @@ pub struct GuardSettings {
     pub privacy: PrivacyModes,
     /// Action on forms that ask a person for a password or a key.
     pub secret_forms: FilterAction,
+    /// Action on calls that hold a canary.
+    pub canaries: FilterAction,
+    /// Flows that are not allowed.
+    pub flows: Vec<FlowRule>,
     /// Modes for definitions that differ from the approved ones.
     pub pins: PinModes,
     /// Settings for some tools. Of several that match, the last in the file counts.
@@ -249,6 +278,8 @@ impl GuardSettings {
             instructions: ByContent::new(|class| level.instructions(class)),
             privacy: PrivacyModes::new(|class| level.privacy(class)),
             secret_forms: level.secret_forms(),
+            canaries: level.canaries(),
+            flows: Vec::new(),
             pins: level.pins(),
             tools: Vec::new(),
         }

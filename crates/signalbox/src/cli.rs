@@ -3,6 +3,7 @@
 mod api_key_args;
 mod audit_args;
 mod backtest_args;
+mod guard_args;
 mod hold;
 mod permission_args;
 mod relay_args;
@@ -29,6 +30,8 @@ pub use audit_args::{
 };
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use guard_args::GUARD_HELP;
+pub use guard_args::{CanaryCommand, CanaryShape, GuardCommand, TextPosition};
 pub use permission_args::{
     BreakGlassArgs, EntryKind, ExplainArgs, GrantArgs, GrantCommand, PolicyCommand, SwitchArgs, SwitchCommand, WhoArgs,
 };
@@ -202,6 +205,12 @@ pub enum CliCommand {
     Policy {
         #[command(subcommand)]
         command: PolicyCommand,
+    },
+    /// Try the guard on a text, and make values that must never leave
+    #[command(after_help = GUARD_HELP)]
+    Guard {
+        #[command(subcommand)]
+        command: GuardCommand,
     },
     /// Help clients of the relay's legacy API over to MCP
     #[command(after_help = RELAY_HELP)]

@@ -11,6 +11,7 @@ mod doctor;
 mod editor;
 mod governed;
 mod grant;
+mod guard;
 mod hold;
 mod import;
 mod login;
@@ -103,6 +104,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         CliCommand::Switch { command } => quietly(&global, switch::run(&global, command)),
         CliCommand::Grant { command } => quietly(&global, grant::run(&global, command)),
         CliCommand::Policy { command } => policy::run(&global, command),
+        CliCommand::Guard { command } => quietly(&global, guard::run(&global, command)),
         CliCommand::Relay { command } => relay::run(command),
         CliCommand::Audit { command } => audit::run(&global, command),
         CliCommand::Keys { command } => api_keys::run(&global, command),

@@ -44,10 +44,14 @@ impl ScriptedServer {
         std::mem::take(&mut self.calls.lock().unwrap())
     }
 
+    /// The configuration of a gateway in front of the server.
+    pub(super) fn config(&self, settings: &str) -> String {
+        format!("{settings}\n{}", remote("one", &self.address.to_string(), "era = 'old'"))
+    }
+
     /// A gateway in front of the server.
-    pub(super) async fn behind(&self, config: &str) -> GatewayProcess {
-        let config = format!("{config}\n{}", remote("one", &self.address.to_string(), "era = 'old'"));
-        let gateway = GatewayProcess::serve(&config).await.unwrap();
+    pub(super) async fn behind(&self, settings: &str) -> GatewayProcess {
+        let gateway = GatewayProcess::serve(&self.config(settings)).await.unwrap();
         gateway.ready().await.unwrap();
         gateway
     }

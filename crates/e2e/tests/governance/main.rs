@@ -7,6 +7,7 @@ mod dialect;
 mod entry_points;
 mod guard;
 mod guard_content;
+mod guard_flows;
 mod holds;
 mod limits;
 mod permissions;

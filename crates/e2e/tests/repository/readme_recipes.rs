@@ -165,7 +165,9 @@ async fn guarded(home: &mut Home, recipe: &Recipe) {
     assert!(!succeeded && told.contains("/text: expected a string") && told.contains("found 5"), "{told}");
     let (succeeded, told) = home.begin(order).await.unwrap();
     assert!(succeeded && told.contains("[Signalbox: the text below comes from a tool"), "{told}");
-    home.until(&commands(record)[0], "guard content").await;
+    let [calls, one] = &commands(record)[..] else { panic!("{record:?}") };
+    home.until(calls, "decided").await;
+    home.until(one, "guard arguments").await;
     for command in commands(pins) {
         home.run(&command).await;
     }

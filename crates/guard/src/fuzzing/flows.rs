@@ -14,13 +14,13 @@ static KEY: LazyLock<CanaryKey> = LazyLock::new(|| CanaryKey::new([3; 32]));
 
 /// Records, excludes and traces the texts between zero bytes. The memory is bounded, an agreement names a recorded call
 /// of the wanted class and is repeatable. A canary is found in any text, and nothing else is taken for one.
-pub fn flows(data: &[u8]) {
+pub fn flows(data: &[u8], began: Instant) {
     let Some((settings, texts)) = data.split_first() else { return };
     let min_chars = 8 + usize::from(*settings % 40);
     let limits =
         FlowLimits { min_chars, max_bytes: MAX_BYTES, max_age: Duration::from_secs(40), ..FlowLimits::default() };
     let mut tracker = FlowTracker::new(limits, FlowKey([*settings; 16]));
-    let mut now = Instant::now();
+    let mut now = began;
     let mut last = String::new();
     for (call, text) in (0_u64..).zip(texts.split(|byte| *byte == SEPARATOR)) {
         let text = String::from_utf8_lossy(text);
@@ -96,7 +96,7 @@ mod tests {
                     _ => input.insert(at, below(256) as u8),
                 }
             }
-            flows(&input);
+            flows(&input, Instant::now());
         }
     }
 }

@@ -117,8 +117,8 @@ async fn recorded(gateway: &GatewayProcess, name: &str, folder: &Path) -> PathBu
     }
     client.request(9, "tools/call", json!({"name": "greet", "arguments": {"name": "the end"}})).await.unwrap();
     let tape = folder.join(format!("{name}.tape"));
-    let kept =
-        async || signalbox(&data, &["tape", "show", "last", "--json"]).await.ok().filter(|all| all.contains("greet"));
+    let export = ["tape", "export", "last", "-o", "-", "--format", "jsonl"];
+    let kept = async || signalbox(&data, &export).await.ok().filter(|all| all.contains("the end"));
     eventually("the calls are on the tape", kept).await.unwrap();
     signalbox(&data, &["tape", "export", "last", "-o", tape.to_str().unwrap()]).await.unwrap();
     tape
