@@ -115,10 +115,12 @@ async fn recorded(gateway: &GatewayProcess, name: &str, folder: &Path) -> PathBu
     for (number, (method, params)) in (2..).zip(requests()) {
         client.request(number, method, params).await.unwrap();
     }
-    client.request(9, "tools/call", json!({"name": "greet", "arguments": {"name": "the end"}})).await.unwrap();
+    let end = json!({"name": "greet", "arguments": {"name": "the end"}});
+    let greeted = client.request(9, "tools/call", end).await.unwrap();
+    assert!(greeted["result"].to_string().contains("the end"), "{greeted}");
     let tape = folder.join(format!("{name}.tape"));
-    let export = ["tape", "export", "last", "-o", "-", "--format", "jsonl"];
-    let kept = async || signalbox(&data, &export).await.ok().filter(|all| all.contains("the end"));
+    let show = ["tape", "show", "last", "--tool", "greet"];
+    let kept = async || signalbox(&data, &show).await.ok().filter(|all| all.contains("success"));
     eventually("the calls are on the tape", kept).await.unwrap();
     signalbox(&data, &["tape", "export", "last", "-o", tape.to_str().unwrap()]).await.unwrap();
     tape
