@@ -47,9 +47,11 @@ pub(crate) fn withheld(config: &Config) -> Vec<Arc<str>> {
     backends.map(|backend| Arc::from(backend.name.as_str())).collect()
 }
 
-/// Returns the names of the backends that are part of this program.
+/// Returns the names of the backends that are part of this program. The relay is one of them: it describes its tools to
+/// each era in another way, and pages bring theirs anew each time.
 pub(crate) fn own_names(config: &Config) -> HashSet<String> {
     let own = config.backends.iter().filter(|backend| matches!(backend.target, BackendTarget::Builtin(_)));
     let demo = uses_demo(config).then(|| DEMO.to_owned());
-    own.map(|backend| backend.name.clone()).chain(demo).collect()
+    let relay = config.relay.is_some().then(|| signalbox_relay::BACKEND.to_owned());
+    own.map(|backend| backend.name.clone()).chain(demo).chain(relay).collect()
 }

@@ -184,6 +184,7 @@ impl GovernParts {
         }
         if self.pins.follow() {
             self.lists.renew(gateway);
+            self.lists.note_approvals(&config.lock_file());
         }
         self.files.follow(config, &self.permissions, &self.grants, gateway)
     }

@@ -1,8 +1,9 @@
 //! Inspects what backends list, quarantines tools that need approval, and reports what the guard finds.
 
+use crate::admin_files::owner_of_newest;
 use crate::auditing::Auditing;
 use crate::pin_book::PinBook;
-use signalbox_audit::DefinitionChange;
+use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome, DefinitionChange};
 use signalbox_engine::catalog::{ListInspector, View, ViewKey};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_govern::Permissions;
@@ -12,6 +13,7 @@ use signalbox_guard::{DefinitionAction, DefinitionFinding, Guard};
 use signalbox_runtime::Gateway;
 use signalbox_wire::printable;
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// Maximum number of findings that are remembered as logged. Beyond it, findings are logged again.
@@ -88,6 +90,24 @@ impl ListGuard {
         drop(state);
         if is_changed {
             gateway.visibility_changed();
+        }
+    }
+}
+
+impl ListGuard {
+    /// Records that other definitions are approved now, by the owner of the lock file.
+    pub(crate) fn note_approvals(&self, lock: &Path) {
+        if let Some(audit) = &self.0.audit {
+            audit.administer(&AdminAction {
+                who: &owner_of_newest([lock]),
+                address: None,
+                origin: AdminOrigin::File,
+                action: "tool.approvals",
+                target: &lock.display().to_string(),
+                before: None,
+                after: None,
+                outcome: AdminOutcome::Done,
+            });
         }
     }
 }

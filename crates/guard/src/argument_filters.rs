@@ -232,7 +232,7 @@ fn check_unknown(text: &str) -> Vec<Option<Violation>> {
     let is_path = is_one_word && !is_url && text.contains(['/', '\\', '%', '\u{ff0e}']);
     vec![
         if is_url { check_url(text) } else { None },
-        if is_path { check_path(text) } else { None },
+        if is_path { check_path(text).filter(|found| found.risk > FindingRisk::Low) } else { None },
         check_sql_value(text).filter(|found| found.risk == FindingRisk::High),
         check_template(text),
         check_word(text, WordKind::Path),

@@ -21,6 +21,7 @@ const OPAQUE: &[&str] = &[
     "icons",
     "id",
     "lastModified",
+    "method",
     "mimeType",
     "nextCursor",
     "pattern",

@@ -8,6 +8,7 @@ mod entry_points;
 mod guard;
 mod guard_content;
 mod guard_flows;
+mod guard_positions;
 mod holds;
 mod limits;
 mod permissions;

@@ -112,7 +112,7 @@ fn lock_of(gateway: &GatewayProcess) -> PathBuf {
 /// Runs a command about pins, and returns its exit code and output.
 async fn tools_command(gateway: &GatewayProcess, args: &[&str]) -> (i32, String) {
     let mut command = Command::new(signalbox_testkit::process::built("signalbox").unwrap());
-    command.arg("--data-dir").arg(gateway.data_dir()).arg("tools").args(args);
+    command.arg("--data-dir").arg(gateway.data_dir()).arg("-c").arg(gateway.config_file()).arg("tools").args(args);
     command.arg("--lock").arg(lock_of(gateway)).env("USER", "ada");
     let done = command.output().await.unwrap();
     let shown = String::from_utf8(done.stdout).unwrap() + &String::from_utf8_lossy(&done.stderr);
@@ -188,6 +188,9 @@ async fn with_a_lock_file_a_changed_tool_is_in_quarantine_until_that_version_is_
             false => quarantined(&client, "read").await,
         }
     }
+    let search = ["audit", "search", "--json", "--type", "admin_action", "-c", &file];
+    let found = signalbox(&gateway.data_dir(), &search).await.unwrap();
+    assert!(found.contains("tool.approve") && found.contains("tool.approvals"), "{found}");
     let written = std::fs::read_to_string(lock_of(&gateway)).unwrap();
     assert!(written.contains("approved_by = \"") && written.contains("ada"), "{written}");
 }
@@ -308,4 +311,23 @@ async fn modes_and_levels_say_what_is_done_about_a_change() {
             }
         }
     }
+}
+
+/// A definition that is cleaned does not keep the rest of the list from being read again.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_with_a_cleaned_definition_are_read_again_as_a_whole() {
+    let server = ChangingServer::start().await;
+    let mut hiding = tools("Reads a file");
+    hiding[1] = tool("list", "Lists a folder\u{200b}\u{1b}[8m");
+    server.set(hiding.clone());
+    let gateway = server.behind("[guard]\npins = 'quarantine'\n", "old").await;
+    let client = session(&gateway, "2025-06-18").await;
+    usable(&client, "read").await;
+    hiding[2] = tool("read", "Reads any file");
+    hiding.push(tool("new", "Is new"));
+    server.lists.lock().unwrap().next = Some(hiding);
+    used(&client, "change").await;
+    quarantined(&client, "read").await;
+    quarantined(&client, "new").await;
+    usable(&client, "list").await;
 }

@@ -5,7 +5,8 @@ use super::sensitive_paths::sensitive_path;
 use super::text_readings::text_readings;
 use crate::invisible::is_invisible;
 
-/// Number of leading `..` that is common in development: `../src/index.ts`, `../../shared/types.ts`.
+/// Number of leading `..` that is common in development: `../src/index.ts`, `../../shared/types.ts`. Such a path is a
+/// finding of low risk.
 const COMMON_CLIMB: usize = 2;
 
 /// Checks every reading of a path. What only a decoded reading shows is a disguise, and so more severe.
@@ -130,7 +131,10 @@ fn judge(path: &str, is_decoded: bool) -> Option<Violation> {
         return Some(traversal(FindingRisk::Medium, "path that leaves the folder in which it starts"));
     }
     let names_stream = path.rsplit('/').next().is_some_and(|name| name.to_ascii_lowercase().contains("::$"));
-    names_stream.then(|| traversal(FindingRisk::Medium, "path of an alternate data stream"))
+    if names_stream {
+        return Some(traversal(FindingRisk::Medium, "path of an alternate data stream"));
+    }
+    (resolved.climbs > 0).then(|| traversal(FindingRisk::Low, "path that climbs above its start"))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `signalbox tools`: lists and calls the tools of the backends, without any client.
 
-use super::credentials;
 use super::processes::{self, Process};
 use super::tool_pins;
+use super::{administration, credentials};
 use crate::cli::{From, Global, Lock, ToolsCommand};
 use crate::failure::Failure;
 use crate::output;
@@ -61,6 +61,7 @@ pub(super) async fn run(global: &Global, command: ToolsCommand) -> Result<ExitCo
                 let told = serde_json::from_value(told);
                 let list = told.map_err(|error| Failure::Usage(format!("the answer of the gateway: {error}")))?;
                 let done = use_definitions(&command, &list, global)?;
+                note_approval(global, &command);
                 // Approvals apply at once, and not only when the gateway looks at the file again.
                 if !matches!(command, ToolsCommand::Diff { .. }) {
                     credentials::announce(global).await;
@@ -152,7 +153,9 @@ async fn fresh(global: &Global, command: &ToolsCommand, arguments: Map<String, V
             ToolsCommand::Pin { .. } | ToolsCommand::Diff { .. } | ToolsCommand::Approve { .. } => {
                 pipe.request("tools/list", json!({}), |_| ()).await?;
                 let quarantine = app.govern.permissions.quarantine();
-                use_definitions(command, &DefinitionList::of(&app.gateway, &quarantine.tools()), global)
+                let done = use_definitions(command, &DefinitionList::of(&app.gateway, &quarantine.tools()), global)?;
+                note_approval(global, command);
+                Ok(done)
             }
         }
     };
@@ -186,6 +189,16 @@ fn use_definitions(command: &ToolsCommand, listed: &DefinitionList, global: &Glo
         ToolsCommand::Diff { lock, .. } => tool_pins::diff(listed, &path(lock)?, global.json),
         ToolsCommand::List { .. } | ToolsCommand::Call { .. } => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Records an approval in the audit log.
+fn note_approval(global: &Global, command: &ToolsCommand) {
+    let (action, target) = match command {
+        ToolsCommand::Pin { .. } => ("tool.pin", "*".to_owned()),
+        ToolsCommand::Approve { names, .. } => ("tool.approve", names.join(", ")),
+        _ => return,
+    };
+    administration::note(global, (action, &target), None, None);
 }
 
 fn show_list(tools: &ToolList, json: bool) -> Result<ExitCode, Failure> {
