@@ -19,6 +19,7 @@ pub mod data_dir;
 mod govern_files;
 pub mod govern_parts;
 pub mod grants;
+pub mod guard_backtest;
 pub mod interceptor_order;
 pub mod key_file;
 mod list_guard;

@@ -15,11 +15,16 @@ use signalbox_guard::cleaning::{CleaningRules, scan};
 use signalbox_guard::instructions::{
     InstructionScorer, InstructionVerdict, NameSet, Score, ScoreContext, TextLocation,
 };
+use signalbox_guard::privacy::{PrivacyClass, PrivacyClasses, find};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of bytes of a file of a folder.
 const MAX_FILE: u64 = 2 << 20;
+/// Class that is counted for credentials.
+const CREDENTIALS: PrivacyClasses = PrivacyClasses::NONE.with(PrivacyClass::Credential);
+/// Interrupts made-up credentials in the committed samples, so that scanners of repositories do not report them.
+const INTERRUPTION: &str = "{{|}}";
 /// Maximum number of ids that are listed per group.
 const MAX_LISTED: usize = 400;
 
@@ -49,6 +54,8 @@ struct Tally {
 struct Judgement<'a> {
     score: Score<'a>,
     cleaned: bool,
+    /// True if the text holds a credential.
+    secret: bool,
     /// Highest risk that a filter sees in an argument.
     risk: Option<FindingRisk>,
 }
@@ -139,6 +146,7 @@ fn judge<'a>(scorer: &'a InstructionScorer, sample: &Sample) -> Judgement<'a> {
     Judgement {
         score: scorer.score(&sample.text, &context),
         cleaned: !scan(&sample.text, &CleaningRules::ALL).is_empty(),
+        secret: !find(&sample.text.replace(INTERRUPTION, ""), CREDENTIALS).spans.is_empty(),
         risk: filter(sample),
     }
 }
@@ -166,7 +174,8 @@ fn report_attacks(scorer: &InstructionScorer, attacks: &[Sample], show_missed: b
         let judged = judge(scorer, sample);
         let scored = judged.score.verdict >= InstructionVerdict::Suspicious;
         let counts = matches!(sample.kind.as_str(), "unicode" | "terminal" | "markup");
-        let found = scored || counts && judged.cleaned || judged.risk.is_some();
+        let secret = sample.kind == "credential" && judged.secret;
+        let found = scored || secret || counts && judged.cleaned || judged.risk.is_some();
         for tally in [&mut all, kinds.entry(&sample.kind).or_default(), positions.entry(&sample.position).or_default()]
         {
             tally.total += 1;
@@ -205,12 +214,13 @@ fn print_tally(name: &str, value: &str, tally: &Tally) {
 }
 
 fn report_benign(scorer: &InstructionScorer, texts: &[Sample]) {
-    let (mut alarms, mut cleaned, mut bytes) = (Vec::new(), 0_usize, 0_usize);
+    let (mut alarms, mut cleaned, mut secrets, mut bytes) = (Vec::new(), 0_usize, 0_usize, 0_usize);
     let (mut points, mut arguments, mut filtered) = (Vec::new(), 0_usize, 0_usize);
     let listed = std::env::var("LISTED_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(u32::MAX);
     for sample in texts {
         let judged = judge(scorer, sample);
         cleaned += usize::from(judged.cleaned);
+        secrets += usize::from(judged.secret);
         points.push(judged.score.points);
         arguments += usize::from(!sample.argument.is_null());
         filtered += usize::from(judged.risk.is_some_and(|risk| risk > FindingRisk::Low));
@@ -221,7 +231,7 @@ fn report_benign(scorer: &InstructionScorer, texts: &[Sample]) {
     }
     let percent = 100.0 * alarms.len() as f64 / texts.len().max(1) as f64;
     println!(
-        "benign    {} false alarms of {} texts, {percent:.2} % ({bytes} bytes; cleaning changes {cleaned})",
+        "benign    {} false alarms of {} texts, {percent:.2} % ({bytes} bytes; cleaning changes {cleaned}, {secrets} have a credential)",
         alarms.len(),
         texts.len()
     );

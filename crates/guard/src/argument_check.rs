@@ -23,7 +23,7 @@ pub(crate) struct ArgumentCheck {
 
 /// Verdict on the arguments of a call.
 #[derive(Debug)]
-enum ArgumentVerdict {
+pub(crate) enum ArgumentVerdict {
     Fitting,
     /// Passes, with a text for the record.
     Remarkable(String),
@@ -60,7 +60,7 @@ impl ArgumentCheck {
 }
 
 impl ArgumentVerdict {
-    fn of(message: &Envelope, lookup: &SchemaLookup, state: &GuardState) -> Self {
+    pub fn of(message: &Envelope, lookup: &SchemaLookup, state: &GuardState) -> Self {
         let schema = match &lookup.schemas.input {
             DeclaredSchema::Any => return ArgumentVerdict::Fitting,
             DeclaredSchema::Invalid(why) if lookup.is_new => {

@@ -54,14 +54,14 @@ struct JudgedFinding {
 }
 
 /// Returns the arguments of a call that may hold something to find.
-fn arguments(message: &Envelope) -> Option<Bytes> {
+pub(crate) fn arguments_of(message: &Envelope) -> Option<Bytes> {
     let span = message.param("arguments").filter(|_| message.method() == Some(method::TOOLS_CALL))?;
     let arguments = message.bytes().slice(span.range());
     arguments.contains(&b'"').then_some(arguments)
 }
 
 /// Returns everything that the filters find in arguments.
-fn examine(arguments: &Bytes, schemas: Option<&ToolSchemas>, credentials: bool) -> Vec<ArgumentFinding> {
+pub(crate) fn examine(arguments: &Bytes, schemas: Option<&ToolSchemas>, credentials: bool) -> Vec<ArgumentFinding> {
     let Ok(value) = serde_json::from_slice::<Value>(arguments) else { return Vec::new() };
     // The definition of a tool that is listed after a sign-in is not known yet. Names of arguments say much.
     let unknown = Meanings::default();
@@ -82,7 +82,7 @@ impl FilterCheck {
 
     /// Returns the search for findings in the arguments of a call, if there is anything to search.
     fn search(&self, case: &Case<'_>) -> Option<impl Fn() -> Vec<ArgumentFinding> + Send + Sync + use<>> {
-        let arguments = arguments(case.message)?;
+        let arguments = arguments_of(case.message)?;
         let schemas = case.definition.map(|definition| self.state.schemas.schemas(definition).schemas);
         let credentials = self.applied(case, ArgumentFilter::Credential).mode != FilterAction::Off;
         Some(move || examine(&arguments, schemas.as_deref(), credentials))
@@ -117,7 +117,7 @@ impl FilterCheck {
 
     /// Returns true if a person released the call with these arguments.
     fn is_released(&self, case: &Case<'_>) -> bool {
-        let Some(arguments) = arguments(case.message) else { return false };
+        let Some(arguments) = arguments_of(case.message) else { return false };
         let released = self.released.lock().unpoisoned();
         released.get(&arguments.as_ptr().addr()).is_some_and(|one| one.arguments.len() == arguments.len())
     }
@@ -129,7 +129,7 @@ impl FilterCheck {
             Verdict::Modify(message) => message,
             _ => return,
         };
-        if let (Some(exchange), Some(arguments)) = (case.exchange, arguments(message)) {
+        if let (Some(exchange), Some(arguments)) = (case.exchange, arguments_of(message)) {
             let mut released = self.released.lock().unpoisoned();
             bounded::make_room(&mut released, MAX_RELEASED, |one| one.since);
             self.has_released.store(true, Ordering::Relaxed);

@@ -75,6 +75,10 @@ impl Guard {
         &self.0
     }
 
+    pub(crate) fn shared(&self) -> &Arc<GuardState> {
+        &self.0
+    }
+
     /// Replaces the settings while messages pass.
     pub fn replace(&self, settings: GuardSettings) {
         self.0.settings.store(Arc::new(settings));
@@ -165,8 +169,18 @@ impl GuardState {
         general: impl Fn(&GuardSettings) -> M,
         own: impl Fn(&ToolSettings) -> Option<M>,
     ) -> AppliedMode<M> {
+        let entry = if self.settings.load().tools.is_empty() { None } else { called_tool(case) };
+        self.mode_of(entry, general, own)
+    }
+
+    /// Returns the mode for a message about this tool.
+    pub fn mode_of<M: GuardMode>(
+        &self,
+        entry: Option<EntryRef<'_>>,
+        general: impl Fn(&GuardSettings) -> M,
+        own: impl Fn(&ToolSettings) -> Option<M>,
+    ) -> AppliedMode<M> {
         let settings = self.settings.load();
-        let entry = if settings.tools.is_empty() { None } else { called_tool(case) };
         let named = entry.and_then(|entry| {
             let names = EntryNames::of(&entry);
             let mut fitting = settings.tools.iter().rev().filter(|tool| tool.tools.touches(&names));

@@ -15,6 +15,7 @@ Exit codes: 0 nothing of --fail-on was found, 1 something was, 2 usage or config
 Examples:
   signalbox backtest last -c new.toml
   signalbox backtest last --rules rules.toml --fail-on blocked,unknown
+  signalbox backtest last --guard -c strict.toml
   signalbox backtest monday.tape tuesday.tape --examples 10 --json";
 
 /// Arguments of the command `backtest`.
@@ -26,6 +27,9 @@ pub struct BacktestArgs {
     /// Files of rules to try [default: the rules of the configuration]
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub rules: Vec<PathBuf>,
+    /// Try the guard of the configuration instead of its rules
+    #[arg(long, conflicts_with = "rules")]
+    pub guard: bool,
     /// Number of examples to show of each group
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub examples: usize,

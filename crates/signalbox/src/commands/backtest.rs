@@ -6,16 +6,22 @@ use crate::cli::{BacktestArgs, Global};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::{Value, json};
+use signalbox_assembly::guard_backtest::{GuardBacktest, GuardFindings, GuardReport};
 use signalbox_config::Overrides;
 use signalbox_config::rules::read_file;
 use signalbox_control::table;
+use signalbox_guard::{Guard, GuardSecrets};
 use signalbox_replay::backtest::{Backtest, BacktestExample, BacktestReport, Class, Group};
 use signalbox_rules::RuleSet;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(super) fn run(global: &Global, args: &BacktestArgs) -> Result<ExitCode, Failure> {
     let _logs = quiet_logs(global);
+    if args.guard {
+        return run_guard(global, args);
+    }
     let failing = classes(&args.fail_on)?;
     let mut backtest = Backtest::new(rules(global, args)?, args.examples);
     let started = Instant::now();
@@ -32,6 +38,63 @@ pub(super) fn run(global: &Global, args: &BacktestArgs) -> Result<ExitCode, Fail
     output::in_form(global.json, &text)?;
     let failed = failing.iter().any(|class| report.count(*class) > 0);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Tries the guard. Fails if it would change or stop a call, unless `--fail-on none` is given.
+fn run_guard(global: &Global, args: &BacktestArgs) -> Result<ExitCode, Failure> {
+    let config = load(global, Overrides::default())?.config;
+    let secrets = GuardSecrets { flows: [0; 16], canaries: None };
+    let mut backtest = GuardBacktest::new(Guard::new(config.guard, None, secrets));
+    for name in &args.tapes {
+        let mut tape = read_tape(global, name, "backtest")?;
+        let id = tape.info().id.to_string();
+        backtest.tape(&id, tape.entries(None))?;
+    }
+    let report = backtest.report();
+    let text = if global.json { format!("{}\n", guard_json(report)) } else { guard_text(report) };
+    output::in_form(global.json, &text)?;
+    let fails = report.interventions() > 0 && args.fail_on.iter().any(|word| word != "none");
+    Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn guard_text(report: &GuardReport) -> String {
+    let mut text = String::new();
+    let row = |((verdict, key, tool), found): (&(&str, Arc<str>, String), &GuardFindings)| {
+        let examples: Vec<String> =
+            found.examples.iter().map(|(tape, exchange)| format!("{tape} {exchange}")).collect();
+        vec![
+            (*verdict).to_owned(),
+            found.count.to_string(),
+            key.to_string(),
+            table::harmless(tool).to_string(),
+            examples.join(", "),
+        ]
+    };
+    let rows: Vec<Vec<String>> = report.findings.iter().map(row).collect();
+    if !rows.is_empty() {
+        text.push_str(&table::render(&["NOW", "COUNT", "KEY", "TOOL", "EXCHANGES"], &rows));
+    }
+    if report.redacted > 0 {
+        let redacted = output::counted(report.redacted, "call");
+        text.push_str(&format!("note: redaction removed a part of {redacted}, which the guard cannot see\n"));
+    }
+    if report.without_schema > 0 {
+        let calls = output::counted(report.without_schema, "call");
+        text.push_str(&format!("note: the definitions of {calls} are not on the tapes, so no schema was applied\n"));
+    }
+    let (calls, acting) = (output::counted(report.calls, "call"), report.interventions());
+    text.push_str(&format!("{calls} judged, {acting} findings would change or stop one\n"));
+    text
+}
+
+fn guard_json(report: &GuardReport) -> Value {
+    let row = |((verdict, key, tool), found): (&(&str, Arc<str>, String), &GuardFindings)| {
+        let examples: Vec<Value> =
+            found.examples.iter().map(|(tape, exchange)| json!({"tape": tape, "exchange": exchange})).collect();
+        json!({"now": verdict, "key": &**key, "tool": tool, "count": found.count, "examples": examples})
+    };
+    json!({"calls": report.calls, "redacted": report.redacted, "without_schema": report.without_schema,
+        "interventions": report.interventions(), "findings": report.findings.iter().map(row).collect::<Vec<_>>()})
 }
 
 fn rules(global: &Global, args: &BacktestArgs) -> Result<RuleSet, Failure> {
