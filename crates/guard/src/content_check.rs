@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// Text of the result in place of one that lost what its schema demands.
 const BROKEN: &str = "Signalbox removed parts of this result that are not allowed, and it does not fit the schema of the tool without them";
 
+/// Reason for withholding private data that cannot be replaced.
+const DIVIDED: &str = "private data is divided over two of its texts";
+
 /// Interceptor that looks at results, errors, notifications and questions of backends.
 pub(crate) struct ContentCheck {
     pub state: Arc<GuardState>,
@@ -89,7 +92,9 @@ impl ContentCheck {
             let is_applied = message.is_some() && findings.replaces_private();
             note(is_applied, modes.privacy.rule("privacy"), findings.describe_private(class, is_applied));
         }
+        let divided = findings.is_divided.then(|| withheld(case, class, DIVIDED));
         let mut verdict = message.as_ref().and_then(|message| self.broken(case, message)).map(Verdict::Modify);
+        verdict = divided.or(verdict);
         if findings.orders.is_alarm {
             let reasons = findings.orders.reasons();
             let current = message.as_ref().unwrap_or(case.message);
@@ -104,7 +109,7 @@ impl ContentCheck {
             };
             if modes.instructions.mode == InstructionMode::Block {
                 // A message that is withheld needs no other replacement.
-                verdict = Some(withheld(case, class, &reasons));
+                verdict = Some(withheld(case, class, &format!("it tells the model what to do ({reasons})")));
             }
             message = marked.or(message);
             let rule = modes.instructions.rule(&format!("instructions.{}", class.word()));
@@ -116,8 +121,8 @@ impl ContentCheck {
 }
 
 /// Returns the verdict that withholds a message, or what is left of it for its client.
-fn withheld(case: &Case<'_>, class: ContentClass, reasons: &str) -> Verdict {
-    let text = format!("Signalbox withheld this: it tells the model what to do ({reasons})");
+fn withheld(case: &Case<'_>, class: ContentClass, why: &str) -> Verdict {
+    let text = format!("Signalbox withheld this: {why}");
     let is_call = case.by_task || case.exchange.is_some_and(|exchange| exchange.method == method::TOOLS_CALL);
     let is_result = matches!(class, ContentClass::Results | ContentClass::Errors)
         && case.message.kind() == Kind::Response

@@ -57,6 +57,8 @@ pub(crate) struct ContentFindings {
     private: Vec<FindingCount>,
     /// True if private data of a class that is replaced was found.
     replaces_private: bool,
+    /// True if private data that is to be replaced is divided over two texts, in which no part can be replaced alone.
+    pub is_divided: bool,
     /// True if something was found in a value that cannot be edited.
     is_fixed: bool,
     /// True if a part of the message was not searched.
@@ -185,6 +187,15 @@ impl ContentFindings {
         }
     }
 
+    /// Looks for what is private across the end of one text and the beginning of the next, which meet at `seam`.
+    fn look_across(&mut self, joined: &str, seam: usize, modes: &ContentModes) {
+        let found = privacy::find(joined, modes.privacy.classes());
+        for span in found.spans.iter().filter(|span| span.range.start < seam && span.range.end > seam) {
+            self.count(span.class);
+            self.is_divided |= modes.privacy.of(span.class) == CleanMode::Clean;
+        }
+    }
+
     fn count(&mut self, class: PrivacyClass) {
         match self.private.iter_mut().find(|one| one.kind == class.word()) {
             Some(known) => known.count += 1,
@@ -201,15 +212,16 @@ struct TextSeam {
 }
 
 impl TextSeam {
-    /// Returns the end of the text before with the beginning of this one, if there was one.
-    fn join(&mut self, text: &str) -> Option<String> {
+    /// Returns the end of the text before with the beginning of this one, and the place where they meet.
+    fn join(&mut self, text: &str) -> Option<(String, usize)> {
         let end = std::mem::replace(&mut self.end, last(text).to_owned());
         if end.is_empty() || text.is_empty() || self.count >= MAX_SEAMS {
             return None;
         }
         self.count += 1;
         let beginning = text.char_indices().nth(SEAM).map_or(text, |(at, _)| &text[..at]);
-        Some(end + beginning)
+        let at = end.len();
+        Some((end + beginning, at))
     }
 }
 
@@ -240,17 +252,20 @@ impl ContentSearch {
             if place.readership != Readership::Opaque {
                 findings.look(token, &text, place, &self.modes);
             }
-            if self.modes.instructions == InstructionMode::Off || place.is_key && !place.is_structured {
-                return;
-            }
-            if mark::is_like_note(&text) && notes.len() < MAX_NOTES {
+            let orders = self.modes.instructions != InstructionMode::Off && (!place.is_key || place.is_structured);
+            if orders && mark::is_like_note(&text) && notes.len() < MAX_NOTES {
                 notes.push(text.into_owned());
                 return;
             }
-            findings.orders.look(&self.state, &text, &context);
+            if orders {
+                findings.orders.look(&self.state, &text, &context);
+            }
             let is_prose = place.readership == Readership::Text && !place.is_structured && !place.is_key;
-            if let Some(joined) = is_prose.then(|| seam.join(&text)).flatten() {
-                findings.orders.look(&self.state, &joined, &context);
+            if let Some((joined, at)) = is_prose.then(|| seam.join(&text)).flatten() {
+                findings.look_across(&joined, at, &self.modes);
+                if orders {
+                    findings.orders.look(&self.state, &joined, &context);
+                }
             }
         };
         let span: Span = self.content.span;

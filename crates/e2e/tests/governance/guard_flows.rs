@@ -210,6 +210,10 @@ async fn private_data_is_replaced_by_placeholders_where_configured() {
         let record =
             "Ada Lovelace, ada@analytical.org, +44 20 7946 0958, DE89 3704 0044 0532 0130 00, 4111 1111 1111 1111";
         let mut result = json!({"content": [{"type": "text", "text": record}]});
+        if arguments["divided"] == true {
+            let part = |text: &str| json!({"type": "text", "text": text});
+            return json!({"content": [part("write to ada@anal"), part("ytical.org today")]});
+        }
         if arguments["structured"] == true {
             result["structuredContent"] = json!({"mail": "ada@analytical.org"});
         }
@@ -226,6 +230,10 @@ async fn private_data_is_replaced_by_placeholders_where_configured() {
     let broken = asked(&client, "customer", &json!({"structured": true})).await;
     assert_eq!(broken["result"]["isError"], true, "{broken}");
     assert!(text(&broken).unwrap().contains("does not fit the schema") && !broken.to_string().contains("analytical"));
+    // An address that is divided over two texts is withheld as a whole.
+    let divided = asked(&client, "customer", &json!({"divided": true})).await;
+    assert!(!divided.to_string().contains("analytical"), "{divided}");
+    assert!(text(&divided).unwrap().contains("divided over two"), "{divided}");
     let gateway = server.behind("").await;
     let client = session(&gateway, "2025-06-18").await;
     assert!(text(&asked(&client, "customer", &json!({})).await).unwrap().contains("ada@analytical.org"));
