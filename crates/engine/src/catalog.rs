@@ -38,6 +38,7 @@
 //! only mutable parts are a cache of rendered pages and a flag that a name was shown.
 
 mod claims;
+mod credentials;
 mod cursor;
 mod item;
 mod list_inspector;
@@ -198,6 +199,8 @@ pub struct BackendEntry {
     pub private: bool,
     /// True if the backend may show each token of a principal something else. It is then also private.
     pub per_token: bool,
+    /// True if each principal has a credential there that no other principal uses.
+    pub own_credentials: bool,
     /// True if the backend is reachable only through its own endpoint. It then takes no plain names from other backends
     /// and has none among theirs.
     pub apart: bool,
@@ -223,6 +226,7 @@ impl BackendEntry {
             source: 0,
             private: false,
             per_token: false,
+            own_credentials: false,
             apart: false,
             owners: None,
             ages,
@@ -368,20 +372,6 @@ impl Catalog {
     pub fn set_source(&mut self, backend: &str, source: u64) {
         if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
             entry.source = source;
-        }
-    }
-
-    /// Sets whether a backend may show each principal something else.
-    pub fn set_private(&mut self, backend: &str, private: bool) {
-        if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
-            entry.private = private;
-        }
-    }
-
-    /// Sets whether a private backend may show each token of a principal something else.
-    pub fn set_per_token(&mut self, backend: &str, per_token: bool) {
-        if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
-            entry.per_token = per_token;
         }
     }
 

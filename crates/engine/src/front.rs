@@ -66,6 +66,7 @@ mod rounds;
 mod sending;
 mod sign_in;
 mod subjects;
+mod task_ownership;
 mod task_registry;
 mod task_requests;
 mod task_results;

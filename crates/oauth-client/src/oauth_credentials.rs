@@ -462,6 +462,10 @@ impl BackendCredentials for OauthCredentials {
         self.0.spec.per_user
     }
 
+    fn is_own(&self) -> bool {
+        self.0.spec.is_own()
+    }
+
     fn is_per_caller(&self) -> bool {
         self.0.is_from_caller()
     }

@@ -40,6 +40,24 @@ pub struct StaticSpec {
     pub refresh: Option<Duration>,
 }
 
+impl StaticSpec {
+    /// Returns true if each principal has a secret that no other principal uses.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        has_own_sources(self.shared.as_ref(), &self.users)
+    }
+}
+
+/// Returns true if every principal with a secret has one of its own, and the others have none.
+fn has_own_sources(shared: Option<&SecretSource>, users: &BTreeMap<String, SecretSource>) -> bool {
+    let mut sources = users.values();
+    let mut is_distinct = true;
+    while let Some(source) = sources.next() {
+        is_distinct &= sources.clone().all(|other| other != source);
+    }
+    shared.is_none() && !users.is_empty() && is_distinct
+}
+
 /// OAuth client for a backend.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OauthSpec {
@@ -72,6 +90,22 @@ pub enum GrantType {
     JwtBearer(AssertionSpec),
     /// An identity provider issues an assertion (ID-JAG) that the backend's authorization server accepts.
     Enterprise(ExchangeSpec),
+}
+
+impl OauthSpec {
+    /// Returns true if each principal has tokens that no other principal uses, and that say who it is.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.per_user
+            && match &self.grant {
+                GrantType::SignIn => true,
+                GrantType::ClientCredentials => false,
+                GrantType::TokenExchange(spec) | GrantType::Enterprise(spec) => {
+                    spec.from_caller || has_own_sources(spec.shared.as_ref(), &spec.users)
+                }
+                GrantType::JwtBearer(spec) => has_own_sources(spec.shared.as_ref(), &spec.users),
+            }
+    }
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -125,5 +159,29 @@ impl Provider {
     #[must_use]
     pub fn takes_resource(self) -> bool {
         self == Self::Standard
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_own_if_no_two_principals_can_share_one() {
+        let is_own = |shared: Option<&str>, users: &[(&str, &str)]| {
+            let source = |name: &&str| SecretSource::Env((*name).to_owned());
+            StaticSpec {
+                header: http::header::AUTHORIZATION,
+                scheme: "Bearer".to_owned(),
+                shared: shared.as_ref().map(source),
+                users: users.iter().map(|(user, name)| ((*user).to_owned(), source(name))).collect(),
+                refresh: None,
+            }
+            .is_own()
+        };
+        assert!(is_own(None, &[("user:ada", "A"), ("user:eve", "E")]));
+        assert!(!is_own(None, &[("user:ada", "A"), ("user:eve", "A")]), "one secret for two");
+        assert!(!is_own(Some("S"), &[("user:ada", "A")]), "the others share one");
+        assert!(!is_own(Some("S"), &[]));
     }
 }

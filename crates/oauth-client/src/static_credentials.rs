@@ -80,6 +80,10 @@ impl BackendCredentials for StaticCredentials {
         !self.0.spec.users.is_empty()
     }
 
+    fn is_own(&self) -> bool {
+        self.0.spec.is_own()
+    }
+
     fn current(&self, whose: RequestIdentity) -> BoxFuture<Result<Option<AuthHeader>, Fault>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move { inner.give(whose.principal(), None).await })

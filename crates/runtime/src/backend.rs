@@ -220,6 +220,11 @@ impl Backend {
         self.connector.is_per_user()
     }
 
+    /// Returns true if each principal has a credential here that no other principal uses.
+    pub(crate) fn has_own_credentials(&self) -> bool {
+        self.connector.has_own_credentials()
+    }
+
     /// Returns true if answers to callers of one principal may differ.
     pub(crate) fn is_per_caller(&self) -> bool {
         self.connector.is_per_caller()

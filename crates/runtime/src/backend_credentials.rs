@@ -89,6 +89,12 @@ pub trait BackendCredentials: Send + Sync {
         false
     }
 
+    /// Returns true if each principal has a credential that no other principal uses, so that the backend tells their
+    /// tasks apart.
+    fn is_own(&self) -> bool {
+        false
+    }
+
     /// Returns true if a credential depends on the token of the caller, and not on its principal alone.
     fn is_per_caller(&self) -> bool {
         false

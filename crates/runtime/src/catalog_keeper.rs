@@ -217,6 +217,7 @@ fn mark_private(catalog: &mut Catalog, backends: &Backends) {
     for backend in backends.iter() {
         catalog.set_private(&backend.name, backend.is_per_user());
         catalog.set_per_token(&backend.name, backend.is_per_caller());
+        catalog.set_own_credentials(&backend.name, backend.has_own_credentials());
         catalog.set_apart(&backend.name, backend.is_apart());
         catalog.set_owners(&backend.name, backend.list_owners());
     }

@@ -173,6 +173,12 @@ pub trait Connector: Send + Sync {
         false
     }
 
+    /// Returns true if each principal has a credential that no other principal uses, so that the backend tells their
+    /// tasks apart.
+    fn has_own_credentials(&self) -> bool {
+        false
+    }
+
     /// Returns true if each request carries the token of its own caller, so that answers to callers of one principal
     /// may differ.
     fn is_per_caller(&self) -> bool {

@@ -87,6 +87,10 @@ impl Connector for AutoConnector {
         self.http.is_per_user()
     }
 
+    fn has_own_credentials(&self) -> bool {
+        self.http.has_own_credentials()
+    }
+
     fn is_per_caller(&self) -> bool {
         self.http.is_per_caller()
     }

@@ -162,6 +162,10 @@ impl Connector for HttpConnector {
         self.backend.credentials.as_ref().is_some_and(|credentials| credentials.is_per_user())
     }
 
+    fn has_own_credentials(&self) -> bool {
+        self.backend.credentials.as_ref().is_some_and(|credentials| credentials.is_own())
+    }
+
     fn is_per_caller(&self) -> bool {
         self.backend.credentials.as_ref().is_some_and(|credentials| credentials.is_per_caller())
     }

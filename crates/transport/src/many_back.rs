@@ -101,6 +101,10 @@ impl Connector for ManyConnector {
         self.first().is_some_and(|connector| connector.is_per_user())
     }
 
+    fn has_own_credentials(&self) -> bool {
+        self.first().is_some_and(|connector| connector.has_own_credentials())
+    }
+
     fn is_per_caller(&self) -> bool {
         self.first().is_some_and(|connector| connector.is_per_caller())
     }

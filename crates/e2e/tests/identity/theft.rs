@@ -11,6 +11,8 @@ use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::pipe_client::PipeClient;
 use signalbox_testkit::process::built;
+use signalbox_testkit::revision::Revision;
+use signalbox_testkit::revision_server::{Network, Options, start};
 use signalbox_testkit::scene::{eventually, signalbox, text};
 use signalbox_testkit::sse_client::SseClient;
 
@@ -36,10 +38,14 @@ impl Scene {
     async fn new(transport: Transport, revision: &str) -> Self {
         let program = json!(built("revision-server").unwrap().to_str().unwrap());
         let args = json!(["--stdio", "--revision", revision]);
+        Self::with_backend(transport, &format!("command = {program}\nargs = {args}\n")).await
+    }
+
+    async fn with_backend(transport: Transport, backend: &str) -> Self {
         let wire = if transport == Transport::Tcp { "[mcp.protocol.transport]\ntype = 'tcp'\n" } else { "" };
         let config = format!(
             "{wire}[mcp.protocol.security]\nrequire_authentication = true\n\
-             [backends.only]\ncommand = {program}\nargs = {args}\n"
+             [backends.only]\n{backend}"
         );
         let gateway = match transport {
             Transport::Tcp => GatewayProcess::serve_tcp(&config).await.unwrap(),
@@ -194,6 +200,50 @@ async fn tasks_and_questions_of_another_do_not_exist_over_websocket() {
 async fn tasks_and_questions_of_another_do_not_exist_over_tcp() {
     tasks_and_questions(Transport::Tcp, "2025-11-25").await;
     tasks_and_questions(Transport::Tcp, "2026-07-28").await;
+}
+
+/// The server sees the gateway's credential alone, and lists the tasks of all who use it.
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_of_another_do_not_exist_at_a_server_that_cannot_tell_callers_apart() {
+    let server = start(&Options::of(Revision::R4), Network::Http, "127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let backend = format!("url = \"{}\"\n[mcp.protocol.audit]\nenabled = true\n", server.url());
+    let scene = Scene::with_backend(Transport::Http, &backend).await;
+    let (mut ada, mut eve) = (scene.open(0).await, scene.open(1).await);
+    let wish = json!({"name": "task", "arguments": {"ms": 600_000}, "task": {"ttl": 600_000}});
+    let make = async |line: &mut Line| {
+        let made = line.request(2, "tools/call", wish.clone()).await;
+        made["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned()
+    };
+    let (hers, own) = (make(&mut ada).await, make(&mut eve).await);
+    let listed = async |line: &mut Line| {
+        let list = line.request(3, "tasks/list", json!({})).await;
+        let tasks = list["result"]["tasks"].as_array().unwrap_or_else(|| panic!("{list}"));
+        tasks.iter().map(|task| task["taskId"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&mut eve).await, [own.as_str()]);
+    assert_eq!(listed(&mut ada).await, [hers.as_str()]);
+    for id in [json!([hers]), json!([[hers]]), json!(0), Value::Null] {
+        for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+            let stolen = eve.request(4, method, json!({"taskId": id})).await;
+            assert_eq!(stolen["error"]["code"], -32602, "{method} {id}: {stolen}");
+        }
+    }
+    let refused = async || {
+        let found = std::fs::read_to_string(scene.gateway.data_dir().join("audit/audit.log")).ok()?;
+        ["tasks/get", "tasks/result", "tasks/cancel"].iter().all(|method| found.contains(method)).then_some(())
+    };
+    eventually("the refusals are in the audit log", refused).await.unwrap();
+
+    let address = scene.gateway.address();
+    let config = std::fs::read_to_string(scene.gateway.config_file()).unwrap();
+    let folder = scene.gateway.terminate().await.unwrap();
+    let _gateway = GatewayProcess::serve_at(address, folder, &config).await.unwrap();
+    let Line::Http { client, .. } = &eve else { panic!("another transport") };
+    let restored = async || client.request(5, "tasks/list", json!({})).await.ok();
+    let list = eventually("the session goes on", restored).await.unwrap();
+    assert_eq!(list["result"]["tasks"], json!([]), "{list}");
+    let stolen = client.request(6, "tasks/get", json!({"taskId": hers})).await.unwrap();
+    assert_eq!(stolen["error"]["code"], -32602, "{stolen}");
 }
 
 fn same(stolen: &HttpAnswer, unknown: &HttpAnswer, what: &str) {

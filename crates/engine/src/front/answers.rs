@@ -54,6 +54,7 @@ impl FrontMachine {
         }
         resource_uris::rename_uris(exchange, message, &mut edits, ctx);
         completed_template::hide_values(exchange, message, &mut edits, &Reads::of(exchange, &self.principal, ctx));
+        self.remove_foreign_tasks(exchange, message, &mut edits, ctx);
         out.extend(keep_read(exchange, message));
         // A caller may ask only about tasks it made, and interceptors and permissions need the call that made them. A
         // backend of the old era names no kind of result.

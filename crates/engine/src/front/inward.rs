@@ -3,7 +3,7 @@
 use super::exchanges::Stage;
 use super::questions::PendingQuestion;
 use super::sending::Delivery;
-use super::task_results::TaskOwner;
+use super::task_ownership::TaskOwner;
 use super::{Context, FrontMachine, Mode};
 use crate::caller::Proof;
 use crate::catalog::ListKind;
@@ -68,7 +68,8 @@ impl FrontMachine {
         }
     }
 
-    /// Returns true for a notification about a resource or a task that the caller followed and may no longer know of.
+    /// Returns true for a notification about a resource that the caller followed and may no longer know of, or about a
+    /// task that it may not know of.
     fn is_withheld(
         &self,
         backend: &Arc<str>,
@@ -76,9 +77,6 @@ impl FrontMachine {
         about: Option<ExchangeId>,
         ctx: &Context<'_>,
     ) -> bool {
-        if ctx.sight.is_none() {
-            return false;
-        }
         let text = |key: &str| in_params(message, &[key]).and_then(|span| json::string(span.of(message.bytes())));
         match message.method() {
             Some(method::RESOURCES_UPDATED) => {
@@ -86,10 +84,8 @@ impl FrontMachine {
             }
             Some(method::TASKS_STATUS | method::TASKS_CHANGED) => {
                 let exchange = about.and_then(|id| self.exchanges.get(&id));
-                let (caller, era) = exchange.map_or((&self.caller, Era::Legacy), |one| (&one.caller, one.era));
-                text("taskId").is_some_and(|task| {
-                    self.hides_task(TaskOwner { principal: caller.principal(), era }, backend, &task, ctx)
-                })
+                let whose = exchange.map_or(TaskOwner { caller: &self.caller, era: Era::Legacy }, TaskOwner::of);
+                text("taskId").is_none_or(|task| !self.shows_task(whose, backend, &task, ctx))
             }
             _ => false,
         }

@@ -34,11 +34,30 @@ pub(super) fn find_reference(
         let route = route.ok_or_else(|| Fault::unknown(ListKind::Prompts, &name))?;
         return Ok(FoundRoute { route, subject: Some(span) });
     }
+    check_variables(message)?;
     let (span, uri) = uri_text(message, span, "ref.uri")?;
     let route = search.route(ListKind::Resources, &uri, ctx);
     let unknown = || Fault::new(FaultKind::InvalidParams, format!("Unknown resource: {}", short(&uri)));
     let route = route.ok_or_else(unknown)?;
     Ok(FoundRoute { route, subject: Some(span) })
+}
+
+/// Rejects variables of a resource template that are not strings: the URIs that they make are judged, and a server may
+/// read a list or a number as a string.
+fn check_variables(message: &Envelope) -> Result<(), Fault> {
+    let params = message.params().unwrap_or_default();
+    let member = |path: &[&str]| json::path(params, path).map(|span| span.of(params));
+    let bad = |what: &str| Err(Fault::new(FaultKind::InvalidParams, format!("params.{what}")));
+    let is_object = |value: &[u8]| value.starts_with(b"{") || value == b"null";
+    if !["argument", "context"].iter().all(|key| member(&[key]).is_none_or(is_object)) {
+        return bad("argument and params.context must be objects");
+    }
+    if !["name", "value"].iter().all(|key| member(&["argument", key]).is_none_or(|value| value.starts_with(b"\""))) {
+        return bad("argument must have strings as name and value");
+    }
+    let chosen = member(&["context", "arguments"]).unwrap_or(b"null");
+    let are_strings = json::members(chosen).all(|member| member.value.of(chosen).starts_with(b"\""));
+    if is_object(chosen) && are_strings { Ok(()) } else { bad("context.arguments must be an object of strings") }
 }
 
 pub(super) fn text<'a>(message: &'a Envelope, span: Option<Span>, key: &str) -> Result<(Span, Cow<'a, str>), Fault> {

@@ -4,11 +4,12 @@ use super::judging::{AuthorizedCall, ClearedRequest};
 use super::params::Params;
 use super::polling::{PollGoal, TaskPoll};
 use super::requests::FoundRoute;
+use super::subjects::text;
 use super::task_registry::{TaskEntry, TaskHost, TaskRegistry, timestamp_token};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, TaskState, TaskStatus};
 use crate::bridge::{self, CallProgress, RevisionPair};
-use crate::catalog::Route;
+use crate::catalog::{Route, Selector};
 use crate::chain::Phase;
 use crate::command::Command;
 use crate::exchange::Call;
@@ -227,18 +228,25 @@ impl FrontMachine {
         params: &Params,
         ctx: &Context<'_>,
     ) -> Result<FoundRoute, Fault> {
-        let token = params.task_id.map(|span| span.of(message.bytes())).and_then(json::string);
-        let task = token.as_deref().unwrap_or_default();
-        if let Some(route) = self.task_route(id, task, ctx) {
-            let renamed = params.task_id.filter(|_| route.renamed);
-            return Ok(FoundRoute { route, subject: renamed });
-        }
+        let name = message.method().unwrap_or_default();
+        let found = if name == method::TASKS_LIST {
+            self.list_route(id, ctx).ok_or_else(|| unknown_task(""))
+        } else {
+            text(message, params.task_id, "taskId").and_then(|(span, task)| {
+                let route = self.task_route(id, &task, ctx).ok_or_else(|| unknown_task(&task))?;
+                let subject = Some(span).filter(|_| route.renamed);
+                Ok(FoundRoute { route, subject })
+            })
+        };
         let selector = self.selector(id);
-        let mut hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
-        match hosts.next() {
-            Some(_) => Err(unknown_task(task)),
-            None => Err(Fault::no_method(message.method().unwrap_or_default())),
-        }
+        let has_host = || ctx.catalog.profiles(&selector, ctx.sight).any(|(_, profile)| profile.hosts_tasks());
+        found.map_err(|fault| if has_host() { fault } else { Fault::no_method(name) })
+    }
+
+    /// Returns the route of a list of tasks that the gateway passes on.
+    fn list_route(&self, id: ExchangeId, ctx: &Context<'_>) -> Option<FoundRoute> {
+        let backend = own_host(&self.selector(id), ctx).filter(|host| ctx.keeps_all_tools(host))?;
+        Some(FoundRoute { route: Route { backend, name: "".into(), renamed: false }, subject: None })
     }
 
     /// Returns the backend of a task that the caller may know of, and its id there.
@@ -251,27 +259,18 @@ impl FrontMachine {
             && ctx.sees_backend(backend)
         {
             let whose = self.task_owner(id, selector.era);
-            return (!self.hides_task(whose, &entry.name, own, ctx)).then(|| Route {
+            let is_known = self.may_have_made(whose, &entry.name, own, ctx);
+            return (is_known && !self.hides_task(whose, &entry.name, own, ctx)).then(|| Route {
                 backend: Arc::clone(&entry.name),
                 name: own.into(),
                 renamed: true,
             });
         }
-        let own = || {
-            let hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
-            let mut own = hosts.filter(|(_, profile)| profile.era() == selector.era).map(|(name, _)| name);
-            let first = own.next().cloned();
-            // A task of the new era that is not remembered can only be at the only host.
-            first.filter(|_| selector.era == Era::Legacy || own.next().is_none())
-        };
         // The search does not move to other backends when the task's own backend is hidden from the caller.
         let whose = self.task_owner(id, selector.era);
         let home = match known {
             Some(home) => ctx.sees_backend(&home).then_some(home)?,
-            None => {
-                let made = |home: &Arc<str>| self.may_have_made(whose.principal, home, task, ctx);
-                own().filter(|home| selector.era == Era::Modern || task.is_empty() || made(home))?
-            }
+            None => own_host(&selector, ctx).filter(|home| self.may_have_made(whose, home, task, ctx))?,
         };
         (!self.hides_task(whose, &home, task, ctx)).then(|| Route { backend: home, name: task.into(), renamed: false })
     }
@@ -302,6 +301,15 @@ impl FrontMachine {
             awaits_sign_in: false,
         })
     }
+}
+
+/// Returns the first backend that runs tasks of the client's own era.
+fn own_host(selector: &Selector, ctx: &Context<'_>) -> Option<Arc<str>> {
+    let hosts = ctx.catalog.profiles(selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
+    let mut own = hosts.filter(|(_, profile)| profile.era() == selector.era).map(|(name, _)| name);
+    let first = own.next().cloned();
+    // A task of the new era that is not remembered can only be at the only host.
+    first.filter(|_| selector.era == Era::Legacy || own.next().is_none())
 }
 
 /// Returns the fault for an unknown task.

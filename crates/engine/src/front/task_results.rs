@@ -3,17 +3,16 @@
 
 use super::holding::Continuation;
 use super::judging::{JudgedContext, error_message};
+use super::task_ownership::TaskOwner;
 use super::{Context, FrontMachine};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskState};
-use crate::caller::Principal;
-use crate::catalog::ListKind;
 use crate::chain::{Resume, Verdict};
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
-use crate::task_calls::{TaskCall, TaskKey};
+use crate::task_calls::TaskCall;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, builder, json, method};
 use std::sync::Arc;
@@ -38,24 +37,7 @@ impl TaskSubject {
     }
 }
 
-/// Caller that created a task, and the era in which it did.
-#[derive(Copy, Clone)]
-pub(super) struct TaskOwner<'a> {
-    pub principal: &'a Principal,
-    pub era: Era,
-}
-
-impl<'a> TaskOwner<'a> {
-    fn of(exchange: &'a Exchange) -> Self {
-        Self { principal: exchange.caller.principal(), era: exchange.era }
-    }
-}
-
 impl FrontMachine {
-    pub(super) fn task_owner(&self, id: ExchangeId, era: Era) -> TaskOwner<'_> {
-        TaskOwner { principal: self.caller_of(Some(id)).principal(), era }
-    }
-
     /// Remembers which call created a task, if this answer reports one. `message` is the backend's answer, `told` the
     /// client's.
     pub(super) fn note_task(&self, id: ExchangeId, message: &Envelope, told: &Bytes, ctx: &Context<'_>) {
@@ -86,38 +68,11 @@ impl FrontMachine {
         ctx.task_calls.note(self.task_key(TaskOwner::of(exchange), backend, task), call);
     }
 
-    /// Returns true if this session or another one of its caller created the task, or may have in an earlier process.
-    /// An old client is told that any other task is unknown, because its backend connection may know tasks of other
-    /// callers.
-    pub(super) fn may_have_made(&self, whose: &Principal, backend: &Arc<str>, task: &str, ctx: &Context<'_>) -> bool {
-        self.restored
-            || ctx.task_calls.is_of(&self.task_key(TaskOwner { principal: whose, era: Era::Legacy }, backend, task))
-    }
-
-    /// Returns true if this caller must not know of a task: its tool is no longer listed to the caller, or another
-    /// caller created it. If the call that created it is not remembered, it may have been any of the backend's tools.
-    pub(super) fn hides_task(&self, whose: TaskOwner<'_>, backend: &Arc<str>, task: &str, ctx: &Context<'_>) -> bool {
-        let key = self.task_key(whose, backend, task);
-        match ctx.task_calls.find(&key) {
-            Some(call) => !ctx.keeps(ListKind::Tools, backend, &call.own_name),
-            None => ctx.task_calls.is_of_another(&key) || !ctx.keeps_all_tools(backend),
-        }
-    }
-
     /// Marks an exchange as being about a task of its backend.
     pub(super) fn asks_about_task(&mut self, id: ExchangeId, backend: &Arc<str>, task: &str, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let call = ctx.task_calls.find(&self.task_key(TaskOwner::of(exchange), backend, task));
         self.exchanges.set_task_subject(id, TaskSubject { task: task.into(), call });
-    }
-
-    fn task_key(&self, owner: TaskOwner<'_>, backend: &Arc<str>, task: &str) -> TaskKey {
-        TaskKey {
-            principal: owner.principal.clone(),
-            session: (owner.era == Era::Legacy).then_some(self.session),
-            backend: Arc::clone(backend),
-            task: task.into(),
-        }
     }
 
     /// Extracts the result of a task's call as a message of its own, if this answer carries it.

@@ -5,10 +5,9 @@
 
 use super::inward::in_params;
 use super::questions::PendingQuestion;
+use super::task_ownership::TaskOwner;
 use super::task_requests::unknown_task;
-use super::task_results::TaskOwner;
 use super::{Context, FrontMachine};
-use crate::caller::Principal;
 use crate::catalog::ListKind;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
@@ -42,7 +41,7 @@ impl FrontMachine {
         let QuestionSubject { backend, about, task } = subject;
         ctx.sight?;
         let keeps_task = |task: &str| {
-            !self.hides_task(TaskOwner { principal: self.owner_of(*about), era: Era::Legacy }, backend, task, ctx)
+            !self.hides_task(TaskOwner { caller: self.caller_of(*about), era: Era::Legacy }, backend, task, ctx)
         };
         let is_kept = ctx.sees_backend(backend)
             && task.as_deref().is_none_or(keeps_task)
@@ -82,10 +81,7 @@ impl FrontMachine {
             return ctx.sees_backend(backend)
                 && match task.tool() {
                     Some(tool) => ctx.keeps(ListKind::Tools, backend, tool),
-                    None => {
-                        let whose = TaskOwner { principal: exchange.caller.principal(), era: exchange.era };
-                        !self.hides_task(whose, backend, task.name(), ctx)
-                    }
+                    None => !self.hides_task(TaskOwner::of(exchange), backend, task.name(), ctx),
                 };
         }
         let kind = match &*exchange.method {
@@ -97,9 +93,5 @@ impl FrontMachine {
         };
         let own = exchange.own_name.as_deref().or(exchange.subject.as_deref());
         ctx.sees_backend(backend) && own.is_none_or(|own| ctx.keeps(kind, backend, own))
-    }
-
-    fn owner_of(&self, about: Option<ExchangeId>) -> &Principal {
-        self.caller_of(about).principal()
     }
 }

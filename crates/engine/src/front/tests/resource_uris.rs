@@ -65,3 +65,36 @@ fn arguments_have_the_uris_of_their_backend() {
     let sent = dialogue.says(&call(2, "echo", r#"{"uri":"b+x://1"}"#));
     assert_eq!(sent, [format!("a> {}", call(2, "echo", r#"{"uri":"b+x://1"}"#))]);
 }
+
+/// A-7: a server may read `["secret"]` as `secret`, in a URI that nothing has judged.
+#[test]
+fn variables_of_a_template_that_are_no_strings_reach_no_backend() {
+    let complete = |rest: &str| {
+        Dialogue::operational().says(&format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{{"ref":{{"type":"ref/resource","uri":"x://1"}},{rest}}}}}"#
+        ))
+    };
+    let argument = r#""argument":{"name":"n","value":"v"}"#;
+    for bad in [
+        r#""argument":["n","v"]"#.to_owned(),
+        r#""argument":{"name":["n"],"value":"v"}"#.to_owned(),
+        r#""argument":{"name":"n","value":["v"]}"#.to_owned(),
+        r#""argument":{"name":"n","value":7}"#.to_owned(),
+        format!(r#"{argument},"context":{{"arguments":{{"owner":["secret"]}}}}"#),
+        format!(r#"{argument},"context":{{"arguments":{{"a":"b","owner":7}}}}"#),
+        format!(r#"{argument},"context":{{"arguments":["secret"]}}"#),
+        format!(r#"{argument},"context":["secret"]"#),
+    ] {
+        let said = complete(&bad);
+        assert!(said.len() == 1 && said[0].contains(r#""code":-32602,"message":"params."#), "{bad}: {said:?}");
+    }
+    for fine in [
+        argument.to_owned(),
+        format!(r#"{argument},"context":null"#),
+        format!(r#"{argument},"context":{{}}"#),
+        format!(r#"{argument},"context":{{"arguments":null}}"#),
+        format!(r#"{argument},"context":{{"arguments":{{"owner":"ada"}}}}"#),
+    ] {
+        assert!(complete(&fine)[0].starts_with("a> "), "{fine}");
+    }
+}

@@ -236,15 +236,8 @@ fn a_result_that_came_at_once_is_kept_as_a_task_that_is_over() {
 #[test]
 fn tasks_are_listed_from_what_the_session_knows_of_them() {
     let mut dialogue = Dialogue::of("2025-11-25", "{}");
-    let mut modern = view(ListKind::Tools, &[r#"{"name":"one"}"#]);
-    modern.profile = Arc::new(crate::ServerProfile {
-        revision: Revision::LATEST,
-        capabilities: Bytes::from_static(br#"{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#),
-        info: Bytes::from_static(b"{}"),
-        instructions: None,
-    });
     dialogue.catalog = Catalog::new(["a"].map(Arc::from));
-    dialogue.catalog.set_view("a", bare(Era::Modern), modern);
+    dialogue.catalog.set_view("a", bare(Era::Modern), new_host());
     let list = r#"{"jsonrpc":"2.0","id":"l","method":"tasks/list"}"#;
     assert_eq!(dialogue.says(list), [r#"< {"jsonrpc":"2.0","id":"l","result":{"tasks":[]}}"#]);
     dialogue.says(TASK_CALL);
@@ -269,15 +262,8 @@ fn tasks_are_listed_from_what_the_session_knows_of_them() {
 #[test]
 fn an_old_client_has_no_updates_of_tasks() {
     let mut dialogue = Dialogue::of("2025-11-25", "{}");
-    let mut legacy = view(ListKind::Tools, &[r#"{"name":"one","execution":{"taskSupport":"optional"}}"#]);
-    legacy.profile = Arc::new(crate::ServerProfile {
-        revision: Revision::LATEST_LEGACY,
-        capabilities: Bytes::from_static(br#"{"tools":{},"tasks":{"list":{},"requests":{"tools":{"call":{}}}}}"#),
-        info: Bytes::from_static(b"{}"),
-        instructions: None,
-    });
     dialogue.catalog = Catalog::new(["a"].map(Arc::from));
-    dialogue.catalog.set_view("a", bare(Era::Legacy), legacy);
+    dialogue.catalog.set_view("a", bare(Era::Legacy), old_host());
     dialogue.says(TASK_CALL);
     dialogue.answers(
         r#"{"jsonrpc":"2.0","id":9,"result":{"task":{"taskId":"t1","status":"working","createdAt":"c","ttl":5000}}}"#,
@@ -290,4 +276,209 @@ fn an_old_client_has_no_updates_of_tasks() {
     assert!(dialogue.says(&ask("get"))[0].starts_with("a> "));
     let refused = dialogue.says(&ask("update"));
     assert!(refused[0].contains(r#""code":-32601"#), "{refused:?}");
+}
+
+/// A view of a backend of the new era that runs tasks.
+fn new_host() -> crate::catalog::View {
+    let mut modern = view(ListKind::Tools, &[r#"{"name":"one"}"#]);
+    modern.profile = Arc::new(crate::ServerProfile {
+        revision: Revision::LATEST,
+        capabilities: Bytes::from_static(br#"{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#),
+        info: Bytes::from_static(b"{}"),
+        instructions: None,
+    });
+    modern
+}
+
+/// A view of an old backend that runs tasks and lists them.
+fn old_host() -> crate::catalog::View {
+    let mut legacy = view(ListKind::Tools, &[r#"{"name":"one","execution":{"taskSupport":"optional"}}"#]);
+    legacy.profile = Arc::new(crate::ServerProfile {
+        revision: Revision::LATEST_LEGACY,
+        capabilities: Bytes::from_static(
+            br#"{"tools":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}"#,
+        ),
+        info: Bytes::from_static(b"{}"),
+        instructions: None,
+    });
+    legacy
+}
+
+/// Sessions of several callers at one old backend.
+struct Callers {
+    dialogue: Dialogue,
+    sessions: u64,
+}
+
+impl Callers {
+    fn new() -> Self {
+        let mut dialogue = Dialogue::of("2025-11-25", "{}");
+        dialogue.catalog = Catalog::new(["a"].map(Arc::from));
+        dialogue.catalog.set_view("a", bare(Era::Legacy), old_host());
+        Self { dialogue, sessions: 1 }
+    }
+
+    /// Continues with a new session of this caller, restored from an earlier process if `restored`.
+    fn session_of(&mut self, name: &str, restored: bool) -> &mut Dialogue {
+        self.sessions += 1;
+        let caller = Caller::of(Principal::named(name), Proof::ApiKey, "http");
+        let mut machine = FrontMachine::new(SessionKey(self.sessions), caller, Mode::Session);
+        if restored {
+            let client = ClientProfile::new(Revision::LATEST_LEGACY, Bytes::from_static(b"{}"), None);
+            machine.restore(Arc::new(client), None);
+        }
+        self.dialogue.machine = machine;
+        if !restored {
+            self.dialogue.says(
+                r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#,
+            );
+            self.dialogue.says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        }
+        self.dialogue.event(Event::GeneralStream { stream: STREAM });
+        &mut self.dialogue
+    }
+}
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":"l","method":"tasks/list"}"#;
+
+impl Dialogue {
+    /// Lets the old backend create a task.
+    fn makes(&mut self, task: &str) {
+        self.says(TASK_CALL);
+        self.answers(&format!(
+            r#"{{"jsonrpc":"2.0","id":9,"result":{{"task":{{"taskId":"{task}","status":"working","createdAt":"c","ttl":5000}}}}}}"#
+        ));
+    }
+
+    /// Returns the tasks that the client sees when the backend lists `tasks`.
+    fn listed(&mut self, tasks: &str) -> String {
+        assert_eq!(self.says(LIST), [format!("a> {LIST}")]);
+        let said =
+            self.answers(&format!(r#"{{"jsonrpc":"2.0","id":9,"result":{{"tasks":{tasks},"nextCursor":"2"}}}}"#));
+        let [said] = &said[..] else { panic!("{said:?}") };
+        let said = said.strip_prefix(r#"< {"jsonrpc":"2.0","id":"l","result":{"tasks":"#).expect(said);
+        said.strip_suffix(r#","nextCursor":"2"}}"#).expect(said).to_owned()
+    }
+
+    /// Returns true if the client hears of a change of this task.
+    fn hears_of(&mut self, method: &str, task: &str) -> bool {
+        let message = envelope(&format!(
+            r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"taskId":{task},"status":"working","createdAt":"c","ttl":5000}}}}"#
+        ));
+        let said = self.event(Event::Notified { backend: "a".into(), peer: PeerId(1), message, about: None });
+        said.iter().any(|said| said.starts_with("- "))
+    }
+
+    fn asks_for(&mut self, method: &str, task: &str) -> Vec<String> {
+        self.says(&format!(r#"{{"jsonrpc":"2.0","id":"g","method":"{method}","params":{{"taskId":{task}}}}}"#))
+    }
+}
+
+fn entry(task: &str) -> String {
+    format!(r#"{{"taskId":{task},"status":"working","statusMessage":"secret","createdAt":"c","ttl":5000}}"#)
+}
+
+/// A-7: a backend that sees only the gateway's credential takes all callers for one.
+#[test]
+fn tasks_of_other_callers_are_neither_listed_nor_reported() {
+    let mut callers = Callers::new();
+    callers.session_of("user:ada", false).makes("ada-1");
+    let eve = callers.session_of("user:eve", false);
+    eve.makes("eve-1");
+    let all = ["\"ada-1\"", "\"eve-1\"", "\"elsewhere\"", "[\"ada-1\"]", "7"].map(entry).join(",");
+    assert_eq!(eve.listed(&format!("[{all},7,{{}}]")), format!("[{}]", entry("\"eve-1\"")));
+    assert_eq!(eve.listed(&format!("[{} , {}]", entry("\"eve-1\""), entry("\"eve-1\""))).matches("eve-1").count(), 2);
+    assert_eq!(eve.listed(&format!(r#"{{"0":{}}}"#, entry("\"ada-1\""))), "[]");
+    for method in ["notifications/tasks/status", "notifications/tasks"] {
+        assert!(eve.hears_of(method, "\"eve-1\""), "{method}");
+        for foreign in ["\"ada-1\"", "\"elsewhere\"", "[\"ada-1\"]", "null"] {
+            assert!(!eve.hears_of(method, foreign), "{method} {foreign}");
+        }
+    }
+    let ada = callers.session_of("user:ada", false);
+    assert_eq!(ada.listed(&format!("[{all}]")), format!("[{}]", entry("\"ada-1\"")), "in another session of hers");
+    assert!(ada.hears_of("notifications/tasks/status", "\"ada-1\""));
+}
+
+/// A-7: after a restart, the maker of a task is unknown.
+#[test]
+fn a_task_of_an_earlier_process_is_unknown_where_callers_share_a_credential() {
+    let mut callers = Callers::new();
+    let eve = callers.session_of("user:eve", true);
+    assert_eq!(eve.listed(&format!("[{}]", entry("\"ada-1\""))), "[]");
+    assert!(!eve.hears_of("notifications/tasks/status", "\"ada-1\""));
+    for task in ["\"ada-1\"", "\"a+ada-1\""] {
+        for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+            let said = eve.asks_for(method, task);
+            assert!(said[0].contains(r#""code":-32602"#), "{method} {task}: {said:?}");
+        }
+    }
+    let eve = callers.session_of("user:eve", false);
+    assert!(eve.asks_for("tasks/get", "\"a+ada-1\"")[0].contains(r#""code":-32602"#));
+}
+
+/// A backend that knows each caller by a credential of its own decides which tasks it lists.
+#[test]
+fn a_backend_that_knows_its_callers_lists_their_tasks_itself() {
+    let mut callers = Callers::new();
+    callers.dialogue.catalog.set_own_credentials("a", true);
+    let eve = callers.session_of("user:eve", true);
+    let elsewhere = entry("\"elsewhere\"");
+    assert_eq!(eve.listed(&format!("[{elsewhere}]")), format!("[{elsewhere}]"));
+    assert!(eve.hears_of("notifications/tasks/status", "\"elsewhere\""));
+    assert!(eve.asks_for("tasks/get", "\"elsewhere\"")[0].starts_with("a> "), "perhaps made in an earlier process");
+}
+
+/// A-7: a backend may read `["t1"]` as `t1`, which another caller made.
+#[test]
+fn a_task_id_that_is_no_string_reaches_no_backend() {
+    let ids = [r#"{"taskId":["t1"]}"#, r#"{"taskId":[["t1"]]}"#, r#"{"taskId":0}"#, r#"{"taskId":null}"#];
+    let ids = ids.into_iter().chain([r#"{"taskId":{"t1":1}}"#, r#"{"taskId":true}"#, "{}"]);
+    for params in ids {
+        let mut callers = Callers::new();
+        callers.session_of("user:ada", false).makes("t1");
+        for name in ["user:ada", "user:eve"] {
+            for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+                let caller = callers.session_of(name, false);
+                let said =
+                    caller.says(&format!(r#"{{"jsonrpc":"2.0","id":"g","method":"{method}","params":{params}}}"#));
+                let refused = said.len() == 1
+                    && said[0].contains(r#""code":-32602,"message":"params.taskId is required, a string""#);
+                assert!(refused, "{name} {method} {params}: {said:?}");
+            }
+        }
+        let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+        let params = params.replacen('{', &format!("{{{meta},"), 1).replace(",}", "}");
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            let mut dialogue = Dialogue::new(Mode::Stateless);
+            dialogue.catalog = Catalog::new(["a"].map(Arc::from));
+            dialogue.catalog.set_view("a", bare(Era::Modern), new_host());
+            let said = dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":5,"method":"{method}","params":{params}}}"#));
+            let refused =
+                said.len() == 1 && said[0].contains(r#""code":-32602,"message":"params.taskId is required, a string""#);
+            assert!(refused, "{method} {params}: {said:?}");
+        }
+    }
+    let mut callers = Callers::new();
+    let eve = callers.session_of("user:eve", false);
+    assert!(eve.asks_for("tasks/get", "\"\"")[0].contains("Unknown task"), "an empty id is that of no task");
+}
+
+/// A-7: in the new era a task of an earlier process is followed only by callers who could not be others.
+#[test]
+fn a_proved_caller_of_the_new_era_asks_only_about_its_own_tasks() {
+    let ask = |proof: Proof| {
+        let mut dialogue = Dialogue::new(Mode::Stateless);
+        let caller = Caller::of(Principal::named("user:eve"), proof, "http");
+        dialogue.machine = FrontMachine::new(SessionKey(2), caller, Mode::Stateless);
+        dialogue.catalog = Catalog::new(["a"].map(Arc::from));
+        dialogue.catalog.set_view("a", bare(Era::Modern), new_host());
+        dialogue.says(
+            r#"{"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"t1","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+        )
+    };
+    assert!(ask(Proof::ApiKey)[0].contains("Unknown task"), "{:?}", ask(Proof::ApiKey));
+    for proof in [Proof::Unproved, Proof::LocalUser] {
+        assert!(ask(proof)[0].starts_with("a> "), "{proof:?}");
+    }
 }
