@@ -13,7 +13,7 @@ use signalbox_audit::{
 };
 use signalbox_config::{Audit, Config, Secret};
 use signalbox_engine::FactSink;
-use signalbox_engine::audit::IntentLog;
+use signalbox_engine::audit::{IntentLog, IntentWrite};
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::record::StoreError;
 use signalbox_runtime::WebhookTransport as _;
@@ -42,6 +42,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(5);
 const DELIVERY_WITHIN: Duration = Duration::from_secs(24 * 3600);
 /// Time that a command waits for sinks. Undelivered records stay in the journal for the next command.
 const ALONE_WITHIN: Duration = Duration::from_secs(2);
+/// Time that the answer to an administrator waits for the record of the action.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(5);
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
 /// Reason why the audit log cannot be opened.
@@ -216,17 +218,37 @@ impl Auditing {
         self.log.note(action.note(unix_millis(), &self.terms.load().redactor));
     }
 
+    /// Records an administrative action whose answer waits for its record. The returned future resolves once the record
+    /// is as durable as the intents of calls, and after [`CONFIRMED_WITHIN`] at the latest: like a call, the action is
+    /// then answered as done unless a sink is required.
+    #[must_use]
+    pub fn administer_confirmed(&self, action: &AdminAction<'_>) -> IntentWrite {
+        let written = self.log.note_confirmed(action.note(unix_millis(), &self.terms.load().redactor));
+        let log = Arc::clone(&self.log);
+        Box::pin(async move {
+            tokio::time::timeout(CONFIRMED_WITHIN, written).await.unwrap_or_else(|_| {
+                tracing::warn!("the audit log did not confirm the record of an administrative action in time");
+                log.requires_nothing()
+            })
+        })
+    }
+
     /// Records an administrative action of a command, in a chain that no running process uses. Does nothing if the
     /// configuration has no audit log. Blocks, and must not be called on a runtime thread.
     ///
     /// # Errors
-    /// If the log cannot be opened.
+    /// If the log cannot be opened or written.
     pub fn write_alone(config: &Config, action: &AdminAction<'_>) -> Result<(), AuditingError> {
         let Some(this) = Self::open(config)? else { return Ok(()) };
         this.log.begin(AuditRun::new(unix_millis(), 0))?;
         this.administer(action);
         this.log.stop(ALONE_WITHIN);
-        Ok(())
+        match this.stats() {
+            AuditStats { lost: 0, .. } => Ok(()),
+            stats => {
+                Err(io::Error::other(stats.failing.unwrap_or_else(|| "its journal cannot be written".into())).into())
+            }
+        }
     }
 
     /// Returns the counters of the log and its sinks.
@@ -456,3 +478,6 @@ fn verify_database(verifier: &mut AuditVerifier<'_>, url: &str, since: u64) -> R
     calls.finish(verifier, seen, since);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

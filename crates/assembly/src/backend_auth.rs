@@ -88,9 +88,10 @@ pub(crate) fn follow_sign_ins(oauth: &OauthClientState, gateway: &Arc<Gateway>, 
     });
     let (gateway, audit) = (Arc::downgrade(gateway), audit.cloned());
     oauth.on_sign_in(move |ended| {
+        let mut recorded = None;
         if let (Some(audit), Place::Loopback, Some(holder)) = (&audit, ended.place, ended.holder) {
             let why = ended.outcome.map_err(ToString::to_string);
-            audit.administer(&AdminAction {
+            recorded = Some(audit.administer_confirmed(&AdminAction {
                 who: &holder.subject,
                 address: None,
                 origin: AdminOrigin::Api,
@@ -99,14 +100,16 @@ pub(crate) fn follow_sign_ins(oauth: &OauthClientState, gateway: &Arc<Gateway>, 
                 before: None,
                 after: Some(&json!({"user": holder.subject, "place": "loopback"})),
                 outcome: why.as_ref().map_or_else(|why| AdminOutcome::Failed(why), |()| AdminOutcome::Done),
-            });
+            }));
         }
         let backends = gateway.upgrade().map(|gateway| gateway.backends());
-        let Some(backend) = backends.as_ref().and_then(|all| all.get(ended.backend())) else { return };
-        match ended.outcome {
-            Ok(()) => backend.signed_in(),
-            Err(_) => backend.sign_in_failed(),
+        if let Some(backend) = backends.as_ref().and_then(|all| all.get(ended.backend())) {
+            match ended.outcome {
+                Ok(()) => backend.signed_in(),
+                Err(_) => backend.sign_in_failed(),
+            }
         }
+        recorded
     });
 }
 

@@ -13,7 +13,7 @@ use signalbox_engine::audit::{Intent, IntentKind};
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::dialect;
 use signalbox_engine::exchange::MethodName;
-use signalbox_engine::fact::{Decision, FinishedFact, Outcome, RefusedFact};
+use signalbox_engine::fact::{Decision, FinishedFact, Outcome, RefusedFact, RefusedNotification};
 use signalbox_engine::keys::KeyMap;
 use signalbox_tape::redact::Redactor;
 use signalbox_wire::{json, method};
@@ -310,19 +310,29 @@ impl EventBuilder {
                 (EventType::SecurityViolation, SECURITY, violation.severity)
             }
             None if self.logged.protocol_errors => (EventType::ProtocolError, PROTOCOL, RiskLevel::Low),
+            // A refused notification has no outcome that would tell of it.
+            _ if refused.notification.is_some() && self.logged.tool_invocations => {
+                (EventType::Request, PROTOCOL, RiskLevel::Medium)
+            }
             _ => return,
         };
         let mut texts = std::mem::take(&mut self.texts);
         let mut details = texts.details();
         details.maybe("violation", violation.map(|violation| violation.kind));
-        details.text("reason", violation::reason_of_absence(unreached).unwrap_or(refused.reason));
-        details.maybe("tool", unreached.map(|unreached| self.words.text(&unreached.name, MAX_TEXT)).as_deref());
+        let reason = violation::reason_of_absence(unreached).unwrap_or(refused.reason);
+        details.text("reason", reason);
+        let tool = unreached.map(|unreached| self.words.text(&unreached.name, MAX_TEXT));
+        match refused.notification.as_deref() {
+            Some(notification) => self.refused_notification(notification, tool.as_deref(), reason, &mut details),
+            None => details.maybe("tool", tool.as_deref()),
+        }
         details.text("error", &self.words.text(&refused.detail, MAX_TEXT));
         if let Some(status) = refused.status {
             details.number("http_status", u64::from(status));
         }
         details.finish();
-        texts.user(&self.known.user(&refused.caller), None);
+        let session = refused.notification.as_ref().map(|_| refused.session.0);
+        texts.user(&self.known.user(&refused.caller), session);
         if let Some(exchange) = refused.exchange {
             texts.id(self.run, exchange);
         }
@@ -336,6 +346,28 @@ impl EventBuilder {
             correlation_id: refused.exchange.map(|_| texts.id.as_str()),
         });
         self.texts = texts;
+    }
+
+    /// Writes the details of a notification that no backend gets.
+    fn refused_notification(
+        &self,
+        notification: &RefusedNotification,
+        tool: Option<&str>,
+        reason: &'static str,
+        details: &mut Object<'_>,
+    ) {
+        details.text("phase", "notification");
+        about(details, &self.words.method(&notification.method), tool, Some(&notification.backend));
+        let status = match CallStatus::of(Outcome::Fault(reason)) {
+            CallStatus::Error if reason == violation::HIDDEN => CallStatus::Denied,
+            status => status,
+        };
+        details.raw("forwarded", "false");
+        details.text("status", status.word());
+        details.text("decision", "deny");
+        let mut decided = ExchangeDecisions::default();
+        notification.decisions.iter().for_each(|decision| decided.take(decision));
+        decided.write(&self.words, details, true);
     }
 
     fn unix_ms(&self, at: Instant) -> u64 {
@@ -416,5 +448,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+#[cfg(test)]
+mod notification_tests;
 #[cfg(test)]
 mod tests;

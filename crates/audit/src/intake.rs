@@ -24,8 +24,8 @@ pub enum Input {
     Finished(Arc<FinishedFact>),
     /// Message rejected before it became an exchange.
     Refused(Arc<RefusedFact>),
-    /// Event that is not a fact about a message.
-    Note(Box<AuditNote>),
+    /// Event that is not a fact about a message, and the sender that confirms it, if its cause waits for that.
+    Note(Box<AuditNote>, Option<oneshot::Sender<bool>>),
 }
 
 impl Input {
@@ -55,7 +55,7 @@ pub struct InputQueue {
     pub lost: u64,
     /// True once the queue accepts no more inputs.
     pub closed: bool,
-    /// True if calls wait for some of the inputs.
+    /// True if calls or administrators wait for some of the inputs.
     pub awaited: bool,
 }
 
@@ -100,7 +100,7 @@ impl Intake {
     /// Adds an event that is not a fact about a message. Counts it as lost if the queue is full.
     pub fn push_note(&self, note: AuditNote) {
         let mut state = self.state.lock().unpoisoned();
-        let _ = state.waiting.add(Input::Note(Box::new(note)));
+        let _ = state.waiting.add(Input::Note(Box::new(note), None));
         self.rouse(state);
     }
 
@@ -176,7 +176,7 @@ impl InputQueue {
         let room = !self.closed && self.inputs.len() < MAX_WAITING;
         match room {
             true => {
-                self.awaited |= matches!(input, Input::Intents(..));
+                self.awaited |= matches!(input, Input::Intents(..) | Input::Note(_, Some(_)));
                 self.inputs.push(input);
             }
             false => self.lost += 1,

@@ -212,6 +212,24 @@ impl AuditLog {
         self.state.intake.push_note(note);
     }
 
+    /// Records an event like [`AuditLog::note`]. The returned future resolves once the record is as durable as the
+    /// intents of calls, or to false if it cannot be written and must be. The log's thread writes it, so that no slow
+    /// disk blocks the caller.
+    pub fn note_confirmed(&self, note: AuditNote) -> IntentWrite {
+        let (written, told) = oneshot::channel();
+        if !self.state.intake.push(Input::Note(Box::new(note), Some(written))) {
+            return Box::pin(std::future::ready(self.requires_nothing()));
+        }
+        self.state.intake.urge();
+        Box::pin(async { told.await.unwrap_or(false) })
+    }
+
+    /// Returns true if what cannot be recorded may go on.
+    #[must_use]
+    pub fn requires_nothing(&self) -> bool {
+        self.state.progress().requires_nothing()
+    }
+
     /// Returns the folder of its journal.
     #[must_use]
     pub fn folder(&self) -> &Path {
@@ -255,7 +273,7 @@ impl IntentLog for AuditLog {
         }
         let ((written, told), now) = (oneshot::channel(), unix_ms());
         if !self.state.intake.push(Input::Intents(intents, now, written)) {
-            let may_leave = self.state.progress().requires_nothing();
+            let may_leave = self.requires_nothing();
             return Box::pin(std::future::ready(may_leave));
         }
         let state = Arc::clone(&self.state);

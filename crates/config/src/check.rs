@@ -79,10 +79,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     if relay.as_ref().is_some_and(Option::is_some) {
         faults.take(relay::check_name(root, checked.iter().map(|backend: &super::BackendConfig| &backend.name)));
     }
-    let classes = guard::FlowClasses { labels: tool_labels.as_deref().unwrap_or_default(), backends: &checked };
-    let guard = whole("guard").and_then(|table| guard::check(&table, &classes));
-    let guard = if guarded { faults.take(guard) } else { None };
-    let guard_lock = guarded.then(|| faults.take(whole("guard").and_then(|table| folder(&table, "lock")))).flatten();
+    let guard = guarded.then(|| faults.take(guard::check_section(root, tool_labels.as_deref(), &checked))).flatten();
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));
     let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogVerbosity::Info);
@@ -99,7 +96,6 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         audit: audit?,
         relay: relay?,
         guard: guard?,
-        guard_lock: guard_lock?,
         rules: rules?,
         backends: checked,
         outbound: outbound.flatten()?,

@@ -5,7 +5,7 @@ use crate::error::{ConfigError, Problem};
 use crate::guard_keys::BY_LEVEL;
 use crate::read::Table;
 use crate::tool_labels::ToolLabelRule;
-use crate::values::bad;
+use crate::values::{bad, folder};
 use signalbox_engine::chain::EntryPattern;
 use signalbox_guard::pins::{PinMode, PinModes};
 use signalbox_guard::privacy::PrivacyClass;
@@ -13,9 +13,28 @@ use signalbox_guard::{
     ArgumentFilter, ByContent, CleanMode, ContentClass, FilterAction, FilterActions, FlowRule, GuardLevel,
     GuardSettings, InstructionMode, PrivacyModes, SchemaMode, ToolSettings,
 };
+use std::path::PathBuf;
 
-/// Checks the table `guard`.
-pub(crate) fn check(table: &Table<'_>, classes: &FlowClasses<'_>) -> Result<GuardSettings, ConfigError> {
+/// The table `guard`.
+pub(crate) struct GuardSection {
+    pub settings: GuardSettings,
+    /// File of approved definitions, if the table names one.
+    pub lock: Option<PathBuf>,
+}
+
+/// Checks the table `guard` of a whole file. Its flows may name tools by their labels.
+pub(crate) fn check_section(
+    root: &Table<'_>,
+    labels: Option<&[ToolLabelRule]>,
+    backends: &[BackendConfig],
+) -> Result<GuardSection, ConfigError> {
+    let table = root.table("guard")?;
+    let classes = FlowClasses { labels: labels.unwrap_or_default(), backends };
+    Ok(GuardSection { settings: check(&table, &classes)?, lock: folder(&table, "lock")? })
+}
+
+/// Checks the settings of the table.
+fn check(table: &Table<'_>, classes: &FlowClasses<'_>) -> Result<GuardSettings, ConfigError> {
     let level = GuardLevel::of(&table.choice("level")?).unwrap_or_default();
     let by_level = GuardSettings::of_level(level);
     let tools = table.table("tools")?;
@@ -66,9 +85,9 @@ pub(crate) fn check(table: &Table<'_>, classes: &FlowClasses<'_>) -> Result<Guar
 }
 
 /// Labels by which flows name tools.
-pub(crate) struct FlowClasses<'a> {
-    pub labels: &'a [ToolLabelRule],
-    pub backends: &'a [BackendConfig],
+struct FlowClasses<'a> {
+    labels: &'a [ToolLabelRule],
+    backends: &'a [BackendConfig],
 }
 
 impl FlowClasses<'_> {

@@ -259,6 +259,19 @@ pub struct RefusedFact {
     pub exchange: Option<ExchangeId>,
     /// Subject of the request, if known; see [`FinishedFact::unreached`].
     pub unreached: Option<Box<RefusedSubject>>,
+    /// The notification of a client that was refused, if it was one.
+    pub notification: Option<Box<RefusedNotification>>,
+}
+
+/// Notification of a client that no backend gets.
+#[derive(Clone, Debug)]
+pub struct RefusedNotification {
+    /// Method of the notification.
+    pub method: MethodName,
+    /// Backend that it was for; `*` if the session has several.
+    pub backend: Arc<str>,
+    /// Decisions of the interceptors about it.
+    pub decisions: Vec<Arc<Decision>>,
 }
 
 /// All decisions about a message at one time.

@@ -81,6 +81,7 @@ pub use judging::{AuthorizedCall, AuthorizedFollow};
 pub use listen::NeededLists;
 pub use modern::supported_versions;
 pub use sending::ToClient;
+pub use unreached::carries_content;
 
 use crate::backend_user::BackendUser;
 use crate::caller::{Caller, Principal};

@@ -16,6 +16,7 @@ use crate::token_exchange::token_endpoint;
 use crate::token_request::{TokenContext, TokenSet};
 use crate::vault::{Vault, VaultContents};
 use signalbox_engine::Principal;
+use signalbox_engine::audit::IntentWrite;
 use signalbox_engine::caller_tokens::CallerTokens;
 use signalbox_engine::lock::LockResultExt as _;
 use std::collections::HashMap;
@@ -56,8 +57,8 @@ impl EndedSignIn<'_> {
     }
 }
 
-/// Callback for the end of a sign-in.
-type SignInCallback = Box<dyn Fn(&EndedSignIn<'_>) + Send + Sync>;
+/// Callback for the end of a sign-in. The browser is answered once the returned audit record is written.
+type SignInCallback = Box<dyn Fn(&EndedSignIn<'_>) -> Option<IntentWrite> + Send + Sync>;
 
 /// Callback for a browser at the loopback listener that opens a link of no sign-in: its method and address.
 type StrayLinkCallback = Box<dyn Fn(&'static str, Option<SocketAddr>) + Send + Sync>;
@@ -142,7 +143,7 @@ impl OauthClientState {
     }
 
     /// Sets the callback for ended sign-ins. Only the first call has an effect.
-    pub fn on_sign_in(&self, callback: impl Fn(&EndedSignIn<'_>) + Send + Sync + 'static) {
+    pub fn on_sign_in(&self, callback: impl Fn(&EndedSignIn<'_>) -> Option<IntentWrite> + Send + Sync + 'static) {
         let _ = self.signed_in.set(Box::new(callback));
     }
 
@@ -414,8 +415,15 @@ impl OauthClientState {
         let holder = sign_in.as_ref().map(|sign_in| &sign_in.holder);
         let ended = EndedSignIn { holder, place, outcome: outcome.as_ref().copied() };
         let backend = ended.backend();
-        self.notify(&ended);
+        let is_recorded = match self.notify(&ended) {
+            Some(recorded) => recorded.await,
+            None => true,
+        };
         match &outcome {
+            Ok(()) if !is_recorded => {
+                let text = "You are signed in, but this could not be written to the audit log.";
+                BrowserResponse::Text { status: 503, text: text.to_owned() }
+            }
             Ok(()) => {
                 tracing::info!(%backend, "a user signed in at the backend");
                 BrowserResponse::Text { status: 200, text: "You are signed in. You can close this window.".to_owned() }
@@ -427,11 +435,9 @@ impl OauthClientState {
         }
     }
 
-    fn notify(&self, ended: &EndedSignIn<'_>) {
+    fn notify(&self, ended: &EndedSignIn<'_>) -> Option<IntentWrite> {
         self.transitions.send_modify(|count| *count += 1);
-        if let Some(callback) = self.signed_in.get() {
-            callback(ended);
-        }
+        self.signed_in.get().and_then(|callback| callback(ended))
     }
 
     /// Exchanges the authorization code for a token.

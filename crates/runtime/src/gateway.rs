@@ -327,6 +327,7 @@ impl Gateway {
             detail: fault.message.chars().take(MAX_REFUSAL_TEXT).collect(),
             exchange: None,
             unreached: None,
+            notification: None,
         };
         let Some(refused) = self.refusals.admit(refused, fault) else { return self.counters.dropped("refusal_fact") };
         if let Some(reply) = reply {

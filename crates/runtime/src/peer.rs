@@ -169,6 +169,11 @@ impl Peer {
         self.lock().lost
     }
 
+    /// Returns true if a message can be handed to the transport.
+    pub(crate) fn can_send(&self) -> bool {
+        self.link.get().is_some() && !self.is_lost()
+    }
+
     /// Returns true if the gateway closed the connection, not the backend.
     #[must_use]
     pub fn was_closed(&self) -> bool {

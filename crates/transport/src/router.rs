@@ -9,12 +9,14 @@
 mod answer;
 mod pattern;
 mod query_params;
+mod recorded;
 mod request;
 mod route_fault;
 
 pub use answer::{AnswerBody, AnswerEvent, Broken, Chunks, Events, RoutedAnswer, StreamBody};
 pub use pattern::PatternError;
 pub use query_params::{MAX_PARAMETERS, QueryError, QueryParams, Undecodable};
+pub use recorded::PendingRecords;
 pub use request::{RoutedBody, RoutedRequest};
 pub use route_fault::{AllowedMethods, RouteFault};
 
@@ -22,6 +24,8 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 use hyper::body::Incoming;
 use pattern::{Captures, Pattern, without_secrets};
+use recorded::confirmed;
+use signalbox_engine::audit::IntentWrite;
 use signalbox_engine::{Caller, Fault, Proof};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -233,8 +237,8 @@ pub struct RouteUse<'a> {
 
 /// Observer of administrative routes.
 pub trait RouteObserver: Send + Sync {
-    /// Records that a route was used or its use refused. Must not block.
-    fn used(&self, used: &RouteUse<'_>);
+    /// Records that a route was used or its use refused. Must not block. The answer waits for the returned write.
+    fn used(&self, used: &RouteUse<'_>) -> Option<IntentWrite>;
 
     /// Records that a request did not reach the handler of a route that reports this. Must not block.
     fn refused(&self, caller: &Caller, target: &str, problem: &RouteFault) {
@@ -355,7 +359,7 @@ impl Router {
         let is_observed = route.is_observed() || route.reports_refusals;
         let Some(observer) = self.observer.as_deref().filter(|_| is_observed) else {
             self.admit(listener, route, &caller)?;
-            return serve(route, request, caller, within).await;
+            return confirmed(serve(route, request, caller, within).await, None).await;
         };
         let observed_caller = caller.clone();
         let verb = request.method.clone();
@@ -363,15 +367,16 @@ impl Router {
             Ok(()) => serve(route, request, caller, within).await,
             Err(problem) => Err(problem),
         };
-        match &answered {
+        let used = match &answered {
             // The pattern of the path, because the path itself may have a secret.
             Err(problem) if route.reports_refusals => {
                 observer.refused(&observed_caller, &format!("{verb} {}", route.path), problem);
+                None
             }
             _ if route.is_observed() => observe(observer, listener, route, &uri, &observed_caller, &answered),
-            _ => {}
-        }
-        answered
+            _ => None,
+        };
+        confirmed(answered, used).await
     }
 
     /// Returns the fault of a caller that may use no restricted route at present.
@@ -420,7 +425,7 @@ fn observe(
     uri: &http::Uri,
     caller: &Caller,
     answered: &HandlerResult,
-) {
+) -> Option<IntentWrite> {
     let problem = answered.as_ref().err().map(ToString::to_string);
     let (status, body) = match answered {
         Ok(RoutedAnswer { status, content: AnswerBody::Whole(bytes), .. }) => (*status, Some(&bytes[..])),
@@ -429,7 +434,7 @@ fn observe(
     };
     let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     if route.audited.is_none() && !refused {
-        return;
+        return None;
     }
     observer.used(&RouteUse {
         listener,
@@ -439,7 +444,7 @@ fn observe(
         status,
         body,
         problem: problem.as_deref(),
-    });
+    })
 }
 
 fn admit(access: RouteAccess, caller: &Caller) -> Result<(), RouteFault> {

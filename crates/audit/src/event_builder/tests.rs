@@ -334,6 +334,7 @@ fn secrets_in_the_words_of_decisions_and_subjects_are_taken_out() {
         detail: format!("no: {SECRET}"),
         exchange: Some(ExchangeId(4)),
         unreached: unreached(),
+        notification: None,
     };
     maker.refused(&refused, &mut emit);
     let odd = finished(5, Outcome::Fault("method_not_found"), Duration::ZERO);

@@ -1,3 +1,4 @@
+mod confirmed;
 mod moves;
 
 use super::*;

@@ -118,7 +118,10 @@ impl LogWriter {
                 Input::Decision(decision) => self.maker.decision(&decision),
                 Input::Finished(finished) => self.maker.finished(&finished, &mut emit),
                 Input::Refused(refused) => self.maker.refused(&refused, &mut emit),
-                Input::Note(note) => emit(&note.event()),
+                Input::Note(note, waiter) => {
+                    emit(&note.event());
+                    waiters.extend(waiter.map(|waiter| (self.place.seq, waiter)));
+                }
             }
         }
         let head = self.sign_if_due(taken.closed, text);

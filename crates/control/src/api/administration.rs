@@ -5,6 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_engine::Caller;
+use signalbox_engine::audit::IntentWrite;
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_transport::router::{Listener, RouteFault, RouteGuard, RouteObserver, RouteUse};
 use std::sync::Arc;
@@ -16,12 +17,13 @@ const API: &str = "/api/";
 pub(super) struct Administration(pub(super) Arc<ApiState>);
 
 impl RouteObserver for Administration {
-    fn used(&self, used: &RouteUse<'_>) {
+    fn used(&self, used: &RouteUse<'_>) -> Option<IntentWrite> {
         let app = self.0.app();
         if used.status == StatusCode::UNAUTHORIZED {
             // Any client can cause these, so they are rate-limited like refusals of MCP.
             let fault = Fault::new(FaultKind::Unauthenticated, format!("{}: {}", used.action, used.target));
-            return app.gateway.refused(used.caller, Some(used.status.as_u16()), &fault, None);
+            app.gateway.refused(used.caller, Some(used.status.as_u16()), &fault, None);
+            return None;
         }
         let after = match used.action {
             audit::READ => used.status.is_success().then(|| json!({"payloads": audit::reads_payloads(used.caller)})),
@@ -43,7 +45,7 @@ impl RouteObserver for Administration {
             Listener::Tcp => AdminOrigin::Api,
         };
         let action = AuditedAction { name: used.action, target: used.target };
-        self.0.administer_as(None, used.caller, origin, action, after.as_ref(), outcome);
+        self.0.administer_as(None, used.caller, origin, action, after.as_ref(), outcome)
     }
 
     fn refused(&self, caller: &Caller, target: &str, problem: &RouteFault) {
@@ -85,7 +87,9 @@ fn nothing_done(answer: &Value) -> Option<&'static str> {
 }
 
 impl ApiState {
-    /// Records an administrative action, if there is an audit log. `who` replaces the caller's name, if given.
+    /// Records an administrative action, if there is an audit log. `who` replaces the caller's name, if given. The answer
+    /// to an action that was not denied must wait for the returned write.
+    #[must_use]
     pub(super) fn administer_as(
         &self,
         who: Option<&str>,
@@ -94,12 +98,17 @@ impl ApiState {
         action: AuditedAction<'_>,
         after: Option<&Value>,
         outcome: AdminOutcome<'_>,
-    ) {
-        let Some(audit) = &self.app().audit else { return };
+    ) -> Option<IntentWrite> {
+        let audit = self.app().audit.as_ref()?;
         let identity = caller.identity();
         let address = identity.address.map(|address| address.to_string());
         let who = who.unwrap_or(identity.principal.as_str());
         let AuditedAction { name: action, target } = action;
-        audit.administer(&AdminAction { who, address, origin, action, target, before: None, after, outcome });
+        let action = AdminAction { who, address, origin, action, target, before: None, after, outcome };
+        if matches!(outcome, AdminOutcome::Denied(_)) {
+            audit.administer(&action);
+            return None;
+        }
+        Some(audit.administer_confirmed(&action))
     }
 }

@@ -18,6 +18,7 @@ use http::header::AUTHORIZATION;
 use serde_json::json;
 use signalbox_assembly::approval_notifier::{APPROVE, ShownCall};
 use signalbox_audit::{AdminOrigin, AdminOutcome};
+use signalbox_engine::audit::IntentWrite;
 use signalbox_engine::chain::HoldAnswer;
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_engine::{Caller, Proof};
@@ -73,12 +74,12 @@ pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> H
     let proved = |who: &&String| in_header.as_ref() == Some(*who) || links.is_form_token(held.id, who, given("token"));
     let tell = |who: Option<&str>, outcome| tell(&pages, &caller, who, &held, given("answer"), outcome);
     let Some(who) = deciders.iter().find(proved) else {
-        tell(None, AdminOutcome::Denied(NEEDS_APPROVER));
-        return Ok(answer(403, "Not you", &heading(NEEDS_APPROVER)));
+        let told = tell(None, AdminOutcome::Denied(NEEDS_APPROVER));
+        return Ok(answer(403, "Not you", &heading(NEEDS_APPROVER)).once_recorded(told));
     };
     if !holds::may_decide(&pages.served, who, &held) {
-        tell(Some(who), AdminOutcome::Denied(holds::OWN_CALL));
-        return Ok(answer(403, "Not you", &heading(holds::OWN_CALL)));
+        let told = tell(Some(who), AdminOutcome::Denied(holds::OWN_CALL));
+        return Ok(answer(403, "Not you", &heading(holds::OWN_CALL)).once_recorded(told));
     }
     let by = Some(who.clone());
     let (decided, grant, word) = match given("answer") {
@@ -92,12 +93,13 @@ pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> H
     };
     match pages.served.app().gateway.holds.settle(held.id, decided) {
         Ok(_) => {
-            if let Some(grant) = grant {
-                grants::put_of_hold(&pages.served, grant, Some(who.as_str()), &caller)?;
-            }
-            tell(Some(who), AdminOutcome::Done);
+            let granted = match grant {
+                Some(grant) => grants::put_of_hold(&pages.served, grant, Some(who.as_str()), &caller)?,
+                None => None,
+            };
+            let told = tell(Some(who), AdminOutcome::Done);
             tracing::info!(hold = held.id, by = who, "decided about a call by its link: {word}");
-            Ok(answer(200, "Done", &heading(word)))
+            Ok(answer(200, "Done", &heading(word)).once_recorded(granted).once_recorded(told))
         }
         Err(_) => Ok(nothing_to_decide()),
     }
@@ -111,7 +113,7 @@ fn tell(
     held: &HeldMessage,
     decided: &str,
     outcome: AdminOutcome<'_>,
-) {
+) -> Option<IntentWrite> {
     let action = match decided {
         "refuse" => "hold.refuse",
         _ => "hold.release",
@@ -127,7 +129,7 @@ fn tell(
     });
     let target = format!("{APPROVE}: hold {}", held.id);
     let action = AuditedAction { name: action, target: &target };
-    pages.served.administer_as(who, caller, AdminOrigin::Api, action, Some(&after), outcome);
+    pages.served.administer_as(who, caller, AdminOrigin::Api, action, Some(&after), outcome)
 }
 
 /// Returns the waiting call of a link. Records the use of a link without such a call.

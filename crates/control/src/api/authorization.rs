@@ -9,6 +9,7 @@ use signalbox_assembly::authorization::Authorization;
 use signalbox_audit::{AdminOrigin, AdminOutcome};
 use signalbox_config::auth_server::LOCAL_USERS;
 use signalbox_engine::Caller;
+use signalbox_engine::audit::IntentWrite;
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_oauth_client::form;
 use signalbox_oauth_server::{AuthEvent, Reply};
@@ -94,17 +95,15 @@ pub(super) async fn revoke(routes: Arc<OauthRoutes>, request: RoutedRequest) -> 
     Ok(recorded(&routes.served, &caller, "token.revoke", reply))
 }
 
-/// Records the event of a reply and returns the response.
+/// Records the event of a reply and returns the response, which waits for the record.
 pub(super) fn recorded(served: &ApiState, caller: &Caller, action: &str, reply: Reply) -> RoutedAnswer {
-    if let Some(event) = &reply.event {
-        record(served, caller, action, reply.status, event);
-    }
-    answer(reply)
+    let written = reply.event.as_ref().and_then(|event| record(served, caller, action, reply.status, event));
+    answer(reply).once_recorded(written)
 }
 
 /// Records an event. Events that any client can cause at will are recorded like other refusals: a limited number per
 /// address and second, and the rest is counted.
-fn record(served: &ApiState, caller: &Caller, action: &str, status: u16, event: &AuthEvent) {
+fn record(served: &ApiState, caller: &Caller, action: &str, status: u16, event: &AuthEvent) -> Option<IntentWrite> {
     let AuthEvent { person, tried, client, about, refused } = event;
     if let (Some(why), None) = (refused, person) {
         let client = client.as_ref().map(|client| format!("client {client}"));
@@ -112,7 +111,8 @@ fn record(served: &ApiState, caller: &Caller, action: &str, status: u16, event: 
         let named: Vec<String> = [client, tried].into_iter().flatten().collect();
         let named = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
         let fault = fault(status, why, format!("{action}: {why}{named}"));
-        return served.app().gateway.refused(caller, Some(status), &fault, None);
+        served.app().gateway.refused(caller, Some(status), &fault, None);
+        return None;
     }
     let mut after = if about.is_object() { about.clone() } else { json!({}) };
     if let Some(members) = after.as_object_mut() {
@@ -123,7 +123,7 @@ fn record(served: &ApiState, caller: &Caller, action: &str, status: u16, event: 
     let target = client.as_deref().unwrap_or_default();
     let after: Option<&Value> = Some(&after);
     let action = AuditedAction { name: action, target };
-    served.administer_as(who.as_deref(), caller, AdminOrigin::Api, action, after, outcome);
+    served.administer_as(who.as_deref(), caller, AdminOrigin::Api, action, after, outcome)
 }
 
 /// Returns the fault by which a refused step is recorded.

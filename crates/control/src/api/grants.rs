@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use signalbox_assembly::grants::{GrantFile, GrantFileFault, LONGEST, SetGrant};
 use signalbox_audit::{AdminOrigin, AdminOutcome};
 use signalbox_config::duration;
+use signalbox_engine::audit::IntentWrite;
 use signalbox_engine::{Caller, Proof};
 use signalbox_runtime::HeldMessage;
 use signalbox_runtime::clock::unix_millis;
@@ -137,20 +138,19 @@ pub(super) fn put(served: &ApiState, grant: SetGrant) -> Result<(), RouteFault> 
 }
 
 /// Does the same for a grant that comes with a decision about a held call, and audits it. `who` replaces the caller's
-/// name, if given.
+/// name, if given. The answer must wait for the returned write.
 pub(super) fn put_of_hold(
     served: &ApiState,
     grant: SetGrant,
     who: Option<&str>,
     caller: &Caller,
-) -> Result<(), RouteFault> {
+) -> Result<Option<IntentWrite>, RouteFault> {
     put(served, grant.clone())?;
     // The control socket knows its callers by their user id alone.
     let is_local = caller.identity().proof == Proof::LocalUser;
     let origin = if is_local { AdminOrigin::Cli } else { AdminOrigin::Api };
     let action = AuditedAction { name: "grant.add", target: &grant.id };
-    served.administer_as(who, caller, origin, action, Some(&json!(grant)), AdminOutcome::Done);
-    Ok(())
+    Ok(served.administer_as(who, caller, origin, action, Some(&json!(grant)), AdminOutcome::Done))
 }
 
 fn check(wanted: &GrantRequest) -> Result<(), RouteFault> {

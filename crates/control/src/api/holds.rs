@@ -111,10 +111,11 @@ async fn settle(
         _ => Value::Null,
     };
     served.app().gateway.holds.settle(held.id, answer).map_err(|error| not_held(&error))?;
-    if let Some(grant) = grant {
-        grants::put_of_hold(served, grant, None, &caller)?;
-    }
-    Ok(ok(&json!({
+    let granted = match grant {
+        Some(grant) => grants::put_of_hold(served, grant, None, &caller)?,
+        None => None,
+    };
+    let answer = ok(&json!({
         "id": held.id,
         "done": what,
         "method": held.held.method,
@@ -123,7 +124,8 @@ async fn settle(
         "principal": held.held.caller.principal().as_str(),
         "by": by,
         "changed": changed,
-    })))
+    }));
+    Ok(answer.once_recorded(granted))
 }
 
 /// Returns the size and hash of a message, which identify it where the message itself is not stored.

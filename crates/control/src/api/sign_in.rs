@@ -16,6 +16,7 @@ use signalbox_assembly::backend_auth::stray_link;
 use signalbox_audit::{AdminOrigin, AdminOutcome};
 use signalbox_config::auth_server::LOCAL_USERS;
 use signalbox_engine::Proof;
+use signalbox_engine::audit::IntentWrite;
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_oauth_client::oauth_client_state::BrowserResponse;
 use signalbox_oauth_client::oauth_credentials::SHARED_SUBJECT;
@@ -130,14 +131,14 @@ impl SignInPages {
     }
 
     /// Records that a person has lent the holder an account at a backend.
-    fn record_end(&self, request: &RoutedRequest, holder: &TokenHolder) {
+    fn record_end(&self, request: &RoutedRequest, holder: &TokenHolder) -> Option<IntentWrite> {
         let proved = self.proved(request);
         let who = if holder.subject == SHARED_SUBJECT { proved.first() } else { Some(&holder.subject) };
         let after = json!({"user": holder.subject, "proved": proved});
         let (caller, origin) = (&request.caller, AdminOrigin::Api);
         let action = AuditedAction { name: LOGIN, target: &holder.backend };
         let who = who.map(String::as_str);
-        self.served.administer_as(who, caller, origin, action, Some(&after), AdminOutcome::Done);
+        self.served.administer_as(who, caller, origin, action, Some(&after), AdminOutcome::Done)
     }
 }
 
@@ -260,11 +261,14 @@ pub(super) async fn callback(pages: Arc<SignInPages>, request: RoutedRequest) ->
     }
     let pairs = request.query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let page = oauth.callback(pairs, Place::Listener, &authorization::cookies(&request)).await;
-    match (&page, &holder) {
+    let written = match (&page, &holder) {
         (BrowserResponse::Text { status: 200, .. }, Some(holder)) => pages.record_end(&request, holder),
-        _ => pages.record_refusal(&request, holder.as_ref(), &page),
-    }
-    Ok(render(&page))
+        _ => {
+            pages.record_refusal(&request, holder.as_ref(), &page);
+            None
+        }
+    };
+    Ok(render(&page).once_recorded(written))
 }
 
 fn render(page: &BrowserResponse) -> RoutedAnswer {

@@ -5,6 +5,7 @@
 mod administration;
 mod bad_days;
 mod columns;
+mod confirmed_actions;
 mod glass;
 mod listens;
 mod local_answers;

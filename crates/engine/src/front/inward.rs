@@ -1,6 +1,7 @@
 //! Notifications of backends on their way to the client.
 
 use super::exchanges::Stage;
+use super::judging::REFUSED_NOTIFICATION;
 use super::questions::PendingQuestion;
 use super::sending::Delivery;
 use super::task_ownership::TaskOwner;
@@ -40,7 +41,7 @@ impl FrontMachine {
         };
         let message = signed.as_ref().unwrap_or(message);
         let judged = self.judge_notification(Phase::FromBackend, (about, Some(backend)), message, ctx, out);
-        let Some(message) = &judged else { return };
+        let Ok(message) = &judged else { return out.push(Command::Dropped(REFUSED_NOTIFICATION)) };
         let mut edits = Edits::new();
         if let Some(listener) = about.filter(|id| self.exchanges.stage(*id).is_some_and(Stage::is_listening)) {
             return self.notify_listener(listener, backend, message, edits, ctx, out);

@@ -347,7 +347,10 @@ impl FrontMachine {
         self.finish(id, passed, 200, Outcome::Fault("rule_error"), ctx, out);
     }
 
-    /// Judges a notification. Returns it as the interceptors pass it, or `None` if they drop it.
+    /// Judges a notification. Returns it as the interceptors pass it.
+    ///
+    /// # Errors
+    /// If they drop it.
     pub(super) fn judge_notification(
         &self,
         phase: Phase,
@@ -355,18 +358,16 @@ impl FrontMachine {
         message: &Envelope,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Option<Envelope> {
+    ) -> Result<Envelope, Fault> {
         if !ctx.chain.looks_at(phase) {
-            return Some(message.clone());
+            return Ok(message.clone());
         }
         match self.consult_at_once(phase, about, message, ctx, out) {
-            InstantVerdict::Pass(message) => Some(message),
-            InstantVerdict::Answered(_) => Some(message.clone()),
-            InstantVerdict::Refused(_) | InstantVerdict::Failed(_) if is_vital(message) => Some(message.clone()),
-            InstantVerdict::Refused(_) | InstantVerdict::Failed(_) => {
-                out.push(Command::Dropped("refused_notification"));
-                None
-            }
+            InstantVerdict::Pass(message) => Ok(message),
+            InstantVerdict::Answered(_) => Ok(message.clone()),
+            InstantVerdict::Refused(_) | InstantVerdict::Failed(_) if is_vital(message) => Ok(message.clone()),
+            InstantVerdict::Refused(fault) => Err(fault),
+            InstantVerdict::Failed(_) => Err(Fault::new(FaultKind::Refused, "a rule answered with an error")),
         }
     }
 
@@ -417,6 +418,9 @@ impl FrontMachine {
         }
     }
 }
+
+/// Word that the metrics count refused notifications under.
+pub(super) const REFUSED_NOTIFICATION: &str = "refused_notification";
 
 /// Returns true for notifications that no rule may drop: without them a session never begins, or a request never ends.
 fn is_vital(message: &Envelope) -> bool {

@@ -1,14 +1,16 @@
 //! Notifications of the client on their way to backends.
 
 use super::inward::in_params;
+use super::judging::REFUSED_NOTIFICATION;
 use super::questions::PendingQuestion;
+use super::unreached::{NotificationRefusal, carries_content};
 use super::{Context, FrontMachine, Lifecycle};
 use crate::back::Draft;
 use crate::catalog::{EntryRef, ListKind};
 use crate::chain::Phase;
 use crate::command::Command;
 use crate::exchange::is_foreign;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::keys::StreamId;
 use signalbox_wire::{Edits, Envelope, Era, RawId, method};
 
@@ -37,10 +39,15 @@ impl FrontMachine {
         }
         self.record_client_message(None, message.bytes(), ctx.refusal.map(Fault::reason), ctx, out);
         if let Some(fault) = ctx.refusal {
-            return out.push(Command::Dropped(fault.reason()));
+            let refusal = NotificationRefusal::by(fault, fault.reason());
+            return self.refuse_notification(message, refusal, ctx, out);
         }
-        let Some(message) = &self.judge_notification(Phase::FromClient, (None, None), message, ctx, out) else {
-            return;
+        let message = &match self.judge_notification(Phase::FromClient, (None, None), message, ctx, out) {
+            Ok(judged) => judged,
+            Err(fault) => {
+                let refusal = NotificationRefusal::by(&fault, REFUSED_NOTIFICATION);
+                return self.refuse_notification(message, refusal, ctx, out);
+            }
         };
         match message.method().unwrap_or_default() {
             method::INITIALIZED => {
@@ -51,12 +58,25 @@ impl FrontMachine {
             }
             method::CANCELLED => self.client_cancelled(message, ctx, out),
             method::PROGRESS => self.question_progressed(message, ctx, out),
-            name if is_foreign(name) && !may_notify(name, ctx) => out.push(Command::Dropped("foreign_notification")),
-            _ if self.state == Lifecycle::Operational => {
-                let draft = Draft::word("", message.bytes().clone());
-                out.push(Command::Tell { draft, except: ctx.hidden_backends() });
+            name if is_foreign(name) && !may_notify(name, ctx) => {
+                let refusal = NotificationRefusal::unseen(name, ctx, "foreign_notification");
+                self.refuse_notification(message, refusal, ctx, out);
             }
-            _ => out.push(Command::Dropped("notification_before_ready")),
+            name if self.state == Lifecycle::Operational => {
+                let except = ctx.hidden_backends();
+                let sees_none = !except.is_empty() && except.len() == ctx.catalog.backends().len();
+                if sees_none && carries_content(name) {
+                    let refusal = NotificationRefusal::unseen(name, ctx, "hidden_notification");
+                    return self.refuse_notification(message, refusal, ctx, out);
+                }
+                let draft = Draft::word("", message.bytes().clone());
+                out.push(Command::Tell { draft, except });
+            }
+            _ => {
+                let fault = Fault::new(FaultKind::NotInitialized, "the session has not begun");
+                let refusal = NotificationRefusal::by(&fault, "notification_before_ready");
+                self.refuse_notification(message, refusal, ctx, out);
+            }
         }
     }
 

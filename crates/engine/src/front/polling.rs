@@ -11,7 +11,7 @@
 
 use super::exchanges::Stage;
 use super::input_requests::{InputRequest, InputResponses, read_requests};
-use super::judging::AuthorizedCall;
+use super::judging::{AuthorizedCall, REFUSED_NOTIFICATION};
 use super::sending::Delivery;
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, Payload, TaskState, TaskStatus};
@@ -364,7 +364,7 @@ impl FrontMachine {
         let Ok(note) = Envelope::parse(note.build()) else { return };
         let stream = exchange.stream;
         let judged = self.judge_notification(Phase::FromBackend, (Some(id), None), &note, ctx, out);
-        let Some(judged) = judged else { return };
+        let Ok(judged) = judged else { return out.push(Command::Dropped(REFUSED_NOTIFICATION)) };
         self.send(Some(id), Delivery::droppable(stream), Self::passed(&judged), ctx, out);
     }
 

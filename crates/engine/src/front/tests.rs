@@ -21,6 +21,7 @@ mod dialogue;
 mod holding;
 mod judging;
 mod lists;
+mod refused_notifications;
 mod resource_uris;
 mod rounds;
 mod signing_in;

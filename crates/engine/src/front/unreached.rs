@@ -7,8 +7,8 @@ use super::{Context, FrontMachine};
 use crate::catalog::{CallerView, EntryRef, ListKind};
 use crate::command::Command;
 use crate::dialect;
-use crate::exchange::{Absence, RefusedSubject};
-use crate::fact::{Fact, RefusedFact};
+use crate::exchange::{Absence, RefusedSubject, is_foreign};
+use crate::fact::{Fact, RefusedFact, RefusedNotification};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use signalbox_wire::completion_ref::{self, ReferenceKind};
@@ -98,8 +98,84 @@ impl FrontMachine {
             reason,
             detail,
             unreached: unreached.map(Box::new),
+            notification: None,
         }))));
     }
+
+    /// Drops a notification of the client and, if it carries content, records its refusal with the
+    /// decisions that `out` has about it.
+    pub(super) fn refuse_notification(
+        &self,
+        message: &Envelope,
+        refusal: NotificationRefusal<'_>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let NotificationRefusal { counted, reason, detail, absence } = refusal;
+        let method = message.method().unwrap_or_default();
+        if ctx.message_facts && carries_content(method) {
+            let about = |command: &Command| match command {
+                Command::Fact(Fact::Decision(decision)) if decision.exchange.is_none() => Some(Arc::clone(decision)),
+                _ => None,
+            };
+            // A method that MCP does not define is judged like a tool of that name.
+            let subject = if is_foreign(method) { Some(beginning(method)) } else { subject(message) };
+            let method = beginning(method);
+            let notification = RefusedNotification {
+                method: String::from(method.clone()).into(),
+                backend: ctx.catalog.only().map_or_else(|| "*".into(), Arc::clone),
+                decisions: out.iter().filter_map(about).collect(),
+            };
+            out.push(Command::Fact(Fact::Refused(Arc::new(RefusedFact {
+                at: ctx.now,
+                caller: ctx.caller.unwrap_or(&self.caller).clone(),
+                session: self.session,
+                exchange: None,
+                status: None,
+                reason,
+                detail: format!("{method}: {detail}"),
+                unreached: subject.map(|name| Box::new(RefusedSubject { name, absence })),
+                notification: Some(Box::new(notification)),
+            }))));
+        }
+        out.push(Command::Dropped(counted));
+    }
+}
+
+/// Refusal of a client's notification.
+pub(super) struct NotificationRefusal<'a> {
+    /// Word that the metrics count it under.
+    pub counted: &'static str,
+    /// Reason, a word of the closed list of faults.
+    pub reason: &'static str,
+    pub detail: &'a str,
+    /// Reason why the caller may not send it, if permissions or switches are it.
+    pub absence: Absence,
+}
+
+impl<'a> NotificationRefusal<'a> {
+    /// Refuses a notification because of a fault.
+    pub fn by(fault: &'a Fault, counted: &'static str) -> Self {
+        Self { counted, reason: fault.reason(), detail: &fault.message, absence: Absence::NotSought }
+    }
+
+    /// Refuses a notification that permissions or switches keep from every backend of the session.
+    pub fn unseen(method: &str, ctx: &Context<'_>, counted: &'static str) -> Self {
+        let is_off = |backend: &str| {
+            let entry = EntryRef { kind: ListKind::Tools, backend, name: method, definition: None };
+            ctx.sight.is_some_and(|sight| sight.is_off(&entry))
+        };
+        let switched_off = ctx.catalog.backends().iter().any(|backend| is_off(&backend.name));
+        let absence = if switched_off { Absence::SwitchedOff } else { Absence::Hidden };
+        Self { counted, reason: "unknown_tool", detail: "no backend of the caller takes it", absence }
+    }
+}
+
+/// Returns true for a client's notification that carries content of its own. MCP's `roots/list_changed` carries none,
+/// and the gateway handles the others without content itself.
+#[must_use]
+pub fn carries_content(method: &str) -> bool {
+    !matches!(method, method::ROOTS_LIST_CHANGED | method::INITIALIZED | method::CANCELLED | method::PROGRESS)
 }
 
 /// Returns the kinds of entries that a request may be about; `None` if its reference cannot be read.

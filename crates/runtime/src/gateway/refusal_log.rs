@@ -167,6 +167,7 @@ mod tests {
             detail: fault.message.clone(),
             exchange: None,
             unreached: None,
+            notification: None,
         }
     }
 

@@ -136,6 +136,7 @@ impl Session {
             COMMANDS.set(commands);
         }
         let intended = self.write_intents(&facts, &after, ctx);
+        let notification = self.notification_intent(&facts, &after, ctx);
         if !late.is_empty() {
             UnrecordedAnswers::note(self, &mut inner, late.len());
         }
@@ -149,7 +150,8 @@ impl Session {
             self.gateway.counters.in_flight.fetch_add(opened, Ordering::Relaxed);
             self.gateway.ticker.speed_up();
         }
-        match (durable, intended) {
+        let told = notification.and_then(|intent| self.write_notification(intent, &mut after));
+        match (durable, intents::both(intended, told)) {
             (false, None) => after.drain(..).for_each(|command| self.perform(command)),
             (false, Some(mut intended)) => match intents::poll_now(&mut intended) {
                 Some(true) => after.drain(..).for_each(|command| self.perform(command)),

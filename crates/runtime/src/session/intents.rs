@@ -7,9 +7,10 @@ use signalbox_engine::audit::{Intent, IntentKind, IntentWrite};
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::command::Listen;
 use signalbox_engine::exchange::MethodName;
-use signalbox_engine::front::AuthorizedFollow;
+use signalbox_engine::front::{AuthorizedFollow, carries_content};
 use signalbox_engine::{Call, Caller, Command, Context, ExchangeId, Fact};
 use signalbox_wire::{json, method};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 
@@ -21,11 +22,18 @@ pub(super) fn poll_now(intended: &mut IntentWrite) -> Option<bool> {
     }
 }
 
-/// Returns the method of a client's notification that carries content. MCP's `roots/list_changed` carries none, and
-/// the engine handles the others without content itself.
+/// Returns the method of a client's notification that carries content.
 fn method_of_content(notification: &[u8]) -> Option<MethodName> {
     let method = json::string(json::member(notification, "method")?.of(notification))?;
-    (method != method::ROOTS_LIST_CHANGED).then(|| MethodName::Owned(method.into_owned()))
+    carries_content(&method).then(|| MethodName::Owned(method.into_owned()))
+}
+
+/// Returns a result that is true once both are.
+pub(super) fn both(first: Option<IntentWrite>, second: Option<IntentWrite>) -> Option<IntentWrite> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(Box::pin(async move { first.await && second.await })),
+        (first, second) => first.or(second),
+    }
 }
 
 /// Returns the name in a record for every backend of a session.
@@ -42,8 +50,8 @@ impl Gateway {
 }
 
 impl Session {
-    /// Hands the calls and notifications that are about to leave for backends to the audit log. Returns `None` without a
-    /// log or without any.
+    /// Hands the calls that are about to leave for backends to the audit log. Returns `None` without a log or without
+    /// any.
     pub(super) fn write_intents(&self, facts: &[Fact], commands: &[Command], ctx: &Context<'_>) -> Option<IntentWrite> {
         let log = self.gateway.audit.log.as_ref()?;
         let intent = |exchange: ExchangeId, backend: &Arc<str>, call: &Call, kind: IntentKind| {
@@ -85,7 +93,6 @@ impl Session {
                 Command::LogLevel { exchange, message, .. } => {
                     intents.push(self.level_intent(*exchange, message, facts, ctx));
                 }
-                Command::Tell { draft, .. } => intents.extend(self.notification_intent(facts, draft.message(), ctx)),
                 _ => {}
             }
         }
@@ -131,9 +138,20 @@ impl Session {
         }
     }
 
-    /// Returns the intent of a notification that carries content.
-    fn notification_intent(&self, facts: &[Fact], message: &Bytes, ctx: &Context<'_>) -> Option<Intent> {
-        let method = method_of_content(message)?;
+    /// Returns the intent of a notification that carries content, if there is a log. Its backend is not known yet.
+    pub(super) fn notification_intent(
+        &self,
+        facts: &[Fact],
+        commands: &[Command],
+        ctx: &Context<'_>,
+    ) -> Option<Intent> {
+        self.gateway.audit.log.as_ref()?;
+        let told = |command: &Command| match command {
+            Command::Tell { draft, .. } => Some(draft.message().clone()),
+            _ => None,
+        };
+        let message = commands.iter().find_map(told)?;
+        let method = method_of_content(&message)?;
         let about = |fact: &Fact| match fact {
             Fact::Decision(decision) if decision.exchange.is_none() => Some(Arc::clone(decision)),
             _ => None,
@@ -146,9 +164,42 @@ impl Session {
             subject: None,
             backend: every_backend(ctx),
             kind: IntentKind::Notification,
-            message: message.clone(),
+            message,
             definition: None,
             decisions: facts.iter().filter_map(about).collect(),
         })
+    }
+
+    /// Hands a notification to the audit log if the session has a connection that it can leave by, and drops it
+    /// otherwise. Backends that get a connection in the meantime do not get it, because the record does not name them.
+    /// Asks the backends for their connections, so the session must not be locked.
+    pub(super) fn write_notification(
+        &self,
+        intent: Intent,
+        commands: &mut SmallVec<[Command; 2]>,
+    ) -> Option<IntentWrite> {
+        let log = self.gateway.audit.log.as_ref()?;
+        let told = commands.iter_mut().find_map(|command| match command {
+            Command::Tell { except, .. } => Some(except),
+            _ => None,
+        });
+        let except = told?;
+        let peers = self.gateway.peers_of(self.key).into_iter().filter(|peer| peer.can_send());
+        let mut reached: Vec<Arc<str>> = peers.map(|peer| peer.backend_name()).collect();
+        reached.retain(|name| !except.contains(name));
+        reached.sort_unstable();
+        reached.dedup();
+        let backend = match &reached[..] {
+            [] => {
+                self.gateway.counters.dropped("notification_without_connection");
+                commands.retain(|command| !matches!(command, Command::Tell { .. }));
+                return None;
+            }
+            [only] => Arc::clone(only),
+            _ => "*".into(),
+        };
+        let others = self.gateway.backends().all().map(|backend| Arc::clone(&backend.name)).collect::<Vec<_>>();
+        except.extend(others.into_iter().filter(|name| !reached.contains(name)));
+        Some(log.intend(vec![Intent { backend, ..intent }]))
     }
 }

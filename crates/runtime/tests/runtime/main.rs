@@ -29,6 +29,7 @@ mod listening;
 mod lists;
 mod locks;
 mod losses;
+mod notifications;
 mod parking;
 mod process_shares;
 mod questions;
@@ -40,10 +41,13 @@ mod sessions;
 mod unwritten;
 
 use fake::Fake;
+use signalbox_engine::audit::IntentLog;
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Chain, FactSink};
 use signalbox_runtime::status::BackendStatus;
-use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, GatewayParts, Lifetime, QuestionTime, Settings};
+use signalbox_runtime::{
+    AuditTrail, Backend, BackendSpec, FailureRules, Gateway, GatewayParts, Lifetime, QuestionTime, Settings,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +64,7 @@ struct Setup {
     source: u64,
     catalog_file: Option<PathBuf>,
     facts: Vec<Arc<dyn FactSink>>,
+    intents: Option<Arc<dyn IntentLog>>,
 }
 
 impl Default for Setup {
@@ -75,6 +80,7 @@ impl Default for Setup {
             source: 0,
             catalog_file: None,
             facts: Vec::new(),
+            intents: None,
         }
     }
 }
@@ -102,6 +108,7 @@ fn start_with(fake: &Fake, setup: Setup, chain: Chain) -> Arc<Gateway> {
         chain,
         facts: setup.facts,
         catalog_file: setup.catalog_file,
+        audit: AuditTrail::begin(setup.intents).unwrap(),
         ..GatewayParts::unguarded(setup.settings, vec![Backend::new("a", Arc::new(fake.clone()), spec)]).unwrap()
     })
     .unwrap();

@@ -43,6 +43,8 @@ async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure
     oauth.on_sign_in(move |sign_in| {
         // A second answer belongs to another sign-in, so drop it.
         let _ = ended.try_send(sign_in.outcome.map_err(ToString::to_string));
+        // The command records the sign-in itself.
+        None
     });
     let address = credentials.sign_in_url(&principal(args), &challenges).await.map_err(failed)?;
     match global.json {

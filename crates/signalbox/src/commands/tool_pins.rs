@@ -185,11 +185,11 @@ fn changes(file: &LockFile, backend: &str, listed: &ListedBackend) -> Vec<Listed
 fn backends(listed: &DefinitionList) -> Result<BTreeMap<String, ListedBackend>, Failure> {
     let mut all = BTreeMap::new();
     for (name, backend) in &listed.backends {
-        let parse = |definition: &Box<serde_json::value::RawValue>| {
+        let parse = |definition: &serde_json::value::RawValue| {
             let parsed = ToolDefinition::parse(definition.get().as_bytes());
             parsed.map_err(|error| Failure::Usage(format!("a tool of `{name}`: {error}")))
         };
-        let tools = backend.tools.iter().map(parse).collect::<Result<_, _>>()?;
+        let tools = backend.tools.iter().map(|definition| parse(definition)).collect::<Result<_, _>>()?;
         all.insert(name.clone(), ListedBackend { instructions: backend.instructions.clone(), tools });
     }
     Ok(all)

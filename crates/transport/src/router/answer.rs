@@ -1,9 +1,11 @@
 //! The answer of a handler: a status, headers, and a complete or streamed body.
 
+use super::recorded::PendingRecords;
 use crate::http_front::KEEP_ALIVE;
 use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use signalbox_engine::audit::IntentWrite;
 use signalbox_wire::sse;
 use std::fmt;
 use std::future::Future as _;
@@ -26,6 +28,8 @@ pub struct RoutedAnswer {
     pub headers: HeaderMap,
     /// Body, complete or streamed.
     pub content: AnswerBody,
+    /// Audit records that the answer waits for.
+    pub records: PendingRecords,
 }
 
 /// Body of an answer.
@@ -39,7 +43,7 @@ impl RoutedAnswer {
     /// Creates an answer with a complete body of this type.
     pub fn whole(status: StatusCode, kind: &'static str, content: impl Into<Bytes>) -> Self {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
-        Self { status, headers, content: AnswerBody::Whole(content.into()) }
+        Self { status, headers, content: AnswerBody::Whole(content.into()), records: PendingRecords::default() }
     }
 
     /// Creates an answer with a complete JSON body.
@@ -66,9 +70,21 @@ impl RoutedAnswer {
         Self::live(EVENTS, EventEncoder { events, ended: false, keep_alive: Box::pin(tokio::time::sleep(KEEP_ALIVE)) })
     }
 
+    /// Lets the answer wait until this audit record is written.
+    #[must_use]
+    pub fn once_recorded(mut self, write: Option<IntentWrite>) -> Self {
+        self.records.add(write);
+        self
+    }
+
     fn streamed(kind: &'static str, stream: StreamBody) -> Self {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
-        Self { status: StatusCode::OK, headers, content: AnswerBody::Stream(stream) }
+        Self {
+            status: StatusCode::OK,
+            headers,
+            content: AnswerBody::Stream(stream),
+            records: PendingRecords::default(),
+        }
     }
 }
 

@@ -39,6 +39,9 @@ pub enum RouteFault {
     /// The handler panicked; the log has the details.
     #[error("this failed because of a fault in the gateway; its log says more")]
     Failed,
+    /// The request was carried out, and its audit record cannot be written although a sink is required.
+    #[error("this was done, but it is not in the audit log, which a required sink keeps from taking records")]
+    NotRecorded,
     /// The handler refused the request.
     #[error("{why}")]
     Refused {
@@ -66,6 +69,7 @@ impl RouteFault {
             Self::Path(_) | Self::Query(_) => StatusCode::BAD_REQUEST,
             Self::Body(error) => error.status(),
             Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::NotRecorded => StatusCode::SERVICE_UNAVAILABLE,
             Self::Refused { status, .. } => *status,
         }
     }
@@ -78,6 +82,7 @@ impl RouteFault {
             Self::Unauthenticated => FaultKind::Unauthenticated,
             Self::Role(_) => FaultKind::Denied,
             Self::Failed => FaultKind::Internal,
+            Self::NotRecorded => FaultKind::NotRecorded,
             Self::Body(error) if error.status() == StatusCode::SERVICE_UNAVAILABLE => FaultKind::Overloaded,
             _ => FaultKind::InvalidRequest,
         };

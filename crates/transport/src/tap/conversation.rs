@@ -172,6 +172,7 @@ impl Conversation {
             detail,
             exchange: None,
             unreached: None,
+            notification: None,
         })));
     }
 

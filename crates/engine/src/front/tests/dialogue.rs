@@ -24,6 +24,7 @@ pub(super) struct Dialogue {
     pub(super) operations: Operations,
     pub(super) task_calls: crate::TaskCalls,
     pub(super) visibility: Option<Arc<dyn crate::catalog::Visibility>>,
+    pub(super) message_facts: bool,
     pub(super) instructions: &'static str,
     pub(super) sign_ins: Vec<(Arc<str>, Fault)>,
 }
@@ -55,6 +56,7 @@ impl Dialogue {
             operations: Operations::default(),
             task_calls: crate::TaskCalls::default(),
             visibility: None,
+            message_facts: false,
             instructions: "",
             sign_ins: Vec::new(),
         }
@@ -108,7 +110,7 @@ impl Dialogue {
             changes: &|_, _| Generation::default(),
             dialect: Some(&ports),
             error_detail: crate::fault::ErrorDetail::Full,
-            message_facts: false,
+            message_facts: self.message_facts,
             trace: None,
             clock: &|| self.now + PACE,
             sight: sight.as_ref(),

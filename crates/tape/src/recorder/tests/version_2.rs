@@ -164,6 +164,7 @@ fn what_is_refused_before_there_is_an_exchange_is_on_the_tape_with_its_caller() 
         detail: "there is no such session".to_owned(),
         exchange: None,
         unreached: None,
+        notification: None,
     }))]);
     let (Content::Client(client), Content::Refused(refused)) = (&entries[0].content, &entries[1].content) else {
         panic!("{entries:?}")
