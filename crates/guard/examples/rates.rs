@@ -4,7 +4,7 @@
 //!
 //! A line of attacks is `{"id", "kind", "position", "text", "tools"?}`, where `tools` are names of tools of other
 //! servers. Texts at the position `arguments` have `argument`, whose meaning chooses the filters. A line of benign texts is the same without the need of a kind. Files of a folder are benign results. With
-//! `LISTED_POINTS=N` benign texts of N points or more are listed, too.
+//! `LISTED_POINTS=N` benign texts of N points or more are listed, too, and `FURTHER_RULES=FILE` tries rules before they are built in.
 
 #![expect(clippy::print_stdout, reason = "a measuring program prints what it measures")]
 
@@ -70,7 +70,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             path => attacks.extend(read(Path::new(path))?),
         }
     }
-    let scorer = InstructionScorer::new(None)?;
+    let further = std::env::var_os("FURTHER_RULES").map(std::fs::read_to_string).transpose()?;
+    let scorer = InstructionScorer::new(further.as_deref())?;
     report_attacks(&scorer, &attacks, missed);
     report_benign(&scorer, &benign);
     Ok(())

@@ -62,7 +62,8 @@ pub(crate) fn decode_base32(text: &str) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// Decodes numbers that stand for bytes: eight binary, two hexadecimal or up to three decimal digits each.
+/// Decodes numbers that stand for bytes: eight binary, two hexadecimal or three octal or up to three
+/// decimal digits each.
 pub(crate) fn decode_numbers(text: &str) -> Option<Vec<u8>> {
     let words: Vec<&str> =
         text.split(|character: char| !character.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
@@ -74,8 +75,24 @@ pub(crate) fn decode_numbers(text: &str) -> Option<Vec<u8>> {
             .map(|word| Some(*word).filter(fits).and_then(|word| u8::from_str_radix(word, radix).ok()))
             .collect()
     };
-    let all = [decode(2, Some(8)), decode(10, None), decode(16, Some(2))];
+    let all = [decode(2, Some(8)), decode(8, Some(3)), decode(10, None), decode(16, Some(2))];
     all.into_iter().flatten().find(|bytes| is_text(bytes))
+}
+
+/// Letters and digits in Morse code, in the order of the alphabet.
+const MORSE: [&str; 36] = [
+    ".-", "-...", "-.-.", "-..", ".", "..-.", "--.", "....", "..", ".---", "-.-", ".-..", "--", "-.", "---", ".--.",
+    "--.-", ".-.", "...", "-", "..-", "...-", ".--", "-..-", "-.--", "--..", "-----", ".----", "..---", "...--",
+    "....-", ".....", "-....", "--...", "---..", "----.",
+];
+
+/// Replaces signs of Morse code by letters. A slash or a longer gap ends a word.
+pub(crate) fn decode_morse(text: &str) -> String {
+    let letter = |sign: &str| {
+        let at = MORSE.iter().position(|known| *known == sign)?;
+        b"abcdefghijklmnopqrstuvwxyz0123456789".get(at).map(|byte| char::from(*byte))
+    };
+    text.split(' ').map(|sign| letter(sign).unwrap_or(' ')).collect()
 }
 
 /// Returns the six bits of a digit.
@@ -125,6 +142,9 @@ mod tests {
         for encoded in ["104 101 108 108 111 32 119 111 114 108 100", "68 65 6c 6c 6f 20 77 6f 72 6c 64"] {
             assert_eq!(decode_numbers(encoded).unwrap(), b"hello world");
         }
+        let octal = "150 145 154 154 157 040 167 157 162 154 144 041";
+        assert_eq!(decode_numbers(octal).unwrap(), b"hello world!");
+        assert_eq!(decode_morse("... --- ... / .- 5"), "sos a ");
         assert_eq!(decode_numbers("1 2 3 4 5 6 7 8 9 10 11 12 13"), None);
     }
 

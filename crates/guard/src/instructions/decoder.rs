@@ -15,6 +15,10 @@ const MIN_NUMBERS: usize = 60;
 const MAX_DECODED: usize = 64 << 10;
 /// Minimum number of escapes of letters that make it worth undoing them.
 const MIN_ESCAPES: usize = 8;
+/// Minimum number of signs of Morse code that make it worth decoding.
+const MIN_SIGNS: usize = 30;
+/// Maximum number of runs that are decoded twice.
+const MAX_TWICE: usize = 16;
 /// Maximum length of a text that is decoded as a whole.
 const MAX_WHOLE: usize = 256 << 10;
 /// Share of letters and spaces in decoded text, in percent.
@@ -34,6 +38,8 @@ struct EncodingClues {
     runs: Vec<std::ops::Range<usize>>,
     escapes: usize,
     spaced: usize,
+    /// Letters of Morse code.
+    signs: usize,
     beyond_ascii: bool,
 }
 
@@ -44,7 +50,14 @@ pub(super) fn decode(text: &str, hits: &KeywordHits) -> Vec<DecodedText> {
         found.extend(text.filter(|text| !text.is_empty()).map(|text| DecodedText { form, text }));
     };
     let clues = EncodingClues::collect(text.as_bytes());
-    add(TextForm::Encoded, decode_runs(text, &clues.runs));
+    let decoded = decode_runs(text, &clues.runs);
+    if decoded.is_none() && !clues.runs.is_empty() {
+        add(TextForm::Encoded, decode_twice(text, &clues.runs));
+    }
+    add(TextForm::Encoded, decoded);
+    if clues.signs >= MIN_SIGNS {
+        add(TextForm::Encoded, Some(encoded_text::decode_morse(prefix(text))));
+    }
     let whole = prefix(text);
     if let Some(visible) = cleaning::without_invisible(whole) {
         if clues.beyond_ascii {
@@ -64,8 +77,8 @@ pub(super) fn decode(text: &str, hits: &KeywordHits) -> Vec<DecodedText> {
     if clues.escapes >= MIN_ESCAPES {
         add(TextForm::Unescaped, Some(escaped_text::unescape(whole)));
     }
-    if hits.rotated {
-        add(TextForm::Rotated, Some(spelling::rotate(whole)));
+    if let Some(shift) = hits.rotated {
+        add(TextForm::Rotated, Some(spelling::rotate(whole, 26 - shift)));
     }
     if hits.reversed {
         add(TextForm::Reversed, Some(whole.chars().rev().collect()));
@@ -98,6 +111,9 @@ impl EncodingClues {
             if run >= MIN_ENCODED {
                 clues.runs.push(start..at);
             }
+            let sign = matches!(byte, b'.' | b'-')
+                || byte == b' ' && matches!(at.checked_sub(1).and_then(|at| bytes.get(at)), Some(b'.' | b'-'));
+            clues.signs += usize::from(sign && byte == b' ');
             let number = matches!(run, 2 | 3 | 8) && bytes.get(start).is_some_and(u8::is_ascii_hexdigit);
             if number {
                 numbers.end = at;
@@ -136,6 +152,15 @@ impl EncodingClues {
             self.runs.push(row.clone());
         }
     }
+}
+
+/// Decodes runs whose digits stand for further digits.
+fn decode_twice(text: &str, runs: &[std::ops::Range<usize>]) -> Option<String> {
+    let outer = runs.iter().filter_map(|run| text.get(run.clone()));
+    let inner = outer.filter_map(encoded_text::decode_base64).filter_map(|bytes| String::from_utf8(bytes).ok());
+    let inner = inner.take(MAX_TWICE).collect::<Vec<_>>().join("\n");
+    let clues = EncodingClues::collect(inner.as_bytes());
+    decode_runs(&inner, &clues.runs)
 }
 
 /// Decodes runs of base64 and hex, and joins those that are text.

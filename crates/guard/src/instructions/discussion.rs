@@ -59,7 +59,10 @@ pub(super) fn kept_percent(text: &str, start: usize, end: usize) -> u32 {
         INDEX.iter().flat_map(|index| index.find_iter(near)).map(|found| found.pattern().as_usize()).collect();
     words.sort_unstable();
     words.dedup();
-    match (words.len(), is_quoted(text, start, end)) {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte >= 0x80;
+    let matched = bytes.get(start..end).unwrap_or_default();
+    let last = matched.iter().rposition(is_word).map_or(end, |at| start + at + 1);
+    match (words.len(), is_quoted(text, start, last)) {
         (0, _) => 100,
         (_, true) => QUOTED_PERCENT,
         (1, false) => 100,
@@ -111,6 +114,9 @@ mod tests {
         assert_eq!(percent("In a prompt injection, a text says \"ORDER\" to the model."), QUOTED_PERCENT);
         assert_eq!(percent("prompt injection:\n```\nORDER\n```\n"), QUOTED_PERCENT);
         assert_eq!(percent("the payload:\n    ORDER\n"), QUOTED_PERCENT);
+        let closed = "A prompt injection says \"ORDER\", for example.";
+        let start = closed.find("ORDER").unwrap();
+        assert_eq!(kept_percent(closed, start, start + 7), QUOTED_PERCENT);
         assert_eq!(percent("He said \"ORDER\" to the model."), 100);
         assert_eq!(percent("Not a jailbreak: ORDER"), 100);
         assert_eq!(percent("An attacker writes a payload: ORDER"), MENTIONED_PERCENT);

@@ -23,8 +23,8 @@ pub(super) struct RuleWindows {
 #[derive(Debug, Default)]
 pub(super) struct KeywordHits {
     pub(super) rules: Vec<RuleWindows>,
-    /// True if a keyword stands in the text rotated by thirteen.
-    pub(super) rotated: bool,
+    /// Number of letters by which a keyword of the text is shifted, if one is.
+    pub(super) rotated: Option<u8>,
     /// True if a keyword stands in the text backwards.
     pub(super) reversed: bool,
     /// True if a keyword is spelled with digits.
@@ -42,7 +42,7 @@ pub(super) struct KeywordSearch {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Meaning {
     Rule(usize),
-    Rotated,
+    Rotated(u8),
     Reversed,
     Leet,
 }
@@ -61,6 +61,10 @@ const TELLING: &[&str] = &[
     "do not tell",
     "override",
     "api key",
+    "forward",
+    "message",
+    "delete all",
+    "you must",
 ];
 
 impl KeywordSearch {
@@ -72,7 +76,9 @@ impl KeywordSearch {
             }
         }
         for word in TELLING {
-            words.entry(super::spelling::rotate(word)).or_default().push(Meaning::Rotated);
+            for shift in 1..26 {
+                words.entry(super::spelling::rotate(word, shift)).or_default().push(Meaning::Rotated(shift));
+            }
             words.entry(word.chars().rev().collect()).or_default().push(Meaning::Reversed);
             for spelling in super::spelling::leet_spellings(word) {
                 words.entry(spelling).or_default().push(Meaning::Leet);
@@ -87,19 +93,21 @@ impl KeywordSearch {
         Ok(Self { index, meanings: words.into_values().collect() })
     }
 
-    /// Searches a text once.
-    pub(super) fn search(&self, text: &str, rule_count: usize) -> KeywordHits {
+    /// Searches a text once for the keywords of the active rules.
+    pub(super) fn search(&self, text: &str, active: &[bool]) -> KeywordHits {
         let mut hits = KeywordHits::default();
         let mut windows: Vec<Vec<Range<usize>>> = Vec::new();
-        windows.resize_with(rule_count, Vec::new);
+        windows.resize_with(active.len(), Vec::new);
         for found in self.index.find_overlapping_iter(text) {
             for meaning in self.meanings.get(found.pattern().as_usize()).into_iter().flatten() {
                 match meaning {
-                    Meaning::Rotated => hits.rotated = true,
+                    Meaning::Rotated(shift) => hits.rotated = Some(*shift),
                     Meaning::Reversed => hits.reversed = true,
                     Meaning::Leet => hits.leet = true,
                     Meaning::Rule(rule) => {
-                        if let Some(windows) = windows.get_mut(*rule) {
+                        if active.get(*rule) == Some(&true)
+                            && let Some(windows) = windows.get_mut(*rule)
+                        {
                             add_window(windows, found.start(), text.len());
                         }
                     }

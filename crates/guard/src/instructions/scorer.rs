@@ -29,8 +29,61 @@ const SQUASHED_ABOUT: &str = "spells an order with separators between its letter
 
 /// Words that make the name of a tool part of an order.
 const ORDER_WORDS: &[&str] = &[
-    "call", "use ", "using", "invoke", "run ", "execut", "before", "after", "first", "instead", "when", "must",
-    "always", "never", "with", "should", "then", "ensure",
+    "call",
+    "use ",
+    "using",
+    "use of",
+    "invoke",
+    "run ",
+    "execut",
+    "before",
+    "after",
+    "first",
+    "instead",
+    "when",
+    "must",
+    "always",
+    "never",
+    "with",
+    "should",
+    "then",
+    "ensure",
+    "once",
+    "unless",
+    "hand ",
+    "give",
+    "pass",
+    "depend",
+    "where",
+    "require",
+    "try ",
+    "ahead of",
+    "prior to",
+    "next",
+    "share",
+    "rate limit",
+    "bug",
+    "stale",
+    "disable",
+    "its ",
+    "has ",
+    "bei ",
+    "vor ",
+    "nach ",
+    "rufe ",
+    "après",
+    "avant",
+    "lors",
+    "utilis",
+    "antes",
+    "cuando",
+    "disponible",
+    "usa ",
+    "使用",
+    "调用",
+    "при вызове",
+    "перед",
+    "после",
 ];
 
 /// Compiled rules. Create one and share it: it is large.
@@ -78,7 +131,7 @@ impl InstructionScorer {
     #[must_use]
     pub fn score(&self, text: &str, context: &ScoreContext<'_>) -> Score<'_> {
         let text = text.get(..boundary(text, MAX_SCORED)).unwrap_or_default();
-        let hits = self.keywords.search(text, self.rules.len());
+        let hits = self.keywords.search(text, &self.active(context));
         let mut signals = self.find(text, TextForm::Plain, &hits, context);
         self.add_other_tools(text, context, &mut signals);
         if !signals.is_empty() {
@@ -103,7 +156,7 @@ impl InstructionScorer {
 
     /// Returns the signals of a decoded text that the plain text does not show.
     fn find_decoded(&self, decoded: &DecodedText, plain: &[Signal<'_>], context: &ScoreContext<'_>) -> Vec<Signal<'_>> {
-        let hits = self.keywords.search(&decoded.text, self.rules.len());
+        let hits = self.keywords.search(&decoded.text, &self.active(context));
         let mut signals = self.find(&decoded.text, decoded.form, &hits, context);
         signals.retain(|signal| !plain.iter().any(|known| known.rule == signal.rule));
         for signal in &mut signals {
@@ -123,6 +176,11 @@ impl InstructionScorer {
         }
         signals.sort_by_key(|signal| (signal.span.start, signal.span.end));
         signals
+    }
+
+    /// Returns for each rule whether it counts in a place.
+    fn active(&self, context: &ScoreContext<'_>) -> Vec<bool> {
+        self.rules.iter().map(|rule| rule.weight_in(context.place) > 0).collect()
     }
 
     /// Runs the patterns of rules around their keywords.
@@ -166,7 +224,11 @@ impl InstructionScorer {
             let weight = match (ordered, is_distinctive(name), context.place) {
                 (false, ..) => continue,
                 (_, true, TextLocation::Definition | TextLocation::Error) => OTHER_TOOL,
-                (_, true, _) => OTHER_TOOL / 2,
+                (_, true, _) => OTHER_TOOL * 3 / 4,
+                (_, false, TextLocation::Definition | TextLocation::Error) if is_named_as_tool(text, &range) => {
+                    OTHER_TOOL
+                }
+                (_, false, _) if is_named_as_tool(text, &range) => OTHER_TOOL / 2,
                 (_, false, TextLocation::Definition) => OTHER_TOOL / 5,
                 (_, false, _) => continue,
             };
@@ -186,14 +248,25 @@ impl InstructionScorer {
     }
 }
 
+/// Returns true if a name stands in code marks or next to a word for tools, so that it is no plain word.
+fn is_named_as_tool(text: &str, range: &Range<usize>) -> bool {
+    let after = text.get(range.end..).unwrap_or_default();
+    let before = text.get(..range.start).unwrap_or_default();
+    before.ends_with(['`', '"', '\''])
+        || after.starts_with('(')
+        || after.starts_with(" tool")
+        || after.starts_with(" function")
+        || before.ends_with("tool ")
+        || before.ends_with("function ")
+}
+
 /// Returns the share of the weight of a signal in a form, in percent: who hides an order means it.
 const fn percent_of(form: TextForm) -> u32 {
     match form {
         TextForm::Plain => 100,
         TextForm::Unescaped => 130,
         TextForm::Folded | TextForm::Visible | TextForm::Hidden | TextForm::Joined => 150,
-        TextForm::Encoded | TextForm::Rotated | TextForm::Reversed => 170,
-        TextForm::Invisible => 250,
+        TextForm::Encoded | TextForm::Rotated | TextForm::Reversed | TextForm::Invisible => 250,
     }
 }
 

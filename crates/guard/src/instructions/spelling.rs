@@ -7,14 +7,15 @@ const MIN_SPACED: usize = 6;
 /// Maximum number of spellings of one word with digits.
 const MAX_SPELLINGS: usize = 256;
 
-/// Rotates letters by thirteen.
-pub(super) fn rotate(text: &str) -> String {
-    let rotate = |character: char| match character {
-        'a'..='m' | 'A'..='M' => char::from_u32(u32::from(character) + 13),
-        'n'..='z' | 'N'..='Z' => char::from_u32(u32::from(character) - 13),
-        _ => None,
+/// Shifts letters along the alphabet.
+pub(super) fn rotate(text: &str, shift: u8) -> String {
+    let shifted = |letter: u8, first: u8| char::from(first + (letter - first + shift) % 26);
+    let rotate = |character: char| match u8::try_from(character) {
+        Ok(letter @ b'a'..=b'z') => shifted(letter, b'a'),
+        Ok(letter @ b'A'..=b'Z') => shifted(letter, b'A'),
+        _ => character,
     };
-    text.chars().map(|character| rotate(character).unwrap_or(character)).collect()
+    text.chars().map(rotate).collect()
 }
 
 /// Returns the digits and signs that stand for a letter.
@@ -147,6 +148,8 @@ pub(super) fn join_letters(text: &str) -> Option<String> {
     let single = |at: usize| is_letter(at) && !is_letter(at + 1) && (at == 0 || !is_letter(at - 1));
     let mut joined = String::new();
     let (mut at, mut found) = (0, false);
+    // Once a word is spaced out, shorter ones are, too.
+    let mut least = MIN_SPACED;
     while at < characters.len() {
         let mut end = at;
         let mut word = String::new();
@@ -159,8 +162,8 @@ pub(super) fn join_letters(text: &str) -> Option<String> {
                 break;
             }
         }
-        if word.chars().count() >= MIN_SPACED {
-            (joined, found) = (joined + &word, true);
+        if word.chars().count() >= least {
+            (joined, found, least) = (joined + &word, true, 2);
         } else if end > at {
             joined.extend(characters.get(at..end).unwrap_or_default());
         } else {
@@ -178,7 +181,8 @@ mod tests {
 
     #[test]
     fn ciphers_and_spellings_are_undone() {
-        assert_eq!(rotate("Vtaber cerivbhf!"), "Ignore previous!");
+        assert_eq!(rotate("Vtaber cerivbhf!", 13), "Ignore previous!");
+        assert_eq!(rotate(&rotate("Xyz", 3), 23), "Xyz");
         assert_eq!(fold_digits("1gn0r3 4ll 12 5y5t3m"), "ignore all 12 system");
         assert_eq!(join_letters("say i g n o r e   p.r.e.v.i.o.u.s, xy"), Some("say ignore   previous, xy".to_owned()));
         assert_eq!(join_letters("a b c plain"), None);
