@@ -30,7 +30,26 @@ pub(crate) fn check_section(
 ) -> Result<GuardSection, ConfigError> {
     let table = root.table("guard")?;
     let classes = FlowClasses { labels: labels.unwrap_or_default(), backends };
-    Ok(GuardSection { settings: check(&table, &classes)?, lock: folder(&table, "lock")? })
+    let mut settings = check(&table, &classes)?;
+    if settings.arguments == SchemaMode::Enforce && root.table("relay")?.flag("enabled")? {
+        settings.tools.insert(0, relay_tools());
+    }
+    Ok(GuardSection { settings, lock: folder(&table, "lock")? })
+}
+
+/// Returns the settings of the relay's tools: pages check arguments themselves, and clients of its legacy API send some
+/// that the published schemas do not allow. Tables of the file come later and count more.
+fn relay_tools() -> ToolSettings {
+    ToolSettings {
+        name: signalbox_relay::BACKEND.into(),
+        tools: EntryPattern::new(signalbox_relay::BACKEND),
+        arguments: Some(SchemaMode::Report),
+        results: None,
+        filters: None,
+        clean: None,
+        privacy: None,
+        instructions: None,
+    }
 }
 
 /// Checks the settings of the table.
@@ -176,7 +195,9 @@ mod tests {
 
     fn load(text: &str) -> Result<GuardSettings, ConfigError> {
         let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
-        Ok(Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default())?.config.guard)
+        let mut guard = Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default())?.config.guard;
+        guard.tools.retain(|tool| *tool != relay_tools());
+        Ok(guard)
     }
 
     #[test]
