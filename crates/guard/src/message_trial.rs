@@ -1,4 +1,4 @@
-//! What the guard would do about recorded messages.
+//! Verdicts of the guard on recorded messages.
 
 use crate::argument_check::ArgumentVerdict;
 use crate::content::{ContentClass, FoundContent};

@@ -57,7 +57,7 @@ impl<T> std::ops::Deref for WorkResult<T> {
     }
 }
 
-/// What a judgement goes on with.
+/// Next step of a judgement.
 pub(crate) enum Preparation<T> {
     /// The work is done.
     Ready(WorkResult<T>),
