@@ -48,7 +48,7 @@ async fn gateway(sessions: usize, streams: usize) -> (GatewayProcess, Spawned, S
         streams + 200,
         remote("only", &backend, "era = \"new\"")
     );
-    let gateway = GatewayProcess::serve(&format!("[guard]\nlevel = 'off'\n{config}")).await.unwrap();
+    let gateway = GatewayProcess::serve(&format!("guard.level = 'off'\n{config}")).await.unwrap();
     gateway.ready().await.unwrap();
     (gateway, web, backend)
 }

@@ -98,7 +98,7 @@ impl World {
             remote("good", &good, "era = \"new\""),
             remote("silent", &silent.address().to_string(), "timeout = 20")
         );
-        let gateway = GatewayProcess::serve(&format!("[guard]\nlevel = 'off'\n{config}")).await.unwrap();
+        let gateway = GatewayProcess::serve(&format!("guard.level = 'off'\n{config}")).await.unwrap();
         gateway.ready().await.unwrap();
         silent.calls(Mood::Silent);
         Arc::new(Self { sizes, gateway, silent, _web: web, over: AtomicBool::new(false), refused: AtomicU64::new(0) })
