@@ -1,6 +1,7 @@
 //! Measures the time that cleaning and scoring take: `cargo run --release --example guard_speed -- FILE…`.
 //!
-//! Without a file it measures prose that is made here.
+//! Without a file it measures prose that is made here. Each file is measured whole and in pieces of 160 bytes, the size of the
+//! text of a small call.
 
 #![expect(clippy::print_stdout, reason = "a measuring program prints what it measures")]
 
@@ -11,8 +12,10 @@ use std::time::{Duration, Instant};
 
 /// Size of the text that is measured, in bytes.
 const SIZE: usize = 100_000;
+/// Size of the pieces of a file.
+const PIECE: usize = 160;
 /// Number of runs, of which the fastest counts.
-const RUNS: u32 = 200;
+const RUNS: u32 = 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
@@ -28,7 +31,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     for file in files {
         match std::fs::read_to_string(&file) {
-            Ok(text) => report(&scorer, &file, &text),
+            Ok(text) => {
+                report(&scorer, &file, &text);
+                report_pieces(&scorer, &text);
+            }
             Err(error) => println!("{file}: {error}"),
         }
     }
@@ -50,6 +56,21 @@ fn report(scorer: &InstructionScorer, name: &str, text: &str) {
     let scale = 1e3 * SIZE as f64 / bytes;
     let scored = scoring.as_secs_f64() * scale;
     println!("{name}: cleaning {:.3} ms, scoring {scored:.3} ms per 100 KB", seconds * scale);
+}
+
+/// Prints the mean time of a piece of a text.
+fn report_pieces(scorer: &InstructionScorer, text: &str) {
+    let ascii: String = text.chars().filter(char::is_ascii).collect();
+    let pieces: Vec<&str> = (0..ascii.len() / PIECE).map(|at| &ascii[at * PIECE..(at + 1) * PIECE]).collect();
+    let names = NameSet::new(["send_email", "read_file", "search"]);
+    let context = ScoreContext { place: TextLocation::Result, own_tools: &|_| false, other_tools: &names };
+    let scoring = fastest(|| {
+        for piece in &pieces {
+            black_box(scorer.score(black_box(piece), &context));
+        }
+    });
+    let mean = scoring.as_secs_f64() * 1e6 / pieces.len().max(1) as f64;
+    println!("  {} pieces of {PIECE} bytes: scoring {mean:.2} µs each", pieces.len());
 }
 
 fn fastest(run: impl Fn()) -> Duration {
