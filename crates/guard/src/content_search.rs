@@ -12,9 +12,12 @@ use crate::privacy::{self, PrivacyClass};
 use crate::tool_names::BackendNames;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Span, json};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+/// Minimum length of a text that is scored, in bytes. Words such as `text` and `complete` order nothing.
+const MIN_ORDER: usize = 9;
 /// Maximum number of rules that are named in one decision.
 const MAX_NAMED: usize = 8;
 /// Maximum number of texts that may be a note of an earlier judgement.
@@ -204,24 +207,24 @@ impl ContentFindings {
     }
 }
 
-/// End of a text, for the search over the seam to the next one.
+/// The text before, for the search over the seam to the next one.
 #[derive(Default)]
-struct TextSeam {
-    end: String,
+struct TextSeam<'a> {
+    before: Option<Cow<'a, str>>,
     count: usize,
 }
 
-impl TextSeam {
+impl<'a> TextSeam<'a> {
     /// Returns the end of the text before with the beginning of this one, and the place where they meet.
-    fn join(&mut self, text: &str) -> Option<(String, usize)> {
-        let end = std::mem::replace(&mut self.end, last(text).to_owned());
-        if end.is_empty() || text.is_empty() || self.count >= MAX_SEAMS {
+    fn join(&mut self, text: Cow<'a, str>) -> Option<(String, usize)> {
+        let before = self.before.replace(text);
+        let (before, text) = (before.as_deref().map(last)?, self.before.as_deref()?);
+        if before.is_empty() || text.is_empty() || self.count >= MAX_SEAMS {
             return None;
         }
         self.count += 1;
         let beginning = text.char_indices().nth(SEAM).map_or(text, |(at, _)| &text[..at]);
-        let at = end.len();
-        Some((end + beginning, at))
+        Some((format!("{before}{beginning}"), before.len()))
     }
 }
 
@@ -257,11 +260,11 @@ impl ContentSearch {
                 notes.push(text.into_owned());
                 return;
             }
-            if orders {
+            if orders && text.len() >= MIN_ORDER {
                 findings.orders.look(&self.state, &text, &context);
             }
             let is_prose = place.readership == Readership::Text && !place.is_structured && !place.is_key;
-            if let Some((joined, at)) = is_prose.then(|| seam.join(&text)).flatten() {
+            if let Some((joined, at)) = is_prose.then(|| seam.join(text)).flatten() {
                 findings.look_across(&joined, at, &self.modes);
                 if orders {
                     findings.orders.look(&self.state, &joined, &context);

@@ -95,16 +95,30 @@ pub(crate) fn decode_morse(text: &str) -> String {
     text.split(' ').map(|sign| letter(sign).unwrap_or(' ')).collect()
 }
 
+/// The six bits of each byte that is a digit, and `NO_DIGIT` for the others.
+static BASE64_VALUES: [u8; 256] = base64_values();
+const NO_DIGIT: u8 = 0xff;
+
+const fn base64_values() -> [u8; 256] {
+    let mut values = [NO_DIGIT; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        values[byte] = match byte as u8 {
+            digit @ b'A'..=b'Z' => digit - b'A',
+            digit @ b'a'..=b'z' => digit - b'a' + 26,
+            digit @ b'0'..=b'9' => digit - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => NO_DIGIT,
+        };
+        byte += 1;
+    }
+    values
+}
+
 /// Returns the six bits of a digit.
 pub(crate) fn base64_value(byte: u8) -> Option<u8> {
-    match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' | b'-' => Some(62),
-        b'/' | b'_' => Some(63),
-        _ => None,
-    }
+    Some(BASE64_VALUES[usize::from(byte)]).filter(|value| *value != NO_DIGIT)
 }
 
 /// Returns true if bytes are a text rather than random or binary data.

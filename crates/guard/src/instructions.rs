@@ -43,6 +43,10 @@ pub enum TextLocation {
 }
 
 impl TextLocation {
+    /// All places, in the order of their numbers.
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Result, Self::Resource, Self::Definition, Self::Prompt, Self::Question, Self::Error, Self::Log];
+
     /// Returns the points from which a text counts as suspicious.
     #[must_use]
     pub const fn suspicious(self) -> u32 {

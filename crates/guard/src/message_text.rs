@@ -9,41 +9,46 @@ use signalbox_wire::{Span, json};
 /// Maximum depth of a message that is walked. The strict scan refuses deeper ones.
 const MAX_DEPTH: usize = 128;
 
-/// Members whose values only programs read, anywhere but in structured content.
-const OPAQUE: &[&str] = &[
-    "$id",
-    "$ref",
-    "$schema",
-    "_meta",
-    "blob",
-    "cursor",
-    "format",
-    "icons",
-    "id",
-    "lastModified",
-    "method",
-    "mimeType",
-    "nextCursor",
-    "pattern",
-    "progressToken",
-    "requestId",
-    "requestState",
-    "resultType",
-    "role",
-    "signature",
-    "taskId",
-    "type",
-    "uri",
-    "uriTemplate",
-    "url",
-    "websiteUrl",
-];
+/// Meaning of a member for who reads its value, by its name.
+enum MemberKind {
+    /// Only programs read it, anywhere but in structured content.
+    Opaque,
+    /// It is read and means something to programs too: names, and values that schemas allow.
+    Name,
+    /// A part of a schema whose own members are named by the server, so that their names mean nothing here.
+    NamedByServer,
+    StructuredContent,
+    /// Media in base64, or what a log message or an error is about.
+    Data,
+    Other,
+}
 
-/// Members whose values are read and mean something to programs too: names, and values that schemas allow.
-const NAMES: &[&str] = &["const", "default", "enum", "hasMore", "logger", "name", "required"];
+impl MemberKind {
+    /// Returns the kind of the member of this name, a string with its quotes.
+    fn of(key: &[u8]) -> Self {
+        let [b'"', content @ .., b'"'] = key else { return Self::Other };
+        match memchr::memchr(b'\\', content) {
+            None => Self::of_name(content),
+            Some(_) => json::string(key).map_or(Self::Other, |name| Self::of_name(name.as_bytes())),
+        }
+    }
 
-/// Members of schemas whose own members are named by the server, so that their names mean nothing here.
-const NAMED_BY_SERVER: &[&str] = &["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+    fn of_name(name: &[u8]) -> Self {
+        match name {
+            b"$id" | b"$ref" | b"$schema" | b"_meta" | b"blob" | b"cursor" | b"format" | b"icons" | b"id"
+            | b"lastModified" | b"method" | b"mimeType" | b"nextCursor" | b"pattern" | b"progressToken"
+            | b"requestId" | b"requestState" | b"resultType" | b"role" | b"signature" | b"taskId" | b"type"
+            | b"uri" | b"uriTemplate" | b"url" | b"websiteUrl" => Self::Opaque,
+            b"const" | b"default" | b"enum" | b"hasMore" | b"logger" | b"name" | b"required" => Self::Name,
+            b"$defs" | b"definitions" | b"dependentSchemas" | b"patternProperties" | b"properties" => {
+                Self::NamedByServer
+            }
+            b"structuredContent" => Self::StructuredContent,
+            b"data" => Self::Data,
+            _ => Self::Other,
+        }
+    }
+}
 
 /// Readers of a string.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -109,7 +114,6 @@ fn walk(message: &[u8], span: Span, part: Part, visit: &mut dyn FnMut(TextPlace)
             json::elements(value).for_each(|element| walk(message, within(span, element), inside, visit));
         }
         Some(b'{') => {
-            let has_media = is_media(value);
             for member in json::members(value) {
                 let (key, place) = (member.key.of(value), within(span, member.value));
                 let name = Readership::Name.max(part.readership);
@@ -119,34 +123,31 @@ fn walk(message: &[u8], span: Span, part: Part, visit: &mut dyn FnMut(TextPlace)
                     is_key: true,
                     is_structured: part.is_structured,
                 });
-                walk(message, place, of_member(key, has_media, inside), visit);
+                walk(message, place, of_member(key, value, inside), visit);
             }
         }
         _ => {}
     }
 }
 
-/// Returns who reads the value of a member.
-fn of_member(key: &[u8], has_media: bool, part: Part) -> Part {
+/// Returns who reads the value of a member of an object.
+fn of_member(key: &[u8], object: &[u8], part: Part) -> Part {
     if part.is_structured || part.readership == Readership::Opaque {
         return part;
     }
     if part.has_own_names {
         return Part { has_own_names: false, ..part };
     }
-    let is = |names: &[&str]| names.iter().any(|name| json::key_eq(key, name));
-    let is_free = part.has_free_data && json::key_eq(key, "data");
-    let part = Part { has_free_data: false, ..part };
-    if is_free || json::key_eq(key, "structuredContent") {
-        return Part { is_structured: true, ..part };
+    let outside = Part { has_free_data: false, ..part };
+    match MemberKind::of(key) {
+        MemberKind::StructuredContent => Part { is_structured: true, ..outside },
+        MemberKind::Data if part.has_free_data => Part { is_structured: true, ..outside },
+        MemberKind::Data if is_media(object) => Part { readership: Readership::Opaque, ..outside },
+        MemberKind::Opaque => Part { readership: Readership::Opaque, ..outside },
+        MemberKind::NamedByServer => Part { has_own_names: true, ..outside },
+        MemberKind::Name => Part { readership: Readership::Name, ..outside },
+        MemberKind::Data | MemberKind::Other => outside,
     }
-    if is(OPAQUE) || has_media && json::key_eq(key, "data") {
-        return Part { readership: Readership::Opaque, ..part };
-    }
-    if is(NAMED_BY_SERVER) {
-        return Part { has_own_names: true, ..part };
-    }
-    Part { readership: if is(NAMES) { Readership::Name } else { part.readership }, ..part }
 }
 
 /// Returns true for a content block whose `data` is base64.

@@ -11,18 +11,19 @@ const BEFORE: usize = 160;
 /// Number of bytes behind the start of a keyword in which a match may end.
 const AFTER: usize = 320;
 
-/// Windows of a text in which the pattern of a rule is tried.
-#[derive(Debug)]
-pub(super) struct RuleWindows {
+/// Part of a text in which the pattern of a rule is tried.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct RuleWindow {
     /// Index of the rule.
     pub(super) rule: usize,
-    pub(super) windows: Vec<Range<usize>>,
+    pub(super) range: Range<usize>,
 }
 
 /// Windows of one text, and the ciphers that its keywords suggest.
 #[derive(Debug, Default)]
 pub(super) struct KeywordHits {
-    pub(super) rules: Vec<RuleWindows>,
+    /// Windows by rule; those of a rule are in order and do not overlap.
+    pub(super) windows: Vec<RuleWindow>,
     /// Number of letters by which a keyword of the text is shifted, if one is.
     pub(super) rotated: Option<u8>,
     /// True if a keyword stands in the text backwards.
@@ -96,36 +97,55 @@ impl KeywordSearch {
     /// Searches a text once for the keywords of the active rules.
     pub(super) fn search(&self, text: &str, active: &[bool]) -> KeywordHits {
         let mut hits = KeywordHits::default();
-        let mut windows: Vec<Vec<Range<usize>>> = Vec::new();
-        windows.resize_with(active.len(), Vec::new);
+        let mut windows = WindowList::new(active.len(), text.len());
         for found in self.index.find_overlapping_iter(text) {
             for meaning in self.meanings.get(found.pattern().as_usize()).into_iter().flatten() {
                 match meaning {
                     Meaning::Rotated(shift) => hits.rotated = Some(*shift),
                     Meaning::Reversed => hits.reversed = true,
                     Meaning::Leet => hits.leet = true,
-                    Meaning::Rule(rule) => {
-                        if active.get(*rule) == Some(&true)
-                            && let Some(windows) = windows.get_mut(*rule)
-                        {
-                            add_window(windows, found.start(), text.len());
-                        }
-                    }
+                    Meaning::Rule(rule) if active.get(*rule) == Some(&true) => windows.add(*rule, found.start()),
+                    Meaning::Rule(_) => {}
                 }
             }
         }
-        let tried = windows.into_iter().enumerate().filter(|(_, windows)| !windows.is_empty());
-        hits.rules = tried.map(|(rule, windows)| RuleWindows { rule, windows }).collect();
+        hits.windows = windows.finish();
         hits
     }
 }
 
-/// Adds the surroundings of a keyword, and joins them with the last window if they overlap.
-fn add_window(windows: &mut Vec<Range<usize>>, at: usize, length: usize) {
-    let (start, end) = (at.saturating_sub(BEFORE), at.saturating_add(AFTER).min(length));
-    match windows.last_mut().filter(|last| last.end >= start) {
-        Some(last) => last.end = last.end.max(end),
-        None => windows.push(start..end),
+/// Windows of all rules, as they are found.
+struct WindowList {
+    windows: Vec<RuleWindow>,
+    /// Index behind the last window of each rule, zero for a rule without one.
+    last: Vec<u32>,
+    /// Length of the text.
+    length: usize,
+}
+
+impl WindowList {
+    fn new(rules: usize, length: usize) -> Self {
+        Self { windows: Vec::new(), last: vec![0; rules], length }
+    }
+
+    /// Adds the surroundings of a keyword, and joins them with the last window of the rule if they overlap.
+    fn add(&mut self, rule: usize, at: usize) {
+        let Some(last) = self.last.get_mut(rule) else { return };
+        let (start, end) = (at.saturating_sub(BEFORE), at.saturating_add(AFTER).min(self.length));
+        let known = last.checked_sub(1).and_then(|index| self.windows.get_mut(index as usize));
+        match known.filter(|window| window.range.end >= start) {
+            Some(window) => window.range.end = window.range.end.max(end),
+            None => {
+                self.windows.push(RuleWindow { rule, range: start..end });
+                *last = u32::try_from(self.windows.len()).unwrap_or(0);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<RuleWindow> {
+        // Stable, so that the windows of a rule stay in order.
+        self.windows.sort_by_key(|window| window.rule);
+        self.windows
     }
 }
 
@@ -148,12 +168,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_that_overlap_are_one() {
-        let mut windows = Vec::new();
-        for at in [0, 100, 5000] {
-            add_window(&mut windows, at, 5100);
+    fn windows_of_a_rule_that_overlap_are_one() {
+        let mut windows = WindowList::new(2, 5100);
+        for (rule, at) in [(1, 0), (0, 50), (1, 100), (1, 5000)] {
+            windows.add(rule, at);
         }
-        assert_eq!(windows, [0..420, 4840..5100]);
+        let window = |rule, range| RuleWindow { rule, range };
+        assert_eq!(windows.finish(), [window(0, 0..370), window(1, 0..420), window(1, 4840..5100)]);
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub struct InstructionScorer {
     rules: Vec<InstructionRule>,
     keywords: KeywordSearch,
     squashed: Option<AhoCorasick>,
+    /// For each place whether each rule counts in it.
+    active: [Box<[bool]>; TextLocation::ALL.len()],
 }
 
 /// Surroundings of a text that its score depends on.
@@ -124,14 +126,15 @@ impl InstructionScorer {
         let keywords = KeywordSearch::new(&book.rules)?;
         let squashed = AhoCorasick::builder().ascii_case_insensitive(true).build(&book.squashed);
         let squashed = squashed.map_err(|error| BadInstructionRules::Keywords(error.to_string()))?;
-        Ok(Self { rules: book.rules, keywords, squashed: Some(squashed) })
+        let active = TextLocation::ALL.map(|place| book.rules.iter().map(|rule| rule.weight_in(place) > 0).collect());
+        Ok(Self { rules: book.rules, keywords, squashed: Some(squashed), active })
     }
 
     /// Scores a text. Bytes beyond [`MAX_SCORED`] are left out.
     #[must_use]
     pub fn score(&self, text: &str, context: &ScoreContext<'_>) -> Score<'_> {
         let text = text.get(..boundary(text, MAX_SCORED)).unwrap_or_default();
-        let hits = self.keywords.search(text, &self.active(context));
+        let hits = self.keywords.search(text, self.active(context));
         let mut signals = self.find(text, TextForm::Plain, &hits, context);
         self.add_other_tools(text, context, &mut signals);
         if !signals.is_empty() {
@@ -156,7 +159,7 @@ impl InstructionScorer {
 
     /// Returns the signals of a decoded text that the plain text does not show.
     fn find_decoded(&self, decoded: &DecodedText, plain: &[Signal<'_>], context: &ScoreContext<'_>) -> Vec<Signal<'_>> {
-        let hits = self.keywords.search(&decoded.text, &self.active(context));
+        let hits = self.keywords.search(&decoded.text, self.active(context));
         let mut signals = self.find(&decoded.text, decoded.form, &hits, context);
         signals.retain(|signal| !plain.iter().any(|known| known.rule == signal.rule));
         for signal in &mut signals {
@@ -179,20 +182,20 @@ impl InstructionScorer {
     }
 
     /// Returns for each rule whether it counts in a place.
-    fn active(&self, context: &ScoreContext<'_>) -> Vec<bool> {
-        self.rules.iter().map(|rule| rule.weight_in(context.place) > 0).collect()
+    fn active(&self, context: &ScoreContext<'_>) -> &[bool] {
+        self.active.get(context.place as usize).map_or(&[], |active| active)
     }
 
     /// Runs the patterns of rules around their keywords.
     fn find(&self, text: &str, form: TextForm, hits: &KeywordHits, context: &ScoreContext<'_>) -> Vec<Signal<'_>> {
         let mut signals = Vec::new();
-        for tried in &hits.rules {
-            let Some(rule) = self.rules.get(tried.rule) else { continue };
+        for windows in hits.windows.chunk_by(|one, other| one.rule == other.rule) {
+            let Some(rule) = windows.first().and_then(|window| self.rules.get(window.rule)) else { continue };
             let weight = rule.weight_in(context.place);
-            let Some(regex) = rule.regex().filter(|_| weight > 0) else { continue };
+            let Some(regex) = rule.regex() else { continue };
             let before = signals.len();
-            for window in &tried.windows {
-                let input = regex_automata::Input::new(text).range(window.clone());
+            for window in windows {
+                let input = regex_automata::Input::new(text).range(window.range.clone());
                 for found in regex.find_iter(input).take(MAX_SIGNALS) {
                     if signals.len() - before >= MAX_SIGNALS || is_exempt(rule, text, &found.range(), context) {
                         continue;
