@@ -31,8 +31,9 @@ pub(crate) fn reveal(text: &[u8]) -> Option<RevealedText> {
     pieces.extend(memchr3_iter(0x1b, 0xc2, 0xe2, text).filter_map(|at| unseen(text, at)));
     pieces.extend(memchr_iter(0xef, text).filter_map(|at| unseen(text, at)));
     pieces.extend(memmem::find_iter(text, b"\\u").filter_map(|at| escape(text, at)));
-    pieces.extend(memmem::find_iter(text, b"=\n").map(|at| Piece { start: at, end: at + 2, byte: None }));
-    pieces.extend(memmem::find_iter(text, b"=\r\n").map(|at| Piece { start: at, end: at + 3, byte: None }));
+    for end in [&b"=\n"[..], b"=\r\n"] {
+        pieces.extend(memmem::find_iter(text, end).filter_map(|at| splitting(text, at, at + end.len())));
+    }
     for joint in JOINTS {
         pieces.extend(memmem::find_iter(text, joint).filter_map(|at| join(text, at, at + joint.len())));
     }
@@ -75,12 +76,18 @@ impl RevealedText {
     }
 }
 
+/// Returns the piece if it stands within a word.
+fn splitting(text: &[u8], start: usize, end: usize) -> Option<Piece> {
+    let is_word = |at: usize| text.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte));
+    (is_word(start.checked_sub(1)?) && is_word(end)).then_some(Piece { start, end, byte: None })
+}
+
 /// Returns the joint of two literals whose operator is at this offset.
 fn join(text: &[u8], at: usize, end: usize) -> Option<Piece> {
     let before = text.get(..at)?;
     let blanks = before.iter().rev().take(LONGEST_JOINT).take_while(|byte| byte.is_ascii_whitespace()).count();
     let quote = at.checked_sub(blanks + 1)?;
-    (before.get(quote) == text.get(end - 1)).then_some(Piece { start: quote, end, byte: None })
+    splitting(text, quote, end).filter(|_| before.get(quote) == text.get(end - 1))
 }
 
 /// Returns the terminal sequence or zero-width character at this offset.
