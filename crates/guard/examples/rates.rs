@@ -4,7 +4,8 @@
 //!
 //! A line of attacks is `{"id", "kind", "position", "text", "tools"?}`, where `tools` are names of tools of other
 //! servers. Texts at the position `arguments` have `argument`, whose meaning chooses the filters. A line of benign texts is the same without the need of a kind. Files of a folder are benign results. With
-//! `LISTED_POINTS=N` benign texts of N points or more are listed, too, and `FURTHER_RULES=FILE` tries rules before they are built in.
+//! `LISTED_POINTS=N` benign texts of N points or more are listed, too, with `LISTED_CREDENTIALS=1` the credentials in
+//! benign texts, and `FURTHER_RULES=FILE` tries rules before they are built in.
 
 #![expect(clippy::print_stdout, reason = "a measuring program prints what it measures")]
 
@@ -217,11 +218,15 @@ fn print_tally(name: &str, value: &str, tally: &Tally) {
 fn report_benign(scorer: &InstructionScorer, texts: &[Sample]) {
     let (mut alarms, mut cleaned, mut secrets, mut bytes) = (Vec::new(), 0_usize, 0_usize, 0_usize);
     let (mut points, mut arguments, mut filtered) = (Vec::new(), 0_usize, 0_usize);
+    let shows_credentials = std::env::var_os("LISTED_CREDENTIALS").is_some();
     let listed = std::env::var("LISTED_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(u32::MAX);
     for sample in texts {
         let judged = judge(scorer, sample);
         cleaned += usize::from(judged.cleaned);
         secrets += usize::from(judged.secret);
+        if judged.secret && shows_credentials {
+            list_credentials(sample);
+        }
         points.push(judged.score.points);
         arguments += usize::from(!sample.argument.is_null());
         filtered += usize::from(judged.risk.is_some_and(|risk| risk > FindingRisk::Low));
@@ -244,6 +249,15 @@ fn report_benign(scorer: &InstructionScorer, texts: &[Sample]) {
     alarms.sort_by_key(|(_, score)| std::cmp::Reverse(score.points));
     for (sample, score) in alarms.iter().take(MAX_LISTED) {
         println!("alarm {} {} {:?}", id(sample), score.points, rules(score));
+    }
+}
+
+/// Prints the credentials of a text, with their kinds.
+fn list_credentials(sample: &Sample) {
+    let text = sample.text.replace(INTERRUPTION, "");
+    for span in find(&text, CREDENTIALS).spans {
+        let excerpt: String = text.get(span.range).unwrap_or_default().chars().take(80).collect();
+        println!("credential {} {} {excerpt:?}", id(sample), span.placeholder);
     }
 }
 

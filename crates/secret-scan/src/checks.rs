@@ -1,6 +1,7 @@
 //! Checks that a match must pass besides its pattern.
 
 use crate::rule::Check;
+use crate::told;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
@@ -39,7 +40,11 @@ const PLACEHOLDERS: &[&str] = &[
     "settings.",
     "options.",
     "params.",
+    "abcd1234",
+    "a1b2c3d4",
 ];
+/// Ends of the names of files, which stand where programs read the secret from.
+const FILES: &[&str] = &[".json", ".pem", ".key", ".crt", ".p12", ".jks", ".txt", ".yaml", ".yml", ".env"];
 /// Values that are words of a language or of a schema.
 const WORDS: &[&str] = &[
     "true",
@@ -65,7 +70,15 @@ const WORDS: &[&str] = &[
     "default",
     "disabled",
     "enabled",
+    "pass",
+    "passw",
+    "pwd",
+    "notasecret",
+    "testpass",
 ];
+
+/// Beginnings of values that name a secret in a store.
+const REFERENCES: &[&str] = &["arn:aws", "op://", "vault:", "ref+", "{{", "@Microsoft.KeyVault"];
 
 /// Parts of names whose values are positions in a list or request numbers, not secrets.
 const OTHER_NAMES: &[&str] = &[
@@ -86,6 +99,11 @@ const OTHER_NAMES: &[&str] = &[
     "foreign",
     "primarykey",
     "primary_key",
+    "clienttoken",
+    "creatortoken",
+    "requesttoken",
+    "changetoken",
+    "locktoken",
 ];
 /// Maximum distance, in bytes, from the start of a name to the match.
 const LONGEST_NAME: usize = 40;
@@ -97,24 +115,43 @@ pub(crate) fn passes(check: Check, secret: &[u8], text: &[u8], start: usize) -> 
         Check::Password => is_password(secret),
         Check::Secret => is_secret(secret) && !is_other_name(text, start),
         Check::Basic => is_basic(secret),
-        Check::Pairs => secret.contains(&b'=') && !is_placeholder(secret),
+        Check::Pairs => has_pair(secret) && !is_placeholder(secret),
         Check::Given => is_given(secret),
         Check::Placed => is_given(secret) && !PLACEHELD.iter().any(|word| secret.eq_ignore_ascii_case(word.as_bytes())),
         Check::Quoted => is_quoted(secret) && !is_other_name(text, start),
         Check::Random => is_random(secret) && !is_other_name(text, start),
+        Check::Told => told::is_told(secret),
+        Check::Listed => told::is_listed(secret),
+        Check::Phrase => told::is_phrase(secret),
+        Check::Codes => told::is_codes(secret),
     }
+}
+
+/// Returns true if a cookie is an identifier rather than a setting.
+fn has_pair(secret: &[u8]) -> bool {
+    let is_id = |value: &[u8]| value.len() >= 8 && value.iter().any(u8::is_ascii_digit) && !value.contains(&b',');
+    secret.split(|byte| *byte == b';').any(|pair| pair.splitn(2, |byte| *byte == b'=').nth(1).is_some_and(is_id))
+}
+
+/// Returns true if a value is marked as a sample, as the manuals of issuers do.
+pub(crate) fn is_sample(secret: &[u8]) -> bool {
+    let has = |part: &[u8]| memchr::memmem::find(secret, part).is_some();
+    !secret.iter().any(u8::is_ascii_whitespace) && (has(b"EXAMPLE") || has(b"xxxxxxxx") || has(b"XXXXXXXX"))
 }
 
 /// Returns true if the name around the start of a match denotes something other than a secret.
 fn is_other_name(text: &[u8], start: usize) -> bool {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+    let near = text.get(start.saturating_sub(LONGEST_NAME)..(start + 1).min(text.len())).unwrap_or_default();
     let before = text.get(start.saturating_sub(LONGEST_NAME)..start).unwrap_or_default();
     let before = before.iter().rev().take_while(|byte| is_name(byte)).count();
     let behind = text.get(start..).unwrap_or_default().iter().take(LONGEST_NAME);
     // A match may begin with the sign before its name.
     let behind = behind.skip_while(|byte| !is_name(byte)).take_while(|byte| is_name(byte)).count() + 1;
     let name = text.get(start - before..(start + behind).min(text.len())).unwrap_or_default().to_ascii_lowercase();
-    OTHER_NAMES.iter().any(|other| memchr::memmem::find(&name, other.as_bytes()).is_some())
+    // Tokens in the addresses of badges are public.
+    memchr::memmem::find(near, b".svg?").is_some()
+        || OTHER_NAMES.iter().any(|other| memchr::memmem::find(&name, other.as_bytes()).is_some())
 }
 
 /// Returns the Shannon entropy in bits per character.
@@ -136,7 +173,7 @@ fn is_mixed(secret: &[u8]) -> bool {
 }
 
 /// Returns true if the case changes more often than in the words of a name, whose capitals stand alone.
-fn is_jumbled(secret: &[u8]) -> bool {
+pub(crate) fn is_jumbled(secret: &[u8]) -> bool {
     let pairs = || secret.windows(2).filter_map(|pair| Some((pair.first()?, pair.get(1)?)));
     let changes = pairs().filter(|(one, other)| one.is_ascii_uppercase() != other.is_ascii_uppercase()).count();
     let together = pairs().any(|(one, other)| one.is_ascii_uppercase() && other.is_ascii_uppercase());
@@ -164,17 +201,36 @@ fn is_password(secret: &[u8]) -> bool {
     let is_colour = secret.split_first().is_some_and(|(first, digits)| {
         *first == b'#' && matches!(digits.len(), 3 | 6 | 8) && digits.iter().all(u8::is_ascii_hexdigit)
     });
-    !is_constant && !is_number && !is_colour && !WORDS.iter().any(is_word) && !is_placeholder(secret)
+    let is_file = FILES.iter().any(|end| secret.ends_with(end.as_bytes()));
+    !is_constant
+        && !is_number
+        && !is_colour
+        && !is_reference(secret)
+        && !is_file
+        && !WORDS.iter().any(is_word)
+        && !is_placeholder(secret)
 }
 
 /// Names of secrets. A value that contains one is a name itself: `new_password_2`.
 const NAMES: &[&str] = &["password", "passwd", "secret", "token", "credential", "api_key", "apikey", "private"];
 
+/// Returns true unless the word is a placeholder, or the word of a language or schema.
+pub(crate) fn is_secret_word(secret: &[u8]) -> bool {
+    is_password(secret)
+}
+
+/// Returns true if a value names where the secret is instead of being it.
+fn is_reference(secret: &[u8]) -> bool {
+    REFERENCES.iter().any(|start| secret.starts_with(start.as_bytes()))
+}
+
 fn is_secret(secret: &[u8]) -> bool {
     let lower = secret.to_ascii_lowercase();
     let is_name = NAMES.iter().any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some());
     let both = secret.iter().any(u8::is_ascii_uppercase) && secret.iter().any(u8::is_ascii_lowercase);
-    let long = secret.len() >= 20 && both && entropy(secret) >= 4.0;
+    // A member of a structure: `InvalidationList.NextMarker`.
+    let is_member = secret.contains(&b'.') && secret.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b'.');
+    let long = secret.len() >= 20 && both && !is_member && entropy(secret) >= 4.0;
     !is_name && is_password(secret) && (is_mixed(secret) || long)
 }
 
@@ -205,7 +261,8 @@ const PLACE_NAMES: &[&str] = &[
 ];
 
 /// Words that manuals use as sample passwords.
-const PLACEHELD: &[&str] = &["foobared", "pass", "pw", "mypassword", "my_password", "default"];
+const PLACEHELD: &[&str] =
+    &["foobared", "foobar", "pass", "pw", "mypassword", "my_password", "default", "sample", "notasecret"];
 
 fn is_given(secret: &[u8]) -> bool {
     // GraphQL and TypeScript write `String!` and `string?`.

@@ -14,6 +14,7 @@ mod checks;
 mod continuation;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod hidden;
 mod keyword_index;
 mod keywords;
 #[cfg(any(test, feature = "examples"))]
@@ -22,6 +23,7 @@ mod pair_filter;
 mod percent;
 mod rule;
 mod scanner;
+mod told;
 
 pub use rule::{BadRules, Check, Rule};
 pub use scanner::{CredentialMatch, Findings, MAX_FOUND, MAX_TEXT, Scanner};

@@ -19,7 +19,8 @@ pub(crate) enum Escapes {
     None,
     /// All escapes stand for characters that must be encoded, so keywords are still visible.
     Usual,
-    /// Some escapes stand for letters or digits, which need no encoding, so they may hide a keyword.
+    /// Some escapes stand for letters or digits, which need no encoding, or for characters beyond ASCII, so they may hide
+    /// a keyword.
     Hiding,
 }
 
@@ -28,7 +29,9 @@ pub(crate) fn escapes(text: &[u8]) -> Escapes {
     let mut found = Escapes::None;
     for at in memchr_iter(b'%', text) {
         match escape(text, at) {
-            Some(byte) if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) => return Escapes::Hiding,
+            Some(byte) if byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"-_.~".contains(&byte) => {
+                return Escapes::Hiding;
+            }
             Some(_) => found = Escapes::Usual,
             None => {}
         }

@@ -21,6 +21,9 @@ pub(crate) const BUILT_IN: &[&str] = &[
     include_str!("../rules/money.toml"),
     include_str!("../rules/operations.toml"),
     include_str!("../rules/places.toml"),
+    include_str!("../rules/prose.toml"),
+    include_str!("../rules/systems.toml"),
+    include_str!("../rules/wallets.toml"),
     include_str!("../rules/work.toml"),
 ];
 
@@ -50,6 +53,11 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("<pair>", r#"\\*["'`][ \t]{0,4},[ \t]{0,4}\\*["'`]"#),
     // From the end of a name to its value in quotes: `name = "`, `"name": "`, `name == f"`.
     ("<quoted>", r#"(?:\\*["'`])?\]?\s{0,16}(?:=>|:=|!?={1,3}|:)\s{0,16}(?:[bBrRfFuUL]{1,2}|@)?\\*["'`]"#),
+    // Word for a password, in the languages that are frequent.
+    (
+        "<word>",
+        r"(?i:pass(?:word|wort|wd|phrase|code)|kennwort|kenncode|zugangsdaten|mot de passe|contrase(?:ñ|n)a|senha|palavra-passe|wachtwoord|parola|has(?:ł|l)o|heslo|lösenord|adgangskode|passord|salasana|jelszó|(?:ş|s)ifre|(?:п|П)арол(?:ь|я|ю)|密码|密碼|口令|パスワード|비밀번호|\b{start-half}pwd?\b{end-half})",
+    ),
     // Start of a word. The letter of an escape like `\n` does not count as a part of it.
     ("<start>", r"(?:\b{start-half}|_|\\[nrt])"),
     // End of a word.
@@ -92,6 +100,14 @@ pub enum Check {
     Quoted,
     /// The match looks random: long, with letters and digits that alternate often.
     Random,
+    /// The match is a word of a sentence that can only be a password.
+    Told,
+    /// A cell or word of the match is such a password.
+    Listed,
+    /// The match consists of the words of a passphrase.
+    Phrase,
+    /// The match consists of codes.
+    Codes,
 }
 
 /// Rule for one kind of credential.

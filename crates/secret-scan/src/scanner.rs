@@ -3,7 +3,7 @@
 use crate::keywords::Keywords;
 use crate::percent::{self, Escapes};
 use crate::rule::{BUILT_IN, BadRules, Rule};
-use crate::{base64_text, checks};
+use crate::{base64_text, checks, hidden};
 use regex_automata::Input;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -112,6 +112,9 @@ impl Scanner {
             _ => {}
         }
         let holds = |bytes: &[u8]| self.keywords.has_any(bytes);
+        if hidden::reveal(text).is_some_and(|revealed| holds(&revealed.bytes)) {
+            return true;
+        }
         base64_text::runs(text)
             .any(|run| holds(&run.bytes) || base64_text::runs(&run.bytes).any(|inner| holds(&inner.bytes)))
     }
@@ -131,6 +134,10 @@ impl Scanner {
             // Windows without an escape were already searched in the text itself.
             let differs = |from: usize, to| decoded.differs(from.saturating_sub(1), to + 1);
             self.plain(&decoded.bytes, &mut search, differs, |from, to| (decoded.place(from), decoded.place(to)));
+        }
+        if let Some(revealed) = hidden::reveal(text) {
+            let differs = |from: usize, to| revealed.differs(from, to);
+            self.plain(&revealed.bytes, &mut search, differs, |from, to| (revealed.place(from), revealed.place(to)));
         }
         for run in base64_text::runs(text) {
             self.plain(&run.bytes, &mut search, |_, _| true, |from, to| run.place(from, to));
@@ -212,7 +219,7 @@ impl<'a> Search<'a> {
         let rest = text.get(to..).unwrap_or_default().iter().take(LONGEST_TAIL);
         let length = rest.take_while(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte)).count();
         let tail = text.get(to..to + length).unwrap_or_default();
-        if let Some(rule) = rule.filter(|_| checks::is_tail(tail)) {
+        if let Some(rule) = rule.filter(|_| checks::is_tail(tail) && !checks::is_sample(tail)) {
             let (start, end) = place(from, to + length);
             self.found.push(CredentialMatch { start, end, kind: &rule.id });
         }
@@ -247,7 +254,11 @@ impl<'a> Search<'a> {
             let bytes = text.get(secret.range()).unwrap_or_default();
             let name = captures.get_match().map_or(secret.start, |whole| whole.start());
             let random = rule.entropy.is_none_or(|least| checks::entropy(bytes) >= least);
-            if !bytes.is_empty() && random && rule.check.is_none_or(|check| checks::passes(check, bytes, text, name)) {
+            if !bytes.is_empty()
+                && random
+                && !checks::is_sample(bytes)
+                && rule.check.is_none_or(|check| checks::passes(check, bytes, text, name))
+            {
                 let (start, end) = place(secret.start, secret.end);
                 self.found.push(CredentialMatch { start, end, kind: &rule.id });
             }
