@@ -52,6 +52,8 @@ struct State {
     tokens: Vec<String>,
     refreshes: usize,
     ran: usize,
+    /// Descriptions of `common`, by what the token of their reader ends with.
+    descriptions: HashMap<String, String>,
 }
 
 struct Shared {
@@ -116,6 +118,11 @@ impl ProtectedServer {
     /// All tokens that were given.
     pub fn tokens(&self) -> Vec<String> {
         self.shared.state().tokens.clone()
+    }
+
+    /// Lists `common` with this description to the owner of a token.
+    pub fn describe_to(&self, owner: &str, description: &str) {
+        self.shared.state().descriptions.insert(owner.to_owned(), description.to_owned());
     }
 
     /// Makes all tokens of before worthless.
@@ -208,7 +215,11 @@ impl Shared {
                 "serverInfo": {"name": "protected", "version": "1"},
             }),
             "tools/list" => {
-                let listed = tools.iter().map(|tool| json!({"name": tool, "inputSchema": {"type": "object"}}));
+                let description = self.state().descriptions.get(own).cloned();
+                let listed = tools.iter().map(|tool| match description.as_ref().filter(|_| tool == "common") {
+                    Some(text) => json!({"name": tool, "description": text, "inputSchema": {"type": "object"}}),
+                    None => json!({"name": tool, "inputSchema": {"type": "object"}}),
+                });
                 json!({"tools": listed.collect::<Vec<_>>()})
             }
             "tools/call" => {

@@ -6,6 +6,7 @@ use super::guard::session;
 use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::protected_server::{Demands, ProtectedServer};
 use signalbox_testkit::scene::{call, eventually, remote, signalbox, text, tool_names};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -330,4 +331,54 @@ async fn lists_with_a_cleaned_definition_are_read_again_as_a_whole() {
     quarantined(&client, "read").await;
     quarantined(&client, "new").await;
     usable(&client, "list").await;
+}
+
+/// Proves the row T2 of the threats for a server that describes a tool to one caller in another way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_one_caller_alone_is_shown_is_in_quarantine_for_that_caller_alone() {
+    let server = ProtectedServer::start(Demands::AnyTokenOwnTools, None).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    let mut config = format!(
+        "[mcp.protocol.security]\nrequire_authentication = true\n[backends.safe]\nurl = \"{}\"\n",
+        server.url()
+    );
+    let mut keys = Vec::new();
+    for user in ["ada", "eve"] {
+        server.describe_to(user, "Reads a file");
+        std::fs::write(folder.path().join(user), format!("made-up-{user}")).unwrap();
+        config += &format!("[backends.safe.auth.users.\"user:{user}\"]\nsecret_file = \"{user}\"\n");
+        let args = ["keys", "new", user, "--subject", &format!("user:{user}")];
+        keys.push(signalbox(&folder.path().join("data"), &args).await.unwrap().trim().to_owned());
+    }
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let client = |key: &String| HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let [ada, eve] = [client(&keys[0]), client(&keys[1])];
+    let run = async |client: &HttpClient| {
+        let session = client.initialize("2025-11-25", json!({})).await.unwrap();
+        let answer = session.request(2, "tools/call", json!({"name": "common", "arguments": {}})).await.unwrap();
+        (tool_names(&session).await.unwrap().contains(&"common".to_owned()), answer)
+    };
+    for client in [&ada, &eve] {
+        let (is_listed, answer) = run(client).await;
+        assert!(is_listed && answer["result"]["content"][0]["text"] == "done", "{answer}");
+    }
+
+    server.describe_to("eve", POISON);
+    let folder = gateway.terminate().await.unwrap();
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let client = |key: &String| HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let [ada, eve] = [client(&keys[0]), client(&keys[1])];
+    for _ in 0..2 {
+        let (is_listed, answer) = run(&eve).await;
+        assert!(!is_listed && answer["error"]["code"] == -32005, "{answer}");
+        let modern = eve.modern(4, "tools/call", json!({"name": "common", "arguments": {}})).await.unwrap();
+        assert_eq!(modern.message().unwrap()["error"]["code"], 4230);
+        let (is_listed, answer) = run(&ada).await;
+        assert!(is_listed && answer["result"]["content"][0]["text"] == "done", "{answer}");
+    }
+    let ran = server.seen().iter().filter(|seen| seen.what == "tools/call").count();
+    assert_eq!(ran, 4, "nothing of the refused calls reached the server");
 }
