@@ -207,7 +207,8 @@ impl GovernParts {
 
     /// Returns the interceptors in the order of NO-14. Switches come first and limits next, so that a caller above its
     /// limit costs little. Scopes and constraints come before consent, so that people are asked only about requests
-    /// that pass them, as they are about calls whose arguments fit. Redaction heads the list, so that it sees answers last.
+    /// that pass them, as they are about calls whose arguments fit. Redaction heads the list, so that it sees answers
+    /// last.
     pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 10] {
         let (arguments, filters) = (self.guard.argument_check(), self.guard.filter_check());
         let checks = [Arc::clone(&arguments), Arc::clone(&filters)];

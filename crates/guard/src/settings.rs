@@ -176,8 +176,8 @@ impl GuardLevel {
         }
     }
 
-    /// Returns the modes for definitions that differ from the approved ones. A reviewer who keeps a lock file wants to see
-    /// every change first; without one, servers that are updated would stop working.
+    /// Returns the modes for definitions that differ from the approved ones. A reviewer who keeps a lock file wants to
+    /// see every change first; without one, servers that are updated would stop working.
     #[must_use]
     pub fn pins(self) -> PinModes {
         match self {

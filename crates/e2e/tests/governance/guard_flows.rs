@@ -1,5 +1,5 @@
-//! What leaves by the arguments of calls: data of other tools, canaries, credentials. And what is too large to be looked
-//! at at once.
+//! What leaves by the arguments of calls: data of other tools, canaries, credentials. And what is too large to be
+//! looked at at once.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use super::guard::{ScriptedServer, modern, session};
