@@ -795,7 +795,7 @@ async fn breaking_the_glass_allows_everything_and_raises_an_alarm() {
     assert_eq!(backend.ran(), 1);
 }
 
-/// Allow with constraints: paths lie within folders, before anybody is asked; what is taken out of answers never
+/// Allow with constraints: paths lie within folders, before an approver is asked; what is taken out of answers never
 /// leaves; the kill switch and unknown names come first.
 /// Proves G-13.
 #[tokio::test(flavor = "multi_thread")]
