@@ -1,5 +1,6 @@
 //! Records of calls: what they hold, and what is withheld or redacted. How calls end is in `outcomes`.
 
+mod notifications;
 mod outcomes;
 
 use super::*;
