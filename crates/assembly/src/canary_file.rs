@@ -3,11 +3,25 @@
 use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_seal::{hex, unhex};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Name of the file among the credentials of the data folder.
 const FILE: &str = "canary.key";
+
+/// Reason why the key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CanaryFileFault {
+    /// The file can be neither read nor written.
+    #[error(transparent)]
+    File(#[from] AuthFileError),
+    /// The content is not that of a key.
+    #[error("{}: it holds no key of canaries", .0.display())]
+    Damaged(PathBuf),
+    /// The system provides no randomness for a key.
+    #[error("the system gives no randomness: {0}")]
+    Random(getrandom::Error),
+}
 
 /// File with the key, which a running gateway follows.
 pub struct CanaryFile {
@@ -27,17 +41,13 @@ impl CanaryFile {
     ///
     /// # Errors
     /// If the file cannot be read or written, or the system provides no randomness.
-    pub fn key(&self) -> Result<[u8; 32], AuthFileError> {
+    pub fn key(&self) -> Result<[u8; 32], CanaryFileFault> {
         self.file.change(|| {
             if let Some(known) = self.read()? {
                 return Ok((hex(&known), known));
             }
             let mut key = [0; 32];
-            let failed = |error: getrandom::Error| AuthFileError::Read {
-                path: self.file.path().to_owned(),
-                why: std::io::Error::other(error.to_string()),
-            };
-            getrandom::fill(&mut key).map_err(failed)?;
+            getrandom::fill(&mut key).map_err(CanaryFileFault::Random)?;
             Ok((hex(&key), key))
         })
     }
@@ -61,13 +71,10 @@ impl CanaryFile {
     ///
     /// # Errors
     /// If the file cannot be read, or holds something else.
-    pub fn read(&self) -> Result<Option<[u8; 32]>, AuthFileError> {
+    pub fn read(&self) -> Result<Option<[u8; 32]>, CanaryFileFault> {
         let Some(text) = self.file.read()? else { return Ok(None) };
         let key = unhex(text.trim()).and_then(|bytes| bytes.try_into().ok());
-        let path = || self.file.path().to_owned();
-        let damaged =
-            || AuthFileError::Read { path: path(), why: std::io::Error::other("it holds no key of canaries") };
-        key.map(Some).ok_or_else(damaged)
+        key.map(Some).ok_or_else(|| CanaryFileFault::Damaged(self.file.path().to_owned()))
     }
 }
 

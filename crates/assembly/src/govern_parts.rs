@@ -176,8 +176,9 @@ impl GovernParts {
         self.files.has_news(config) || self.pins.has_news() || self.canaries.has_news()
     }
 
-    /// Applies switches, grants and approvals of tools that were written since the last call. Looks at three files and
-    /// reads what changed. Returns the number of switches that were rewritten because their file was gone.
+    /// Applies switches, grants, approvals of tools and the key of canaries that were written since the last call. Looks
+    /// at their four files and reads those that changed. Returns the number of switches that were rewritten because
+    /// their file was gone.
     pub(crate) fn follow_files(&self, config: &Config, gateway: &Gateway) -> usize {
         if let Some(key) = self.canaries.news() {
             self.guard.set_canary_key(key);
@@ -207,7 +208,8 @@ impl GovernParts {
 
     /// Returns the interceptors in the order of NO-14. Switches come first and limits next, so that a caller above its
     /// limit costs little. Scopes and constraints come before consent, so that people are asked only about requests
-    /// that pass them, as they are about calls whose arguments fit. Redaction heads the list, so that it sees answers last.
+    /// that pass them, as they are about calls whose arguments fit. Redaction heads the list, so that it sees answers
+    /// last.
     pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 10] {
         let (arguments, filters) = (self.guard.argument_check(), self.guard.filter_check());
         let checks = [Arc::clone(&arguments), Arc::clone(&filters)];

@@ -1,7 +1,8 @@
 //! Tries the guard on recorded calls of tools: which of them would now be refused, changed, held or reported.
 //!
-//! Definitions come from the lists on the tape. Messages of which redaction removed a part are judged as far as they are
-//! there, and counted.
+//! Definitions come from the lists on the tape. Messages of which redaction removed a part are judged as far as they
+//! are there, and counted. Arguments and the content of answers are judged; flows, canaries, forms and the schemas of
+//! results are not.
 
 use bytes::Bytes;
 use signalbox_engine::catalog::{EntryRef, ListKind};
@@ -25,7 +26,7 @@ const MAX_EXAMPLES: usize = 5;
 /// Findings of one kind about one tool.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GuardFindings {
-    /// Number of calls.
+    /// Number of findings. A call with several of them counts for each.
     pub count: u64,
     /// Examples, as tape and exchange.
     pub examples: Vec<(String, u64)>,
@@ -34,9 +35,9 @@ pub struct GuardFindings {
 /// Result of a backtest of the guard.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GuardReport {
-    /// Number of judged calls.
+    /// Number of calls on the tapes that were judged.
     pub calls: u64,
-    /// Number of calls of which redaction removed a part.
+    /// Number of exchanges with a message of which redaction removed a part.
     pub redacted: u64,
     /// Number of calls whose tool's definition is not on the tape, so that their arguments were held against no schema.
     pub without_schema: u64,
@@ -96,13 +97,13 @@ impl GuardBacktest {
             let key = (Arc::clone(backend), entry.exchange, id);
             match (message.point, message.kind) {
                 (Point::BackendOut, MessageKind::Request) if open.len() < MAX_OPEN => {
-                    if let Some(request) = self.sent(tape, &entry, message, backend, &envelope) {
+                    if let Some(request) = self.judge_request(tape, &entry, message, backend, &envelope) {
                         open.insert(key, request);
                     }
                 }
                 (Point::BackendIn, MessageKind::Result | MessageKind::Error) => {
                     let Some(request) = open.remove(&key) else { continue };
-                    self.answered(tape, &entry, &request, &envelope);
+                    self.judge_answer(tape, &entry, &request, &envelope);
                 }
                 _ => {}
             }
@@ -113,7 +114,7 @@ impl GuardBacktest {
     }
 
     /// Judges a request as it left for its backend.
-    fn sent(
+    fn judge_request(
         &mut self,
         tape: &str,
         entry: &Entry,
@@ -139,7 +140,7 @@ impl GuardBacktest {
     }
 
     /// Judges an answer as it came from its backend, or learns definitions from a list.
-    fn answered(&mut self, tape: &str, entry: &Entry, request: &OpenRequest, answer: &Envelope) {
+    fn judge_answer(&mut self, tape: &str, entry: &Entry, request: &OpenRequest, answer: &Envelope) {
         match request {
             OpenRequest::Call { backend, tool } => {
                 let about = EntryRef { kind: ListKind::Tools, backend, name: tool, definition: None };

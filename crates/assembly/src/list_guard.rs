@@ -45,7 +45,7 @@ struct ListGuardParts {
 #[derive(Default)]
 struct QuarantineState {
     current: DefinitionQuarantine,
-    /// Those found since all lists began to be inspected anew.
+    /// Definitions found since [`ListGuard::renew`] began to inspect all lists anew; `None` while it does not run.
     renewed: Option<DefinitionQuarantine>,
 }
 
@@ -92,9 +92,7 @@ impl ListGuard {
             gateway.visibility_changed();
         }
     }
-}
 
-impl ListGuard {
     /// Records that other definitions are approved now, by the owner of the lock file.
     pub(crate) fn note_approvals(&self, lock: &Path) {
         if let Some(audit) = &self.0.audit {

@@ -26,7 +26,7 @@ pub enum PinFileError {
     /// The content is not that of a lock file.
     #[error("{}: {error}", path.display())]
     Content {
-        /// Path of the file.
+        /// Path of the lock file, or of the file of definitions that were seen.
         path: PathBuf,
         /// Error, with its line in the file.
         error: LockError,
@@ -43,7 +43,8 @@ pub fn read_lock(path: &Path) -> Result<Option<LockFile>, PinFileError> {
     parsed.map(Some)
 }
 
-/// Approved definitions of a gateway.
+/// Definitions that a gateway compares lists with. It follows the lock file, and remembers what it saw where there is
+/// none.
 pub(crate) struct PinBook {
     seen: AuthFile,
     state: Mutex<PinState>,

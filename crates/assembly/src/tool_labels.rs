@@ -1,7 +1,7 @@
 //! Labels of tools, from the configuration.
 
 use crate::assemble::{DEMO, uses_demo};
-use signalbox_config::{BackendConfig, BackendTrust, Config, ToolLabelRule};
+use signalbox_config::{BackendConfig, Config, ToolLabelRule};
 use signalbox_engine::chain::EntryPattern;
 use signalbox_engine::standing::TrustLevel;
 use signalbox_govern::ToolLabels;
@@ -28,12 +28,7 @@ fn backends(config: &Config) -> Vec<BackendLabel> {
     let label = |backend: &BackendConfig| BackendLabel {
         backend: backend.name.as_str().into(),
         category: backend.category.as_deref().map(Into::into),
-        trust: match backend.trust_level {
-            BackendTrust::System => TrustLevel::System,
-            BackendTrust::Verified => TrustLevel::Verified,
-            BackendTrust::Community => TrustLevel::Community,
-            BackendTrust::Untrusted => TrustLevel::Untrusted,
-        },
+        trust: backend.trust_level,
     };
     config.backends.iter().map(label).collect()
 }

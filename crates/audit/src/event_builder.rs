@@ -449,6 +449,4 @@ fn millis(time: Duration) -> u64 {
 }
 
 #[cfg(test)]
-mod notification_tests;
-#[cfg(test)]
 mod tests;

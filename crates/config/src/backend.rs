@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::header::HeaderMap;
 use http::uri::Uri;
+use signalbox_engine::standing::TrustLevel;
 use signalbox_oauth_client::AuthSpec;
 use signalbox_runtime::{FailureRules, Lifetime, QuestionTime, StartPolicy};
 use signalbox_transport::tls::BackTlsSpec;
@@ -38,7 +39,7 @@ pub struct BackendConfig {
     /// Category of its tools.
     pub category: Option<String>,
     /// Trust level of its tools.
-    pub trust_level: BackendTrust,
+    pub trust_level: TrustLevel,
     /// `true` if the backend is neither started nor offered.
     pub disabled: bool,
     /// `true` if requests to it are signed, because it is another gateway.
@@ -137,32 +138,6 @@ pub enum UrlTransport {
     Sse,
 }
 
-/// Degree to which a backend's tools are trusted.
-#[derive(serde::Serialize, Debug, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum BackendTrust {
-    /// Part of the system itself.
-    System,
-    /// Checked by a party that the operator trusts.
-    Verified,
-    /// Known, but not checked.
-    Community,
-    Untrusted,
-}
-
-impl BackendTrust {
-    /// Returns the word for it in the configuration.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Verified => "verified",
-            Self::Community => "community",
-            Self::Untrusted => "untrusted",
-        }
-    }
-}
-
 /// Eras of MCP: the old one has sessions and a handshake, the new one from 2026-07-28 on has neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EraSetting {
@@ -215,12 +190,7 @@ pub(super) fn check(
         tools: tool_filter(&table.table("tools")?)?,
         callers: callers(table)?,
         category: category(table)?,
-        trust_level: match table.choice("trust_level")?.as_str() {
-            "system" => BackendTrust::System,
-            "verified" => BackendTrust::Verified,
-            "community" => BackendTrust::Community,
-            _ => BackendTrust::Untrusted,
-        },
+        trust_level: TrustLevel::of(&table.choice("trust_level")?).unwrap_or_default(),
         disabled,
         seal: table.flag("seal")?,
         timeout: table.seconds("timeout")?.unwrap_or(call_timeout),

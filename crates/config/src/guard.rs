@@ -15,7 +15,7 @@ use signalbox_guard::{
 };
 use std::path::PathBuf;
 
-/// The table `guard`.
+/// Checked content of the table `guard`.
 pub(crate) struct GuardSection {
     pub settings: GuardSettings,
     /// File of approved definitions, if the table names one.

@@ -76,7 +76,7 @@ pub use addresses::Addresses;
 pub use audit::Audit;
 pub use auth::{Auth, CertificateName, Issuer, IssuerKeys, MemberConfig};
 pub use auth_server::AuthServer;
-pub use backend::{BackendConfig, BackendTarget, BackendTrust, Builtin, EraSetting, UrlTransport};
+pub use backend::{BackendConfig, BackendTarget, Builtin, EraSetting, UrlTransport};
 pub use constraints::ConstraintRule;
 pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning};
 pub use expand::Env;

@@ -11,6 +11,7 @@ mod traces;
 
 use super::*;
 use foreign::{CLAUDE, IMPORTED};
+use signalbox_engine::standing::TrustLevel;
 use signalbox_runtime::{Lifetime, StartPolicy};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -181,7 +182,7 @@ fn a_command_backend() {
         tools: ToolFilter { include: texts(&["read_*"]), exclude: texts(&["*_all"]) },
         callers: Vec::new(),
         category: Some("files".to_owned()),
-        trust_level: BackendTrust::Verified,
+        trust_level: TrustLevel::Verified,
         disabled: false,
         seal: false,
         timeout: Duration::from_millis(500),
@@ -252,7 +253,7 @@ fn defaults() {
     assert_eq!(backend.timeout, Duration::from_secs(60));
     assert_eq!(backend.start_timeout, Duration::from_secs(30));
     assert_eq!((backend.max_children, backend.era), (8, EraSetting::Auto));
-    assert_eq!((backend.trust_level, backend.category), (BackendTrust::Community, None));
+    assert_eq!((backend.trust_level, backend.category), (TrustLevel::Community, None));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use signalbox_runtime::Gateway;
 use std::collections::{BTreeMap, HashSet};
 
-/// Definitions of all backends.
+/// Answer of the endpoint for definitions: those of every backend that the gateway knows.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DefinitionList {
     /// Definitions by the name of the backend.

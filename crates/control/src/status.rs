@@ -20,7 +20,8 @@ use signalbox_assembly::grants::SetGrant;
 use signalbox_assembly::recording::{AnchorStats, Recording};
 use signalbox_assembly::reload::{ReloadReport, Reloader};
 use signalbox_assembly::{logging, name_check};
-use signalbox_config::{BackendConfig, BackendTrust, Config};
+use signalbox_config::{BackendConfig, Config};
+use signalbox_engine::standing::TrustLevel;
 use signalbox_replay::{Baseline, BaselineStats};
 use signalbox_runtime::status::{BackendStatus, Status};
 use signalbox_tape::recorder::RecorderStats;
@@ -56,7 +57,7 @@ pub struct OperatorLabels {
     /// Category of its tools.
     pub category: Option<String>,
     /// Trust level of its tools.
-    pub trust_level: BackendTrust,
+    pub trust_level: TrustLevel,
 }
 
 impl Process {

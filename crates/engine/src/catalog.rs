@@ -28,8 +28,9 @@
 //! - An owned name does not change hands: not when its backend is down, stops listing it, or another backend lists it
 //!   too. Only a backend with thousands of names that it no longer lists loses those.
 //! - A backend that is down keeps its names and is omitted from lists.
-//! - Entries are stored as the bytes that the backend sent, after a [`ListInspector`] looked at them. A client sees them with another name, URI or app page link
-//!   where they are renamed, and without members that its era has no form for.
+//! - Entries are stored as the bytes that the backend sent, after a [`ListInspector`] looked at them. A client sees
+//!   them with another name, URI or app page link where they are renamed, and without members that its era has no form
+//!   for.
 //! - The entries of a backend are listed in the order in which they were first seen, even if the backend reorders them,
 //!   so that a cursor stays valid when the catalog changes between two pages.
 //! - Views, remembered names and rendered pages are bounded, because clients and backends choose their number.

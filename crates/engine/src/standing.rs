@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Trust level of a caller, from the highest to the lowest.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+/// Trust level of a caller, a tool or a backend, from the highest to the lowest.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TrustLevel {
     /// Part of the system itself.
     System,

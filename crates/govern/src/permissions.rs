@@ -277,8 +277,8 @@ impl Permissions {
         self.principal_off(caller.principal().as_str()).is_some()
     }
 
-    /// Returns true if the caller may learn that this backend exists: it sees a part of it, or would if the backend were
-    /// not switched off.
+    /// Returns true if the caller may learn that this backend exists: it sees a part of it, or would if the backend
+    /// were not switched off.
     #[must_use]
     pub fn reveals_backend(&self, caller: &Caller, backend: &str) -> bool {
         let set = self.set.load();

@@ -3,9 +3,10 @@
 //! `cargo run --release --example rates -- [--missed] ATTACKS.jsonl… --benign TEXTS.jsonl|FOLDER…`
 //!
 //! A line of attacks is `{"id", "kind", "position", "text", "tools"?}`, where `tools` are names of tools of other
-//! servers. Texts at the position `arguments` have `argument`, whose meaning chooses the filters. A line of benign texts is the same without the need of a kind. Files of a folder are benign results. With
-//! `LISTED_POINTS=N` benign texts of N points or more are listed, too, with `LISTED_CREDENTIALS=1` the credentials in
-//! benign texts, and `FURTHER_RULES=FILE` tries rules before they are built in.
+//! servers. Texts at the position `arguments` have `argument`, whose meaning chooses the filters. A line of benign
+//! texts is the same without the need of a kind. Files of a folder are benign results. With `LISTED_POINTS=N` benign
+//! texts of N points or more are listed, too, with `LISTED_CREDENTIALS=1` the credentials in benign texts, and
+//! `FURTHER_RULES=FILE` tries rules before they are built in.
 
 #![expect(clippy::print_stdout, reason = "a measuring program prints what it measures")]
 

@@ -1,4 +1,4 @@
-//! Watches for values that must never leave.
+//! Finds canaries in messages, and refuses those that would carry one out.
 
 use crate::canary::{self, CanaryKey};
 use crate::filter_settings::FilterAction;

@@ -9,6 +9,7 @@ use crate::mark;
 use crate::prepared_work::{MAX_UNDER_LOCK, Preparation, PreparedWork};
 use crate::result_check::replacement;
 use crate::schema::SchemaValidity;
+use crate::settings::ToolSettings;
 use crate::tool_schemas::DeclaredSchema;
 use signalbox_engine::chain::{Case, HoldResponse, Interceptor, Judgement, Phase, Ruling, Verdict};
 use signalbox_engine::fact::FinishedFact;
@@ -39,11 +40,7 @@ impl AppliedModes {
     fn of(state: &GuardState, case: &Case<'_>, class: ContentClass) -> Self {
         Self {
             clean: state.clean_mode(case, class),
-            privacy: state.mode(
-                case,
-                |settings| settings.privacy,
-                |tool| tool.privacy.map(|mode| PrivacyModes::new(|_| mode)),
-            ),
+            privacy: state.mode(case, |settings| settings.privacy, ToolSettings::privacy_modes),
             instructions: state.instruction_mode(case, class),
         }
     }
@@ -56,7 +53,7 @@ impl ContentCheck {
     }
 
     /// Returns the result to send if removals made the structured content break the schema that it fitted before.
-    fn broken(&self, case: &Case<'_>, edited: &Envelope) -> Option<Envelope> {
+    fn replacement_if_broken(&self, case: &Case<'_>, edited: &Envelope) -> Option<Envelope> {
         let lookup = self.state.schemas.schemas(case.definition?);
         let DeclaredSchema::Compiled(schema) = &lookup.schemas.output else { return None };
         let fits = |message: &Envelope| {
@@ -67,7 +64,7 @@ impl ContentCheck {
         is_broken.then(|| replacement(case.message, BROKEN)).flatten()
     }
 
-    /// Decides what is done about the findings.
+    /// Returns the verdict on the findings and their record.
     fn judgement(
         &self,
         case: &Case<'_>,
@@ -92,14 +89,15 @@ impl ContentCheck {
             let is_applied = message.is_some() && findings.replaces_private();
             note(is_applied, modes.privacy.rule("privacy"), findings.describe_private(class, is_applied));
         }
-        let divided = findings.is_divided.then(|| withheld(case, class, DIVIDED));
-        let mut verdict = message.as_ref().and_then(|message| self.broken(case, message)).map(Verdict::Modify);
+        let divided = findings.is_divided.then(|| withhold(case, class, DIVIDED));
+        let mut verdict =
+            message.as_ref().and_then(|message| self.replacement_if_broken(case, message)).map(Verdict::Modify);
         verdict = divided.or(verdict);
         if findings.orders.is_alarm {
             let reasons = findings.orders.reasons();
             let current = message.as_ref().unwrap_or(case.message);
             let marked = match modes.instructions.mode {
-                InstructionMode::Mark => mark::marked(current, &reasons),
+                InstructionMode::Mark => mark::with_note(current, &reasons),
                 _ => None,
             };
             let word = match modes.instructions.mode {
@@ -109,7 +107,7 @@ impl ContentCheck {
             };
             if modes.instructions.mode == InstructionMode::Block {
                 // A message that is withheld needs no other replacement.
-                verdict = Some(withheld(case, class, &format!("it tells the model what to do ({reasons})")));
+                verdict = Some(withhold(case, class, &format!("it tells the model what to do ({reasons})")));
             }
             message = marked.or(message);
             let rule = modes.instructions.rule(&format!("instructions.{}", class.word()));
@@ -121,7 +119,7 @@ impl ContentCheck {
 }
 
 /// Returns the verdict that withholds a message, or what is left of it for its client.
-fn withheld(case: &Case<'_>, class: ContentClass, why: &str) -> Verdict {
+fn withhold(case: &Case<'_>, class: ContentClass, why: &str) -> Verdict {
     let text = format!("Signalbox withheld this: {why}");
     let is_call = case.by_task || case.exchange.is_some_and(|exchange| exchange.method == method::TOOLS_CALL);
     let is_result = matches!(class, ContentClass::Results | ContentClass::Errors)

@@ -27,7 +27,7 @@ const SEAM: usize = 256;
 /// Maximum number of neighbouring texts that are searched together.
 const MAX_SEAMS: usize = 64;
 
-/// Modes of a search.
+/// Modes that decide what a search looks for, and what it edits.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct ContentModes {
     pub clean: CleanMode,
@@ -35,7 +35,7 @@ pub(crate) struct ContentModes {
     pub instructions: InstructionMode,
 }
 
-/// Search of one message.
+/// Search of one message. It owns its parts, so that it can run outside the session's lock.
 pub(crate) struct ContentSearch {
     pub state: Arc<GuardState>,
     pub message: Bytes,
@@ -53,7 +53,7 @@ struct FindingCount {
     count: usize,
 }
 
-/// Findings in one message.
+/// Findings in one message, and the edits that they ask for.
 #[derive(Default, Debug)]
 pub(crate) struct ContentFindings {
     removals: Vec<RemovalCount>,
@@ -102,7 +102,7 @@ impl OrderFindings {
         format!("{}: text that tells the model what to do, {} points: {}", class.word(), self.points, rules.join(", "))
     }
 
-    /// Says in words what was found, for the model and the person that read the mark.
+    /// Describes the rules that gave points, for the model and the person that read the mark.
     pub fn reasons(&self) -> String {
         self.rules.iter().map(|(_, about)| about.as_str()).collect::<Vec<_>>().join("; ")
     }
@@ -127,7 +127,7 @@ impl ContentFindings {
     /// Describes what hides or acts without quoting the message.
     pub fn describe_removals(&self, class: ContentClass, is_applied: bool) -> String {
         let counts = self.removals.iter().map(|removal| (removal.count, removal.class.word()));
-        let mut text = self.described(class, counts, is_applied);
+        let mut text = self.summary(class, counts, is_applied);
         if self.is_partial {
             let _ = write!(text, "; only its first {MAX_UNDER_LOCK} bytes were searched");
         }
@@ -136,10 +136,10 @@ impl ContentFindings {
 
     /// Describes private data without quoting it.
     pub fn describe_private(&self, class: ContentClass, is_applied: bool) -> String {
-        self.described(class, self.private.iter().map(|one| (one.count, one.kind)), is_applied)
+        self.summary(class, self.private.iter().map(|one| (one.count, one.kind)), is_applied)
     }
 
-    fn described<N: std::fmt::Display>(
+    fn summary<N: std::fmt::Display>(
         &self,
         class: ContentClass,
         counts: impl Iterator<Item = (N, &'static str)>,

@@ -69,8 +69,8 @@ struct InspectedText {
 }
 
 impl Guard {
-    /// Inspects the lists of a backend for one kind of client. `pinned` has the definitions that they are compared with;
-    /// without it they are not compared.
+    /// Inspects the lists of a backend for one kind of client. `pinned` has the definitions that they are compared
+    /// with; without it they are not compared.
     #[must_use]
     pub fn inspect_lists(&self, backend: &str, mut view: View, pinned: Option<PinnedBackend<'_>>) -> InspectedLists {
         let state = self.state();

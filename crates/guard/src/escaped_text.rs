@@ -1,6 +1,6 @@
 //! Undoes escapes that spell characters in ASCII: of URLs, of JSON and programming languages, and of HTML.
 
-/// Text without its escapes.
+/// Text whose escapes were undone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct UnescapedText {
     pub(crate) text: String,

@@ -46,7 +46,7 @@ struct ReleasedCall {
     since: Instant,
 }
 
-/// Finding with what is done about it.
+/// Finding with the action that applies to it.
 struct JudgedFinding {
     finding: ArgumentFinding,
     filter: ArgumentFilter,
@@ -93,7 +93,7 @@ impl FilterCheck {
     }
 
     /// Returns the findings whose filters are used.
-    fn judged(&self, case: &Case<'_>, found: &[ArgumentFinding]) -> Vec<JudgedFinding> {
+    fn active_findings(&self, case: &Case<'_>, found: &[ArgumentFinding]) -> Vec<JudgedFinding> {
         let judged = found.iter().map(|finding| {
             let filter = ArgumentFilter::of(finding.kind);
             JudgedFinding { finding: finding.clone(), filter, applied: self.applied(case, filter) }
@@ -102,7 +102,7 @@ impl FilterCheck {
     }
 
     /// Returns the call without the harmful parts of its arguments, if they can be removed.
-    fn sanitised(message: &Envelope, findings: &[JudgedFinding]) -> Option<Envelope> {
+    fn sanitise(message: &Envelope, findings: &[JudgedFinding]) -> Option<Envelope> {
         let (bytes, arguments) = (message.bytes(), message.param("arguments")?);
         let mut edits = Edits::new();
         for judged in findings.iter().filter(|judged| judged.applied.mode == FilterAction::Sanitise) {
@@ -193,7 +193,7 @@ impl Interceptor for FilterCheck {
             Preparation::Ready(found) => found,
             Preparation::Held(verdict) => return verdict.into(),
         };
-        let findings = self.judged(case, &found);
+        let findings = self.active_findings(case, &found);
         let Some(action) = findings.iter().map(|judged| judged.applied.mode).max() else { return Judgement::pass() };
         let rulings = |word: &'static str| -> Vec<Arc<Ruling>> {
             let of = |judged: &JudgedFinding| {
@@ -206,7 +206,7 @@ impl Interceptor for FilterCheck {
         let judgement = |verdict, word| Judgement { verdict, rulings: rulings(word).into(), effects: Vec::new() };
         match action {
             FilterAction::Off | FilterAction::Report => judgement(Verdict::Pass, "report"),
-            FilterAction::Sanitise => match Self::sanitised(case.message, &findings) {
+            FilterAction::Sanitise => match Self::sanitise(case.message, &findings) {
                 Some(message) => judgement(Verdict::Modify(message), "modify"),
                 None => judgement(Verdict::Refuse(refusal(&findings)), "refuse"),
             },
@@ -230,11 +230,11 @@ impl Interceptor for FilterCheck {
 
     fn would_refuse(&self, case: &Case<'_>) -> Option<Fault> {
         let found = self.search(case)?();
-        let findings = self.judged(case, &found);
+        let findings = self.active_findings(case, &found);
         let action = findings.iter().map(|judged| judged.applied.mode).max()?;
         let is_refused = match action {
             FilterAction::Off | FilterAction::Report | FilterAction::Ask => false,
-            FilterAction::Sanitise => Self::sanitised(case.message, &findings).is_none(),
+            FilterAction::Sanitise => Self::sanitise(case.message, &findings).is_none(),
             FilterAction::Block => true,
         };
         is_refused.then(|| refusal(&findings))

@@ -35,7 +35,7 @@ pub enum ArgumentFilter {
     Private,
     /// Characters that control or hide.
     Control,
-    /// Keys, tokens and passwords.
+    /// Keys, tokens and passwords, which an argument would give away.
     Credential,
 }
 

@@ -1,4 +1,4 @@
-//! Keeps what some tools return from going into others.
+//! Refuses calls whose arguments hold what another tool returned, by the flows of the configuration.
 
 use crate::flows::{FlowLimits, FlowMatch, FlowSource, FlowTracker};
 use crate::guard::{GuardState, ruling};
@@ -91,8 +91,8 @@ fn strings(message: &Envelope, span: Span) -> Vec<String> {
     all
 }
 
-/// Returns what a request sends to a backend: every string, names of members included.
-fn sent(message: &Envelope) -> Vec<String> {
+/// Returns every string that a request sends to a backend, names of members included.
+fn sent_texts(message: &Envelope) -> Vec<String> {
     let bytes = message.bytes();
     let mut all = Vec::new();
     for span in ["arguments", "uri"].into_iter().filter_map(|name| message.param(name)) {
@@ -103,7 +103,7 @@ fn sent(message: &Envelope) -> Vec<String> {
     all
 }
 
-/// Traces what a request sends.
+/// Finds the recorded result that the texts of a request agree with.
 fn trace(scope: &FlowScope, texts: &[String], wanted: u32, now: Instant) -> Option<FlowMatch> {
     let calls = scope.calls.lock().unpoisoned();
     calls.tracker.trace_all(texts.iter().map(String::as_str), wanted, now)
@@ -146,7 +146,7 @@ impl FlowCheck {
         }
         let (message, now, traced) = (case.message.clone(), case.now, scope.clone());
         let work = move || {
-            let texts = sent(&message);
+            let texts = sent_texts(&message);
             let found = if to == 0 { None } else { trace(&traced, &texts, to, now) };
             if from != 0 {
                 // A tool that returns what it was told tells nothing new.

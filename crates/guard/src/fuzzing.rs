@@ -3,6 +3,8 @@
 //! They are part of the crate so that the ordinary tests run them too, over mutated seeds.
 
 mod flows;
+#[cfg(test)]
+mod random_inputs;
 mod schema;
 mod texts;
 

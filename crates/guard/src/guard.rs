@@ -84,7 +84,7 @@ impl Guard {
         self.0.settings.store(Arc::new(settings));
     }
 
-    /// Returns the interceptor that checks arguments. It stands before whoever is asked for consent.
+    /// Returns the interceptor that checks arguments. It stands before those that ask a person for consent.
     #[must_use]
     pub fn argument_check(&self) -> Arc<dyn Interceptor> {
         Arc::new(ArgumentCheck::new(&self.0))
@@ -190,12 +190,12 @@ impl GuardState {
         AppliedMode { mode: if settings.shadow { mode.in_shadow() } else { mode }, table }
     }
 
-    /// Returns what is done about what hides or acts in content of this class.
+    /// Returns the mode for what hides or acts in content of this class.
     pub fn clean_mode(&self, case: &Case<'_>, class: ContentClass) -> AppliedMode<CleanMode> {
         self.mode(case, |settings| settings.clean.of(class), |tool| tool.clean)
     }
 
-    /// Returns what is done about orders to the model in content of this class.
+    /// Returns the mode for orders to the model in content of this class.
     pub fn instruction_mode(&self, case: &Case<'_>, class: ContentClass) -> AppliedMode<InstructionMode> {
         self.mode(case, |settings| settings.instructions.of(class), |tool| tool.instructions)
     }

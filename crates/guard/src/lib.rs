@@ -6,13 +6,13 @@
 //! client ◄─ lists ──────── cleaning, orders ◄────────────────── backend
 //! ```
 //!
-//! Arguments are held against the schema that the tool declares, then against filters for the attacks that their meaning
-//! allows. Results, errors, notifications, questions and definitions are searched for what hides or acts, such as escape
-//! sequences and invisible characters, and for texts that tell the model what to do. `privacy` finds private data in a
-//! text and replaces it by placeholders.
+//! Arguments are held against the schema that the tool declares, then against filters for the attacks that their
+//! meaning allows. Results, errors, notifications, questions and definitions are searched for what hides or acts, such
+//! as escape sequences and invisible characters, and for texts that tell the model what to do. `privacy` finds private
+//! data in a text and replaces it by placeholders.
 //!
-//! Two modules look at data that leaves: `flows` recognises in the arguments of one tool what another tool returned, and
-//! `canary` recognises values that were laid out to be found.
+//! Two modules look at data that leaves: `flows` recognises in the arguments of one tool what another tool returned,
+//! and `canary` recognises values that were laid out to be found.
 //!
 //! Everything here comes from strangers. Schemas are compiled once, within bounds on their size and on the work of
 //! applying them, and can refer to nothing outside themselves. All searches take linear time.

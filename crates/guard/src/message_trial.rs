@@ -3,7 +3,7 @@
 use crate::argument_check::ArgumentVerdict;
 use crate::content::{ContentClass, FoundContent};
 use crate::content_search::{ContentModes, ContentSearch};
-use crate::content_settings::{CleanMode, InstructionMode, PrivacyModes};
+use crate::content_settings::{CleanMode, InstructionMode};
 use crate::filter_check::{arguments_of, examine};
 use crate::filter_settings::{ArgumentFilter, FilterAction};
 use crate::guard::{AppliedMode, Guard, GuardState};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Finding in a recorded message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TrialFinding {
-    /// Key of the configuration that decides.
+    /// Key of the configuration that decides about it.
     pub key: Arc<str>,
     /// Verdict as decisions name it: `report`, `modify`, `hold` or `refuse`.
     pub verdict: &'static str,
@@ -84,8 +84,7 @@ impl Guard {
         };
         let Some(span) = answer.result_span().or(answer.error_span()) else { return Vec::new() };
         let clean = modes.mode(|settings| settings.clean.of(class), |tool| tool.clean);
-        let own_privacy = |tool: &ToolSettings| tool.privacy.map(|mode| PrivacyModes::new(|_| mode));
-        let privacy = modes.mode(|settings| settings.privacy, own_privacy);
+        let privacy = modes.mode(|settings| settings.privacy, ToolSettings::privacy_modes);
         let orders = modes.mode(|settings| settings.instructions.of(class), |tool| tool.instructions);
         let search = ContentSearch {
             state: Arc::clone(self.shared()),

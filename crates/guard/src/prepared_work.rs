@@ -1,4 +1,4 @@
-//! Results of work that was done outside the session's lock.
+//! Work on large messages, which is done outside the session's lock so that the session goes on meanwhile.
 
 use bytes::Bytes;
 use signalbox_engine::ExchangeId;
@@ -13,7 +13,7 @@ pub(crate) const MAX_UNDER_LOCK: usize = 256 * 1024;
 /// Maximum number of results that wait for their judgement. Beyond it, the oldest work is done again under the lock.
 const MAX_RESULTS: usize = 256;
 
-/// Result for one message, told by its bytes.
+/// Result for one message, which is recognised by its place in memory.
 struct PreparedResult<T> {
     exchange: ExchangeId,
     /// Kept so that no other message takes its place in memory.
@@ -21,7 +21,7 @@ struct PreparedResult<T> {
     result: Arc<T>,
 }
 
-/// Results that wait for the judgements that resume.
+/// Results of work, kept until the held message is judged again.
 pub(crate) struct PreparedWork<T> {
     results: Arc<Mutex<VecDeque<PreparedResult<T>>>>,
     /// True once there was a result. Most gateways never look at a large message, and take no lock when a call ends.
@@ -59,7 +59,7 @@ impl<T> std::ops::Deref for WorkResult<T> {
 
 /// Next step of a judgement.
 pub(crate) enum Preparation<T> {
-    /// The work is done.
+    /// The judgement goes on with this result.
     Ready(WorkResult<T>),
     /// The message is held while the work is done.
     Held(Verdict),

@@ -1,8 +1,8 @@
 //! Validates the arguments and results of tools against the JSON Schemas that servers declare.
 //!
 //! Both the schema and the instance come from strangers, so every step has a bound in [`limits`]. A schema beyond a
-//! bound does not compile. A check that could take too long is not begun: its verdict is [`SchemaValidity::TooCostly`]. The
-//! `jsonschema` crate gives the verdict, with a linear regex engine and without any way to fetch a reference. This
+//! bound does not compile. A check that could take too long is not begun: its verdict is [`SchemaValidity::TooCostly`].
+//! The `jsonschema` crate gives the verdict, with a linear regex engine and without any way to fetch a reference. This
 //! module bounds its work beforehand ([`cost`], [`meter`]) and explains a verdict afterwards ([`explanation`]), because
 //! the errors of the crate copy the instance once per branch.
 //!

@@ -109,7 +109,7 @@ impl GuardLevel {
         }
     }
 
-    /// Returns the action of a filter. Nobody but an attacker asks a tool for the address at which a cloud hands out
+    /// Returns the action of a filter. Only an attacker asks a tool for the address at which a cloud hands out
     /// credentials; everything else also occurs in ordinary work.
     #[must_use]
     pub fn filter(self, filter: ArgumentFilter) -> FilterAction {
@@ -132,7 +132,7 @@ impl GuardLevel {
         }
     }
 
-    /// Returns the mode for orders to the model.
+    /// Returns the mode for orders to the model in content of a class.
     #[must_use]
     pub fn instructions(self, class: ContentClass) -> InstructionMode {
         use ContentClass as C;
@@ -176,8 +176,8 @@ impl GuardLevel {
         }
     }
 
-    /// Returns the modes for definitions that differ from the approved ones. A reviewer who keeps a lock file wants to see
-    /// every change first; without one, servers that are updated would stop working.
+    /// Returns the modes for definitions that differ from the approved ones. A reviewer who keeps a lock file wants to
+    /// see every change first; without one, servers that are updated would stop working.
     #[must_use]
     pub fn pins(self) -> PinModes {
         match self {
@@ -221,10 +221,18 @@ pub struct ToolSettings {
     pub instructions: Option<InstructionMode>,
 }
 
+impl ToolSettings {
+    /// Returns the modes for private data that `privacy` sets for every class.
+    #[must_use]
+    pub fn privacy_modes(&self) -> Option<PrivacyModes> {
+        self.privacy.map(|mode| PrivacyModes::new(|_| mode))
+    }
+}
+
 /// Data of some tools that may not go into others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowRule {
-    /// Name in the configuration.
+    /// Name of the flow's table in the configuration.
     pub name: Arc<str>,
     /// Tools whose results are traced.
     pub from: Vec<EntryPattern>,
@@ -251,7 +259,7 @@ pub struct GuardSettings {
     pub clean: ByContent<CleanMode>,
     /// Modes for orders to the model.
     pub instructions: ByContent<InstructionMode>,
-    /// Modes for private data.
+    /// Modes for private data, one for each class.
     pub privacy: PrivacyModes,
     /// Action on forms that ask a person for a password or a key.
     pub secret_forms: FilterAction,

@@ -3,17 +3,18 @@
 use crate::canary;
 use crate::cleaning::{self, CleaningRules};
 use crate::content_settings::{CleanMode, ContentClass, InstructionMode};
+use crate::filter_settings::FilterAction;
 use crate::guard::Guard;
 use crate::instructions::{InstructionVerdict, ScoreContext};
 use crate::privacy::{self, PrivacyClasses};
 use crate::tool_names::BackendNames;
 
-/// Finding in a text.
+/// Finding in a text, with the setting that decides about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextFinding {
     /// Kind of the finding: `hides or acts`, `private`, `gives orders` or `canary`.
     pub kind: &'static str,
-    /// Description without the text.
+    /// Description of the finding, which does not quote the text.
     pub detail: String,
     /// Key of the configuration that decides about it.
     pub key: String,
@@ -58,10 +59,12 @@ impl Guard {
             let key = format!("guard.instructions.{}", class.word());
             findings.push(TextFinding { kind: "gives orders", detail, key, action });
         }
+        // A tool that says a canary is recorded at most: `block` is for calls that would carry one out.
+        let action = if settings.canaries == FilterAction::Off { "off" } else { "report" };
         let key = state.canary_key.load_full();
         for found in key.iter().flat_map(|key| canary::find(text, key)) {
             let detail = format!("{}, {}", found.id, found.form);
-            findings.push(TextFinding { kind: "canary", detail, key: "guard.canaries".to_owned(), action: "report" });
+            findings.push(TextFinding { kind: "canary", detail, key: "guard.canaries".to_owned(), action });
         }
         findings
     }

@@ -26,8 +26,8 @@ pub fn style_source() -> String {
     format!("'sha256-{}'", STANDARD.encode(digest(&SHA256, STYLE.as_bytes())))
 }
 
-/// Returns the headers of every response to a browser: no caching, this referrer policy, and no guessing of types. A page
-/// with a form needs `same-origin`: the form must carry its origin, which `no-referrer` would remove.
+/// Returns the headers of every response to a browser: no caching, this referrer policy, and no guessing of types. A
+/// page with a form needs `same-origin`: the form must carry its origin, which `no-referrer` would remove.
 #[must_use]
 pub fn guards(referrer: &str) -> [(&'static str, String); 3] {
     [("cache-control", "no-store"), ("referrer-policy", referrer), ("x-content-type-options", "nosniff")]

@@ -7,8 +7,8 @@ use signalbox_wire::{Edits, Envelope, Span, json};
 /// Member names by which legacy clients pass a code. Case, `_` and `-` are ignored.
 const NAMES: [&str; 3] = ["sessioncode", "code", "sessionid"];
 
-/// Removes codes from the params, from the arguments of a call, prompt or completion, and from `_meta`. A code is recognized by its form,
-/// never by a lookup: a caller could otherwise test guesses by what is removed.
+/// Removes codes from the params, from the arguments of a call, prompt or completion, and from `_meta`. A code is
+/// recognized by its form, never by a lookup: a caller could otherwise test guesses by what is removed.
 pub(crate) fn without_stray_codes(message: Envelope) -> Envelope {
     let edits = edits(&message);
     if edits.is_empty() {

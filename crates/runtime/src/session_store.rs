@@ -102,8 +102,8 @@ impl SessionStore {
         true
     }
 
-    /// Removes the sessions for which `is_gone` returns true. It gets the name of the principal and the time of the last
-    /// use.
+    /// Removes the sessions for which `is_gone` returns true. It gets the name of the principal and the time of the
+    /// last use.
     pub(crate) fn forget(&self, is_gone: impl Fn(&str, SystemTime) -> bool) {
         let mut dormant = self.dormant.lock().unpoisoned();
         for (name, _) in dormant.extract_if(|_, one| is_gone(&one.stored.principal, one.used)) {
@@ -111,8 +111,9 @@ impl SessionStore {
         }
     }
 
-    /// Calls `open` with what the client of a session of this principal declared, or `None` if there is no such session.
-    /// The session is not dormant any more if `open` returns one. Two concurrent requests do not open it twice.
+    /// Calls `open` with what the client of a session of this principal declared, or `None` if there is no such
+    /// session. The session is not dormant any more if `open` returns one. Two concurrent requests do not open it
+    /// twice.
     ///
     /// # Errors
     /// Those of `open`.

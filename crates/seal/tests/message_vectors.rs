@@ -1,5 +1,6 @@
-//! Golden vectors of whole messages: every field of requests and responses, in both profiles, with the bytes that are signed and their
-//! signature. `MCP_TEST_BLESS=1` writes them again; `examples/verify-seal/vectors.py` checks them from the .proto and the documentation alone.
+//! Golden vectors of whole messages: every field of requests and responses, in both profiles, with the bytes that are
+//! signed and their signature. `MCP_TEST_BLESS=1` writes them again; `examples/verify-seal/vectors.py` checks them from
+//! the .proto and the documentation alone.
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 
 use bytes::Bytes;

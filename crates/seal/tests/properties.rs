@@ -1,4 +1,5 @@
-//! What holds for all data: equal data have equal bytes, different data different ones, and nothing is lost on the wire.
+//! What holds for all data: equal data have equal bytes, different data different ones, and nothing is lost on the
+//! wire.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 

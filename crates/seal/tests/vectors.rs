@@ -54,8 +54,8 @@ fn golden_signatures_of_every_domain() {
     }
 }
 
-/// Appendix A has the shortest form of every value. Left out is what has no JSON, what is no deterministic encoding (indefinite
-/// lengths, longer floats), and integers beyond 64 bits.
+/// Appendix A has the shortest form of every value. Left out is what has no JSON, what is no deterministic encoding
+/// (indefinite lengths, longer floats), and integers beyond 64 bits.
 #[test]
 fn appendix_a_of_rfc_8949_where_it_applies() {
     let vectors = file("rfc8949_appendix_a.json");

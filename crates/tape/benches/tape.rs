@@ -52,7 +52,8 @@ fn redaction(criterion: &mut Criterion) {
 }
 
 fn recording(criterion: &mut Criterion) {
-    // As many facts as a busy gateway brings in a short time: the writer is in its pause, so only the calling thread counts.
+    // As many facts as a busy gateway brings in a short time: the writer is in its pause, so only the calling thread
+    // counts.
     const FACTS: u64 = 10_000;
     let bytes = call(150);
     let settings = RecorderSettings {

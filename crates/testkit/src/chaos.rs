@@ -1,8 +1,8 @@
-//! A storm: the real gateway with backends of every kind that are killed, stopped and made to misbehave, one fault every
-//! second, while clients of every kind call tools all the time and some of them vanish.
+//! A storm: the real gateway with backends of every kind that are killed, stopped and made to misbehave, one fault
+//! every second, while clients of every kind call tools all the time and some of them vanish.
 //!
-//! Every argument is unique, so that the right answer is known; every run of a tool is written down, so that one that runs
-//! twice is found; and what the gateway holds afterwards is compared with what it held before.
+//! Every argument is unique, so that the right answer is known; every run of a tool is written down, so that one that
+//! runs twice is found; and what the gateway holds afterwards is compared with what it held before.
 
 mod call_log;
 pub mod cast;
@@ -38,7 +38,8 @@ const FAULT_EVERY: Duration = Duration::from_secs(1);
 const WARM_UP: Duration = Duration::from_secs(4);
 /// How long every backend may take to serve again once all faults are lifted; a backoff may have grown to a minute.
 const RECOVERY: Duration = Duration::from_secs(180);
-/// How long what the gateway holds may take to shrink again: idle connections and parked streams have up to two minutes.
+/// How long what the gateway holds may take to shrink again: idle connections and parked streams have up to two
+/// minutes.
 const REST: Duration = Duration::from_secs(240);
 /// How long idle connections to backends are kept, and some more.
 const IDLE: Duration = Duration::from_secs(8);

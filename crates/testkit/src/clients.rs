@@ -75,7 +75,8 @@ pub async fn listening_back() -> anyhow::Result<String> {
     Ok(back)
 }
 
-/// Starts `server-everything` in one of its modes that listen, and waits until it does; `None` where it is not installed.
+/// Starts `server-everything` in one of its modes that listen, and waits until it does; `None` where it is not
+/// installed.
 ///
 /// # Errors
 /// When it does not listen in time; with `CI=true` also when it is not installed.

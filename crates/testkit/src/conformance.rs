@@ -102,8 +102,8 @@ impl RunnerVerdict {
             .collect()
     }
 
-    /// The checks that came out worse here than in another run: a failure or a warning where that has none, or skipped where
-    /// that has a success. One that was not made here counts as skipped.
+    /// The checks that came out worse here than in another run: a failure or a warning where that has none, or skipped
+    /// where that has a success. One that was not made here counts as skipped.
     #[must_use]
     pub fn worse_than(&self, other: &Self) -> Self {
         let rank = |status: Option<&Status>| match status {
@@ -284,8 +284,8 @@ struct Check {
     message: Option<String>,
 }
 
-/// Reads the results of one run: a folder for each scenario, with a `checks.json` in it. The checks of a client come in the
-/// order in which it did things, which says nothing: those are `named`.
+/// Reads the results of one run: a folder for each scenario, with a `checks.json` in it. The checks of a client come in
+/// the order in which it did things, which says nothing: those are `named`.
 fn read(results: &Path, named: bool) -> anyhow::Result<RunnerVerdict> {
     let mut verdict = RunnerVerdict::default();
     for entry in std::fs::read_dir(results)? {
@@ -330,8 +330,8 @@ pub struct ClientVerdict {
 }
 
 impl Runner {
-    /// Has the client judged that this command line starts, in every scenario of a revision but those of authorization. The
-    /// runner appends the URL of its server.
+    /// Has the client judged that this command line starts, in every scenario of a revision but those of authorization.
+    /// The runner appends the URL of its server.
     ///
     /// # Errors
     /// When the runner cannot be run, takes too long or leaves no results. A client that fails is not an error.

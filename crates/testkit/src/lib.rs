@@ -9,8 +9,9 @@
 //! - [`pipe_client`]: a client with a session for itself, over WebSocket or a bare TCP socket.
 //! - [`scene`] and [`events`]: backends as config, what is seen of a running gateway, and streams read while open.
 //! - [`sse_client`] and [`sse_server`]: both ends of HTTP+SSE as 2024-11-05 has it.
-//! - [`revision`], [`revision_server`] and [`revision_client`]: a server and a client that speak exactly one revision and are
-//!   strict about it, written without any of our crates and without an MCP library, so that they are independent witnesses.
+//! - [`revision`], [`revision_server`] and [`revision_client`]: a server and a client that speak exactly one revision
+//!   and are strict about it, written without any of our crates and without an MCP library, so that they are
+//!   independent witnesses.
 //! - [`matrix`]: every revision meets every other through the gateway, over every transport.
 //! - [`openssl`]: certificates made by the program of that name, and its client.
 //! - [`wire_log`] and [`wire_tape`]: what the strict parts sent and received, and the tape held against it.

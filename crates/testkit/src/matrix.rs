@@ -1,7 +1,7 @@
 //! Every revision meets every other: what is tried, what must come of it, and what came of it.
 //!
-//! A cell is one client revision, one server revision and the two transports between them and the gateway. In each cell every
-//! [`Feature`] is tried with the strict parts of [`crate::revision_client`] and [`crate::revision_server`].
+//! A cell is one client revision, one server revision and the two transports between them and the gateway. In each cell
+//! every [`Feature`] is tried with the strict parts of [`crate::revision_client`] and [`crate::revision_server`].
 
 mod cell;
 mod feature;

@@ -1,6 +1,7 @@
 //! An MCP client that speaks exactly one revision, over every transport of that revision, and judges what it is told.
 //!
-//! Like [`crate::revision_server`] it is an independent witness: it shares no code with the gateway nor with an MCP library.
+//! Like [`crate::revision_server`] it is an independent witness: it shares no code with the gateway nor with an MCP
+//! library.
 
 mod answers;
 mod ears;

@@ -1,7 +1,8 @@
 //! An MCP server that speaks exactly one revision, over every transport of that revision, and is strict about it.
 //!
-//! It is an independent witness: it shares no code with the gateway nor with an MCP library. What a client may not send by its
-//! revision is answered with an error that names the fault, told on standard error as `VIOLATION ...` and counted.
+//! It is an independent witness: it shares no code with the gateway nor with an MCP library. What a client may not send
+//! by its revision is answered with an error that names the fault, told on standard error as `VIOLATION ...` and
+//! counted.
 
 mod asking;
 mod call;

@@ -1,7 +1,8 @@
 //! The credentials that a test has used. What a gateway leaves behind is searched for them when it ends, in every test.
 //!
-//! Clients and servers of the tests note a credential when they send or give one. A gateway keeps none of them in clear, neither in
-//! its data folder nor in its log; the file of the first key for administration is the only one that is made to be read.
+//! Clients and servers of the tests note a credential when they send or give one. A gateway keeps none of them in
+//! clear, neither in its data folder nor in its log; the file of the first key for administration is the only one that
+//! is made to be read.
 
 use std::collections::BTreeSet;
 use std::path::Path;

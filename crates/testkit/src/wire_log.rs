@@ -1,7 +1,7 @@
 //! Every JSON-RPC message that a strict part sent or received, with its exact bytes after unframing.
 //!
-//! A client keeps its log in memory. A server may be several processes, so it writes to a file that they share: one JSON line per
-//! message.
+//! A client keeps its log in memory. A server may be several processes, so it writes to a file that they share: one
+//! JSON line per message.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -1,6 +1,8 @@
-//! Wire equals tape: what the strict parts sent and received in a meeting is held against what the gateway recorded of it.
+//! Wire equals tape: what the strict parts sent and received in a meeting is held against what the gateway recorded of
+//! it.
 //!
-//! - [`scene`]: a gateway that records, a strict server behind it and a strict client before it, for one cell of the matrix.
+//! - [`scene`]: a gateway that records, a strict server behind it and a strict client before it, for one cell of the
+//!   matrix.
 //! - [`meeting`]: everything the two revisions have, and what no side should do.
 //! - [`witness`]: what both saw, by the point of the gateway that it passed.
 //! - [`compare`] and [`order`]: what is missing on the tape, what is on it besides, and what is out of order.

@@ -1,4 +1,5 @@
-//! The server and the client of one revision, face to face: every revision over every transport it has, without a gateway.
+//! The server and the client of one revision, face to face: every revision over every transport it has, without a
+//! gateway.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::net::{Ipv4Addr, SocketAddr};

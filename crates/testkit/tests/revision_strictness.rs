@@ -1,4 +1,5 @@
-//! The server and the client of one revision notice what their revision does not allow; otherwise the matrix proves nothing.
+//! The server and the client of one revision notice what their revision does not allow; otherwise the matrix proves
+//! nothing.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -206,9 +206,9 @@ fn closure(written: &str, form: Form) -> UriReadings {
     UriReadings::Known(found)
 }
 
-/// Returns `true` for input whose interpretations are not modelled here: NUL, a disguised `..`, a backslash before the user's `@` (which
-/// ends the host for some parsers only), and for WHATWG's special schemes also international names, unusual addresses
-/// and unusual ports.
+/// Returns `true` for input whose interpretations are not modelled here: NUL, a disguised `..`, a backslash before the
+/// user's `@` (which ends the host for some parsers only), and for WHATWG's special schemes also international names,
+/// unusual addresses and unusual ports.
 fn is_beyond_reading(text: &str) -> bool {
     let (scheme, rest) = split_scheme(text);
     let after = rest.trim_start_matches(['/', '\\']);

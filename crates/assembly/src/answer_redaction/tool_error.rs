@@ -1,8 +1,8 @@
 //! Reduces the errors of tools to the detail that their caller is trusted with (G-24).
 //! [`signalbox_engine::Fault::told`] does the same for the gateway's own errors.
 //!
-//! An error is a result with `isError`, a JSON-RPC error, or a failed task. A caller of little trust gets one built anew
-//! from the members that the protocol needs, so that nothing else of it passes. For verified callers, paths and
+//! An error is a result with `isError`, a JSON-RPC error, or a failed task. A caller of little trust gets one built
+//! anew from the members that the protocol needs, so that nothing else of it passes. For verified callers, paths and
 //! addresses are taken out of every string of the message.
 
 use bytes::Bytes;

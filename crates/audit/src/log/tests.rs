@@ -190,7 +190,8 @@ fn a_sink_that_is_too_far_behind_gets_a_signed_gap() {
     assert_eq!(stats.sinks[0].skipped, 0);
 }
 
-/// Records behind those that a sink has acknowledged were never written to it, if the journal has dropped what followed.
+/// Records behind those that a sink has acknowledged were never written to it, if the journal has dropped what
+/// followed.
 #[test]
 fn records_that_a_lagging_sink_never_had_are_not_trusted() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! The table `gateway.otel`, in a build that takes it. What another build says of it is tested by the program's own test `traces`.
+//! The table `gateway.otel`, in a build that takes it. What another build says of it is tested by the program's own
+//! test `traces`.
 
 use super::*;
 

@@ -87,8 +87,8 @@ fn nothing_done(answer: &Value) -> Option<&'static str> {
 }
 
 impl ApiState {
-    /// Records an administrative action, if there is an audit log. `who` replaces the caller's name, if given. The answer
-    /// to an action that was not denied must wait for the returned write.
+    /// Records an administrative action, if there is an audit log. `who` replaces the caller's name, if given. The
+    /// answer to an action that was not denied must wait for the returned write.
     #[must_use]
     pub(super) fn administer_as(
         &self,

@@ -1,5 +1,5 @@
-//! Days on which a database, a disk or an address is away for a while: nothing is lost, nobody is slower who did not ask for it, and
-//! everything goes on by itself afterwards.
+//! Days on which a database, a disk or an address is away for a while: nothing is lost, nobody is slower who did not
+//! ask for it, and everything goes on by itself afterwards.
 //!
 //! `MCP_TEST_AUDIT_AWAY` is how many seconds things are away; a few in the suite, a minute in `script/prove`.
 
@@ -74,8 +74,9 @@ impl Steady {
         good
     }
 
-    /// Waits as long as something is away, and sees that calls go on as in a good time. A busy machine may be slow meanwhile, so this
-    /// goes on until there is a second that is nearly as good: whoever waits for what is away never has one.
+    /// Waits as long as something is away, and sees that calls go on as in a good time. A busy machine may be slow
+    /// meanwhile, so this goes on until there is a second that is nearly as good: whoever waits for what is away never
+    /// has one.
     async fn undisturbed(&self, what: &str, good: u64) {
         self.slowest.store(0, Ordering::Relaxed);
         let (begun, before, mut best) = (Instant::now(), self.done.load(Ordering::Relaxed), 0);
@@ -394,8 +395,8 @@ async fn a_sink_that_is_behind_by_more_than_spool_max_gets_a_signed_gap() {
     assert!(!good && said.starts_with("with gaps: ") && said.contains("records in signed gaps"), "{said}");
 }
 
-/// A chain that no process takes up again, such as that of a command, waited in its journal for ever, and `audit verify`
-/// said that the log was whole.
+/// A chain that no process takes up again, such as that of a command, waited in its journal for ever, and
+/// `audit verify` said that the log was whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn records_that_ended_processes_left_behind_are_delivered_at_the_next_start() {
     let (remote, begin) = Receiver::late().await;

@@ -102,8 +102,8 @@ impl Refused {
     }
 }
 
-/// Requests that a caller may not make, for want of a key or of the scope that every request needs. With a key, messages
-/// are judged one by one, so that routes for them are not in the list.
+/// Requests that a caller may not make, for want of a key or of the scope that every request needs. With a key,
+/// messages are judged one by one, so that routes for them are not in the list.
 fn not_admitted(code: &str, status: u16, reason: &'static str) -> Vec<Refused> {
     let refused = |method, path: String| Refused::new(method, path, status, reason);
     let mut all = vec![

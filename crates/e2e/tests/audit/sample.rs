@@ -1,6 +1,7 @@
 //! The configuration of the specified sample, with other paths: it starts a gateway, and its keys do what they say.
-//! Keys of which nothing is said here have tests of their own: `session_timeout` and `max_concurrent_sessions` in `gateway_sessions`
-//! and `gateway_many`, `authentication_timeout` in `gateway_auth`, limits per minute in `gateway_limits`, sinks beside this file.
+//! Keys of which nothing is said here have tests of their own: `session_timeout` and `max_concurrent_sessions` in
+//! `gateway_sessions` and `gateway_many`, `authentication_timeout` in `gateway_auth`, limits per minute in
+//! `gateway_limits`, sinks beside this file.
 
 use super::postgres_server::PostgresServer;
 use super::{config, database_url, greet, records, search, session};

@@ -1,5 +1,5 @@
-//! Calls that need somebody's consent, at a real gateway: every way to give it, every way in which it does not count. The tool runs
-//! at most once, counted at the backend.
+//! Calls that need somebody's consent, at a real gateway: every way to give it, every way in which it does not count.
+//! The tool runs at most once, counted at the backend.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use bytes::Bytes;
@@ -22,7 +22,8 @@ use tokio::task::JoinHandle;
 const PASSWORD: &str = "made-up correct horse";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A server of 2025-06-18 that counts how often its tool `pay` ran, and whose tool `change` gives `pay` another definition.
+/// A server of 2025-06-18 that counts how often its tool `pay` ran, and whose tool `change` gives `pay` another
+/// definition.
 struct Backend {
     address: SocketAddr,
     ran: Arc<AtomicU64>,
@@ -596,7 +597,8 @@ async fn names(client: &HttpClient) -> Vec<String> {
 const STRICT: &str = "[roles.none]\nallow = ['other']\n[roles.shut]\nallow = ['other']\ndeny = ['bank/pay']\n\
                       [auth.users.'key:dora']\nroles = ['none']\n[auth.users.'key:emil']\nroles = ['shut']\n";
 
-/// Grants make up for what is lacking, not for what is denied; they are kept over a restart, end by the clock and change lists.
+/// Grants make up for what is lacking, not for what is denied; they are kept over a restart, end by the clock and
+/// change lists.
 #[tokio::test(flavor = "multi_thread")]
 async fn grants_end_by_themselves() {
     let (backend, gateway) = scene(STRICT).await;
@@ -717,7 +719,8 @@ async fn a_grant_that_comes_with_a_release_is_recorded_as_the_approvers() {
     assert_eq!(after["by"], released["details"]["after"]["by"], "{granted} {released}");
 }
 
-/// Grants and switches that one process is told by its API hold in another process of the same data folder, without a reload.
+/// Grants and switches that one process is told by its API hold in another process of the same data folder, without a
+/// reload.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_process_is_told_holds_in_all_of_its_data_folder() {
     let (backend, gateway) = scene(&format!("[auth.users.'key:alice']\nroles = ['admin']\n{STRICT}")).await;
@@ -755,8 +758,8 @@ async fn what_one_process_is_told_holds_in_all_of_its_data_folder() {
     drop(beside);
 }
 
-/// Break-glass: everything but what is switched off, for one caller, with an alarm in the log, the status, the doctor, the metrics and
-/// a chat; only where it is allowed.
+/// Break-glass: everything but what is switched off, for one caller, with an alarm in the log, the status, the doctor,
+/// the metrics and a chat; only where it is allowed.
 #[tokio::test(flavor = "multi_thread")]
 async fn breaking_the_glass_allows_everything_and_raises_an_alarm() {
     let (backend, gateway) = scene(STRICT).await;
@@ -792,8 +795,8 @@ async fn breaking_the_glass_allows_everything_and_raises_an_alarm() {
     assert_eq!(backend.ran(), 1);
 }
 
-/// Allow with constraints: paths lie within folders, before anybody is asked; what is taken out of answers never leaves; the kill
-/// switch and unknown names come first.
+/// Allow with constraints: paths lie within folders, before an approver is asked; what is taken out of answers never
+/// leaves; the kill switch and unknown names come first.
 /// Proves G-13.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_allowed_can_be_constrained() {

@@ -1,5 +1,5 @@
-//! Rules tried on a tape that a real gateway recorded with rules of every kind: the same rules give the same verdicts, and
-//! another threshold changes exactly the calls that arithmetic says.
+//! Rules tried on a tape that a real gateway recorded with rules of every kind: the same rules give the same verdicts,
+//! and another threshold changes exactly the calls that arithmetic says.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};

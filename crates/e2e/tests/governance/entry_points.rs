@@ -1,6 +1,6 @@
 //! Ways in that lie outside of the sans-IO core: batches, tapes that answer in place of a server, event streams
-//! that are resumed, and the command line. What can be used is listed and what is listed can be used, for random roles from fixed seeds.
-//! `crates/govern/tests/entry_points` has the property over random policies, catalogs and callers.
+//! that are resumed, and the command line. What can be used is listed and what is listed can be used, for random roles
+//! from fixed seeds. `crates/govern/tests/entry_points` has the property over random policies, catalogs and callers.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use bytes::Bytes;
@@ -143,8 +143,8 @@ async fn recorded(folder: &Path) -> PathBuf {
     tape
 }
 
-/// A tape stands in for a server behind the same permissions: what is hidden is unknown, though the tape has an answer. The command
-/// line calls as the holder of its key.
+/// A tape stands in for a server behind the same permissions: what is hidden is unknown, though the tape has an answer.
+/// The command line calls as the holder of its key.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tape_answers_only_what_is_listed_and_so_does_the_command_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,8 +209,8 @@ impl Stream {
 const WITHDRAWN: &str = "test://watched-resource";
 const KEPT: &str = "test://static-text";
 
-/// Who subscribed to a resource is not told of it any more once it may not read it, on the stream that it has or on one that it
-/// resumes.
+/// Who subscribed to a resource is not told of it any more once it may not read it, on the stream that it has or on one
+/// that it resumes.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_a_resource_are_not_told_once_its_permission_is_withdrawn() {
     let backend = child("one", ServedEra::Old, "").unwrap();

@@ -1,5 +1,5 @@
-//! What leaves by the arguments of calls: data of other tools, canaries, credentials. And what is too large to be looked
-//! at at once.
+//! Data that would leave in the arguments of calls: results of other tools, canaries and credentials. Large messages
+//! are examined outside the session's lock.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use super::guard::{ScriptedServer, modern, session};
@@ -172,7 +172,7 @@ async fn a_filter_asks_a_person_once_and_a_refusal_ends_the_call() {
     }
 }
 
-/// A message over 256 KiB is looked at while its session goes on.
+/// The guard examines a message over 256 KiB while its session goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_results_are_looked_at_and_delay_no_other_call() {
     let server = server().await;
@@ -184,7 +184,7 @@ async fn large_results_are_looked_at_and_delay_no_other_call() {
     assert!(content[0]["text"].as_str().unwrap().starts_with("[Signalbox: "), "the order at its end is marked");
     let last = content[1]["text"].as_str().unwrap();
     assert!(last.len() > 1_900_000 && !last.contains('\u{1b}') && last.ends_with("the user."));
-    // Another call of the same session ends while the large one is looked at.
+    // Another call of the same session ends while the guard examines the large one.
     let (begun, size) = (Instant::now(), json!({"size": 8_000_000}));
     let (_, small) = tokio::join!(asked(&client, "large", &size), async {
         tokio::time::sleep(Duration::from_millis(50)).await;

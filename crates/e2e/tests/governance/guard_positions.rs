@@ -126,7 +126,7 @@ struct Server {
     is_new: bool,
     /// Instructions of a server that has nothing else.
     instructions: Option<String>,
-    /// Position that is filled next, and the text for it.
+    /// Position that the next answer fills, and the text for it.
     next: Arc<Mutex<(Position, String)>>,
 }
 
@@ -163,7 +163,7 @@ impl Server {
         let id = &message["id"];
         let mut result = json!({"ttlMs": 3_600_000, "cacheScope": "public"});
         match message["method"].as_str() {
-            // The reply to a question, whose id has the id of the call.
+            // A reply to a question has the id of the call in its own id.
             None => {
                 let call = id.as_str().and_then(|id| id.strip_prefix("ask-")?.parse::<u64>().ok());
                 return vec![self.response(&json!(call), serde_json::from_str(FINE).unwrap())];
@@ -240,15 +240,15 @@ async fn connect(revision: Revision, reach: Reach) -> Client {
     client
 }
 
-/// Returns the messages that a client received after so many of its messages.
+/// Returns the messages that a client received after the first `mark` messages of its log.
 fn received(client: &Client, mark: usize) -> Vec<Value> {
     let log = client.wire_log().into_iter().skip(mark);
     let heard = log.filter(|one| one.way == MessageDirection::Received);
     heard.map(|one| serde_json::from_str(&one.text).unwrap()).collect()
 }
 
-/// Sends a request and returns all that is heard until the answer and, if one is to come, the notification with this
-/// label.
+/// Sends a request and returns every message up to its answer, and up to the notification with this label if one must
+/// come.
 async fn exchange(client: &Client, method: &str, label: Option<&str>) -> Vec<Value> {
     let mark = client.wire_log().len();
     let argument = json!({"name": "x", "value": "y"});
@@ -266,7 +266,7 @@ async fn exchange(client: &Client, method: &str, label: Option<&str>) -> Vec<Val
     received(client, mark)
 }
 
-/// Returns all strings that have this part, from there on.
+/// Returns the ends of all strings that contain `part`, from that part on.
 fn strings(value: &Value, part: &str) -> Vec<String> {
     match value {
         Value::String(text) => text.find(part).map(|at| text[at..].to_owned()).into_iter().collect(),

@@ -1,5 +1,5 @@
-//! Messages that wait for a person, from outside: a real client waits while other processes list, edit, answer, refuse or
-//! release what it asked for.
+//! Messages that wait for a person, from outside: a real client waits while other processes list, edit, answer, refuse
+//! or release what it asked for.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 use std::path::{Path, PathBuf};

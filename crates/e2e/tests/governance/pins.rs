@@ -1,4 +1,4 @@
-//! Servers that change their tools after they were reviewed: told or quarantined, by every way in which lists are read.
+//! Servers that change their tools after a review: every way in which lists are read reports or quarantines the change.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use super::approvals::serving;
@@ -125,7 +125,7 @@ async fn used(client: &HttpClient, name: &str) -> Value {
     client.post(&call(5, name, &json!({"path": "a"})).to_string()).await.unwrap().message().unwrap()
 }
 
-/// The same by 2026-07-28.
+/// Calls a tool as a client of 2026-07-28 does.
 async fn used_by_modern(gateway: &GatewayProcess, name: &str) -> Value {
     super::guard::modern(gateway, name, &json!({"path": "a"})).await
 }
@@ -143,7 +143,8 @@ async fn usable(client: &HttpClient, name: &str) {
     eventually("the tool can be used", works).await.unwrap();
 }
 
-/// Proves the rows T2 and T3 of the threats: the change is refused, shown, recorded, and approved as exactly that version.
+/// Proves the rows T2 and T3 of the threats: the change is refused, shown, recorded, and approved as exactly that
+/// version.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_lock_file_a_changed_tool_is_in_quarantine_until_that_version_is_approved() {
     let server = ChangingServer::start().await;
@@ -196,7 +197,7 @@ async fn with_a_lock_file_a_changed_tool_is_in_quarantine_until_that_version_is_
     assert!(written.contains("approved_by = \"") && written.contains("ada"), "{written}");
 }
 
-/// Proves the row T2 of the threats for a change that nobody announced.
+/// Proves the row T2 of the threats for a change that the server does not announce.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_found_on_page_two_after_expiry_after_a_restart_and_in_the_middle_of_a_call() {
     // A server of the new era gives its lists a time, after which they are read again.
@@ -223,7 +224,7 @@ async fn changes_are_found_on_page_two_after_expiry_after_a_restart_and_in_the_m
     let client = session(&gateway, "2025-06-18").await;
     quarantined(&client, "read").await;
 
-    // The call in which the change is told ends as it would have.
+    // The call during which the server announces the change ends as it would have.
     tools_command(&gateway, &["approve", "one/read"]).await;
     usable(&client, "read").await;
     server.lists.lock().unwrap().next = Some(tools("Reads no file"));

@@ -77,7 +77,8 @@ impl Scene {
         command
     }
 
-    /// `replay run` against a fresh fixture behind the same rules: its exit code, and the answers on the tape that it writes.
+    /// `replay run` against a fresh fixture behind the same rules: its exit code, and the answers on the tape that it
+    /// writes.
     async fn run_again(&self, tape: &Path, seed: &str) -> (Option<i32>, Vec<String>) {
         let update = self.path(&format!("again-{seed}.tape"));
         let mut command = Command::new(built("signalbox").unwrap());

@@ -107,8 +107,8 @@ async fn a_session_of_the_old_era_stays_where_it_was_opened() {
     assert!(places.len() > 1, "sessions are spread: {places:?}");
 }
 
-/// A session whose address is lost is opened again at another one, with what it follows and its log level, and its client
-/// does nothing for that.
+/// A session whose address is lost is opened again at another one, with what it follows and its log level, and its
+/// client does nothing for that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_moves_to_another_address_with_all_that_it_wants_to_hear() {
     let mut servers = servers(Speaks::Old).await;

@@ -1,7 +1,8 @@
-//! The authorization scenarios of the public conformance runner, with the gateway as the client of the runner's servers.
+//! The authorization scenarios of the public conformance runner, with the gateway as the client of the runner's
+//! servers.
 //!
-//! What does not pass is on the page `docs/backend-auth-conformance.md`, with the reason. A scenario that fails and is not there fails
-//! the test, and so does one that is there and passes.
+//! What does not pass is on the page `docs/backend-auth-conformance.md`, with the reason. A scenario that fails and is
+//! not there fails the test, and so does one that is there and passes.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants, and says what it counted")]
 

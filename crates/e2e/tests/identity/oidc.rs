@@ -1,5 +1,5 @@
-//! npm `oidc-provider` as the real issuer of callers' tokens, with the gateway as the resource server, and as the place where the gateway
-//! exchanges them (RFC 8693) for tokens of the servers behind it.
+//! npm `oidc-provider` as the real issuer of callers' tokens, with the gateway as the resource server, and as the place
+//! where the gateway exchanges them (RFC 8693) for tokens of the servers behind it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 use base64::Engine as _;
@@ -237,7 +237,8 @@ async fn rfc_8693_callers_tokens_are_exchanged_at_oidc_provider() {
     drop((gateway, behind));
 }
 
-/// The members of a request as section 2.1 of RFC 8693 names them, and the client's proof as in the example of section 2.3.
+/// The members of a request as section 2.1 of RFC 8693 names them, and the client's proof as in the example of section
+/// 2.3.
 fn follows_section_2_1(exchange: &Value) {
     let form = exchange["form"].as_object().unwrap();
     assert_eq!(form["grant_type"], "urn:ietf:params:oauth:grant-type:token-exchange");

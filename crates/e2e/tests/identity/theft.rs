@@ -1,5 +1,5 @@
-//! Two callers of one gateway, over every transport. Whatever one of them takes from the other, be it a session, a stream,
-//! a task, a question or a ticket, it gets the answer that it would get for one that does not exist.
+//! Two callers of one gateway, over every transport. Whatever one of them takes from the other, be it a session, a
+//! stream, a task, a question or a ticket, it gets the answer that it would get for one that does not exist.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 use bytes::Bytes;
@@ -250,7 +250,8 @@ fn same(stolen: &HttpAnswer, unknown: &HttpAnswer, what: &str) {
     assert_eq!((stolen.status, &stolen.body), (unknown.status, &unknown.body), "{what}");
 }
 
-/// Streams of another, named by `Last-Event-ID` in one's own session, and the addresses and ids of sessions of other transports.
+/// Streams of another, named by `Last-Event-ID` in one's own session, and the addresses and ids of sessions of other
+/// transports.
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_and_sessions_of_another_do_not_exist_whichever_transport_they_are_of() {
     let scene = Scene::new(Transport::Http, "2025-11-25").await;

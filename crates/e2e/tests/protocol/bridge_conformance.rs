@@ -1,8 +1,8 @@
 //! The public conformance runner across the eras: an old server must look like a new one through the gateway, a new one
 //! like an old one, and the gateway like a good client to both.
 //!
-//! What cannot pass is on the page `docs/bridge-conformance.md`, with the reason. A check that fails and is not there fails
-//! the test, and so does a check that is there and passes.
+//! What cannot pass is on the page `docs/bridge-conformance.md`, with the reason. A check that fails and is not there
+//! fails the test, and so does a check that is there and passes.
 
 #![expect(
     clippy::unwrap_used,
@@ -90,8 +90,8 @@ async fn client(runner: &Runner, revision: &str, era: &str, through: bool) -> Cl
     runner.judge_client(&command, revision).await.unwrap()
 }
 
-/// The gateway between a client and the runner's server: nothing comes out worse than with the client alone, whichever era
-/// the client speaks to the gateway.
+/// The gateway between a client and the runner's server: nothing comes out worse than with the client alone, whichever
+/// era the client speaks to the gateway.
 async fn no_worse_than_alone(revision: &str, native: &str, other: &str) {
     let Some(runner) = Runner::installed("conformance-0.2").unwrap() else { return };
     let (alone, same, across) = tokio::join!(

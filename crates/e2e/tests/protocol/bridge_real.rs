@@ -1,5 +1,5 @@
-//! Real peers of different eras through the gateway: new clients from npm and PyPI with `server-everything`, which knows the
-//! old era only, and a client of the oldest revision with a server of the newest.
+//! Real peers of different eras through the gateway: new clients from npm and PyPI with `server-everything`, which
+//! knows the old era only, and a client of the oldest revision with a server of the newest.
 
 #![expect(
     clippy::unwrap_used,
@@ -72,7 +72,8 @@ fn texts(document: &Value) -> Vec<String> {
     calls.iter().map(|call| call["result"]["content"].to_string()).collect()
 }
 
-/// What was on the wire is 2026-07-28 and nothing else: no `initialize`, no request of the server, and questions as results.
+/// What was on the wire is 2026-07-28 and nothing else: no `initialize`, no request of the server, and questions as
+/// results.
 fn check_wire(name: &str, document: &Value) {
     assert_eq!(document["protocolVersion"], "2026-07-28", "{name}");
     let wire = document["wire"].as_array().unwrap();
@@ -118,7 +119,8 @@ async fn an_old_server_asks_new_clients_for_input_samples_roots_and_visits() {
             }
         }
         check_wire(&format!("{name:?}"), &document);
-        // A form, a visit, and a visit before the server asks for another. How often it wants the roots is its own affair.
+        // A form, a visit, and a visit before the server asks for another. How often it wants the roots is its own
+        // affair.
         assert_eq!(asked(&document, "elicitation/create"), BACKENDS.len() * 4, "{name:?}");
         assert_eq!(asked(&document, "sampling/createMessage"), BACKENDS.len(), "{name:?}");
         assert!(asked(&document, "roots/list") >= BACKENDS.len(), "{name:?}");
@@ -256,7 +258,8 @@ fn check_oldest(document: &Value) {
     let asked: Vec<&str> =
         document["serverRequests"].as_array().unwrap().iter().filter_map(|one| one["method"].as_str()).collect();
     assert_eq!(asked, ["sampling/createMessage", "roots/list"]);
-    // Nor has it elicitation, so the server is told that it cannot ask, and its refusal gets a code that the revision knows.
+    // Nor has it elicitation, so the server is told that it cannot ask, and its refusal gets a code that the revision
+    // knows.
     let refused = &steps["call"][5]["error"];
     assert_eq!(refused["code"], -32600, "{refused}");
     assert_eq!(refused["data"]["requiredCapabilities"], json!({"elicitation": {}}), "{refused}");

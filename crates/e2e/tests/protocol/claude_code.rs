@@ -1,5 +1,5 @@
-//! Claude Code as a client. `claude mcp list` connects to each server and asks for its tools, waits 5 s for the answer, and
-//! prints "Connected" if it comes. It calls no model, needs no account, and opens connections to the gateway only.
+//! Claude Code as a client. `claude mcp list` connects to each server and asks for its tools, waits 5 s for the answer,
+//! and prints "Connected" if it comes. It calls no model, needs no account, and opens connections to the gateway only.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::json;

@@ -1,7 +1,9 @@
-//! Every revision meets every other through the gateway, over every transport; the outcome is a page of the documentation.
+//! Every revision meets every other through the gateway, over every transport; the outcome is a page of the
+//! documentation.
 //!
-//! `MCP_TEST_BLESS=1` writes the page anew. `MCP_TEST_CELLS="client=2026-07-28 server=2025-06-18 front=Http back=Stdio"`
-//! (any of them) tries only such cells and says what came of each, without looking at the page.
+//! `MCP_TEST_BLESS=1` writes the page anew.
+//! `MCP_TEST_CELLS="client=2026-07-28 server=2025-06-18 front=Http back=Stdio"` (any of them) tries only such cells and
+//! says what came of each, without looking at the page.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -121,7 +121,8 @@ async fn progress(client: &HttpClient) {
     assert!(progress.iter().all(|one| one["params"]["progressToken"] == "p"), "{progress:?}");
 }
 
-/// A log message comes on the stream of its call, or on the general one where the backend does not say which call it is.
+/// A log message comes on the stream of its call, or on the general one where the backend does not say which call it
+/// is.
 async fn logs(client: &HttpClient, general: &mut EventStream, over_http: bool) {
     client.request(4, "logging/setLevel", json!({"level": "warning"})).await.unwrap();
     let quiet = call(5, "emit_log", &json!({"level": "info", "message": "quiet"})).to_string();

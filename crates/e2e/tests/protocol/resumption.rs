@@ -113,8 +113,8 @@ impl Heard<'_> {
     }
 }
 
-/// Reads a row over so many connections, each lost after a few events, at times in the middle of one and at times while the
-/// next is opened.
+/// Reads a row over so many connections, each lost after a few events, at times in the middle of one and at times while
+/// the next is opened.
 async fn lose_and_resume(reader: &mut Reader, row: &Row, times: u64, tail: u64, seed: u64) -> u64 {
     let mut dice = Dice::new(seed);
     let mut heard = Heard { row, numbers: 0, end: None };

@@ -1,7 +1,9 @@
-//! Wire equals tape: every message that the strict client and server sent or received is on the tape, and nothing else is.
+//! Wire equals tape: every message that the strict client and server sent or received is on the tape, and nothing else
+//! is.
 //!
-//! `MCP_TEST_WIRE=all` runs every cell of the matrix; `MCP_TEST_WIRE="client=2026-07-28 server=2025-06-18 front=Http back=Stdio"`
-//! (any of them) runs only such cells. Without it every pair of revisions meets once, over all transports in turn.
+//! `MCP_TEST_WIRE=all` runs every cell of the matrix;
+//! `MCP_TEST_WIRE="client=2026-07-28 server=2025-06-18 front=Http back=Stdio"` (any of them) runs only such cells.
+//! Without it every pair of revisions meets once, over all transports in turn.
 
 #![expect(
     clippy::unwrap_used,

@@ -101,7 +101,8 @@ fn steps_of(steps: &str, calls: &[(&str, Value)]) -> Vec<String> {
     line
 }
 
-/// A tape lists every tool that its clients saw, and those that they called; server-everything adds some after the handshake.
+/// A tape lists every tool that its clients saw, and those that they called; server-everything adds some after the
+/// handshake.
 fn same_answers(replayed: &Value, live: &Value, who: &str) {
     let (replayed, live) = (answers(replayed), answers(live));
     assert_eq!(replayed["calls"], live["calls"], "{who}");

@@ -14,8 +14,8 @@ use signalbox_testkit::clients::run;
 use std::fs::File;
 use std::path::Path;
 
-/// Exports the tape that the first version of the format left behind: a blocked call, a modified one, one that timed out and
-/// one without a session, with a line that is no JSON and a gap.
+/// Exports the tape that the first version of the format left behind: a blocked call, a modified one, one that timed
+/// out and one without a session, with a line that is no JSON and a gap.
 fn export(to: &Path, write: impl FnOnce(Source<'_>, File) -> Result<(), ExportError>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tape/tests/golden/version-1.tape");
     let mut tape = TapeFile::open(File::open(path).unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! What passed is on the tape: whole sessions, explanations from the tape alone, and what happens when the process or the
-//! store fails.
+//! What passed is on the tape: whole sessions, explanations from the tape alone, and what happens when the process or
+//! the store fails.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! `signalbox wrap` changes no byte: compared with raw captures on both sides of it, under real clients and with whatever else
-//! a server may print.
+//! `signalbox wrap` changes no byte: compared with raw captures on both sides of it, under real clients and with
+//! whatever else a server may print.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 

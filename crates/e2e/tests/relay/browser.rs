@@ -402,7 +402,8 @@ async fn calls_that_lose_their_network_or_their_page_have_a_defined_outcome() {
     browser.stop().await.unwrap();
 }
 
-/// The quick start of docs/relay-pages.md, as it stands there: a page offers a tool of its own, and an agent finds and calls it.
+/// The quick start of docs/relay-pages.md, as it stands there: a page offers a tool of its own, and an agent finds and
+/// calls it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_offers_a_tool_of_its_own_in_ten_lines() {
     let Some((gateway, mut browser)) = scene().await else { return };

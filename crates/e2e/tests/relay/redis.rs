@@ -1,5 +1,5 @@
-//! Two gateways that keep the relay's sessions in one Redis: whoever comes to one of them reaches pages at the other, and a gateway or Redis
-//! that is restarted has a defined outcome.
+//! Two gateways that keep the relay's sessions in one Redis: whoever comes to one of them reaches pages at the other,
+//! and a gateway or Redis that is restarted has a defined outcome.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 #[allow(dead_code, reason = "a part of it is used here")]
@@ -114,7 +114,8 @@ async fn a_page_at_one_gateway_serves_calls_that_come_to_another() {
     }
 }
 
-/// Behind a balancer nothing sticks: the stream is at one gateway, answers go to the other, and a page that stands by takes over.
+/// Behind a balancer nothing sticks: the stream is at one gateway, answers go to the other, and a page that stands by
+/// takes over.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_may_come_to_any_gateway_and_a_page_at_another_takes_over() {
     let Some(server) = RedisServer::start() else { return };

@@ -1,7 +1,7 @@
 //! A storm over the real gateway: backends are killed, stopped and made to misbehave while clients of every kind call.
 //!
-//! `MCP_TEST_CHAOS_SECONDS` is its length, 12 by default. `MCP_TEST_CHAOS_SEED` repeats what was struck and when; by default
-//! the seed is always the same. `script/prove chaos` takes longer and another seed each time.
+//! `MCP_TEST_CHAOS_SECONDS` is its length, 12 by default. `MCP_TEST_CHAOS_SEED` repeats what was struck and when; by
+//! default the seed is always the same. `script/prove chaos` takes longer and another seed each time.
 
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 

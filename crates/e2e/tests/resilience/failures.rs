@@ -1,4 +1,5 @@
-//! What fails, and whom it hurts: children that are killed, backends that never answer, are down, or lose their sessions.
+//! What fails, and whom it hurts: children that are killed, backends that never answer, are down, or lose their
+//! sessions.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Very many clients that do nothing but listen, and one among them that does not read: what they cost, and that all the
-//! others hear everything.
+//! Very many clients that do nothing but listen, and one among them that does not read: what they cost, and that all
+//! the others hear everything.
 //!
 //! The counts are small here. `script/prove many` asks for 10,000 sessions, 10,000 streams and 1,000 readers by
 //! `MCP_TEST_SESSIONS`, `MCP_TEST_STREAMS` and `MCP_TEST_READERS`.
@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(100);
 /// Client processes that share the streams; each has descriptors of its own to use up.
 const PROCESSES: usize = 4;
-/// What the gateway may hold at rest besides the pages of its program file, and for each session or stream beyond that: about 400 MB
-/// for 10,000 of each. A build for debugging holds more.
+/// What the gateway may hold at rest besides the pages of its program file, and for each session or stream beyond that:
+/// about 400 MB for 10,000 of each. A build for debugging holds more.
 const REST_KB: usize = if cfg!(debug_assertions) { 25_000 } else { 15_000 };
 const EACH_KB: usize = 18;
 /// Connections to the backend that any number of clients share.
@@ -38,8 +38,8 @@ fn asked_for(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A gateway before a backend of the new era, whose connections all clients share. It records nothing: what waits to be written
-/// has a bound of its own (`record.queue_bytes`), and would hide what sessions and streams cost.
+/// A gateway before a backend of the new era, whose connections all clients share. It records nothing: what waits to be
+/// written has a bound of its own (`record.queue_bytes`), and would hide what sessions and streams cost.
 async fn gateway(sessions: usize, streams: usize) -> (GatewayProcess, Spawned, String) {
     let (web, backend) = web_fixture("127.0.0.1:0", ServedEra::New).await.unwrap();
     let config = format!(

@@ -1,8 +1,8 @@
-//! Hostile clients and backends that make the gateway hold as much as they can, beside clients that behave: the process stays
-//! within its budget, and those lose nothing.
+//! Hostile clients and backends that make the gateway hold as much as they can, beside clients that behave: the process
+//! stays within its budget, and those lose nothing.
 //!
-//! The storm is short and its messages are small here. `script/prove memory` asks for more by `MCP_TEST_MEMORY_SECONDS` and for
-//! messages of up to 16 MiB, which is the default bound, by `MCP_TEST_MEMORY_MIB`.
+//! The storm is short and its messages are small here. `script/prove memory` asks for more by `MCP_TEST_MEMORY_SECONDS`
+//! and for messages of up to 16 MiB, which is the default bound, by `MCP_TEST_MEMORY_MIB`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

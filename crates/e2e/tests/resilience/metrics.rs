@@ -1,5 +1,5 @@
-//! `/metrics` of a real gateway: what it tells of tools, processes, operations and sessions, and the dashboard and alert rules that are
-//! made of it.
+//! `/metrics` of a real gateway: what it tells of tools, processes, operations and sessions, and the dashboard and
+//! alert rules that are made of it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 use http::Method;
@@ -259,8 +259,8 @@ async fn an_idle_relay_is_asleep_and_not_down() {
     assert!(page.contains("signalbox_backend_asleep{backend=\"relay\"} 1\n"), "{page}");
 }
 
-/// Readers whom permissions restrict find no names of what is hidden from them; administrators, the bearer of the page's
-/// own secret and the owner at the control socket find all.
+/// Readers whom permissions restrict find no names of what is hidden from them; administrators, the bearer of the
+/// page's own secret and the owner at the control socket find all.
 #[tokio::test(flavor = "multi_thread")]
 async fn names_of_hidden_tools_and_backends_are_in_no_metrics() {
     let access = "[mcp.protocol.security]\nrequire_authentication = true\n[gateway.metrics]\nsentinel_names = true\n\

@@ -1,5 +1,5 @@
-//! Backends that hang, die or come back: how that is found out, how often they are started again, what waits meanwhile, and
-//! what is told again to those that were started anew.
+//! Backends that hang, die or come back: how that is found out, how often they are started again, what waits meanwhile,
+//! and what is told again to those that were started anew.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! How the gateway starts and ends: backends that take their time, calls in flight, and processes that must not be left.
+//! How the gateway starts and ends: backends that take their time, calls in flight, and processes that must not be
+//! left.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::time::{Duration, Instant};

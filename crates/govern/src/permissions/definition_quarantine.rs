@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct QuarantinedDefinition {
     /// The definition as it would be listed.
     pub definition: Bytes,
-    /// Reason shown to callers.
+    /// Reason that a caller of the tool is told.
     pub reason: Arc<str>,
 }
 

@@ -7,8 +7,8 @@
 //! - `ways`: requests of both eras and of the governed dialect, resource templates and `subscriptions/listen`;
 //! - `withdrawn`: what a caller began before it lost a permission: subscriptions, listen requests, tasks, rounds of
 //!   input, sign-ins and held calls; and tasks of other callers;
-//! - `interrupted`: what a backend and its caller say to each other after that: results of tasks, questions, answers and
-//!   notifications;
+//! - `interrupted`: what a backend and its caller say to each other after that: results of tasks, questions, answers
+//!   and notifications;
 //! - `foreign_methods`: requests and notifications that MCP does not have, at a sole backend;
 //! - `running_tasks`: bounds on calls that run at once, and calls that became tasks;
 //! - `labels`: tools that are labelled with permissions;

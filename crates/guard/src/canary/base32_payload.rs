@@ -6,7 +6,7 @@ use std::ops::{ControlFlow, Range};
 
 /// Letters and digits, of which none is taken for another.
 const DIGITS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// Bits of a digit.
+/// Number of bits that a digit carries.
 const BITS: u32 = 5;
 /// Number of digits of a checkable part.
 const LENGTH: usize = 20;

@@ -1,5 +1,3 @@
-//! Id of a canary.
-
 /// Id of a canary, which its value carries: 48 bits, for a name 28.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub struct CanaryId(pub u64);

@@ -1,6 +1,4 @@
-//! Shape of a canary.
-
-/// Shape of a canary.
+/// Shape of a canary: the kind of value that it resembles.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CanaryKind {

@@ -23,7 +23,7 @@ struct SeparatorRow {
 struct PeriodSearch<'t> {
     text: &'t str,
     period: usize,
-    /// Row of each phase.
+    /// Row of each phase, which is the place of a separator within the period.
     rows: Vec<SeparatorRow>,
     /// End of the last region that was emitted, without the group after it.
     emitted: usize,

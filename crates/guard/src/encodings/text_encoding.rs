@@ -1,10 +1,8 @@
-//! Encodings that are undone.
-
 /// Encoding of a text in characters that look like another text.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TextEncoding {
-    /// Base64 in either alphabet.
+    /// Base64 in the alphabet of RFC 4648, or in that for URLs.
     Base64,
     /// Base32 of RFC 4648, in capitals.
     Base32,

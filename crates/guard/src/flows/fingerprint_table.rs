@@ -7,7 +7,6 @@ const NONE: u32 = u32::MAX;
 /// Number of buckets of an empty table.
 const MIN_BUCKETS: usize = 64;
 
-/// Fingerprint in its bucket.
 struct FingerprintEntry {
     fingerprint: u64,
     /// Record that the fingerprint is from, or [`NONE`] if a later entry took its place.

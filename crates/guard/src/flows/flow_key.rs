@@ -1,5 +1,3 @@
-//! Key of the fingerprints.
-
 /// Secret key of the fingerprints of one tracker. It has to be random: an attacker who knows it can make texts
 /// that agree in their fingerprints.
 #[derive(Copy, Clone)]

@@ -1,5 +1,3 @@
-//! Limits of a tracker.
-
 use std::time::Duration;
 
 /// Limits of a tracker: the lengths it looks for, and how much it remembers for how long.

@@ -1,8 +1,8 @@
 //! Keyed hashes of runs of characters.
 //!
 //! A hash is a polynomial over the characters, at a secret point of the field of integers modulo 2^61 - 1. Two
-//! different runs of length `n` agree for at most `n` of the 2^61 possible points, so that an attacker who does not know
-//! the point cannot make texts that agree.
+//! different runs of length `n` agree for at most `n` of the 2^61 possible points, so that an attacker who does not
+//! know the point cannot make texts that agree.
 
 use super::{FlowKey, FlowLimits};
 

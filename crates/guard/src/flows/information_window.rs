@@ -20,7 +20,7 @@ impl InformationWindow {
         Self { latest: vec![None; length], oldest: 0, counts: [0; 256], informative: 0, distinct: 0 }
     }
 
-    /// Adds the next character.
+    /// Adds the next character, which pushes out the oldest one.
     pub(super) fn push(&mut self, character: char, is_common: bool) {
         let code = u32::from(character);
         let is_informative = !is_common && character.is_alphanumeric();

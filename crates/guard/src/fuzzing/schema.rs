@@ -34,6 +34,7 @@ pub fn schema(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuzzing::random_inputs::{RandomInputs, runs};
 
     const SEEDS: [&str; 8] = [
         "{\"type\":\"object\",\"properties\":{\"limit\":{\"type\":\"integer\",\"minimum\":1}},\"required\":[\"limit\"]}\0{\"limit\":\"5\"}",
@@ -60,22 +61,10 @@ mod tests {
         "\"$id\":\"a/\",",
     ];
 
-    /// A generator of its own: the crate has no source of randomness.
-    struct Numbers(u64);
-
-    impl Numbers {
-        fn below(&mut self, end: usize) -> usize {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) as usize % end.max(1)
-        }
-    }
-
     #[test]
     fn the_target_holds_on_seeds_and_mutations() {
-        let asked = std::env::var("MCP_TEST_FUZZ_RUNS").ok().and_then(|text| text.parse().ok());
-        let runs: usize = asked.unwrap_or(3_000);
-        let mut numbers = Numbers(1);
-        for round in 0..runs {
+        let mut numbers = RandomInputs::new(1);
+        for round in 0..runs(3_000) {
             let mut input = SEEDS[round % SEEDS.len()].as_bytes().to_vec();
             for _ in 0..numbers.below(4) {
                 let at = numbers.below(input.len());

@@ -20,7 +20,7 @@ pub enum DiffKind {
     Added(String),
     /// Value that only the old definition had.
     Removed(String),
-    /// Old and new value.
+    /// Value that both definitions have, and that differs.
     Altered {
         /// Excerpt of the old value around the first difference.
         old: String,
@@ -38,7 +38,6 @@ pub enum DiffKind {
 pub struct DiffLine {
     /// JSON pointer of the value, without the leading slash.
     pub place: String,
-    /// Difference at that place.
     pub kind: DiffKind,
 }
 

@@ -86,7 +86,7 @@ pub struct ApprovedInstructions {
     pub text: StoredText,
 }
 
-/// Approvals for one backend.
+/// Definitions and instructions that a reviewer approved for one backend.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BackendPins {
     /// Approved instructions, the latest last.

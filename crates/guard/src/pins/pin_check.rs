@@ -8,7 +8,7 @@ use super::tool_definition::{DefinitionError, ToolDefinition};
 /// Mode for definitions that differ from the approved ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PinMode {
-    /// Definitions are not compared.
+    /// Lists are shown without a comparison, and no definition is remembered.
     #[default]
     Off,
     /// Differences are recorded, and every tool is shown.
@@ -88,7 +88,7 @@ pub(crate) struct ListedTool<'a> {
     pub parsed: Result<ToolDefinition, DefinitionError>,
 }
 
-/// Result of a comparison.
+/// Differences of one list, and the definitions of it that are to be remembered.
 #[derive(Default, Debug)]
 pub(crate) struct PinVerdicts {
     pub findings: Vec<PinFinding>,
@@ -107,7 +107,7 @@ impl PinVerdicts {
     }
 }
 
-/// Comparison of one list.
+/// Comparison of one list with the definitions approved for its backend.
 pub(crate) struct PinCheck<'a> {
     pub mode: PinMode,
     pub backend: PinnedBackend<'a>,
@@ -126,11 +126,11 @@ impl PinCheck<'_> {
         for tool in listed {
             match tool.parsed {
                 Ok(definition) => definitions.push(definition),
-                Err(error) => self.unpinnable(tool.name, &error, verdicts),
+                Err(error) => self.note_unpinnable(tool.name, &error, verdicts),
             }
         }
         let changes = compare(self.backend.pins, &definitions, &reserved);
-        let others = self.imitated(&changes);
+        let others = self.imitations(&changes);
         for (definition, change) in definitions.into_iter().zip(changes) {
             let imitated = others.iter().find(|one| one.0 == change.name).map(|one| one.1.clone());
             let change = match (change.change, imitated) {
@@ -173,7 +173,7 @@ impl PinCheck<'_> {
         verdicts.learns_instructions = !self.backend.is_locked && !is_quarantined;
     }
 
-    /// Returns what is done about a tool; `None` if it is approved.
+    /// Returns the action on a tool; `None` if it is approved.
     fn action(&self, change: &PinChange, name: &str) -> Option<PinAction> {
         if !change.needs_approval() {
             return None;
@@ -193,7 +193,7 @@ impl PinCheck<'_> {
     }
 
     /// Notes a definition that cannot be compared. It is never shown where others have to be approved.
-    fn unpinnable(&self, name: &str, error: &DefinitionError, verdicts: &mut PinVerdicts) {
+    fn note_unpinnable(&self, name: &str, error: &DefinitionError, verdicts: &mut PinVerdicts) {
         let action = match self.mode {
             PinMode::Quarantine if !self.backend.is_first => PinAction::Quarantined,
             _ => PinAction::Reported,
@@ -204,7 +204,7 @@ impl PinCheck<'_> {
 
     /// Returns the tools that are not approved and look like another backend's tool, with its name. Names that are
     /// equal, or differ in case only, are ordinary: clients are shown them with their backends.
-    fn imitated(&self, changes: &[ToolChange]) -> Vec<(String, String)> {
+    fn imitations(&self, changes: &[ToolChange]) -> Vec<(String, String)> {
         let is_open = |change: &&ToolChange| matches!(change.change, PinChange::New | PinChange::Changed { .. });
         if !changes.iter().any(|change| is_open(&change)) {
             return Vec::new();

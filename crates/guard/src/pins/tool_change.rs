@@ -51,7 +51,7 @@ fn reserved_form(name: &str) -> String {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PinChange {
-    /// The definition is approved.
+    /// A reviewer approved exactly this definition under this name.
     Same,
     /// The tool was never approved.
     New,
@@ -125,12 +125,12 @@ impl PinChange {
     }
 }
 
-/// Judgement of one tool.
+/// Result of the comparison of one listed tool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolChange {
     /// Name of the tool at its server.
     pub name: String,
-    /// Difference to the approvals.
+    /// Difference from the definitions approved under its name.
     pub change: PinChange,
 }
 
@@ -139,9 +139,9 @@ pub struct ToolChange {
 pub enum InstructionsChange {
     /// The text is approved, or there is none.
     Same,
-    /// No instructions were approved.
+    /// The server has instructions, and none were approved before.
     New,
-    /// Another text was approved.
+    /// Instructions were approved, but not this text.
     Changed {
         /// Difference to the text that was approved last.
         diff: Vec<DiffLine>,

@@ -84,7 +84,7 @@ pub struct ToolDefinition {
     pub shape: DefinitionHash,
     /// `false` if the schemas restrict nothing. Such tools are alike without being related.
     pub(super) has_parameters: bool,
-    /// Definition without the name.
+    /// Members of the definition other than the name.
     pub(super) content: CanonicalValue,
 }
 

@@ -67,8 +67,8 @@ impl Schema {
         self.draft
     }
 
-    /// Returns `true` if every object is valid, so that a caller who knows that the instance is an object need not parse
-    /// it. Annotations such as `title` do not count.
+    /// Returns `true` if every object is valid, so that a caller who knows that the instance is an object need not
+    /// parse it. Annotations such as `title` do not count.
     #[must_use]
     pub fn accepts_every_object(&self) -> bool {
         self.accepts_every_object

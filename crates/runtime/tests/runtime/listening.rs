@@ -1,4 +1,5 @@
-//! Resources that listen requests follow: who hears of a change and how often, what is acknowledged, and what is left behind.
+//! Resources that listen requests follow: who hears of a change and how often, what is acknowledged, and what is left
+//! behind.
 
 use crate::bridged_following::new_era;
 use crate::client::{Client, Modern, answer, caller, next, text};

@@ -51,8 +51,8 @@ async fn ask_for_lists() -> usize {
     done
 }
 
-/// C1: what a backend asks of a session while it is locked takes no lock of the session's, which asks the backend while it
-/// is locked itself.
+/// C1: what a backend asks of a session while it is locked takes no lock of the session's, which asks the backend while
+/// it is locked itself.
 #[test]
 fn many_lists_of_one_session_at_once_do_not_block_each_other() {
     let (sender, receiver) = mpsc::channel();

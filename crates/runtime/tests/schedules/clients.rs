@@ -228,7 +228,8 @@ impl Clients {
         }
     }
 
-    /// Some client cancels some request of its own, which may just have been answered, or one that is none of its business.
+    /// Some client cancels some request of its own, which may just have been answered, or one that is none of its
+    /// business.
     pub fn cancel(&mut self, dice: &mut Dice) {
         let Some(client) = self.some(dice) else { return };
         let Some(id) = self.some_unanswered(dice) else { return };

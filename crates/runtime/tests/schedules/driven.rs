@@ -1,5 +1,5 @@
-//! A backend in memory that greets and lists by itself and leaves every call to the schedule: whether it is answered, when,
-//! with what, how often, and whether the connection lives to see it.
+//! A backend in memory that greets and lists by itself and leaves every call to the schedule: whether it is answered,
+//! when, with what, how often, and whether the connection lives to see it.
 
 use crate::dice::Dice;
 use bytes::Bytes;
@@ -106,8 +106,8 @@ impl Driven {
         (0..state.wires.len()).filter(|link| state.wires[*link].open).collect()
     }
 
-    /// While it is silent it answers nothing at all by itself, not even a greeting. A greeting that the schedule answers later
-    /// is answered in whichever era it came, as if servers of several versions stood behind one address.
+    /// While it is silent it answers nothing at all by itself, not even a greeting. A greeting that the schedule
+    /// answers later is answered in whichever era it came, as if servers of several versions stood behind one address.
     pub fn set_silent(&self, silent: bool) {
         self.lock().silent = silent;
     }

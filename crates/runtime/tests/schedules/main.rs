@@ -2,8 +2,8 @@
 //! cancellations, holds and deaths fall, every request has one outcome, facts come in their order, and nothing is left
 //! behind.
 //!
-//! `MCP_TEST_SCHEDULES` is the number of schedules, 200 by default; `script/prove schedules` runs 2,000. A schedule that
-//! fails names its seed; `MCP_TEST_SCHEDULE=<seed>` runs that one alone.
+//! `MCP_TEST_SCHEDULES` is the number of schedules, 200 by default; `script/prove schedules` runs 2,000. A schedule
+//! that fails names its seed; `MCP_TEST_SCHEDULE=<seed>` runs that one alone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
 

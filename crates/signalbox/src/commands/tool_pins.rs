@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Name by which the instructions of a server are approved, as `BACKEND/(instructions)`. No tool can be called so.
 const INSTRUCTIONS: &str = "(instructions)";
 
-/// Definitions of one backend.
+/// Definitions that one backend lists now.
 struct ListedBackend {
     instructions: Vec<String>,
     tools: Vec<ToolDefinition>,

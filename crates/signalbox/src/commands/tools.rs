@@ -11,9 +11,7 @@ use serde_json::{Map, Value, json};
 use signalbox_assembly::assemble::{App, StateFiles, assemble};
 use signalbox_assembly::logging::log_warnings;
 use signalbox_assembly::signals::Signals;
-use signalbox_config::{
-    BackendConfig, BackendTarget, BackendTrust, Config, EraSetting, Overrides, ToolFilter, UrlTransport,
-};
+use signalbox_config::{BackendConfig, BackendTarget, Config, EraSetting, Overrides, ToolFilter, UrlTransport};
 use signalbox_control::api::routes::{DEFINITIONS, STATUS, TOOLS};
 use signalbox_control::control_socket;
 use signalbox_control::definition_list::DefinitionList;
@@ -21,6 +19,7 @@ use signalbox_control::in_process_session::{InProcessSession, request_of};
 use signalbox_control::remote_call;
 use signalbox_control::table;
 use signalbox_control::tool_list::{self, ToolList};
+use signalbox_engine::standing::TrustLevel;
 use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_oauth_client::page_host::PageHost;
 use signalbox_transport::tls::BackTlsSpec;
@@ -248,7 +247,7 @@ fn configuration(global: &Global) -> Result<Config, Failure> {
         tools: ToolFilter::default(),
         callers: Vec::new(),
         category: None,
-        trust_level: BackendTrust::Untrusted,
+        trust_level: TrustLevel::Untrusted,
         disabled: false,
         seal: false,
         timeout: config.gateway.call_timeout,

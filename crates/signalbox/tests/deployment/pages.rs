@@ -12,7 +12,8 @@ fn pages() -> Vec<(String, String)> {
     names.map(|name| (name.clone(), read(&name))).collect()
 }
 
-/// Whether a page has a heading that a link reaches by this name: in lower case, without punctuation, with `-` for spaces.
+/// Whether a page has a heading that a link reaches by this name: in lower case, without punctuation, with `-` for
+/// spaces.
 fn has_heading(text: &str, name: &str) -> bool {
     let mut fenced = false;
     text.lines().any(|line| {
@@ -69,7 +70,8 @@ fn command_lines_on_pages_are_ours() {
     assert!(seen > 0);
 }
 
-/// Blocks in a fence marked `toml` are whole configurations, but for those of the page about rules, which its own crate reads.
+/// Blocks in a fence marked `toml` are whole configurations, but for those of the page about rules, which its own crate
+/// reads.
 #[test]
 fn configurations_on_pages_can_be_loaded() {
     let mut seen = 0;

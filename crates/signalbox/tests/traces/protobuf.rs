@@ -1,4 +1,5 @@
-//! The binary form of protocol buffers, read without knowing what it means. Written apart from the program's own writer.
+//! The binary form of protocol buffers, read without knowing what it means. Written apart from the program's own
+//! writer.
 
 /// A field of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,8 +1,9 @@
 //! Stores that version 1 wrote are opened by the program of today, and show what version 1 showed of them.
 //!
-//! `version-1.db` and `version-1.sql` were written by the code of version 1, and the texts beside them by its reading side. A
-//! later version converts the stores; the texts stay as they are. One thing was changed in the text of the PostgreSQL store:
-//! entries of a tape whose clock went backwards come in the order of the tape, as they always did from a SQLite store.
+//! `version-1.db` and `version-1.sql` were written by the code of version 1, and the texts beside them by its reading
+//! side. A later version converts the stores; the texts stay as they are. One thing was changed in the text of the
+//! PostgreSQL store: entries of a tape whose clock went backwards come in the order of the tape, as they always did
+//! from a SQLite store.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
 
 #[path = "../suite/postgres_server.rs"]

@@ -1,4 +1,5 @@
-//! All that a store shows, as text: tapes, sessions, entries, numbers and some searches. Only what version 1 knew is told.
+//! All that a store shows, as text: tapes, sessions, entries, numbers and some searches. Only what version 1 knew is
+//! told.
 
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, MethodStats, Query, Stats, TapeInfo, TapeStore};

@@ -22,7 +22,8 @@ impl PostgresServer {
         Self::start_with(|_| Vec::new(), "local all all trust\n")
     }
 
-    /// Starts one with more settings, which may name files that are made in its folder, and this list of who may come in.
+    /// Starts one with more settings, which may name files that are made in its folder, and this list of who may come
+    /// in.
     pub fn start_with(settings: impl FnOnce(&Path) -> Vec<String>, who: &str) -> Option<Self> {
         let Some(programs) = programs() else {
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "PostgreSQL is not installed");
@@ -111,7 +112,8 @@ impl PostgresServer {
         assert!(self.answers(), "the server does not start again");
     }
 
-    /// Stops its processes in the middle of what they do, until what is returned is dropped: connections are taken, and nobody answers.
+    /// Stops its processes in the middle of what they do, until what is returned is dropped: connections are taken, and
+    /// nobody answers.
     pub fn hang(&self) -> Hanging {
         let first = server_id(&self.folder, self.child.id());
         self.signal("-STOP", &first);

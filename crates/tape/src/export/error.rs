@@ -1,5 +1,6 @@
 //! Errors of exports and imports.
 
+use super::jsonl::JsonlError;
 use signalbox_engine::record::StoreError;
 
 /// Error of an export or import.
@@ -16,8 +17,8 @@ pub enum ExportError {
     Line {
         /// Line number, counted from 1.
         line: u64,
-        /// Description of the mistake.
-        why: String,
+        /// Mistake in the line.
+        why: JsonlError,
     },
 }
 

@@ -1,11 +1,13 @@
 //! One JSON object per line: the head first, then the entries. An import restores the tape to the last byte.
 
 mod around;
+mod jsonl_error;
 mod lines;
 
 use super::{ExportError, Source};
 use crate::strict_json;
 use around::SessionLine;
+pub use jsonl_error::JsonlError;
 use lines::Line;
 use serde::{Deserialize, Serialize};
 use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo, TapeKind};
@@ -59,8 +61,7 @@ pub(crate) fn read_head(value: serde_json::Value) -> Result<TapeInfo, ExportErro
 
 /// Reads an entry from its JSON object.
 pub(crate) fn read_entry(value: serde_json::Value) -> Result<Entry, ExportError> {
-    let entry = Line::of_value(value).and_then(|line| line.entry().map_err(str::to_owned));
-    entry.map_err(|why| ExportError::Line { line: 1, why })
+    Line::of_value(value).and_then(Line::entry).map_err(|why| ExportError::Line { line: 1, why })
 }
 
 /// Reader of a tape in JSON lines.
@@ -79,10 +80,10 @@ impl<R: BufRead> Reader<R> {
     /// # Errors
     /// Fails if the first line is not a head, or is of a later version.
     pub fn open(mut from: R) -> Result<Self, ExportError> {
-        let bad = |why: String| ExportError::Line { line: 1, why };
-        let text = read_line(&mut from, 1)?.ok_or_else(|| bad("the header is missing".to_owned()))?;
-        strict_json::check(&text).map_err(|error| bad(error.to_string()))?;
-        let head: HeadLine = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
+        let bad = |why: JsonlError| ExportError::Line { line: 1, why };
+        let text = read_line(&mut from, 1)?.ok_or_else(|| bad(JsonlError::NoHeader))?;
+        strict_json::check(&text).map_err(|error| bad(error.into()))?;
+        let head: HeadLine = serde_json::from_slice(&text).map_err(|error| bad(error.into()))?;
         head.check()?;
         let (info, sessions) = head.tape()?;
         Ok(Self { from, line: 1, info, sessions, ended: false })
@@ -103,10 +104,9 @@ impl<R: BufRead> Reader<R> {
     fn step(&mut self) -> Result<Option<Entry>, ExportError> {
         self.line += 1;
         let line = self.line;
-        let bad = |why: String| ExportError::Line { line, why };
         let Some(text) = read_line(&mut self.from, line)? else { return Ok(None) };
-        let told = Line::read(&text).map_err(bad)?;
-        told.entry().map(Some).map_err(|why| bad(why.to_owned()))
+        let entry = Line::read(&text).and_then(Line::entry);
+        entry.map(Some).map_err(|why| ExportError::Line { line, why })
     }
 }
 
@@ -127,7 +127,7 @@ fn read_line(from: &mut impl BufRead, line: u64) -> Result<Option<Vec<u8>>, Expo
     let mut text = Vec::new();
     from.take(MAX_LINE).read_until(b'\n', &mut text)?;
     if text.len() as u64 == MAX_LINE {
-        return Err(ExportError::Line { line, why: "too long".to_owned() });
+        return Err(ExportError::Line { line, why: JsonlError::TooLong });
     }
     Ok((!text.is_empty()).then_some(text))
 }
@@ -176,7 +176,7 @@ impl HeadLine {
     /// Checks that this version of the program reads the format.
     fn check(&self) -> Result<(), ExportError> {
         if self.format != FORMAT {
-            return Err(ExportError::Line { line: 1, why: format!("`format` must be `{FORMAT}`") });
+            return Err(ExportError::Line { line: 1, why: JsonlError::Format });
         }
         if self.version > VERSION {
             let place = "the JSONL file".to_owned();
@@ -187,7 +187,7 @@ impl HeadLine {
 
     fn tape(self) -> Result<(TapeInfo, Vec<(u64, SessionInfo)>), ExportError> {
         let kind = TapeKind::of_word(&self.kind);
-        let kind = kind.ok_or_else(|| ExportError::Line { line: 1, why: format!("unknown kind `{}`", self.kind) })?;
+        let kind = kind.ok_or(ExportError::Line { line: 1, why: JsonlError::TapeKind(self.kind) })?;
         let info = TapeInfo {
             id: self.id,
             kind,
@@ -198,7 +198,7 @@ impl HeadLine {
             redaction: self.redaction,
             sampling: self.sampling,
             parent: self.parent,
-            seal: lines::unsealed(self.seal).map_err(|why| ExportError::Line { line: 1, why: why.to_owned() })?,
+            seal: lines::unsealed(self.seal).map_err(|why| ExportError::Line { line: 1, why })?,
         };
         let sessions = self.sessions.into_iter().map(|line| (line.session.unwrap_or_default(), line.info()));
         Ok((info, sessions.collect()))
@@ -244,20 +244,18 @@ mod tests {
         let mut entries = sample::all_entries().into_iter().map(Ok);
         write(Source { info: &sample::sealed_info(), sessions: &[], entries: &mut entries }, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
-        let read = |text: &str| -> Result<(), String> {
-            let reader = Reader::open(text.as_bytes()).map_err(|error| error.to_string())?;
-            reader.collect::<Result<Vec<_>, _>>().map(drop).map_err(|error| error.to_string())
-        };
+        let read = |text: &str| Reader::open(text.as_bytes())?.collect::<Result<Vec<_>, _>>();
+        let refusal = |text: &str| read(text).unwrap_err().to_string();
         read(&text).unwrap();
         let forged = r#""finished":{"method":"m","outcome":"success","took":1,"bytes_in":1,"bytes_out":1},"#;
         let twice = text.replacen("\"finished\":", &format!("{forged}\"finished\":"), 1);
-        assert!(read(&twice).unwrap_err().contains("the member `finished` is there twice"));
+        assert!(refusal(&twice).contains("the member `finished` is there twice"));
         let second = text.replacen("\"decisions\":", &format!("{forged}\"decisions\":"), 1);
-        assert!(read(&second).unwrap_err().contains("an entry of two kinds, `decisions` and `finished`"));
+        assert!(refusal(&second).contains("an entry of two kinds, `decisions` and `finished`"));
         let inner = text.replacen("\"outcome\":", "\"outcome\":\"success\",\"outcome\":", 1);
-        assert!(read(&inner).unwrap_err().contains("the member `outcome` is there twice"));
+        assert!(refusal(&inner).contains("the member `outcome` is there twice"));
         let head = text.replacen("\"target\":", "\"target\":\"other\",\"target\":", 1);
-        assert!(read(&head).unwrap_err().starts_with("line 1: the member `target` is there twice"));
+        assert!(refusal(&head).starts_with("line 1: the member `target` is there twice"));
     }
 
     #[test]

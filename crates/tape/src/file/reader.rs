@@ -123,8 +123,9 @@ impl<R: Read + Seek> TapeFile<R> {
         &self.sessions
     }
 
-    /// Returns the sessions from the head or, if it lists none or the tape had not ended, from the entries too: the head
-    /// of a file that was written or copied live dates from before the last sessions. Unreadable entries are skipped.
+    /// Returns the sessions from the head or, if it lists none or the tape had not ended, from the entries too: the
+    /// head of a file that was written or copied live dates from before the last sessions. Unreadable entries are
+    /// skipped.
     ///
     /// # Errors
     /// Returns the error of the file system.

@@ -311,8 +311,8 @@ impl BodySealer {
         SealedBody { bytes, commitment, leaves }
     }
 
-    /// Commits to a body that shares its beginning and end with `base`. Returns `None` if the lengths do not fit. The body
-    /// has its own salts, or those of the base if the leaves are the same and need not be hashed again.
+    /// Commits to a body that shares its beginning and end with `base`. Returns `None` if the lengths do not fit. The
+    /// body has its own salts, or those of the base if the leaves are the same and need not be hashed again.
     pub(crate) fn commit_like(&mut self, base: &SealedBody, difference: &BodyDifference<'_>) -> Option<Draft> {
         let BodyDifference { middle, base_entry, entry, .. } = *difference;
         let prefix = usize::try_from(difference.prefix).ok()?;

@@ -193,7 +193,8 @@ impl InclusionProof {
         Ok(format!("{}\n", serde_json::to_string_pretty(&document)?))
     }
 
-    /// Reads a proof from such a document. Every member of it must be covered by the hashes: a reader sees the document.
+    /// Reads a proof from such a document. Every member of it must be covered by the hashes: a reader sees the
+    /// document.
     ///
     /// # Errors
     /// Fails if the text is not a proof, or says more than is proved.

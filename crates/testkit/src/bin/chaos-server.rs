@@ -9,7 +9,8 @@ use signalbox_testkit::chaos::server::{ChaosOptions, ServeOn, serve};
 /// An MCP server that misbehaves on command.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Serve Streamable HTTP on this address; port 0 takes any. Without any address, standard input and output are served.
+    /// Serve Streamable HTTP on this address; port 0 takes any. Without any address, standard input and output are
+    /// served.
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
     /// Serve HTTP+SSE on this address.

@@ -1,6 +1,6 @@
 //! A server on standard input and output that mints an id for every note and counts its writes in a file:
-//! `notes-server COUNTER [--changed] [--fixed-ids]`. With `--changed`, `read_note` answers in another form; with `--fixed-ids`,
-//! the ids are the same in every run.
+//! `notes-server COUNTER [--changed] [--fixed-ids]`. With `--changed`, `read_note` answers in another form; with
+//! `--fixed-ids`, the ids are the same in every run.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! A raw capture: `raw-tee PREFIX COMMAND ARGS…` runs the command and writes what passes to `PREFIX.in` and `PREFIX.out`.
+//! A raw capture: `raw-tee PREFIX COMMAND ARGS…` runs the command and writes what passes to `PREFIX.in` and
+//! `PREFIX.out`.
 //!
 //! It shares no code with what it is compared to.
 

@@ -127,7 +127,8 @@ impl CallLog {
         }
         let reason = error["data"]["reason"].as_str().map(str::to_owned);
         let kind = reason.unwrap_or_else(|| format!("code {}", error["code"]));
-        // A gateway that has only just begun does not know the tools of a backend that is away; one that knew them does.
+        // A gateway that has only just begun does not know the tools of a backend that is away; one that knew them
+        // does.
         if kind == "unknown_tool" && !client.starts_with("stdio") {
             self.wrong(format!("{client}: {expected} was forgotten: {}", quote(answer)));
         }

@@ -8,7 +8,8 @@ use super::processes;
 use crate::gateway::GatewayProcess;
 use crate::scene;
 
-/// By how much the memory of a gateway may be larger after a storm than before, in KiB: what an allocator keeps of its peak.
+/// By how much the memory of a gateway may be larger after a storm than before, in KiB: what an allocator keeps of its
+/// peak.
 pub const MEMORY_MARGIN: u64 = 64 * 1024;
 
 /// What is held.

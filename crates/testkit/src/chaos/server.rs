@@ -1,8 +1,8 @@
 //! A server that misbehaves on command, over every transport.
 //!
-//! What it is told stands in a file that it reads at every request, so that one order reaches every process of a backend and
-//! outlives each of them. Every run of its tool is a line in a journal, written before anything is answered: whoever asks for
-//! the same work twice is found out, whatever became of the answers.
+//! What it is told stands in a file that it reads at every request, so that one order reaches every process of a
+//! backend and outlives each of them. Every run of its tool is a line in a journal, written before anything is
+//! answered: whoever asks for the same work twice is found out, whatever became of the answers.
 
 mod pipe;
 mod speech;

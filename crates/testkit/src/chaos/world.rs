@@ -12,7 +12,8 @@ use super::call_log::{CallLog, LoggedCall};
 use super::cast::Cast;
 use super::dice::Dice;
 
-/// How long any call may take. Backends that are struck have three seconds, or five to start; the rest is for the machine.
+/// How long any call may take. Backends that are struck have three seconds, or five to start; the rest is for the
+/// machine.
 pub const BOUND: Duration = Duration::from_secs(60);
 
 /// The world.
@@ -118,7 +119,8 @@ impl StormCaller {
         self.world.call_log.wrong(format!("{}: {what}", self.kind));
     }
 
-    /// Looks at a message that is no answer: it must be a notification, and progress must be of a call that this client made.
+    /// Looks at a message that is no answer: it must be a notification, and progress must be of a call that this client
+    /// made.
     pub fn noted(&self, message: &serde_json::Value) {
         let params = &message["params"];
         let own = |token: &str| token.starts_with(self.kind);

@@ -1,7 +1,7 @@
 //! The checks that are known not to pass, each with its reason, read from a page that people read too.
 //!
-//! The page has a heading `## NAME` for each run, and under it a table with the columns scenario, check, verdict, reason.
-//! A check that comes several times in a scenario has its place behind its name: `id#1` is the second.
+//! The page has a heading `## NAME` for each run, and under it a table with the columns scenario, check, verdict,
+//! reason. A check that comes several times in a scenario has its place behind its name: `id#1` is the second.
 
 use super::{CheckKey, RunnerVerdict, Status};
 use anyhow::{Context as _, bail};
@@ -37,8 +37,8 @@ impl Known {
         Ok(known)
     }
 
-    /// What a run says otherwise than the page: checks that do not pass and are not on it, and checks on it that pass, come
-    /// out another way or are not made any more.
+    /// What a run says otherwise than the page: checks that do not pass and are not on it, and checks on it that pass,
+    /// come out another way or are not made any more.
     pub fn unlike(&self, verdict: &RunnerVerdict) -> Vec<String> {
         let passes = |status: Status| matches!(status, Status::Success | Status::Info);
         let mut unlike = Vec::new();

@@ -82,7 +82,8 @@ pub async fn run(
     Ok(measured)
 }
 
-/// All groups: every front over servers that are child processes, then every other back under the clients' HTTP transport.
+/// All groups: every front over servers that are child processes, then every other back under the clients' HTTP
+/// transport.
 fn groups() -> Vec<Group> {
     let mut groups = Vec::new();
     for server in Revision::ALL {

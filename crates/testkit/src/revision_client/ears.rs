@@ -1,4 +1,5 @@
-//! Everything the client hears, whatever carries it: answers find their requests, questions get answers, the rest is kept.
+//! Everything the client hears, whatever carries it: answers find their requests, questions get answers, the rest is
+//! kept.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

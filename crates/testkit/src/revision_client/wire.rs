@@ -132,7 +132,8 @@ impl ClientWire {
         matches!(self, Self::Http(_))
     }
 
-    /// Tells a child process that there is no more, and waits until it has ended; other connections are ended by the server.
+    /// Tells a child process that there is no more, and waits until it has ended; other connections are ended by the
+    /// server.
     ///
     /// # Errors
     /// When it fails.

@@ -1,4 +1,5 @@
-//! Tools that ask the client something before they answer: by requests of our own in the old era, in rounds in the new one.
+//! Tools that ask the client something before they answer: by requests of our own in the old era, in rounds in the new
+//! one.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Tools that do what no server should, or what servers seldom do: answers to nobody, doubled and late ones, questions that are
-//! taken back, batches, pings.
+//! Tools that do what no server should, or what servers seldom do: answers to nobody, doubled and late ones, questions
+//! that are taken back, batches, pings.
 
 use serde_json::{Value, json};
 

@@ -10,8 +10,8 @@ use super::{Point, ReadTape, Taped};
 
 /// What is missing on the tape, what is on it besides, and what has other bytes there.
 ///
-/// From `ended` on the gateway was ending: what was sent to it since need not have been read, and what it sent since need
-/// not have arrived.
+/// From `ended` on the gateway was ending: what was sent to it since need not have been read, and what it sent since
+/// need not have arrived.
 pub fn compare(wire: &[WitnessedMessage], tape: &ReadTape, ended: u64) -> Vec<Finding> {
     let mut findings = Vec::new();
     for gap in &tape.gaps {

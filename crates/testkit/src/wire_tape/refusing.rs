@@ -17,7 +17,8 @@ pub struct Refused {
     pub spared: &'static [&'static str],
 }
 
-/// A rule that refuses every message of a phase; with requests also those to be told of changes, which the gateway answers.
+/// A rule that refuses every message of a phase; with requests also those to be told of changes, which the gateway
+/// answers.
 pub fn rule(phase: &str) -> String {
     let listen = if phase == "request" {
         "[[rules]]\nid = \"refuses-listening\"\nwhen = { phase = \"gateway_request\", method = \"subscriptions/listen\" }\nthen = { block = \"refused\" }\n"

@@ -1,9 +1,9 @@
 //! Responses as servers send them, and as they should not, read through a real connection.
 //!
-//! The situations are those of the response tests of llhttp (<https://github.com/nodejs/llhttp>, `test/response/*.md`, MIT
-//! licence, copyright Fedor Indutny and contributors), whose strict mode is what Node.js speaks; each case names the file and
-//! the situation there. The bytes are written for these tests. Where this client does something else than the strict mode, the
-//! case says why that cannot make it take the bytes of one response for another.
+//! The situations are those of the response tests of llhttp (<https://github.com/nodejs/llhttp>, `test/response/*.md`,
+//! MIT licence, copyright Fedor Indutny and contributors), whose strict mode is what Node.js speaks; each case names
+//! the file and the situation there. The bytes are written for these tests. Where this client does something else than
+//! the strict mode, the case says why that cannot make it take the bytes of one response for another.
 
 mod cases;
 

@@ -1,6 +1,6 @@
 //! A second MCP endpoint of the front, which represents a server of its own. Requests are read and answered as on the
-//! main endpoint. The [`SecondaryEndpoint`] decides which callers are admitted, which principal a request belongs to, and
-//! which ids sessions have.
+//! main endpoint. The [`SecondaryEndpoint`] decides which callers are admitted, which principal a request belongs to,
+//! and which ids sessions have.
 
 use super::FrontAnswer;
 use super::accepts::Accepts;
@@ -306,8 +306,8 @@ async fn settle_session(
     find_principal(connection, entry_request, caller, session_in(headers), id).await
 }
 
-/// Finds the principal of this session. Without a session id it does nothing: the session lookup that follows refuses the
-/// request.
+/// Finds the principal of this session. Without a session id it does nothing: the session lookup that follows refuses
+/// the request.
 async fn find_principal(
     connection: &ClientConnection,
     entry_request: EntryRequest,

@@ -150,8 +150,8 @@ fn identify_caller(connection: &ClientConnection, request: &Request<Incoming>) -
     connection.authenticate(request.headers())
 }
 
-/// Checks that a caller may use this path with the credential that it shows, or without one. Paths of the entry refuse a
-/// wrong credential even where they need none: guesses must be recorded, and a mistyped key must not pass unnoticed.
+/// Checks that a caller may use this path with the credential that it shows, or without one. Paths of the entry refuse
+/// a wrong credential even where they need none: guesses must be recorded, and a mistyped key must not pass unnoticed.
 fn admit_caller(
     connection: &ClientConnection,
     request: &Request<Incoming>,

@@ -1,5 +1,5 @@
-//! An HTTP backend of the old era that counts: in the progress of a call, and in log messages that belong to no call. It
-//! goes on after any number that it is asked to, and may lose its connections as often as its client does.
+//! An HTTP backend of the old era that counts: in the progress of a call, and in log messages that belong to no call.
+//! It goes on after any number that it is asked to, and may lose its connections as often as its client does.
 
 use crate::resumption::dice::Dice;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! A client that loses its connection whenever it is told to, in the middle of an event too, and comes back with the id of
-//! the last whole one.
+//! A client that loses its connection whenever it is told to, in the middle of an event too, and comes back with the id
+//! of the last whole one.
 
 use bytes::Bytes;
 use http::{Method, Response};

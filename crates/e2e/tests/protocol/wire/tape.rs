@@ -46,7 +46,8 @@ fn take(entry: Entry, tape: &mut ReadTape) {
             // What came was on the wire, whatever became of it.
             let came = matches!(point, fact::Point::ClientIn | fact::Point::BackendIn);
             let (point, again, delivered) = (of(point), again.map(u64::from), came || lost.is_none());
-            // Messages of several sessions on one connection are written in runs; their numbers have the order of the wire.
+            // Messages of several sessions on one connection are written in runs; their numbers have the order of the
+            // wire.
             let seq = if number == 0 { seq } else { number };
             tape.messages.push(Taped { seq, at, session, exchange, point, method, text, again, delivered });
         }

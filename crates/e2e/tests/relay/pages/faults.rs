@@ -1,4 +1,5 @@
-//! What becomes of calls when pages, sessions and answers go wrong: each has a defined outcome, none runs twice, none hangs.
+//! What becomes of calls when pages, sessions and answers go wrong: each has a defined outcome, none runs twice, none
+//! hangs.
 
 use super::page::{Events, Page, send};
 use super::{Agent, OPEN, gateway, text};
@@ -34,7 +35,8 @@ fn id(request: &Value) -> &str {
     request["id"].as_str().unwrap()
 }
 
-/// A page is killed or reloaded with a call in its hands: the same journal gets it again, another gets only what does no harm.
+/// A page is killed or reloaded with a call in its hands: the same journal gets it again, another gets only what does
+/// no harm.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_page_that_comes_back_goes_on_and_another_does_not_repeat_what_may_do_harm() {
     let gateway = gateway(OPEN).await;

@@ -1,5 +1,5 @@
-//! A legacy client and its page, as they were recorded, byte for byte on their side, go on working while the legacy API is
-//! served (`dual`) and while it is announced to end (`deprecated`).
+//! A legacy client and its page, as they were recorded, byte for byte on their side, go on working while the legacy API
+//! is served (`dual`) and while it is announced to end (`deprecated`).
 
 use super::gateway;
 use super::page::{Events, send};

@@ -1,5 +1,6 @@
 //! JSON forms of the entries that are not messages.
 
+use super::jsonl_error::JsonlError;
 use super::lines::is_default;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -126,14 +127,12 @@ impl BackendLine {
         }
     }
 
-    pub(super) fn backend(self) -> Result<BackendOffer, &'static str> {
-        let part = |part: PartLine| -> Result<_, &'static str> {
+    pub(super) fn backend(self) -> Result<BackendOffer, JsonlError> {
+        let part = |part: PartLine| -> Result<_, JsonlError> {
             let bytes = match (part.text, part.base64) {
                 (Some(text), _) => Bytes::from(text),
-                (None, Some(base64)) => {
-                    Bytes::from(STANDARD.decode(base64).map_err(|_| "`base64` is not valid base64")?)
-                }
-                (None, None) => return Err("a part of a backend has neither `text` nor `base64`"),
+                (None, Some(base64)) => Bytes::from(STANDARD.decode(base64).map_err(|_| JsonlError::Base64("base64"))?),
+                (None, None) => return Err(JsonlError::EmptyPart),
             };
             Ok((part.name.into(), bytes))
         };

@@ -1,6 +1,7 @@
 //! JSON form of an entry.
 
 use super::around::{BackendLine, ClientLine, HttpLine, RefusedLine, RulesLine, SessionLine, carried};
+use super::jsonl_error::JsonlError;
 use crate::strict_json;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -224,16 +225,16 @@ impl FinishedLine {
 impl Line {
     /// Reads a line. Refuses doubled members and entries of two kinds: other readers could show the part that is left
     /// out here.
-    pub(super) fn read(text: &[u8]) -> Result<Self, String> {
-        let names = strict_json::check(text).map_err(|error| error.to_string())?;
-        one_kind(|kind| names.contains(kind)).map_err(|error| error.to_string())?;
-        serde_json::from_slice(text).map_err(|error| error.to_string())
+    pub(super) fn read(text: &[u8]) -> Result<Self, JsonlError> {
+        let names = strict_json::check(text)?;
+        one_kind(|kind| names.contains(kind))?;
+        Ok(serde_json::from_slice(text)?)
     }
 
     /// Reads a line from a JSON object without doubled members.
-    pub(super) fn of_value(value: serde_json::Value) -> Result<Self, String> {
-        one_kind(|kind| value.get(kind).is_some()).map_err(|error| error.to_string())?;
-        serde_json::from_value(value).map_err(|error| error.to_string())
+    pub(super) fn of_value(value: serde_json::Value) -> Result<Self, JsonlError> {
+        one_kind(|kind| value.get(kind).is_some())?;
+        Ok(serde_json::from_value(value)?)
     }
 
     pub(super) fn new(entry: &Entry) -> Self {
@@ -267,7 +268,7 @@ impl Line {
         }
     }
 
-    pub(super) fn entry(self) -> Result<Entry, &'static str> {
+    pub(super) fn entry(self) -> Result<Entry, JsonlError> {
         let content = match self.what {
             What::SessionBegan(line) => Content::Session(line.info()),
             What::SessionEnded(_) => Content::SessionEnded,
@@ -328,11 +329,11 @@ impl MessageLine {
         }
     }
 
-    fn message(self) -> Result<MessageEntry, &'static str> {
+    fn message(self) -> Result<MessageEntry, JsonlError> {
         let bytes = match (self.text, self.base64) {
             (Some(text), _) => Some(Bytes::from(text)),
             (None, Some(base64)) => {
-                Some(Bytes::from(STANDARD.decode(base64).map_err(|_| "`base64` is not valid base64")?))
+                Some(Bytes::from(STANDARD.decode(base64).map_err(|_| JsonlError::Base64("base64"))?))
             }
             (None, None) => None,
         };
@@ -343,7 +344,7 @@ impl MessageLine {
         };
         Ok(MessageEntry {
             point: point_of(&self.point)?,
-            kind: MessageKind::of_word(&self.kind).ok_or("unknown `kind`")?,
+            kind: MessageKind::of_word(&self.kind).ok_or(JsonlError::Word("kind"))?,
             method: self.method.map(Arc::from),
             subject: self.subject.map(Arc::from),
             backend: self.backend.map(Arc::from),
@@ -360,25 +361,17 @@ impl MessageLine {
     }
 }
 
-/// Error of an entry that has the members of two kinds.
-#[derive(Debug, thiserror::Error)]
-#[error("not valid: an entry of two kinds, `{first}` and `{second}`")]
-struct TwoKinds {
-    first: &'static str,
-    second: &'static str,
-}
-
 /// Checks that an entry with these members is of one kind.
-fn one_kind(has: impl Fn(&str) -> bool) -> Result<(), TwoKinds> {
+fn one_kind(has: impl Fn(&str) -> bool) -> Result<(), JsonlError> {
     let mut kinds = KINDS.iter().copied().filter(|kind| has(kind));
     match (kinds.next(), kinds.next()) {
-        (Some(first), Some(second)) => Err(TwoKinds { first, second }),
+        (Some(first), Some(second)) => Err(JsonlError::TwoKinds { first, second }),
         _ => Ok(()),
     }
 }
 
-fn point_of(words: &str) -> Result<Point, &'static str> {
-    Point::parse(words).ok_or("unknown `point`")
+fn point_of(words: &str) -> Result<Point, JsonlError> {
+    Point::parse(words).ok_or(JsonlError::Word("point"))
 }
 
 /// Returns true if a member is omitted because it has its default value.
@@ -390,7 +383,7 @@ pub(super) fn sealed(seal: Option<&[u8]>) -> Option<String> {
     seal.map(|seal| STANDARD.encode(seal))
 }
 
-pub(super) fn unsealed(seal: Option<String>) -> Result<Option<Box<[u8]>>, &'static str> {
-    let seal = seal.map(|seal| STANDARD.decode(seal).map_err(|_| "`seal` is not valid base64")).transpose()?;
+pub(super) fn unsealed(seal: Option<String>) -> Result<Option<Box<[u8]>>, JsonlError> {
+    let seal = seal.map(|seal| STANDARD.decode(seal).map_err(|_| JsonlError::Base64("seal"))).transpose()?;
     Ok(seal.map(Vec::into_boxed_slice))
 }

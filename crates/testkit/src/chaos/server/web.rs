@@ -1,4 +1,5 @@
-//! The misbehaving server over Streamable HTTP, written on the bare socket so that it can stop in the middle of anything.
+//! The misbehaving server over Streamable HTTP, written on the bare socket so that it can stop in the middle of
+//! anything.
 
 use std::sync::Arc;
 

@@ -1,14 +1,7 @@
 //! Records of notifications of clients that no backend gets.
 
 use super::*;
-use serde_json::{Value, json};
-use signalbox_engine::chain::Ruling;
-use signalbox_engine::{Absence, Caller, RefusedSubject, SessionKey};
-use signalbox_tape::redact::RedactionSettings;
-use std::sync::Arc;
-
-const ALL: EventSelection =
-    EventSelection { tool_invocations: true, security_events: true, performance_events: true, protocol_errors: true };
+use serde_json::json;
 
 fn refused(reason: &'static str, absence: Absence) -> RefusedFact {
     let ruling = Ruling { rule: Some("nf".into()), ..Ruling::of("refuse", "because".to_owned()) };
@@ -40,10 +33,7 @@ fn refused(reason: &'static str, absence: Absence) -> RefusedFact {
 
 /// Returns the kinds and details of the records of a refusal.
 fn records(logged: EventSelection, refused: &RefusedFact) -> Vec<(&'static str, Value)> {
-    let words =
-        TextPolicy { redactor: Redactor::new(&RedactionSettings::default(), [1; 32]).unwrap(), payloads: false };
-    let anchor = (Instant::now(), Duration::from_secs(1));
-    let mut maker = EventBuilder::new(words, logged, Duration::from_secs(10), AuditRun::new(1, 7), anchor);
+    let mut maker = maker(logged, false);
     let mut found = Vec::new();
     maker.refused(refused, &mut |event: &AuditEvent<'_>| {
         assert!(event.user_context.contains("\"session\":3"), "{}", event.user_context);
