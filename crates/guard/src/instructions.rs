@@ -51,9 +51,9 @@ impl TextLocation {
     #[must_use]
     pub const fn suspicious(self) -> u32 {
         match self {
-            Self::Prompt => 35,
-            Self::Result | Self::Resource | Self::Log => 30,
-            Self::Definition | Self::Question | Self::Error => 28,
+            Self::Prompt => 30,
+            Self::Result | Self::Resource | Self::Log => 25,
+            Self::Definition | Self::Question | Self::Error => 24,
         }
     }
 

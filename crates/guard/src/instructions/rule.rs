@@ -48,6 +48,19 @@ pub enum BadInstructionRules {
     Keywords(String),
 }
 
+/// How a rule is tried and counted.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum RuleKind {
+    /// Tried around its keywords, and adds points.
+    #[default]
+    Plain,
+    /// Tried only near the signals of others, or in a short text that is no data, and adds points.
+    Near,
+    /// Tried near signals once a text is suspicious, and takes points off: it speaks for a harmless text.
+    Relief,
+}
+
 /// Rule for one kind of signal.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,9 +72,12 @@ pub(super) struct InstructionRule {
     /// Points in places where they differ.
     #[serde(default)]
     places: BTreeMap<String, u32>,
+    #[serde(default)]
+    pub(super) kind: RuleKind,
     /// Meaning of the signal, in a line for people.
     pub(super) about: String,
-    /// Parts of words, one of which is in every match. Case does not matter.
+    /// Parts of words, one of which is in every match. Case does not matter. Only plain rules need them.
+    #[serde(default)]
     pub(super) keywords: Vec<String>,
     /// Pattern. A space stands for white space and punctuation, `<name>` for a shorthand of the file.
     pattern: String,
@@ -119,7 +135,7 @@ impl RuleBook {
             book.squashed.extend(file.squashed);
             for mut rule in file.rule {
                 let short = |word: &String| word.chars().count() < MIN_KEYWORD;
-                if rule.keywords.is_empty() || rule.keywords.iter().any(short) {
+                if rule.keywords.is_empty() && rule.kind == RuleKind::Plain || rule.keywords.iter().any(short) {
                     return Err(BadInstructionRules::NoKeyword(rule.id));
                 }
                 if book.rules.iter().any(|known| known.id == rule.id) {

@@ -4,8 +4,8 @@ use super::decoder::{self, DecodedText};
 use super::discussion;
 use super::keyword_search::{KeywordHits, KeywordSearch};
 use super::name_set::is_distinctive;
-use super::rule::{BUILT_IN, InstructionRule, RuleBook};
-use super::score::{excerpt, largest_sum};
+use super::rule::{BUILT_IN, InstructionRule, RuleBook, RuleKind};
+use super::score::{Relief, STRETCH, excerpt, largest_sum};
 use super::{BadInstructionRules, InstructionVerdict, NameSet, Score, Signal, TextForm, TextLocation};
 use crate::cleaning;
 use aho_corasick::AhoCorasick;
@@ -15,6 +15,12 @@ use std::ops::Range;
 pub const MAX_SCORED: usize = 4 << 20;
 /// Maximum number of signals of one rule in one form of a text. Rules are counted apart, so that one hides no other.
 const MAX_SIGNALS: usize = 256;
+/// Points of signals in a stretch of data from which those are looked for that count only next to others.
+const MIN_NEAR: u32 = 16;
+/// Number of bytes before a stretch in which words belong to it.
+const BEFORE: usize = 300;
+/// Maximum length of a text that is no data and searched as a whole for signals that count only next to others.
+const MAX_WHOLE: usize = 16 << 10;
 /// Number of bytes around a match in which an exception or the name of a tool counts.
 const NEAR: usize = 120;
 /// Points for naming a tool of another server next to an order.
@@ -126,7 +132,8 @@ impl InstructionScorer {
         let keywords = KeywordSearch::new(&book.rules)?;
         let squashed = AhoCorasick::builder().ascii_case_insensitive(true).build(&book.squashed);
         let squashed = squashed.map_err(|error| BadInstructionRules::Keywords(error.to_string()))?;
-        let active = TextLocation::ALL.map(|place| book.rules.iter().map(|rule| rule.weight_in(place) > 0).collect());
+        let counts = |rule: &InstructionRule, place| rule.kind == RuleKind::Plain && rule.weight_in(place) > 0;
+        let active = TextLocation::ALL.map(|place| book.rules.iter().map(|rule| counts(rule, place)).collect());
         Ok(Self { rules: book.rules, keywords, squashed: Some(squashed), active })
     }
 
@@ -137,15 +144,20 @@ impl InstructionScorer {
         let hits = self.keywords.search(text, self.active(context));
         let mut signals = self.find(text, TextForm::Plain, &hits, context);
         self.add_other_tools(text, context, &mut signals);
+        self.find_near(text, context, &mut signals, RuleKind::Near);
         if !signals.is_empty() {
             raise_hidden(text, &mut signals);
         }
         signals.sort_by_key(|signal| (signal.span.start, signal.span.end));
-        let mut points = largest_sum(&signals);
+        let mut points = largest_sum(&signals, &[], 0);
+        if points >= context.place.suspicious() {
+            let reliefs = self.find_near(text, context, &mut signals, RuleKind::Relief);
+            points = largest_sum(&signals, &reliefs, context.place.suspicious());
+        }
         let mut decoded_points = 0;
         for decoded in decoder::decode(text, &hits) {
             let found = self.find_decoded(&decoded, &signals, context);
-            decoded_points = decoded_points.max(largest_sum(&found));
+            decoded_points = decoded_points.max(largest_sum(&found, &[], 0));
             signals.extend(found);
         }
         points = points.saturating_add(decoded_points);
@@ -191,31 +203,48 @@ impl InstructionScorer {
         let mut signals = Vec::new();
         for windows in hits.windows.chunk_by(|one, other| one.rule == other.rule) {
             let Some(rule) = windows.first().and_then(|window| self.rules.get(window.rule)) else { continue };
-            let weight = rule.weight_in(context.place);
             let Some(regex) = rule.regex() else { continue };
             let before = signals.len();
             for window in windows {
                 let input = regex_automata::Input::new(text).range(window.range.clone());
                 for found in regex.find_iter(input).take(MAX_SIGNALS) {
-                    if signals.len() - before >= MAX_SIGNALS || is_exempt(rule, text, &found.range(), context) {
-                        continue;
+                    if signals.len() - before >= MAX_SIGNALS {
+                        break;
                     }
-                    let kept = match rule.never_quoted {
-                        true => 100,
-                        false => discussion::kept_percent(text, found.start(), found.end()),
-                    };
-                    signals.push(Signal {
-                        rule: &rule.id,
-                        about: &rule.about,
-                        weight: weight.saturating_mul(kept) / 100,
-                        form,
-                        span: found.range(),
-                        excerpt: excerpt(text, &found.range()),
-                    });
+                    signals.extend(signal(rule, text, found.range(), form, context));
                 }
             }
         }
         signals
+    }
+
+    /// Adds the signals of rules that count only next to others, and returns what speaks for a harmless text there.
+    fn find_near<'a>(
+        &'a self,
+        text: &str,
+        context: &ScoreContext<'_>,
+        signals: &mut Vec<Signal<'a>>,
+        kind: RuleKind,
+    ) -> Vec<Relief> {
+        signals.sort_by_key(|signal| (signal.span.start, signal.span.end));
+        let least = if kind == RuleKind::Relief { context.place.suspicious() } else { MIN_NEAR };
+        let ranges = stretches(text, signals, context.place, least);
+        let mut reliefs = Vec::new();
+        for (index, rule) in self.rules.iter().enumerate().filter(|(_, rule)| rule.kind == kind) {
+            let weight = rule.weight_in(context.place);
+            let Some(regex) = rule.regex().filter(|_| weight > 0) else { continue };
+            for range in &ranges {
+                let input = regex_automata::Input::new(text).range(range.clone());
+                let found = regex.find_iter(input).take(MAX_SIGNALS).map(|found| found.range());
+                if kind == RuleKind::Relief {
+                    reliefs.extend(found.map(|span| Relief { rule: index, at: span.start, points: weight }));
+                } else {
+                    signals.extend(found.filter_map(|span| signal(rule, text, span, TextForm::Plain, context)));
+                }
+            }
+        }
+        signals.sort_by_key(|signal| (signal.span.start, signal.span.end));
+        reliefs
     }
 
     /// Adds signals for names of other servers' tools next to words of an order.
@@ -284,6 +313,49 @@ fn raise_hidden(text: &str, signals: &mut [Signal<'_>]) {
             signal.weight = signal.weight.saturating_mul(percent_of(TextForm::Hidden)) / 100;
         }
     }
+}
+
+/// Returns the signal of a match, unless something near it makes it harmless.
+fn signal<'a>(
+    rule: &'a InstructionRule,
+    text: &str,
+    span: Range<usize>,
+    form: TextForm,
+    context: &ScoreContext<'_>,
+) -> Option<Signal<'a>> {
+    if is_exempt(rule, text, &span, context) {
+        return None;
+    }
+    let kept = if rule.never_quoted { 100 } else { discussion::kept_percent(text, span.start, span.end) };
+    let weight = rule.weight_in(context.place).saturating_mul(kept) / 100;
+    let excerpt = excerpt(text, &span);
+    Some(Signal { rule: &rule.id, about: &rule.about, weight, form, span, excerpt })
+}
+
+/// Returns the stretches of a text in which rules count that need others: short texts in whole where they are not data,
+/// and else where signals of so many points stand.
+fn stretches(text: &str, signals: &[Signal<'_>], place: TextLocation, least: u32) -> Vec<Range<usize>> {
+    let is_data = matches!(place, TextLocation::Result | TextLocation::Resource | TextLocation::Log);
+    if !is_data && text.len() <= MAX_WHOLE {
+        return std::iter::once(0..text.len()).collect();
+    }
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let (mut next, mut sum) = (0, 0_u32);
+    for signal in signals {
+        let (start, end) = (signal.span.start, signal.span.start.saturating_add(STRETCH).min(text.len()));
+        while let Some(ahead) = signals.get(next).filter(|ahead| ahead.span.start < end) {
+            sum = sum.saturating_add(ahead.weight);
+            next += 1;
+        }
+        if sum >= least {
+            match ranges.last_mut().filter(|last| last.end >= start) {
+                Some(last) => last.end = end.max(last.end),
+                None => ranges.push(start.saturating_sub(BEFORE)..end),
+            }
+        }
+        sum = sum.saturating_sub(signal.weight);
+    }
+    ranges
 }
 
 /// Returns true if something near a match makes it harmless.
