@@ -59,11 +59,12 @@ pub(super) fn decode(text: &str, hits: &KeywordHits) -> Vec<DecodedText> {
         add(TextForm::Encoded, Some(encoded_text::decode_morse(prefix(text))));
     }
     let whole = prefix(text);
-    if let Some(visible) = cleaning::without_invisible(whole) {
+    // What splits a word is left out everywhere: a sequence before the first word of an order would hide it.
+    if let Some(visible) = cleaning::without_invisible(text) {
         if clues.beyond_ascii {
             add(TextForm::Invisible, Some(decode_invisible(whole)));
         }
-        add(TextForm::Folded, spelling::fold_look_alikes(&visible));
+        add(TextForm::Folded, spelling::fold_look_alikes(prefix(&visible)));
         add(TextForm::Visible, Some(visible));
     } else if clues.beyond_ascii {
         add(TextForm::Folded, spelling::fold_look_alikes(whole));
