@@ -1,12 +1,14 @@
 //! Removes what splits a value without being seen: terminal sequences, zero-width characters, soft line breaks of mail
 //! and joints of literals. Decodes `\u0061`, where a letter or digit is written that way.
 
-use memchr::{memchr_iter, memchr3_iter, memmem};
+use memchr::memchr3_iter;
+use memchr::memmem::Finder;
+use std::sync::LazyLock;
 
 /// Maximum length of a terminal sequence that is removed, in bytes.
 const LONGEST_SEQUENCE: usize = 64;
-/// Ends of the joints of two literals.
-const JOINTS: &[&[u8]] = &[b"+ '", b"+ \""];
+/// Beginning of an escape. Most texts in JSON have many backslashes and few of these.
+static ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u"));
 /// Maximum length of the blanks in a joint, in bytes.
 const LONGEST_JOINT: usize = 32;
 
@@ -29,14 +31,12 @@ struct Piece {
 pub(crate) fn reveal(text: &[u8]) -> Option<RevealedText> {
     let mut pieces = Vec::new();
     pieces.extend(memchr3_iter(0x1b, 0xc2, 0xe2, text).filter_map(|at| unseen(text, at)));
-    pieces.extend(memchr_iter(0xef, text).filter_map(|at| unseen(text, at)));
-    pieces.extend(memmem::find_iter(text, b"\\u").filter_map(|at| escape(text, at)));
-    for end in [&b"=\n"[..], b"=\r\n"] {
-        pieces.extend(memmem::find_iter(text, end).filter_map(|at| splitting(text, at, at + end.len())));
-    }
-    for joint in JOINTS {
-        pieces.extend(memmem::find_iter(text, joint).filter_map(|at| join(text, at, at + joint.len())));
-    }
+    pieces.extend(ESCAPE.find_iter(text).filter_map(|at| escape(text, at)));
+    pieces.extend(memchr3_iter(b'\n', b'+', 0xef, text).filter_map(|at| match text.get(at) {
+        Some(b'\n') => soft_break(text, at),
+        Some(b'+') => joint(text, at),
+        _ => unseen(text, at),
+    }));
     if pieces.is_empty() {
         return None;
     }
@@ -82,12 +82,20 @@ fn splitting(text: &[u8], start: usize, end: usize) -> Option<Piece> {
     (is_word(start.checked_sub(1)?) && is_word(end)).then_some(Piece { start, end, byte: None })
 }
 
+/// Returns the soft line break of mail whose last character is at this offset.
+fn soft_break(text: &[u8], at: usize) -> Option<Piece> {
+    let line = text.get(..at)?;
+    let line = line.strip_suffix(b"\r").unwrap_or(line).strip_suffix(b"=")?;
+    splitting(text, line.len(), at + 1)
+}
+
 /// Returns the joint of two literals whose operator is at this offset.
-fn join(text: &[u8], at: usize, end: usize) -> Option<Piece> {
+fn joint(text: &[u8], at: usize) -> Option<Piece> {
+    let [b'+', b' ', quote @ (b'\'' | b'"'), ..] = text.get(at..)? else { return None };
     let before = text.get(..at)?;
     let blanks = before.iter().rev().take(LONGEST_JOINT).take_while(|byte| byte.is_ascii_whitespace()).count();
-    let quote = at.checked_sub(blanks + 1)?;
-    splitting(text, quote, end).filter(|_| before.get(quote) == text.get(end - 1))
+    let start = at.checked_sub(blanks + 1)?;
+    splitting(text, start, at + 3).filter(|_| before.get(start) == Some(quote))
 }
 
 /// Returns the terminal sequence or zero-width character at this offset.
